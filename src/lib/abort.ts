@@ -1,0 +1,88 @@
+import type { Clock } from './clock.ts';
+import { KubelingError } from './errors.ts';
+
+/**
+ * Runs `then` once when the signal is aborted, at once when it already is. Disposing removes the listener;
+ * whoever calls this owns the disposal.
+ */
+export function onAbort(signal: AbortSignal, then: (reason: unknown) => void): Disposable {
+  if (signal.aborted) {
+    then(signal.reason);
+    return { [Symbol.dispose]: () => {} };
+  }
+  const listener = () => then(signal.reason);
+  signal.addEventListener('abort', listener, { once: true });
+  return { [Symbol.dispose]: () => signal.removeEventListener('abort', listener) };
+}
+
+/** A controller that is aborted together with its parent until it is disposed. */
+export class LinkedController implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #link: Disposable;
+
+  constructor(parent: AbortSignal) {
+    this.#link = onAbort(parent, (reason) => this.#controller.abort(reason));
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  [Symbol.dispose](): void {
+    this.#link[Symbol.dispose]();
+  }
+}
+
+/**
+ * Settles as the promise does, or rejects with the signal's reason if that comes first. The work behind the promise
+ * goes on unless it listens to the signal too.
+ */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const link = onAbort(signal, reject);
+    promise.then(
+      (value) => {
+        link[Symbol.dispose]();
+        resolve(value);
+      },
+      (error) => {
+        link[Symbol.dispose]();
+        reject(error);
+      },
+    );
+  });
+}
+
+export interface DeadlineOptions {
+  readonly clock: Clock;
+  readonly ms: number;
+  /** Names the work in the error: "Cannot <what> within 2000 ms". */
+  readonly what: string;
+}
+
+/**
+ * Runs the work with a signal that is aborted by the parent or by the deadline, whichever is first, and rejects as
+ * soon as that happens even if the work does not listen. Leaves no timer and no listener behind.
+ */
+export async function withDeadline<T>(
+  options: DeadlineOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+  parent: AbortSignal,
+): Promise<T> {
+  using controller = new LinkedController(parent);
+  using _timer = options.clock.timer(options.ms, () =>
+    controller.abort(
+      new KubelingError('DEADLINE_EXCEEDED', `Cannot ${options.what} within ${options.ms} ms`),
+    ),
+  );
+  return await abortable(work(controller.signal), controller.signal);
+}
+
+/** The reason to give when a task is abandoned on purpose. */
+export function cancelled(why: string): KubelingError {
+  return new KubelingError('CANCELLED', why);
+}

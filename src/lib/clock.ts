@@ -1,0 +1,78 @@
+/** Milliseconds since 1970, as users see time. It may jump; never measure with it. */
+export type Instant = number & { readonly __brand: 'Instant' };
+
+/** A timer that has not fired yet. Cancelling twice, or after it fired, does nothing. */
+export interface Timer extends Disposable {
+  cancel(): void;
+}
+
+/** The only door to time. */
+export interface Clock {
+  /** What users see. */
+  now(): Instant;
+  /** What we measure with: never goes back, has no meaning across processes. */
+  monotonicMs(): number;
+  /** A monotonic reading that is strictly greater than every earlier one, to order things by. */
+  stamp(): number;
+  /** Rejects with the signal's reason as soon as it is aborted, and leaves no listener or timer behind. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** Calls back once after `ms`; the callback must not throw. */
+  timer(ms: number, run: () => void): Timer;
+}
+
+export function instant(ms: number): Instant {
+  return ms as Instant;
+}
+
+/** Waits on any clock by its timer; shared by all implementations. */
+export function sleepOn(clock: Pick<Clock, 'timer'>, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      timer.cancel();
+      reject(signal.reason);
+    };
+    const timer = clock.timer(ms, () => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    });
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+/** Returns readings that only grow, even when the source gives the same reading twice. */
+export function strictlyIncreasing(read: () => number): () => number {
+  let last = Number.NEGATIVE_INFINITY;
+  return () => {
+    const reading = read();
+    // One unit in the last place: the smallest step a double of this size can take.
+    last = reading > last ? reading : last + Math.max(Number.EPSILON * Math.abs(last) * 2, Number.MIN_VALUE);
+    return last;
+  };
+}
+
+/** Longer delays overflow the timer of Node.js and would fire at once. */
+const longestTimeoutMs = 2 ** 31 - 1;
+
+/** The machine's own time. */
+export function realClock(): Clock {
+  const clock: Clock = {
+    now: () => instant(Date.now()),
+    monotonicMs: () => performance.now(),
+    stamp: strictlyIncreasing(() => performance.now()),
+    sleep: (ms, signal) => sleepOn(clock, ms, signal),
+    timer: realTimer,
+  };
+  return clock;
+}
+
+function realTimer(ms: number, run: () => void): Timer {
+  let handle: NodeJS.Timeout;
+  const arm = (left: number) => {
+    const step = Math.min(left, longestTimeoutMs);
+    handle = setTimeout(() => (left > step ? arm(left - step) : run()), Math.max(0, step));
+  };
+  arm(ms);
+  const cancel = () => clearTimeout(handle);
+  return { cancel, [Symbol.dispose]: cancel };
+}

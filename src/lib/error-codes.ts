@@ -1,0 +1,49 @@
+/**
+ * Every error code kubeling can report, with the kind that decides what happens next.
+ * `docs/errors.md` explains each to users; a test keeps the two lists equal.
+ */
+
+/** What the caller may do about an error. */
+export type ErrorKind =
+  /** The thing is not there; for stop and remove that means done. */
+  | 'NotFound'
+  /** Somebody else got there first: look again, then decide. */
+  | 'Conflict'
+  /** The input is wrong; the same call can never succeed. */
+  | 'Invalid'
+  /** Not allowed. */
+  | 'Denied'
+  /** The other side does not offer this. */
+  | 'Unsupported'
+  /** The other side tried and says it failed; retry with back-off. */
+  | 'Failed'
+  /** Nobody answered; retry with back-off, the outcome is unknown. */
+  | 'Unavailable'
+  /** It took too long; retry with back-off, the outcome is unknown. */
+  | 'DeadlineExceeded'
+  /** We gave up on purpose; not a failure. */
+  | 'Cancelled'
+  /** Our own mistake: report loudly, keep the node alive. */
+  | 'Bug';
+
+export const errorKinds = {
+  BUG: 'Bug',
+  CANCELLED: 'Cancelled',
+  DEADLINE_EXCEEDED: 'DeadlineExceeded',
+  CRI_NOT_FOUND: 'NotFound',
+  CRI_ALREADY_EXISTS: 'Conflict',
+  CRI_INVALID: 'Invalid',
+  CRI_DENIED: 'Denied',
+  CRI_UNSUPPORTED: 'Unsupported',
+  CRI_FAILED: 'Failed',
+  CRI_EXHAUSTED: 'Unavailable',
+  CRI_UNAVAILABLE: 'Unavailable',
+  CRI_DEADLINE: 'DeadlineExceeded',
+  CRI_TOO_LARGE: 'Failed',
+  CRI_BAD_ANSWER: 'Failed',
+  CRI_VERSION: 'Unsupported',
+  CRI_ENDPOINT: 'Invalid',
+  CRI_EXEC_TIMEOUT: 'DeadlineExceeded',
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof errorKinds;

@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+
+/** The only door to chance. */
+export interface Random {
+  /** A number in [0, 1). */
+  next(): number;
+}
+
+/** Unpredictable; for real life. */
+export function systemRandom(): Random {
+  return { next: () => randomBytes(6).readUIntBE(0, 6) / 2 ** 48 };
+}
+
+/** The same seed gives the same numbers, always (mulberry32 by way of a 32-bit state). */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return {
+    next() {
+      state = (state + 0x6d2b79f5) >>> 0;
+      let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+      mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+      return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    },
+  };
+}
+
+/** A whole number in [0, bound). */
+export function randomInt(random: Random, bound: number): number {
+  return Math.floor(random.next() * bound);
+}
+
+/** One of the items, or undefined of none. */
+export function pick<T>(random: Random, items: readonly T[]): T | undefined {
+  return items[randomInt(random, items.length)];
+}
+
+/** `value` stretched by up to `share` of itself: jitter(10, 0.5) is in [10, 15). */
+export function jitter(random: Random, value: number, share: number): number {
+  return value * (1 + random.next() * share);
+}
+
+/** `length` lower-case hexadecimal digits. */
+export function randomHex(random: Random, length: number): string {
+  let text = '';
+  while (text.length < length) text += randomInt(random, 16).toString(16);
+  return text;
+}

@@ -1,0 +1,124 @@
+import { type Clock, type Instant, instant, sleepOn, strictlyIncreasing, type Timer } from './clock.ts';
+import type { Random } from './random.ts';
+
+interface Pending {
+  readonly dueMs: number;
+  readonly order: number;
+  readonly run: () => void;
+}
+
+export interface VirtualClockOptions {
+  /** The first wall-clock reading; 2026-01-01T00:00:00Z unless given. */
+  readonly startMs?: number;
+  /** Decides the order of timers due at the same moment. Without it they fire in the order they were set. */
+  readonly random?: Random;
+}
+
+const defaultStartMs = Date.UTC(2026, 0, 1);
+
+/**
+ * Time that passes only when told to. Between two timers everything that is ready to run, runs:
+ * the whole process settles before time moves on, so the same program gives the same history.
+ */
+export class VirtualClock implements Clock {
+  readonly #timers = new Set<Pending>();
+  readonly #random: Random | undefined;
+  readonly stamp: () => number;
+  #elapsedMs = 0;
+  #wallOffsetMs: number;
+  #sequence = 0;
+
+  constructor(options: VirtualClockOptions = {}) {
+    this.#wallOffsetMs = options.startMs ?? defaultStartMs;
+    this.#random = options.random;
+    this.stamp = strictlyIncreasing(() => this.#elapsedMs);
+  }
+
+  now(): Instant {
+    return instant(this.#wallOffsetMs + this.#elapsedMs);
+  }
+
+  monotonicMs(): number {
+    return this.#elapsedMs;
+  }
+
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
+    return sleepOn(this, ms, signal);
+  }
+
+  timer(ms: number, run: () => void): Timer {
+    const pending: Pending = {
+      dueMs: this.#elapsedMs + Math.max(0, ms),
+      order: this.#random === undefined ? this.#sequence++ : this.#random.next(),
+      run,
+    };
+    this.#timers.add(pending);
+    const cancel = () => {
+      this.#timers.delete(pending);
+    };
+    return { cancel, [Symbol.dispose]: cancel };
+  }
+
+  /** How many timers wait: zero when nothing is left running. */
+  get pendingTimers(): number {
+    return this.#timers.size;
+  }
+
+  /** Moves the wall clock only, as an administrator or NTP would. */
+  jumpWall(ms: number): void {
+    this.#wallOffsetMs += ms;
+  }
+
+  /** Lets `ms` pass, firing every timer that falls due on the way. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#elapsedMs + ms;
+    await settle();
+    for (let next = this.#earliest(end); next !== undefined; next = this.#earliest(end)) {
+      this.#fire(next);
+      await settle();
+    }
+    this.#elapsedMs = end;
+  }
+
+  /** Lets time pass until the condition holds; answers whether it did within `limitMs`. */
+  async advanceUntil(condition: () => boolean, limitMs: number): Promise<boolean> {
+    const end = this.#elapsedMs + limitMs;
+    await settle();
+    while (!condition()) {
+      const next = this.#earliest(end);
+      if (next === undefined) {
+        this.#elapsedMs = end;
+        return false;
+      }
+      this.#fire(next);
+      await settle();
+    }
+    return true;
+  }
+
+  #fire(pending: Pending): void {
+    this.#timers.delete(pending);
+    this.#elapsedMs = Math.max(this.#elapsedMs, pending.dueMs);
+    pending.run();
+  }
+
+  #earliest(endMs: number): Pending | undefined {
+    let best: Pending | undefined;
+    for (const timer of this.#timers) {
+      if (timer.dueMs > endMs) continue;
+      if (
+        best === undefined ||
+        timer.dueMs < best.dueMs ||
+        (timer.dueMs === best.dueMs && timer.order < best.order)
+      ) {
+        best = timer;
+      }
+    }
+    return best;
+  }
+}
+
+/** Resolves when every promise that could make progress without time has done so. */
+export function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
