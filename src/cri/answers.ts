@@ -1,0 +1,68 @@
+import { KubelingError } from '../lib/index.ts';
+import type {
+  ContainerStatusResponse,
+  ImageStatusResponse,
+  PodSandboxStatusResponse,
+  StatusResponse,
+} from './gen/runtime.ts';
+import { type CriMethods, type CriOperation, operationNames } from './operations.ts';
+
+type Answer<Name extends CriOperation> = CriMethods[Name] extends { readonly response: infer Response }
+  ? Response
+  : never;
+
+/** What is missing from an answer that later code could not do without. */
+const checks: { readonly [Name in CriOperation]?: (answer: Answer<Name>) => readonly string[] } = {
+  version: (answer) =>
+    missingFields(answer, ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']),
+  status: missingFromStatus,
+  runPodSandbox: (answer) => missingFields(answer, ['podSandboxId']),
+  createContainer: (answer) => missingFields(answer, ['containerId']),
+  podSandboxStatus: missingFromSandbox,
+  containerStatus: missingFromContainer,
+  exec: (answer) => missingFields(answer, ['url']),
+  attach: (answer) => missingFields(answer, ['url']),
+  portForward: (answer) => missingFields(answer, ['url']),
+  pullImage: (answer) => missingFields(answer, ['imageRef']),
+  imageStatus: missingFromImage,
+};
+
+/** Refuses an answer that lacks what it must have; a runtime that sends one is broken, and we say so. */
+export function checkAnswer(operation: CriOperation, answer: unknown): void {
+  const check = checks[operation] as ((answer: unknown) => readonly string[]) | undefined;
+  const missing = check?.(answer) ?? [];
+  if (missing.length === 0) return;
+  throw new KubelingError(
+    'CRI_BAD_ANSWER',
+    `The runtime's answer to ${operationNames[operation]} lacks ${missing.join(', ')}`,
+    { details: { operation: operationNames[operation], missing } },
+  );
+}
+
+function missingFields<T extends object>(answer: T, names: readonly (keyof T & string)[]): readonly string[] {
+  return names.filter((name) => isUnset(answer[name]));
+}
+
+function isUnset(value: unknown): boolean {
+  return value === undefined || value === '' || value === 0n;
+}
+
+function missingFromStatus({ status }: StatusResponse): readonly string[] {
+  const types = new Set(status?.conditions.map((condition) => condition.type));
+  return ['RuntimeReady', 'NetworkReady'].filter((type) => !types.has(type));
+}
+
+function missingFromSandbox({ status }: PodSandboxStatusResponse): readonly string[] {
+  return status === undefined ? ['status'] : missingFields(status, ['id', 'metadata', 'createdAt']);
+}
+
+function missingFromContainer({ status }: ContainerStatusResponse): readonly string[] {
+  if (status === undefined) return ['status'];
+  const missing = missingFields(status, ['id', 'metadata', 'createdAt', 'imageRef']);
+  return isUnset(status.image?.image) ? [...missing, 'image'] : missing;
+}
+
+/** No image at all is an answer: it is not there. */
+function missingFromImage({ image }: ImageStatusResponse): readonly string[] {
+  return image === undefined ? [] : missingFields(image, ['id', 'size']);
+}

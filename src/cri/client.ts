@@ -1,0 +1,142 @@
+import type { CallOptions, ServerStream, Unary } from '../lib/grpc/index.ts';
+import { type Clock, KubelingError, withDeadline } from '../lib/index.ts';
+import type { MessageInit } from '../lib/protobuf/index.ts';
+import { checkAnswer } from './answers.ts';
+import { type ContainerdEvent, readContainerdEvents } from './containerd-events.ts';
+import { translateFailure } from './failures.ts';
+import { ImageService, RuntimeService, type VersionResponse } from './gen/runtime.ts';
+import { type CriMethods, type CriOperation, deadlineMs, operationNames } from './operations.ts';
+import type { CriTransport } from './transport.ts';
+
+/** Told of each call when it ends. */
+export interface CriObserver {
+  /** `operation` is the name used in metrics; `error` is undefined for success. */
+  called(operation: string, durationMs: number, error: KubelingError | undefined): void;
+}
+
+export interface CriClientOptions {
+  readonly transport: CriTransport;
+  readonly clock: Clock;
+  /** The configuration's runtimeRequestTimeout; most calls get this, some more. */
+  readonly requestTimeoutMs?: number;
+  readonly observer?: CriObserver;
+}
+
+type CriCalls = {
+  readonly [Name in CriOperation]: CriMethods[Name] extends Unary<infer Request, infer Response>
+    ? (request: MessageInit<Request>, signal: AbortSignal) => Promise<Response>
+    : CriMethods[Name] extends ServerStream<infer Request, infer Response>
+      ? (request: MessageInit<Request>, signal: AbortSignal) => AsyncIterable<Response>
+      : never;
+};
+
+/**
+ * The container runtime as kubeling uses it. Each call has a deadline, is checked for what its answer must hold, is
+ * observed, and fails with a KubelingError whose kind says what to do. A call that ran out of time has an unknown
+ * outcome: look before repeating it. Streams have no deadline; leaving their loop closes them.
+ */
+export interface CriClient extends CriCalls {
+  /** containerd's own events, for runtimes without CRI events. */
+  containerdEvents(signal: AbortSignal): AsyncIterable<ContainerdEvent>;
+  /** Refuses a runtime whose interface we do not speak; answers who it is. */
+  checkVersion(signal: AbortSignal): Promise<VersionResponse>;
+  close(): void;
+}
+
+/** The version of the interface itself, not of the runtime. */
+const interfaceVersion = '0.1.0';
+const defaultRequestTimeoutMs = 120_000;
+
+type RawUnary = (request: object, options: CallOptions) => Promise<unknown>;
+type RawStream = (request: object, options: CallOptions) => AsyncIterable<unknown>;
+
+export function createCriClient(options: CriClientOptions): CriClient {
+  const { transport } = options;
+  const calls: Record<string, unknown> = {};
+  for (const [service, type] of [
+    [transport.runtime, RuntimeService],
+    [transport.image, ImageService],
+  ] as const) {
+    for (const [name, method] of Object.entries(type.methods)) {
+      const raw = (service as unknown as Record<string, unknown>)[name];
+      const operation = name as CriOperation;
+      calls[name] =
+        method.kind === 'unary'
+          ? (request: object, signal: AbortSignal) =>
+              callOnce(options, operation, raw as RawUnary, request, signal)
+          : (request: object, signal: AbortSignal) =>
+              callStream(operation, raw as RawStream, request, signal);
+    }
+  }
+  const client = calls as unknown as CriCalls;
+  return {
+    ...client,
+    containerdEvents: (signal) => readContainerdEvents(transport.containerdEvents, signal),
+    checkVersion: (signal) => checkVersion(client, signal),
+    close: () => transport.close(),
+  };
+}
+
+async function callOnce(
+  options: CriClientOptions,
+  operation: CriOperation,
+  raw: RawUnary,
+  request: object,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const { clock, observer } = options;
+  const startMs = clock.monotonicMs();
+  let failure: KubelingError | undefined;
+  try {
+    const limitMs = deadlineMs(operation, request, options.requestTimeoutMs ?? defaultRequestTimeoutMs);
+    const answer = await callWithin(clock, operation, limitMs, raw, request, signal);
+    checkAnswer(operation, answer);
+    return answer;
+  } catch (error) {
+    failure = translateFailure(operation, error);
+    throw failure;
+  } finally {
+    observer?.called(operationNames[operation], clock.monotonicMs() - startMs, failure);
+  }
+}
+
+function callWithin(
+  clock: Clock,
+  operation: CriOperation,
+  limitMs: number | undefined,
+  raw: RawUnary,
+  request: object,
+  signal: AbortSignal,
+): Promise<unknown> {
+  if (limitMs === undefined) return raw(request, { signal });
+  return withDeadline(
+    { clock, ms: limitMs, what: `finish the runtime call ${operationNames[operation]}` },
+    (inner) => raw(request, { signal: inner, timeoutMs: limitMs }),
+    signal,
+  );
+}
+
+async function* callStream(
+  operation: CriOperation,
+  raw: RawStream,
+  request: object,
+  signal: AbortSignal,
+): AsyncGenerator<unknown> {
+  try {
+    yield* raw(request, { signal });
+  } catch (error) {
+    throw translateFailure(operation, error);
+  }
+}
+
+async function checkVersion(
+  client: Pick<CriCalls, 'version'>,
+  signal: AbortSignal,
+): Promise<VersionResponse> {
+  const answer = await client.version({}, signal);
+  if (answer.version === interfaceVersion) return answer;
+  throw new KubelingError(
+    'CRI_VERSION',
+    `Cannot use ${answer.runtimeName} ${answer.runtimeVersion} as its CRI version must be ${interfaceVersion}: it is ${answer.version}`,
+  );
+}

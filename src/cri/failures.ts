@@ -1,0 +1,49 @@
+import { type GrpcCode, GrpcError } from '../lib/grpc/index.ts';
+import { type ErrorCode, isKind, KubelingError } from '../lib/index.ts';
+import { type CriOperation, operationNames } from './operations.ts';
+
+const codes: { readonly [Code in GrpcCode]: ErrorCode } = {
+  OK: 'BUG',
+  CANCELLED: 'CANCELLED',
+  UNKNOWN: 'CRI_FAILED',
+  INVALID_ARGUMENT: 'CRI_INVALID',
+  DEADLINE_EXCEEDED: 'CRI_DEADLINE',
+  NOT_FOUND: 'CRI_NOT_FOUND',
+  ALREADY_EXISTS: 'CRI_ALREADY_EXISTS',
+  PERMISSION_DENIED: 'CRI_DENIED',
+  RESOURCE_EXHAUSTED: 'CRI_EXHAUSTED',
+  FAILED_PRECONDITION: 'CRI_FAILED',
+  ABORTED: 'CRI_FAILED',
+  OUT_OF_RANGE: 'CRI_INVALID',
+  UNIMPLEMENTED: 'CRI_UNSUPPORTED',
+  INTERNAL: 'CRI_FAILED',
+  UNAVAILABLE: 'CRI_UNAVAILABLE',
+  DATA_LOSS: 'CRI_FAILED',
+  UNAUTHENTICATED: 'CRI_DENIED',
+};
+
+/**
+ * What a failed call means to the rest of kubeling. The message is the runtime's own: it ends up in events and in
+ * the pod's status, where users look for it.
+ */
+export function translateFailure(operation: CriOperation, error: unknown): KubelingError {
+  if (error instanceof KubelingError && error.code !== 'DEADLINE_EXCEEDED') return error;
+  const grpcCode = grpcCodeOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  const options = { cause: error, details: { operation: operationNames[operation], grpcCode } };
+  if (operation === 'execSync' && (grpcCode === 'DEADLINE_EXCEEDED' || isExecTimeout(message))) {
+    return new KubelingError('CRI_EXEC_TIMEOUT', `command timed out: ${message}`, options);
+  }
+  return new KubelingError(codes[grpcCode], message, options);
+}
+
+function grpcCodeOf(error: unknown): GrpcCode {
+  if (error instanceof GrpcError) return error.grpcCode;
+  if (error instanceof KubelingError) return 'DEADLINE_EXCEEDED';
+  return isKind(error, 'Cancelled') ? 'CANCELLED' : 'INTERNAL';
+}
+
+/** Some runtimes report a command's time-out without the code for it. */
+function isExecTimeout(message: string): boolean {
+  return /timeout [\d.]+\w* exceeded/.test(message) || message.includes('context deadline exceeded');
+}

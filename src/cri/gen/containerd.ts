@@ -1,0 +1,59 @@
+// Made from the .proto files of this room by `npm run generate`; do not edit.
+import { type ServerStream, type ServiceType, serviceType } from '../../lib/grpc/index.ts';
+import { type MessageType, Schema } from '../../lib/protobuf/index.ts';
+
+export interface SubscribeRequest {
+  readonly filters: readonly string[];
+}
+export interface Envelope {
+  readonly timestamp: Timestamp | undefined;
+  readonly namespace: string;
+  readonly topic: string;
+  readonly event: Any | undefined;
+}
+export interface TaskEvent {
+  readonly containerId: string;
+}
+export interface TaskExit {
+  readonly containerId: string;
+  readonly id: string;
+  readonly pid: number;
+  readonly exitStatus: number;
+  readonly exitedAt: Timestamp | undefined;
+}
+export interface ContainerEvent {
+  readonly id: string;
+}
+export interface Timestamp {
+  readonly seconds: bigint;
+  readonly nanos: number;
+}
+export interface Any {
+  readonly typeUrl: string;
+  readonly value: Uint8Array;
+}
+const schema = new Schema(`
+message SubscribeRequest|1 filters repeated string
+message Envelope|1 timestamp Timestamp|2 namespace string|3 topic string|4 event Any
+message TaskEvent|1 containerId string
+message TaskExit|1 containerId string|2 id string|3 pid uint32|4 exitStatus uint32|5 exitedAt Timestamp
+message ContainerEvent|1 id string
+message Timestamp|1 seconds int64|2 nanos int32
+message Any|1 typeUrl string|2 value bytes
+`);
+
+export const SubscribeRequest: MessageType<SubscribeRequest> = schema.message('SubscribeRequest');
+export const Envelope: MessageType<Envelope> = schema.message('Envelope');
+export const TaskEvent: MessageType<TaskEvent> = schema.message('TaskEvent');
+export const TaskExit: MessageType<TaskExit> = schema.message('TaskExit');
+export const ContainerEvent: MessageType<ContainerEvent> = schema.message('ContainerEvent');
+export const Timestamp: MessageType<Timestamp> = schema.message('Timestamp');
+export const Any: MessageType<Any> = schema.message('Any');
+
+export interface EventsMethods {
+  readonly subscribe: ServerStream<SubscribeRequest, Envelope>;
+}
+
+export const Events: ServiceType<EventsMethods> = serviceType<EventsMethods>('containerd.services.events.v1.Events', {
+  subscribe: { name: 'Subscribe', kind: 'server-stream', request: SubscribeRequest, response: Envelope },
+});

@@ -1,0 +1,15 @@
+export { type CriClient, type CriClientOptions, type CriObserver, createCriClient } from './client.ts';
+export type { ContainerdEvent } from './containerd-events.ts';
+export { parseEndpoint } from './endpoint.ts';
+export {
+  Any,
+  ContainerEvent,
+  Envelope,
+  Events,
+  type EventsMethods,
+  TaskEvent,
+  TaskExit,
+} from './gen/containerd.ts';
+export * from './gen/runtime.ts';
+export { type CriMethods, type CriOperation, operationNames } from './operations.ts';
+export { type CriTransport, wireTransport } from './transport.ts';

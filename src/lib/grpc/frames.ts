@@ -1,0 +1,71 @@
+import { GrpcError } from './status.ts';
+
+const headerBytes = 5;
+
+/** A message with its five-byte prefix; never compressed. */
+export function frame(message: Uint8Array): Buffer {
+  const framed = Buffer.allocUnsafe(headerBytes + message.length);
+  framed[0] = 0;
+  framed.writeUInt32BE(message.length, 1);
+  framed.set(message, headerBytes);
+  return framed;
+}
+
+/** Cuts a byte stream back into messages, refusing those over the limit before they are kept. */
+export class FrameReader {
+  readonly #limit: number;
+  #chunks: Buffer[] = [];
+  #buffered = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Takes what arrived; answers the messages it completes. */
+  push(chunk: Buffer): readonly Buffer[] {
+    this.#chunks.push(chunk);
+    this.#buffered += chunk.length;
+    const messages: Buffer[] = [];
+    for (let length = this.#nextLength(); length !== undefined; length = this.#nextLength()) {
+      if (this.#buffered < headerBytes + length) break;
+      messages.push(this.#take(length));
+    }
+    return messages;
+  }
+
+  /** Whether a message has begun but not ended. */
+  get partial(): boolean {
+    return this.#buffered > 0;
+  }
+
+  #nextLength(): number | undefined {
+    if (this.#buffered < headerBytes) return undefined;
+    const [first] = this.#chunks;
+    const head = first !== undefined && first.length >= headerBytes ? first : this.#join();
+    if (head[0] !== 0) throw new GrpcError('UNIMPLEMENTED', 'The other side sent a compressed message');
+    const length = head.readUInt32BE(1);
+    if (length > this.#limit) {
+      throw new GrpcError(
+        'RESOURCE_EXHAUSTED',
+        `The message is larger than the limit: ${length} bytes, limit ${this.#limit}`,
+      );
+    }
+    return length;
+  }
+
+  #take(length: number): Buffer {
+    const all = this.#join();
+    const end = headerBytes + length;
+    this.#chunks = all.length > end ? [all.subarray(end)] : [];
+    this.#buffered -= end;
+    return all.subarray(headerBytes, end);
+  }
+
+  #join(): Buffer {
+    const [first] = this.#chunks;
+    if (first !== undefined && this.#chunks.length === 1) return first;
+    const joined = Buffer.concat(this.#chunks);
+    this.#chunks = [joined];
+    return joined;
+  }
+}

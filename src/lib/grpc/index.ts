@@ -1,0 +1,13 @@
+export { GrpcChannel, type GrpcChannelOptions } from './channel.ts';
+export { GrpcServer, type GrpcServerOptions } from './server.ts';
+export {
+  type CallOptions,
+  type MethodType,
+  type ServerStream,
+  type ServiceClient,
+  type ServiceImplementation,
+  type ServiceType,
+  serviceType,
+  type Unary,
+} from './service.ts';
+export { type GrpcCode, GrpcError } from './status.ts';

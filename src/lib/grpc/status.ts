@@ -1,0 +1,70 @@
+export const grpcCodes = [
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+] as const;
+
+export type GrpcCode = (typeof grpcCodes)[number];
+
+/** A call that ended with a status other than OK, said by the other side or found by ourselves. */
+export class GrpcError extends Error {
+  readonly grpcCode: GrpcCode;
+
+  constructor(grpcCode: GrpcCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'GrpcError';
+    this.grpcCode = grpcCode;
+  }
+}
+
+export function grpcCodeOf(number: number): GrpcCode {
+  return grpcCodes[number] ?? 'UNKNOWN';
+}
+
+export function numberOfGrpcCode(code: GrpcCode): number {
+  return grpcCodes.indexOf(code);
+}
+
+/** Status messages travel percent-encoded in a header; what cannot be decoded is shown as it came. */
+export function decodeStatusMessage(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function encodeStatusMessage(text: string): string {
+  let encoded = '';
+  for (const byte of Buffer.from(text)) {
+    encoded += byte >= 0x20 && byte <= 0x7e && byte !== 0x25 ? String.fromCharCode(byte) : percent(byte);
+  }
+  return encoded;
+}
+
+function percent(byte: number): string {
+  return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+}
+
+/** What an HTTP status without a gRPC status means, by the protocol's own table. */
+export function grpcCodeOfHttp(status: number): GrpcCode {
+  if (status === 400) return 'INTERNAL';
+  if (status === 401) return 'UNAUTHENTICATED';
+  if (status === 403) return 'PERMISSION_DENIED';
+  if (status === 404) return 'UNIMPLEMENTED';
+  return status === 429 || (status >= 502 && status <= 504) ? 'UNAVAILABLE' : 'UNKNOWN';
+}

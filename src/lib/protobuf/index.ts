@@ -1,0 +1,1 @@
+export { type MessageInit, type MessageType, Schema } from './schema.ts';
