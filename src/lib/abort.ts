@@ -15,7 +15,10 @@ export function onAbort(signal: AbortSignal, then: (reason: unknown) => void): D
   return { [Symbol.dispose]: () => signal.removeEventListener('abort', listener) };
 }
 
-/** A controller that is aborted together with its parent until it is disposed. */
+/**
+ * A controller that is aborted together with its parent until it is disposed. It keeps one listener on the parent,
+ * so whoever makes one disposes of it when its operation ends.
+ */
 export class LinkedController implements Disposable {
   readonly #controller = new AbortController();
   readonly #link: Disposable;
@@ -39,7 +42,8 @@ export class LinkedController implements Disposable {
 
 /**
  * Settles as the promise does, or rejects with the signal's reason if that comes first. The work behind the promise
- * goes on unless it listens to the signal too.
+ * goes on unless it listens to the signal too. Not for a promise that outlives many calls: each call stays attached
+ * to it until it settles.
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
@@ -66,13 +70,15 @@ export interface DeadlineOptions {
 
 /**
  * Runs the work with a signal that is aborted by the parent or by the deadline, whichever is first, and rejects as
- * soon as that happens even if the work does not listen. Leaves no timer and no listener behind.
+ * soon as that happens even if the work does not listen. With a parent already aborted the work is not started.
+ * Leaves no timer and no listener behind.
  */
 export async function withDeadline<T>(
   options: DeadlineOptions,
   work: (signal: AbortSignal) => Promise<T>,
   parent: AbortSignal,
 ): Promise<T> {
+  parent.throwIfAborted();
   using controller = new LinkedController(parent);
   using _timer = options.clock.timer(options.ms, () =>
     controller.abort(

@@ -1,3 +1,5 @@
+import { KubelingError } from './errors.ts';
+
 /** Milliseconds since 1970, as users see time. It may jump; never measure with it. */
 export type Instant = number & { readonly __brand: 'Instant' };
 
@@ -12,11 +14,11 @@ export interface Clock {
   now(): Instant;
   /** What we measure with: never goes back, has no meaning across processes. */
   monotonicMs(): number;
-  /** A monotonic reading that is strictly greater than every earlier one, to order things by. */
+  /** A reading strictly greater than every earlier one of this clock, to order things by; compare it with no other. */
   stamp(): number;
   /** Rejects with the signal's reason as soon as it is aborted, and leaves no listener or timer behind. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Calls back once after `ms`; the callback must not throw. */
+  /** Calls back once after `ms`, never before `timer` returned; the callback must not throw. */
   timer(ms: number, run: () => void): Timer;
 }
 
@@ -51,6 +53,14 @@ export function strictlyIncreasing(read: () => number): () => number {
   };
 }
 
+/** A delay that is no number would corrupt the order of a clock's timers, so it is refused at the door. */
+export function checkedDelayMs(ms: number): number {
+  if (Number.isNaN(ms)) {
+    throw new KubelingError('BUG', 'Cannot wait as the delay must be a number of milliseconds: it is NaN');
+  }
+  return Math.max(0, ms);
+}
+
 /** Longer delays overflow the timer of Node.js and would fire at once. */
 const longestTimeoutMs = 2 ** 31 - 1;
 
@@ -70,9 +80,9 @@ function realTimer(ms: number, run: () => void): Timer {
   let handle: NodeJS.Timeout;
   const arm = (left: number) => {
     const step = Math.min(left, longestTimeoutMs);
-    handle = setTimeout(() => (left > step ? arm(left - step) : run()), Math.max(0, step));
+    handle = setTimeout(() => (left > step ? arm(left - step) : run()), step);
   };
-  arm(ms);
+  arm(checkedDelayMs(ms));
   const cancel = () => clearTimeout(handle);
   return { cancel, [Symbol.dispose]: cancel };
 }

@@ -28,11 +28,14 @@ export type ErrorKind =
 
 export const errorKinds = {
   BUG: 'Bug',
+  CLI_USAGE: 'Invalid',
+  CLI_UNKNOWN_COMMAND: 'Invalid',
   CANCELLED: 'Cancelled',
   DEADLINE_EXCEEDED: 'DeadlineExceeded',
   COMMAND_NOT_FOUND: 'Unsupported',
   COMMAND_FAILED: 'Failed',
   PROTOBUF_MALFORMED: 'Failed',
+  CONFIG_INVALID: 'Invalid',
   CRI_NOT_FOUND: 'NotFound',
   CRI_ALREADY_EXISTS: 'Conflict',
   CRI_INVALID: 'Invalid',
@@ -47,6 +50,7 @@ export const errorKinds = {
   CRI_VERSION: 'Unsupported',
   CRI_ENDPOINT: 'Invalid',
   CRI_EXEC_TIMEOUT: 'DeadlineExceeded',
+  SELF_CHECK: 'Failed',
   CONTAINERD_SOCKET_PATH: 'Invalid',
   CONTAINERD_SOCKET_TAKEN: 'Conflict',
   CONTAINERD_NOT_ROOT: 'Denied',
@@ -60,6 +64,14 @@ export const errorKinds = {
   CONTAINERD_RUNNING: 'Conflict',
   CONTAINERD_START: 'Failed',
   CONTAINERD_STOP: 'Failed',
+  DURATION_INVALID: 'Invalid',
+  FLAG_INVALID: 'Invalid',
+  QUANTITY_INVALID: 'Invalid',
+  FILE_NOT_FOUND: 'NotFound',
+  FILE_CORRUPT: 'Invalid',
+  FILE_READ: 'Failed',
+  FILE_WRITE: 'Failed',
+  LOG_LEVEL_INVALID: 'Invalid',
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof errorKinds;

@@ -34,20 +34,47 @@ export function isKind(error: unknown, ...kinds: readonly ErrorKind[]): boolean 
   return kinds.includes(kindOf(error));
 }
 
-/** One line for a person: the message, followed by the causes that add something. */
+/** Causes deeper than this are left out: a chain may be endless. */
+const deepestCause = 8;
+
+/** One line for a person: the message, followed by the causes that add something. Never throws. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
-  for (let at = error, depth = 0; at !== undefined && depth < 8; depth++) {
-    const text = at instanceof Error ? at.message : String(at);
+  for (let at = error, depth = 0; at !== undefined && depth < deepestCause; depth++) {
+    const text = messageOf(at);
     if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
-    at = at instanceof Error ? at.cause : undefined;
+    at = causeOf(at);
   }
   return parts.join(': ');
 }
 
-/** Turns anything thrown into an Error without losing it. */
+/** Turns anything thrown into an Error without losing it. Never throws. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error
     ? thrown
-    : new KubelingError('BUG', `Something threw a ${typeof thrown}: ${String(thrown)}`);
+    : new KubelingError('BUG', `Something threw a ${typeof thrown}: ${messageOf(thrown)}`);
+}
+
+/** What was thrown may be anything, even an object that cannot become text or whose getters throw. */
+function messageOf(thrown: unknown): string {
+  try {
+    if (!(thrown instanceof Error)) return String(thrown);
+    return thrown instanceof AggregateError ? messageOfMany(thrown) : String(thrown.message);
+  } catch {
+    return `an unprintable ${typeof thrown}`;
+  }
+}
+
+/** Failed connections to several addresses come as one error that has no message of its own. */
+function messageOfMany(thrown: AggregateError): string {
+  const each = thrown.errors.slice(0, deepestCause).map(messageOf);
+  return [thrown.message, each.join('; ')].filter((text) => text !== '').join(': ');
+}
+
+function causeOf(thrown: unknown): unknown {
+  try {
+    return thrown instanceof Error ? thrown.cause : undefined;
+  } catch {
+    return undefined;
+  }
 }

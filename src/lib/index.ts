@@ -1,6 +1,91 @@
 export { abortable, cancelled, LinkedController, onAbort, withDeadline } from './abort.ts';
+export {
+  type ReadJsonOptions,
+  readJsonFile,
+  removeLeftoverTemps,
+  type WriteOptions,
+  writeFileAtomic,
+  writeJsonAtomic,
+} from './atomic-file.ts';
+export {
+  Backoff,
+  type BackoffEvent,
+  type BackoffPolicy,
+  type BackoffState,
+  backoffDelayMs,
+  nextBackoff,
+} from './backoff.ts';
 export { type Clock, type Instant, instant, realClock, type Timer } from './clock.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 export { asError, describeError, isKind, KubelingError, kindOf } from './errors.ts';
+export { formatFlagHelp } from './flag-help.ts';
+export {
+  boolFlag,
+  choiceFlag,
+  durationFlag,
+  type FlagKind,
+  flagError,
+  intFlag,
+  listFlag,
+  type MapFlagOptions,
+  mapFlag,
+  multimapFlag,
+  stringFlag,
+  tryParseBool,
+} from './flag-kinds.ts';
+export {
+  type Flag,
+  type FlagProblem,
+  type FlagTable,
+  type FlagValues,
+  flagName,
+  type ParsedFlags,
+  parseFlags,
+} from './flags.ts';
+export {
+  durationMs,
+  durationNanos,
+  formatDuration,
+  formatDurationMs,
+  parseDurationMs,
+  tryParseDuration,
+  tryParseDurationMs,
+} from './go-duration.ts';
+export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './keyed-backoff.ts';
+export { KeyedMutex } from './keyed-mutex.ts';
+export * from './logging/index.ts';
+export { LruMap, type LruOptions } from './lru.ts';
+export * from './metrics/index.ts';
+export { didYouMean, nearestName } from './nearest-name.ts';
+export {
+  addQuantities,
+  compareQuantities,
+  formatQuantity,
+  milliQuantity,
+  parseQuantity,
+  type Quantity,
+  type QuantityFormat,
+  quantityMilliValue,
+  quantityOf,
+  quantityValue,
+  subtractQuantities,
+  tryParseQuantity,
+} from './quantity.ts';
 export { jitter, pick, type Random, randomHex, randomInt, seededRandom, systemRandom } from './random.ts';
+export { Ring } from './ring.ts';
+export { type Command, type CommandEnd, type CommandResult, runChecked, runCommand } from './run-command.ts';
+export { SingleFlight } from './single-flight.ts';
+export { type Buffering, Subscription } from './subscription.ts';
+export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
 export { settle, VirtualClock } from './virtual-clock.ts';
+export { WorkQueue } from './work-queue.ts';
+export { isPlainYamlText, resolveYamlWord, type YamlScalar } from './yaml-scalar.ts';
+export {
+  type Place,
+  readYaml,
+  type YamlEntry,
+  type YamlProblem,
+  type YamlText,
+  type YamlTree,
+  yamlToJs,
+} from './yaml-tree.ts';

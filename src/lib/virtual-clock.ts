@@ -1,7 +1,16 @@
-import { type Clock, type Instant, instant, sleepOn, strictlyIncreasing, type Timer } from './clock.ts';
+import {
+  type Clock,
+  checkedDelayMs,
+  type Instant,
+  instant,
+  sleepOn,
+  strictlyIncreasing,
+  type Timer,
+} from './clock.ts';
+import { Heap, type HeapItem } from './heap.ts';
 import type { Random } from './random.ts';
 
-interface Pending {
+interface Pending extends HeapItem {
   readonly dueMs: number;
   readonly order: number;
   readonly run: () => void;
@@ -21,7 +30,9 @@ const defaultStartMs = Date.UTC(2026, 0, 1);
  * the whole process settles before time moves on, so the same program gives the same history.
  */
 export class VirtualClock implements Clock {
-  readonly #timers = new Set<Pending>();
+  readonly #timers = new Heap<Pending>(
+    (a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order),
+  );
   readonly #random: Random | undefined;
   readonly stamp: () => number;
   #elapsedMs = 0;
@@ -48,11 +59,12 @@ export class VirtualClock implements Clock {
 
   timer(ms: number, run: () => void): Timer {
     const pending: Pending = {
-      dueMs: this.#elapsedMs + Math.max(0, ms),
+      dueMs: this.#elapsedMs + checkedDelayMs(ms),
       order: this.#random === undefined ? this.#sequence++ : this.#random.next(),
       run,
+      heapIndex: -1,
     };
-    this.#timers.add(pending);
+    this.#timers.push(pending);
     const cancel = () => {
       this.#timers.delete(pending);
     };
@@ -77,7 +89,7 @@ export class VirtualClock implements Clock {
       this.#fire(next);
       await settle();
     }
-    this.#elapsedMs = end;
+    this.#moveTo(end);
   }
 
   /** Lets time pass until the condition holds; answers whether it did within `limitMs`. */
@@ -87,7 +99,7 @@ export class VirtualClock implements Clock {
     while (!condition()) {
       const next = this.#earliest(end);
       if (next === undefined) {
-        this.#elapsedMs = end;
+        this.#moveTo(end);
         return false;
       }
       this.#fire(next);
@@ -98,27 +110,25 @@ export class VirtualClock implements Clock {
 
   #fire(pending: Pending): void {
     this.#timers.delete(pending);
-    this.#elapsedMs = Math.max(this.#elapsedMs, pending.dueMs);
+    this.#moveTo(pending.dueMs);
     pending.run();
   }
 
+  /** Two callers may let time pass at once; the one that ends earlier must not turn time back. */
+  #moveTo(ms: number): void {
+    this.#elapsedMs = Math.max(this.#elapsedMs, ms);
+  }
+
   #earliest(endMs: number): Pending | undefined {
-    let best: Pending | undefined;
-    for (const timer of this.#timers) {
-      if (timer.dueMs > endMs) continue;
-      if (
-        best === undefined ||
-        timer.dueMs < best.dueMs ||
-        (timer.dueMs === best.dueMs && timer.order < best.order)
-      ) {
-        best = timer;
-      }
-    }
-    return best;
+    const first = this.#timers.peek();
+    return first !== undefined && first.dueMs <= endMs ? first : undefined;
   }
 }
 
-/** Resolves when every promise that could make progress without time has done so. */
+/**
+ * Resolves when every promise that could make progress without time or input has done so. Work that waits for
+ * files, sockets or other processes is not waited for.
+ */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,0 +1,215 @@
+import { posix } from 'node:path';
+import {
+  boolFlag,
+  choiceFlag,
+  durationFlag,
+  type Flag,
+  type FlagKind,
+  type FlagTable,
+  type FlagValues,
+  flagError,
+  intFlag,
+  KubelingError,
+  listFlag,
+  mapFlag,
+  parseFlags,
+  stringFlag,
+  tryParseQuantity,
+} from '../lib/index.ts';
+import { checkDeeply } from './check-value.ts';
+import { type Field, type FieldFlag, type Fields, hasSecrets, type ValueType } from './fields.ts';
+import { type Finding, findingIn } from './findings.ts';
+import { type KubeletFlags, nodeFlags, oldFlags, runFlags } from './kubelet-flags.ts';
+import { fieldPath, type Origin } from './origins.ts';
+import { sections } from './schema.ts';
+import { wireValue } from './wire.ts';
+import { asWritten, type Written } from './written.ts';
+
+/** A value that the command line gives to a field of the configuration. */
+export interface FlagSetting {
+  readonly path: readonly string[];
+  readonly written: Written;
+}
+
+export interface CommandLine {
+  readonly flags: KubeletFlags;
+  readonly settings: readonly FlagSetting[];
+  readonly warnings: readonly Finding[];
+  readonly problems: readonly Finding[];
+}
+
+/** Reads the whole command line and collects every mistake in it. Relative paths belong to `cwd`. */
+export function parseCommandLine(argv: readonly string[], cwd: string): CommandLine {
+  const configFlags = collectConfigFlags();
+  const table = kubeletFlagTable(configFlags);
+  const parsed = parseFlags(table, argv);
+  const given = new Map<string, unknown>(Object.entries(parsed.values));
+  const settings = configFlags.filter(({ flag }) => given.has(flag.name));
+  return {
+    flags: readKubeletFlags(parsed.values as OwnValues, cwd),
+    settings: settings.map((setting) => settingOf(setting, given.get(setting.flag.name), cwd)),
+    warnings: parsed.used.flatMap((name) => warnDeprecated(name, table)),
+    problems: [
+      ...parsed.problems.map(({ flag, message }) => findingIn(flag, message)),
+      ...parsed.positionals.map((word) =>
+        findingIn('command line', `takes flags only: ${JSON.stringify(word)} belongs to none`),
+      ),
+      ...settings.flatMap((setting) => checkSetting(setting, given.get(setting.flag.name))),
+    ],
+  };
+}
+
+interface ConfigFlag {
+  readonly flag: FieldFlag;
+  readonly field: Field;
+  readonly path: readonly string[];
+  readonly group: string;
+}
+
+/** Every flag that sets a field, in the order of the table. */
+function collectConfigFlags(): readonly ConfigFlag[] {
+  return sections.flatMap(([title, fields]) => flagsIn(fields, [], title));
+}
+
+function flagsIn(fields: Fields, parents: readonly string[], group: string): ConfigFlag[] {
+  return Object.entries(fields).flatMap(([name, field]) => {
+    const path = [...parents, name];
+    if (field.flag !== undefined) return [{ flag: field.flag, field, path, group }];
+    return field.type.kind === 'object' ? flagsIn(field.type.fields, path, group) : [];
+  });
+}
+
+/** All flags of `kubeling run`: what is current first, then what is better put into a file. */
+export function kubeletFlagTable(configFlags = collectConfigFlags()): FlagTable {
+  const asFlags = configFlags.map((entry) => [entry.flag.name, configFlag(entry)] as const);
+  const isCurrent = ([, flag]: readonly [string, Flag<unknown>]) => flag.deprecated === undefined;
+  return {
+    ...runFlags,
+    ...nodeFlags,
+    ...Object.fromEntries(asFlags.filter(isCurrent)),
+    ...Object.fromEntries(asFlags.filter((entry) => !isCurrent(entry))),
+    ...oldFlags,
+  };
+}
+
+function configFlag({ flag, field, path, group }: ConfigFlag): Flag<unknown> {
+  const kind = withoutSecrets(field.type, flag.syntax ?? kindOf(field.type));
+  const about = {
+    kind,
+    help: field.doc,
+    default: describeDefault(field),
+    ...(flag.name === 'v' && { short: 'v' }),
+  };
+  if (flag.standing === 'current') return { ...about, group };
+  return { ...about, group: `${group} (better in a file)`, deprecated: `set ${path.join('.')} in a file` };
+}
+
+/** Empty for what is off or empty by default, and for lists and maps. */
+function describeDefault(field: Field): string {
+  const value = wireValue(field.type, field.default);
+  return typeof value === 'object' || !value || value === '0s' ? '' : String(value);
+}
+
+/** More choices than this are not worth listing in the help. */
+const mostChoices = 6;
+
+/** How the text of a flag is read when the field has an ordinary type. */
+function kindOf(type: ValueType): FlagKind<unknown> {
+  switch (type.kind) {
+    case 'bool':
+      return boolFlag;
+    case 'int':
+      return intFlag(type.min, type.max);
+    case 'duration':
+      return durationFlag;
+    case 'quantity':
+      return quantityFlag;
+    case 'list':
+      return listFlag(kindOf(type.item));
+    case 'map':
+      return mapFlag(kindOf(type.item));
+    default: {
+      const choices = type.kind === 'text' ? (type.choices ?? []) : [];
+      return choices.length > 0 && choices.length <= mostChoices ? choiceFlag(choices) : stringFlag;
+    }
+  }
+}
+
+const quantityFlag: FlagKind<unknown> = {
+  label: 'quantity',
+  read(text) {
+    const quantity = tryParseQuantity(text);
+    if (quantity === undefined) throw flagError('a quantity such as 512, 1K or 2Ki', text);
+    return quantity;
+  },
+};
+
+/** A message about a secret must not repeat it. */
+function withoutSecrets(type: ValueType, kind: FlagKind<unknown>): FlagKind<unknown> {
+  if (!hasSecrets(type)) return kind;
+  return {
+    ...kind,
+    read(text, earlier) {
+      try {
+        return kind.read(text, earlier);
+      } catch {
+        throw new KubelingError('FLAG_INVALID', `must be ${kind.label}: current value is hidden`);
+      }
+    },
+  };
+}
+
+function settingOf({ flag, field, path }: ConfigFlag, value: unknown, cwd: string): FlagSetting {
+  const isPath = field.type.kind === 'text' && field.type.path !== undefined;
+  const origin: Origin = { kind: 'flag', flag: `--${flag.name}` };
+  return { path, written: asWritten(field.type, isPath ? absolute(String(value), cwd) : value, origin) };
+}
+
+function checkSetting({ flag, field, path }: ConfigFlag, value: unknown): Finding[] {
+  const name = path.reduce((parent, part) => fieldPath(parent, part), '');
+  const wrong = checkDeeply(field.type, value, name);
+  return wrong.map((problem) => findingIn(`--${flag.name}`, problem.message, problem.path));
+}
+
+function warnDeprecated(name: string, table: FlagTable): Finding[] {
+  const instead = table[name]?.deprecated;
+  return instead === undefined ? [] : [findingIn(`--${name}`, `is deprecated: ${instead}`)];
+}
+
+function absolute(path: string, cwd: string): string {
+  return path === '' || posix.isAbsolute(path) ? path : posix.join(cwd, path);
+}
+
+type OwnValues = FlagValues<typeof runFlags & typeof nodeFlags & typeof oldFlags>;
+
+function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
+  const path = (value: string | undefined, standard = '') => absolute(value ?? standard, cwd);
+  return {
+    config: path(values.config),
+    configDir: path(values['config-dir']),
+    validateConfig: values['validate-config'] ?? false,
+    printConfig: values['print-config'] ?? false,
+    help: values.help ?? false,
+    version: values.version === 'false' ? '' : (values.version ?? ''),
+    lockFile: path(values['lock-file']),
+    exitOnLockContention: values['exit-on-lock-contention'] ?? false,
+    kubeconfig: path(values.kubeconfig),
+    bootstrapKubeconfig: path(values['bootstrap-kubeconfig']),
+    hostnameOverride: (values['hostname-override'] ?? '').trim().toLowerCase(),
+    nodeIps: (values['node-ip'] ?? []).map((ip) => ip.trim()).filter((ip) => ip !== ''),
+    nodeLabels: values['node-labels'] ?? {},
+    cloudProvider: values['cloud-provider'] ?? '',
+    // Left as it was given: a root that is not plain is refused, not repaired.
+    rootDir: values['root-dir'] ?? nodeFlags['root-dir'].default,
+    certDir: path(values['cert-dir'], nodeFlags['cert-dir'].default),
+    runtimeCgroups: values['runtime-cgroups'] ?? '',
+    imageCredentialProviderConfig: path(values['image-credential-provider-config']),
+    imageCredentialProviderBinDir: path(values['image-credential-provider-bin-dir']),
+    housekeepingIntervalMs: values['housekeeping-interval'],
+    minimumContainerTtlMs: values['minimum-container-ttl-duration'] ?? 0,
+    maxDeadContainersPerContainer: values['maximum-dead-containers-per-container'] ?? 1,
+    maxDeadContainers: values['maximum-dead-containers'] ?? -1,
+    experimentalMounterPath: path(values['experimental-mounter-path']),
+    ignoreEvictionInAllocatable: values['experimental-allocatable-ignore-eviction'] ?? false,
+  };
+}

@@ -1,0 +1,222 @@
+import { posix } from 'node:path';
+import {
+  didYouMean,
+  durationMs,
+  tryParseDurationMs,
+  tryParseQuantity,
+  type YamlEntry,
+  type YamlTree,
+} from '../lib/index.ts';
+import { checkScalar, describeRange } from './check-value.ts';
+import { type Fields, hasSecrets, type ValueType } from './fields.ts';
+import { type Finding, findingAt } from './findings.ts';
+import { fieldPath, keyPath, type Origin } from './origins.ts';
+import type { Written, WrittenMap } from './written.ts';
+
+export interface SourceFile {
+  readonly kind: 'file' | 'drop-in';
+  /** Absolute. */
+  readonly path: string;
+}
+
+export interface Decoded {
+  readonly written: WrittenMap;
+  readonly problems: readonly Finding[];
+}
+
+/** A document by the table. What is wrong is reported and left out; everything else is kept. */
+export function decodeDocument(fields: Fields, tree: YamlTree, file: SourceFile): Decoded {
+  const decoder = new Decoder(file, fields);
+  return { written: decoder.object(fields, tree, ''), problems: decoder.problems };
+}
+
+class Decoder {
+  readonly problems: Finding[] = [];
+  readonly #file: SourceFile;
+  readonly #root: Fields;
+
+  constructor(file: SourceFile, root: Fields) {
+    this.#file = file;
+    this.#root = root;
+  }
+
+  object(fields: Fields, tree: YamlTree, path: string): WrittenMap {
+    const entries = new Map<string, Written>();
+    for (const entry of this.#entriesOf(tree, path, 'fields')) {
+      const at = fieldPath(path, entry.key);
+      const field = Object.hasOwn(fields, entry.key) ? fields[entry.key] : undefined;
+      if (field === undefined)
+        this.#report(entry, at, `is not a known field${suggestField(entry.key, fields, this.#root)}`);
+      else if (this.#isNew(entries, entry, at)) {
+        const zero = field.zero === 'default' && isZero(field.type, entry.value);
+        this.#keep(entries, entry, zero ? this.#zero(field.type, entry) : this.#value(field.type, entry, at));
+      }
+    }
+    return { kind: 'map', entries, origin: this.#origin(tree) };
+  }
+
+  #value(type: ValueType, entry: Pick<YamlEntry, 'value' | 'at'>, path: string): Written | undefined {
+    const { value: tree } = entry;
+    if (tree.kind === 'scalar' && tree.value === null)
+      return { kind: 'nothing', origin: this.#origin(entry) };
+    if (type.kind === 'object')
+      return { ...this.object(type.fields, tree, path), origin: this.#origin(entry) };
+    if (type.kind === 'map') return this.#map(type.item, tree, path, entry);
+    if (type.kind === 'list') return this.#list(type.item, tree, path, entry);
+    return this.#scalar(type, tree, path, entry);
+  }
+
+  #map(item: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): Written {
+    const entries = new Map<string, Written>();
+    for (const inner of this.#entriesOf(tree, path, 'keys and values')) {
+      const at = keyPath(path, inner.key);
+      if (this.#isNew(entries, inner, at)) this.#keep(entries, inner, this.#value(item, inner, at));
+    }
+    return { kind: 'map', entries, origin: this.#origin(entry) };
+  }
+
+  #list(item: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): Written | undefined {
+    if (tree.kind !== 'list') {
+      this.#report(tree, path, `must be a list: current value is ${show(item, tree)}`);
+      return undefined;
+    }
+    const items = tree.items.map((value, index) => this.#item(item, value, keyPath(path, index)));
+    return { kind: 'list', items: items.filter((node) => node !== undefined), origin: this.#origin(entry) };
+  }
+
+  #item(type: ValueType, value: YamlTree, path: string): Written | undefined {
+    const node = this.#value(type, { value, at: value.at }, path);
+    if (node?.kind !== 'nothing') return node;
+    this.#report(value, path, 'must not be null');
+    return undefined;
+  }
+
+  #scalar(type: ValueType, tree: YamlTree, path: string, entry: Pick<YamlEntry, 'at'>): Written | undefined {
+    const read = readScalar(type, tree);
+    if ('must' in read) {
+      this.#report(tree, path, `must be ${read.must}: current value is ${show(type, tree)}`);
+      return undefined;
+    }
+    const value = this.#resolved(type, read.value);
+    const message = checkScalar(type, value);
+    if (message === undefined) return { kind: 'value', value, origin: this.#origin(entry) };
+    this.#report(tree, path, message);
+    return undefined;
+  }
+
+  /** What a written zero stands for: nothing was said. Its place is kept, as it may undo an earlier layer. */
+  #zero(type: ValueType, entry: YamlEntry): Written {
+    const values: Partial<Record<ValueType['kind'], unknown>> = { bool: false, text: '' };
+    return { kind: 'value', value: values[type.kind] ?? 0, origin: this.#origin(entry) };
+  }
+
+  /** A relative path belongs to the directory of its file; no path stays no path. */
+  #resolved(type: ValueType, value: unknown): unknown {
+    if (type.kind !== 'text' || type.path === undefined || value === '') return value;
+    const text = String(value);
+    return posix.isAbsolute(text) ? text : posix.join(posix.dirname(this.#file.path), text);
+  }
+
+  #entriesOf(tree: YamlTree, path: string, of: string): readonly YamlEntry[] {
+    if (tree.kind === 'map') return tree.entries;
+    // A document or object that is empty says nothing, which is fine.
+    if (!(tree.kind === 'scalar' && tree.value === null)) this.#report(tree, path, `must be a map of ${of}`);
+    return [];
+  }
+
+  #isNew(entries: ReadonlyMap<string, Written>, entry: YamlEntry, path: string): boolean {
+    const first = entries.get(entry.key)?.origin;
+    if (first === undefined) return true;
+    const where = first.kind === 'file' || first.kind === 'drop-in' ? ` (first on line ${first.line})` : '';
+    this.#report(entry, path, `is written twice${where}`);
+    return false;
+  }
+
+  /** Also what could not be read is remembered as written, so that a second mention is still a duplicate. */
+  #keep(entries: Map<string, Written>, entry: YamlEntry, node: Written | undefined): void {
+    entries.set(entry.key, node ?? { kind: 'nothing', origin: this.#origin(entry) });
+  }
+
+  #report(at: Pick<YamlEntry, 'at'>, path: string, message: string): void {
+    this.problems.push(findingAt(this.#origin(at), path, message));
+  }
+
+  #origin(part: Pick<YamlEntry, 'at'>): Origin {
+    return { kind: this.#file.kind, file: this.#file.path, ...part.at };
+  }
+}
+
+type Read = { readonly value: unknown } | { readonly must: string };
+
+/** The shape of a scalar; whether the value is also allowed is checked afterwards. */
+function readScalar(type: ValueType, tree: YamlTree): Read {
+  const value = tree.kind === 'scalar' ? tree.value : undefined;
+  switch (type.kind) {
+    case 'bool':
+      return typeof value === 'boolean' ? { value } : { must: 'true or false' };
+    case 'int':
+      return Number.isSafeInteger(value) ? { value } : { must: describeRange(type.min, type.max) };
+    case 'float':
+      return typeof value === 'number' && Number.isFinite(value) ? { value } : { must: 'a number' };
+    case 'text':
+      return typeof value === 'string'
+        ? { value }
+        : { must: isBare(value) ? 'a string, in quotes' : 'a string' };
+    case 'quantity':
+      return readQuantity(value);
+    default:
+      return readDuration(
+        value,
+        type.kind === 'duration' && type.numbers === 'nanoseconds' ? 'taken' : 'refused',
+      );
+  }
+}
+
+function isBare(value: unknown): boolean {
+  return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean';
+}
+
+function readQuantity(value: unknown): Read {
+  const parsed =
+    isBare(value) || typeof value === 'string' ? tryParseQuantity(String(value).trim()) : undefined;
+  return parsed === undefined ? { must: 'a quantity such as 500m, 64Mi or 2G' } : { value: parsed };
+}
+
+function readDuration(value: unknown, numbers: 'taken' | 'refused'): Read {
+  if (numbers === 'taken' && Number.isSafeInteger(value))
+    return { value: durationMs(BigInt(value as number)) };
+  const parsed = typeof value === 'string' ? tryParseDurationMs(value) : undefined;
+  return parsed === undefined ? { must: 'a duration such as 300ms, 10s or 1h30m' } : { value: parsed };
+}
+
+/** Whether a part says the zero value of its type. */
+function isZero(type: ValueType, tree: YamlTree): boolean {
+  if (tree.kind !== 'scalar') return false;
+  if (type.kind === 'duration') {
+    const read = readScalar(type, tree);
+    return 'value' in read && read.value === 0;
+  }
+  const zeros: Partial<Record<ValueType['kind'], unknown>> = { bool: false, int: 0, float: 0, text: '' };
+  return Object.hasOwn(zeros, type.kind) && tree.value === zeros[type.kind];
+}
+
+function show(type: ValueType, tree: YamlTree): string {
+  if (hasSecrets(type)) return 'hidden';
+  if (tree.kind !== 'scalar') return tree.kind === 'map' ? 'a map' : 'a list';
+  return typeof tree.value === 'string' ? JSON.stringify(tree.value) : String(tree.value);
+}
+
+/** A near name in the same place, or the same name in another. */
+function suggestField(written: string, fields: Fields, root: Fields): string {
+  const near = didYouMean(written, Object.keys(fields));
+  if (near !== '') return near;
+  const elsewhere = findPaths(root, '').find((path) => path.endsWith(`.${written}`));
+  return elsewhere === undefined ? '' : ` (did you mean ${elsewhere}?)`;
+}
+
+function findPaths(fields: Fields, parent: string): string[] {
+  return Object.entries(fields).flatMap(([name, field]) => {
+    const path = fieldPath(parent, name);
+    return field.type.kind === 'object' ? [path, ...findPaths(field.type.fields, path)] : [path];
+  });
+}

@@ -1,0 +1,92 @@
+import type { FeatureGates } from './feature-gates.ts';
+import type { Origin, Origins } from './origins.ts';
+import { type FieldName, type KubeletConfiguration, kubeletConfigurationFields } from './schema.ts';
+
+export interface Derived {
+  readonly config: KubeletConfiguration;
+  readonly origins: Origins;
+}
+
+interface Change {
+  readonly path: string;
+  readonly origin: Origin;
+  readonly config: Partial<KubeletConfiguration>;
+}
+
+/** The defaults that depend on what else was written. */
+export function deriveDefaults(config: KubeletConfiguration, origins: Origins, gates: FeatureGates): Derived {
+  const changes = [
+    ...reportFrequency(config, origins),
+    ...parallelPulls(config, origins),
+    ...noPidsLimit(config, origins),
+    ...evictionDefaults(config, origins),
+    ...crashLoop(config, gates),
+    ...credentialsPolicy(config, gates),
+  ];
+  return {
+    config: Object.assign({}, config, ...changes.map((change) => change.config)),
+    origins: origins.with(changes.map((change) => [change.path, change.origin])),
+  };
+}
+
+function because(reason: string): Origin {
+  return { kind: 'default', because: reason };
+}
+
+/** Only when a file says so: the flag has never had this side effect and would multiply the traffic of a cluster. */
+function reportFrequency(config: KubeletConfiguration, origins: Origins): Change[] {
+  const update = origins.of('nodeStatusUpdateFrequency').kind;
+  if (origins.isWritten('nodeStatusReportFrequency') || update === 'default' || update === 'flag') return [];
+  return [
+    {
+      path: 'nodeStatusReportFrequency',
+      origin: because('as nodeStatusUpdateFrequency is set'),
+      config: { nodeStatusReportFrequencyMs: config.nodeStatusUpdateFrequencyMs },
+    },
+  ];
+}
+
+function parallelPulls(config: KubeletConfiguration, origins: Origins): Change[] {
+  if (origins.isWritten('serializeImagePulls') || (config.maxParallelImagePulls ?? 0) < 2) return [];
+  const origin = because('as maxParallelImagePulls is 2 or more');
+  return [{ path: 'serializeImagePulls', origin, config: { serializeImagePulls: false } }];
+}
+
+/** Any negative number says that there is no limit. */
+function noPidsLimit(config: KubeletConfiguration, origins: Origins): Change[] {
+  if (config.podPidsLimit >= -1) return [];
+  return [{ path: 'podPidsLimit', origin: origins.of('podPidsLimit'), config: { podPidsLimit: -1 } }];
+}
+
+/** With `mergeDefaultEvictionSettings` the signals that were not named keep their default. */
+function evictionDefaults(config: KubeletConfiguration, origins: Origins): Change[] {
+  if (!config.mergeDefaultEvictionSettings || !origins.isWritten('evictionHard')) return [];
+  const standard = defaultEvictionHard();
+  const missing = Object.keys(standard).filter((signal) => !Object.hasOwn(config.evictionHard, signal));
+  const origin = because('as mergeDefaultEvictionSettings is true');
+  const evictionHard = { ...standard, ...config.evictionHard };
+  return missing.map((signal) => ({ path: `evictionHard[${signal}]`, origin, config: { evictionHard } }));
+}
+
+export function defaultEvictionHard(): Readonly<Record<string, string>> {
+  return kubeletConfigurationFields.evictionHard.default as Readonly<Record<string, string>>;
+}
+
+function crashLoop(config: KubeletConfiguration, gates: FeatureGates): Change[] {
+  const { maxContainerRestartPeriodMs } = config.crashLoopBackOff;
+  if (maxContainerRestartPeriodMs !== undefined || !gates.enabled('KubeletCrashLoopBackOffMax')) return [];
+  const crashLoopBackOff = { maxContainerRestartPeriodMs: 300_000 };
+  return [
+    {
+      path: 'crashLoopBackOff.maxContainerRestartPeriod',
+      origin: { kind: 'default' },
+      config: { crashLoopBackOff },
+    },
+  ];
+}
+
+function credentialsPolicy(config: KubeletConfiguration, gates: FeatureGates): Change[] {
+  const path: FieldName = 'imagePullCredentialsVerificationPolicy';
+  if (config[path] !== '' || !gates.enabled('KubeletEnsureSecretPulledImages')) return [];
+  return [{ path, origin: { kind: 'default' }, config: { [path]: 'NeverVerifyPreloadedImages' } }];
+}

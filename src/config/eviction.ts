@@ -1,0 +1,115 @@
+import {
+  formatDurationMs,
+  formatQuantity,
+  type Quantity,
+  tryParseDurationMs,
+  tryParseQuantity,
+} from '../lib/index.ts';
+import { describeOrigin, keyPath, type Origins } from './origins.ts';
+import type { KubeletConfiguration } from './schema.ts';
+
+/** What pods are evicted for. */
+export const evictionSignals = [
+  'memory.available',
+  'allocatableMemory.available',
+  'nodefs.available',
+  'nodefs.inodesFree',
+  'imagefs.available',
+  'imagefs.inodesFree',
+  'containerfs.available',
+  'containerfs.inodesFree',
+  'pid.available',
+] as const;
+
+export type EvictionSignal = (typeof evictionSignals)[number];
+
+/** An amount, or a share of the capacity as a number from 0 to 100. */
+export type ThresholdValue = { readonly quantity: Quantity } | { readonly percent: number };
+
+export interface EvictionThreshold {
+  readonly signal: EvictionSignal;
+  readonly kind: 'hard' | 'soft';
+  /** Pods are evicted when less than this is left. */
+  readonly value: ThresholdValue;
+  /** How long it must be so; 0 for a hard threshold. */
+  readonly gracePeriodMs: number;
+  readonly minimumReclaim: ThresholdValue | undefined;
+}
+
+export function isEvictionSignal(name: string): name is EvictionSignal {
+  return (evictionSignals as readonly string[]).includes(name);
+}
+
+export function parseThreshold(text: string): ThresholdValue | undefined {
+  if (!text.endsWith('%')) {
+    const quantity = tryParseQuantity(text);
+    return quantity === undefined ? undefined : { quantity };
+  }
+  const number = text.slice(0, -1);
+  return /^[-+]?(\d+(\.\d*)?|\.\d+)$/.test(number) ? { percent: Number(number) } : undefined;
+}
+
+/**
+ * The thresholds of a configuration that passed validation; 0% and 100% switch a signal off. What holds for
+ * the memory of the node also holds for the memory of its pods, where that is enforced.
+ */
+export function evictionThresholds(config: KubeletConfiguration): readonly EvictionThreshold[] {
+  const hard = thresholdsOf(config, 'hard', config.evictionHard);
+  const soft = thresholdsOf(config, 'soft', config.evictionSoft);
+  const ofNode = hard.find(({ signal }) => signal === 'memory.available');
+  const ofPods = hard.find(({ signal }) => signal === 'allocatableMemory.available');
+  if (ofNode === undefined || ofPods !== undefined || !config.enforceNodeAllocatable.includes('pods')) {
+    return [...hard, ...soft];
+  }
+  return [...hard, { ...ofNode, signal: 'allocatableMemory.available' }, ...soft];
+}
+
+function thresholdsOf(
+  config: KubeletConfiguration,
+  kind: EvictionThreshold['kind'],
+  written: Readonly<Record<string, string>>,
+): EvictionThreshold[] {
+  return Object.entries(written).flatMap(([signal, text]) => {
+    const value = parseThreshold(text);
+    if (!isEvictionSignal(signal) || value === undefined || isOff(value)) return [];
+    const grace = kind === 'hard' ? '0s' : (config.evictionSoftGracePeriod[signal] ?? '0s');
+    const minimumReclaim = parseThreshold(config.evictionMinimumReclaim[signal] ?? '');
+    return [{ signal, kind, value, gracePeriodMs: tryParseDurationMs(grace) ?? 0, minimumReclaim }];
+  });
+}
+
+function isOff(value: ThresholdValue): boolean {
+  return 'percent' in value && (value.percent === 0 || value.percent === 100);
+}
+
+export interface EvictionRow {
+  readonly signal: EvictionSignal;
+  /** As `100Mi` or `10%`; undefined when nothing is evicted for this signal. */
+  readonly hard: string | undefined;
+  readonly hardOrigin: string;
+  readonly soft: string | undefined;
+  readonly gracePeriod: string | undefined;
+  readonly minimumReclaim: string | undefined;
+}
+
+/** What holds for every signal, those that nothing is said about included: what is logged at start. */
+export function evictionTable(config: KubeletConfiguration, origins: Origins): readonly EvictionRow[] {
+  const active = evictionThresholds(config);
+  return evictionSignals.map((signal) => {
+    const hard = active.find((threshold) => threshold.signal === signal && threshold.kind === 'hard');
+    const soft = active.find((threshold) => threshold.signal === signal && threshold.kind === 'soft');
+    const reclaim = (hard ?? soft)?.minimumReclaim;
+    return {
+      signal,
+      hard: hard && formatThreshold(hard.value),
+      hardOrigin: describeOrigin(origins.of(keyPath('evictionHard', signal))),
+      soft: soft && formatThreshold(soft.value),
+      gracePeriod: soft && formatDurationMs(soft.gracePeriodMs),
+      minimumReclaim: reclaim && formatThreshold(reclaim),
+    };
+  });
+}
+
+export function formatThreshold(value: ThresholdValue): string {
+  return 'percent' in value ? `${value.percent}%` : formatQuantity(value.quantity);
+}

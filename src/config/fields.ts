@@ -1,0 +1,177 @@
+import type { FlagKind, Quantity } from '../lib/index.ts';
+
+/**
+ * The words the configuration's table is written in. A field knows its type, its default, the flag that sets
+ * it and what to say about it; decoding, defaulting, flags, checking and printing all follow the table.
+ */
+
+/** What is wrong with a text, worded to follow "must be"; undefined when nothing is. */
+export type TextCheck = (text: string) => string | undefined;
+
+export type ValueType =
+  | { readonly kind: 'bool' }
+  | { readonly kind: 'int'; readonly min: number; readonly max: number }
+  /** From more than `above` up to `max`. */
+  | { readonly kind: 'float'; readonly above: number; readonly max: number }
+  | TextType
+  | DurationType
+  | { readonly kind: 'quantity' }
+  | { readonly kind: 'list'; readonly item: ValueType }
+  | { readonly kind: 'map'; readonly item: ValueType }
+  | { readonly kind: 'object'; readonly fields: Fields };
+
+export interface TextType {
+  readonly kind: 'text';
+  /** The only values there are. */
+  readonly choices?: readonly string[];
+  readonly check?: TextCheck;
+  /** A path: one that is not absolute belongs to the directory of the file it stands in. */
+  readonly path?: 'resolved';
+  /** Never shown: not in messages, not in a printed configuration. */
+  readonly secret?: 'hidden';
+}
+
+/** Bounds in milliseconds, both included. */
+export interface DurationType {
+  readonly kind: 'duration';
+  readonly min?: number;
+  readonly max?: number;
+  /** Whether a bare number is taken, as nanoseconds. */
+  readonly numbers?: 'nanoseconds';
+}
+
+/** A type together with the TypeScript type of its values; the second part exists only for the compiler. */
+export type Typed<T, Y extends ValueType = ValueType> = Y & { readonly values?: () => T };
+type ValuesOf<Y> = Y extends { readonly values?: () => infer T } ? T : never;
+
+export interface FieldFlag {
+  readonly name: string;
+  /** How its text is read when the type alone does not say. */
+  readonly syntax?: FlagKind<unknown>;
+  /** Whether it is a flag in its own right or only kept for those who do not use a file yet. */
+  readonly standing: 'current' | 'deprecated';
+}
+
+export interface Field {
+  readonly type: ValueType;
+  /** Undefined also for objects that are always there: their fields have the defaults. */
+  readonly default: unknown;
+  readonly presence: 'always' | 'optional';
+  /**
+   * What a zero value (0, "", 0s, false) in a file means. Tools that write configurations write out zeros for
+   * everything they do not set, so for most fields it means the default.
+   */
+  readonly zero: 'default' | 'counts';
+  readonly doc: string;
+  readonly flag?: FieldFlag;
+}
+
+export type Fields = Readonly<Record<string, Field>>;
+type TypedField<T, K extends ValueType['kind']> = Field & {
+  readonly type: { readonly kind: K };
+  readonly values?: () => T;
+};
+
+/** What a table of fields yields: each under its name, durations in milliseconds under the name with `Ms`. */
+export type Effective<F extends Fields> = {
+  readonly [N in keyof F & string as EffectiveName<N, F[N]>]: ValuesOf<F[N]>;
+};
+type EffectiveName<N extends string, Y extends Field> = Y['type']['kind'] extends 'duration' ? `${N}Ms` : N;
+
+export function effectiveName(name: string, type: ValueType): string {
+  return type.kind === 'duration' ? `${name}Ms` : name;
+}
+
+export const bool: Typed<boolean, { readonly kind: 'bool' }> = { kind: 'bool' };
+export const quantity: Typed<Quantity, { readonly kind: 'quantity' }> = { kind: 'quantity' };
+
+type IntType = Extract<ValueType, { kind: 'int' }>;
+
+export function int32(min = -(2 ** 31), max = 2 ** 31 - 1): Typed<number, IntType> {
+  return { kind: 'int', min, max };
+}
+
+/** As far as a double holds whole numbers exactly, which is beyond any count of anything on a node. */
+export function int64(min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): Typed<number, IntType> {
+  return { kind: 'int', min, max };
+}
+
+export function float(above: number, max: number): Typed<number, Extract<ValueType, { kind: 'float' }>> {
+  return { kind: 'float', above, max };
+}
+
+export function text(options: Omit<TextType, 'kind' | 'choices'> = {}): Typed<string, TextType> {
+  return { kind: 'text', ...options };
+}
+
+export function oneOf<const T extends string>(...choices: readonly T[]): Typed<T, TextType> {
+  return { kind: 'text', choices };
+}
+
+export function duration(options: Omit<DurationType, 'kind'> = {}): Typed<number, DurationType> {
+  return { kind: 'duration', ...options };
+}
+
+export function list<T>(item: Typed<T>): Typed<readonly T[], Extract<ValueType, { kind: 'list' }>> {
+  return { kind: 'list', item };
+}
+
+export function map<T>(
+  item: Typed<T>,
+): Typed<Readonly<Record<string, T>>, Extract<ValueType, { kind: 'map' }>> {
+  return { kind: 'map', item };
+}
+
+export function object<F extends Fields>(
+  fields: F,
+): Typed<Effective<F>, Extract<ValueType, { kind: 'object' }>> {
+  return { kind: 'object', fields };
+}
+
+/** A field in which a written zero is the same as nothing written. */
+export function plain<Y extends Typed<unknown>>(
+  type: Y,
+  standard: ValuesOf<Y>,
+  doc: string,
+  flag?: FieldFlag,
+): TypedField<ValuesOf<Y>, Y['kind']> {
+  return { type, default: standard, presence: 'always', zero: 'default', doc, ...(flag && { flag }) };
+}
+
+/** A field in which a written zero counts. */
+export function exact<Y extends Typed<unknown>>(
+  type: Y,
+  standard: ValuesOf<Y>,
+  doc: string,
+  flag?: FieldFlag,
+): TypedField<ValuesOf<Y>, Y['kind']> {
+  return { type, default: standard, presence: 'always', zero: 'counts', doc, ...(flag && { flag }) };
+}
+
+/** A field that may have no value at all. */
+export function optional<Y extends Typed<unknown>>(
+  type: Y,
+  doc: string,
+): TypedField<ValuesOf<Y> | undefined, Y['kind']> {
+  return { type, default: undefined, presence: 'optional', zero: 'counts', doc };
+}
+
+/** An object that is always there, with the defaults of its fields. */
+export function nested<F extends Fields>(fields: F, doc: string): TypedField<Effective<F>, 'object'> {
+  return { type: object(fields), default: undefined, presence: 'always', zero: 'counts', doc };
+}
+
+/** A flag kept for those who do not use a file yet. */
+export function flag(name: string, syntax?: FlagKind<unknown>): FieldFlag {
+  return { name, standing: 'deprecated', ...(syntax && { syntax }) };
+}
+
+export function currentFlag(name: string, syntax?: FlagKind<unknown>): FieldFlag {
+  return { name, standing: 'current', ...(syntax && { syntax }) };
+}
+
+export function hasSecrets(type: ValueType): boolean {
+  if (type.kind === 'text') return type.secret === 'hidden';
+  if (type.kind === 'list' || type.kind === 'map') return hasSecrets(type.item);
+  return type.kind === 'object' && Object.values(type.fields).some((field) => hasSecrets(field.type));
+}

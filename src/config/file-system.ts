@@ -1,0 +1,58 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { posix } from 'node:path';
+
+/** What the configuration is read through. */
+export interface ConfigFiles {
+  /** The whole text; rejects with the error of the system. */
+  readFile(path: string, signal: AbortSignal): Promise<string>;
+  /** What is directly in a directory, in any order; links are not followed. */
+  readDirectory(path: string, signal: AbortSignal): Promise<readonly DirectoryEntry[]>;
+}
+
+export interface DirectoryEntry {
+  readonly name: string;
+  readonly kind: 'directory' | 'other';
+}
+
+/** A configuration is a page or two; whatever is larger is something else. */
+const largestFile = 4 * 1024 * 1024;
+
+/** The files of the host. */
+export function hostFiles(): ConfigFiles {
+  return {
+    async readFile(path, signal) {
+      const { size } = await stat(path);
+      if (size > largestFile) throw new Error(`must not be larger than ${largestFile} bytes: it has ${size}`);
+      return readFile(path, { encoding: 'utf8', signal });
+    },
+    async readDirectory(path, signal) {
+      signal.throwIfAborted();
+      const entries = await readdir(path, { withFileTypes: true });
+      return entries.map((entry) => ({
+        name: entry.name,
+        kind: entry.isDirectory() ? 'directory' : 'other',
+      }));
+    },
+  };
+}
+
+/** Texts by absolute path, for nodes that run inside a test or a simulation. */
+export function memoryFiles(texts: Readonly<Record<string, string>>): ConfigFiles {
+  const missing = (path: string) => new Error(`no such file or directory: ${path}`);
+  return {
+    async readFile(path) {
+      const text = Object.hasOwn(texts, path) ? texts[path] : undefined;
+      if (text === undefined) throw missing(path);
+      return text;
+    },
+    async readDirectory(path) {
+      const inside = Object.keys(texts).filter((file) => file.startsWith(posix.join(path, '/')));
+      if (inside.length === 0) throw missing(path);
+      const parts = inside.map((file) => posix.relative(path, file).split('/'));
+      const names = new Map(
+        parts.map(([name = '', ...rest]) => [name, rest.length > 0 ? 'directory' : 'other'] as const),
+      );
+      return [...names].map(([name, kind]) => ({ name, kind }));
+    },
+  };
+}

@@ -1,0 +1,203 @@
+import {
+  boolFlag,
+  choiceFlag,
+  durationFlag,
+  type Flag,
+  type FlagKind,
+  type FlagTable,
+  intFlag,
+  listFlag,
+  mapFlag,
+  stringFlag,
+} from '../lib/index.ts';
+
+/** The flags that set nothing in the configuration: what belongs to this node and this run alone. */
+
+const thisRun = 'This run';
+const node = 'This node';
+const useEviction = 'set eviction thresholds instead';
+const fromCadvisor = 'it has no effect';
+
+/** `--version` alone, or with how to print it. */
+const versionFlag: FlagKind<string> = { label: 'true|raw', bare: 'true', read: (text) => text };
+
+export const runFlags = {
+  config: { kind: stringFlag, help: 'File with a KubeletConfiguration, as YAML or JSON.', group: thisRun },
+  'config-dir': {
+    kind: stringFlag,
+    help: 'Directory of *.conf files, each a KubeletConfiguration, that are merged over the file in the order of their names.',
+    group: thisRun,
+  },
+  'validate-config': {
+    kind: boolFlag,
+    help: 'Check the configuration, report every mistake, and end.',
+    group: thisRun,
+  },
+  'print-config': {
+    kind: boolFlag,
+    help: 'Print the configuration in effect, each value with where it came from, and end.',
+    group: thisRun,
+  },
+  'lock-file': { kind: stringFlag, help: 'File to lock, so that only one kubelet runs.', group: thisRun },
+  'exit-on-lock-contention': {
+    kind: boolFlag,
+    help: 'End when another kubelet wants the lock file.',
+    group: thisRun,
+  },
+  version: { kind: versionFlag, help: 'Print the version and end.', group: thisRun },
+  help: { kind: boolFlag, short: 'h', help: 'Print this help and end.', group: thisRun },
+} satisfies FlagTable;
+
+export const nodeFlags = {
+  kubeconfig: {
+    kind: stringFlag,
+    help: 'File that says how to reach the API server; without it the node stands alone.',
+    group: node,
+  },
+  'bootstrap-kubeconfig': {
+    kind: stringFlag,
+    help: 'File to ask for a client certificate with while the kubeconfig does not exist yet; it is then written.',
+    group: node,
+  },
+  'hostname-override': {
+    kind: stringFlag,
+    help: 'Name of the node, instead of the name of the host.',
+    group: node,
+  },
+  'node-ip': {
+    kind: listFlag(stringFlag),
+    help: 'Address of the node, or one of each family; :: or 0.0.0.0 asks for that family.',
+    group: node,
+  },
+  'node-labels': {
+    kind: mapFlag(stringFlag, { value: 'optional' }),
+    help: 'Labels the Node is created with.',
+    group: node,
+  },
+  'cloud-provider': {
+    kind: choiceFlag(['', 'external']),
+    help: 'external when a cloud controller manager completes this node.',
+    group: node,
+  },
+  'root-dir': {
+    kind: stringFlag,
+    help: 'Directory for the files of pods.',
+    default: '/var/lib/kubelet',
+    group: node,
+  },
+  'cert-dir': {
+    kind: stringFlag,
+    help: 'Directory for certificates and keys.',
+    default: '/var/lib/kubelet/pki',
+    group: node,
+  },
+  'runtime-cgroups': { kind: stringFlag, help: 'Cgroup the container runtime runs in.', group: node },
+  'image-credential-provider-config': {
+    kind: stringFlag,
+    help: 'File or directory that says which programs know credentials for which images.',
+    group: node,
+  },
+  'image-credential-provider-bin-dir': {
+    kind: stringFlag,
+    help: 'Directory of these programs.',
+    group: node,
+  },
+  'housekeeping-interval': {
+    kind: durationFlag,
+    help: 'How often the resource usage of containers is measured.',
+    group: node,
+  },
+} satisfies FlagTable;
+
+const old = 'Deprecated';
+
+export const oldFlags = {
+  'minimum-container-ttl-duration': {
+    kind: durationFlag,
+    help: 'How long an ended container is kept at least.',
+    deprecated: useEviction,
+    group: old,
+  },
+  'maximum-dead-containers-per-container': {
+    kind: intFlag(-(2 ** 31), 2 ** 31 - 1),
+    help: 'How many ended instances of a container are kept.',
+    default: '1',
+    deprecated: useEviction,
+    group: old,
+  },
+  'maximum-dead-containers': {
+    kind: intFlag(-(2 ** 31), 2 ** 31 - 1),
+    help: 'How many ended containers are kept in all; -1 is no limit.',
+    default: '-1',
+    deprecated: useEviction,
+    group: old,
+  },
+  'experimental-mounter-path': {
+    kind: stringFlag,
+    help: 'Program to mount with.',
+    deprecated: 'use CSI volumes',
+    group: old,
+  },
+  'experimental-allocatable-ignore-eviction': {
+    kind: boolFlag,
+    help: 'Leave eviction thresholds out of what is allocatable.',
+    deprecated: 'it will be removed',
+    group: old,
+  },
+  'application-metrics-count-limit': ignored(intFlag()),
+  'boot-id-file': ignored(stringFlag),
+  'container-hints': ignored(stringFlag),
+  containerd: ignored(stringFlag),
+  'containerd-namespace': ignored(stringFlag),
+  'enable-load-reader': ignored(boolFlag),
+  'event-storage-age-limit': ignored(stringFlag),
+  'event-storage-event-limit': ignored(stringFlag),
+  'global-housekeeping-interval': ignored(durationFlag),
+  'log-cadvisor-usage': ignored(boolFlag),
+  'machine-id-file': ignored(stringFlag),
+  'storage-driver-user': ignored(stringFlag),
+  'storage-driver-password': ignored(stringFlag),
+  'storage-driver-host': ignored(stringFlag),
+  'storage-driver-db': ignored(stringFlag),
+  'storage-driver-table': ignored(stringFlag),
+  'storage-driver-secure': ignored(boolFlag),
+  'storage-driver-buffer-duration': ignored(durationFlag),
+} satisfies FlagTable;
+
+/** Taken so that old command lines still start. */
+function ignored<T>(kind: FlagKind<T>): Flag<T> {
+  return { kind, help: 'Ignored.', deprecated: fromCadvisor, group: old };
+}
+
+/** The values of the flags above. Paths are absolute; an empty text is a flag that was not given. */
+export interface KubeletFlags {
+  readonly config: string;
+  readonly configDir: string;
+  readonly validateConfig: boolean;
+  readonly printConfig: boolean;
+  readonly help: boolean;
+  /** Empty when not asked for, otherwise `true` or `raw`. */
+  readonly version: string;
+  readonly lockFile: string;
+  readonly exitOnLockContention: boolean;
+  /** Empty: the node stands alone. */
+  readonly kubeconfig: string;
+  readonly bootstrapKubeconfig: string;
+  /** Trimmed and in lower case; empty for the name of the host. */
+  readonly hostnameOverride: string;
+  readonly nodeIps: readonly string[];
+  readonly nodeLabels: Readonly<Record<string, string>>;
+  readonly cloudProvider: '' | 'external';
+  readonly rootDir: string;
+  readonly certDir: string;
+  readonly runtimeCgroups: string;
+  readonly imageCredentialProviderConfig: string;
+  readonly imageCredentialProviderBinDir: string;
+  readonly housekeepingIntervalMs: number | undefined;
+  readonly minimumContainerTtlMs: number;
+  readonly maxDeadContainersPerContainer: number;
+  /** Negative: no limit. */
+  readonly maxDeadContainers: number;
+  readonly experimentalMounterPath: string;
+  readonly ignoreEvictionInAllocatable: boolean;
+}

@@ -1,0 +1,125 @@
+import { type CommandLine, type FlagSetting, parseCommandLine } from './command-line.ts';
+import { type DocumentKind, readConfigFile } from './config-file.ts';
+import type { Decoded } from './decode.ts';
+import { deriveDefaults } from './derived-defaults.ts';
+import { findDropIns } from './drop-ins.ts';
+import { checkFeatureGates, FeatureGates } from './feature-gates.ts';
+import type { ConfigFiles } from './file-system.ts';
+import { configInvalid, type Finding } from './findings.ts';
+import type { KubeletFlags } from './kubelet-flags.ts';
+import { byDefault, type Origins, topField } from './origins.ts';
+import { apiVersion, type KubeletConfiguration, kind, kubeletConfigurationFields } from './schema.ts';
+import { settleFields } from './settle.ts';
+import { judgeGates, validate } from './validate.ts';
+import { emptyWritten, mergeWritten, replaceWritten, type WrittenMap } from './written.ts';
+
+export interface LoadDeps {
+  readonly files: ConfigFiles;
+  /** What relative paths on the command line belong to. */
+  readonly cwd: string;
+}
+
+/**
+ * Everything that is settled before the kubelet starts. The server is closed by default also for a node that
+ * stands alone: it then has no API server to ask about tokens and rights, and what answers instead (the
+ * embedded API, or nobody but clients with a certificate) is for the server to decide, not for these values.
+ */
+export interface LoadedConfig {
+  readonly config: KubeletConfiguration;
+  readonly flags: KubeletFlags;
+  readonly gates: FeatureGates;
+  readonly origins: Origins;
+  /** To be shown or logged; nothing here keeps the kubelet from starting. */
+  readonly warnings: readonly Finding[];
+  /** The files that were read, in order, with absolute paths. */
+  readonly configFiles: readonly string[];
+}
+
+const document: DocumentKind = { apiVersions: [apiVersion], kind, fields: kubeletConfigurationFields };
+
+/**
+ * Defaults, then the file, then drop-ins, then flags. Rejects with CONFIG_INVALID, whose `details.problems`
+ * are all mistakes at once; prints nothing and changes nothing.
+ */
+export async function loadConfig(
+  argv: readonly string[],
+  deps: LoadDeps,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<LoadedConfig> {
+  const line = parseCommandLine(argv, deps.cwd);
+  const layers = await readLayers(line.flags, deps.files, signal);
+  const settled = settle(line, layers);
+  if (settled.problems.length > 0) throw configInvalid(settled.problems);
+  return { ...settled.loaded, flags: line.flags, configFiles: layers.files };
+}
+
+interface Layers {
+  readonly files: readonly string[];
+  readonly documents: readonly Decoded[];
+  readonly warnings: readonly Finding[];
+  readonly problems: readonly Finding[];
+}
+
+async function readLayers(flags: KubeletFlags, files: ConfigFiles, signal: AbortSignal): Promise<Layers> {
+  const dropIns =
+    flags.configDir === ''
+      ? { files: [], warnings: [], problems: [] }
+      : await findDropIns(flags.configDir, files, signal);
+  const sources = [
+    ...(flags.config === '' ? [] : [{ kind: 'file', path: flags.config } as const]),
+    ...dropIns.files.map((path) => ({ kind: 'drop-in', path }) as const),
+  ];
+  const documents: Decoded[] = [];
+  for (const source of sources) documents.push(await readConfigFile(document, source, files, signal));
+  return {
+    files: sources.map((source) => source.path),
+    documents,
+    warnings: dropIns.warnings,
+    problems: [...dropIns.problems, ...documents.flatMap((decoded) => decoded.problems)],
+  };
+}
+
+interface SettledConfig {
+  readonly loaded: Omit<LoadedConfig, 'flags' | 'configFiles'>;
+  readonly problems: readonly Finding[];
+}
+
+function settle(line: CommandLine, layers: Layers): SettledConfig {
+  const unreadable = [...line.problems, ...layers.problems];
+  const written = applyFlags(mergeLayers(layers.documents), line.settings);
+  const { value, origins: plainOrigins } = settleFields(kubeletConfigurationFields, written);
+  // The table and its type are one: a settled value has the shape of the type.
+  const plain = value as unknown as KubeletConfiguration;
+  const gateFindings = judgeGates(checkFeatureGates(plain.featureGates), plainOrigins);
+  const gates = new FeatureGates(plain.featureGates);
+  const { config, origins } = deriveDefaults(plain, plainOrigins, gates);
+  const judged = validate({ config, gates, flags: line.flags }, origins, [
+    ...unreadable,
+    ...gateFindings.problems,
+  ]);
+  return {
+    loaded: {
+      config,
+      gates,
+      origins,
+      warnings: [...line.warnings, ...layers.warnings, ...gateFindings.warnings, ...judged.warnings],
+    },
+    problems: [...unreadable, ...gateFindings.problems, ...judged.problems],
+  };
+}
+
+function mergeLayers(documents: readonly Decoded[]): WrittenMap {
+  return documents.reduce((merged, { written }) => mergeWritten(merged, written), emptyWritten(byDefault));
+}
+
+/** A flag replaces what the files say, a map as a whole; only feature gates are set one by one. */
+function applyFlags(written: WrittenMap, settings: readonly FlagSetting[]): WrittenMap {
+  return settings.reduce((tree, setting) => {
+    const field = topField(setting.path[0] ?? '');
+    if (field !== 'featureGates') return replaceWritten(tree, setting.path, setting.written);
+    return mergeWritten(tree, {
+      ...emptyWritten(setting.written.origin),
+      entries: new Map([[field, setting.written]]),
+    });
+  }, written);
+}

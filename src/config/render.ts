@@ -1,0 +1,94 @@
+import { isPlainYamlText } from '../lib/index.ts';
+import { effectiveName, type Fields, type ValueType } from './fields.ts';
+import { describeOrigin, fieldPath, keyPath, type Origins } from './origins.ts';
+import { apiVersion, type KubeletConfiguration, kind, sections } from './schema.ts';
+import { maskSecrets, wireValue } from './wire.ts';
+
+/**
+ * The configuration in effect as YAML, every value followed by where it came from:
+ * `maxPods: 250  # /etc/kubelet.yaml:12`. Secrets are masked.
+ */
+export function renderConfig(loaded: {
+  readonly config: KubeletConfiguration;
+  readonly origins: Origins;
+}): string {
+  const config = maskSecrets(loaded.config);
+  const lines = [`apiVersion: ${apiVersion}`, `kind: ${kind}`];
+  for (const [title, fields] of sections) {
+    lines.push(
+      '',
+      `# ${title}`,
+      ...renderFields(fields, config, { path: '', indent: '', origins: loaded.origins }),
+    );
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+interface Here {
+  readonly path: string;
+  readonly indent: string;
+  readonly origins: Origins;
+}
+
+function renderFields(fields: Fields, object: Readonly<Record<string, unknown>>, here: Here): string[] {
+  return Object.entries(fields).flatMap(([name, field]) => {
+    const value = object[effectiveName(name, field.type)];
+    const path = fieldPath(here.path, name);
+    return value === undefined
+      ? []
+      : renderValue(`${here.indent}${name}:`, field.type, value, { ...here, path });
+  });
+}
+
+/** One value behind its label, on the same line or on lines of its own below. */
+function renderValue(label: string, type: ValueType, value: unknown, here: Here): string[] {
+  const below = renderBelow(type, value, here);
+  if (below.length > 0) return [label, ...below];
+  return [`${label} ${scalarText(wireValue(type, value))}${originComment(here)}`];
+}
+
+/** The lines below the label; none for what fits behind it, as scalars and everything empty do. */
+function renderBelow(type: ValueType, value: unknown, here: Here): string[] {
+  const inner = { ...here, indent: `${here.indent}  ` };
+  switch (type.kind) {
+    case 'list':
+      return renderItems(type.item, value as readonly unknown[], here);
+    case 'map': {
+      const entries = Object.entries(value as Readonly<Record<string, unknown>>);
+      return entries.flatMap(([key, item]) => renderEntry(key, type.item, item, inner));
+    }
+    case 'object':
+      return renderFields(type.fields, value as Readonly<Record<string, unknown>>, inner);
+    default:
+      return [];
+  }
+}
+
+function renderEntry(key: string, type: ValueType, item: unknown, here: Here): string[] {
+  return renderValue(`${here.indent}${scalarText(key)}:`, type, item, {
+    ...here,
+    path: keyPath(here.path, key),
+  });
+}
+
+function renderItems(type: ValueType, items: readonly unknown[], here: Here): string[] {
+  return items.flatMap((item, index) => {
+    const place = { ...here, path: keyPath(here.path, index), indent: `${here.indent}  ` };
+    if (type.kind !== 'object') return renderValue(`${here.indent}-`, type, item, place);
+    const lines = renderFields(type.fields, item as Readonly<Record<string, unknown>>, place);
+    return lines.map((line, at) => (at === 0 ? `${here.indent}- ${line.slice(place.indent.length)}` : line));
+  });
+}
+
+function originComment(here: Here): string {
+  return `  # ${describeOrigin(here.origins.of(here.path))}`;
+}
+
+/** Quoted whenever a reader of YAML could take it for anything but this text. */
+function scalarText(value: unknown): string {
+  if (typeof value !== 'string') return JSON.stringify(value);
+  const simple = /^[A-Za-z0-9/][A-Za-z0-9/._:-]*$/.test(value) && !/:$/.test(value);
+  // Digits and separators alone may be a number, a date or a time to some reader.
+  const numeric = /^[\d_.:eExXoObB+-]+$/.test(value);
+  return simple && !numeric && isPlainYamlText(value) ? value : JSON.stringify(value);
+}

@@ -1,0 +1,137 @@
+import { isIP } from 'node:net';
+import { checkLabelValue, checkNodeLabel, checkQualifiedName, isDnsSubdomain } from './names.ts';
+import { fieldPath, keyPath } from './origins.ts';
+import { cleanPath } from './text-checks.ts';
+import type { Report, Rule, Subject } from './validate.ts';
+
+/** Rules about the node itself and about the flags that belong to it; a flag is its own field here. */
+
+const noRunOnce: Rule = {
+  reads: ['runOnce'],
+  check({ config }, report) {
+    if (config.runOnce) report.problem('runOnce', 'must be false: running once is no longer possible');
+  },
+};
+
+const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
+
+const taints: Rule = {
+  reads: ['registerWithTaints'],
+  check({ config }, report) {
+    const seen = new Set<string>();
+    config.registerWithTaints.forEach((taint, index) => {
+      const path = keyPath('registerWithTaints', index);
+      checkTaint(taint, path, report);
+      const identity = `${taint.key}:${taint.effect}`;
+      if (seen.has(identity)) report.problem(path, `must not be given twice: ${identity}`);
+      seen.add(identity);
+    });
+  },
+};
+
+type Taint = Subject['config']['registerWithTaints'][number];
+
+function checkTaint(taint: Taint, path: string, report: Report): void {
+  const key = checkQualifiedName(taint.key);
+  if (key !== undefined)
+    report.problem(fieldPath(path, 'key'), `${key}: current value is ${JSON.stringify(taint.key)}`);
+  const value = checkLabelValue(taint.value);
+  if (value !== undefined) {
+    report.problem(fieldPath(path, 'value'), `${value}: current value is ${JSON.stringify(taint.value)}`);
+  }
+  if (!effects.includes(taint.effect)) {
+    const current = JSON.stringify(taint.effect);
+    report.problem(
+      fieldPath(path, 'effect'),
+      `must be one of ${effects.join(', ')}: current value is ${current}`,
+    );
+  }
+  if (taint.timeAdded !== undefined) report.problem(fieldPath(path, 'timeAdded'), 'must not be given');
+}
+
+const labels: Rule = {
+  reads: [],
+  check({ flags }, report) {
+    for (const [key, value] of Object.entries(flags.nodeLabels)) {
+      const keyProblem = checkQualifiedName(key) ?? checkNodeLabel(key);
+      if (keyProblem !== undefined) report.problem('--node-labels', `${JSON.stringify(key)} ${keyProblem}`);
+      const valueProblem = checkLabelValue(value);
+      if (valueProblem !== undefined) {
+        report.problem(
+          '--node-labels',
+          `${key}: the value ${valueProblem}: current value is ${JSON.stringify(value)}`,
+        );
+      }
+    }
+  },
+};
+
+const nodeName: Rule = {
+  reads: [],
+  check({ flags }, report) {
+    const name = flags.hostnameOverride;
+    if (name !== '' && !isDnsSubdomain(name)) {
+      report.problem('--hostname-override', `must be a DNS name: current value is ${JSON.stringify(name)}`);
+    }
+  },
+};
+
+const nodeAddresses: Rule = {
+  reads: [],
+  check({ flags }, report) {
+    const ips = flags.nodeIps;
+    const wrong = ips.filter((ip) => isIP(ip) === 0);
+    for (const ip of wrong)
+      report.problem('--node-ip', `must be IP addresses: current value is ${JSON.stringify(ip)}`);
+    if (wrong.length > 0 || ips.length < 2) return;
+    if (ips.length > 2 || isIP(ips[0] ?? '') === isIP(ips[1] ?? '')) {
+      report.problem(
+        '--node-ip',
+        `must be one address or one of each family: current value is ${ips.join(',')}`,
+      );
+    } else if (ips.some((ip) => ip === '0.0.0.0' || ip === '::')) {
+      report.problem(
+        '--node-ip',
+        `must not name two addresses when one is 0.0.0.0 or ::: current value is ${ips.join(',')}`,
+      );
+    }
+  },
+};
+
+const directories: Rule = {
+  reads: [],
+  check({ flags }, report) {
+    const root = flags.rootDir.length > 1 ? flags.rootDir.replace(/\/$/, '') : flags.rootDir;
+    const must = cleanPath(root);
+    if (must !== undefined) {
+      report.problem('--root-dir', `must be ${must}: current value is ${JSON.stringify(flags.rootDir)}`);
+    }
+  },
+};
+
+const together: Rule = {
+  reads: [],
+  check({ flags }, report) {
+    if (flags.exitOnLockContention && flags.lockFile === '') {
+      report.problem('--exit-on-lock-contention', 'needs --lock-file');
+    }
+    const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: directory } = flags;
+    if ((file === '') !== (directory === '')) {
+      const [given, missing] = file === '' ? ['bin-dir', 'config'] : ['config', 'bin-dir'];
+      report.problem(`--image-credential-provider-${given}`, `needs --image-credential-provider-${missing}`);
+    }
+    if (flags.bootstrapKubeconfig !== '' && flags.kubeconfig === '') {
+      report.problem('--bootstrap-kubeconfig', 'needs --kubeconfig, the file to write afterwards');
+    }
+  },
+};
+
+export const nodeRules: readonly Rule[] = [
+  noRunOnce,
+  taints,
+  labels,
+  nodeName,
+  nodeAddresses,
+  directories,
+  together,
+];

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TextCheck } from './fields.ts';
+import {
+  cleanPath,
+  cpuList,
+  ipAddress,
+  networks,
+  previousVersion,
+  traceEndpoint,
+  unixEndpoint,
+  webUrl,
+} from './text-checks.ts';
+
+const cases: readonly (readonly [string, TextCheck, readonly string[], readonly string[]])[] = [
+  [
+    'an address',
+    ipAddress,
+    ['0.0.0.0', '::', 'fe80::1'],
+    ['', 'localhost', '1.2.3', '1.2.3.4/8', '1.2.3.400'],
+  ],
+  [
+    'networks',
+    networks,
+    ['', '10.0.0.0/8', '10.0.0.0/8,fd00::/64'],
+    ['10.0.0.0', '10.0.0.0/33', 'fd00::/129', 'x/8', '1.1.1.1/8/8'],
+  ],
+  ['a URL', webUrl, ['', 'http://a', 'https://a/b?c'], ['a', '//a', 'ftp://a', 'file:///a']],
+  [
+    'a socket',
+    unixEndpoint,
+    ['', 'unix:///run/x.sock', '/run/x.sock'],
+    ['unix://run/x', 'tcp://1:2', 'run/x.sock', 'npipe:////./x', 'unix:////x'],
+  ],
+  ['a clean path', cleanPath, ['/', '/var/log/pods'], ['', 'a', './a', '/a/../b', '/a//b', '/a/', '/ä']],
+  ['the version before', previousVersion, ['', '1.35'], ['1.36', '1.34', 'v1.35', '1']],
+  ['CPUs', cpuList, ['', '0', '0-3', '0-3,7,9-9'], ['a', '3-0', '1,', '-1', '1-2-3', '0 - 3']],
+  [
+    'a collector',
+    traceEndpoint,
+    ['localhost:4317', 'dns://a:1', 'unix:///run/x', 'unix-abstract://a'],
+    ['http://a', 'https://a:1', 'a b'],
+  ],
+];
+
+for (const [what, check, good, bad] of cases) {
+  test(`${what} is told from what only looks like it`, () => {
+    for (const text of good) assert.equal(check(text), undefined, text);
+    for (const text of bad) assert.notEqual(check(text), undefined, text);
+  });
+}

@@ -1,0 +1,79 @@
+import type { FeatureGates, GateFinding } from './feature-gates.ts';
+import { type Finding, findingAt, findingIn } from './findings.ts';
+import type { KubeletFlags } from './kubelet-flags.ts';
+import { keyPath, type Origins, topField } from './origins.ts';
+import { allocationRules } from './rules-allocation.ts';
+import { cgroupRules } from './rules-cgroups.ts';
+import { evictionRules } from './rules-eviction.ts';
+import { imageRules } from './rules-images.ts';
+import { loggingRules } from './rules-logging.ts';
+import { nodeRules } from './rules-node.ts';
+import { serverRules } from './rules-server.ts';
+import { shutdownRules } from './rules-shutdown.ts';
+import type { FieldName, KubeletConfiguration } from './schema.ts';
+
+/** What a rule can look at. */
+export interface Subject {
+  readonly config: KubeletConfiguration;
+  readonly flags: KubeletFlags;
+  readonly gates: FeatureGates;
+}
+
+/** A field is a path in the configuration, or a flag with its dashes. */
+export interface Report {
+  problem(field: string, message: string): void;
+  warning(field: string, message: string): void;
+}
+
+/** Something that must hold between values; what holds for one value alone stands in the table. */
+export interface Rule {
+  /**
+   * Skipped when one of these could not even be read: the mistake is known already. Entries of maps that
+   * could not be read are simply not there and need no mention.
+   */
+  readonly reads: readonly FieldName[];
+  check(subject: Subject, report: Report): void;
+}
+
+const rules: readonly Rule[] = [
+  ...serverRules,
+  ...nodeRules,
+  ...imageRules,
+  ...cgroupRules,
+  ...allocationRules,
+  ...evictionRules,
+  ...shutdownRules,
+  ...loggingRules,
+];
+
+export interface Judgement {
+  readonly problems: readonly Finding[];
+  readonly warnings: readonly Finding[];
+}
+
+/** Applies every rule; `unreadable` are the mistakes found while reading. */
+export function validate(subject: Subject, origins: Origins, unreadable: readonly Finding[]): Judgement {
+  const broken = new Set(unreadable.map((problem) => topField(problem.field)));
+  const problems: Finding[] = [];
+  const warnings: Finding[] = [];
+  const at = (field: string, message: string) =>
+    field.startsWith('--') ? findingIn(field, message) : findingAt(origins.of(field), field, message);
+  const report: Report = {
+    problem: (field, message) => problems.push(at(field, message)),
+    warning: (field, message) => warnings.push(at(field, message)),
+  };
+  for (const rule of rules) {
+    if (!rule.reads.some((field) => broken.has(field))) rule.check(subject, report);
+  }
+  return { problems, warnings };
+}
+
+export function judgeGates(findings: readonly GateFinding[], origins: Origins): Judgement {
+  const placed = findings.map((finding) => {
+    const field = keyPath('featureGates', finding.gate);
+    return { weight: finding.weight, finding: findingAt(origins.of(field), field, finding.message) };
+  });
+  const of = (weight: GateFinding['weight']) =>
+    placed.filter((entry) => entry.weight === weight).map((entry) => entry.finding);
+  return { problems: of('error'), warnings: of('warning') };
+}

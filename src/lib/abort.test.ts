@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { test } from 'node:test';
+import { abortable, cancelled, LinkedController, onAbort, withDeadline } from './abort.ts';
+import { isKind } from './errors.ts';
+import { settle, VirtualClock } from './virtual-clock.ts';
+
+const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
+const never = () => new Promise<never>(() => {});
+
+test('onAbort runs once when the signal is aborted', () => {
+  const controller = new AbortController();
+  const seen: unknown[] = [];
+  onAbort(controller.signal, (reason) => seen.push(reason));
+  controller.abort('why');
+  controller.abort('again');
+  assert.deepEqual(seen, ['why']);
+  assert.equal(listeners(controller.signal), 0);
+});
+
+test('onAbort runs at once on a signal already aborted', () => {
+  const seen: unknown[] = [];
+  using _link = onAbort(AbortSignal.abort('early'), (reason) => seen.push(reason));
+  assert.deepEqual(seen, ['early']);
+});
+
+test('onAbort leaves no listener once disposed, and may be disposed twice', () => {
+  const controller = new AbortController();
+  const link = onAbort(controller.signal, () => assert.fail('disposed'));
+  assert.equal(listeners(controller.signal), 1);
+  link[Symbol.dispose]();
+  link[Symbol.dispose]();
+  assert.equal(listeners(controller.signal), 0);
+  controller.abort();
+});
+
+test('a linked controller is aborted with its parent and by itself', () => {
+  const parent = new AbortController();
+  using first = new LinkedController(parent.signal);
+  using second = new LinkedController(parent.signal);
+  first.abort('mine');
+  assert.equal(parent.signal.aborted, false);
+  parent.abort('all');
+  assert.equal(first.signal.reason, 'mine');
+  assert.equal(second.signal.reason, 'all');
+});
+
+test('a linked controller of an aborted parent starts aborted', () => {
+  using child = new LinkedController(AbortSignal.abort('gone'));
+  assert.equal(child.signal.reason, 'gone');
+});
+
+test('a thousand linked controllers leave nothing on their parent', () => {
+  const parent = new AbortController();
+  for (let i = 0; i < 1000; i++) {
+    using _child = new LinkedController(parent.signal);
+  }
+  assert.equal(listeners(parent.signal), 0);
+  parent.abort();
+});
+
+test('a disposed linked controller no longer follows its parent', () => {
+  const parent = new AbortController();
+  const child = new LinkedController(parent.signal);
+  child[Symbol.dispose]();
+  parent.abort();
+  assert.equal(child.signal.aborted, false);
+});
+
+test('abortable settles as the promise does and leaves no listener', async () => {
+  const controller = new AbortController();
+  assert.equal(await abortable(Promise.resolve(7), controller.signal), 7);
+  await assert.rejects(abortable(Promise.reject(new Error('x')), controller.signal), /x/);
+  assert.equal(listeners(controller.signal), 0);
+});
+
+test('abortable rejects with the reason when the abort comes first', async () => {
+  const controller = new AbortController();
+  const waiting = abortable(never(), controller.signal);
+  const reason = cancelled('stopping');
+  controller.abort(reason);
+  await assert.rejects(waiting, (error) => error === reason);
+});
+
+test('abortable rejects on a signal already aborted and swallows what the promise does later', async () => {
+  const { promise, reject } = Promise.withResolvers<void>();
+  await assert.rejects(abortable(promise, AbortSignal.abort(cancelled('early'))), /early/);
+  reject(new Error('late'));
+  await settle();
+});
+
+test('work within its deadline gives its result and leaves no timer and no listener', async () => {
+  const clock = new VirtualClock();
+  const parent = new AbortController();
+  const result = await withDeadline({ clock, ms: 10, what: 'x' }, async () => 'done', parent.signal);
+  assert.equal(result, 'done');
+  assert.equal(clock.pendingTimers, 0);
+  assert.equal(listeners(parent.signal), 0);
+});
+
+test('work that does not listen is left behind at its deadline', async () => {
+  const clock = new VirtualClock();
+  const parent = new AbortController();
+  const running = withDeadline({ clock, ms: 2000, what: 'stop the container' }, never, parent.signal);
+  const failed = assert.rejects(
+    running,
+    (error) =>
+      isKind(error, 'DeadlineExceeded') && /Cannot stop the container within 2000 ms/.test(String(error)),
+  );
+  await clock.advance(2000);
+  await failed;
+  assert.equal(clock.pendingTimers, 0);
+  assert.equal(listeners(parent.signal), 0);
+});
+
+test('work sees the abort of its parent, with its reason', async () => {
+  const clock = new VirtualClock();
+  const parent = new AbortController();
+  let seen: AbortSignal | undefined;
+  const work = (signal: AbortSignal) => {
+    seen = signal;
+    return never();
+  };
+  const failed = assert.rejects(withDeadline({ clock, ms: 10, what: 'x' }, work, parent.signal), /stopping/);
+  parent.abort(cancelled('stopping'));
+  await failed;
+  assert.equal(seen?.aborted, true);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('work is not started under a parent already aborted', async () => {
+  const clock = new VirtualClock();
+  const work = () => assert.fail('started');
+  await assert.rejects(
+    withDeadline({ clock, ms: 10, what: 'x' }, work, AbortSignal.abort(cancelled('gone'))),
+    /gone/,
+  );
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('work that throws at once leaves no timer', async () => {
+  const clock = new VirtualClock();
+  const work = () => {
+    throw new Error('at once');
+  };
+  await assert.rejects(
+    withDeadline({ clock, ms: 10, what: 'x' }, work, new AbortController().signal),
+    /at once/,
+  );
+  assert.equal(clock.pendingTimers, 0);
+});

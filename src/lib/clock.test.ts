@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { mock, test } from 'node:test';
+import fc from 'fast-check';
+import { realClock, strictlyIncreasing } from './clock.ts';
+
+const day = 24 * 60 * 60 * 1000;
+const longest = 2 ** 31 - 1;
+
+test('stamps of the real clock are strictly increasing and close to its monotonic time', () => {
+  const clock = realClock();
+  let last = clock.stamp();
+  for (let i = 0; i < 20_000; i++) {
+    const next = clock.stamp();
+    assert.ok(next > last);
+    last = next;
+  }
+  assert.ok(Math.abs(clock.monotonicMs() - last) < 1000);
+});
+
+test('stamps grow over any source that repeats or goes back', () => {
+  const readings = fc.array(fc.double({ min: 0, max: 1e15, noNaN: true }), { minLength: 2 });
+  fc.assert(
+    fc.property(readings, fc.nat(3), (values, repeats) => {
+      const each = values.flatMap((value) => Array<number>(repeats + 1).fill(value));
+      let at = 0;
+      const stamp = strictlyIncreasing(() => each[at++] ?? 0);
+      const stamps = each.map(stamp);
+      for (const [index, next] of stamps.entries()) assert.ok(index === 0 || next > (stamps[index - 1] ?? 0));
+    }),
+  );
+});
+
+test('a million stamps of a standing source stay within its next millisecond', () => {
+  const stamp = strictlyIncreasing(() => 86_400_000);
+  let last = 0;
+  for (let i = 0; i < 1_000_000; i++) last = stamp();
+  assert.ok(last < 86_400_001);
+});
+
+test('wall time is that of the machine', () => {
+  assert.ok(Math.abs(realClock().now() - Date.now()) < 1000);
+});
+
+test('a real timer fires once, and not after it was cancelled', async () => {
+  const clock = realClock();
+  const fired: string[] = [];
+  const cancelledTimer = clock.timer(1, () => fired.push('cancelled'));
+  cancelledTimer.cancel();
+  cancelledTimer.cancel();
+  await new Promise<void>((resolve) => {
+    clock.timer(5, () => {
+      fired.push('kept');
+      resolve();
+    });
+  });
+  assert.deepEqual(fired, ['kept']);
+});
+
+test('a timer longer than the machine can hold fires at its time, not at once', (context) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  context.after(() => mock.timers.reset());
+  let fired = 0;
+  realClock().timer(60 * day, () => fired++);
+  mock.timers.tick(longest);
+  mock.timers.tick(longest);
+  mock.timers.tick(60 * day - 2 * longest - 1);
+  assert.equal(fired, 0);
+  mock.timers.tick(1);
+  assert.equal(fired, 1);
+});
+
+test('a long timer can still be cancelled after its first stretch', (context) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  context.after(() => mock.timers.reset());
+  const timer = realClock().timer(60 * day, () => assert.fail('cancelled'));
+  mock.timers.tick(longest);
+  timer[Symbol.dispose]();
+  mock.timers.tick(60 * day);
+});
+
+test('a delay that is no number is refused', () => {
+  assert.throws(() => realClock().timer(Number.NaN, () => {}), { code: 'BUG' });
+});
+
+test('a sleep ends in time and leaves no listener', async () => {
+  const controller = new AbortController();
+  await realClock().sleep(1, controller.signal);
+  assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
+});
+
+test('an aborted sleep rejects with the reason and leaves no timer', async () => {
+  const controller = new AbortController();
+  const sleeping = realClock().sleep(day, controller.signal);
+  controller.abort(new Error('enough'));
+  await assert.rejects(sleeping, /enough/);
+});
+
+test('a sleep under a signal already aborted sets no timer', async () => {
+  await assert.rejects(realClock().sleep(day, AbortSignal.abort(new Error('early'))), /early/);
+});

@@ -1,0 +1,151 @@
+import { KubelingError } from './errors.ts';
+import { tryParseDurationMs } from './go-duration.ts';
+import { didYouMean } from './nearest-name.ts';
+
+/** How the text behind a flag becomes a value. */
+export interface FlagKind<T> {
+  /** What stands for the value in the help, as `int` or `key=value,...`. */
+  readonly label: string;
+  /** What the flag means when it stands alone; a kind without it always takes a value. */
+  readonly bare?: string;
+  /** Throws FLAG_INVALID. `earlier` is the value of the same flag given before, for flags that add up. */
+  read(text: string, earlier: T | undefined): T;
+}
+
+/** A message of the form "must be X: current value is Y". */
+export function flagError(must: string, text: string): KubelingError {
+  return new KubelingError('FLAG_INVALID', `must be ${must}: current value is ${JSON.stringify(text)}`);
+}
+
+const truths: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 't', 'T', 'true', 'TRUE', 'True'].map((word) => [word, true] as const),
+  ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((word) => [word, false] as const),
+]);
+
+/** The words Kubernetes takes for yes and no on a command line, or undefined. */
+export function tryParseBool(text: string): boolean | undefined {
+  return truths.get(text);
+}
+
+function readBool(text: string): boolean {
+  const value = tryParseBool(text);
+  if (value === undefined) throw flagError('true or false', text);
+  return value;
+}
+
+export const boolFlag: FlagKind<boolean> = { label: 'bool', bare: 'true', read: readBool };
+
+export const stringFlag: FlagKind<string> = { label: 'string', read: (text) => text };
+
+export const durationFlag: FlagKind<number> = {
+  label: 'duration',
+  read(text) {
+    const ms = tryParseDurationMs(text);
+    if (ms === undefined) throw flagError('a duration such as 300ms, 10s or 1h30m', text);
+    return ms;
+  },
+};
+
+export function intFlag(min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): FlagKind<number> {
+  return {
+    label: 'int',
+    read(text) {
+      const value = /^[-+]?(0[xX][\da-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|\d+)$/.test(text)
+        ? goInteger(text)
+        : Number.NaN;
+      if (!(value >= min && value <= max)) throw flagError(`a whole number from ${min} to ${max}`, text);
+      return value;
+    },
+  };
+}
+
+/** Go reads a leading zero as octal; JavaScript does not. */
+function goInteger(text: string): number {
+  const sign = text.startsWith('-') ? -1 : 1;
+  const digits = text.replace(/^[-+]/, '').replace(/^0+(?=\d)/, '0o');
+  return sign * Number(digits);
+}
+
+export function choiceFlag<const T extends string>(choices: readonly T[]): FlagKind<T> {
+  const shown = choices.map((choice) => (choice === '' ? '""' : choice)).join(', ');
+  return {
+    label: choices.filter((choice) => choice !== '').join('|'),
+    read(text) {
+      const found = choices.find((choice) => choice === text);
+      if (found === undefined) throw flagError(`one of ${shown}${didYouMean(text, choices)}`, text);
+      return found;
+    },
+  };
+}
+
+/** `a,b,"c,d"`; a repeated flag adds to the list. */
+export function listFlag<T>(item: FlagKind<T>): FlagKind<readonly T[]> {
+  return {
+    label: `${item.label},...`,
+    read: (text, earlier = []) => [
+      ...earlier,
+      ...splitCommas(text).map((part) => item.read(part, undefined)),
+    ],
+  };
+}
+
+/** Commas inside double quotes do not separate; a doubled quote inside quotes is one quote. */
+function splitCommas(text: string): string[] {
+  if (text === '') return [];
+  const parts: string[] = [];
+  const cell = /(?:"((?:[^"]|"")*)"|([^,"]*))(,|$)/y;
+  while (cell.lastIndex <= text.length) {
+    const found = cell.exec(text);
+    if (found === null) throw flagError('a comma-separated list with balanced quotes', text);
+    parts.push(found[1] === undefined ? (found[2] ?? '') : found[1].replaceAll('""', '"'));
+    if (found[3] === '') break;
+  }
+  return parts;
+}
+
+export interface MapFlagOptions {
+  /** Between key and value; `=` when not given. */
+  readonly between?: string;
+  /** One pair per use of the flag, so that values may hold commas. */
+  readonly pairs?: 'many' | 'one';
+  /** Whether a key may stand without a value, which is then empty. */
+  readonly value?: 'needed' | 'optional';
+}
+
+/** `a=1,b=2`; a repeated flag adds to the map. */
+export function mapFlag<T>(
+  item: FlagKind<T>,
+  options: MapFlagOptions = {},
+): FlagKind<Readonly<Record<string, T>>> {
+  return {
+    label: `key${options.between ?? '='}${item.label}${options.pairs === 'one' ? '' : ',...'}`,
+    read(text, earlier = {}) {
+      const added = readPairs(text, options).map(
+        ([key, value]) => [key, item.read(value, undefined)] as const,
+      );
+      return Object.fromEntries([...Object.entries(earlier), ...added]);
+    },
+  };
+}
+
+/** `a:1,a:2,b:3`; every value of a key is kept, in order. */
+export function multimapFlag(options: MapFlagOptions): FlagKind<Readonly<Record<string, readonly string[]>>> {
+  return {
+    label: `key${options.between ?? '='}value,...`,
+    read(text, earlier = {}) {
+      const lists = new Map(Object.entries(earlier));
+      for (const [key, value] of readPairs(text, options)) lists.set(key, [...(lists.get(key) ?? []), value]);
+      return Object.fromEntries(lists);
+    },
+  };
+}
+
+function readPairs(text: string, options: MapFlagOptions): [string, string][] {
+  const between = options.between ?? '=';
+  const pairs = options.pairs === 'one' ? [text] : text.split(',').filter((pair) => pair !== '');
+  return pairs.map((pair) => {
+    const at = pair.indexOf(between);
+    if (at < 0 && options.value !== 'optional') throw flagError(`pairs of key${between}value`, pair);
+    return at < 0 ? [pair.trim(), ''] : [pair.slice(0, at).trim(), pair.slice(at + between.length).trim()];
+  });
+}

@@ -1,0 +1,140 @@
+import { KubelingError } from './errors.ts';
+import type { FlagKind } from './flag-kinds.ts';
+import { didYouMean } from './nearest-name.ts';
+
+/**
+ * Command lines in the manner of Kubernetes programs: `--name=value`, `--name value`, `--switch`, `-n value`,
+ * `-nvalue`, `--` ends the flags, and `_` in a name is `-`. Knows nothing of what the flags mean.
+ */
+
+export interface Flag<T> {
+  readonly kind: FlagKind<T>;
+  readonly help: string;
+  /** One letter that may be used instead of the name. */
+  readonly short?: string;
+  /** The heading it stands under in the help. */
+  readonly group?: string;
+  /** What to use instead; using the flag is still fine but is warned about. */
+  readonly deprecated?: string;
+  /** Shown in the help. */
+  readonly default?: string;
+}
+
+export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
+
+export type FlagValues<F extends FlagTable> = {
+  readonly [K in keyof F]?: F[K] extends Flag<infer T> ? T : never;
+};
+
+export interface FlagProblem {
+  /** With its dashes, as it was written; empty for an argument that belongs to no flag. */
+  readonly flag: string;
+  readonly message: string;
+}
+
+export interface ParsedFlags<F extends FlagTable> {
+  readonly values: FlagValues<F>;
+  /** The names that were used, in order, each once. */
+  readonly used: readonly string[];
+  readonly positionals: readonly string[];
+  readonly problems: readonly FlagProblem[];
+}
+
+/** Reads everything it can and collects every problem; never throws for what a user wrote. */
+export function parseFlags<F extends FlagTable>(table: F, argv: readonly string[]): ParsedFlags<F> {
+  const parser = new FlagParser(table);
+  parser.readAll(argv);
+  return {
+    values: Object.fromEntries(parser.values) as FlagValues<F>,
+    used: [...parser.values.keys()],
+    positionals: parser.positionals,
+    problems: parser.problems,
+  };
+}
+
+/** `--flag_name` and `--flag-name` are the same flag. */
+export function flagName(written: string): string {
+  return written.replaceAll('_', '-');
+}
+
+class FlagParser {
+  readonly values = new Map<string, unknown>();
+  readonly positionals: string[] = [];
+  readonly problems: FlagProblem[] = [];
+  readonly #table: FlagTable;
+  readonly #byLetter: ReadonlyMap<string, string>;
+
+  constructor(table: FlagTable) {
+    this.#table = table;
+    const letters = Object.entries(table).map(([name, flag]) => [flag.short ?? '', name] as const);
+    this.#byLetter = new Map(letters.filter(([letter]) => letter !== ''));
+  }
+
+  readAll(argv: readonly string[]): void {
+    const rest = [...argv];
+    for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+      if (word === '--') {
+        this.positionals.push(...rest.splice(0));
+      } else if (word.startsWith('--')) {
+        this.#readLong(word, rest);
+      } else if (word.startsWith('-') && word !== '-') {
+        this.#readShort(word, rest);
+      } else {
+        this.positionals.push(word);
+      }
+    }
+  }
+
+  #readLong(word: string, rest: string[]): void {
+    const equals = word.indexOf('=');
+    const written = equals < 0 ? word : word.slice(0, equals);
+    const name = flagName(written.slice(2));
+    if (Object.hasOwn(this.#table, name)) {
+      this.#take(name, written, equals < 0 ? undefined : word.slice(equals + 1), rest);
+    } else {
+      this.#unknown(written, name);
+    }
+  }
+
+  /** `-v`, `-v 2`, `-v=2`, `-v2`, and switches run together as in `-ab`. */
+  #readShort(word: string, rest: string[]): void {
+    let letters = word.slice(1);
+    while (letters !== '') {
+      const letter = letters.slice(0, 1);
+      const name = this.#byLetter.get(letter);
+      if (name === undefined) {
+        this.#unknown(word, flagName(word.slice(1).split('=')[0] ?? ''));
+        return;
+      }
+      const tail = letters.slice(1);
+      const runsOn = this.#table[name]?.kind.bare !== undefined && !tail.startsWith('=');
+      const attached = tail === '' || runsOn ? undefined : tail.replace(/^=/, '');
+      this.#take(name, `-${letter}`, attached, rest);
+      letters = runsOn ? tail : '';
+    }
+  }
+
+  /** Stores the value of one flag, which is the next word when none was attached and the kind needs one. */
+  #take(name: string, written: string, attached: string | undefined, rest: string[]): void {
+    const kind = this.#table[name]?.kind;
+    const text = attached ?? kind?.bare ?? rest.shift();
+    if (kind === undefined || text === undefined) {
+      this.problems.push({ flag: written, message: `needs a value: ${kind?.label ?? 'text'}` });
+      return;
+    }
+    try {
+      this.values.set(name, kind.read(text, this.values.get(name)));
+    } catch (error) {
+      if (!(error instanceof KubelingError)) throw error;
+      this.problems.push({ flag: written, message: error.message });
+    }
+  }
+
+  #unknown(written: string, name: string): void {
+    const suggestion = didYouMean(name, Object.keys(this.#table)).replace('mean ', 'mean --');
+    this.problems.push({
+      flag: written.split('=')[0] ?? written,
+      message: `is not a known flag${suggestion}`,
+    });
+  }
+}

@@ -1,0 +1,100 @@
+/** What a heap needs to know of its items: where each one sits, so that it can be moved or taken out. */
+export interface HeapItem {
+  /** Owned by the heap; -1 while the item is in none. */
+  heapIndex: number;
+}
+
+/**
+ * A binary heap that always knows its first item, and can take any item out or move it after its rank changed,
+ * each in logarithmic time. An item may be in one heap only.
+ */
+export class Heap<T extends HeapItem> {
+  readonly #items: T[] = [];
+  readonly #before: (a: T, b: T) => boolean;
+
+  constructor(before: (a: T, b: T) => boolean) {
+    this.#before = before;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  peek(): T | undefined {
+    return this.#items[0];
+  }
+
+  has(item: T): boolean {
+    return this.#items[item.heapIndex] === item;
+  }
+
+  push(item: T): void {
+    item.heapIndex = this.#items.length;
+    this.#items.push(item);
+    this.#rise(item);
+  }
+
+  pop(): T | undefined {
+    const first = this.#items[0];
+    if (first !== undefined) this.delete(first);
+    return first;
+  }
+
+  /** Answers whether the item was in the heap. */
+  delete(item: T): boolean {
+    if (!this.has(item)) return false;
+    const hole = item.heapIndex;
+    const last = this.#items.pop();
+    item.heapIndex = -1;
+    if (last !== undefined && last !== item) {
+      this.#put(last, hole);
+      this.moved(last);
+    }
+    return true;
+  }
+
+  /** To be called after something that decides the item's rank has changed. */
+  moved(item: T): void {
+    this.#rise(item);
+    this.#sink(item);
+  }
+
+  clear(): void {
+    for (const item of this.#items) item.heapIndex = -1;
+    this.#items.length = 0;
+  }
+
+  #rise(item: T): void {
+    for (;;) {
+      const parentIndex = (item.heapIndex - 1) >> 1;
+      const parent = this.#items[parentIndex];
+      if (item.heapIndex === 0 || parent === undefined || !this.#before(item, parent)) return;
+      this.#swap(item, parent);
+    }
+  }
+
+  #sink(item: T): void {
+    for (;;) {
+      const child = this.#firstChild(item.heapIndex);
+      if (child === undefined || !this.#before(child, item)) return;
+      this.#swap(child, item);
+    }
+  }
+
+  #firstChild(index: number): T | undefined {
+    const left = this.#items[2 * index + 1];
+    const right = this.#items[2 * index + 2];
+    return left !== undefined && right !== undefined && this.#before(right, left) ? right : left;
+  }
+
+  #swap(a: T, b: T): void {
+    const index = a.heapIndex;
+    this.#put(a, b.heapIndex);
+    this.#put(b, index);
+  }
+
+  #put(item: T, index: number): void {
+    this.#items[index] = item;
+    item.heapIndex = index;
+  }
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { KeyedMutex } from './keyed-mutex.ts';
+import { seededRandom } from './random.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const open = () => new AbortController().signal;
+
+test('a key is held by one at a time and handed on in order', async () => {
+  const mutex = new KeyedMutex<string>();
+  const order: number[] = [];
+  const first = await mutex.acquire('a', open());
+  const rest = [1, 2, 3].map((id) =>
+    mutex.run(
+      'a',
+      async () => {
+        order.push(id);
+      },
+      open(),
+    ),
+  );
+  assert.deepEqual(order, []);
+  first[Symbol.dispose]();
+  await Promise.all(rest);
+  assert.deepEqual(order, [1, 2, 3]);
+});
+
+test('keys do not wait for each other, and unused ones are forgotten', async () => {
+  const mutex = new KeyedMutex<string>();
+  const a = await mutex.acquire('a', open());
+  const b = await mutex.acquire('b', open());
+  assert.equal(mutex.size, 2);
+  assert.equal(mutex.isHeld('a'), true);
+  a[Symbol.dispose]();
+  b[Symbol.dispose]();
+  assert.equal(mutex.size, 0);
+  assert.equal(mutex.isHeld('a'), false);
+});
+
+test('releasing twice does not release the next holder', async () => {
+  const mutex = new KeyedMutex<string>();
+  const first = await mutex.acquire('a', open());
+  const second = mutex.acquire('a', open());
+  first[Symbol.dispose]();
+  first[Symbol.dispose]();
+  await second;
+  assert.equal(mutex.isHeld('a'), true);
+});
+
+test('one who gives up leaves the line and no listener', async () => {
+  const mutex = new KeyedMutex<string>();
+  const held = await mutex.acquire('a', open());
+  const leaving = new AbortController();
+  const waiting = mutex.acquire('a', leaving.signal);
+  leaving.abort(new Error('left'));
+  await assert.rejects(waiting, /left/);
+  assert.equal(getEventListeners(leaving.signal, 'abort').length, 0);
+  held[Symbol.dispose]();
+  assert.equal(mutex.size, 0);
+});
+
+test('a signal already aborted takes no key', async () => {
+  const mutex = new KeyedMutex<string>();
+  await assert.rejects(mutex.acquire('a', AbortSignal.abort(new Error('early'))), /early/);
+  assert.equal(mutex.size, 0);
+});
+
+test('work that fails gives its key back', async () => {
+  const mutex = new KeyedMutex<string>();
+  await assert.rejects(
+    mutex.run(
+      'a',
+      async () => {
+        throw new Error('x');
+      },
+      open(),
+    ),
+    /x/,
+  );
+  assert.equal(mutex.size, 0);
+});
+
+test('whatever the timing, work of one key never overlaps and nothing is left', async () => {
+  const job = fc.record({
+    key: fc.nat(2),
+    startMs: fc.nat(20),
+    workMs: fc.nat(10),
+    giveUpMs: fc.option(fc.nat(30)),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(job, { maxLength: 12 }), fc.nat(), async (jobs, seed) => {
+      const clock = new VirtualClock({ random: seededRandom(seed) });
+      const mutex = new KeyedMutex<number>();
+      const inside = new Set<number>();
+      const all = jobs.map(async ({ key, startMs, workMs, giveUpMs }) => {
+        const controller = new AbortController();
+        if (giveUpMs !== null) clock.timer(giveUpMs, () => controller.abort(new Error('gave up')));
+        await clock.sleep(startMs, open());
+        const work = async () => {
+          assert.equal(inside.has(key), false);
+          inside.add(key);
+          await clock.sleep(workMs, open());
+          inside.delete(key);
+        };
+        await mutex
+          .run(key, work, controller.signal)
+          .catch((error) => assert.match(String(error), /gave up/));
+      });
+      await clock.advance(1000);
+      await Promise.all(all);
+      assert.equal(mutex.size, 0);
+    }),
+    { numRuns: 50 },
+  );
+});

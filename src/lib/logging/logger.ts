@@ -1,0 +1,138 @@
+import type { Clock } from '../clock.ts';
+import { describeError, KubelingError, kindOf } from '../errors.ts';
+import { Ring } from '../ring.ts';
+import { callerAt } from './caller.ts';
+import { type Caller, formatRecord, type LogFormat, type LogRecord, type Severity } from './format.ts';
+import { type LogFields, type PlainFields, plainFields, plainText } from './values.ts';
+import { Verbosity } from './verbosity.ts';
+
+/**
+ * Says what was decided and why. No call ever throws or waits. Secrets are taken out of messages and fields alike,
+ * but nothing replaces care: give names and numbers, not contents.
+ */
+export interface Logger {
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  /** The error's message and causes, its code and its details are part of the line. */
+  error(message: string, error: unknown, fields?: LogFields): void;
+  /** For those who asked for more; undefined when nobody did, so `log.v(4)?.info(…)` costs nothing then. */
+  v(level: number): Pick<Logger, 'info'> | undefined;
+  /** The same logger with fields on every line; they are read now, not later. */
+  child(fields: LogFields): Logger;
+}
+
+/** Takes finished lines, without their line feed. It should neither wait nor throw. */
+export interface LogSink {
+  write(line: string): void;
+}
+
+export interface LoggerOptions {
+  readonly clock: Clock;
+  readonly sink: LogSink;
+  readonly format: LogFormat;
+  readonly verbosity: Verbosity;
+  readonly pid?: number;
+}
+
+export function createLogger(options: LoggerOptions): Logger {
+  const pid = options.pid ?? process.pid;
+  const take = (record: LogRecord) => options.sink.write(formatRecord(options.format, pid, record));
+  return new RecordLogger({ clock: options.clock, verbosity: options.verbosity, take }, {});
+}
+
+export interface CollectedLogs {
+  readonly logger: Logger;
+  readonly records: Ring<LogRecord>;
+}
+
+/** A logger for tests: it keeps the newest records as they are before they become text. */
+export function collectLogs(clock: Clock, verbosity: Verbosity = new Verbosity(10)): CollectedLogs {
+  const records = new Ring<LogRecord>(10_000);
+  return {
+    logger: new RecordLogger({ clock, verbosity, take: (record) => records.push(record) }, {}),
+    records,
+  };
+}
+
+interface Destination {
+  readonly clock: Clock;
+  readonly verbosity: Verbosity;
+  readonly take: (record: LogRecord) => void;
+}
+
+class RecordLogger implements Logger {
+  readonly #to: Destination;
+  readonly #bound: PlainFields;
+
+  constructor(to: Destination, bound: PlainFields) {
+    this.#to = to;
+    this.#bound = bound;
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.#write({ severity: 'info', level: 0, message, fields, caller: callerAt(1) });
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.#write({ severity: 'warning', level: 0, message, fields, caller: callerAt(1) });
+  }
+
+  error(message: string, error: unknown, fields?: LogFields): void {
+    this.#write({ severity: 'error', level: 0, message, fields, caller: callerAt(1), thrown: error });
+  }
+
+  v(level: number): Pick<Logger, 'info'> | undefined {
+    if (!this.#to.verbosity.shows(level, () => callerAt(3))) return undefined;
+    return {
+      info: (message, fields) =>
+        this.#write({ severity: 'info', level, message, fields, caller: callerAt(1) }),
+    };
+  }
+
+  child(fields: LogFields): Logger {
+    return new RecordLogger(this.#to, { ...this.#bound, ...plainFields(fields) });
+  }
+
+  #write(line: Line): void {
+    try {
+      this.#to.take({
+        severity: line.severity,
+        level: line.level,
+        time: this.#to.clock.now(),
+        caller: line.caller,
+        message: plainText(String(line.message)),
+        error: line.thrown === undefined ? undefined : errorFields(line.thrown),
+        fields: line.fields === undefined ? this.#bound : { ...this.#bound, ...plainFields(line.fields) },
+      });
+    } catch {
+      // A line that cannot be written is not worth the work it was about.
+    }
+  }
+}
+
+interface Line {
+  readonly severity: Severity;
+  readonly level: number;
+  readonly message: string;
+  readonly fields: LogFields | undefined;
+  readonly caller: Caller;
+  readonly thrown?: unknown;
+}
+
+/** A bug is told with its stack, anything else by what it says of itself. */
+function errorFields(thrown: unknown): PlainFields {
+  const err = describeError(thrown);
+  try {
+    const { code, details } = thrown instanceof KubelingError ? thrown : {};
+    const hasDetails = details !== undefined && Object.keys(details).length > 0;
+    const isBug = thrown instanceof Error && kindOf(thrown) === 'Bug';
+    return plainFields({
+      err,
+      errCode: code,
+      errDetails: hasDetails ? details : undefined,
+      errStack: isBug ? thrown.stack : undefined,
+    });
+  } catch {
+    return plainFields({ err });
+  }
+}

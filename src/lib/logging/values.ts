@@ -1,0 +1,129 @@
+import { describeError } from '../errors.ts';
+import { isSecretName, redacted, redactText } from './redact.ts';
+
+/** What is left of a value when it is made fit for a log: short, without secrets, without cycles. */
+export type Plain = string | number | boolean | null | readonly Plain[] | { readonly [key: string]: Plain };
+export type PlainFields = { readonly [key: string]: Plain };
+export type LogFields = Readonly<Record<string, unknown>>;
+
+const maxText = 8192;
+const maxDepth = 6;
+const maxItems = 64;
+/** All values of one record together, so that a wide and deep one cannot stall the node. */
+const maxValues = 512;
+
+/** Where in a value we are: the objects around it, and how many values may still follow. */
+interface Walk {
+  readonly around: object[];
+  left: number;
+}
+
+/** Never throws. Fields that are undefined are left out. */
+export function plainFields(fields: LogFields): PlainFields {
+  const walk: Walk = { around: [], left: maxValues };
+  try {
+    return plainRecord(fields, walk);
+  } catch {
+    return { fields: '<unreadable>' };
+  }
+}
+
+/** A message or other text: cut, and without secrets. Never throws. */
+export function plainText(text: string): string {
+  const cut = text.length <= maxText ? text : `${text.slice(0, maxText)}… (${text.length - maxText} more)`;
+  return redactText(cut);
+}
+
+function plainValue(value: unknown, walk: Walk): Plain {
+  if (walk.left-- <= 0) return '<more>';
+  switch (typeof value) {
+    case 'string':
+      return plainText(value);
+    case 'number':
+      return Number.isFinite(value) ? value : String(value);
+    case 'boolean':
+      return value;
+    case 'undefined':
+      return null;
+    case 'object':
+      return value === null ? null : plainObject(value, walk);
+    case 'function':
+      return '<function>';
+    default:
+      return plainText(String(value));
+  }
+}
+
+/** Getters and proxies may throw anywhere in here; what they hide is then said to be unreadable. */
+function plainObject(value: object, walk: Walk): Plain {
+  try {
+    if (walk.around.includes(value)) return '<circular>';
+    if (walk.around.length >= maxDepth) return Array.isArray(value) ? '<list>' : '<object>';
+    walk.around.push(value);
+    const plain = plainInside(value, walk);
+    walk.around.pop();
+    return plain;
+  } catch {
+    walk.around.length = Math.max(0, walk.around.lastIndexOf(value));
+    return '<unreadable>';
+  }
+}
+
+function plainInside(value: object, walk: Walk): Plain {
+  if (value instanceof Error) return plainText(describeError(value));
+  if (value instanceof Date) return value.toISOString();
+  if (value instanceof URL) return plainText(value.href);
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`;
+  if (value instanceof Promise) return '<promise>';
+  if (value instanceof Map) return plainRecord(Object.fromEntries(firstOf(value)), walk);
+  if (value instanceof Set) return plainList([...firstOf(value)], value.size, walk);
+  if (Array.isArray(value)) return plainList(value.slice(0, maxItems), value.length, walk);
+  return plainRecord(value as LogFields, walk);
+}
+
+function firstOf<T>(items: Iterable<T>): Iterable<T> {
+  return Iterator.from(items).take(maxItems);
+}
+
+function plainList(items: readonly unknown[], size: number, walk: Walk): Plain {
+  const plain = items.map((item) => plainValue(item, walk));
+  if (size > items.length) plain.push(`<${size - items.length} more>`);
+  return plain;
+}
+
+function plainRecord(record: LogFields, walk: Walk): PlainFields {
+  const keys = Object.keys(record);
+  const hides = hiddenKeys(record);
+  const entries: [string, Plain][] = [];
+  for (const key of keys.slice(0, maxItems)) {
+    const value = readable(record, key);
+    if (value !== undefined) entries.push([key, hides(key) ? concealed(value) : plainValue(value, walk)]);
+  }
+  if (keys.length > maxItems) entries.push(['<more>', keys.length - maxItems]);
+  // From entries, as a key may be called __proto__.
+  return Object.fromEntries(entries);
+}
+
+function readable(record: LogFields, key: string): unknown {
+  try {
+    return record[key];
+  } catch {
+    return '<unreadable>';
+  }
+}
+
+/** Besides names that say so: the data of a Secret, and the value beside a name, as in environments and headers. */
+function hiddenKeys(record: LogFields): (key: string) => boolean {
+  const isSecret = readable(record, 'kind') === 'Secret';
+  const label = readable(record, 'name') ?? readable(record, 'key');
+  const isPair = typeof label === 'string' && isSecretName(label);
+  return (key) =>
+    isSecretName(key) ||
+    (isSecret && (key === 'data' || key === 'stringData')) ||
+    (isPair && key === 'value');
+}
+
+/** Whether something is there, or a switch is on, is no secret. */
+function concealed(value: unknown): Plain {
+  return typeof value === 'boolean' || value === null || value === '' ? value : redacted;
+}

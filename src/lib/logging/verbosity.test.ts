@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseModuleLevels, Verbosity } from './verbosity.ts';
+
+const from = (path: string) => () => ({ path, line: 1 });
+const relist = from('file:///opt/kubeling/src/pleg/relist.ts');
+
+test('lines up to the level show, more verbose ones do not', () => {
+  const verbosity = new Verbosity(2);
+  assert.equal(verbosity.shows(2, relist), true);
+  assert.equal(verbosity.shows(3, relist), false);
+  verbosity.setLevel(3);
+  assert.equal(verbosity.shows(3, relist), true);
+  assert.equal(verbosity.level, 3);
+});
+
+test('a file may show more than the rest, never less', () => {
+  const verbosity = new Verbosity(1, parseModuleLevels('relist=4,other=0'));
+  assert.equal(verbosity.shows(4, relist), true);
+  assert.equal(verbosity.shows(5, relist), false);
+  assert.equal(verbosity.shows(4, from('/src/pleg/cache.ts')), false);
+  assert.equal(verbosity.shows(1, from('/src/other.ts')), true);
+});
+
+test('patterns know wildcards, classes and folders, and are otherwise literal', () => {
+  const shows = (pattern: string, path: string) =>
+    new Verbosity(0, parseModuleLevels(`${pattern}=1`)).shows(1, from(path));
+  assert.equal(shows('rel*', '/src/pleg/relist.ts'), true);
+  assert.equal(shows('r?list', '/src/pleg/relist.js'), true);
+  assert.equal(shows('[pr]elist', '/src/pleg/relist.ts'), true);
+  assert.equal(shows('pleg/*', '/src/pleg/relist.ts'), true);
+  assert.equal(shows('pleg/*', '/src/status/relist.ts'), false);
+  assert.equal(shows('*', '/src/pleg/relist.ts'), true);
+  assert.equal(shows('r.list', '/src/pleg/relist.ts'), false);
+  assert.equal(shows('relist.ts', '/src/pleg/relist.ts'), false);
+  assert.equal(shows('[', '/src/['), true);
+});
+
+test('the first pattern that matches decides', () => {
+  const verbosity = new Verbosity(0, parseModuleLevels('relist=2,rel*=5'));
+  assert.equal(verbosity.shows(3, relist), false);
+});
+
+test('without patterns nobody is asked for his file', () => {
+  const never = () => assert.fail('asked');
+  assert.equal(new Verbosity(0).shows(4, never), false);
+  assert.equal(new Verbosity(0, parseModuleLevels('x=3')).shows(4, never), false);
+});
+
+test('patterns can change while in use', () => {
+  const verbosity = new Verbosity(0, parseModuleLevels('relist=4'));
+  assert.equal(verbosity.shows(4, relist), true);
+  verbosity.setModules([]);
+  assert.equal(verbosity.shows(4, relist), false);
+});
+
+test('a bad setting is refused with every bad part named', () => {
+  assert.throws(() => parseModuleLevels('a=1,b,c=x,=2'), /"b", "c=x", "=2"/);
+  assert.throws(() => new Verbosity(-1), { code: 'LOG_LEVEL_INVALID' });
+  assert.throws(() => new Verbosity().setLevel(1.5), { code: 'LOG_LEVEL_INVALID' });
+  assert.deepEqual(parseModuleLevels(' a=1, ,'), [{ pattern: 'a', level: 1 }]);
+});

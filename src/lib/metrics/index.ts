@@ -1,0 +1,14 @@
+export type { Family, FamilyOptions } from './family.ts';
+export { type Counter, exponentialBuckets, type Gauge, type Histogram } from './instruments.ts';
+export {
+  type Collector,
+  type CounterFamily,
+  type GaugeFamily,
+  type HistogramFamily,
+  type HistogramOptions,
+  MetricRegistry,
+  type MetricRegistryOptions,
+  type Sample,
+  type SampledFamily,
+} from './registry.ts';
+export { type Labels, type MetricType, metricsContentType } from './text.ts';

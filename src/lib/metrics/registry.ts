@@ -1,0 +1,147 @@
+import { KubelingError } from '../errors.ts';
+import { checkNames, Family, type FamilyLimits, type FamilyOptions, type Instrument } from './family.ts';
+import { bucketsOf, Counter, Gauge, Histogram } from './instruments.ts';
+import { type FamilyHead, headText, type Labels, labelText, type MetricType, sampleText } from './text.ts';
+
+export type CounterFamily<L extends string = never> = Family<L, Counter>;
+export type GaugeFamily<L extends string = never> = Family<L, Gauge>;
+export type HistogramFamily<L extends string = never> = Family<L, Histogram>;
+
+export interface HistogramOptions<L extends string> extends FamilyOptions<L> {
+  readonly buckets: readonly number[];
+}
+
+/** A value that is looked up when somebody asks for the metrics, not kept. */
+export interface Sample {
+  readonly labels?: Labels;
+  /** What is not known is left out. */
+  readonly value: number | undefined;
+  readonly timestampMs?: number;
+}
+
+export interface SampledFamily extends FamilyHead {
+  readonly type: 'counter' | 'gauge' | 'untyped';
+  readonly samples: Iterable<Sample>;
+}
+
+/** Gives the families it knows of at this moment. May be asked again before an earlier answer is there. */
+export type Collector = (signal: AbortSignal) => Iterable<SampledFamily> | Promise<Iterable<SampledFamily>>;
+
+export interface MetricRegistryOptions {
+  /** Series a family may have; 10,000 unless given. What comes beyond is counted in one series of its own. */
+  readonly maxSeries?: number;
+  /** Told of each collector that failed; the others are shown all the same. */
+  readonly onError: (error: unknown) => void;
+}
+
+const overflowName = 'kubeling_metric_series_overflow_total';
+
+/** All metrics of one endpoint. Several may live beside each other; there is no global one. */
+export class MetricRegistry {
+  readonly #families = new Map<string, Family<string, Instrument>>();
+  readonly #collectors = new Set<Collector>();
+  readonly #maxSeries: number;
+  readonly #onError: (error: unknown) => void;
+  readonly #overflow: CounterFamily<'family'>;
+  readonly #collectorErrors: CounterFamily;
+
+  constructor(options: MetricRegistryOptions) {
+    this.#maxSeries = options.maxSeries ?? 10_000;
+    this.#onError = options.onError;
+    this.#overflow = this.counter({
+      name: overflowName,
+      help: 'Times a series was refused because its metric had too many.',
+      labels: ['family'],
+    });
+    this.#collectorErrors = this.counter({
+      name: 'kubeling_metric_collector_errors_total',
+      help: 'Times a source of metrics failed when it was asked.',
+    });
+  }
+
+  counter<const L extends string = never>(options: FamilyOptions<L>): CounterFamily<L> {
+    return this.#add('counter', options, [], () => new Counter());
+  }
+
+  gauge<const L extends string = never>(options: FamilyOptions<L>): GaugeFamily<L> {
+    return this.#add('gauge', options, [], () => new Gauge());
+  }
+
+  histogram<const L extends string = never>(options: HistogramOptions<L>): HistogramFamily<L> {
+    const buckets = bucketsOf(options.name, options.buckets);
+    return this.#add('histogram', options, ['le'], () => new Histogram(buckets));
+  }
+
+  /** Asks the collector at every exposition until the result is disposed. */
+  collect(collector: Collector): Disposable {
+    this.#collectors.add(collector);
+    return { [Symbol.dispose]: () => void this.#collectors.delete(collector) };
+  }
+
+  /** All metrics in text, sorted by name. Of a name given twice a registered metric counts, else the first collector. */
+  async expose(signal: AbortSignal): Promise<string> {
+    const sampled = await Promise.all([...this.#collectors].map((collector) => this.#ask(collector, signal)));
+    signal.throwIfAborted();
+    const texts = new Map<string, string>();
+    for (const [name, text] of sampled.flat()) if (!texts.has(name)) texts.set(name, text);
+    for (const [name, family] of this.#families) texts.set(name, family.expose());
+    return [...texts.keys()]
+      .sort()
+      .map((name) => texts.get(name))
+      .join('');
+  }
+
+  #add<L extends string, I extends Instrument>(
+    type: MetricType,
+    options: FamilyOptions<L>,
+    reserved: readonly string[],
+    make: () => I,
+  ): Family<L, I> {
+    const { name, help, labels = [] } = options;
+    checkNames(name, labels, reserved);
+    if (this.#families.has(name)) {
+      throw new KubelingError('BUG', `Cannot make the metric ${name} as there must be one only`);
+    }
+    const family = new Family({ name, help, type }, labels, make, this.#limitsOf(name));
+    this.#families.set(name, family as unknown as Family<string, Instrument>);
+    return family;
+  }
+
+  /** The metric that counts overflows has one series for each other metric, so it needs no limit of its own. */
+  #limitsOf(name: string): FamilyLimits {
+    return name === overflowName
+      ? { maxSeries: Number.POSITIVE_INFINITY, onOverflow: () => {} }
+      : { maxSeries: this.#maxSeries, onOverflow: (family) => this.#overflow.with({ family }).inc() };
+  }
+
+  /** The text of each family a collector gives. One that fails half-way gives nothing, and is counted. */
+  async #ask(collector: Collector, signal: AbortSignal): Promise<[string, string][]> {
+    try {
+      const families = await collector(signal);
+      return Array.from(families, (family) => [family.name, this.#sampledText(family)]);
+    } catch (error) {
+      if (!signal.aborted) {
+        this.#collectorErrors.with({}).inc();
+        this.#onError(error);
+      }
+      return [];
+    }
+  }
+
+  /** The same series twice, or too many of them, would make a reader refuse everything. */
+  #sampledText(family: SampledFamily): string {
+    const seen = new Set<string>();
+    let text = '';
+    for (const { labels = {}, value, timestampMs } of family.samples) {
+      const key = labelText(Object.keys(labels), labels);
+      if (value === undefined || seen.has(key)) continue;
+      if (seen.size >= this.#maxSeries) {
+        this.#overflow.with({ family: family.name }).inc();
+        break;
+      }
+      seen.add(key);
+      text += sampleText(family.name, key, value, timestampMs);
+    }
+    return text === '' ? '' : headText(family) + text;
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * The known name a person most likely meant, or undefined when nothing is near enough to be worth
+ * suggesting. Case and separators weigh nothing: `max_pods` is `maxPods`.
+ */
+export function nearestName(written: string, known: Iterable<string>): string | undefined {
+  const plain = plainName(written.slice(0, longestName));
+  let best: { readonly name: string; readonly distance: number } | undefined;
+  for (const name of known) {
+    const distance = editDistance(plain, plainName(name));
+    if (best === undefined || distance < best.distance) best = { name, distance };
+  }
+  // A third of the letters may be wrong, though never fewer than one nor more than four.
+  const tolerance = Math.min(4, Math.max(1, Math.floor(plain.length / 3)));
+  const near = best !== undefined && best.distance <= tolerance && best.distance < plain.length;
+  return near ? best?.name : undefined;
+}
+
+/** ` (did you mean X?)`, or nothing: to be put behind a message. */
+export function didYouMean(written: string, known: Iterable<string>): string {
+  const name = nearestName(written, known);
+  return name === undefined ? '' : ` (did you mean ${name}?)`;
+}
+
+const longestName = 128;
+
+function plainName(name: string): string {
+  return name.toLowerCase().replace(/[-_.\s]/g, '');
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours, each counting one. */
+export function editDistance(a: string, b: string): number {
+  let twoAgo: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped =
+        i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+          ? (twoAgo[j - 2] ?? 0) + 1
+          : replaced;
+      row.push(Math.min(replaced, swapped, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
+    }
+    twoAgo = previous;
+    previous = row;
+  }
+  return previous[b.length] ?? 0;
+}

@@ -1,0 +1,172 @@
+import { KubelingError } from './errors.ts';
+
+/**
+ * Amounts of resources as Kubernetes writes them: `250m` cores, `64Mi`, `1.5G`, `12e6`. Held exactly as
+ * whole billionths, never as a float; what is finer than that is rounded away from zero.
+ */
+
+/** The family of suffixes an amount was written with, which is used again when it is printed. */
+export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
+
+export interface Quantity {
+  readonly nanos: bigint;
+  readonly format: QuantityFormat;
+}
+
+interface Suffix {
+  readonly base: 2 | 10;
+  readonly exponent: number;
+  readonly format: QuantityFormat;
+}
+
+const one = 1_000_000_000n;
+const decimalSuffixes: readonly (readonly [string, number])[] = [
+  ['n', -9],
+  ['u', -6],
+  ['m', -3],
+  ['', 0],
+  ['k', 3],
+  ['M', 6],
+  ['G', 9],
+  ['T', 12],
+  ['P', 15],
+  ['E', 18],
+];
+const binarySuffixes: readonly (readonly [string, number])[] = [
+  ['Ki', 10],
+  ['Mi', 20],
+  ['Gi', 30],
+  ['Ti', 40],
+  ['Pi', 50],
+  ['Ei', 60],
+];
+const suffixes: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
+  ...decimalSuffixes.map(([text, exponent]) => [text, { base: 10, exponent, format: 'DecimalSI' }] as const),
+  ...binarySuffixes.map(([text, exponent]) => [text, { base: 2, exponent, format: 'BinarySI' }] as const),
+]);
+const shape = /^([-+]?)(\d+\.?\d*|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]?\d{1,5})$/;
+/** Bounds on what is read, so that no text can ask for a number of a million digits. */
+const longestText = 256;
+const largestExponent = 1000;
+/** Binary amounts are capped here: the largest 64-bit integer. */
+const largestBinary = (2n ** 63n - 1n) * one;
+
+/** Undefined when the text is no quantity. */
+export function tryParseQuantity(text: string): Quantity | undefined {
+  const parts = text.length > longestText ? null : shape.exec(text);
+  const suffix = parts === null ? undefined : readSuffix(parts[3] ?? '');
+  if (parts === null || suffix === undefined) return undefined;
+  const size = scaled(parts[2] ?? '0', suffix);
+  const capped = suffix.format === 'BinarySI' && size > largestBinary ? largestBinary : size;
+  // Less than one of a binary unit cannot be printed with a binary suffix.
+  const format = suffix.format === 'BinarySI' && capped > 0n && capped < one ? 'DecimalSI' : suffix.format;
+  return { nanos: parts[1] === '-' ? -capped : capped, format };
+}
+
+/** Throws QUANTITY_INVALID. */
+export function parseQuantity(text: string): Quantity {
+  const quantity = tryParseQuantity(text);
+  if (quantity !== undefined) return quantity;
+  throw new KubelingError(
+    'QUANTITY_INVALID',
+    `Cannot read a quantity as it must be a number with an optional suffix such as 500m, 1.5, 64Mi or 2G: current value is ${JSON.stringify(text.slice(0, longestText))}`,
+  );
+}
+
+function readSuffix(text: string): Suffix | undefined {
+  const known = suffixes.get(text);
+  if (known !== undefined) return known;
+  const exponent = Number(text.slice(1));
+  return exponent > largestExponent ? undefined : { base: 10, exponent, format: 'DecimalExponent' };
+}
+
+/** The number times its suffix in billionths, rounded up. */
+function scaled(number: string, suffix: Suffix): bigint {
+  const [whole = '', fraction = ''] = number.split('.');
+  const digits = BigInt(`${whole}${fraction}` || '0');
+  if (digits === 0n) return 0n;
+  const tens = 9 - fraction.length + (suffix.base === 10 ? suffix.exponent : 0);
+  const amount = suffix.base === 2 ? digits * 2n ** BigInt(suffix.exponent) : digits;
+  if (tens >= 0) return amount * 10n ** BigInt(tens);
+  // Beyond this the result is one billionth whatever the digits are.
+  return -tens > longestText * 2 ? 1n : divideUp(amount, 10n ** BigInt(-tens));
+}
+
+/** Away from zero: whoever asks for a little gets a little. */
+function divideUp(value: bigint, by: bigint): bigint {
+  const floor = value / by;
+  if (value % by === 0n) return floor;
+  return value < 0n ? floor - 1n : floor + 1n;
+}
+
+/** The canonical spelling: no fraction, the largest suffix that loses nothing. */
+export function formatQuantity(quantity: Quantity): string {
+  const { nanos, format } = quantity;
+  if (nanos === 0n) return '0';
+  const size = nanos < 0n ? -nanos : nanos;
+  // Small or fractional binary amounts have no binary spelling.
+  const binary = format === 'BinarySI' && size >= 1024n * one && size % one === 0n;
+  if (binary) return formatBinary(nanos / one);
+  return format === 'DecimalExponent' ? formatExponent(nanos) : formatDecimal(nanos);
+}
+
+function formatBinary(value: bigint): string {
+  let text = `${value}`;
+  for (const [suffix, exponent] of binarySuffixes) {
+    const unit = 2n ** BigInt(exponent);
+    if (value % unit === 0n) text = `${value / unit}${suffix}`;
+  }
+  return text;
+}
+
+function formatDecimal(nanos: bigint): string {
+  let text = `${nanos}n`;
+  for (const [suffix, exponent] of decimalSuffixes) {
+    const unit = 10n ** BigInt(exponent + 9);
+    if (nanos % unit === 0n) text = `${nanos / unit}${suffix}`;
+  }
+  return text;
+}
+
+function formatExponent(nanos: bigint): string {
+  let exponent = -9;
+  let mantissa = nanos;
+  while (mantissa % 1000n === 0n) {
+    mantissa /= 1000n;
+    exponent += 3;
+  }
+  return exponent === 0 ? `${mantissa}` : `${mantissa}e${exponent}`;
+}
+
+/** Whole units, rounded away from zero. */
+export function quantityValue(quantity: Quantity): bigint {
+  return divideUp(quantity.nanos, one);
+}
+
+/** Thousandths, rounded away from zero: millicores. */
+export function quantityMilliValue(quantity: Quantity): bigint {
+  return divideUp(quantity.nanos, 1_000_000n);
+}
+
+export function quantityOf(value: bigint | number, format: QuantityFormat = 'DecimalSI'): Quantity {
+  return { nanos: BigInt(value) * one, format };
+}
+
+export function milliQuantity(value: bigint | number, format: QuantityFormat = 'DecimalSI'): Quantity {
+  return { nanos: BigInt(value) * 1_000_000n, format };
+}
+
+/** Adding to nothing takes over the other's format, as sums start at zero. */
+export function addQuantities(a: Quantity, b: Quantity): Quantity {
+  return { nanos: a.nanos + b.nanos, format: a.nanos === 0n ? b.format : a.format };
+}
+
+export function subtractQuantities(a: Quantity, b: Quantity): Quantity {
+  return { nanos: a.nanos - b.nanos, format: a.nanos === 0n ? b.format : a.format };
+}
+
+/** Negative when `a` is the smaller one. */
+export function compareQuantities(a: Quantity, b: Quantity): -1 | 0 | 1 {
+  if (a.nanos === b.nanos) return 0;
+  return a.nanos < b.nanos ? -1 : 1;
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { jitter, pick, randomHex, randomInt, seededRandom, systemRandom } from './random.ts';
+
+test('the same seed gives the same numbers and another seed others', () => {
+  const take = (seed: number) => Array.from({ length: 10 }, seededRandom(seed).next);
+  assert.deepEqual(take(42), take(42));
+  assert.notDeepEqual(take(42), take(43));
+});
+
+test('the numbers of a seed never change between versions', () => {
+  const random = seededRandom(1);
+  const first = [random.next(), random.next(), random.next()].map((value) => value.toFixed(6));
+  assert.deepEqual(first, ['0.627074', '0.002736', '0.527447']);
+});
+
+test('numbers are in [0, 1), spread evenly enough', () => {
+  for (const random of [seededRandom(7), systemRandom()]) {
+    const counts = Array<number>(10).fill(0);
+    for (let i = 0; i < 20_000; i++) {
+      const value = random.next();
+      assert.ok(value >= 0 && value < 1);
+      const bin = Math.floor(value * 10);
+      counts[bin] = (counts[bin] ?? 0) + 1;
+    }
+    for (const count of counts) assert.ok(count > 1600 && count < 2400);
+  }
+});
+
+test('whole numbers, picks, jitter and digits stay in their bounds', () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.integer({ min: 1, max: 1000 }), (seed, bound) => {
+      const random = seededRandom(seed);
+      const whole = randomInt(random, bound);
+      assert.ok(Number.isInteger(whole) && whole >= 0 && whole < bound);
+      const items = Array.from({ length: bound }, (_, index) => index);
+      assert.ok(items.includes(pick(random, items) ?? -1));
+      const stretched = jitter(random, bound, 0.5);
+      assert.ok(stretched >= bound && stretched < bound * 1.5);
+      assert.match(randomHex(random, bound), new RegExp(`^[0-9a-f]{${bound}}$`));
+    }),
+  );
+});
+
+test('nothing can be picked from nothing', () => {
+  assert.equal(pick(seededRandom(1), []), undefined);
+});

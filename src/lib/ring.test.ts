@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Ring } from './ring.ts';
+
+test('the newest items stay and those pushed out are counted', () => {
+  const ring = new Ring<number>(3);
+  for (const item of [1, 2, 3, 4, 5]) ring.push(item);
+  assert.deepEqual(ring.toArray(), [3, 4, 5]);
+  assert.equal(ring.dropped, 2);
+  assert.equal(ring.size, 3);
+});
+
+test('items leave oldest first', () => {
+  const ring = new Ring<string>(2);
+  ring.push('a');
+  ring.push('b');
+  assert.equal(ring.shift(), 'a');
+  assert.equal(ring.shift(), 'b');
+  assert.equal(ring.shift(), undefined);
+  assert.equal(ring.dropped, 0);
+});
+
+test('a capacity that makes no sense is refused', () => {
+  for (const capacity of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+    assert.throws(() => new Ring(capacity), { code: 'BUG' });
+  }
+});
+
+test('a ring behaves as a list that is cut at its front', () => {
+  const acts = fc.array(fc.oneof(fc.record({ push: fc.integer() }), fc.constantFrom('shift', 'clear')));
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 8 }), acts, (capacity, steps) => {
+      const ring = new Ring<number>(capacity);
+      let model: number[] = [];
+      let dropped = 0;
+      for (const step of steps) {
+        if (step === 'shift') assert.equal(ring.shift(), model.shift());
+        else if (step === 'clear') {
+          ring.clear();
+          model = [];
+        } else {
+          ring.push(step.push);
+          model.push(step.push);
+          if (model.length > capacity) dropped += model.splice(0, 1).length;
+        }
+        assert.deepEqual(ring.toArray(), model);
+        assert.equal(ring.size, model.length);
+        assert.equal(ring.dropped, dropped);
+      }
+    }),
+  );
+});

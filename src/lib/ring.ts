@@ -1,0 +1,69 @@
+import { KubelingError } from './errors.ts';
+
+/** The newest items, oldest first, never more than the capacity; what had to go is counted. */
+export class Ring<T> implements Iterable<T> {
+  readonly capacity: number;
+  /** Grows up to the capacity, so that a ring that stays short costs little. */
+  readonly #items: (T | undefined)[] = [];
+  #first = 0;
+  #size = 0;
+  #dropped = 0;
+
+  constructor(capacity: number) {
+    this.capacity = checkedCapacity('ring', capacity);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** How many items were pushed out by newer ones since the ring was made. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  push(item: T): void {
+    if (this.#size === this.capacity) {
+      this.shift();
+      this.#dropped++;
+    }
+    this.#items[(this.#first + this.#size) % this.capacity] = item;
+    this.#size++;
+  }
+
+  /** Takes the oldest item out. */
+  shift(): T | undefined {
+    if (this.#size === 0) return undefined;
+    const item = this.#items[this.#first];
+    // The ring must not keep alive what it gave away.
+    this.#items[this.#first] = undefined;
+    this.#first = (this.#first + 1) % this.capacity;
+    this.#size--;
+    return item;
+  }
+
+  clear(): void {
+    this.#items.length = 0;
+    this.#first = 0;
+    this.#size = 0;
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    for (let i = 0; i < this.#size; i++) {
+      yield this.#items[(this.#first + i) % this.capacity] as T;
+    }
+  }
+
+  toArray(): T[] {
+    return [...this];
+  }
+}
+
+/** Whatever is bounded must have a bound that makes sense. */
+export function checkedCapacity(of: string, capacity: number): number {
+  if (Number.isSafeInteger(capacity) && capacity > 0) return capacity;
+  throw new KubelingError(
+    'BUG',
+    `Cannot make a ${of} as its capacity must be a whole number above 0: current value is ${capacity}`,
+  );
+}

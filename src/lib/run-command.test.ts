@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { realClock } from './clock.ts';
+import { KubelingError } from './errors.ts';
+import { type Command, runChecked, runCommand } from './run-command.ts';
+
+const clock = realClock();
+const never = new AbortController().signal;
+
+function command(file: string, args: readonly string[], more: Partial<Command> = {}): Command {
+  return { file, args, clock, deadlineMs: 20_000, ...more };
+}
+
+function script(text: string, more: Partial<Command> = {}): Command {
+  return command(process.execPath, ['-e', text], more);
+}
+
+/** A file that a script writes its process ids to, whole or not at all. */
+async function pidFile() {
+  const dir = await mkdtemp(join(tmpdir(), 'run-command-'));
+  const file = join(dir, 'pids');
+  return {
+    write: (expression: string) =>
+      `{ const fs = require("node:fs"); fs.writeFileSync(${JSON.stringify(`${file}.new`)}, String(${expression}));
+         fs.renameSync(${JSON.stringify(`${file}.new`)}, ${JSON.stringify(file)}) }`,
+    async read() {
+      await until(() => existsSync(file));
+      return (await readFile(file, 'utf8')).split(' ').map(Number);
+    },
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true }),
+  };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const limit = AbortSignal.timeout(20_000);
+  while (!condition()) await clock.sleep(10, limit);
+}
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+describe('runCommand', () => {
+  it('answers the exit code and both outputs', async () => {
+    const result = await runCommand(
+      script('console.log("out"); console.error("err"); process.exit(3)'),
+      never,
+    );
+    assert.deepEqual(result, {
+      end: { kind: 'exited', code: 3 },
+      stdout: 'out\n',
+      stderr: 'err\n',
+      droppedBytes: 0,
+    });
+  });
+
+  it('passes arguments as they are, with no shell between', async () => {
+    const args = ['-e', 'console.log(JSON.stringify(process.argv.slice(1)))', '--', '$HOME', 'a b', '; ls'];
+    const result = await runCommand(command(process.execPath, args), never);
+    assert.deepEqual(JSON.parse(result.stdout), ['$HOME', 'a b', '; ls']);
+  });
+
+  it('feeds the input and gives only the environment it was told', async () => {
+    const text =
+      'process.stdin.on("data", (d) => process.stdout.write(d + (process.env.A ?? "") + (process.env.HOME ?? "none")))';
+    const result = await runCommand(script(text, { input: 'in:', env: { A: 'a:' } }), never);
+    assert.equal(result.stdout, 'in:a:none');
+  });
+
+  it('does not mind a command that never reads its input', async () => {
+    const result = await runCommand(script('', { input: Buffer.alloc(1_000_000) }), never);
+    assert.deepEqual(result.end, { kind: 'exited', code: 0 });
+  });
+
+  it('answers the signal of a command that was killed by one', async () => {
+    const result = await runCommand(script('process.kill(process.pid, "SIGKILL")'), never);
+    assert.deepEqual(result.end, { kind: 'killed', by: 'SIGKILL' });
+  });
+
+  it('keeps output up to the limit and counts the rest', async () => {
+    const result = await runCommand(
+      script('process.stdout.write("x".repeat(100000))', { maxOutputBytes: 10 }),
+      never,
+    );
+    assert.equal(result.stdout, 'xxxxxxxxxx');
+    assert.equal(result.droppedBytes, 99_990);
+  });
+
+  it('says that a program is missing', async () => {
+    await assert.rejects(runCommand(command('/no/such/program', []), never), (error) => {
+      assert(error instanceof KubelingError);
+      assert.equal(error.code, 'COMMAND_NOT_FOUND');
+      assert.match(error.message, /Cannot run \/no\/such\/program as there is no such program/);
+      return true;
+    });
+  });
+
+  it('says why a program cannot be run', async () => {
+    await assert.rejects(runCommand(command('/etc/passwd', []), never), {
+      code: 'COMMAND_FAILED',
+      message: /EACCES/,
+    });
+  });
+
+  it('kills a command, and what it started, at the deadline', async () => {
+    await using pids = await pidFile();
+    // Deaf to SIGTERM, and its child holds the pipes.
+    const text = `process.on("SIGTERM", () => {});
+      const child = require("node:child_process").spawn("sleep", ["600"], { stdio: "inherit" });
+      ${pids.write('process.pid + " " + child.pid')}; setInterval(() => {}, 1000)`;
+    await assert.rejects(runCommand(script(text, { deadlineMs: 1500 }), never), {
+      code: 'DEADLINE_EXCEEDED',
+      message: /within 1500 ms/,
+    });
+    const [parent = 0, child = 0] = await pids.read();
+    await until(() => isGone(parent) && isGone(child));
+  });
+
+  it('leaves no process behind when it is aborted', async () => {
+    await using pids = await pidFile();
+    const controller = new AbortController();
+    const text = `${pids.write('process.pid')}; setInterval(() => {}, 1000)`;
+    const refused = assert.rejects(runCommand(script(text), controller.signal), /enough/);
+    const [pid = 0] = await pids.read();
+    controller.abort(new Error('enough'));
+    await refused;
+    assert(isGone(pid));
+  });
+
+  it('does not start anything under a signal that is already aborted', async () => {
+    await assert.rejects(
+      runCommand(command('/no/such/program', []), AbortSignal.abort(new Error('no'))),
+      /no/,
+    );
+  });
+
+  it('does not wait for a daemon that keeps the pipes of a finished command', async () => {
+    const text =
+      'require("node:child_process").spawn("sleep", ["5"], { stdio: "inherit", detached: true }).unref(); console.log("done")';
+    const started = performance.now();
+    const result = await runCommand(script(text), never);
+    assert.equal(result.stdout, 'done\n');
+    assert(performance.now() - started < 4500);
+  });
+});
+
+describe('runChecked', () => {
+  it('turns a failure into an error that says what the command said', async () => {
+    await assert.rejects(runChecked(script('console.error("it broke"); process.exit(1)'), never), {
+      code: 'COMMAND_FAILED',
+      message: /exit code 1: it broke$/,
+    });
+  });
+
+  it('refuses output that was cut off', async () => {
+    await assert.rejects(runChecked(script('console.log("12345")', { maxOutputBytes: 3 }), never), {
+      code: 'COMMAND_FAILED',
+      message: /at most 3 bytes: it was 3 bytes longer/,
+    });
+  });
+
+  it('answers the result of a success', async () => {
+    assert.equal((await runChecked(script('console.log("fine")'), never)).stdout, 'fine\n');
+  });
+});

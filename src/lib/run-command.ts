@@ -1,0 +1,241 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { onAbort } from './abort.ts';
+import type { Clock, Timer } from './clock.ts';
+import { KubelingError } from './errors.ts';
+
+/** A program to run: never through a shell, so no argument needs quoting. */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly clock: Clock;
+  readonly deadlineMs: number;
+  /** The whole environment; our own when absent. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  /** Written to standard input, which is empty when absent. */
+  readonly input?: string | Uint8Array;
+  /** What is kept of each of stdout and stderr; the rest is read and dropped. 1 MiB unless given. */
+  readonly maxOutputBytes?: number;
+}
+
+export type CommandEnd =
+  | { readonly kind: 'exited'; readonly code: number }
+  | { readonly kind: 'killed'; readonly by: NodeJS.Signals };
+
+export interface CommandResult {
+  readonly end: CommandEnd;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** How much output went over the limit and was dropped. */
+  readonly droppedBytes: number;
+}
+
+const defaultMaxOutputBytes = 1024 * 1024;
+/** Between the polite and the final kill, and between that and giving up on a process stuck in the kernel. */
+const killGraceMs = 1000;
+/** A grandchild may hold the pipes open after the command itself is gone. */
+const pipeGraceMs = 500;
+
+/**
+ * Runs a command to its end and answers how it ended, whatever the exit code. Rejects when it cannot be started
+ * (`COMMAND_NOT_FOUND`, `COMMAND_FAILED`), passes its deadline (`DEADLINE_EXCEEDED`) or is aborted; in the last two
+ * cases the command and everything in its process group is killed first.
+ */
+export function runCommand(command: Command, signal: AbortSignal): Promise<CommandResult> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const run = new CommandRun(command, { resolve, reject });
+    run.watch(signal);
+  });
+}
+
+/** Like `runCommand`, but anything else than exit code 0 with complete output is a `COMMAND_FAILED`. */
+export async function runChecked(command: Command, signal: AbortSignal): Promise<CommandResult> {
+  const result = await runCommand(command, signal);
+  const ended = result.end.kind === 'exited' ? `exit code ${result.end.code}` : `signal ${result.end.by}`;
+  if (ended !== 'exit code 0') {
+    const said = lastLines(result.stderr, 5) || lastLines(result.stdout, 5) || 'it printed nothing';
+    throw new KubelingError('COMMAND_FAILED', `Cannot ${describe(command)}: ${ended}: ${said}`, {
+      details: { file: command.file, args: command.args, end: result.end },
+    });
+  }
+  if (result.droppedBytes > 0) {
+    const limit = command.maxOutputBytes ?? defaultMaxOutputBytes;
+    throw new KubelingError(
+      'COMMAND_FAILED',
+      `Cannot use the output of ${command.file} as it must be at most ${limit} bytes: it was ${result.droppedBytes} bytes longer`,
+    );
+  }
+  return result;
+}
+
+function describe(command: Command): string {
+  return `run ${[command.file, ...command.args].join(' ')}`;
+}
+
+/** The last few lines that say something, on one line. */
+function lastLines(text: string, count: number): string {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .slice(-count)
+    .join(' | ');
+}
+
+interface Settle {
+  readonly resolve: (result: CommandResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One run of one command: settles exactly once and then owns no timer, listener or process. */
+class CommandRun {
+  readonly #command: Command;
+  readonly #settle: Settle;
+  readonly #child: ChildProcess;
+  readonly #stdout: BoundedText;
+  readonly #stderr: BoundedText;
+  readonly #timers: Timer[] = [];
+  #link: Disposable | undefined;
+  /** Why we are killing it, once we are. */
+  #doom: { readonly reason: unknown } | undefined;
+  #end: CommandEnd | undefined;
+  #settled = false;
+
+  constructor(command: Command, settle: Settle) {
+    this.#command = command;
+    this.#settle = settle;
+    const limit = command.maxOutputBytes ?? defaultMaxOutputBytes;
+    this.#stdout = new BoundedText(limit);
+    this.#stderr = new BoundedText(limit);
+    // In its own process group, so that a kill reaches what the command started too.
+    this.#child = spawn(command.file, command.args, {
+      stdio: [command.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      detached: true,
+      ...(command.env === undefined ? {} : { env: { ...command.env } }),
+      ...(command.cwd === undefined ? {} : { cwd: command.cwd }),
+    });
+  }
+
+  watch(signal: AbortSignal): void {
+    const child = this.#child;
+    child.once('error', (error) => this.#fail(this.#startError(error)));
+    child.once('exit', (code, by) => this.#exited(code, by));
+    child.once('close', () => this.#finish());
+    child.stdout?.on('data', (chunk: Buffer) => this.#stdout.add(chunk));
+    child.stderr?.on('data', (chunk: Buffer) => this.#stderr.add(chunk));
+    this.#feed();
+    const { clock, deadlineMs } = this.#command;
+    this.#timers.push(clock.timer(deadlineMs, () => this.#kill(this.#late())));
+    this.#link = onAbort(signal, (reason) => this.#kill(reason));
+  }
+
+  #feed(): void {
+    const stdin = this.#child.stdin;
+    if (stdin === null) return;
+    // A command that does not read all of its input is not an error of ours; its exit code speaks.
+    stdin.on('error', () => {});
+    stdin.end(this.#command.input);
+  }
+
+  #late(): KubelingError {
+    const { deadlineMs } = this.#command;
+    return new KubelingError(
+      'DEADLINE_EXCEEDED',
+      `Cannot ${describe(this.#command)} within ${deadlineMs} ms`,
+    );
+  }
+
+  #startError(error: NodeJS.ErrnoException): KubelingError {
+    const { file } = this.#command;
+    if (error.code === 'ENOENT') {
+      return new KubelingError('COMMAND_NOT_FOUND', `Cannot run ${file} as there is no such program`, {
+        cause: error,
+      });
+    }
+    return new KubelingError('COMMAND_FAILED', `Cannot run ${file}: ${error.message}`, { cause: error });
+  }
+
+  #exited(code: number | null, by: NodeJS.Signals | null): void {
+    this.#end = by === null ? { kind: 'exited', code: code ?? 0 } : { kind: 'killed', by };
+    this.#after(pipeGraceMs, () => this.#finish());
+  }
+
+  #kill(reason: unknown): void {
+    if (this.#settled || this.#doom !== undefined) return;
+    this.#doom = { reason };
+    this.#signalGroup('SIGTERM');
+    this.#after(killGraceMs, () => this.#signalGroup('SIGKILL'));
+    this.#after(2 * killGraceMs, () => this.#finish());
+  }
+
+  #signalGroup(name: NodeJS.Signals): void {
+    const pid = this.#child.pid;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, name);
+    } catch {
+      // Already gone.
+    }
+  }
+
+  #finish(): void {
+    if (this.#settled) return;
+    if (this.#doom !== undefined) {
+      this.#fail(this.#doom.reason);
+      return;
+    }
+    this.#release();
+    this.#settle.resolve({
+      end: this.#end ?? { kind: 'killed', by: 'SIGKILL' },
+      stdout: this.#stdout.text(),
+      stderr: this.#stderr.text(),
+      droppedBytes: this.#stdout.dropped + this.#stderr.dropped,
+    });
+  }
+
+  #fail(error: unknown): void {
+    if (this.#settled) return;
+    // Whatever the command left in its group must not outlive the answer.
+    if (this.#doom !== undefined) this.#signalGroup('SIGKILL');
+    this.#release();
+    this.#settle.reject(error);
+  }
+
+  #after(ms: number, run: () => void): void {
+    if (!this.#settled) this.#timers.push(this.#command.clock.timer(ms, run));
+  }
+
+  #release(): void {
+    this.#settled = true;
+    for (const timer of this.#timers) timer.cancel();
+    this.#link?.[Symbol.dispose]();
+    this.#child.stdout?.destroy();
+    this.#child.stderr?.destroy();
+    this.#child.stdin?.destroy();
+    this.#child.unref();
+  }
+}
+
+/** Keeps the first bytes up to a limit and counts the rest. */
+class BoundedText {
+  readonly #limit: number;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  dropped = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  add(chunk: Buffer): void {
+    const kept = chunk.subarray(0, Math.max(0, this.#limit - this.#size));
+    if (kept.length > 0) this.#chunks.push(kept);
+    this.#size += kept.length;
+    this.dropped += chunk.length - kept.length;
+  }
+
+  text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+}

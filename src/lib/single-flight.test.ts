@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { test } from 'node:test';
+import { SingleFlight } from './single-flight.ts';
+import { settle } from './virtual-clock.ts';
+
+const open = () => new AbortController().signal;
+
+test('callers of one key share one run', async () => {
+  const flights = new SingleFlight<string, number>();
+  let runs = 0;
+  const work = async () => ++runs;
+  const signal = open();
+  const results = await Promise.all([flights.run('a', work, signal), flights.run('a', work, signal)]);
+  assert.deepEqual(results, [1, 1]);
+  assert.equal(await flights.run('a', work, signal), 2);
+  assert.equal(flights.size, 0);
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
+});
+
+test('a failure reaches every caller and is not remembered', async () => {
+  const flights = new SingleFlight<string, number>();
+  const fail = () => {
+    throw new Error('x');
+  };
+  const results = await Promise.allSettled([flights.run('a', fail, open()), flights.run('a', fail, open())]);
+  assert.deepEqual(
+    results.map((result) => result.status),
+    ['rejected', 'rejected'],
+  );
+  assert.equal(await flights.run('a', async () => 7, open()), 7);
+});
+
+test('the run goes on while one caller is left, and is aborted with the last', async () => {
+  const flights = new SingleFlight<string, number>();
+  const seen: AbortSignal[] = [];
+  const work = (signal: AbortSignal) => {
+    seen.push(signal);
+    return new Promise<number>(() => {});
+  };
+  const [first, second] = [new AbortController(), new AbortController()];
+  const both = [flights.run('a', work, first.signal), flights.run('a', work, second.signal)];
+  await settle();
+  first.abort(new Error('first left'));
+  await assert.rejects(both[0] ?? Promise.resolve(), /first left/);
+  assert.equal(seen[0]?.aborted, false);
+  second.abort(new Error('second left'));
+  await assert.rejects(both[1] ?? Promise.resolve(), /second left/);
+  assert.equal(seen[0]?.aborted, true);
+  assert.equal(flights.size, 0);
+});
+
+test('a run that succeeded is not aborted afterwards', async () => {
+  const flights = new SingleFlight<string, AbortSignal>();
+  const signal = await flights.run('a', async (inner) => inner, open());
+  await settle();
+  assert.equal(signal.aborted, false);
+});
+
+test('one who comes after the last gave up gets a run of its own', async () => {
+  const flights = new SingleFlight<string, number>();
+  const leaving = new AbortController();
+  const hanging = flights.run('a', () => new Promise<number>(() => {}), leaving.signal);
+  leaving.abort(new Error('left'));
+  await assert.rejects(hanging, /left/);
+  assert.equal(await flights.run('a', async () => 2, open()), 2);
+});
+
+test('a signal already aborted starts nothing', async () => {
+  const flights = new SingleFlight<string, number>();
+  const never = () => assert.fail('started');
+  await assert.rejects(flights.run('a', never, AbortSignal.abort(new Error('early'))), /early/);
+});

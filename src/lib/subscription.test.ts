@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Subscription } from './subscription.ts';
+
+const open = () => new AbortController().signal;
+const keyed = (capacity: number) =>
+  new Subscription<readonly [string, number]>({ keep: 'newest-of-key', capacity, keyOf: ([key]) => key });
+
+async function rest<T>(subscription: Subscription<T>): Promise<T[]> {
+  subscription.close();
+  return await Array.fromAsync(subscription.items(open()));
+}
+
+test('a waiting reader gets an item at once, and items sent before are kept for it', async () => {
+  const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
+  const waiting = subscription.next(open());
+  subscription.push(1);
+  assert.equal(await waiting, 1);
+  subscription.push(2);
+  subscription.push(3);
+  assert.equal(subscription.size, 2);
+  assert.equal(await subscription.next(open()), 2);
+  assert.deepEqual(await rest(subscription), [3]);
+});
+
+test('a slow reader loses the oldest items and can tell how many', async () => {
+  const subscription = new Subscription<number>({ keep: 'each', capacity: 2 });
+  for (let i = 0; i < 10; i++) subscription.push(i);
+  assert.equal(subscription.dropped, 8);
+  assert.deepEqual(await rest(subscription), [8, 9]);
+});
+
+test('items of one key coalesce to the newest, in the place of the first', async () => {
+  const subscription = keyed(5);
+  subscription.push(['a', 1]);
+  subscription.push(['b', 2]);
+  subscription.push(['a', 3]);
+  assert.equal(subscription.dropped, 0);
+  assert.deepEqual(await rest(subscription), [
+    ['a', 3],
+    ['b', 2],
+  ]);
+});
+
+test('more keys than the capacity push out the oldest key, counted', async () => {
+  const subscription = keyed(2);
+  for (const key of ['a', 'b', 'c']) subscription.push([key, 0]);
+  assert.equal(subscription.dropped, 1);
+  assert.deepEqual(await rest(subscription), [
+    ['b', 0],
+    ['c', 0],
+  ]);
+});
+
+test('closing lets waiting readers go and tells the sender once', async () => {
+  let told = 0;
+  const subscription = new Subscription<number>({ keep: 'each', capacity: 2 }, () => told++);
+  const waiting = subscription.next(open());
+  subscription.close();
+  subscription.close();
+  subscription.push(1);
+  assert.equal(await waiting, undefined);
+  assert.equal(await subscription.next(open()), undefined);
+  assert.equal(told, 1);
+  assert.equal(subscription.closed, true);
+});
+
+test('leaving a loop closes the subscription', async () => {
+  const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
+  for (let i = 0; i < 3; i++) subscription.push(i);
+  for await (const item of subscription.items(open())) if (item === 1) break;
+  assert.equal(subscription.closed, true);
+});
+
+test('an abort ends a loop with its reason and leaves no listener', async () => {
+  const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
+  const controller = new AbortController();
+  const reading = Array.fromAsync(subscription.items(controller.signal));
+  controller.abort(new Error('enough'));
+  await assert.rejects(reading, /enough/);
+  assert.equal(subscription.closed, true);
+  assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
+});
+
+test('a capacity that makes no sense is refused', () => {
+  assert.throws(() => new Subscription({ keep: 'each', capacity: 0 }), { code: 'BUG' });
+  assert.throws(() => keyed(-1), { code: 'BUG' });
+});
+
+test('what is read plus what was dropped is what was sent, in order', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.boolean()), fc.integer({ min: 1, max: 4 }), async (steps, capacity) => {
+      const subscription = new Subscription<number>({ keep: 'each', capacity });
+      const read: (number | undefined)[] = [];
+      let sent = 0;
+      for (const send of steps) {
+        if (send) subscription.push(sent++);
+        else if (subscription.size > 0) read.push(await subscription.next(open()));
+        assert.ok(subscription.size <= capacity);
+      }
+      read.push(...(await rest(subscription)));
+      assert.equal(read.length + subscription.dropped, sent);
+      assert.deepEqual(
+        read,
+        read.toSorted((a, b) => (a ?? 0) - (b ?? 0)),
+      );
+    }),
+  );
+});

@@ -1,0 +1,111 @@
+import { checkedCapacity, Ring } from './ring.ts';
+import { Waiters } from './waiters.ts';
+
+/** What becomes of items nobody has taken yet. */
+export type Buffering<T> =
+  /** Each item counts: beyond the capacity the oldest goes. */
+  | { readonly keep: 'each'; readonly capacity: number }
+  /** The newest item of a key replaces the one before, in its place; beyond the capacity the oldest key goes. */
+  | { readonly keep: 'newest-of-key'; readonly capacity: number; readonly keyOf: (item: T) => string };
+
+/**
+ * A bounded line from one sender to whoever reads at his own pace. Sending never waits and never fails: what the
+ * reader is too slow for is replaced or dropped, and counted. Once closed, what is left can still be read. An item is
+ * never undefined.
+ */
+export class Subscription<T> implements Disposable {
+  readonly #backlog: Backlog<T>;
+  readonly #readers = new Waiters<T | undefined>();
+  readonly #onClose: () => void;
+  #closed = false;
+
+  /** `onClose` tells the sender, once, that nothing more is wanted. */
+  constructor(buffering: Buffering<T>, onClose: () => void = () => {}) {
+    this.#backlog = buffering.keep === 'each' ? eachItem(buffering.capacity) : newestOfKey(buffering);
+    this.#onClose = onClose;
+  }
+
+  /** How many items were lost because the buffer was full. */
+  get dropped(): number {
+    return this.#backlog.dropped();
+  }
+
+  /** How many items wait to be read. */
+  get size(): number {
+    return this.#backlog.size();
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  push(item: T): void {
+    if (this.#closed || this.#readers.serve(item)) return;
+    this.#backlog.push(item);
+  }
+
+  /** The next item, as soon as there is one; undefined when closed and empty. */
+  async next(signal: AbortSignal): Promise<T | undefined> {
+    signal.throwIfAborted();
+    if (this.#backlog.size() > 0) return this.#backlog.shift();
+    return this.#closed ? undefined : await this.#readers.wait(signal);
+  }
+
+  /** All items until the subscription is closed. Leaving the loop closes it; an abort throws the signal's reason. */
+  async *items(signal: AbortSignal): AsyncGenerator<T, void, undefined> {
+    try {
+      for (let item = await this.next(signal); item !== undefined; item = await this.next(signal)) yield item;
+    } finally {
+      this.close();
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#readers.serveAll(undefined);
+    this.#onClose();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+interface Backlog<T> {
+  size(): number;
+  dropped(): number;
+  push(item: T): void;
+  shift(): T | undefined;
+}
+
+function eachItem<T>(capacity: number): Backlog<T> {
+  const ring = new Ring<T>(capacity);
+  return {
+    size: () => ring.size,
+    dropped: () => ring.dropped,
+    push: (item) => ring.push(item),
+    shift: () => ring.shift(),
+  };
+}
+
+function newestOfKey<T>(options: { capacity: number; keyOf: (item: T) => string }): Backlog<T> {
+  const capacity = checkedCapacity('subscription', options.capacity);
+  const items = new Map<string, T>();
+  let dropped = 0;
+  const shift = () => {
+    for (const [key, item] of items) {
+      items.delete(key);
+      return item;
+    }
+    return undefined;
+  };
+  const push = (item: T) => {
+    // Setting a key that is there keeps its place, so a busy key cannot starve behind quiet ones.
+    items.set(options.keyOf(item), item);
+    if (items.size <= capacity) return;
+    shift();
+    dropped++;
+  };
+  return { size: () => items.size, dropped: () => dropped, push, shift };
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { TypedEvents } from './typed-events.ts';
+import { settle } from './virtual-clock.ts';
+
+type Events = { started: { id: string }; stopped: number };
+
+function setUp() {
+  const failures: string[] = [];
+  const events = new TypedEvents<Events>((error, event) => failures.push(`${event}: ${error}`));
+  return { events, failures };
+}
+
+test('subscribers of a name get its payloads in the order they came', () => {
+  const { events } = setUp();
+  const seen: string[] = [];
+  events.on('started', ({ id }) => seen.push(`first ${id}`));
+  events.on('started', ({ id }) => seen.push(`second ${id}`));
+  events.on('stopped', (code) => seen.push(`stopped ${code}`));
+  events.emit('started', { id: 'a' });
+  events.emit('stopped', 0);
+  assert.deepEqual(seen, ['first a', 'second a', 'stopped 0']);
+});
+
+test('one who left is not called, and leaves no list behind', () => {
+  const { events } = setUp();
+  const link = events.on('stopped', () => assert.fail('left'));
+  assert.equal(events.hasSubscribers('stopped'), true);
+  link[Symbol.dispose]();
+  link[Symbol.dispose]();
+  assert.equal(events.hasSubscribers('stopped'), false);
+  events.emit('stopped', 0);
+});
+
+test('the same function subscribed twice is called twice and leaves once', () => {
+  const { events } = setUp();
+  let calls = 0;
+  const count = () => calls++;
+  const first = events.on('stopped', count);
+  events.on('stopped', count);
+  events.emit('stopped', 0);
+  first[Symbol.dispose]();
+  events.emit('stopped', 0);
+  assert.equal(calls, 3);
+});
+
+test('a subscriber that throws or rejects is reported and hurts nobody', async () => {
+  const { events, failures } = setUp();
+  let reached = 0;
+  events.on('stopped', () => {
+    throw new Error('thrown');
+  });
+  events.on('stopped', async () => {
+    throw new Error('rejected');
+  });
+  events.on('stopped', () => reached++);
+  events.emit('stopped', 0);
+  await settle();
+  assert.equal(reached, 1);
+  assert.deepEqual(failures, ['stopped: Error: thrown', 'stopped: Error: rejected']);
+});
+
+test('a reporter that throws does not reach the sender', () => {
+  const events = new TypedEvents<Events>(() => {
+    throw new Error('reporter');
+  });
+  events.on('stopped', () => {
+    throw new Error('subscriber');
+  });
+  events.emit('stopped', 0);
+});
+
+test('those who come during an event wait for the next, those who leave miss this one', () => {
+  const { events } = setUp();
+  const seen: string[] = [];
+  events.on('stopped', () => {
+    events.on('stopped', () => seen.push('late'));
+    leaving[Symbol.dispose]();
+  });
+  const leaving = events.on('stopped', () => seen.push('left'));
+  events.emit('stopped', 0);
+  assert.deepEqual(seen, []);
+});
+
+test('a bounded subscription never blocks the sender and leaves when closed', async () => {
+  const { events } = setUp();
+  const subscription = events.subscribe('stopped', { keep: 'each', capacity: 2 });
+  for (let code = 0; code < 5; code++) events.emit('stopped', code);
+  assert.equal(subscription.dropped, 3);
+  assert.equal(await subscription.next(new AbortController().signal), 3);
+  subscription.close();
+  assert.equal(events.hasSubscribers('stopped'), false);
+});
+
+test('events nobody listens to cost next to nothing', () => {
+  const { events } = setUp();
+  const started = performance.now();
+  for (let i = 0; i < 1_000_000; i++) events.emit('stopped', i);
+  assert.ok(performance.now() - started < 2000);
+});

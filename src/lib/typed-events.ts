@@ -1,0 +1,79 @@
+import { type Buffering, Subscription } from './subscription.ts';
+
+type Subscriber<P> = (payload: P) => unknown;
+
+/** Told of each subscriber that failed; `event` is the name it was subscribed to. Must not throw. */
+export type SubscriberFailed = (error: unknown, event: string) => void;
+
+/**
+ * Events of one sender by name, each with its own type of payload:
+ *
+ *     const events = new TypedEvents<{ 'container-exited': ContainerExited }>(report);
+ *
+ * Subscribers are called at once, in the order they came; one that throws or rejects is reported and hurts neither
+ * the sender nor the others. Sending to nobody costs one look-up.
+ */
+export class TypedEvents<Payloads extends object> {
+  /** Lists are replaced, never changed, so a subscriber may come or go while an event is under way. */
+  readonly #subscribers = new Map<keyof Payloads, readonly Subscriber<never>[]>();
+  readonly #onError: SubscriberFailed;
+
+  constructor(onError: SubscriberFailed) {
+    this.#onError = onError;
+  }
+
+  /** Whether building a costly payload is worth it. */
+  hasSubscribers(name: keyof Payloads): boolean {
+    return this.#subscribers.has(name);
+  }
+
+  on<N extends keyof Payloads>(name: N, subscriber: (payload: Payloads[N]) => unknown): Disposable {
+    // A function of our own for each subscription: the same one may subscribe twice and leave once.
+    const own: Subscriber<Payloads[N]> = (payload) => subscriber(payload);
+    this.#subscribers.set(name, [...(this.#subscribers.get(name) ?? []), own]);
+    return { [Symbol.dispose]: () => this.#leave(name, own) };
+  }
+
+  /** A bounded line of the events of one name, for a reader with a pace of its own. Closing it unsubscribes. */
+  subscribe<N extends keyof Payloads>(name: N, buffering: Buffering<Payloads[N]>): Subscription<Payloads[N]> {
+    const subscription = new Subscription<Payloads[N]>(buffering, () => link[Symbol.dispose]());
+    const link = this.on(name, (payload) => subscription.push(payload));
+    return subscription;
+  }
+
+  emit<N extends keyof Payloads>(name: N, payload: Payloads[N]): void {
+    const subscribers = this.#subscribers.get(name) as readonly Subscriber<Payloads[N]>[] | undefined;
+    if (subscribers === undefined) return;
+    for (const subscriber of subscribers) {
+      if (this.#isSubscribed(name, subscriber)) this.#call(name, subscriber, payload);
+    }
+  }
+
+  /** One that left while the event was under way is not called any more. */
+  #isSubscribed(name: keyof Payloads, subscriber: Subscriber<never>): boolean {
+    return this.#subscribers.get(name)?.includes(subscriber) ?? false;
+  }
+
+  #call<P>(name: keyof Payloads, subscriber: Subscriber<P>, payload: P): void {
+    try {
+      const result = subscriber(payload);
+      if (result instanceof Promise) result.catch((error) => this.#report(error, name));
+    } catch (error) {
+      this.#report(error, name);
+    }
+  }
+
+  #report(error: unknown, name: keyof Payloads): void {
+    try {
+      this.#onError(error, String(name));
+    } catch {
+      // A reporter that fails leaves nobody to tell; the sender must go on.
+    }
+  }
+
+  #leave(name: keyof Payloads, subscriber: Subscriber<never>): void {
+    const left = (this.#subscribers.get(name) ?? []).filter((other) => other !== subscriber);
+    if (left.length === 0) this.#subscribers.delete(name);
+    else this.#subscribers.set(name, left);
+  }
+}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { test } from 'node:test';
+import { Waiters } from './waiters.ts';
+
+test('those who wait are served in the order they came', async () => {
+  const waiters = new Waiters<number>();
+  const signal = new AbortController().signal;
+  const both = Promise.all([waiters.wait(signal), waiters.wait(signal)]);
+  assert.equal(waiters.serve(1), true);
+  assert.equal(waiters.serve(2), true);
+  assert.equal(waiters.serve(3), false);
+  assert.deepEqual(await both, [1, 2]);
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
+});
+
+test('one who gives up is passed over', async () => {
+  const waiters = new Waiters<number>();
+  const leaving = new AbortController();
+  const first = waiters.wait(leaving.signal);
+  const second = waiters.wait(new AbortController().signal);
+  leaving.abort(new Error('left'));
+  await assert.rejects(first, /left/);
+  assert.equal(waiters.size, 1);
+  waiters.serveAll(5);
+  assert.equal(await second, 5);
+});
+
+test('a signal already aborted never joins the line', async () => {
+  const waiters = new Waiters<number>();
+  await assert.rejects(waiters.wait(AbortSignal.abort(new Error('early'))), /early/);
+  assert.equal(waiters.size, 0);
+});

@@ -1,0 +1,42 @@
+import { onAbort } from './abort.ts';
+
+/**
+ * Callers who wait their turn for something to be handed to them, first come first served. One who gives up leaves
+ * the line at once, and nothing is handed to nobody.
+ */
+export class Waiters<T> {
+  readonly #line = new Set<(value: T) => void>();
+
+  get size(): number {
+    return this.#line.size;
+  }
+
+  /** Rejects with the signal's reason as soon as it is aborted; leaves no listener behind. */
+  wait(signal: AbortSignal): Promise<T> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    return new Promise<T>((resolve, reject) => {
+      const take = (value: T) => {
+        link[Symbol.dispose]();
+        resolve(value);
+      };
+      this.#line.add(take);
+      const link = onAbort(signal, (reason) => {
+        this.#line.delete(take);
+        reject(reason);
+      });
+    });
+  }
+
+  /** Hands the value to the first in line; answers whether there was one. */
+  serve(value: T): boolean {
+    const [first] = this.#line;
+    if (first === undefined) return false;
+    this.#line.delete(first);
+    first(value);
+    return true;
+  }
+
+  serveAll(value: T): void {
+    while (this.serve(value));
+  }
+}

@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { realClock } from './clock.ts';
+import { settle, VirtualClock } from './virtual-clock.ts';
+import { WorkQueue } from './work-queue.ts';
+
+const open = () => new AbortController().signal;
+
+function setUp() {
+  const clock = new VirtualClock();
+  return { clock, queue: new WorkQueue(clock) };
+}
+
+/** The next key if one is due now, without leaving anybody in line. */
+async function takeNow(queue: WorkQueue): Promise<string | undefined> {
+  const controller = new AbortController();
+  const taking = queue.next(controller.signal).catch(() => undefined);
+  await settle();
+  controller.abort(new Error('nothing due'));
+  return taking;
+}
+
+test('a key is handed out at once when it is due', async () => {
+  const { queue } = setUp();
+  queue.add('a');
+  assert.equal(await queue.next(open()), 'a');
+  assert.equal(queue.inWork, 1);
+  queue.done('a');
+  assert.equal(queue.inWork, 0);
+});
+
+test('a taker gets a delayed key when it falls due, not before', async () => {
+  const { clock, queue } = setUp();
+  const taken: (string | undefined)[] = [];
+  const taking = queue.next(open()).then((key) => taken.push(key));
+  queue.add('a', 1000);
+  await clock.advance(999);
+  assert.deepEqual(taken, []);
+  await clock.advance(1);
+  await taking;
+  assert.deepEqual(taken, ['a']);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('adding brings a key forward and never pushes it back', async () => {
+  const { clock, queue } = setUp();
+  queue.add('a', 1000);
+  queue.add('a', 100);
+  queue.add('a', 5000);
+  assert.equal(queue.waiting, 1);
+  await clock.advance(100);
+  assert.deepEqual(queue.takeDue(), ['a']);
+});
+
+test('enqueueing overwrites, later or earlier', async () => {
+  const { clock, queue } = setUp();
+  queue.enqueue('a', 100);
+  queue.enqueue('a', 1000);
+  await clock.advance(999);
+  assert.deepEqual(queue.takeDue(), []);
+  await clock.advance(1);
+  assert.deepEqual(queue.takeDue(), ['a']);
+  queue.enqueue('a', 1000);
+  queue.enqueue('a', 0);
+  assert.deepEqual(queue.takeDue(), ['a']);
+});
+
+test('keys come out in the order they fall due, then in the order they were asked for', async () => {
+  const { clock, queue } = setUp();
+  queue.add('late', 20);
+  queue.add('first', 10);
+  queue.add('second', 10);
+  await clock.advance(20);
+  assert.deepEqual(queue.takeDue(), ['first', 'second', 'late']);
+});
+
+test('asking again for a key at the same time does not lose its place', () => {
+  const { queue } = setUp();
+  queue.add('a');
+  queue.add('b');
+  queue.add('a');
+  assert.deepEqual(queue.takeDue(), ['a', 'b']);
+});
+
+test('a key in work is not handed out again until it is done', async () => {
+  const { queue } = setUp();
+  queue.add('a');
+  await queue.next(open());
+  queue.add('a');
+  assert.equal(queue.has('a'), true);
+  assert.equal(await takeNow(queue), undefined);
+  queue.done('a');
+  assert.equal(await takeNow(queue), 'a');
+});
+
+test('a key asked for again with a delay while in work waits for that delay', async () => {
+  const { clock, queue } = setUp();
+  queue.add('a');
+  await queue.next(open());
+  queue.add('a', 500);
+  queue.add('a', 900);
+  await clock.advance(100);
+  queue.done('a');
+  assert.equal(await takeNow(queue), undefined);
+  await clock.advance(400);
+  assert.equal(await takeNow(queue), 'a');
+});
+
+test('a key nobody asked for again is gone when done, and done twice is harmless', async () => {
+  const { queue } = setUp();
+  queue.add('a');
+  await queue.next(open());
+  queue.done('a');
+  queue.done('a');
+  queue.done('never seen');
+  assert.equal(queue.waiting, 0);
+});
+
+test('a forgotten key does not come, neither waiting nor again', async () => {
+  const { clock, queue } = setUp();
+  queue.add('waiting', 10);
+  queue.add('working');
+  await queue.next(open());
+  queue.add('working');
+  queue.forget('waiting');
+  queue.forget('working');
+  queue.done('working');
+  await clock.advance(10);
+  assert.deepEqual(queue.takeDue(), []);
+});
+
+test('two takers get different keys, in the order they came', async () => {
+  const { queue } = setUp();
+  const both = Promise.all([queue.next(open()), queue.next(open())]);
+  queue.add('a');
+  queue.add('b');
+  assert.deepEqual(await both, ['a', 'b']);
+});
+
+test('a taker who gives up leaves no listener and no timer, and loses no key', async () => {
+  const { clock, queue } = setUp();
+  const controller = new AbortController();
+  queue.add('a', 10);
+  const taking = queue.next(controller.signal);
+  assert.equal(clock.pendingTimers, 1);
+  controller.abort(new Error('left'));
+  await assert.rejects(taking, /left/);
+  assert.equal(clock.pendingTimers, 0);
+  assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
+  await clock.advance(10);
+  assert.equal(await takeNow(queue), 'a');
+});
+
+test('a signal already aborted takes nothing', async () => {
+  const { queue } = setUp();
+  queue.add('a');
+  await assert.rejects(queue.next(AbortSignal.abort(new Error('early'))), /early/);
+  assert.equal(queue.waiting, 1);
+});
+
+test('closing lets takers go, forgets what waits, and ends the queue', async () => {
+  const { clock, queue } = setUp();
+  queue.add('in work');
+  await queue.next(open());
+  queue.add('in work');
+  const taking = queue.next(open());
+  queue.add('a', 10);
+  queue.close();
+  assert.equal(await taking, undefined);
+  assert.equal(await queue.next(open()), undefined);
+  queue.done('in work');
+  queue.add('b');
+  assert.equal(queue.waiting, 0);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a wall clock that jumps changes nothing', async () => {
+  const { clock, queue } = setUp();
+  queue.add('a', 1000);
+  clock.jumpWall(3_600_000);
+  assert.deepEqual(queue.takeDue(), []);
+  clock.jumpWall(-7_200_000);
+  await clock.advance(1000);
+  assert.deepEqual(queue.takeDue(), ['a']);
+});
+
+test('on the real clock a key is never handed out before its time', async () => {
+  const clock = realClock();
+  const queue = new WorkQueue(clock);
+  for (let i = 0; i < 20; i++) {
+    const dueMs = clock.monotonicMs() + 1.3;
+    queue.enqueue('a', 1.3);
+    await queue.next(open());
+    assert.ok(clock.monotonicMs() >= dueMs);
+    queue.done('a');
+  }
+  queue.close();
+});
+
+test('a delay that is no number is refused', () => {
+  assert.throws(() => setUp().queue.add('a', Number.NaN), { code: 'BUG' });
+});
+
+test('a hundred thousand keys are cheap to queue, to bring forward and to take', () => {
+  const { queue } = setUp();
+  const started = performance.now();
+  for (let i = 0; i < 100_000; i++) queue.add(`${i}`, 1e6 - i);
+  for (let i = 0; i < 100_000; i++) queue.enqueue(`${i}`, 0);
+  assert.equal(queue.takeDue().length, 100_000);
+  assert.ok(performance.now() - started < 5000);
+});
+
+/** The queue as a plain list, for comparison. */
+class Model {
+  waiting = new Map<string, number>();
+  inWork = new Map<string, number | undefined>();
+
+  ask(key: string, dueMs: number, overwrite: boolean): void {
+    const place = this.inWork.has(key) ? this.inWork : this.waiting;
+    const before = place.get(key);
+    place.set(key, before === undefined || overwrite ? dueMs : Math.min(before, dueMs));
+  }
+
+  earliest(nowMs: number): number | undefined {
+    const due = [...this.waiting.values()].filter((dueMs) => dueMs <= nowMs);
+    return due.length === 0 ? undefined : Math.min(...due);
+  }
+}
+
+test('any history agrees with a plain list: no key twice at once, none early, none lost', async () => {
+  const key = fc.constantFrom('a', 'b', 'c', 'd');
+  const step = fc.oneof(
+    fc.record({ act: fc.constantFrom('add', 'enqueue'), key, ms: fc.nat(50) }),
+    fc.record({ act: fc.constantFrom('done', 'forget'), key, ms: fc.constant(0) }),
+    fc.record({ act: fc.constantFrom('advance', 'take'), key, ms: fc.nat(50) }),
+  );
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+    const { clock, queue } = setUp();
+    const model = new Model();
+    for (const { act, key, ms } of steps) {
+      const nowMs = clock.monotonicMs();
+      if (act === 'add' || act === 'enqueue') {
+        queue[act](key, ms);
+        model.ask(key, nowMs + ms, act === 'enqueue');
+      } else if (act === 'forget') {
+        queue.forget(key);
+        model.waiting.delete(key);
+        if (model.inWork.has(key)) model.inWork.set(key, undefined);
+      } else if (act === 'done') {
+        queue.done(key);
+        const again = model.inWork.get(key);
+        model.inWork.delete(key);
+        if (again !== undefined) model.waiting.set(key, again);
+      } else if (act === 'advance') await clock.advance(ms);
+      else {
+        const expected = model.earliest(nowMs);
+        const taken = await takeNow(queue);
+        assert.equal(taken === undefined, expected === undefined);
+        if (taken === undefined) continue;
+        assert.equal(model.inWork.has(taken), false);
+        assert.equal(model.waiting.get(taken), expected);
+        model.waiting.delete(taken);
+        model.inWork.set(taken, undefined);
+      }
+    }
+    for (const [key, again] of model.inWork) {
+      queue.done(key);
+      if (again !== undefined) model.waiting.set(key, again);
+    }
+    await clock.advance(1000);
+    assert.deepEqual(queue.takeDue().sort(), [...model.waiting.keys()].sort());
+    assert.equal(clock.pendingTimers, 0);
+  });
+  await fc.assert(property, { numRuns: 200 });
+});

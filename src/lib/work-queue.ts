@@ -1,0 +1,184 @@
+import { type Clock, checkedDelayMs, type Timer } from './clock.ts';
+import { Heap, type HeapItem } from './heap.ts';
+import { Waiters } from './waiters.ts';
+
+interface Entry<K> extends HeapItem {
+  readonly key: K;
+  dueMs: number;
+  /** Orders entries due at the same moment by when they were asked for. */
+  order: number;
+}
+
+/**
+ * Keys to be worked on, each when it falls due and by one worker at a time.
+ *
+ *     add, enqueue          next             done
+ *   ────────────────> waiting ────> in work ──────> gone
+ *                        ^             │ add, enqueue meanwhile
+ *                        │    done     v
+ *                        └───────── in work, to be done again
+ *
+ * A key is in the queue at most once. `add` asks for a key no later than its delay: it brings a waiting key forward
+ * and never pushes it back. `enqueue` says when exactly: it overwrites whatever was asked before.
+ *
+ * There are two ways to take: `next` hands out one key, which stays in work until `done`; `takeDue` takes all that
+ * is due at once and forgets it, for a loop that looks by itself.
+ */
+export class WorkQueue<K extends string = string> implements Disposable {
+  readonly #clock: Clock;
+  readonly #waiting = new Map<K, Entry<K>>();
+  readonly #byDue = new Heap<Entry<K>>(
+    (a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order),
+  );
+  /** Keys in work, with the time to do them again if that was asked for meanwhile. */
+  readonly #inWork = new Map<K, number | undefined>();
+  readonly #takers = new Waiters<K | undefined>();
+  #timer: Timer | undefined;
+  #armedForMs: number | undefined;
+  #sequence = 0;
+  #closed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  get inWork(): number {
+    return this.#inWork.size;
+  }
+
+  /** Whether the key waits, or is to be done again. */
+  has(key: K): boolean {
+    return this.#waiting.has(key) || this.#inWork.get(key) !== undefined;
+  }
+
+  /** Asks for the key within `delayMs`; an earlier time already asked for stays. */
+  add(key: K, delayMs = 0): void {
+    this.#schedule(key, this.#dueIn(delayMs), Math.min);
+  }
+
+  /** Asks for the key after exactly `delayMs`, whatever was asked before. */
+  enqueue(key: K, delayMs: number): void {
+    this.#schedule(key, this.#dueIn(delayMs), (_before, dueMs) => dueMs);
+  }
+
+  /** Takes back what was asked for the key; work under way goes on and still ends with `done`. */
+  forget(key: K): void {
+    const entry = this.#waiting.get(key);
+    if (entry !== undefined) this.#remove(entry);
+    if (this.#inWork.has(key)) this.#inWork.set(key, undefined);
+    this.#arm();
+  }
+
+  /**
+   * The key that is due first, as soon as one is; undefined once the queue is closed. From then on the key is in
+   * work, and whoever got it owes a `done`.
+   */
+  async next(signal: AbortSignal): Promise<K | undefined> {
+    signal.throwIfAborted();
+    if (this.#closed) return undefined;
+    const taken = this.#takers.wait(signal);
+    this.#serve();
+    try {
+      return await taken;
+    } finally {
+      this.#arm();
+    }
+  }
+
+  /** Ends the work on a key handed out by `next`; if it was asked for meanwhile it waits again. */
+  done(key: K): void {
+    const againMs = this.#inWork.get(key);
+    if (!this.#inWork.delete(key) || againMs === undefined || this.#closed) return;
+    this.#wait(key, againMs);
+    this.#serve();
+  }
+
+  /** Takes and forgets all keys that are due, the one due first in front. */
+  takeDue(): K[] {
+    const due: K[] = [];
+    for (let key = this.#shiftDue(); key !== undefined; key = this.#shiftDue()) due.push(key);
+    this.#arm();
+    return due;
+  }
+
+  /** Forgets what waits and lets every taker go. Later calls do nothing. */
+  close(): void {
+    this.#closed = true;
+    this.#waiting.clear();
+    this.#byDue.clear();
+    this.#arm();
+    this.#takers.serveAll(undefined);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #dueIn(delayMs: number): number {
+    return this.#clock.monotonicMs() + checkedDelayMs(delayMs);
+  }
+
+  #schedule(key: K, dueMs: number, choose: (before: number, dueMs: number) => number): void {
+    if (this.#closed) return;
+    if (this.#inWork.has(key)) {
+      this.#inWork.set(key, choose(this.#inWork.get(key) ?? dueMs, dueMs));
+      return;
+    }
+    this.#wait(key, choose(this.#waiting.get(key)?.dueMs ?? dueMs, dueMs));
+    this.#serve();
+  }
+
+  #wait(key: K, dueMs: number): void {
+    const entry = this.#waiting.get(key);
+    if (entry === undefined) {
+      const added = { key, dueMs, order: this.#sequence++, heapIndex: -1 };
+      this.#waiting.set(key, added);
+      this.#byDue.push(added);
+    } else if (entry.dueMs !== dueMs) {
+      entry.dueMs = dueMs;
+      entry.order = this.#sequence++;
+      this.#byDue.moved(entry);
+    }
+  }
+
+  #remove(entry: Entry<K>): void {
+    this.#byDue.delete(entry);
+    this.#waiting.delete(entry.key);
+  }
+
+  #shiftDue(): K | undefined {
+    const first = this.#byDue.peek();
+    if (first === undefined || first.dueMs > this.#clock.monotonicMs()) return undefined;
+    this.#remove(first);
+    return first.key;
+  }
+
+  /** Hands out what is due while somebody wants it, then waits for the next to fall due. */
+  #serve(): void {
+    while (this.#takers.size > 0) {
+      const key = this.#shiftDue();
+      if (key === undefined) break;
+      this.#inWork.set(key, undefined);
+      this.#takers.serve(key);
+    }
+    this.#arm();
+  }
+
+  /** One timer, only while somebody waits. It may fire early by a fraction; serving then simply arms it again. */
+  #arm(): void {
+    const dueMs = this.#takers.size > 0 ? this.#byDue.peek()?.dueMs : undefined;
+    if (dueMs === this.#armedForMs) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#armedForMs = dueMs;
+    if (dueMs === undefined) return;
+    this.#timer = this.#clock.timer(dueMs - this.#clock.monotonicMs(), () => {
+      this.#armedForMs = undefined;
+      this.#serve();
+    });
+  }
+}

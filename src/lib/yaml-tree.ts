@@ -1,0 +1,185 @@
+import type { Alias, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import { resolveYamlWord, type YamlScalar } from './yaml-scalar.ts';
+
+/**
+ * YAML or JSON as a tree in which every part knows its line and column, with scalars as Kubernetes reads
+ * them, aliases replaced and `<<` merged. The library behind it costs 8 MB and is loaded on first use.
+ */
+
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+export type YamlTree =
+  | { readonly kind: 'scalar'; readonly value: YamlScalar; readonly at: Place }
+  | { readonly kind: 'list'; readonly items: readonly YamlTree[]; readonly at: Place }
+  /** A key that was written twice stands here twice. */
+  | { readonly kind: 'map'; readonly entries: readonly YamlEntry[]; readonly at: Place };
+
+export interface YamlEntry {
+  readonly key: string;
+  readonly at: Place;
+  readonly value: YamlTree;
+}
+
+export interface YamlProblem extends Place {
+  readonly message: string;
+}
+
+export interface YamlText {
+  /** The first document; undefined when it is empty or cannot be read. */
+  readonly tree: YamlTree | undefined;
+  /** Where a second document starts that is not empty either. */
+  readonly second: Place | undefined;
+  readonly problems: readonly YamlProblem[];
+}
+
+/** Aliases can make a small text a huge tree; this bounds what it may grow to. */
+const mostNodes = 100_000;
+const deepest = 100;
+
+type YamlLibrary = typeof import('yaml');
+
+export async function readYaml(text: string): Promise<YamlText> {
+  const yaml = await import('yaml');
+  const lines = new yaml.LineCounter();
+  const documents = yaml.parseAllDocuments(indentWithSpaces(text), {
+    schema: 'failsafe',
+    version: '1.1',
+    merge: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: 'silent',
+    lineCounter: lines,
+  });
+  const all = Array.isArray(documents) ? documents : [];
+  const problems = all.flatMap((document) =>
+    document.errors.map((error) => ({ message: error.message, ...place(lines, error.pos[0]) })),
+  );
+  const [first, ...rest] = all;
+  const second = rest.find((document) => !isEmpty(yaml, document));
+  const readable = problems.length === 0 && first !== undefined && !isEmpty(yaml, first) ? first : undefined;
+  const builder = new TreeBuilder(yaml, lines, readable);
+  const tree = readable?.contents ? builder.build(readable.contents, 0) : undefined;
+  return {
+    tree: builder.problems.length === 0 ? tree : undefined,
+    second: second?.contents?.range ? place(lines, second.contents.range[0]) : undefined,
+    problems: [...problems, ...builder.problems],
+  };
+}
+
+/** JSON may be indented with tabs, which YAML refuses; a space keeps every column where it is. */
+function indentWithSpaces(text: string): string {
+  if (!/^\s*[{[]/.test(text)) return text;
+  return text.replace(/^[\t ]+/gm, (indent) => ' '.repeat(indent.length));
+}
+
+function isEmpty(yaml: YamlLibrary, document: Document): boolean {
+  const { contents } = document;
+  return contents === null || (yaml.isScalar(contents) && contents.value === '' && contents.type === 'PLAIN');
+}
+
+function place(lines: LineCounter, offset: number): Place {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+class TreeBuilder {
+  readonly problems: YamlProblem[] = [];
+  readonly #yaml: YamlLibrary;
+  readonly #lines: LineCounter;
+  readonly #document: Document | undefined;
+  #nodes = 0;
+
+  constructor(yaml: YamlLibrary, lines: LineCounter, document: Document | undefined) {
+    this.#yaml = yaml;
+    this.#lines = lines;
+    this.#document = document;
+  }
+
+  build(node: unknown, depth: number): YamlTree {
+    const at = this.#at(node);
+    if (++this.#nodes > mostNodes || depth > deepest)
+      return this.#refuse(at, 'is too large or nested too deeply');
+    if (this.#yaml.isAlias(node)) return this.#follow(node, depth, at);
+    if (this.#yaml.isMap(node)) return { kind: 'map', entries: this.#entries(node, depth), at };
+    if (this.#yaml.isSeq(node)) return this.#list(node, depth, at);
+    return { kind: 'scalar', value: this.#yaml.isScalar(node) ? scalarValue(node) : null, at };
+  }
+
+  #list(node: YAMLSeq, depth: number, at: Place): YamlTree {
+    return { kind: 'list', items: node.items.map((item) => this.build(item, depth + 1)), at };
+  }
+
+  /** The place of an alias is where it is used; what is below it keeps the place where it was written. */
+  #follow(alias: Alias, depth: number, at: Place): YamlTree {
+    const target = this.#document === undefined ? undefined : alias.resolve(this.#document);
+    if (target === undefined) return this.#refuse(at, `uses an anchor that is not defined: ${alias.source}`);
+    return { ...this.build(target, depth + 1), at };
+  }
+
+  #entries(map: YAMLMap, depth: number): YamlEntry[] {
+    const own: YamlEntry[] = [];
+    const merged: YamlEntry[] = [];
+    for (const pair of map.items) {
+      const entry = this.#entry(pair, depth);
+      if (entry.key === '<<' && isUnquoted(pair.key)) merged.push(...this.#merged(entry.value));
+      else own.push(entry);
+    }
+    const written = new Set(own.map((entry) => entry.key));
+    for (const entry of merged) {
+      if (!written.has(entry.key)) own.push(entry);
+      written.add(entry.key);
+    }
+    return own;
+  }
+
+  #entry(pair: Pair, depth: number): YamlEntry {
+    const key = this.build(pair.key, depth + 1);
+    if (key.kind !== 'scalar') this.#refuse(key.at, 'has a key that is not text');
+    const text = key.kind === 'scalar' ? String(key.value) : '';
+    const value = pair.value === null ? emptyAt(key.at) : this.build(pair.value, depth + 1);
+    return { key: text, at: key.at, value };
+  }
+
+  #merged(value: YamlTree): readonly YamlEntry[] {
+    if (value.kind === 'map') return value.entries;
+    if (value.kind === 'list') return value.items.flatMap((item) => this.#merged(item));
+    this.#refuse(value.at, 'merges something that is not a map');
+    return [];
+  }
+
+  #refuse(at: Place, message: string): YamlTree {
+    if (this.problems.length === 0) this.problems.push({ message, ...at });
+    return emptyAt(at);
+  }
+
+  #at(node: unknown): Place {
+    const range = this.#yaml.isNode(node) ? (node as Node).range : undefined;
+    return range ? place(this.#lines, range[0]) : { line: 1, column: 1 };
+  }
+}
+
+function emptyAt(at: Place): YamlTree {
+  return { kind: 'scalar', value: null, at };
+}
+
+function isUnquoted(key: unknown): boolean {
+  return (key as Scalar | null)?.type === 'PLAIN';
+}
+
+/** A tag given by hand decides over quotes: `!!str 1` is text and `!!int "1"` a number. */
+function scalarValue(scalar: Scalar): YamlScalar {
+  const text = typeof scalar.value === 'string' ? scalar.value : '';
+  const tag = scalar.tag?.replace('tag:yaml.org,2002:', '!!');
+  if (tag !== undefined) return tag === '!!str' || tag === '!!binary' ? text : resolveYamlWord(text);
+  return scalar.type === 'PLAIN' ? resolveYamlWord(text) : text;
+}
+
+/** The plain value, all numbers as doubles; of a key written twice the last one counts. */
+export function yamlToJs(tree: YamlTree): unknown {
+  if (tree.kind === 'scalar') return typeof tree.value === 'bigint' ? Number(tree.value) : tree.value;
+  if (tree.kind === 'list') return tree.items.map(yamlToJs);
+  return Object.fromEntries(tree.entries.map((entry) => [entry.key, yamlToJs(entry.value)]));
+}

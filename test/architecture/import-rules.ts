@@ -1,0 +1,146 @@
+import { posix } from 'node:path';
+import { codeOnly, type Import, importsOf } from './source-text.ts';
+
+/**
+ * The directions imports may take, as a function over a map from path to source, so that each rule can be shown to
+ * fail on a small example. Paths are relative to the root of the repository.
+ */
+export type Sources = ReadonlyMap<string, string>;
+
+/** Higher may import lower. Every room must be here: a new one is placed on purpose. */
+const ranks: Readonly<Record<string, number>> = {
+  main: 5,
+  cli: 4,
+  kubelet: 3,
+  certificates: 2,
+  config: 2,
+  containerd: 2,
+  'local-api': 2,
+  node: 2,
+  objects: 2,
+  pleg: 2,
+  probes: 2,
+  resources: 2,
+  runtime: 2,
+  server: 2,
+  simulator: 2,
+  sources: 2,
+  status: 2,
+  ui: 2,
+  volumes: 2,
+  workers: 2,
+  api: 1,
+  cri: 1,
+  pods: 1,
+  lib: 0,
+};
+
+/** Rooms of one rank that may import each other at run time, with the reason. Empty is best. */
+const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([]);
+
+/** Doors besides a room's own index, with the reason. */
+const extraDoors: ReadonlyMap<string, string> = new Map([
+  ['src/lib/grpc/index.ts', 'only what speaks gRPC should pay for loading HTTP/2'],
+  ['src/lib/protobuf/index.ts', 'only what reads protobuf should pay for loading it'],
+]);
+
+/** Whatever reads time or chance, or waits, does so through the clock and the random source of `lib`. */
+const forbiddenWords: readonly (readonly [string, RegExp])[] = [
+  ['Date.now', /\bDate\.now\b/],
+  ['new Date()', /\bnew Date\s*(?:\(\s*\)|(?![\s(\w]))/],
+  ['Math.random', /\bMath\.random\b/],
+  // A method of that name, as sockets have it, is something else.
+  ['setTimeout', /(?<!\.)\bsetTimeout\b(?!\s*\??:)|\bglobalThis\.setTimeout\b/],
+  ['setInterval', /(?<!\.)\bsetInterval\b|\bglobalThis\.setInterval\b/],
+  ['performance.now', /\bperformance\.now\b/],
+  ['process.hrtime', /\bprocess\.hrtime\b/],
+  ['AbortSignal.timeout', /\bAbortSignal\.timeout\b/],
+];
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+  readonly typeOnly: boolean;
+}
+
+/** Every breach of the rules, one sentence each; none when all is well. Tests are free to import what they like. */
+export function breaches(sources: Sources): string[] {
+  const files = [...sources.keys()].filter((path) => path.startsWith('src/') && !path.endsWith('.test.ts'));
+  const edges = files.flatMap((path) => edgesOf(path, importsOf(sources.get(path) ?? '')));
+  return [
+    ...files.flatMap(unknownRoom),
+    ...edges.flatMap((edge) => [...leavingSource(edge), ...wrongDirection(edge), ...wrongDoor(edge)]),
+    ...cycles(files, edges),
+    ...files.flatMap((path) => forbiddenUse(path, sources.get(path) ?? '')),
+  ];
+}
+
+function edgesOf(path: string, imports: readonly Import[]): Edge[] {
+  return imports
+    .filter(({ from }) => from.startsWith('.'))
+    .map(({ from, typeOnly }) => ({ from: path, to: posix.join(posix.dirname(path), from), typeOnly }));
+}
+
+/** `src/main.ts` counts as a room of its own, above all others. */
+function roomOf(path: string): string {
+  return path.replace(/^src\//, '').replace(/[/.].*$/, '');
+}
+
+function unknownRoom(path: string): string[] {
+  const room = roomOf(path);
+  return room in ranks ? [] : [`${path} is in the room "${room}", which has no rank: give it one`];
+}
+
+function leavingSource({ from, to }: Edge): string[] {
+  return /^(?:test|bench|scripts)\//.test(to)
+    ? [`${from} imports ${to}, which is not part of the program`]
+    : [];
+}
+
+function wrongDirection({ from, to, typeOnly }: Edge): string[] {
+  const [room, other] = [roomOf(from), roomOf(to)];
+  const [rank, otherRank] = [ranks[room], ranks[other]];
+  if (!to.startsWith('src/') || room === other || rank === undefined || otherRank === undefined) return [];
+  if (otherRank > rank) return [`${from} imports ${to}, but ${room} is below ${other}`];
+  const allowed = typeOnly || otherRank < rank || peersAllowed.has(`${room} -> ${other}`);
+  return allowed
+    ? []
+    : [`${from} imports ${to}, but ${room} and ${other} are of one rank: only types may cross`];
+}
+
+function wrongDoor({ from, to }: Edge): string[] {
+  const room = roomOf(to);
+  if (!to.startsWith('src/') || roomOf(from) === room || room === 'main') return [];
+  if (to === `src/${room}/index.ts` || extraDoors.has(to)) return [];
+  return [`${from} imports ${to}, but a room is entered through its index.ts`];
+}
+
+function forbiddenUse(path: string, source: string): string[] {
+  if (roomOf(path) === 'lib' || path.includes('/gen/')) return [];
+  const code = codeOnly(source);
+  const words = forbiddenWords.filter(([, pattern]) => pattern.test(code)).map(([word]) => word);
+  if (importsOf(source).some(({ from }) => /^(?:node:)?timers(?:\/|$)/.test(from))) words.push('node:timers');
+  return words.map((word) => `${path} uses ${word}, which belongs in lib only`);
+}
+
+/** One sentence for each file that closes a circle, found by walking what is loaded at run time. */
+function cycles(files: readonly string[], edges: readonly Edge[]): string[] {
+  const next = Map.groupBy(
+    edges.filter((edge) => !edge.typeOnly),
+    (edge) => edge.from,
+  );
+  const done = new Set<string>();
+  const path: string[] = [];
+  const found: string[] = [];
+  const visit = (file: string) => {
+    const start = path.indexOf(file);
+    if (start >= 0) found.push(`${[...path.slice(start), file].join(' -> ')} is a circle`);
+    if (start >= 0 || done.has(file)) return;
+    path.push(file);
+    for (const edge of next.get(file) ?? []) visit(edge.to);
+    path.pop();
+    done.add(file);
+  };
+  files.forEach(visit);
+  return found;
+}

@@ -1,0 +1,111 @@
+/**
+ * Just enough reading of TypeScript to find its imports and its words without being fooled by comments and strings.
+ */
+
+export interface Import {
+  /** What stands between the quotes. */
+  readonly from: string;
+  /** Gone when the program runs. A list of inline `type` names is not: the file is still loaded. */
+  readonly typeOnly: boolean;
+}
+
+/** The program with comments blanked and the inside of strings replaced by `_`; every character keeps its place. */
+export function codeOnly(source: string): string {
+  const out = source.split('');
+  const blank = (from: number, to: number, by: string) => {
+    for (let at = from; at < to; at++) if (source[at] !== '\n') out[at] = by;
+  };
+  /** How many braces are open inside each template hole we are in. */
+  const holes: number[] = [];
+  let at = 0;
+  while (at < source.length) {
+    const rest = source.slice(at, at + 2);
+    if (rest === '//' || rest === '/*') {
+      const end = endOfComment(source, at);
+      blank(at, end, ' ');
+      at = end;
+    } else if (source[at] === "'" || source[at] === '"') {
+      const end = endOfQuoted(source, at);
+      blank(at + 1, end - 1, '_');
+      at = end;
+    } else if (source[at] === '/' && startsPattern(out, at)) {
+      const end = endOfPattern(source, at);
+      blank(at, end, '_');
+      at = end;
+    } else if (source[at] === '`' || (source[at] === '}' && holes.at(-1) === 0)) {
+      if (source[at] === '}') holes.pop();
+      const end = endOfTemplatePart(source, at);
+      blank(at, end, '_');
+      if (source[end - 1] === '{') holes.push(0);
+      at = end;
+    } else {
+      const open = holes.length - 1;
+      if (open >= 0 && source[at] === '{') holes[open] = (holes[open] ?? 0) + 1;
+      if (open >= 0 && source[at] === '}') holes[open] = (holes[open] ?? 0) - 1;
+      at++;
+    }
+  }
+  return out.join('');
+}
+
+function endOfComment(source: string, at: number): number {
+  const [mark, length] = source[at + 1] === '/' ? ['\n', 0] : ['*/', 2];
+  const end = source.indexOf(mark, at + 2);
+  return end < 0 ? source.length : end + length;
+}
+
+function endOfQuoted(source: string, at: number): number {
+  let end = at + 1;
+  while (end < source.length && source[end] !== source[at] && source[end] !== '\n')
+    end += source[end] === '\\' ? 2 : 1;
+  return end + 1;
+}
+
+/** From a backtick or the end of a hole, to just after the closing backtick or the brace of the next hole. */
+function endOfTemplatePart(source: string, at: number): number {
+  let end = at + 1;
+  while (end < source.length && source[end] !== '`') {
+    if (source.startsWith('${', end)) return end + 2;
+    end += source[end] === '\\' ? 2 : 1;
+  }
+  return end + 1;
+}
+
+/** A slash divides after a value, and starts a pattern anywhere else. */
+function startsPattern(out: readonly string[], at: number): boolean {
+  const before = out
+    .slice(Math.max(0, at - 40), at)
+    .join('')
+    .trimEnd();
+  if (/\b(?:return|typeof|case|in|of|do|else|void|await|yield)$/.test(before)) return true;
+  return !/[\w$)\]}'"`]$/.test(before);
+}
+
+function endOfPattern(source: string, at: number): number {
+  let inClass = false;
+  let end = at + 1;
+  for (; end < source.length && source[end] !== '\n'; end++) {
+    if (source[end] === '\\') end++;
+    else if (source[end] === '[') inClass = true;
+    else if (source[end] === ']') inClass = false;
+    else if (source[end] === '/' && !inClass) break;
+  }
+  return end + 1;
+}
+
+const importForms = [
+  /\b(?:import|export)\s+(?<type>type\s+(?!from\b))?[\w\s$*,{}]*?\bfrom\s*(?<quote>['"])/g,
+  /\bimport\s*(?<quote>['"])/g,
+  /\bimport\s*\(\s*(?<quote>['"])/g,
+];
+
+export function importsOf(source: string): Import[] {
+  const code = codeOnly(source);
+  return importForms.flatMap((form) =>
+    [...code.matchAll(form)].map((match) => {
+      const start = match.index + match[0].length;
+      const end = code.indexOf(match.groups?.['quote'] ?? '', start);
+      return { from: source.slice(start, end), typeOnly: match.groups?.['type'] !== undefined };
+    }),
+  );
+}
