@@ -62,7 +62,17 @@ function readProtos({ room, protos }) {
   }
   const used = new Set(all.messages.flatMap((message) => message.fields.map((field) => field.type)));
   all.messages.push(...wellKnown.messages.filter((message) => used.has(message.name)));
+  refuseTwins([...all.messages, ...all.enums]);
   return all;
+}
+
+/** Nested types are lifted to the top, where two may end up with one name. */
+function refuseTwins(definitions) {
+  const seen = new Set();
+  for (const { name } of definitions) {
+    if (seen.has(name)) throw new Error(`${name} is defined twice`);
+    seen.add(name);
+  }
 }
 
 function render({ lib }, { messages, enums, services }) {
@@ -101,15 +111,15 @@ function renderEnum({ name, values }) {
 }
 
 function renderInterface({ name, fields }, known) {
-  const lines = fields.map((field) => `  readonly ${camel(field.name)}: ${typeOf(field, known)};`);
+  const lines = fields.map((field) => `  readonly ${camel(field.name)}: ${typeOf(name, field, known)};`);
   return [`export interface ${name} {`, ...lines, '}'].join('\n');
 }
 
-function typeOf(field, known) {
+function typeOf(message, field, known) {
   const base = scalarTypes[field.type] ?? field.type;
   const isMessage = known.messages.has(field.type);
   if (scalarTypes[field.type] === undefined && !isMessage && !known.enums.has(field.type)) {
-    throw new Error(`${field.name} has the unknown type ${field.type}`);
+    throw new Error(`${message}.${field.name} has the unknown type ${field.type}`);
   }
   if (field.label === 'repeated') return `readonly ${base}[]`;
   if (field.label === 'map') return `Readonly<Record<string, ${base}>>`;

@@ -1,6 +1,7 @@
 // Reads the part of the proto3 language our wire definitions use: messages, enums, services, maps, oneofs, nesting.
-// Nested types are lifted to the top under their own name prefixed with the outer one's.
+// Nested types are lifted to the top under their own name prefixed with the outer one's. Anything else is refused.
 
+/** @type {import('./parse-proto.mjs').parseProto} */
 export function parseProto(fileName, text) {
   const tokens = tokenize(text);
   const file = { package: '', messages: [], enums: [], services: [] };
@@ -13,8 +14,13 @@ export function parseProto(fileName, text) {
     if (tokens[at.index] !== token) fail(`"${token}"`);
     at.index++;
   };
-  const skipStatement = () => {
-    while (next() !== ';');
+  const skipPast = (token) => {
+    while (next() !== token);
+  };
+  const number = () => {
+    const negative = tokens[at.index] === '-' ? next() : '';
+    const value = Number(negative + next());
+    return Number.isInteger(value) ? value : fail('a whole number before this');
   };
 
   while (at.index < tokens.length) {
@@ -22,34 +28,35 @@ export function parseProto(fileName, text) {
     if (keyword === 'package') {
       file.package = next();
       expect(';');
-    } else if (keyword === 'message') readMessage('');
-    else if (keyword === 'enum') readEnum('');
+    } else if (keyword === 'message') readMessage(undefined);
+    else if (keyword === 'enum') readEnum(undefined);
     else if (keyword === 'service') readService();
-    else skipStatement();
+    else if (['syntax', 'import', 'option'].includes(keyword)) skipPast(';');
+    else if (keyword !== ';') fail(`a definition instead of "${keyword}"`);
   }
   resolveTypes(file);
+  for (const message of file.messages) refuseDuplicates(fileName, message.name, message.fields);
   return file;
 
-  function readMessage(prefix) {
-    const message = { name: prefix + next(), fields: [], nested: new Map() };
+  function readMessage(outer) {
+    const own = next();
+    const message = { name: (outer?.name ?? '') + own, outer, fields: [], nested: new Map() };
+    outer?.nested.set(own, message.name);
     expect('{');
     readFields(message, 'single');
     file.messages.push(message);
-    return message;
   }
 
   function readFields(message, label) {
     for (let token = next(); token !== '}'; token = next()) {
-      if (token === ';') continue;
-      if (token === 'message' || token === 'enum') {
-        const inner = (token === 'message' ? readMessage : readEnum)(message.name);
-        message.nested.set(inner.name.slice(message.name.length), inner.name);
-      } else if (token === 'oneof') {
+      if (token === 'message') readMessage(message);
+      else if (token === 'enum') readEnum(message);
+      else if (token === 'oneof') {
         next();
         expect('{');
         readFields(message, 'optional');
-      } else if (token === 'reserved' || token === 'option') skipStatement();
-      else message.fields.push(readField(token, label));
+      } else if (token === 'reserved' || token === 'option') skipPast(';');
+      else if (token !== ';') message.fields.push(readField(token, label));
     }
   }
 
@@ -63,29 +70,28 @@ export function parseProto(fileName, text) {
       Object.assign(field, { label: 'map', type: next() });
       expect('>');
     }
-    field.type = field.type.replace(/^google\.protobuf\./, '');
     field.name = next();
     expect('=');
-    field.number = Number(next());
-    skipStatement();
+    field.number = number();
+    skipPast(';');
     return field;
   }
 
-  function readEnum(prefix) {
-    const definition = { name: prefix + next(), values: [] };
+  function readEnum(outer) {
+    const own = next();
+    const definition = { name: (outer?.name ?? '') + own, values: [] };
+    outer?.nested.set(own, definition.name);
     expect('{');
     for (let token = next(); token !== '}'; token = next()) {
-      if (token === ';') continue;
-      if (token === 'option' || token === 'reserved') {
-        skipStatement();
-        continue;
+      if (token === 'option' || token === 'reserved') skipPast(';');
+      else if (token !== ';') {
+        expect('=');
+        definition.values.push({ name: token, number: number() });
+        skipPast(';');
       }
-      expect('=');
-      definition.values.push({ name: token, number: Number(next()) });
-      skipStatement();
     }
+    if (definition.values[0]?.number !== 0) fail(`the first value of ${definition.name} to be 0 before this`);
     file.enums.push(definition);
-    return definition;
   }
 
   function readService() {
@@ -93,30 +99,62 @@ export function parseProto(fileName, text) {
     const service = { name, fullName: `${file.package}.${name}`, methods: [] };
     expect('{');
     for (let token = next(); token !== '}'; token = next()) {
-      if (token !== 'rpc') continue;
-      const method = { name: next(), serverStreaming: false };
-      expect('(');
-      method.request = next();
-      expect(')');
-      expect('returns');
-      expect('(');
-      method.response = next();
-      if (method.response === 'stream') Object.assign(method, { serverStreaming: true, response: next() });
-      expect(')');
-      service.methods.push(method);
+      if (token === 'rpc') service.methods.push(readMethod());
+      else if (token === 'option') skipPast(';');
+      else if (token !== ';') fail(`a method instead of "${token}"`);
     }
     file.services.push(service);
+  }
+
+  function readMethod() {
+    const method = { name: next(), serverStreaming: false };
+    expect('(');
+    method.request = next();
+    if (method.request === 'stream') fail('no stream of requests, which we do not speak,');
+    expect(')');
+    expect('returns');
+    expect('(');
+    method.response = next();
+    if (method.response === 'stream') Object.assign(method, { serverStreaming: true, response: next() });
+    expect(')');
+    if (next() === '{') skipPast('}');
+    return method;
   }
 }
 
 function tokenize(text) {
-  const bare = text.replace(/\/\*[\s\S]*?\*\//g, ' ').replace(/\/\/[^\n]*/g, ' ');
-  return bare.match(/"[^"]*"|[A-Za-z0-9_.]+|[^\s]/g) ?? [];
+  const found = text.match(/\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:[^"\\]|\\.)*"|[A-Za-z0-9_.]+|[^\s]/g) ?? [];
+  return found.filter((token) => !token.startsWith('//') && !token.startsWith('/*'));
 }
 
-/** A type nested in a message wins over an outer one of the same name. */
 function resolveTypes(file) {
   for (const message of file.messages) {
-    for (const field of message.fields) field.type = message.nested.get(field.type) ?? field.type;
+    for (const field of message.fields) field.type = resolveType(file, message, field.type);
+  }
+}
+
+/** A type nested in a message, or in one around it, wins over an outer one of the same name. */
+function resolveType(file, message, type) {
+  const bare = type.replace(/^\.?google\.protobuf\./, '').replace(/^\./, '');
+  const local = bare.startsWith(`${file.package}.`) ? bare.slice(file.package.length + 1) : bare;
+  const [first, ...rest] = local.split('.');
+  for (let scope = message; scope !== undefined; scope = scope.outer) {
+    const lifted = scope.nested.get(first);
+    if (lifted !== undefined) return [lifted, ...rest].join('');
+  }
+  return [first, ...rest].join('');
+}
+
+function refuseDuplicates(fileName, message, fields) {
+  const seen = new Map();
+  for (const field of fields) {
+    for (const mark of [field.name, field.number]) {
+      if (seen.has(mark))
+        throw new Error(`${fileName}: ${message} has ${seen.get(mark)} and ${field.name} as ${mark}`);
+      seen.set(mark, field.name);
+    }
+    if (field.number < 1 || field.number > 536_870_911) {
+      throw new Error(`${fileName}: ${message}.${field.name} cannot have the number ${field.number}`);
+    }
   }
 }

@@ -53,13 +53,27 @@ function missingFromStatus({ status }: StatusResponse): readonly string[] {
 }
 
 function missingFromSandbox({ status }: PodSandboxStatusResponse): readonly string[] {
-  return status === undefined ? ['status'] : missingFields(status, ['id', 'metadata', 'createdAt']);
+  if (status === undefined) return ['status'];
+  return [
+    ...missingFields(status, ['id', 'metadata', 'createdAt']),
+    ...missingFromMetadata(status.metadata, ['name', 'namespace', 'uid']),
+  ];
 }
 
 function missingFromContainer({ status }: ContainerStatusResponse): readonly string[] {
   if (status === undefined) return ['status'];
-  const missing = missingFields(status, ['id', 'metadata', 'createdAt', 'imageRef']);
-  return isUnset(status.image?.image) ? [...missing, 'image'] : missing;
+  return [
+    ...missingFields(status, ['id', 'metadata', 'createdAt', 'imageRef']),
+    ...missingFromMetadata(status.metadata, ['name']),
+    ...(isUnset(status.image?.image) ? ['image'] : []),
+  ];
+}
+
+function missingFromMetadata<T extends object>(
+  metadata: T | undefined,
+  names: readonly (keyof T & string)[],
+): readonly string[] {
+  return metadata === undefined ? [] : missingFields(metadata, names).map((name) => `metadata.${name}`);
 }
 
 /** No image at all is an answer: it is not there. */

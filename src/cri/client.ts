@@ -8,9 +8,9 @@ import { ImageService, RuntimeService, type VersionResponse } from './gen/runtim
 import { type CriMethods, type CriOperation, deadlineMs, operationNames } from './operations.ts';
 import type { CriTransport } from './transport.ts';
 
-/** Told of each call when it ends. */
+/** Told of each call when it ends, once: of a stream when it was read to its end, left or failed. */
 export interface CriObserver {
-  /** `operation` is the name used in metrics; `error` is undefined for success. */
+  /** `operation` is the name used in metrics; `error` is undefined for success. Must not throw. */
   called(operation: string, durationMs: number, error: KubelingError | undefined): void;
 }
 
@@ -65,7 +65,7 @@ export function createCriClient(options: CriClientOptions): CriClient {
           ? (request: object, signal: AbortSignal) =>
               callOnce(options, operation, raw as RawUnary, request, signal)
           : (request: object, signal: AbortSignal) =>
-              callStream(operation, raw as RawStream, request, signal);
+              callStream(options, operation, raw as RawStream, request, signal);
     }
   }
   const client = calls as unknown as CriCalls;
@@ -93,7 +93,7 @@ async function callOnce(
     checkAnswer(operation, answer);
     return answer;
   } catch (error) {
-    failure = translateFailure(operation, error);
+    failure = translateFailure(operation, error, signal);
     throw failure;
   } finally {
     observer?.called(operationNames[operation], clock.monotonicMs() - startMs, failure);
@@ -117,15 +117,21 @@ function callWithin(
 }
 
 async function* callStream(
+  { clock, observer }: CriClientOptions,
   operation: CriOperation,
   raw: RawStream,
   request: object,
   signal: AbortSignal,
 ): AsyncGenerator<unknown> {
+  const startMs = clock.monotonicMs();
+  let failure: KubelingError | undefined;
   try {
     yield* raw(request, { signal });
   } catch (error) {
-    throw translateFailure(operation, error);
+    failure = translateFailure(operation, error, signal);
+    throw failure;
+  } finally {
+    observer?.called(operationNames[operation], clock.monotonicMs() - startMs, failure);
   }
 }
 

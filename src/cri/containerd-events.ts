@@ -1,4 +1,5 @@
 import type { ServiceClient } from '../lib/grpc/index.ts';
+import { KubelingError } from '../lib/index.ts';
 import { translateFailure } from './failures.ts';
 import {
   type Any,
@@ -35,16 +36,26 @@ export async function* readContainerdEvents(
       if (event !== undefined) yield event;
     }
   } catch (error) {
-    throw translateFailure('getContainerEvents', error);
+    throw translateFailure('getContainerEvents', error, signal);
   }
 }
 
 function readEnvelope({ namespace, topic, event, timestamp }: Envelope): ContainerdEvent | undefined {
   if (namespace !== criNamespace || event === undefined) return undefined;
-  const containerId = containerOf(topic, event);
+  const containerId = readableContainerOf(topic, event);
   if (containerId === undefined || containerId === '') return undefined;
   const atMs = Number(timestamp?.seconds ?? 0n) * 1_000 + Math.floor((timestamp?.nanos ?? 0) / 1e6);
   return { containerId, topic, atMs };
+}
+
+/** A payload we cannot read costs this hint only; ending the stream for it would cost all that follow. */
+function readableContainerOf(topic: string, event: Any): string | undefined {
+  try {
+    return containerOf(topic, event);
+  } catch (error) {
+    if (error instanceof KubelingError && error.code === 'PROTOBUF_MALFORMED') return undefined;
+    throw error;
+  }
 }
 
 function containerOf(topic: string, event: Any): string | undefined {

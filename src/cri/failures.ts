@@ -24,23 +24,37 @@ const codes: { readonly [Code in GrpcCode]: ErrorCode } = {
 
 /**
  * What a failed call means to the rest of kubeling. The message is the runtime's own: it ends up in events and in
- * the pod's status, where users look for it.
+ * the pod's status, where users look for it. `signal` is the caller's: with it he gave up, whatever his reason.
  */
-export function translateFailure(operation: CriOperation, error: unknown): KubelingError {
+export function translateFailure(
+  operation: CriOperation,
+  error: unknown,
+  signal: AbortSignal,
+): KubelingError {
   if (error instanceof KubelingError && error.code !== 'DEADLINE_EXCEEDED') return error;
-  const grpcCode = grpcCodeOf(error);
+  const grpcCode = grpcCodeOf(error, signal);
   const message = error instanceof Error ? error.message : String(error);
   const options = { cause: error, details: { operation: operationNames[operation], grpcCode } };
   if (operation === 'execSync' && (grpcCode === 'DEADLINE_EXCEEDED' || isExecTimeout(message))) {
     return new KubelingError('CRI_EXEC_TIMEOUT', `command timed out: ${message}`, options);
   }
-  return new KubelingError(codes[grpcCode], message, options);
+  return new KubelingError(codeOf(grpcCode, message), message, options);
 }
 
-function grpcCodeOf(error: unknown): GrpcCode {
+function codeOf(grpcCode: GrpcCode, message: string): ErrorCode {
+  const isTooLarge = grpcCode === 'RESOURCE_EXHAUSTED' && /message (is )?larger than/.test(message);
+  return isTooLarge ? 'CRI_TOO_LARGE' : codes[grpcCode];
+}
+
+function grpcCodeOf(error: unknown, signal: AbortSignal): GrpcCode {
   if (error instanceof GrpcError) return error.grpcCode;
-  if (error instanceof KubelingError) return 'DEADLINE_EXCEEDED';
-  return isKind(error, 'Cancelled') ? 'CANCELLED' : 'INTERNAL';
+  if (error instanceof KubelingError || isTimeout(error)) return 'DEADLINE_EXCEEDED';
+  return (signal.aborted && error === signal.reason) || isKind(error, 'Cancelled') ? 'CANCELLED' : 'INTERNAL';
+}
+
+/** The reason of AbortSignal.timeout. */
+function isTimeout(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError';
 }
 
 /** Some runtimes report a command's time-out without the code for it. */

@@ -11,5 +11,6 @@ export {
   TaskExit,
 } from './gen/containerd.ts';
 export * from './gen/runtime.ts';
+export { criMetrics } from './metrics.ts';
 export { type CriMethods, type CriOperation, operationNames } from './operations.ts';
 export { type CriTransport, wireTransport } from './transport.ts';

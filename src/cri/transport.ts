@@ -35,17 +35,19 @@ const maxReceiveBytes = 16 << 20;
 /** The wire to a real runtime. Connects on the first call, and again whenever that is needed. */
 export function wireTransport(options: WireOptions): CriTransport {
   const { clock, random } = options;
-  const open = (endpoint: string) =>
+  const target = parseEndpoint(options.endpoint);
+  const imageTarget = parseEndpoint(options.imageEndpoint ?? options.endpoint);
+  const open = (at: string) =>
     new GrpcChannel({
-      target: parseEndpoint(endpoint),
+      target: at,
       clock,
       random,
       maxReceiveBytes,
       baseBackoffMs: 100,
       maxBackoffMs: 3_000,
     });
-  const channel = open(options.endpoint);
-  const imageChannel = options.imageEndpoint === undefined ? channel : open(options.imageEndpoint);
+  const channel = open(target);
+  const imageChannel = imageTarget === target ? channel : open(imageTarget);
   return {
     runtime: channel.client(RuntimeService),
     image: imageChannel.client(ImageService),

@@ -53,10 +53,13 @@ export {
 } from './go-duration.ts';
 export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './keyed-backoff.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
+export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export * from './logging/index.ts';
 export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
+export { readFileIfExists, readJsonIfSound } from './optional-file.ts';
+export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
   addQuantities,
   compareQuantities,

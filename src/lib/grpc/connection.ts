@@ -1,5 +1,6 @@
-import { type ClientHttp2Session, connect } from 'node:http2';
+import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';
+import { abortable } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import { describeError } from '../errors.ts';
 import { jitter, type Random } from '../random.ts';
@@ -28,14 +29,19 @@ export interface ConnectionOptions {
  */
 type State =
   | { readonly is: 'idle' }
-  | { readonly is: 'connecting'; readonly session: Promise<ClientHttp2Session> }
+  | { readonly is: 'connecting'; readonly attempt: Promise<ClientHttp2Session> }
   | { readonly is: 'ready'; readonly session: ClientHttp2Session }
   | { readonly is: 'resting'; readonly untilMs: number; readonly why: string }
   | { readonly is: 'closed' };
 
+/** Trailers carry the runtime's error messages, and those may be long. */
+const maxHeaderBytes = 1 << 20;
+
 /** One HTTP/2 session that is made when needed and made again when it broke. */
 export class Connection {
   readonly #options: ConnectionOptions;
+  /** Every session not yet closed: the one in use or being made, and those the peer asked to leave. */
+  readonly #sessions = new Set<ClientHttp2Session>();
   #state: State = { is: 'idle' };
   #failures = 0;
 
@@ -43,42 +49,34 @@ export class Connection {
     this.#options = options;
   }
 
-  /** The session to use now; rejects with UNAVAILABLE when there is none to be had. */
-  async session(): Promise<ClientHttp2Session> {
+  /**
+   * The session to use now; rejects with UNAVAILABLE when there is none to be had, or with the signal's reason.
+   * Callers share one attempt to connect, which goes on when one of them gives up.
+   */
+  session(signal: AbortSignal): ClientHttp2Session | Promise<ClientHttp2Session> {
     const state = this.#state;
-    if (state.is === 'ready') return state.session;
-    if (state.is === 'connecting') return await state.session;
-    if (state.is === 'closed') throw new GrpcError('CANCELLED', 'The client was closed');
+    if (state.is === 'ready' && isUsable(state.session)) return state.session;
+    if (state.is === 'connecting') return abortable(state.attempt, signal);
+    if (state.is === 'closed') throw closed();
     if (state.is === 'resting' && this.#options.clock.monotonicMs() < state.untilMs) {
       throw new GrpcError('UNAVAILABLE', state.why);
     }
-    const session = this.#connect();
-    this.#state = { is: 'connecting', session };
-    return await session;
+    const attempt = this.#connect();
+    this.#state = { is: 'connecting', attempt };
+    return abortable(attempt, signal);
   }
 
-  /** Ends the session and every call on it; later calls fail. */
+  /** Ends every session, every call on them and any attempt to connect; later calls fail. */
   close(): void {
-    const state = this.#state;
     this.#state = { is: 'closed' };
-    if (state.is === 'ready') state.session.destroy();
-    if (state.is === 'connecting') {
-      state.session.then(
-        (session) => session.destroy(),
-        () => {},
-      );
-    }
+    for (const session of this.#sessions) session.destroy(closed(), constants.NGHTTP2_CANCEL);
   }
 
   async #connect(): Promise<ClientHttp2Session> {
     try {
       const session = await this.#open();
-      if (this.#state.is === 'closed') {
-        session.destroy();
-        throw new GrpcError('CANCELLED', 'The client was closed');
-      }
+      if (this.#state.is === 'closed') throw closed();
       this.#failures = 0;
-      this.#watch(session);
       this.#state = { is: 'ready', session };
       return session;
     } catch (error) {
@@ -91,53 +89,58 @@ export class Connection {
     return new Promise((resolve, reject) => {
       const session = connect('http://localhost', {
         createConnection: () => dial(this.#options.target),
-        settings: { enablePush: false, initialWindowSize: 1 << 20 },
+        settings: { enablePush: false, initialWindowSize: 1 << 20, maxHeaderListSize: maxHeaderBytes },
         maxSessionMemory: 64,
       });
+      this.#sessions.add(session);
       const timer = this.#options.clock.timer(this.#options.connectTimeoutMs, () =>
         session.destroy(new Error(`no answer within ${this.#options.connectTimeoutMs} ms`)),
       );
-      const fail = (error?: Error) => {
-        timer.cancel();
-        reject(error ?? new Error('the connection was closed while it was being made'));
-      };
-      session.once('error', fail);
-      session.once('close', fail);
       session.once('remoteSettings', () => {
         timer.cancel();
-        session.off('close', fail);
-        session.off('error', fail);
+        // The event comes a moment after the settings, and the session may have ended meanwhile.
+        if (session.destroyed) return;
         session.setLocalWindowSize(4 << 20);
         resolve(session);
+      });
+      // For the life of the session: its streams report what broke them, but an error nobody hears ends the process.
+      session.on('error', reject);
+      session.on('goaway', () => this.#forget(session));
+      session.on('close', () => {
+        timer.cancel();
+        this.#sessions.delete(session);
+        this.#forget(session);
+        reject(new Error('the connection was closed while it was being made'));
       });
     });
   }
 
-  #watch(session: ClientHttp2Session): void {
-    const leave = () => {
-      if (this.#state.is === 'ready' && this.#state.session === session) this.#state = { is: 'idle' };
-    };
-    // Streams report their own errors; without a listener the session's would end the process.
-    session.on('error', leave);
-    session.on('close', leave);
-    session.on('goaway', leave);
+  #forget(session: ClientHttp2Session): void {
+    if (this.#state.is === 'ready' && this.#state.session === session) this.#state = { is: 'idle' };
   }
 
   #rest(error: unknown): GrpcError {
-    if (error instanceof GrpcError) return error;
+    if (this.#state.is === 'closed') return closed();
     const { baseBackoffMs, maxBackoffMs, clock, random, target } = this.#options;
     const delay = Math.min(maxBackoffMs, baseBackoffMs * 2 ** this.#failures);
     this.#failures = Math.min(this.#failures + 1, 30);
     const why = `Cannot connect to ${target}: ${describeError(error)}`;
-    if (this.#state.is !== 'closed') {
-      this.#state = { is: 'resting', untilMs: clock.monotonicMs() + jitter(random, delay * 0.9, 0.2), why };
-    }
+    this.#state = { is: 'resting', untilMs: clock.monotonicMs() + jitter(random, delay * 0.9, 0.2), why };
     return new GrpcError('UNAVAILABLE', why, error);
   }
 }
 
+/** A session may end between two events; one that has is of no use to a new call. */
+function isUsable(session: ClientHttp2Session): boolean {
+  return !session.closed && !session.destroyed;
+}
+
+function closed(): GrpcError {
+  return new GrpcError('CANCELLED', 'The client was closed');
+}
+
 function dial(target: string): Socket {
   if (target.startsWith('unix://')) return connectSocket(target.slice('unix://'.length));
-  const colon = target.lastIndexOf(':');
-  return connectSocket(Number(target.slice(colon + 1)), target.slice(0, colon));
+  const { hostname, port } = new URL(`tcp://${target}`);
+  return connectSocket(Number(port), hostname.replace(/^\[|\]$/g, ''));
 }

@@ -42,7 +42,7 @@ export class FrameReader {
     if (this.#buffered < headerBytes) return undefined;
     const [first] = this.#chunks;
     const head = first !== undefined && first.length >= headerBytes ? first : this.#join();
-    if (head[0] !== 0) throw new GrpcError('UNIMPLEMENTED', 'The other side sent a compressed message');
+    if (head[0] !== 0) throw new GrpcError('INTERNAL', 'The other side sent a compressed message');
     const length = head.readUInt32BE(1);
     if (length > this.#limit) {
       throw new GrpcError(

@@ -48,7 +48,8 @@ export interface CallOptions {
 
 /**
  * A service as its callers see it. Implementations are the wire and in-process ones alike; both throw GrpcError and
- * nothing else. A stream ends when its source ends, is closed by leaving the loop, and never buffers without bound.
+ * nothing else, but for a request that cannot be written, which is a bug of the caller. A stream ends when its source
+ * ends, is closed by leaving the loop or by its signal, and never buffers without bound.
  */
 export type ServiceClient<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>

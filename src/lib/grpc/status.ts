@@ -39,18 +39,20 @@ export function numberOfGrpcCode(code: GrpcCode): number {
   return grpcCodes.indexOf(code);
 }
 
-/** Status messages travel percent-encoded in a header; what cannot be decoded is shown as it came. */
+/** Status messages travel percent-encoded in a header; what is no such encoding is shown as it came. */
 export function decodeStatusMessage(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return text.replace(/(?:%[0-9a-fA-F]{2})+/g, (run) =>
+    Buffer.from(run.replaceAll('%', ''), 'hex').toString(),
+  );
 }
 
+/** A longer message than this does not fit into the headers other implementations take. */
+const longestMessage = 4_096;
+
 export function encodeStatusMessage(text: string): string {
+  const shown = text.length > longestMessage ? `${text.slice(0, longestMessage)}…` : text;
   let encoded = '';
-  for (const byte of Buffer.from(text)) {
+  for (const byte of Buffer.from(shown)) {
     encoded += byte >= 0x20 && byte <= 0x7e && byte !== 0x25 ? String.fromCharCode(byte) : percent(byte);
   }
   return encoded;

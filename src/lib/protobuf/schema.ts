@@ -1,5 +1,7 @@
 import { KubelingError } from '../errors.ts';
 import { type Codec, compileCodec } from './codec.ts';
+import { enumCodec, type Message, scalars, type ValueCodec } from './values.ts';
+import { wireType } from './wire.ts';
 
 /** A message as callers may give it: every field may be left out, nested ones too. */
 export type MessageInit<T> = T extends bigint | Uint8Array | string | number | boolean | undefined
@@ -50,26 +52,53 @@ export class Schema {
   message<T>(name: string): MessageType<T> {
     return {
       name,
-      encode: (message) => this.codec(name).encode(message as Record<string, unknown>),
-      decode: (bytes) => this.codec(name).decode(bytes) as T,
-      create: (init) => this.codec(name).create(init as Record<string, unknown>) as T,
+      encode: (message) => this.#codec(name).encode(message as Message),
+      decode: (bytes) => this.#codec(name).decode(bytes) as T,
+      create: (init) => this.#codec(name).create(init as Message) as T,
     };
   }
 
-  codec(name: string): Codec {
+  #codec(name: string): Codec {
     const known = this.#codecs.get(name);
     if (known !== undefined) return known;
     const definition = this.#messages.get(name);
-    if (definition === undefined)
+    if (definition === undefined) {
       throw new KubelingError('BUG', `There is no message ${name} in this schema`);
-    const codec = compileCodec(this, name, definition.split('|').map(parseField));
+    }
+    const fields = definition === '' ? [] : definition.split('|').map(parseField);
+    const codec = compileCodec(name, fields, (type) => this.#value(type));
     this.#codecs.set(name, codec);
     return codec;
   }
 
-  /** The values of an enum by name; undefined when the name is no enum. */
-  enumValues(name: string): ReadonlyMap<string, number> | undefined {
-    return this.#enums.get(name);
+  #value(type: string): ValueCodec {
+    const scalar = scalars[type];
+    if (scalar !== undefined) return scalar;
+    const values = this.#enums.get(type);
+    return values === undefined ? this.#nested(type) : enumCodec(type, values);
+  }
+
+  /** A message inside another. Its codec is looked up late: types refer to each other, and to themselves. */
+  #nested(type: string): ValueCodec {
+    return {
+      wire: wireType.bytes,
+      packable: false,
+      initial: undefined,
+      isDefault: () => false,
+      write: (writer, value) => {
+        const start = writer.begin();
+        this.#codec(type).write(writer, value as Message);
+        writer.end(start);
+      },
+      read: (reader, before) => {
+        const outer = reader.enter();
+        const message = this.#codec(type).read(reader, before as Message | undefined);
+        reader.leave(outer);
+        return message;
+      },
+      normalize: (value) => this.#codec(type).create(value as Message),
+      fromText: (text) => text,
+    };
   }
 
   #define(line: string): void {

@@ -19,7 +19,7 @@ export class WireWriter {
     return this.#buffer.subarray(0, this.#at);
   }
 
-  /** A 32-bit unsigned number, or a tag. */
+  /** A 32-bit unsigned number, a tag or a length. */
   uint32(value: number): void {
     this.#reserve(5);
     let rest = value >>> 0;
@@ -33,15 +33,15 @@ export class WireWriter {
   /** A 32-bit signed number; negative ones take ten bytes, as their 64-bit extension does. */
   int32(value: number): void {
     if (value >= 0) this.uint32(value);
-    else this.uint64(BigInt.asUintN(64, BigInt(value)));
+    else this.uint64(BigInt(value));
   }
 
   /** Any 64-bit number in two's complement. */
   uint64(value: bigint): void {
     const bits = BigInt.asUintN(64, value);
     this.#reserve(10);
-    let low = Number(bits & 0xffff_ffffn) >>> 0;
-    let high = Number(bits >> 32n) >>> 0;
+    let low = Number(bits & 0xffff_ffffn);
+    let high = Number(bits >> 32n);
     while (high > 0 || low > 0x7f) {
       this.#buffer[this.#at++] = (low & 0x7f) | 0x80;
       low = ((low >>> 7) | (high << 25)) >>> 0;
@@ -68,18 +68,33 @@ export class WireWriter {
   }
 
   string(value: string): void {
+    if (value.length < 48 && this.#shortAscii(value)) return;
     const length = Buffer.byteLength(value);
     this.uint32(length);
     this.#reserve(length);
-    this.#buffer.write(value, this.#at, length, 'utf8');
-    this.#at += length;
+    this.#at += this.#buffer.write(value, this.#at, length);
   }
 
-  /** Writes a nested message with its length in front. */
-  nested(write: () => void): void {
+  /** Most strings are short and plain, and copying those here is faster than asking for it; false if this one is not. */
+  #shortAscii(value: string): boolean {
+    this.#reserve(value.length + 1);
+    for (let index = 0; index < value.length; index++) {
+      const code = value.charCodeAt(index);
+      if (code > 0x7f) return false;
+      this.#buffer[this.#at + 1 + index] = code;
+    }
+    this.#buffer[this.#at] = value.length;
+    this.#at += value.length + 1;
+    return true;
+  }
+
+  /** Begins a part that is written with its length in front; give what this answers to `end`. */
+  begin(): number {
     this.#reserve(1);
-    const start = this.#at++;
-    write();
+    return this.#at++;
+  }
+
+  end(start: number): void {
     const length = this.#at - start - 1;
     if (length <= 0x7f) {
       this.#buffer[start] = length;
@@ -111,23 +126,33 @@ function lengthOfVarint(value: number): number {
 /** Reads protobuf wire data; every read is checked against the end, so broken input throws and never reads past it. */
 export class WireReader {
   readonly #buffer: Buffer;
-  #at: number;
+  #at = 0;
   #end: number;
   #depth = 0;
 
   constructor(bytes: Uint8Array) {
     this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#at = 0;
     this.#end = bytes.byteLength;
   }
 
+  /** Whether all of the part entered last, or of the whole, was read. */
   get done(): boolean {
     return this.#at >= this.#end;
   }
 
+  /** A field's number, shifted left by three, with its wire type. */
+  tag(): number {
+    const tag = this.uint32();
+    if (tag >>> 3 === 0) throw malformed('a field has the number 0');
+    return tag;
+  }
+
+  /** The low 32 bits of a number. */
   uint32(): number {
-    let result = 0;
-    for (let shift = 0; shift < 70; shift += 7) {
+    const first = this.#byte();
+    if (first < 0x80) return first;
+    let result = first & 0x7f;
+    for (let shift = 7; shift < 70; shift += 7) {
       const byte = this.#byte();
       if (shift < 32) result |= (byte & 0x7f) << shift;
       if (byte < 0x80) return result >>> 0;
@@ -149,16 +174,21 @@ export class WireReader {
       else if (shift === 28) {
         low |= bits << 28;
         high |= bits >>> 4;
-      } else if (shift < 64) high |= bits << (shift - 32);
-      if (byte < 0x80) {
-        return high === 0 ? BigInt(low >>> 0) : (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
-      }
+      } else high |= bits << (shift - 32);
+      if (byte < 0x80) return joined(low >>> 0, high >>> 0);
     }
     throw malformed('a number does not end');
   }
 
   int64(): bigint {
     return BigInt.asIntN(64, this.uint64());
+  }
+
+  bool(): boolean {
+    const byte = this.#byte();
+    if (byte < 0x80) return byte !== 0;
+    this.#at--;
+    return this.uint64() !== 0n;
   }
 
   double(): number {
@@ -170,30 +200,30 @@ export class WireReader {
   }
 
   string(): string {
-    const length = this.uint32();
-    const start = this.#take(length);
-    return this.#buffer.toString('utf8', start, start + length);
+    const start = this.#take(this.uint32());
+    return start === this.#at ? '' : this.#buffer.toString(undefined, start, this.#at);
   }
 
   /** A copy: the input may be part of a larger buffer that should not be kept alive. */
   bytes(): Buffer {
-    const length = this.uint32();
-    const start = this.#take(length);
-    return Buffer.from(this.#buffer.subarray(start, start + length));
+    const start = this.#take(this.uint32());
+    return Buffer.from(this.#buffer.subarray(start, this.#at));
   }
 
-  /** Reads one length-prefixed message; `read` sees `done` at its end. */
-  nested<T>(read: () => T): T {
+  /** Enters a part that has its length in front: `done` tells its end. Give what this answers to `leave`. */
+  enter(): number {
     const length = this.uint32();
     if (length > this.#end - this.#at) throw malformed('a message is longer than its surroundings');
     if (++this.#depth > maxNesting) throw malformed(`messages are nested more than ${maxNesting} deep`);
     const outer = this.#end;
     this.#end = this.#at + length;
-    const value = read();
+    return outer;
+  }
+
+  leave(outer: number): void {
     this.#at = this.#end;
     this.#end = outer;
     this.#depth--;
-    return value;
   }
 
   skip(type: number): void {
@@ -211,12 +241,18 @@ export class WireReader {
     return byte;
   }
 
+  /** Moves past so many bytes; answers where they begin. */
   #take(bytes: number): number {
     const start = this.#at;
     if (bytes > this.#end - start) throw malformed('the data ends inside a field');
     this.#at = start + bytes;
     return start;
   }
+}
+
+/** Most numbers fit into a double, which is the shorter way to a bigint. */
+function joined(low: number, high: number): bigint {
+  return high < 2 ** 21 ? BigInt(high * 2 ** 32 + low) : (BigInt(high) << 32n) | BigInt(low);
 }
 
 function malformed(why: string): KubelingError {

@@ -1,0 +1,41 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { arch, platform } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * What the set-up knows of the machine. Everything it looks at goes through here, so a test can show it another one:
+ * `root` is prefixed to absolute paths, and commands are found on `env.PATH` and in the administrator's directories.
+ */
+export function realHost() {
+  return {
+    repo: fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, ''),
+    root: '/',
+    env: process.env,
+    platform: platform(),
+    arch: arch(),
+    uid: process.getuid?.() ?? -1,
+    nodeVersion: process.versions.node,
+    say: (text) => process.stdout.write(`set-up: ${text}\n`),
+    complain: (text) => process.stderr.write(`set-up: ${text}\n`),
+  };
+}
+
+// Often not on the PATH of ordinary users, who still need to know whether a tool is there.
+const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
+
+/** The path of a command, or undefined. */
+export function findCommand(host, name) {
+  const onPath = (host.env.PATH ?? '').split(':').filter((directory) => directory !== '');
+  const others = administratorDirectories.map((directory) => join(host.root, directory));
+  return [...onPath, ...others].map((directory) => join(directory, name)).find(isExecutable);
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}

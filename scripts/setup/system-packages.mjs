@@ -1,0 +1,174 @@
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { findCommand } from './host.mjs';
+
+/**
+ * The tools kubeling needs from the operating system. Whether one is there is judged by the command or file itself,
+ * not by the package manager: a containerd from elsewhere is as good. `for` says which purposes need the entry; what
+ * tests need on top of a start is added here with `for: ['test']`.
+ */
+export const systemPackages = [
+  {
+    packages: names('containerd'),
+    present: { commands: ['containerd'] },
+    what: 'container runtime',
+    service: 'containerd',
+    for: ['start', 'test'],
+  },
+  {
+    packages: names('runc'),
+    present: { commands: ['runc'] },
+    what: 'starts the processes of containers',
+    service: 'containerd',
+    for: ['start', 'test'],
+  },
+  {
+    packages: {
+      ...names('cni-plugins'),
+      apt: 'containernetworking-plugins',
+      dnf: 'containernetworking-plugins',
+    },
+    present: { anyFile: ['/usr/lib/cni/bridge', '/opt/cni/bin/bridge', '/usr/libexec/cni/bridge'] },
+    what: 'network of pods (CNI plugins bridge, host-local, portmap, loopback)',
+    for: ['start', 'test'],
+  },
+  {
+    packages: { ...names('iptables'), dnf: 'iptables-nft' },
+    present: { commands: ['iptables'] },
+    what: 'address translation for pods',
+    for: ['start', 'test'],
+  },
+  {
+    packages: { ...names('iproute2'), dnf: 'iproute' },
+    present: { commands: ['ip'] },
+    what: 'network interfaces and namespaces',
+    for: ['start', 'test'],
+  },
+  {
+    packages: { ...names('util-linux'), apt: 'mount' },
+    present: { commands: ['mount', 'umount'] },
+    what: 'volumes of pods',
+    for: ['start', 'test'],
+  },
+  {
+    packages: names('util-linux'),
+    present: { commands: ['findmnt', 'nsenter'] },
+    what: 'looking at mounts, entering the namespaces of pods',
+    for: ['start', 'test'],
+  },
+  {
+    packages: { ...names('busybox-static'), dnf: 'busybox', pacman: 'busybox' },
+    present: { commands: ['busybox'], linked: 'static' },
+    what: 'contents of the images made on this machine',
+    // Debian's busybox and busybox-static are the same tool and exclude each other.
+    replaces: 'busybox',
+    for: ['start', 'test'],
+  },
+];
+
+function names(name) {
+  return { apt: name, dnf: name, apk: name, pacman: name, zypper: name };
+}
+
+export function missingPackages(host, purpose) {
+  return systemPackages.filter((entry) => entry.for.includes(purpose) && !isPresent(host, entry.present));
+}
+
+function isPresent(host, present) {
+  if (present.anyFile !== undefined) return present.anyFile.some((path) => existsSync(join(host.root, path)));
+  return present.commands.every((name) => {
+    const path = findCommand(host, name);
+    return path !== undefined && (present.linked !== 'static' || isStatic(path));
+  });
+}
+
+const programHeaderInterpreter = 3;
+
+/** Whether a 64-bit ELF file asks for no dynamic loader. Scripts and unreadable files are not static programs. */
+export function isStatic(path) {
+  const head = Buffer.alloc(4096);
+  try {
+    const file = openSync(path, 'r');
+    try {
+      readSync(file, head, 0, head.length, 0);
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return false;
+  }
+  if (head.readUInt32BE(0) !== 0x7f454c46) return false;
+  const offset = Number(head.readBigUInt64LE(32));
+  const size = head.readUInt16LE(54);
+  const types = Array.from({ length: head.readUInt16LE(56) }, (_, index) => offset + index * size)
+    .filter((at) => at + 4 <= head.length)
+    .map((at) => head.readUInt32LE(at));
+  return !types.includes(programHeaderInterpreter);
+}
+
+/** Names a containerd process of this machine, or answers undefined. */
+export function runningContainerd(host) {
+  const proc = join(host.root, 'proc');
+  for (const pid of readdirSync(proc).filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (readFileSync(join(proc, pid, 'comm'), 'utf8').trim() === 'containerd') {
+        return `process ${pid}, ${executableOf(join(proc, pid))}`;
+      }
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return undefined;
+}
+
+function executableOf(directory) {
+  try {
+    return readlinkSync(join(directory, 'exe'));
+  } catch {
+    return 'containerd';
+  }
+}
+
+const families = [
+  { manager: 'apt', like: ['debian', 'ubuntu'], install: 'apt-get install --no-install-recommends' },
+  { manager: 'dnf', like: ['fedora', 'rhel', 'centos'], install: 'dnf install' },
+  { manager: 'apk', like: ['alpine'], install: 'apk add' },
+  { manager: 'pacman', like: ['arch'], install: 'pacman -S --needed' },
+  { manager: 'zypper', like: ['suse', 'opensuse', 'sles'], install: 'zypper install' },
+];
+
+/** Which family of distributions this is, by its own word; undefined when it says nothing we know. */
+export function familyOf(host) {
+  let text = '';
+  try {
+    text = readFileSync(join(host.root, 'etc/os-release'), 'utf8');
+  } catch {
+    return undefined;
+  }
+  const value = (key) => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1]?.replaceAll('"', '') ?? '';
+  const ids = `${value('ID')} ${value('ID_LIKE')}`.split(/\s+/);
+  return families.find((family) => family.like.some((name) => ids.includes(name)));
+}
+
+/** What is missing, what it is for and the command that gets it; for when we may not or cannot install it. */
+export function explainMissing(host, missing) {
+  const family = familyOf(host);
+  const manager = family?.manager ?? 'apt';
+  const why =
+    family?.manager === 'apt' && host.uid !== 0
+      ? 'installing packages needs root'
+      : 'they are installed automatically on Debian and its relatives only';
+  const list = missing.map((entry) => `  ${describePresence(entry.present).padEnd(22)} ${entry.what}`);
+  const packages = [...new Set(missing.map((entry) => entry.packages[manager]))].join(' ');
+  const sudo = host.uid === 0 ? '' : 'sudo ';
+  const how =
+    family === undefined
+      ? `Get them with the package manager of your distribution; on Debian the packages are:\n  ${packages}`
+      : `Get them with:\n  ${sudo}${family.install} ${packages}`;
+  return `Cannot install the tools missing here, as ${why}. Missing:\n${list.join('\n')}\n${how}\nand run this again.`;
+}
+
+function describePresence(present) {
+  if (present.anyFile !== undefined) return present.anyFile[0];
+  return present.commands.join(', ') + (present.linked === 'static' ? ' (static)' : '');
+}

@@ -1,0 +1,41 @@
+import type { Command } from './command.ts';
+
+/** A command as the list of commands knows it: its module is loaded only when it is asked for. */
+export interface CommandEntry {
+  readonly name: string;
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
+export const commandTable: readonly CommandEntry[] = [
+  {
+    name: 'up',
+    summary: 'run alone on this machine, without a cluster',
+    load: async () => (await import('./up.ts')).command,
+  },
+  {
+    name: 'down',
+    summary: 'end what "up" left running and clean up after it',
+    load: async () => (await import('./down.ts')).command,
+  },
+  {
+    name: 'run',
+    summary: 'run as the kubelet of a node, with the flags of the Go kubelet',
+    load: async () => (await import('./run.ts')).command,
+  },
+  {
+    name: 'status',
+    summary: 'show what kubeling runs on this machine',
+    load: async () => (await import('./status.ts')).command,
+  },
+  {
+    name: 'doctor',
+    summary: 'check whether this machine can be a node, and say what to do',
+    load: async () => (await import('./doctor/index.ts')).command,
+  },
+  {
+    name: 'version',
+    summary: 'print the version',
+    load: async () => (await import('./version.ts')).command,
+  },
+];

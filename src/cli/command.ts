@@ -1,0 +1,41 @@
+import type { Clock, Random } from '../lib/index.ts';
+
+/** Where a command writes text for its user. Never blocks, never throws. */
+export interface TextWriter {
+  write(text: string): void;
+}
+
+/** Everything a command may use of the world around it. */
+export interface CommandContext {
+  /** The words after the command's name. */
+  readonly argv: readonly string[];
+  readonly stdout: TextWriter;
+  readonly stderr: TextWriter;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Aborted when the user or the system asks kubeling to end. */
+  readonly signal: AbortSignal;
+}
+
+export interface Command {
+  readonly name: string;
+  /** A few words for the list of commands. */
+  readonly summary: string;
+  /** The whole help text, first line "usage: …", without a newline at its end. */
+  readonly usage: string;
+  /**
+   * Answers the exit code. Rejects with a KubelingError for what the user can act on: the message is shown and the
+   * exit code is 1. A long-running command answers 0 when the signal ends it.
+   */
+  run(context: CommandContext): Promise<number>;
+}
+
+/** Exit codes beyond those a command answers itself. */
+export const exitCodes = {
+  done: 0,
+  /** Wrong usage, wrong input, or the work failed. */
+  failed: 1,
+  /** Ended by the user before the work was done. */
+  interrupted: 130,
+} as const;

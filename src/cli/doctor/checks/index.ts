@@ -1,0 +1,53 @@
+import type { Check } from '../check.ts';
+import { capabilitiesCheck } from './capabilities.ts';
+import { cgroups, systemd } from './cgroups.ts';
+import { disk } from './disk.ts';
+import {
+  bridge,
+  forwarding,
+  inotify,
+  kernel,
+  kernelLog,
+  overlay,
+  seccomp,
+  securityModules,
+  swap,
+  userNamespaces,
+} from './kernel.ts';
+import { cniConfiguration, cniPlugins, ipTool, packetFilter, portsCheck } from './network.ts';
+import { architecture, clock, machineId, node, openFiles, root } from './program.ts';
+import { runtimePrograms, runtimeSocket } from './runtime.ts';
+import { kubectl, mountTools } from './tools.ts';
+
+/** In the order they are shown: what runs us, the kernel, the runtime, the network, the rest. */
+export const allChecks: readonly Check[] = [
+  node,
+  architecture,
+  root,
+  capabilitiesCheck,
+  kernel,
+  cgroups,
+  systemd,
+  runtimeSocket,
+  runtimePrograms,
+  overlay,
+  userNamespaces,
+  seccomp,
+  securityModules,
+  cniPlugins,
+  cniConfiguration,
+  packetFilter,
+  ipTool,
+  bridge,
+  forwarding,
+  portsCheck,
+  mountTools,
+  disk,
+  swap,
+  openFiles,
+  inotify,
+  kernelLog,
+  machineId,
+  clock,
+  kubectl,
+];

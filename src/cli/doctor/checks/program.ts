@@ -1,0 +1,119 @@
+import { type Check, type Observation, ok } from '../check.ts';
+import { isAtLeast } from '../version-number.ts';
+
+export const node: Check = {
+  name: 'node',
+  look: async ({ machine }) => [
+    isAtLeast(machine.nodeVersion, [24, 15])
+      ? ok(`Node.js ${machine.nodeVersion}`)
+      : {
+          severity: 'fail',
+          finding: `Node.js ${machine.nodeVersion} is too old`,
+          consequence: 'kubeling needs 24.15 or newer: it runs TypeScript from source and uses node:sqlite',
+          advice: 'start it with ./kubeling after "node scripts/setup.mjs", which brings the pinned Node.js',
+        },
+  ],
+};
+
+export const architecture: Check = {
+  name: 'architecture',
+  look: async ({ machine }) => {
+    const known = machine.arch === 'x64' || machine.arch === 'arm64';
+    if (machine.platform === 'linux' && known) return [ok(`${machine.platform}/${machine.arch}`)];
+    const finding = `${machine.platform}/${machine.arch}`;
+    if (machine.platform !== 'linux') {
+      return [
+        {
+          severity: 'fail',
+          finding,
+          consequence: 'pods need the namespaces and cgroups of Linux',
+          advice: 'use a machine, or a virtual machine, with Linux',
+        },
+      ];
+    }
+    return [
+      {
+        severity: 'warn',
+        finding,
+        consequence: 'kubeling is made for x64 and arm64; nobody tries it elsewhere',
+        advice: 'bring a Node.js of your own, named in KUBELING_NODE',
+      },
+    ];
+  },
+};
+
+export const root: Check = {
+  name: 'root',
+  look: async ({ machine }) => [
+    machine.uid === 0
+      ? ok('runs as root')
+      : {
+          severity: 'fail',
+          finding: `runs as user ${machine.uid}`,
+          consequence: 'mounts, namespaces, cgroups and the runtime socket are for root only',
+          advice: 'run kubeling as root: sudo ./kubeling …; some checks below see less without it',
+        },
+  ],
+};
+
+const firstSaneYear = 2025;
+const lastSaneYear = 2100;
+
+export const clock: Check = {
+  name: 'clock',
+  look: async ({ machine }) => {
+    const date = new Date(machine.now());
+    const year = date.getUTCFullYear();
+    if (year >= firstSaneYear && year <= lastSaneYear) return [ok(`${date.toISOString().slice(0, 16)}Z`)];
+    return [
+      {
+        severity: 'fail',
+        finding: `the clock says ${date.toISOString().slice(0, 10)}`,
+        consequence: 'certificates look expired or not yet valid, so nothing that speaks TLS works',
+        advice: 'set the clock (date -s …) and run a time service such as chrony or systemd-timesyncd',
+      },
+    ];
+  },
+};
+
+export const machineId: Check = {
+  name: 'machine id',
+  look: async ({ machine }) => {
+    for (const path of ['/etc/machine-id', '/var/lib/dbus/machine-id']) {
+      const text = (await machine.readText(path))?.trim();
+      if (text !== undefined && /^[0-9a-f]{32}$/.test(text)) return [ok(`${path}`)];
+    }
+    return [
+      {
+        severity: 'note',
+        finding: 'no machine id',
+        consequence: 'the node is reported with an empty machineID; some monitoring tells nodes apart by it',
+        advice: 'systemd-machine-id-setup, or dbus-uuidgen --ensure=/etc/machine-id',
+      },
+    ];
+  },
+};
+
+const manyFiles = 65_536;
+const fewFiles = 4_096;
+
+export const openFiles: Check = {
+  name: 'open files',
+  look: async ({ machine }) => {
+    const limits = await machine.readText('/proc/self/limits');
+    const hard = /^Max open files\s+\S+\s+(\S+)/m.exec(limits ?? '')?.[1];
+    if (hard === undefined) throw new Error('/proc/self/limits does not tell');
+    const limit = hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard);
+    return [observeOpenFiles(limit)];
+  },
+};
+
+function observeOpenFiles(limit: number): Observation {
+  if (limit >= manyFiles) return ok(`up to ${limit}`);
+  return {
+    severity: limit < fewFiles ? 'warn' : 'note',
+    finding: `at most ${limit} open files`,
+    consequence: 'kubeling, and a runtime it starts, get no more than that each; Kubernetes asks for 1000000',
+    advice: 'raise it where kubeling is started: ulimit -Hn, or LimitNOFILE= in its unit',
+  };
+}

@@ -1,0 +1,129 @@
+import { describeError } from '../../../lib/index.ts';
+import { type Check, type Observation, ok, type Patient } from '../check.ts';
+import type { Machine } from '../machine.ts';
+import { isAtLeast } from '../version-number.ts';
+
+const k3sSocket = '/run/k3s/containerd/containerd.sock';
+
+export const runtimeSocket: Check = {
+  name: 'runtime socket',
+  look: async (patient, signal) => {
+    if (patient.runtimeEndpoint !== undefined) {
+      return [await askOne(patient.machine, patient.runtimeEndpoint, 'fail', signal)];
+    }
+    const found = await findSockets(patient);
+    if (found.length === 0) return [await observeNoSocket(patient)];
+    return await Promise.all(found.map((path) => askOne(patient.machine, `unix://${path}`, 'warn', signal)));
+  },
+};
+
+/** The sockets there are; /var/run is usually /run by another name, so one of each pair is enough. */
+async function findSockets({ machine, dataDirectory }: Patient): Promise<readonly string[]> {
+  const { containerdLayout, usualRuntimeSockets } = await import('../../../containerd/index.ts');
+  const candidates = [...usualRuntimeSockets, k3sSocket, containerdLayout(dataDirectory).socket];
+  const kinds = await Promise.all(candidates.map((path) => machine.kindOf(path)));
+  const found = candidates.filter((_, index) => kinds[index] === 'socket');
+  return found.filter((path) => !(path.startsWith('/var/run/') && found.includes(path.slice('/var'.length))));
+}
+
+async function askOne(
+  machine: Machine,
+  endpoint: string,
+  otherwise: 'warn' | 'fail',
+  signal: AbortSignal,
+): Promise<Observation> {
+  try {
+    const { name, version } = await machine.askRuntime(endpoint, signal);
+    return ok(`${name} ${version} answers at ${endpoint}`);
+  } catch (error) {
+    return {
+      severity: otherwise,
+      finding: `${endpoint} does not answer CRI: ${describeError(error)}`,
+      consequence: 'kubeling cannot use the runtime behind it',
+      advice:
+        'see whether the runtime runs and its CRI plugin is on (disabled_plugins in containerd), or remove the socket',
+    };
+  }
+}
+
+async function observeNoSocket({ machine }: Patient): Promise<Observation> {
+  const own = await machine.findCommand('containerd');
+  if (own === undefined) {
+    return {
+      severity: 'fail',
+      finding: 'no runtime listens, and there is no containerd to start',
+      consequence: 'there is nothing to run containers with',
+      advice:
+        'node scripts/setup.mjs installs containerd on Debian; or name a socket with --runtime-endpoint',
+    };
+  }
+  return {
+    severity: 'note',
+    finding: 'no runtime listens in the usual places',
+    consequence: '"kubeling up" starts a containerd of its own; "kubeling run" needs a running one',
+  };
+}
+
+export const runtimePrograms: Check = {
+  name: 'runtime programs',
+  look: async ({ machine }, signal) => {
+    const version = (name: string) => versionOf(machine, name, signal);
+    const [containerd, runc, crun] = await Promise.all([
+      version('containerd'),
+      version('runc'),
+      version('crun'),
+    ]);
+    const found = Object.entries({ containerd, runc, crun }).filter(([, text]) => text !== undefined);
+    return [
+      ...(found.length > 0 ? [ok(found.map(([name, text]) => `${name} ${text}`).join(', '))] : []),
+      ...observeContainerd(containerd),
+      ...(runc === undefined && crun === undefined ? [noLowLevelRuntime] : []),
+    ];
+  },
+};
+
+const noLowLevelRuntime: Observation = {
+  severity: 'warn',
+  finding: 'neither runc nor crun is on the PATH',
+  consequence: 'a containerd that kubeling starts cannot start containers; a running one may bring its own',
+  advice: 'apt-get install runc',
+};
+
+function observeContainerd(version: string | undefined): readonly Observation[] {
+  if (version === undefined) {
+    return [
+      {
+        severity: 'note',
+        finding: 'no containerd on the PATH',
+        consequence: 'kubeling cannot start one of its own and needs a running runtime',
+        advice: 'apt-get install containerd',
+      },
+    ];
+  }
+  if (!isAtLeast(version, [1, 6])) {
+    return [
+      {
+        severity: 'fail',
+        finding: `containerd ${version} is too old`,
+        consequence: 'it does not speak CRI v1',
+        advice: 'use 1.6 or newer, better 2.x',
+      },
+    ];
+  }
+  if (isAtLeast(version, [1, 7])) return [];
+  return [
+    {
+      severity: 'note',
+      finding: `containerd ${version} has no CRI events`,
+      consequence: 'kubeling uses its own event service instead and reacts as fast; no change needed',
+    },
+  ];
+}
+
+/** The version a program prints, undefined when there is no such program. */
+async function versionOf(machine: Machine, name: string, signal: AbortSignal): Promise<string | undefined> {
+  const path = await machine.findCommand(name);
+  if (path === undefined) return undefined;
+  const { output } = await machine.run(path, ['--version'], signal);
+  return /\bv?(\d+\.\d+\S*)/.exec(output)?.[1] ?? 'of unknown version';
+}

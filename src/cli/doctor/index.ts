@@ -1,0 +1,45 @@
+import { type FlagTable, formatFlagHelp, stringFlag } from '../../lib/index.ts';
+import { type Command, type CommandContext, exitCodes } from '../command.ts';
+import { outputFlag, readFlags } from '../command-flags.ts';
+import { dataDirFlag, defaultDataDirectory } from '../home.ts';
+import { allChecks } from './checks/index.ts';
+import { examine } from './examine.ts';
+import { realMachine } from './real-machine.ts';
+import { formatJson, formatText, summarize } from './report.ts';
+
+const flags = {
+  'data-dir': dataDirFlag,
+  'runtime-endpoint': {
+    kind: stringFlag,
+    help: 'The CRI socket to ask, as unix:///run/containerd/containerd.sock; the usual places when not given.',
+  },
+  output: outputFlag,
+} satisfies FlagTable;
+
+const usage = `usage: kubeling doctor [flags]
+
+Looks at this machine as a place to run pods, changes nothing, and says for each finding what follows from it and
+what to do. A note is a fact with a consequence, a warning will hurt, after a failure pods cannot run.
+Exits with 1 when there is a failure.
+
+${formatFlagHelp(flags).trimEnd()}`;
+
+async function run(context: CommandContext): Promise<number> {
+  const values = readFlags(flags, context.argv);
+  const endpoint = values['runtime-endpoint'];
+  const patient = {
+    machine: realMachine(context.clock, context.random, context.env),
+    dataDirectory: values['data-dir'] ?? defaultDataDirectory,
+    ...(endpoint === undefined ? {} : { runtimeEndpoint: endpoint }),
+  };
+  const findings = await examine(allChecks, patient, context.clock, context.signal);
+  context.stdout.write(values.output === 'json' ? formatJson(findings) : formatText(findings));
+  return summarize(findings).fail > 0 ? exitCodes.failed : exitCodes.done;
+}
+
+export const command: Command = {
+  name: 'doctor',
+  summary: 'check whether this machine can be a node, and say what to do',
+  usage,
+  run,
+};

@@ -1,0 +1,112 @@
+import { constants } from 'node:fs';
+import { access, open, readdir, readFile, stat, statfs } from 'node:fs/promises';
+import { release } from 'node:os';
+import { join } from 'node:path';
+import { type Clock, type Random, runCommand } from '../../lib/index.ts';
+import type { FileKind, Machine, RuntimeAnswer, Space } from './machine.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const runLimitMs = 5_000;
+const askLimitMs = 3_000;
+
+/** This machine. */
+export function realMachine(clock: Clock, random: Random, env: Environment): Machine {
+  return {
+    platform: process.platform,
+    arch: process.arch,
+    nodeVersion: process.versions.node,
+    kernelRelease: release(),
+    uid: process.getuid?.() ?? -1,
+    now: () => clock.now(),
+    readText: (path) => unlessMissing(readFile(path, 'utf8')),
+    list: (path) => unlessMissing(readdir(path)),
+    kindOf,
+    tryOpen,
+    spaceAt,
+    findCommand: (name) => findCommand(name, env),
+    run: async (file, args, signal) => {
+      const { end, stdout, stderr } = await runCommand({ file, args, clock, deadlineMs: runLimitMs }, signal);
+      return { code: end.kind === 'exited' ? end.code : 128, output: stdout + stderr };
+    },
+    askRuntime: (endpoint, signal) => askRuntime({ endpoint, clock, random }, signal),
+  };
+}
+
+async function unlessMissing<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+async function kindOf(path: string): Promise<FileKind | undefined> {
+  const stats = await unlessMissing(stat(path));
+  if (stats === undefined) return undefined;
+  if (stats.isFile()) return 'file';
+  if (stats.isDirectory()) return 'directory';
+  if (stats.isSocket()) return 'socket';
+  return stats.isCharacterDevice() || stats.isBlockDevice() ? 'device' : 'other';
+}
+
+async function tryOpen(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  await handle.close();
+}
+
+async function spaceAt(path: string): Promise<Space> {
+  const { type, bsize, blocks, bavail, files, ffree } = await statfs(path);
+  return {
+    type,
+    totalBytes: blocks * bsize,
+    availableBytes: bavail * bsize,
+    totalInodes: files,
+    freeInodes: ffree,
+  };
+}
+
+// A service manager's PATH may lack them, and so does that of ordinary users.
+const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
+
+async function findCommand(name: string, env: Environment): Promise<string | undefined> {
+  const directories = [...(env['PATH'] ?? '').split(':'), ...administratorDirectories];
+  for (const directory of directories.filter((candidate) => candidate.startsWith('/'))) {
+    const path = join(directory, name);
+    try {
+      await access(path, constants.X_OK);
+      if ((await stat(path)).isFile()) return path;
+    } catch {
+      // Not in this directory.
+    }
+  }
+  return undefined;
+}
+
+interface Question {
+  readonly endpoint: string;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** Loads the CRI client only when there is a socket to ask. */
+async function askRuntime(question: Question, signal: AbortSignal): Promise<RuntimeAnswer> {
+  const { createCriClient, wireTransport } = await import('../../cri/index.ts');
+  const client = createCriClient({
+    transport: wireTransport(question),
+    clock: question.clock,
+    requestTimeoutMs: askLimitMs,
+  });
+  try {
+    const { runtimeName, runtimeVersion } = await client.checkVersion(signal);
+    return { name: runtimeName, version: runtimeVersion };
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,74 @@
+import { mkdir, realpath } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { KubelingError, readJsonFile, stringFlag, writeJsonAtomic } from '../lib/index.ts';
+
+/** Where kubeling keeps its data unless told otherwise. */
+export const defaultDataDirectory = '/var/lib/kubeling';
+
+export const dataDirFlag = {
+  kind: stringFlag,
+  help: 'The directory kubeling keeps its data in.',
+  default: defaultDataDirectory,
+};
+
+/** The data directory of a kubeling that runs alone, and what lies at its top. */
+export interface Home {
+  readonly dataDir: string;
+  /** Held by the one process that is up. */
+  readonly lockFile: string;
+  readonly stateFile: string;
+  readonly selfCheckLogs: string;
+}
+
+export function homeAt(dataDir: string): Home {
+  return {
+    dataDir,
+    lockFile: join(dataDir, 'up.lock'),
+    stateFile: join(dataDir, 'up.json'),
+    selfCheckLogs: join(dataDir, 'self-check'),
+  };
+}
+
+/** Makes the directory if need be. One directory must have one name, so links are followed here once. */
+export async function openHome(dataDir: string): Promise<Home> {
+  const path = resolve(dataDir);
+  try {
+    await mkdir(path, { recursive: true, mode: 0o750 });
+    return homeAt(await realpath(path));
+  } catch (cause) {
+    throw new KubelingError('HOME_UNUSABLE', `Cannot use the data directory ${path}`, { cause });
+  }
+}
+
+/** The home if it is there; looking does not make it. */
+export async function findHome(dataDir: string): Promise<Home | undefined> {
+  const path = await realpath(resolve(dataDir)).catch(() => undefined);
+  return path === undefined ? undefined : homeAt(path);
+}
+
+/** What "up" leaves for "status" and "down" to know. */
+export interface UpState {
+  readonly runtime: 'private' | 'machine';
+  readonly endpoint: string;
+}
+
+export async function writeUpState(home: Home, state: UpState): Promise<void> {
+  await writeJsonAtomic(home.stateFile, state, { mode: 0o600 });
+}
+
+/** undefined when nothing was ever up here, or what was left cannot be read. */
+export async function readUpState(home: Home): Promise<UpState | undefined> {
+  return await readJsonFile(home.stateFile, { check: asUpState }).catch(() => undefined);
+}
+
+function asUpState(value: unknown): UpState {
+  const { runtime, endpoint } = value as Partial<UpState>;
+  if ((runtime === 'private' || runtime === 'machine') && typeof endpoint === 'string')
+    return { runtime, endpoint };
+  throw new KubelingError('FILE_CORRUPT', 'it must name a runtime and an endpoint');
+}
+
+export function refuseWithoutRoot(command: string): void {
+  if (process.getuid?.() === 0) return;
+  throw new KubelingError('NOT_ROOT', `Cannot run "kubeling ${command}" as it must be started by root`);
+}

@@ -1,0 +1,3 @@
+export { type Command, type CommandContext, exitCodes, type TextWriter } from './command.ts';
+export { runCli } from './main.ts';
+export { watchProcess } from './process-events.ts';

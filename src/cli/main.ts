@@ -1,0 +1,95 @@
+import { describeError, KubelingError, kindOf, nearestName } from '../lib/index.ts';
+import { type Command, type CommandContext, exitCodes } from './command.ts';
+import { type CommandEntry, commandTable } from './command-table.ts';
+
+/** Runs the command the words ask for and answers the exit code. Never rejects. */
+export async function runCli(
+  context: CommandContext,
+  table: readonly CommandEntry[] = commandTable,
+): Promise<number> {
+  const [word, ...argv] = context.argv;
+  if (word === undefined || word === '-h' || word === '--help') return printHelp(context, table);
+  if (word === '--version') return await dispatch('version', { ...context, argv }, table);
+  if (word === 'help') return await printHelpOn(argv[0], context, table);
+  return await dispatch(word, { ...context, argv }, table);
+}
+
+async function dispatch(
+  name: string,
+  context: CommandContext,
+  table: readonly CommandEntry[],
+): Promise<number> {
+  try {
+    const command = await find(name, table).load();
+    if (asksForHelp(context.argv)) return printUsage(context, command);
+    return await command.run(context);
+  } catch (error) {
+    return report(name, error, context);
+  }
+}
+
+function find(name: string, table: readonly CommandEntry[]): CommandEntry {
+  const entry = table.find((candidate) => candidate.name === name);
+  if (entry !== undefined) return entry;
+  const meant = nearestName(
+    name,
+    table.map((candidate) => candidate.name),
+  );
+  const advice = meant === undefined ? 'kubeling --help lists the commands' : `did you mean "${meant}"?`;
+  throw new KubelingError('CLI_UNKNOWN_COMMAND', `There is no command ${JSON.stringify(name)}: ${advice}`);
+}
+
+/** Words after "--" belong to somebody else. */
+function asksForHelp(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  return (end === -1 ? argv : argv.slice(0, end)).some((word) => word === '-h' || word === '--help');
+}
+
+function report(name: string, error: unknown, context: CommandContext): number {
+  const kind = kindOf(error);
+  if (kind === 'Cancelled' && context.signal.aborted) return exitCodes.interrupted;
+  if (kind === 'Bug') {
+    const stack = error instanceof Error && error.stack !== undefined ? error.stack : describeError(error);
+    context.stderr.write(`kubeling ${name}: this is a bug in kubeling: ${stack}\n`);
+    return exitCodes.failed;
+  }
+  const unknown = error instanceof KubelingError && error.code === 'CLI_UNKNOWN_COMMAND';
+  context.stderr.write(`kubeling${unknown ? '' : ` ${name}`}: ${describeError(error)}\n`);
+  return exitCodes.failed;
+}
+
+async function printHelpOn(
+  name: string | undefined,
+  context: CommandContext,
+  table: readonly CommandEntry[],
+): Promise<number> {
+  if (name === undefined || name === 'help') return printHelp(context, table);
+  try {
+    return printUsage(context, await find(name, table).load());
+  } catch (error) {
+    return report(name, error, context);
+  }
+}
+
+function printUsage(context: CommandContext, command: Command): number {
+  context.stdout.write(`${command.usage}\n`);
+  return exitCodes.done;
+}
+
+function printHelp(context: CommandContext, table: readonly CommandEntry[]): number {
+  const width = Math.max(...table.map((entry) => entry.name.length));
+  const list = table.map((entry) => `  ${entry.name.padEnd(width)}  ${entry.summary}`);
+  context.stdout.write(
+    `${[
+      'kubeling makes the pods of one Kubernetes node real, in a cluster or alone.',
+      '',
+      'usage: kubeling <command> [flags]',
+      '',
+      ...list,
+      '',
+      'kubeling help <command> says more about one of them.',
+      'Exit codes: 0 done, 1 wrong usage or failed, 130 interrupted.',
+    ].join('\n')}\n`,
+  );
+  return exitCodes.done;
+}

@@ -1,0 +1,104 @@
+import {
+  describeFinding,
+  evictionTable,
+  hostFiles,
+  kubeletFlagHelp,
+  type LoadedConfig,
+  loadConfig,
+  parseCommandLine,
+  renderConfig,
+} from '../config/index.ts';
+import { createCriClient, wireTransport } from '../cri/index.ts';
+import { RuntimeState, watchRuntime } from '../kubelet/index.ts';
+import { descriptorOutput, type Logger, openLog, Verbosity } from '../lib/index.ts';
+import { type Command, type CommandContext, exitCodes } from './command.ts';
+import { kubernetesVersion, command as version } from './version.ts';
+
+const usage = `usage: kubeling run [flags]
+
+Runs kubeling as the kubelet of a node. Takes the configuration file, the drop-in directory and the flags of the Go
+kubelet. In this version it reads them, connects to the container runtime and watches over it; pods come later.
+
+${kubeletFlagHelp().trimEnd()}`;
+
+async function run(context: CommandContext): Promise<number> {
+  const { flags } = parseCommandLine(context.argv, process.cwd());
+  if (flags.version === 'raw') {
+    context.stdout.write(`${kubernetesVersion}\n`);
+    return exitCodes.done;
+  }
+  if (flags.version !== '') return await version.run({ ...context, argv: [] });
+  const loaded = await loadConfig(context.argv, { files: hostFiles(), cwd: process.cwd() }, context.signal);
+  if (flags.printConfig || flags.validateConfig) return show(loaded, context);
+  return await serve(loaded, context);
+}
+
+function show(loaded: LoadedConfig, { stdout, stderr }: CommandContext): number {
+  for (const warning of loaded.warnings) stderr.write(`warning: ${describeFinding(warning)}\n`);
+  if (loaded.flags.printConfig) stdout.write(renderConfig(loaded));
+  return exitCodes.done;
+}
+
+async function serve(loaded: LoadedConfig, context: CommandContext): Promise<number> {
+  const { clock, random, signal } = context;
+  const { config } = loaded;
+  const { logger, sink } = openLog({
+    clock,
+    format: config.logging.format,
+    output: descriptorOutput(2, clock),
+    verbosity: verbosityOf(loaded),
+  });
+  tellConfig(loaded, logger);
+  const transport = wireTransport({
+    endpoint: config.containerRuntimeEndpoint,
+    ...(config.imageServiceEndpoint === '' ? {} : { imageEndpoint: config.imageServiceEndpoint }),
+    clock,
+    random,
+  });
+  const cri = createCriClient({ transport, clock, requestTimeoutMs: config.runtimeRequestTimeoutMs });
+  try {
+    const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
+    logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
+    await watchRuntime({ cri, clock, state: new RuntimeState(clock), looked: tellChanges(logger) }, signal);
+    logger.info('Ending as asked; containers keep running');
+    return exitCodes.done;
+  } finally {
+    cri.close();
+    sink.flushSync();
+  }
+}
+
+function verbosityOf({ config }: LoadedConfig): Verbosity {
+  const modules = config.logging.vmodule.map(({ filePattern, verbosity }) => ({
+    pattern: filePattern,
+    level: verbosity,
+  }));
+  return new Verbosity(config.logging.verbosity, modules);
+}
+
+/** What a reader of the log needs to know of how this kubelet was set up. */
+function tellConfig(loaded: LoadedConfig, logger: Logger): void {
+  for (const warning of loaded.warnings) logger.warn(describeFinding(warning));
+  logger.info('Configuration read', { files: loaded.configFiles.join(' ') || 'none' });
+  for (const row of evictionTable(loaded.config, loaded.origins)) {
+    if (row.hard !== undefined || row.soft !== undefined) logger.info('Eviction threshold', { ...row });
+  }
+}
+
+/** Says once that the runtime is away, and once that it is back. */
+function tellChanges(logger: Logger): (error: unknown) => void {
+  let away = false;
+  return (error) => {
+    if ((error !== undefined) === away) return;
+    away = error !== undefined;
+    if (away) logger.error('The container runtime does not answer', error);
+    else logger.info('The container runtime answers again');
+  };
+}
+
+export const command: Command = {
+  name: 'run',
+  summary: 'run as the kubelet of a node, with the flags of the Go kubelet',
+  usage,
+  run,
+};

@@ -1,0 +1,155 @@
+import { busyboxImageName, findRuntimeSocket, type PrivateContainerd } from '../containerd/index.ts';
+import type { CriClient } from '../cri/index.ts';
+import { RuntimeState, selfCheck, watchRuntime } from '../kubelet/index.ts';
+import {
+  describeError,
+  type FlagTable,
+  formatFlagHelp,
+  KubelingError,
+  ProcessTable,
+  readLockOwner,
+  stringFlag,
+  withLockFile,
+} from '../lib/index.ts';
+import { type Command, type CommandContext, exitCodes } from './command.ts';
+import { readFlags } from './command-flags.ts';
+import {
+  dataDirFlag,
+  defaultDataDirectory,
+  type Home,
+  openHome,
+  refuseWithoutRoot,
+  writeUpState,
+} from './home.ts';
+import { connectRuntime, privateContainerd } from './private-runtime.ts';
+import { ownVersion } from './version.ts';
+
+const flags = {
+  'data-dir': dataDirFlag,
+  'runtime-endpoint': {
+    kind: stringFlag,
+    help: 'The CRI socket to use, or "private" for a containerd of our own; without it one that runs already is used, else a private one is started.',
+  },
+} satisfies FlagTable;
+
+const usage = `usage: kubeling up [flags]
+
+Runs kubeling alone on this machine: finds the container runtime or starts a containerd of its own, checks that a
+sandbox and a container run, and watches over it until it is ended with Ctrl-C. Containers and the private containerd
+live on; "kubeling down" ends and removes them.
+
+${formatFlagHelp(flags).trimEnd()}`;
+
+/** A static busybox, as Debian's busybox-static installs it. */
+const busyboxProgram = '/bin/busybox';
+
+/** Somebody who starts at the same moment may hold the lock while it finds out that it was too late. */
+const lockWaitMs = 2_000;
+
+interface Runtime {
+  readonly endpoint: string;
+  readonly told: string;
+  /** Ours to start, restart and stop; undefined for the machine's own. */
+  readonly own: PrivateContainerd | undefined;
+}
+
+async function run(context: CommandContext): Promise<number> {
+  const values = readFlags(flags, context.argv);
+  refuseWithoutRoot('up');
+  const home = await openHome(values['data-dir'] ?? defaultDataDirectory);
+  const processes = new ProcessTable();
+  const owner = await readLockOwner(home.lockFile);
+  if (owner !== undefined && (await processes.isAlive(owner))) {
+    throw new KubelingError('HOME_BUSY', `kubeling is up already in ${home.dataDir}, process ${owner.pid}`);
+  }
+  const lock = { ...context, processes, waitMs: lockWaitMs };
+  await withLockFile(
+    home.lockFile,
+    lock,
+    () => live(home, values['runtime-endpoint'], context),
+    context.signal,
+  );
+  return exitCodes.done;
+}
+
+async function live(home: Home, asked: string | undefined, context: CommandContext): Promise<void> {
+  const say = sayTo(context);
+  say('kubeling', `${await ownVersion()}, alone on this machine, data in ${home.dataDir}`);
+  const runtime = await findRuntime(home, asked, context);
+  await writeUpState(home, {
+    runtime: runtime.own === undefined ? 'machine' : 'private',
+    endpoint: runtime.endpoint,
+  });
+  const cri = connectRuntime(runtime.endpoint, context);
+  try {
+    const version = await cri.checkVersion(context.signal);
+    say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
+    await check(home, runtime, cri, context);
+    say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
+    await watch(runtime, cri, context);
+  } finally {
+    cri.close();
+  }
+  say('ended', 'as asked');
+}
+
+async function findRuntime(home: Home, asked: string | undefined, context: CommandContext): Promise<Runtime> {
+  if (asked !== undefined && asked !== 'private')
+    return { endpoint: asked, told: `asked for at ${asked}`, own: undefined };
+  const { usable } =
+    asked === 'private' ? { usable: undefined } : await findRuntimeSocket(context, context.signal);
+  if (usable !== undefined)
+    return { endpoint: `unix://${usable}`, told: `found at ${usable}`, own: undefined };
+  const own = await privateContainerd(home, context);
+  const running = await own.ensureRunning(context.signal);
+  const images = await own.images();
+  if (!(await images.has(busyboxImageName, context.signal)))
+    await images.importBusybox(busyboxProgram, context.signal);
+  const told = `our own, ${running.origin}, process ${running.pid}, pods in ${running.subnet} on ${running.network}`;
+  return { endpoint: `unix://${running.socket}`, told, own };
+}
+
+async function check(home: Home, runtime: Runtime, cri: CriClient, context: CommandContext): Promise<void> {
+  const say = sayTo(context);
+  const { image } = await cri.imageStatus({ image: { image: busyboxImageName } }, context.signal);
+  const plan = {
+    image: image === undefined ? undefined : busyboxImageName,
+    logDirectory: home.selfCheckLogs,
+    cgroupParent: runtime.own?.layout.cgroup ?? '/kubeling-self-check',
+  };
+  const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
+  await selfCheck(plan, { ...context, cri, tell }, context.signal);
+  if (image === undefined)
+    say('self-check', `no container was tried, as the runtime has no image ${busyboxImageName}`);
+}
+
+/** Tells when the runtime goes away and when it is back; a containerd of our own is started again. */
+async function watch({ own }: Runtime, cri: CriClient, context: CommandContext): Promise<void> {
+  const { clock, signal } = context;
+  const say = sayTo(context);
+  const state = new RuntimeState(clock);
+  let away = false;
+  const looked = (error: unknown) => {
+    if ((error !== undefined) === away) return;
+    away = error !== undefined;
+    say('runtime', away ? `does not answer: ${describeError(error)}` : 'answers again');
+    if (away)
+      own
+        ?.ensureRunning(signal)
+        .catch((cause) => say('runtime', `cannot be started again: ${describeError(cause)}`));
+  };
+  await watchRuntime({ cri, clock, state, looked }, signal);
+}
+
+type Say = (about: string, text: string) => void;
+
+function sayTo({ stdout }: CommandContext): Say {
+  return (about, text) => stdout.write(`${about.padEnd(10)}  ${text}\n`);
+}
+
+export const command: Command = {
+  name: 'up',
+  summary: 'run alone on this machine, without a cluster',
+  usage,
+  run,
+};

@@ -1,0 +1,34 @@
+import { readFile } from 'node:fs/promises';
+import { type Command, type CommandContext, exitCodes } from './command.ts';
+import { outputFlag, readFlags } from './command-flags.ts';
+
+/** The release of Kubernetes whose kubelet this one stands in for. */
+export const kubernetesVersion = 'v1.36.4';
+
+const usage = `usage: kubeling version [-o text|json]
+
+Prints the version of kubeling, of the Kubernetes release it follows, and of the Node.js it runs on.`;
+
+async function run(context: CommandContext): Promise<number> {
+  const { output } = readFlags({ output: outputFlag }, context.argv);
+  const facts = {
+    version: await ownVersion(),
+    kubernetes: kubernetesVersion,
+    node: process.versions.node,
+    platform: `${process.platform}/${process.arch}`,
+  };
+  context.stdout.write(
+    output === 'json'
+      ? `${JSON.stringify(facts)}\n`
+      : `kubeling ${facts.version} (Kubernetes ${facts.kubernetes}, Node.js ${facts.node}, ${facts.platform})\n`,
+  );
+  return exitCodes.done;
+}
+
+/** package.json is the one place that holds the version. */
+export async function ownVersion(): Promise<string> {
+  const text = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { readonly version: string }).version;
+}
+
+export const command: Command = { name: 'version', summary: 'print the version', usage, run };

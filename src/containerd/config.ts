@@ -1,0 +1,145 @@
+import { join } from 'node:path';
+import type { Layout } from './layout.ts';
+import type { Architecture } from './oci-image.ts';
+import { pauseImageName } from './pause-image.ts';
+import { type TomlTable, toToml } from './toml.ts';
+import type { ContainerdVersion } from './version.ts';
+
+export type Snapshotter = 'overlayfs' | 'native';
+export type CgroupDriver = 'cgroupfs' | 'systemd';
+
+/** Everything about the machine that the config depends on. */
+export interface ConfigFacts {
+  readonly version: ContainerdVersion;
+  readonly architecture: Architecture;
+  readonly cniBinDir: string;
+  readonly runc: string;
+  /** A second handler, named crun, where the program exists. */
+  readonly crun: string | undefined;
+  readonly snapshotter: Snapshotter;
+  readonly cgroupDriver: CgroupDriver;
+  /** Whether we may lower an oom_score_adj: containers that ask for less than ours cannot start otherwise. */
+  readonly oomScore: 'free' | 'restricted';
+}
+
+/** Kept alive nearly to the last, like a kubelet. */
+const ownOomScore = -999;
+
+const disabledPlugins = [
+  ...['aufs', 'blockfile', 'btrfs', 'devmapper', 'erofs', 'zfs'].map(
+    (name) => `io.containerd.snapshotter.v1.${name}`,
+  ),
+  // Would make directories under /opt, outside the data directory.
+  'io.containerd.internal.v1.opt',
+];
+
+const requiredOfSecond = [
+  'io.containerd.cri.v1.images',
+  'io.containerd.cri.v1.runtime',
+  'io.containerd.grpc.v1.cri',
+];
+
+/** The config file for this version of containerd: format 2 for 1.6 and 1.7, format 3 for 2.x. */
+export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
+  const isSecond = facts.version.major >= 2;
+  return toToml({
+    version: isSecond ? 3 : 2,
+    root: layout.root,
+    state: layout.state,
+    imports: [],
+    disabled_plugins: disabledPlugins,
+    // Without these it would start and serve, but no kubelet: better that it does not start.
+    required_plugins: isSecond ? requiredOfSecond : ['io.containerd.grpc.v1.cri'],
+    oom_score: facts.oomScore === 'free' ? ownOomScore : undefined,
+    grpc: { address: layout.socket },
+    ttrpc: { address: layout.ttrpcSocket },
+    // No metrics listener and no debug socket: the only port is the streaming server's.
+    metrics: { address: '' },
+    plugins: isSecond ? pluginsOfSecond(layout, facts) : pluginsOfFirst(layout, facts),
+  });
+}
+
+/** containerd 1.x: one CRI plugin with everything in it. */
+function pluginsOfFirst(layout: Layout, facts: ConfigFacts): TomlTable {
+  return {
+    'io.containerd.grpc.v1.cri': {
+      ...streaming,
+      ...runtimeBasics(facts),
+      sandbox_image: pauseImageName,
+      cni: { ...cniBinDir(facts), conf_dir: layout.cniConfDir, max_conf_num: 1 },
+      containerd: { ...handlers(layout, facts), snapshotter: facts.snapshotter },
+      registry: { config_path: layout.registryConfig },
+    },
+    ...(facts.version.minor >= 7 ? nri : {}),
+  };
+}
+
+/** containerd 2.x: images, runtime and server are three plugins. */
+function pluginsOfSecond(layout: Layout, facts: ConfigFacts): TomlTable {
+  return {
+    'io.containerd.grpc.v1.cri': streaming,
+    'io.containerd.cri.v1.images': {
+      snapshotter: facts.snapshotter,
+      pinned_images: { sandbox: pauseImageName },
+      registry: { config_path: layout.registryConfig },
+    },
+    'io.containerd.cri.v1.runtime': {
+      ...runtimeBasics(facts),
+      cni: { ...cniBinDir(facts), conf_dir: layout.cniConfDir, max_conf_num: 1 },
+      containerd: handlers(layout, facts),
+    },
+    ...transfer(facts),
+    ...nri,
+  };
+}
+
+const streaming: TomlTable = {
+  disable_tcp_service: true,
+  stream_server_address: '127.0.0.1',
+  stream_server_port: '0',
+};
+
+/** Its socket is one well-known path for the whole machine, so a private containerd stays out of it. */
+const nri: TomlTable = { 'io.containerd.nri.v1.nri': { disable: true } };
+
+function runtimeBasics(facts: ConfigFacts): TomlTable {
+  return {
+    restrict_oom_score_adj: facts.oomScore === 'restricted',
+    netns_mounts_under_state_dir: true,
+  };
+}
+
+/** A list since 2.1; each version ignores the other's key. */
+function cniBinDir({ version, cniBinDir: dir }: ConfigFacts): TomlTable {
+  const isList = version.major > 2 || (version.major === 2 && version.minor >= 1);
+  return isList ? { bin_dirs: [dir] } : { bin_dir: dir };
+}
+
+function handlers(layout: Layout, facts: ConfigFacts): TomlTable {
+  return {
+    default_runtime_name: 'runc',
+    runtimes: {
+      runc: handler(facts.runc, join(layout.state, 'runc'), facts),
+      ...(facts.crun === undefined ? {} : { crun: handler(facts.crun, join(layout.state, 'crun'), facts) }),
+    },
+  };
+}
+
+/** Each keeps the state of its containers in a directory of its own, as none can read another's. */
+function handler(program: string, stateDir: string, facts: ConfigFacts): TomlTable {
+  return {
+    runtime_type: 'io.containerd.runc.v2',
+    options: {
+      BinaryName: program,
+      Root: stateDir,
+      SystemdCgroup: facts.cgroupDriver === 'systemd',
+    },
+  };
+}
+
+/** Pulls of 2.x go through the transfer service, which unpacks for overlayfs unless told otherwise. */
+function transfer({ snapshotter, architecture }: ConfigFacts): TomlTable {
+  if (snapshotter === 'overlayfs') return {};
+  const unpack = { platform: `linux/${architecture}`, snapshotter };
+  return { 'io.containerd.transfer.v1.local': { unpack_config: [unpack] } };
+}

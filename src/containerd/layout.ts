@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { KubelingError } from '../lib/index.ts';
+
+/** Where everything of one private containerd lies. Nothing of it is shared with another data directory. */
+export interface Layout {
+  readonly dataDir: string;
+  /** The directory that this room owns. */
+  readonly dir: string;
+  readonly config: string;
+  readonly root: string;
+  readonly state: string;
+  readonly socket: string;
+  readonly ttrpcSocket: string;
+  readonly log: string;
+  readonly pidFile: string;
+  readonly lockFile: string;
+  /** What was chosen once and must stay: see `instance-file.ts`. */
+  readonly instanceFile: string;
+  readonly registryConfig: string;
+  readonly cniConfDir: string;
+  readonly cniConfFile: string;
+  readonly ipamDir: string;
+  /** The name of the CNI network and of its bridge. */
+  readonly network: string;
+  /** A parent for sandboxes that no kubelet manages; all in it is ours, and teardown takes it away. */
+  readonly cgroup: string;
+}
+
+/** `sun_path` holds 108 bytes, and the last one is the terminator. */
+const longestSocketPath = 107;
+
+/** The layout under an absolute, canonical data directory. */
+export function containerdLayout(dataDir: string): Layout {
+  const dir = join(dataDir, 'containerd');
+  const layout: Layout = {
+    dataDir,
+    dir,
+    config: join(dir, 'config.toml'),
+    root: join(dir, 'root'),
+    state: join(dir, 'state'),
+    socket: join(dir, 'containerd.sock'),
+    // The default, the socket's name with an ending, would make the longest path six bytes longer.
+    ttrpcSocket: join(dir, 'ttrpc.sock'),
+    log: join(dir, 'containerd.log'),
+    pidFile: join(dir, 'containerd.pid'),
+    lockFile: join(dir, 'lock'),
+    instanceFile: join(dir, 'instance.json'),
+    registryConfig: join(dir, 'certs.d'),
+    cniConfDir: join(dir, 'cni', 'net.d'),
+    cniConfFile: join(dir, 'cni', 'net.d', '10-kubeling.conflist'),
+    ipamDir: join(dir, 'cni', 'ipam'),
+    network: networkName(dataDir),
+    cgroup: `/${networkName(dataDir)}`,
+  };
+  checkSocketPath(layout);
+  return layout;
+}
+
+/** Eleven characters, as an interface name has fifteen at most; the same directory always gives the same name. */
+export function networkName(dataDir: string): string {
+  return `klg${directoryHash(dataDir).slice(0, 8)}`;
+}
+
+export function directoryHash(dataDir: string): string {
+  return createHash('sha256').update(dataDir).digest('hex');
+}
+
+function checkSocketPath({ socket, dataDir }: Layout): void {
+  const length = Buffer.byteLength(socket);
+  if (length <= longestSocketPath) return;
+  const room = longestSocketPath - (length - Buffer.byteLength(dataDir));
+  throw new KubelingError(
+    'CONTAINERD_SOCKET_PATH',
+    `Cannot put containerd under ${dataDir} as the path of its socket must be at most ${longestSocketPath} bytes: ` +
+      `${socket} has ${length}. Use a data directory of at most ${room} bytes, such as /var/lib/kubeling`,
+    { details: { socket, length } },
+  );
+}

@@ -1,0 +1,110 @@
+import { readdir, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { describeError } from '../lib/index.ts';
+import { type Bundle, shimSocketName } from './bundles.ts';
+import type { Layout } from './layout.ts';
+import { mountsBelow, type Removal, readMounts } from './mounts.ts';
+
+export interface TeardownOptions {
+  /** Whether images, and what else is in containerd's root, survive for the next start. */
+  readonly images: 'keep' | 'remove';
+}
+
+/** Places outside the data directory where containerd, its shims and the CNI library keep things. */
+export interface SharedPlaces {
+  readonly cniResults: string;
+  readonly shimSockets: string;
+  readonly runcRoot: string;
+}
+
+export const usualPlaces: SharedPlaces = {
+  cniResults: '/var/lib/cni/results',
+  shimSockets: '/run/containerd/s',
+  runcRoot: '/run/containerd/runc',
+};
+
+export interface FileDeps {
+  readonly layout: Layout;
+  readonly places: SharedPlaces;
+  readonly procDir: string;
+}
+
+/** Removes our files, in the data directory and outside; nothing with something still mounted in it. */
+export async function removeFiles(
+  bundles: readonly Bundle[],
+  options: TeardownOptions,
+  deps: FileDeps,
+): Promise<Removal> {
+  const { layout } = deps;
+  const own = options.images === 'remove' ? await everythingOf(layout) : throwaway(layout);
+  const mounted = await foreignMounts(deps);
+  const removed: string[] = [];
+  const problems: string[] = [];
+  for (const path of [...shimFiles(bundles, deps), ...(await cniResults(bundles, deps)), ...own]) {
+    try {
+      // What is behind a mount may be anybody's.
+      const held = mounted.find((mount) => `${mount}/`.startsWith(`${path}/`));
+      if (held !== undefined) problems.push(`Cannot remove ${path} as ${held} is still mounted`);
+      else if (await removeTree(path)) removed.push(path);
+    } catch (error) {
+      problems.push(`Cannot remove ${path}: ${describeError(error)}`);
+    }
+  }
+  return { removed, problems };
+}
+
+/** Mounts that are left below our directory, except a disk for the whole of root or state. */
+async function foreignMounts({ layout, procDir }: FileDeps): Promise<readonly string[]> {
+  const { dir, root, state } = layout;
+  return mountsBelow(await readMounts(procDir), dir).filter((path) => path !== root && path !== state);
+}
+
+/** What is of no use to the next start. */
+function throwaway(layout: Layout): readonly string[] {
+  return [layout.state, layout.ipamDir, layout.pidFile, layout.socket, layout.ttrpcSocket];
+}
+
+/** All but the lock, which others may wait for, and settings for registries, which are the user's. */
+async function everythingOf(layout: Layout): Promise<readonly string[]> {
+  const settings = await readdir(layout.registryConfig).catch(() => []);
+  const entries = (await readdir(layout.dir)).map((name) => join(layout.dir, name));
+  return entries
+    .filter((path) => !path.startsWith(layout.lockFile))
+    .filter((path) => path !== layout.registryConfig || settings.length === 0);
+}
+
+function shimFiles(bundles: readonly Bundle[], { layout, places }: FileDeps): readonly string[] {
+  return bundles.flatMap((bundle) => [
+    join(places.shimSockets, shimSocketName(layout, bundle)),
+    join(places.runcRoot, bundle.namespace, bundle.id),
+  ]);
+}
+
+/** Those of our network, and those of the loopback that containerd sets up for our sandboxes beside it. */
+async function cniResults(
+  bundles: readonly Bundle[],
+  { layout, places }: FileDeps,
+): Promise<readonly string[]> {
+  const loopbacks = new Set(bundles.map(({ id }) => `cni-loopback-${id}-lo`));
+  const entries = await readdir(places.cniResults).catch(() => []);
+  const ours = entries.filter((name) => name.startsWith(`${layout.network}-`) || loopbacks.has(name));
+  return ours.map((name) => join(places.cniResults, name));
+}
+
+/** Answers whether there was anything. */
+async function removeTree(path: string): Promise<boolean> {
+  const beside = await readdir(dirname(path)).catch(() => [] as string[]);
+  if (!beside.includes(basename(path))) return false;
+  await emptyTree(path);
+  return true;
+}
+
+/** A directory that is a mount of its own cannot be removed, only emptied. */
+async function emptyTree(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+  } catch (error) {
+    const isEmptied = (error as NodeJS.ErrnoException).code === 'EBUSY' && (await readdir(path)).length === 0;
+    if (!isEmptied) throw error;
+  }
+}

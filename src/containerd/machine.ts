@@ -1,0 +1,119 @@
+import { constants } from 'node:fs';
+import { access, readFile, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { type Clock, type CommandResult, KubelingError, readFileIfExists, runChecked } from '../lib/index.ts';
+import { cniPluginDirs, cniPlugins } from './cni.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Runs a program to a successful end and answers what it printed; the deadline is part of the runner. */
+export type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promise<CommandResult>;
+
+/** Paths of the programs we call. The optional ones are asked for where they are needed. */
+export interface Tools {
+  readonly containerd: string;
+  readonly ctr: string;
+  readonly runc: string;
+  readonly crun: string | undefined;
+  readonly ip: string | undefined;
+  readonly iptables: string | undefined;
+  readonly cniBinDir: string;
+}
+
+const usualDirs = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+const commandDeadlineMs = 60_000;
+
+/** What containerd, its shims and the CNI plugins may see of our environment. */
+const passedOn =
+  /^(HOME|LANG|LC_.*|TZ|TMPDIR|SSL_CERT_FILE|SSL_CERT_DIR|https?_proxy|no_proxy|all_proxy|HTTPS?_PROXY|NO_PROXY|ALL_PROXY)$/;
+
+/** Where programs are looked for. Beside a containerd given by path lie the shim and client that belong to it. */
+export function programDirs(env: Environment, containerd: string | undefined): readonly string[] {
+  const beside = containerd !== undefined && isAbsolute(containerd) ? [dirname(containerd)] : [];
+  const own = (env['PATH'] ?? '').split(':').filter(isAbsolute);
+  return [...new Set([...beside, ...own, ...usualDirs])];
+}
+
+export function childEnvironment(env: Environment, dirs: readonly string[]): Environment {
+  const passed = Object.entries(env).filter(([name]) => passedOn.test(name));
+  return { ...Object.fromEntries(passed), PATH: dirs.join(':') };
+}
+
+export function commandRunner(clock: Clock, env: Environment): Run {
+  return (file, args, signal) =>
+    runChecked({ file, args, env, clock, deadlineMs: commandDeadlineMs, maxOutputBytes: 16 << 20 }, signal);
+}
+
+export async function findProgram(name: string, dirs: readonly string[]): Promise<string | undefined> {
+  for (const dir of dirs) {
+    const path = join(dir, name);
+    if (await isProgram(path)) return path;
+  }
+  return undefined;
+}
+
+async function isProgram(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return (await stat(path)).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** Finds every program, or says in one error everything that is missing and where Debian has it. */
+export async function findTools(dirs: readonly string[], given: string | undefined): Promise<Tools> {
+  const find = (name: string) => findProgram(name, dirs);
+  const [ctr, shim, runc] = [await find('ctr'), await find('containerd-shim-runc-v2'), await find('runc')];
+  const containerd = given === undefined ? await find('containerd') : await existing(given);
+  const cniBinDir = await findCniDir(cniPluginDirs);
+  if (!containerd || !ctr || !shim || !runc || !cniBinDir) {
+    throw missingTools([
+      ...(containerd ? [] : [given ?? 'containerd (package containerd)']),
+      ...(ctr ? [] : ['ctr (package containerd)']),
+      ...(shim ? [] : ['containerd-shim-runc-v2 (package containerd)']),
+      ...(runc ? [] : ['runc (package runc)']),
+      ...(cniBinDir ? [] : [missingPlugins()]),
+    ]);
+  }
+  const [crun, ip, iptables] = [await find('crun'), await find('ip'), await find('iptables')];
+  return { containerd, ctr, runc, crun, ip, iptables, cniBinDir };
+}
+
+async function existing(path: string): Promise<string | undefined> {
+  return (await isProgram(path)) ? path : undefined;
+}
+
+function missingTools(missing: readonly string[]): KubelingError {
+  return new KubelingError(
+    'CONTAINERD_TOOLS',
+    `Cannot run a private containerd as this machine lacks: ${missing.join('; ')}`,
+    { details: { missing } },
+  );
+}
+
+function missingPlugins(): string {
+  return `the CNI plugins ${cniPlugins.join(', ')}, together in one of ${cniPluginDirs.join(', ')} (package containernetworking-plugins)`;
+}
+
+/** The first directory that holds every plugin we use. */
+export async function findCniDir(dirs: readonly string[]): Promise<string | undefined> {
+  for (const dir of dirs) {
+    const found = await Promise.all(cniPlugins.map((name) => isProgram(join(dir, name))));
+    if (found.every((isThere) => isThere)) return dir;
+  }
+  return undefined;
+}
+
+const sysResource = 24n;
+
+/** Whether this process may lower an oom_score_adj below its own. */
+export async function mayLowerOomScore(procDir: string): Promise<boolean> {
+  const status = await readFile(join(procDir, 'self/status'), 'utf8');
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0';
+  return ((BigInt(`0x${effective}`) >> sysResource) & 1n) === 1n;
+}
+
+export async function isSystemdFirst(procDir: string): Promise<boolean> {
+  return (await readFileIfExists(join(procDir, '1/comm')))?.trim() === 'systemd';
+}

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { KubelingError } from '../lib/index.ts';
+import type { Run } from './machine.ts';
+import { mountsBelow, parseMountinfo, unmountBelow } from './mounts.ts';
+
+const mountinfo = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+36 22 0:26 / /sys/fs/cgroup/cpu rw,relatime shared:12 master:3 - cgroup cgroup rw,cpu
+50 22 0:40 / /data/containerd/state/a/rootfs rw - overlay overlay rw,lowerdir=/x - y
+51 22 0:41 net:[4026532281] /data/containerd/state/netns/cni-1 rw - nsfs nsfs rw
+52 50 0:42 / /data/containerd/state/a/rootfs/with\040blank\134 rw - tmpfs tmpfs rw
+53 22 0:43 /sub /data/containerd-other rw - tmpfs tmpfs rw
+54 22 0:44 / /data/containerd/state/netns/cni-1 rw - nsfs nsfs rw
+`;
+
+describe('parseMountinfo', () => {
+  it('reads the place, the root and the type of each mount', () => {
+    const mounts = parseMountinfo(mountinfo);
+    assert.equal(mounts.length, 7);
+    assert.deepEqual(mounts[1], { mountPoint: '/sys/fs/cgroup/cpu', root: '/', fsType: 'cgroup' });
+    assert.deepEqual(mounts[5], { mountPoint: '/data/containerd-other', root: '/sub', fsType: 'tmpfs' });
+    assert.equal(mounts[4]?.mountPoint, '/data/containerd/state/a/rootfs/with blank\\');
+  });
+});
+
+describe('mountsBelow', () => {
+  it('lists the deepest first, one on top of the other twice, and nothing beside', () => {
+    assert.deepEqual(mountsBelow(parseMountinfo(mountinfo), '/data/containerd'), [
+      '/data/containerd/state/a/rootfs/with blank\\',
+      '/data/containerd/state/netns/cni-1',
+      '/data/containerd/state/netns/cni-1',
+      '/data/containerd/state/a/rootfs',
+    ]);
+  });
+
+  it('leaves a mount at the directory itself', () => {
+    assert.deepEqual(mountsBelow(parseMountinfo(mountinfo), '/data/containerd-other'), []);
+  });
+});
+
+describe('unmountBelow', () => {
+  it('detaches what is busy, keeps what is not ours and reports what will not go', async () => {
+    const procDir = await mkdtemp(join(tmpdir(), 'mounts-'));
+    await mkdir(join(procDir, 'self'));
+    const line = (path: string) => `22 1 0:1 / ${path} rw - tmpfs tmpfs rw\n`;
+    await writeFile(
+      join(procDir, 'self/mountinfo'),
+      ['/d/free', '/d/busy', '/d/stuck', '/d/kept'].map(line).join(''),
+    );
+    const calls: string[] = [];
+    const run: Run = async (file, args) => {
+      calls.push([file, ...args].join(' '));
+      const isFine = args.includes('/d/free') || (args.includes('-l') && args.includes('/d/busy'));
+      if (!isFine) throw new KubelingError('COMMAND_FAILED', 'target is busy');
+      return { end: { kind: 'exited', code: 0 }, stdout: '', stderr: '', droppedBytes: 0 };
+    };
+    const signal = new AbortController().signal;
+    const { removed, problems } = await unmountBelow('/d', { run, procDir, keep: ['/d/kept'] }, signal);
+    assert.deepEqual(removed, ['/d/busy', '/d/free']);
+    assert.deepEqual(problems, ['Cannot unmount /d/stuck: target is busy']);
+    assert(!calls.some((call) => call.includes('/d/kept')));
+    await rm(procDir, { recursive: true });
+  });
+});

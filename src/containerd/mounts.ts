@@ -1,0 +1,120 @@
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describeError, type Random, randomHex } from '../lib/index.ts';
+import type { Run } from './machine.ts';
+
+export interface Mount {
+  readonly mountPoint: string;
+  /** The directory of the mounted file system that is visible there. */
+  readonly root: string;
+  readonly fsType: string;
+}
+
+/** What a removal did, and what it could not do and why. */
+export interface Removal {
+  readonly removed: readonly string[];
+  readonly problems: readonly string[];
+}
+
+/** Reads /proc/self/mountinfo; spaces and the like in paths stand there as octal escapes. */
+export function parseMountinfo(text: string): Mount[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => {
+      const [before = '', after = ''] = line.split(' - ');
+      const fields = before.split(' ');
+      return {
+        root: unescapePath(fields[3] ?? ''),
+        mountPoint: unescapePath(fields[4] ?? ''),
+        fsType: after.split(' ')[0] ?? '',
+      };
+    });
+}
+
+/** Only ASCII is ever escaped: blank, tab, newline, backslash and the number sign. */
+function unescapePath(path: string): string {
+  return path.replaceAll(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
+}
+
+export async function readMounts(procDir: string): Promise<Mount[]> {
+  return parseMountinfo(await readFile(join(procDir, 'self/mountinfo'), 'utf8'));
+}
+
+/** The mounts strictly below the directory, deepest first, and of those at one place the topmost first. */
+export function mountsBelow(mounts: readonly Mount[], dir: string): string[] {
+  const depth = (path: string) => path.split('/').length;
+  return mounts
+    .map((mount) => mount.mountPoint)
+    .filter((path) => path.startsWith(`${dir}/`))
+    .toReversed()
+    .toSorted((a, b) => depth(b) - depth(a));
+}
+
+/**
+ * Unmounts everything strictly below the directory; what is busy is detached and goes away with its last user.
+ * A mount at the directory itself is left: somebody gave it a disk of its own.
+ */
+export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSignal): Promise<Removal> {
+  const removed: string[] = [];
+  const problems: string[] = [];
+  for (const path of mountsBelow(await readMounts(deps.procDir), dir)) {
+    if (deps.keep?.includes(path)) continue;
+    try {
+      await unmount(path, deps.run, signal);
+      removed.push(path);
+    } catch (error) {
+      signal.throwIfAborted();
+      problems.push(`Cannot unmount ${path}: ${describeError(error)}`);
+    }
+  }
+  return { removed, problems };
+}
+
+export interface MountDeps {
+  readonly run: Run;
+  readonly procDir: string;
+  /** Mount points that are not ours to take away. */
+  readonly keep?: readonly string[];
+}
+
+async function unmount(path: string, run: Run, signal: AbortSignal): Promise<void> {
+  try {
+    await run('umount', [path], signal);
+  } catch {
+    signal.throwIfAborted();
+    await run('umount', ['-l', path], signal);
+  }
+}
+
+export interface OverlayProbeDeps {
+  readonly run: Run;
+  readonly random: Random;
+}
+
+/** Whether an overlay can be mounted with its layers in this directory: not on every file system, not in every container. */
+export async function canMountOverlay(
+  dir: string,
+  { run, random }: OverlayProbeDeps,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const probe = join(dir, `overlay-probe-${randomHex(random, 8)}`);
+  const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) => join(probe, name));
+  for (const path of [lower, upper, work, merged]) await mkdir(String(path), { recursive: true });
+  try {
+    const options = `lowerdir=${escapeOption(lower)},upperdir=${escapeOption(upper)},workdir=${escapeOption(work)}`;
+    await run('mount', ['-t', 'overlay', 'overlay', '-o', options, String(merged)], signal);
+    await unmount(String(merged), run, signal);
+    return true;
+  } catch {
+    signal.throwIfAborted();
+    return false;
+  } finally {
+    await rm(probe, { recursive: true, force: true });
+  }
+}
+
+/** A comma ends an option and a colon a layer, unless escaped. */
+function escapeOption(path: string | undefined): string {
+  return String(path).replaceAll(/[\\,:]/g, '\\$&');
+}

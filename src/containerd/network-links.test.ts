@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, beforeEach, describe, it } from 'node:test';
+import { KubelingError } from '../lib/index.ts';
+import type { Run } from './machine.ts';
+import { removeBridge } from './network-links.ts';
+
+const signal = new AbortController().signal;
+const made: string[] = [];
+let sysDir = '';
+let calls: string[] = [];
+beforeEach(async () => {
+  sysDir = await mkdtemp(join(tmpdir(), 'links-'));
+  made.push(sysDir);
+  calls = [];
+  for (const port of ['veth1', 'veth2'])
+    await mkdir(join(sysDir, 'class/net/klg1/brif', port), { recursive: true });
+  await mkdir(join(sysDir, 'class/net/veth2'), { recursive: true });
+});
+after(async () => {
+  for (const path of made) await rm(path, { recursive: true });
+});
+
+const run: Run = async (file, args) => {
+  calls.push([file, ...args].join(' '));
+  if (args.at(-1)?.startsWith('veth')) throw new KubelingError('COMMAND_FAILED', `${args.at(-1)} is busy`);
+  return { end: { kind: 'exited', code: 0 }, stdout: '', stderr: '', droppedBytes: 0 };
+};
+
+describe('removeBridge', () => {
+  it('deletes what is attached, then the bridge, and reports only what is still there', async () => {
+    const { removed, problems } = await removeBridge('klg1', { run, ip: '/sbin/ip', sysDir }, signal);
+    assert.deepEqual(calls, ['/sbin/ip link del veth1', '/sbin/ip link del veth2', '/sbin/ip link del klg1']);
+    assert.deepEqual(removed, ['klg1']);
+    assert.deepEqual(problems, ['veth2 is busy']);
+  });
+
+  it('does nothing without a bridge, even without the program', async () => {
+    assert.deepEqual(await removeBridge('klg2', { run, ip: undefined, sysDir }, signal), {
+      removed: [],
+      problems: [],
+    });
+  });
+
+  it('says which program is missing for which interfaces', async () => {
+    const { problems } = await removeBridge('klg1', { run, ip: undefined, sysDir }, signal);
+    assert.deepEqual(problems, [
+      'Cannot delete the interfaces veth1, veth2, klg1 as the program ip is missing (package iproute2)',
+    ]);
+    assert.deepEqual(calls, []);
+  });
+});

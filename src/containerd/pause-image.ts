@@ -1,0 +1,18 @@
+import { type Architecture, buildImage } from './oci-image.ts';
+import { pauseProgram } from './pause-program.ts';
+
+/** The sandbox image of a private containerd. The tag changes when the program does. */
+export const pauseImageName = 'localhost/kubeling/pause:1';
+
+export function pauseImage(architecture: Architecture): Uint8Array {
+  return buildImage({
+    name: pauseImageName,
+    architecture,
+    files: [{ path: 'pause', kind: 'file', mode: 0o755, data: pauseProgram(architecture) }],
+    entrypoint: ['/pause'],
+    env: { PATH: '/' },
+    // Anything but root will do for a process that only waits.
+    user: '65535:65535',
+    workingDir: '/',
+  });
+}

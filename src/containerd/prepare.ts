@@ -1,0 +1,119 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  KubelingError,
+  type ProcessTable,
+  type Random,
+  readFileIfExists,
+  writeFileAtomic,
+} from '../lib/index.ts';
+import { cniConflist } from './cni.ts';
+import { type CgroupDriver, type ConfigFacts, containerdConfig, type Snapshotter } from './config.ts';
+import { type Instance, readInstance, writeInstance } from './instance-file.ts';
+import { directoryHash, type Layout } from './layout.ts';
+import { isSystemdFirst, mayLowerOomScore, type Run, type Tools } from './machine.ts';
+import { canMountOverlay, unmountBelow } from './mounts.ts';
+import { imageArchitecture } from './oci-image.ts';
+import { removeTraces } from './own-process.ts';
+import { chooseSubnet, formatSubnet, parseFibTrie, parseRouteTable, parseSubnet } from './subnet.ts';
+import { type ContainerdVersion, checkSupported, parseContainerdVersion } from './version.ts';
+
+export interface PrepareDeps {
+  readonly layout: Layout;
+  readonly tools: Tools;
+  readonly run: Run;
+  readonly random: Random;
+  readonly processes: ProcessTable;
+  readonly procDir: string;
+  readonly cgroupDriver: CgroupDriver;
+  /** Asked for by the user; otherwise one is chosen. */
+  readonly subnet: string | undefined;
+}
+
+export interface Prepared {
+  readonly version: ContainerdVersion;
+  readonly instance: Instance;
+}
+
+/** Makes the directories and writes every file that containerd reads; called with the lock held and nothing running. */
+export async function prepare(deps: PrepareDeps, signal: AbortSignal): Promise<Prepared> {
+  const { layout, tools, run } = deps;
+  const version = parseContainerdVersion((await run(tools.containerd, ['--version'], signal)).stdout);
+  checkSupported(version);
+  if (deps.subnet !== undefined) parseSubnet(deps.subnet);
+  const before = await readInstance(layout.instanceFile);
+  const bootId = await deps.processes.bootId();
+  if (before.bootId !== undefined && before.bootId !== bootId) await wipeState(deps, signal);
+  await removeTraces(layout);
+  await makeDirectories(layout);
+  const instance = {
+    subnet: deps.subnet ?? before.subnet ?? (await findSubnet(deps)),
+    snapshotter: await chooseSnapshotter(before.snapshotter, deps, signal),
+    bootId,
+  };
+  await writeInstance(layout.instanceFile, instance);
+  await writeConfigs(deps, version, instance);
+  return { version, instance };
+}
+
+/** The state of an earlier boot speaks of processes and mounts that are gone. */
+async function wipeState(deps: PrepareDeps, signal: AbortSignal): Promise<void> {
+  const { problems } = await unmountBelow(deps.layout.state, deps, signal);
+  if (problems.length > 0) {
+    throw new KubelingError(
+      'CONTAINERD_START',
+      `Cannot clear the state of an earlier boot: ${problems.join('; ')}`,
+    );
+  }
+  await rm(deps.layout.state, { recursive: true, force: true });
+}
+
+async function makeDirectories(layout: Layout): Promise<void> {
+  const { root, state, cniConfDir, ipamDir, registryConfig } = layout;
+  for (const dir of [root, state, cniConfDir, ipamDir, registryConfig]) {
+    // Containers in a user namespace of their own must be able to pass through.
+    await mkdir(dir, { recursive: true, mode: 0o711 });
+  }
+}
+
+/** Our bridge's own route when it is up (the choice was lost, the network was not), else a free one. */
+async function findSubnet({ layout, procDir }: PrepareDeps): Promise<string> {
+  const routes = parseRouteTable((await readFileIfExists(join(procDir, 'net/route'))) ?? '');
+  const ours = routes.find((route) => route.device === layout.network);
+  if (ours !== undefined) return formatSubnet(ours);
+  const everything = parseFibTrie((await readFileIfExists(join(procDir, 'net/fib_trie'))) ?? '');
+  return formatSubnet(chooseSubnet(directoryHash(layout.dataDir), [...routes, ...everything]));
+}
+
+/** Once native, always native: images unpacked for one snapshotter are not there for the other. */
+async function chooseSnapshotter(
+  before: Snapshotter | undefined,
+  deps: PrepareDeps,
+  signal: AbortSignal,
+): Promise<Snapshotter> {
+  if (before === 'native') return 'native';
+  return (await canMountOverlay(deps.layout.root, deps, signal)) ? 'overlayfs' : 'native';
+}
+
+async function writeConfigs(
+  deps: PrepareDeps,
+  version: ContainerdVersion,
+  instance: Instance,
+): Promise<void> {
+  const { layout, tools } = deps;
+  const facts: ConfigFacts = {
+    version,
+    architecture: imageArchitecture(process.arch),
+    cniBinDir: tools.cniBinDir,
+    runc: tools.runc,
+    crun: tools.crun,
+    snapshotter: instance.snapshotter,
+    cgroupDriver: (await isSystemdFirst(deps.procDir)) ? deps.cgroupDriver : 'cgroupfs',
+    oomScore: (await mayLowerOomScore(deps.procDir)) ? 'free' : 'restricted',
+  };
+  const { network, ipamDir } = layout;
+  const rules = tools.iptables === undefined ? 'unspecified' : 'iptables';
+  const conflist = cniConflist({ network, subnet: instance.subnet, ipamDir, rules });
+  await writeFileAtomic(layout.config, containerdConfig(layout, facts), { mode: 0o600 });
+  await writeFileAtomic(layout.cniConfFile, conflist, { mode: 0o644 });
+}

@@ -1,0 +1,314 @@
+import { mkdir, realpath, rmdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type Clock, KubelingError, ProcessTable, type Random, withLockFile } from '../lib/index.ts';
+import type { CgroupDriver, Snapshotter } from './config.ts';
+import { ImageStore } from './image-store.ts';
+import { readInstance } from './instance-file.ts';
+import {
+  type LaunchDeps,
+  type Launched,
+  launch,
+  type Probe,
+  probeDeadlineMs,
+  tryProbe,
+  waitReady,
+} from './launch.ts';
+import { containerdLayout, type Layout } from './layout.ts';
+import { type TeardownOptions, usualPlaces } from './leftover-files.ts';
+import { logSize, rotateLog } from './log-file.ts';
+import {
+  childEnvironment,
+  commandRunner,
+  type Environment,
+  findProgram,
+  findTools,
+  programDirs,
+  type Run,
+} from './machine.ts';
+import { findOwnProcess, type OwnProcess, removeTraces, writePidFile } from './own-process.ts';
+import { prepare } from './prepare.ts';
+import { socketState } from './runtime-socket.ts';
+import { removeLeftovers, type TeardownReport } from './teardown.ts';
+import { parseContainerdVersion } from './version.ts';
+
+export interface PrivateContainerdOptions {
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The environment programs are found by; only a few variables are passed on. */
+  readonly env: Environment;
+  /** Which driver the kubelet was told to use; systemd is only believed where systemd is the first process. */
+  readonly cgroupDriver: CgroupDriver;
+  /** The path of the program, when it is not the one on the PATH. Its shim and client are looked for beside it first. */
+  readonly containerd?: string;
+  /** The network of the pods, such as 10.128.4.0/22. */
+  readonly subnet?: string;
+  /** How to tell that it serves; asks for its version with ctr unless given. */
+  readonly probe?: Probe;
+  readonly readyDeadlineMs?: number;
+}
+
+/** A containerd that serves. */
+export interface RunningContainerd {
+  readonly origin: 'started' | 'adopted';
+  readonly pid: number;
+  readonly version: string;
+  readonly socket: string;
+  /** The name of the CNI network and of its bridge. */
+  readonly network: string;
+  readonly subnet: string;
+  readonly snapshotter: Snapshotter;
+}
+
+export type ContainerdHealth =
+  | { readonly state: 'serving'; readonly pid: number; readonly version: string }
+  | { readonly state: 'unresponsive'; readonly pid: number; readonly why: unknown }
+  | { readonly state: 'not-running' };
+
+const defaultReadyDeadlineMs = 60_000;
+const stopDeadlineMs = 15_000;
+const killDeadlineMs = 10_000;
+
+/** Makes the directory and answers the containerd that lives, or will live, in it. Starts nothing. */
+export async function openPrivateContainerd(options: PrivateContainerdOptions): Promise<PrivateContainerd> {
+  const asked = resolve(options.dataDir);
+  containerdLayout(asked);
+  await makeDirectory(asked, 0o755);
+  // One directory must have one name, as the bridge and the socket are named after it.
+  const layout = containerdLayout(await realpath(asked));
+  await makeDirectory(layout.dir, 0o711);
+  return new PrivateContainerd(layout, options);
+}
+
+async function makeDirectory(path: string, mode: number): Promise<void> {
+  await mkdir(path, { recursive: true, mode }).catch((error) => {
+    throw new KubelingError('FILE_WRITE', `Cannot make the directory ${path}: ${error.code}`, {
+      cause: error,
+    });
+  });
+}
+
+/**
+ * The containerd of one data directory. It outlives this process: a later one finds it by its pid file and adopts it.
+ *
+ *   not running --start--> starting --probe--> serving --stop, teardown--> not running
+ *                             |                   ^
+ *                             +-- dies, deadline  +-- adopt (another process started it)
+ *
+ * Whatever changes its state holds a lock file, so several processes, and several calls in one, may do it at once.
+ */
+export class PrivateContainerd {
+  readonly layout: Layout;
+  readonly #options: PrivateContainerdOptions;
+  readonly #processes = new ProcessTable();
+  readonly #dirs: readonly string[];
+  readonly #env: Environment;
+  readonly #run: Run;
+
+  constructor(layout: Layout, options: PrivateContainerdOptions) {
+    this.layout = layout;
+    this.#options = options;
+    this.#dirs = programDirs(options.env, options.containerd);
+    this.#env = childEnvironment(options.env, this.#dirs);
+    this.#run = commandRunner(options.clock, this.#env);
+  }
+
+  /**
+   * Adopts the running one or starts one; one that runs but does not serve is replaced. May be called any number of
+   * times. An abort in the middle may leave it running: the next call finds it.
+   */
+  async ensureRunning(signal: AbortSignal): Promise<RunningContainerd> {
+    return await this.#locked(async () => {
+      const own = await findOwnProcess(this.layout, this.#processes);
+      if (own === undefined) return await this.#start(signal);
+      const known = await this.#waitServing(own, signal).catch(async () => {
+        signal.throwIfAborted();
+        await this.#stop(own, signal);
+      });
+      return known === undefined ? await this.#start(signal) : await this.#running('adopted', known, signal);
+    }, signal);
+  }
+
+  /** Starts it; an error when it runs already. */
+  async start(signal: AbortSignal): Promise<RunningContainerd> {
+    return await this.#locked(async () => {
+      const own = await findOwnProcess(this.layout, this.#processes);
+      if (own === undefined) return await this.#start(signal);
+      throw new KubelingError(
+        'CONTAINERD_RUNNING',
+        `Cannot start containerd under ${this.layout.dataDir} as it runs already with process id ${own.pid}`,
+      );
+    }, signal);
+  }
+
+  /** The one that runs already, once it serves; nothing when none runs. */
+  async adopt(signal: AbortSignal): Promise<RunningContainerd | undefined> {
+    return await this.#locked(async () => {
+      const own = await findOwnProcess(this.layout, this.#processes);
+      if (own === undefined) return undefined;
+      return await this.#running('adopted', await this.#waitServing(own, signal), signal);
+    }, signal);
+  }
+
+  /** Asks once; the only thing it changes is a log that has grown over its limit. */
+  async health(signal: AbortSignal): Promise<ContainerdHealth> {
+    const own = await findOwnProcess(this.layout, this.#processes);
+    if (own === undefined) return { state: 'not-running' };
+    await rotateLog(this.layout.log, 'running');
+    const why = await tryProbe(await this.#launchDeps(), probeDeadlineMs, signal);
+    const { pid, version } = own;
+    return why === undefined ? { state: 'serving', pid, version } : { state: 'unresponsive', pid, why };
+  }
+
+  /** Stops containerd alone: containers go on under their shims, and the next start finds them. */
+  async stop(signal: AbortSignal): Promise<'stopped' | 'not-running'> {
+    return await this.#locked(() => this.#stopIfRunning(signal), signal);
+  }
+
+  /**
+   * Stops containerd and removes everything it left on the machine. The pods should have been removed before, through
+   * CRI; containers that still run are killed.
+   */
+  async teardown(options: TeardownOptions, signal: AbortSignal): Promise<TeardownReport> {
+    const report = await this.#locked(async () => {
+      const containerd = await this.#stopIfRunning(signal);
+      const [ip, iptables] = await Promise.all(
+        ['ip', 'iptables'].map((name) => findProgram(name, this.#dirs)),
+      );
+      const { clock } = this.#options;
+      const deps = { ...this.#base(), clock, sysDir: '/sys', places: usualPlaces, ip, iptables };
+      return { containerd, ...(await removeLeftovers(options, deps, signal)) };
+    }, signal);
+    // With the lock gone the directory may be empty; somebody else may also have come in between.
+    if (options.images === 'remove') await rmdir(this.layout.dir).catch(() => {});
+    return report;
+  }
+
+  /** The images of the running one. */
+  async images(): Promise<ImageStore> {
+    const { ctr } = await findTools(this.#dirs, this.#options.containerd);
+    const { snapshotter = 'overlayfs' } = await readInstance(this.layout.instanceFile);
+    return new ImageStore({ ...this.#base(), ctr, snapshotter, random: this.#options.random });
+  }
+
+  async #start(signal: AbortSignal): Promise<RunningContainerd> {
+    await this.#refuseToStart(signal);
+    const { cgroupDriver, random, subnet } = this.#options;
+    const tools = await findTools(this.#dirs, this.#options.containerd);
+    const { version } = await prepare({ ...this.#base(), tools, random, cgroupDriver, subnet }, signal);
+    const deps = await this.#launchDeps();
+    const program = { file: tools.containerd, version: version.text, env: this.#env };
+    const launched = await launch(program, deps);
+    try {
+      await waitReady(launched, deps, signal);
+    } catch (error) {
+      // Nothing half-started is left, except when we were told to hurry away.
+      if (!signal.aborted) await this.#stop(launched.own, signal);
+      throw error;
+    }
+    return await this.#running('started', launched.own, signal);
+  }
+
+  async #refuseToStart(signal: AbortSignal): Promise<void> {
+    if (process.getuid?.() !== 0) {
+      throw new KubelingError(
+        'CONTAINERD_NOT_ROOT',
+        'Cannot run a private containerd as it must be started by root',
+      );
+    }
+    const { socket } = this.layout;
+    if ((await socketState(socket, this.#options.clock, signal)).state !== 'accepting') return;
+    throw new KubelingError(
+      'CONTAINERD_SOCKET_TAKEN',
+      `Cannot start containerd as something that is not ours already listens on ${socket}`,
+    );
+  }
+
+  async #waitServing(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
+    const known = own.version === '' ? await this.#writeDown(own, signal) : own;
+    const launched: Launched = { own: known, logStart: Math.max(0, (await logSize(this.layout.log)) - 4096) };
+    await waitReady(launched, await this.#launchDeps(), signal);
+    await rotateLog(this.layout.log, 'running');
+    return known;
+  }
+
+  /** Makes up for a pid file that was lost. The program is asked as it runs, not as it lies on disk now. */
+  async #writeDown(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
+    const { stdout } = await this.#run(`/proc/${own.pid}/exe`, ['--version'], signal);
+    const known = { ...own, version: parseContainerdVersion(stdout).text };
+    await writePidFile(this.layout, known);
+    return known;
+  }
+
+  async #running(
+    origin: RunningContainerd['origin'],
+    { pid, version }: OwnProcess,
+    signal: AbortSignal,
+  ): Promise<RunningContainerd> {
+    await (await this.images()).ensurePause(signal);
+    const { subnet = '', snapshotter = 'overlayfs' } = await readInstance(this.layout.instanceFile);
+    const { socket, network } = this.layout;
+    return { origin, pid, version, socket, network, subnet, snapshotter };
+  }
+
+  async #stopIfRunning(signal: AbortSignal): Promise<'stopped' | 'not-running'> {
+    const own = await findOwnProcess(this.layout, this.#processes);
+    if (own === undefined) {
+      await this.#removeStaleTraces(signal);
+      return 'not-running';
+    }
+    await this.#stop(own, signal);
+    return 'stopped';
+  }
+
+  async #stop(own: OwnProcess, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    await this.#processes.signal(own, 'SIGTERM');
+    // One that is stopped would not get to hear of it.
+    await this.#processes.signal(own, 'SIGCONT');
+    if ((await this.#processes.waitGone([own], { clock, ms: stopDeadlineMs }, signal)).length > 0) {
+      await this.#processes.signal(own, 'SIGKILL');
+      const left = await this.#processes.waitGone([own], { clock, ms: killDeadlineMs }, signal);
+      if (left.length > 0) {
+        throw new KubelingError('CONTAINERD_STOP', `Cannot stop containerd: process ${own.pid} does not end`);
+      }
+    }
+    await removeTraces(this.layout);
+  }
+
+  /** Left by a containerd that was killed; a socket that answers is somebody else's and stays. */
+  async #removeStaleTraces(signal: AbortSignal): Promise<void> {
+    const { state } = await socketState(this.layout.socket, this.#options.clock, signal);
+    if (state !== 'accepting') await removeTraces(this.layout);
+  }
+
+  #base() {
+    return { layout: this.layout, run: this.#run, processes: this.#processes, procDir: '/proc' };
+  }
+
+  async #launchDeps(): Promise<LaunchDeps> {
+    const { clock, readyDeadlineMs = defaultReadyDeadlineMs } = this.#options;
+    const probe = this.#options.probe ?? (await this.#versionProbe());
+    return { ...this.#base(), clock, probe, readyDeadlineMs };
+  }
+
+  async #versionProbe(): Promise<Probe> {
+    const ctr = (await findProgram('ctr', this.#dirs)) ?? 'ctr';
+    return async (signal) => {
+      await this.#run(ctr, ['-a', this.layout.socket, 'version'], signal);
+    };
+  }
+
+  async #locked<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const { clock, random, readyDeadlineMs = defaultReadyDeadlineMs } = this.#options;
+    await makeDirectory(this.layout.dir, 0o711);
+    // Whoever holds it may be in the middle of a replacement: one wait in vain, a stop and a start.
+    const waitMs = 2 * readyDeadlineMs + stopDeadlineMs + killDeadlineMs;
+    return await withLockFile(
+      this.layout.lockFile,
+      { clock, random, processes: this.#processes, waitMs },
+      work,
+      signal,
+    );
+  }
+}

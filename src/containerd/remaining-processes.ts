@@ -1,0 +1,65 @@
+import { basename } from 'node:path';
+import { type Clock, descendants, type ProcessInfo, type ProcessTable } from '../lib/index.ts';
+import { cgroupProcesses } from './cgroups.ts';
+import type { Layout } from './layout.ts';
+import type { Removal } from './mounts.ts';
+
+export interface KillDeps {
+  readonly layout: Layout;
+  readonly processes: ProcessTable;
+  readonly clock: Clock;
+  readonly hierarchies: readonly string[];
+}
+
+const rounds = 5;
+const roundMs = 3000;
+
+interface Victims {
+  readonly contained: readonly ProcessInfo[];
+  readonly shims: readonly ProcessInfo[];
+}
+
+/** Kills our shims and everything below them or in the cgroups, which must be ours. Rounds, as a process may fork while the list is read. */
+export async function killRemaining(
+  cgroups: readonly string[],
+  deps: KillDeps,
+  signal: AbortSignal,
+): Promise<Removal> {
+  const killed = new Map<number, string>();
+  for (let round = 0; round < rounds; round++) {
+    const { contained, shims } = await findVictims(cgroups, deps);
+    // Containers first: as long as its shim lives, a dead process finds somebody who reaps it.
+    const victims = contained.length > 0 ? contained : shims;
+    if (victims.length === 0) return { removed: [...killed.values()], problems: [] };
+    for (const victim of victims) {
+      if (await deps.processes.signal(victim, 'SIGKILL')) killed.set(victim.pid, describe(victim));
+    }
+    await deps.processes.waitGone(victims, { clock: deps.clock, ms: roundMs }, signal);
+  }
+  const { contained, shims } = await findVictims(cgroups, deps);
+  const problems = [...contained, ...shims].map((left) => `Cannot kill ${describe(left)}: it does not end`);
+  return { removed: [...killed.values()], problems };
+}
+
+async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<Victims> {
+  const all = await deps.processes.list();
+  const shims = all.filter((info) => isShimOf(info, deps.layout.socket));
+  const inside = new Set(descendants(all, shims).map((info) => info.pid));
+  // A shim that died before its container leaves processes that only the cgroup still ties to us.
+  for (const cgroup of cgroups) {
+    for (const pid of await cgroupProcesses(deps.hierarchies, cgroup)) inside.add(pid);
+  }
+  const contained = all.filter((info) => inside.has(info.pid) && info.pid !== 1 && info.pid !== process.pid);
+  return { contained, shims: shims.filter((shim) => !inside.has(shim.pid)) };
+}
+
+/** Every shim is told the socket of its containerd. */
+export function isShimOf({ argv }: ProcessInfo, socket: string): boolean {
+  const isShim = basename(argv[0] ?? '').startsWith('containerd-shim');
+  return isShim && argv.some((word, index) => word === '-address' && argv[index + 1] === socket);
+}
+
+function describe({ pid, argv }: ProcessInfo): string {
+  const line = argv.join(' ');
+  return `${pid} ${line.length > 120 ? `${line.slice(0, 120)}...` : line}`;
+}

@@ -1,0 +1,74 @@
+import { realpath, stat } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { type Clock, describeError, withDeadline } from '../lib/index.ts';
+
+/** Where the usual runtimes listen for CRI. */
+export const usualRuntimeSockets = [
+  '/run/containerd/containerd.sock',
+  '/var/run/containerd/containerd.sock',
+  '/run/crio/crio.sock',
+  '/var/run/crio/crio.sock',
+  '/run/cri-dockerd.sock',
+  '/var/run/cri-dockerd.sock',
+] as const;
+
+export type SocketState =
+  | { readonly path: string; readonly state: 'absent' }
+  | { readonly path: string; readonly state: 'silent'; readonly why: string }
+  | { readonly path: string; readonly state: 'accepting' };
+
+export interface RuntimeSockets {
+  /** The first that accepts a connection: a private runtime is needed when there is none. */
+  readonly usable: string | undefined;
+  /** All that was looked at, each real place once. */
+  readonly seen: readonly SocketState[];
+}
+
+export interface RuntimeSocketOptions {
+  readonly clock: Clock;
+  /** Where to look, best first; the usual places unless given. */
+  readonly paths?: readonly string[];
+}
+
+const connectDeadlineMs = 2000;
+
+/** Looks for a runtime that is already there. It says nothing about what listens, only that something does. */
+export async function findRuntimeSocket(
+  { clock, paths = usualRuntimeSockets }: RuntimeSocketOptions,
+  signal: AbortSignal,
+): Promise<RuntimeSockets> {
+  const seen: SocketState[] = [];
+  const places = new Set<string>();
+  for (const path of paths) {
+    const place = await realpath(path).catch(() => path);
+    if (places.has(place)) continue;
+    places.add(place);
+    seen.push(await socketState(path, clock, signal));
+  }
+  return { usable: seen.find((socket) => socket.state === 'accepting')?.path, seen };
+}
+
+export async function socketState(path: string, clock: Clock, signal: AbortSignal): Promise<SocketState> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) return { path, state: 'absent' };
+  if (!found.isSocket()) return { path, state: 'silent', why: 'it is not a socket' };
+  try {
+    const what = `connect to ${path}`;
+    await withDeadline({ clock, ms: connectDeadlineMs, what }, (inner) => connect(path, inner), signal);
+    return { path, state: 'accepting' };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { path, state: 'silent', why: describeError(error) };
+  }
+}
+
+function connect(path: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection({ path, signal });
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,117 @@
+import { isIPv4 } from 'node:net';
+import { KubelingError } from '../lib/index.ts';
+
+/** An IPv4 network: the first address as a number, and how many leading bits are fixed. */
+export interface Subnet {
+  readonly base: number;
+  readonly prefix: number;
+}
+
+export interface Route extends Subnet {
+  readonly device: string;
+}
+
+/** Where pod networks are looked for, best first: private ranges, then the one shared by carriers. */
+const ranges = ['10.128.0.0/9', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10'].map(parseSubnet);
+const podPrefix = 22;
+/** A wider route is a default route in disguise (some VPNs set two halves of everything): it claims no address. */
+const widestClaim = 8;
+
+export function isSubnet(text: unknown): text is string {
+  return typeof text === 'string' && tryParseSubnet(text) !== undefined;
+}
+
+export function parseSubnet(text: string): Subnet {
+  const subnet = tryParseSubnet(text);
+  if (subnet !== undefined) return subnet;
+  throw new KubelingError(
+    'CONTAINERD_SUBNET',
+    `Cannot use a subnet as it must be written like 10.128.0.0/22, with no bits set after the prefix: current value is ${JSON.stringify(text)}`,
+  );
+}
+
+function tryParseSubnet(text: string): Subnet | undefined {
+  const [address = '', length = '', ...rest] = text.split('/');
+  const prefix = Number(length);
+  if (isIPv4(address) && /^\d+$/.test(length) && prefix <= 32 && rest.length === 0) {
+    const subnet = networkOf(address, prefix);
+    if (subnet.base === addressNumber(address)) return subnet;
+  }
+  return undefined;
+}
+
+function networkOf(address: string, prefix: number): Subnet {
+  const size = 2 ** (32 - prefix);
+  return { base: Math.floor(addressNumber(address) / size) * size, prefix };
+}
+
+function addressNumber(address: string): number {
+  return address.split('.').reduce((total, byte) => total * 256 + Number(byte), 0);
+}
+
+export function formatSubnet({ base, prefix }: Subnet): string {
+  return `${formatAddress(base)}/${prefix}`;
+}
+
+function formatAddress(address: number): string {
+  return [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.');
+}
+
+export function overlaps(a: Subnet, b: Subnet): boolean {
+  const size = 2 ** (32 - Math.min(a.prefix, b.prefix));
+  return Math.floor(a.base / size) === Math.floor(b.base / size);
+}
+
+/**
+ * Every network and address of /proc/net/fib_trie, which holds all routing tables and the local addresses:
+ * a leaf's address on one line, and below it a line for each prefix length.
+ */
+export function parseFibTrie(text: string): Subnet[] {
+  const found: Subnet[] = [];
+  let address = '';
+  for (const line of text.split('\n')) {
+    address = /\|-- ([\d.]+)$/.exec(line)?.[1] ?? address;
+    const prefix = /^\s+\/(\d+) /.exec(line)?.[1];
+    if (prefix !== undefined && address !== '') found.push(networkOf(address, Number(prefix)));
+  }
+  return found;
+}
+
+/** The main table as /proc/net/route prints it: addresses as words in the byte order of the machine. */
+export function parseRouteTable(text: string): Route[] {
+  return text
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split('\t'))
+    .filter((fields) => fields.length >= 8)
+    .map(([device = '', destination = '', , , , , , mask = '']) => ({
+      device,
+      base: littleEndian(destination),
+      prefix: littleEndian(mask).toString(2).replaceAll('0', '').length,
+    }));
+}
+
+function littleEndian(hex: string): number {
+  return Buffer.from(hex, 'hex').reverse().readUInt32BE(0);
+}
+
+/**
+ * The first network, starting from the place the hash points at, that meets nothing on the machine. The same hash
+ * and the same machine give the same answer.
+ */
+export function chooseSubnet(hash: string, taken: readonly Subnet[]): Subnet {
+  const claims = taken.filter((subnet) => subnet.prefix >= widestClaim);
+  for (const range of ranges) {
+    const count = 2 ** (podPrefix - range.prefix);
+    const first = Number.parseInt(hash.slice(0, 8), 16) % count;
+    for (let step = 0; step < count; step++) {
+      const base = range.base + ((first + step) % count) * 2 ** (32 - podPrefix);
+      const candidate = { base, prefix: podPrefix };
+      if (!claims.some((claim) => overlaps(claim, candidate))) return candidate;
+    }
+  }
+  throw new KubelingError(
+    'CONTAINERD_SUBNET',
+    `Cannot choose a network for pods as every private range meets a route of this machine: tried ${ranges.map(formatSubnet).join(', ')}. Name one in the configuration`,
+  );
+}

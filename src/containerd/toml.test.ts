@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { tomlString, toToml } from './toml.ts';
+
+describe('toToml', () => {
+  it('writes values before tables, and quotes keys that are not bare', () => {
+    const text = toToml({
+      version: 2,
+      table: { 'io.containerd.grpc.v1.cri': { on: true, list: ['a', 'b"c'] }, empty: {} },
+      root: '/a b',
+      gone: undefined,
+    });
+    assert.equal(
+      text,
+      `version = 2
+root = "/a b"
+
+[table."io.containerd.grpc.v1.cri"]
+on = true
+list = ["a", "b\\"c"]
+
+[table.empty]
+`,
+    );
+  });
+
+  it('writes a list of tables with doubled brackets, and an empty list in place', () => {
+    assert.equal(
+      toToml({ plugin: { unpack: [{ a: 1 }, { a: 2, b: { c: 3 } }], none: [] } }),
+      `
+[plugin]
+none = []
+
+[[plugin.unpack]]
+a = 1
+
+[[plugin.unpack]]
+a = 2
+
+[plugin.unpack.b]
+c = 3
+`,
+    );
+  });
+
+  it('refuses a number TOML could not carry exactly', () => {
+    assert.throws(() => toToml({ a: { b: 0.5 } }), {
+      code: 'CONTAINERD_CONFIG',
+      message: /a\.b as it must be a whole number: current value is 0\.5/,
+    });
+  });
+});
+
+describe('tomlString', () => {
+  it('escapes what may not stand in a string', () => {
+    assert.equal(
+      tomlString('a"\\\b\t\n\f\r\u0000\u001f\u007fä'),
+      '"a\\"\\\\\\b\\t\\n\\f\\r\\u0000\\u001f\\u007fä"',
+    );
+  });
+
+  it('gives back any text to a reader that knows the same escapes', () => {
+    // Every escape we write means the same in JSON.
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const written = tomlString(text);
+        assert.equal(JSON.parse(written), text);
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: none of these may be left
+        assert.doesNotMatch(written, /[\u0000-\u001f\u007f]/);
+      }),
+    );
+  });
+
+  it('refuses half a character', () => {
+    assert.throws(() => tomlString('\ud800'), { code: 'CONTAINERD_CONFIG' });
+  });
+});

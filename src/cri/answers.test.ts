@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KubelingError } from '../lib/index.ts';
+import type { MessageType } from '../lib/protobuf/index.ts';
+import { checkAnswer } from './answers.ts';
+import { ImageService, RuntimeService } from './gen/runtime.ts';
+import { type CriOperation, operationNames } from './operations.ts';
+
+const sandbox = {
+  status: { id: 'a', metadata: { name: 'n', namespace: 'ns', uid: 'u' }, createdAt: 1n },
+};
+const container = {
+  status: {
+    id: 'a',
+    metadata: { name: 'n' },
+    createdAt: 1n,
+    image: { image: 'i' },
+    imageRef: 'r',
+  },
+};
+const conditions = [{ type: 'RuntimeReady' }, { type: 'NetworkReady' }];
+
+/** A good answer of each call that is checked, and each field it must have. */
+const answers: readonly (readonly [CriOperation, object, readonly string[]])[] = [
+  [
+    'version',
+    { version: '0.1.0', runtimeName: 'x', runtimeVersion: '1', runtimeApiVersion: 'v1' },
+    ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion'],
+  ],
+  ['runPodSandbox', { podSandboxId: 'a' }, ['podSandboxId']],
+  ['createContainer', { containerId: 'a' }, ['containerId']],
+  ['exec', { url: 'u' }, ['url']],
+  ['attach', { url: 'u' }, ['url']],
+  ['portForward', { url: 'u' }, ['url']],
+  ['pullImage', { imageRef: 'r' }, ['imageRef']],
+  ['podSandboxStatus', sandbox, ['status']],
+  ['containerStatus', container, ['status']],
+];
+
+const methods = { ...RuntimeService.methods, ...ImageService.methods };
+
+/** An answer as it comes from the wire: nothing left out. */
+function whole(operation: CriOperation, answer: object): object {
+  return (methods[operation].response as MessageType<object>).create(answer);
+}
+
+function missing(operation: CriOperation, answer: object): readonly string[] {
+  try {
+    checkAnswer(operation, whole(operation, answer));
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof KubelingError && error.code === 'CRI_BAD_ANSWER', String(error));
+    const fields = error.details['missing'] as readonly string[];
+    assert.equal(
+      error.message,
+      `The runtime's answer to ${operationNames[operation]} lacks ${fields.join(', ')}`,
+    );
+    return fields;
+  }
+}
+
+for (const [operation, answer, fields] of answers) {
+  test(`an answer to ${operation} passes when whole, and each missing field is named`, () => {
+    assert.deepEqual(missing(operation, answer), []);
+    for (const field of fields)
+      assert.deepEqual(missing(operation, { ...answer, [field]: undefined }), [field]);
+  });
+}
+
+test('all that is missing is named at once', () => {
+  assert.deepEqual(missing('version', {}), ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']);
+});
+
+for (const [field, named] of [
+  ['id', 'id'],
+  ['metadata', 'metadata'],
+  ['createdAt', 'createdAt'],
+] as const) {
+  test(`a sandbox without ${field} is refused`, () => {
+    assert.deepEqual(missing('podSandboxStatus', { status: { ...sandbox.status, [field]: undefined } }), [
+      named,
+    ]);
+  });
+}
+
+test('a sandbox whose metadata is empty is refused field by field', () => {
+  assert.deepEqual(missing('podSandboxStatus', { status: { ...sandbox.status, metadata: {} } }), [
+    'metadata.name',
+    'metadata.namespace',
+    'metadata.uid',
+  ]);
+});
+
+for (const field of ['id', 'metadata', 'createdAt', 'imageRef', 'image'] as const) {
+  test(`a container without ${field} is refused`, () => {
+    assert.deepEqual(missing('containerStatus', { status: { ...container.status, [field]: undefined } }), [
+      field,
+    ]);
+  });
+}
+
+test('a container whose metadata or image is empty is refused', () => {
+  const status = { ...container.status, metadata: {}, image: {} };
+  assert.deepEqual(missing('containerStatus', { status }), ['metadata.name', 'image']);
+});
+
+test('a status needs both conditions, true or not', () => {
+  assert.deepEqual(missing('status', { status: { conditions } }), []);
+  assert.deepEqual(missing('status', { status: { conditions: conditions.slice(1) } }), ['RuntimeReady']);
+  assert.deepEqual(missing('status', {}), ['RuntimeReady', 'NetworkReady']);
+});
+
+test('no image is an answer; one without id or size is not', () => {
+  assert.deepEqual(missing('imageStatus', {}), []);
+  assert.deepEqual(missing('imageStatus', { image: { id: 'a', size: 1n } }), []);
+  assert.deepEqual(missing('imageStatus', { image: {} }), ['id', 'size']);
+});
+
+test('calls whose answer may be empty are not checked', () => {
+  for (const operation of [
+    'listContainers',
+    'listPodSandbox',
+    'stopContainer',
+    'execSync',
+    'listImages',
+  ] as const) {
+    assert.deepEqual(missing(operation, {}), []);
+  }
+});

@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { describe, test } from 'node:test';
+import { type CallOptions, GrpcError } from '../lib/grpc/index.ts';
+import { cancelled, isKind, KubelingError, settle, VirtualClock } from '../lib/index.ts';
+import { type CriClient, createCriClient } from './client.ts';
+import { ImageService, RuntimeService, VersionResponse } from './gen/runtime.ts';
+import { type CriOperation, operationNames } from './operations.ts';
+import type { CriTransport } from './transport.ts';
+
+type Unary = (request: object, options: CallOptions) => Promise<unknown>;
+type Stream = (request: object, options: CallOptions) => AsyncIterable<unknown>;
+
+const goodVersion = VersionResponse.create({
+  version: '0.1.0',
+  runtimeName: 'fake',
+  runtimeVersion: '1',
+  runtimeApiVersion: 'v1',
+});
+
+interface Rig {
+  readonly clock: VirtualClock;
+  readonly client: CriClient;
+  readonly observed: string[];
+  closed: number;
+}
+
+/** A client of a runtime that knows only the calls given. */
+function rig(methods: Readonly<Record<string, Unary | Stream>>, requestTimeoutMs?: number): Rig {
+  const clock = new VirtualClock();
+  const observed: string[] = [];
+  const service = { ...unimplemented(), ...methods };
+  const transport = {
+    runtime: service,
+    image: service,
+    containerdEvents: service,
+    close: () => made.closed++,
+  } as unknown as CriTransport;
+  const observer = {
+    called(operation: string, durationMs: number, error: KubelingError | undefined) {
+      observed.push([operation, durationMs, error?.code ?? 'ok'].join(' '));
+    },
+  };
+  const timeout = requestTimeoutMs === undefined ? {} : { requestTimeoutMs };
+  const client = createCriClient({ transport, clock, observer, ...timeout });
+  const made: Rig = { clock, client, observed, closed: 0 };
+  return made;
+}
+
+function unimplemented(): Record<string, Unary | Stream> {
+  const methods = Object.entries({ ...RuntimeService.methods, ...ImageService.methods });
+  return Object.fromEntries(
+    methods.map(([name, { kind }]) => [
+      name,
+      kind === 'unary'
+        ? async () => Promise.reject(new GrpcError('UNIMPLEMENTED', name))
+        : async function* () {
+            yield* [];
+            throw new GrpcError('UNIMPLEMENTED', name);
+          },
+    ]),
+  );
+}
+
+/** A call that lasts until it is given up, and then fails as the wire does. */
+const endless: Unary = (_request, { signal }) =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'given up')), { once: true });
+  });
+
+const open = () => new AbortController().signal;
+const withCode = (code: string) => (error: unknown) => error instanceof KubelingError && error.code === code;
+
+describe('calls', () => {
+  test('pass the request and the answer', async () => {
+    const requests: object[] = [];
+    const { client } = rig({
+      createContainer: async (request) => {
+        requests.push(request);
+        return { containerId: 'c' };
+      },
+    });
+    assert.deepEqual(await client.createContainer({ podSandboxId: 's' }, open()), { containerId: 'c' });
+    assert.deepEqual(requests, [{ podSandboxId: 's' }]);
+  });
+
+  test('refuse an answer that lacks what it must have', async () => {
+    const { client, observed } = rig({ createContainer: async () => ({ containerId: '' }) });
+    await assert.rejects(client.createContainer({}, open()), withCode('CRI_BAD_ANSWER'));
+    assert.deepEqual(observed, ['create_container 0 CRI_BAD_ANSWER']);
+  });
+
+  test('fail with an error whose kind says what to do', async () => {
+    const { client } = rig({
+      containerStatus: async () => Promise.reject(new GrpcError('NOT_FOUND', 'no such container')),
+    });
+    await assert.rejects(
+      client.containerStatus({ containerId: 'x' }, open()),
+      (error) => isKind(error, 'NotFound') && (error as Error).message === 'no such container',
+    );
+  });
+
+  test('treat a non-zero exit of a command as an answer', async () => {
+    const answer = { stdout: Buffer.alloc(0), stderr: Buffer.from('x'), exitCode: 1 };
+    const { client } = rig({ execSync: async () => answer });
+    assert.equal(await client.execSync({ timeout: 1n }, open()), answer);
+  });
+
+  test('of every kind are observed once, under their own name', async () => {
+    const { client, observed } = rig({});
+    const calls = client as unknown as Record<string, (request: object, signal: AbortSignal) => unknown>;
+    for (const [name, { kind }] of Object.entries({ ...RuntimeService.methods, ...ImageService.methods })) {
+      const called = calls[name]?.({}, open());
+      const ended = kind === 'unary' ? called : Array.fromAsync(called as AsyncIterable<unknown>);
+      await assert.rejects(ended as Promise<unknown>, withCode('CRI_UNSUPPORTED'));
+      assert.deepEqual(observed.splice(0), [`${operationNames[name as CriOperation]} 0 CRI_UNSUPPORTED`]);
+    }
+  });
+});
+
+describe('deadlines', () => {
+  const cases: readonly (readonly [CriOperation, object, number | undefined])[] = [
+    ['removeContainer', {}, 120_000],
+    ['runPodSandbox', {}, 240_000],
+    ['stopContainer', { timeout: 30n }, 150_000],
+    ['execSync', { timeout: 10n }, 130_000],
+    ['execSync', { timeout: 0n }, undefined],
+    ['pullImage', {}, undefined],
+  ];
+
+  for (const [operation, request, limitMs] of cases) {
+    test(`${operation} ${'timeout' in request ? `with ${request.timeout} s ` : ''}ends after ${limitMs ?? 'no time at all'}`, async () => {
+      const told: (number | undefined)[] = [];
+      const spy: Unary = (message, options) => {
+        told.push(options.timeoutMs);
+        return endless(message, options);
+      };
+      const { client, clock, observed } = rig({ [operation]: spy });
+      const controller = new AbortController();
+      const call = (client[operation] as (request: object, signal: AbortSignal) => Promise<unknown>)(
+        request,
+        controller.signal,
+      );
+      const outcome = call.catch((error: KubelingError) => error.code);
+      await clock.advance((limitMs ?? 10_000_000) - 1);
+      assert.deepEqual(observed, []);
+      assert.deepEqual(told, [limitMs]);
+      await clock.advance(1);
+      if (limitMs === undefined) controller.abort(cancelled('enough'));
+      const late = operation === 'execSync' ? 'CRI_EXEC_TIMEOUT' : 'CRI_DEADLINE';
+      assert.equal(await outcome, limitMs === undefined ? 'CANCELLED' : late);
+      assert.equal(observed.length, 1);
+      assert.equal(clock.pendingTimers, 0);
+      assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
+    });
+  }
+
+  test('follow the configured time-out', async () => {
+    const { client, clock } = rig({ status: endless }, 5_000);
+    const outcome = assert.rejects(
+      client.status({}, open()),
+      /Cannot finish the runtime call status within 5000 ms/,
+    );
+    await clock.advance(5_000);
+    await outcome;
+  });
+
+  test('end a call even if the transport does not listen', async () => {
+    const { client, clock } = rig({ status: () => new Promise(() => {}) });
+    const outcome = assert.rejects(client.status({}, open()), withCode('CRI_DEADLINE'));
+    await clock.advance(120_000);
+    await outcome;
+  });
+});
+
+describe('giving up', () => {
+  for (const [what, reason] of [
+    ['an error of ours', cancelled('the pod is gone')],
+    ['any error', new Error('shutting down')],
+    ['no reason', undefined],
+  ] as const) {
+    test(`with ${what} ends a call as cancelled`, async () => {
+      const { client, clock, observed } = rig({ status: endless, pullImage: endless });
+      for (const call of [client.status, client.pullImage]) {
+        const controller = new AbortController();
+        const outcome = assert.rejects(call({}, controller.signal), (error) => isKind(error, 'Cancelled'));
+        await settle();
+        controller.abort(reason);
+        await outcome;
+        assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
+      }
+      assert.deepEqual(observed, ['status 0 CANCELLED', 'pull_image 0 CANCELLED']);
+      assert.equal(clock.pendingTimers, 0);
+    });
+  }
+
+  test('before a call makes none', async () => {
+    let calls = 0;
+    const { client } = rig({
+      status: async () => {
+        calls++;
+        return {};
+      },
+    });
+    await assert.rejects(client.status({}, AbortSignal.abort(new Error('x'))), (error) =>
+      isKind(error, 'Cancelled'),
+    );
+    assert.equal(calls, 0);
+  });
+
+  test("for want of time is a deadline, though the caller's", async () => {
+    const { client } = rig({ status: endless });
+    const controller = new AbortController();
+    const outcome = assert.rejects(client.status({}, controller.signal), withCode('CRI_DEADLINE'));
+    controller.abort(new KubelingError('DEADLINE_EXCEEDED', 'the sync took too long'));
+    await outcome;
+  });
+});
+
+describe('streams', () => {
+  const three: Stream = async function* () {
+    yield* [{ containerId: 'a' }, { containerId: 'b' }, { containerId: 'c' }];
+  };
+
+  test('pass every answer, and are observed at their end', async () => {
+    const { client, observed } = rig({ getContainerEvents: three });
+    const read = await Array.fromAsync(client.getContainerEvents({}, open()));
+    assert.equal(read.length, 3);
+    assert.deepEqual(observed, ['get_container_events 0 ok']);
+  });
+
+  test('close their source when left, and are observed once as fine', async () => {
+    let closed = 0;
+    const { client, observed } = rig({
+      async *getContainerEvents() {
+        try {
+          for (;;) yield { containerId: 'a' };
+        } finally {
+          closed++;
+        }
+      },
+    });
+    for await (const _ of client.getContainerEvents({}, open())) break;
+    assert.equal(closed, 1);
+    assert.deepEqual(observed, ['get_container_events 0 ok']);
+  });
+
+  test('have no deadline, and fail with what the runtime says', async () => {
+    const broke = Promise.withResolvers<never>();
+    const { client, clock, observed } = rig({
+      async *getContainerEvents() {
+        yield { containerId: 'a' };
+        await broke.promise;
+      },
+    });
+    const read: unknown[] = [];
+    const reading = (async () => {
+      for await (const event of client.getContainerEvents({}, open())) read.push(event);
+    })();
+    const outcome = assert.rejects(reading, withCode('CRI_UNAVAILABLE'));
+    await clock.advance(24 * 3_600_000);
+    broke.reject(new GrpcError('UNAVAILABLE', 'gone'));
+    await outcome;
+    assert.equal(read.length, 1);
+    assert.deepEqual(observed, ['get_container_events 86400000 CRI_UNAVAILABLE']);
+  });
+});
+
+describe('checkVersion', () => {
+  test('answers who the runtime is', async () => {
+    const { client } = rig({ version: async () => goodVersion });
+    assert.equal(await client.checkVersion(open()), goodVersion);
+  });
+
+  test('refuses another version of the interface, and names it', async () => {
+    const { client } = rig({ version: async () => ({ ...goodVersion, version: '0.2.0' }) });
+    await assert.rejects(
+      client.checkVersion(open()),
+      (error) =>
+        withCode('CRI_VERSION')(error) && /fake 1 .*must be 0\.1\.0: it is 0\.2\.0/.test(String(error)),
+    );
+  });
+
+  test('refuses a runtime that does not say who it is', async () => {
+    const { client } = rig({ version: async () => ({ ...goodVersion, runtimeName: '' }) });
+    await assert.rejects(client.checkVersion(open()), /version lacks runtimeName/);
+  });
+});
+
+test('closing the client closes the transport', () => {
+  const made = rig({});
+  made.client.close();
+  assert.equal(made.closed, 1);
+});

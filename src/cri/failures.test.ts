@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type GrpcCode, GrpcError } from '../lib/grpc/index.ts';
+import { cancelled, type ErrorCode, type ErrorKind, KubelingError } from '../lib/index.ts';
+import { translateFailure } from './failures.ts';
+
+const open = new AbortController().signal;
+
+const table: { readonly [Code in GrpcCode]: readonly [ErrorCode, ErrorKind] } = {
+  OK: ['BUG', 'Bug'],
+  CANCELLED: ['CANCELLED', 'Cancelled'],
+  UNKNOWN: ['CRI_FAILED', 'Failed'],
+  INVALID_ARGUMENT: ['CRI_INVALID', 'Invalid'],
+  DEADLINE_EXCEEDED: ['CRI_DEADLINE', 'DeadlineExceeded'],
+  NOT_FOUND: ['CRI_NOT_FOUND', 'NotFound'],
+  ALREADY_EXISTS: ['CRI_ALREADY_EXISTS', 'Conflict'],
+  PERMISSION_DENIED: ['CRI_DENIED', 'Denied'],
+  RESOURCE_EXHAUSTED: ['CRI_EXHAUSTED', 'Unavailable'],
+  FAILED_PRECONDITION: ['CRI_FAILED', 'Failed'],
+  ABORTED: ['CRI_FAILED', 'Failed'],
+  OUT_OF_RANGE: ['CRI_INVALID', 'Invalid'],
+  UNIMPLEMENTED: ['CRI_UNSUPPORTED', 'Unsupported'],
+  INTERNAL: ['CRI_FAILED', 'Failed'],
+  UNAVAILABLE: ['CRI_UNAVAILABLE', 'Unavailable'],
+  DATA_LOSS: ['CRI_FAILED', 'Failed'],
+  UNAUTHENTICATED: ['CRI_DENIED', 'Denied'],
+};
+
+for (const [grpcCode, [code, kind]] of Object.entries(table)) {
+  test(`${grpcCode} is ${code}, with the runtime's own message`, () => {
+    const cause = new GrpcError(grpcCode as GrpcCode, 'the reason');
+    const error = translateFailure('startContainer', cause, open);
+    assert.equal(error.code, code);
+    assert.equal(error.kind, kind);
+    assert.equal(error.message, 'the reason');
+    assert.equal(error.cause, cause);
+    assert.deepEqual(error.details, { operation: 'start_container', grpcCode });
+  });
+}
+
+test('a message over the limit is told from other limits, whoever found it', () => {
+  for (const message of [
+    'The message is larger than the limit: 17000000 bytes, limit 16777216',
+    'grpc: received message larger than max (17000000 vs. 16777216)',
+    'trying to send message larger than max (17000000 vs. 16777216)',
+  ]) {
+    const error = translateFailure('listContainers', new GrpcError('RESOURCE_EXHAUSTED', message), open);
+    assert.equal(error.code, 'CRI_TOO_LARGE');
+  }
+});
+
+test('a deadline of ours is CRI_DEADLINE', () => {
+  const cause = new KubelingError('DEADLINE_EXCEEDED', 'Cannot finish within 5 ms');
+  assert.equal(translateFailure('version', cause, open).code, 'CRI_DEADLINE');
+});
+
+test('a command that ran out of time is CRI_EXEC_TIMEOUT, however that was said', () => {
+  for (const cause of [
+    new GrpcError('DEADLINE_EXCEEDED', 'x'),
+    new KubelingError('DEADLINE_EXCEEDED', 'x'),
+    new GrpcError('UNKNOWN', 'failed to exec in container: timeout 1s exceeded: context deadline exceeded'),
+    new GrpcError('UNKNOWN', 'command: timeout 1.5s exceeded'),
+    new GrpcError('INTERNAL', 'context deadline exceeded'),
+  ]) {
+    const error = translateFailure('execSync', cause, open);
+    assert.equal(error.code, 'CRI_EXEC_TIMEOUT', cause.message);
+    assert.equal(error.kind, 'DeadlineExceeded');
+    assert.ok(error.message.startsWith('command timed out: '));
+  }
+});
+
+test('a command that failed otherwise is no time-out, nor is another call that says so', () => {
+  assert.equal(
+    translateFailure('execSync', new GrpcError('NOT_FOUND', 'no such container'), open).code,
+    'CRI_NOT_FOUND',
+  );
+  const other = new GrpcError('UNKNOWN', 'context deadline exceeded');
+  assert.equal(translateFailure('startContainer', other, open).code, 'CRI_FAILED');
+});
+
+test('errors of our own pass as they are', () => {
+  for (const error of [
+    new KubelingError('CRI_BAD_ANSWER', 'x'),
+    new KubelingError('BUG', 'y'),
+    cancelled('z'),
+  ]) {
+    assert.equal(translateFailure('version', error, open), error);
+  }
+});
+
+test("the caller's own reason to give up is a cancellation, whatever it is", () => {
+  for (const reason of [new Error('shutting down'), 'text', undefined]) {
+    const controller = new AbortController();
+    controller.abort(reason);
+    const { signal } = controller;
+    assert.equal(translateFailure('version', signal.reason, signal).code, 'CANCELLED');
+  }
+});
+
+test("a caller's time-out is a deadline", () => {
+  const late = new DOMException('late', 'TimeoutError');
+  assert.equal(translateFailure('version', late, AbortSignal.abort(late)).code, 'CRI_DEADLINE');
+});
+
+test('anything else is a failure that keeps its message', () => {
+  const error = translateFailure('version', new TypeError('oops'), open);
+  assert.deepEqual([error.code, error.message], ['CRI_FAILED', 'oops']);
+  assert.equal(translateFailure('version', 'text', open).message, 'text');
+});

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { StatusResponse } from '../cri/index.ts';
+import { cancelled, VirtualClock } from '../lib/index.ts';
+import { RuntimeState, watchRuntime } from './runtime-state.ts';
+
+const good = StatusResponse.create({
+  status: {
+    conditions: [
+      { type: 'RuntimeReady', status: true },
+      { type: 'NetworkReady', status: true },
+    ],
+  },
+});
+
+test('a runtime that never answered is a problem that says why', () => {
+  const state = new RuntimeState(new VirtualClock());
+  assert.match(state.problems().runtime.join(), /may not have completed yet$/);
+  state.failed(new Error('connection refused'));
+  assert.match(state.problems().runtime.join(), /may not have completed yet: connection refused$/);
+});
+
+test('a good answer counts for thirty seconds', async () => {
+  const clock = new VirtualClock();
+  const state = new RuntimeState(clock);
+  state.answered(good);
+  await clock.advance(29_999);
+  state.failed(new Error('gone'));
+  assert.deepEqual(state.problems(), { runtime: [], network: [] });
+  await clock.advance(1);
+  assert.deepEqual(state.problems().runtime, ['container runtime is down: gone']);
+  state.answered(good);
+  assert.deepEqual(state.problems(), { runtime: [], network: [] });
+});
+
+test('a network that is not ready is told apart from the runtime', () => {
+  const state = new RuntimeState(new VirtualClock());
+  state.answered(
+    StatusResponse.create({
+      status: {
+        conditions: [
+          { type: 'RuntimeReady', status: true },
+          {
+            type: 'NetworkReady',
+            status: false,
+            reason: 'NetworkPluginNotReady',
+            message: 'cni plugin not initialized',
+          },
+        ],
+      },
+    }),
+  );
+  assert.deepEqual(state.problems().runtime, []);
+  assert.deepEqual(state.problems().network, [
+    'container runtime network is not ready: NetworkPluginNotReady: cni plugin not initialized',
+  ]);
+});
+
+test('the watch looks every five seconds, through failures, until it is told to end', async () => {
+  const clock = new VirtualClock();
+  const state = new RuntimeState(clock);
+  const controller = new AbortController();
+  const looks: string[] = [];
+  let calls = 0;
+  const cri = {
+    status: async () => {
+      calls++;
+      if (calls === 2) throw new Error('away');
+      return good;
+    },
+  };
+  const watching = watchRuntime(
+    { cri, clock, state, looked: (error) => looks.push(error === undefined ? 'good' : 'bad') },
+    controller.signal,
+  );
+  await clock.advance(10_000);
+  assert.deepEqual(looks, ['good', 'bad', 'good']);
+  controller.abort(cancelled('enough'));
+  await watching;
+  assert.equal(clock.pendingTimers, 0);
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { FrameReader, frame } from './frames.ts';
+import { GrpcError } from './status.ts';
+
+test('a frame is a zero byte, the length and the message', () => {
+  assert.equal(frame(Buffer.from('abc')).toString('hex'), '0000000003616263');
+  assert.equal(frame(Buffer.alloc(0)).toString('hex'), '0000000000');
+});
+
+test('messages come back however the bytes are cut', () => {
+  const content = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 6 });
+  const sizes = fc.infiniteStream(fc.integer({ min: 1, max: 12 }));
+  fc.assert(
+    fc.property(content, sizes, (messages, cuts) => {
+      const wire = Buffer.concat(messages.map(frame));
+      const reader = new FrameReader(100);
+      const read: Buffer[] = [];
+      let at = 0;
+      for (const size of cuts) {
+        if (at >= wire.length) break;
+        read.push(...reader.push(wire.subarray(at, at + size)));
+        at += size;
+      }
+      assert.deepEqual(
+        read.map((message) => message.toString('hex')),
+        messages.map((message) => Buffer.from(message).toString('hex')),
+      );
+      assert.equal(reader.partial, false);
+    }),
+  );
+});
+
+test('a message that has begun is told from one that has not', () => {
+  const reader = new FrameReader(100);
+  assert.equal(reader.partial, false);
+  reader.push(Buffer.from([0, 0]));
+  assert.equal(reader.partial, true);
+  reader.push(Buffer.from([0, 0, 1]));
+  assert.equal(reader.partial, true);
+  assert.equal(reader.push(Buffer.from([7])).length, 1);
+  assert.equal(reader.partial, false);
+});
+
+test('a message of the limit passes, one over it is refused by its length alone', () => {
+  assert.equal(new FrameReader(3).push(frame(Buffer.alloc(3))).length, 1);
+  const announced = frame(Buffer.alloc(4)).subarray(0, 5);
+  assert.throws(
+    () => new FrameReader(3).push(announced),
+    (error) =>
+      error instanceof GrpcError &&
+      error.grpcCode === 'RESOURCE_EXHAUSTED' &&
+      /4 bytes, limit 3/.test(error.message),
+  );
+});
+
+test('a compressed message is refused: we never said we take any', () => {
+  assert.throws(
+    () => new FrameReader(10).push(Buffer.from([1, 0, 0, 0, 0])),
+    (error) => error instanceof GrpcError && error.grpcCode === 'INTERNAL',
+  );
+});
+
+test('a large message in many pieces is joined once, not once a piece', () => {
+  const size = 16 << 20;
+  const wire = frame(Buffer.alloc(size, 1));
+  const reader = new FrameReader(size);
+  let messages: readonly Buffer[] = [];
+  const startMs = performance.now();
+  for (let at = 0; at < wire.length; at += 1_024) messages = reader.push(wire.subarray(at, at + 1_024));
+  assert.equal(messages[0]?.length, size);
+  assert.ok(performance.now() - startMs < 5_000);
+});

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import {
+  decodeStatusMessage,
+  encodeStatusMessage,
+  grpcCodeOf,
+  grpcCodeOfHttp,
+  grpcCodes,
+  numberOfGrpcCode,
+} from './status.ts';
+
+test('codes have the numbers of the protocol', () => {
+  assert.equal(grpcCodes.length, 17);
+  for (const [number, code] of [
+    [0, 'OK'],
+    [4, 'DEADLINE_EXCEEDED'],
+    [5, 'NOT_FOUND'],
+    [8, 'RESOURCE_EXHAUSTED'],
+    [12, 'UNIMPLEMENTED'],
+    [14, 'UNAVAILABLE'],
+    [16, 'UNAUTHENTICATED'],
+  ] as const) {
+    assert.equal(grpcCodeOf(number), code);
+    assert.equal(numberOfGrpcCode(code), number);
+  }
+});
+
+test('a code nobody knows is UNKNOWN', () => {
+  for (const number of [17, -1, Number.NaN, 1.5]) assert.equal(grpcCodeOf(number), 'UNKNOWN');
+});
+
+test('messages are encoded as the protocol says', () => {
+  assert.equal(encodeStatusMessage('plain text!'), 'plain text!');
+  assert.equal(encodeStatusMessage('100%\n\u00e4\u{1f600}'), '100%25%0A%C3%A4%F0%9F%98%80');
+});
+
+test('any message comes back, and only printable characters travel', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (message) => {
+      const encoded = encodeStatusMessage(message);
+      assert.match(encoded, /^[\x20-\x7e]*$/);
+      assert.equal(decodeStatusMessage(encoded), message);
+    }),
+  );
+});
+
+test('what is not an encoding is shown as it came, and the rest is decoded', () => {
+  for (const [text, shown] of [
+    ['100%', '100%'],
+    ['50% of %E2%82%AC', '50% of \u20ac'],
+    ['%zz %4', '%zz %4'],
+    ['%e2%82%ac', '\u20ac'],
+    ['broken %E2%82', 'broken \ufffd'],
+  ] as const) {
+    assert.equal(decodeStatusMessage(text), shown);
+  }
+});
+
+test('a message too long for a header is cut, and says so', () => {
+  const encoded = encodeStatusMessage('x'.repeat(100_000));
+  assert.ok(encoded.length < 5_000);
+  assert.ok(decodeStatusMessage(encoded).endsWith('x\u2026'));
+});
+
+test('an answer of plain HTTP has a meaning', () => {
+  for (const [status, code] of [
+    [400, 'INTERNAL'],
+    [401, 'UNAUTHENTICATED'],
+    [403, 'PERMISSION_DENIED'],
+    [404, 'UNIMPLEMENTED'],
+    [429, 'UNAVAILABLE'],
+    [500, 'UNKNOWN'],
+    [502, 'UNAVAILABLE'],
+    [503, 'UNAVAILABLE'],
+    [504, 'UNAVAILABLE'],
+    [302, 'UNKNOWN'],
+  ] as const) {
+    assert.equal(grpcCodeOfHttp(status), code);
+  }
+});

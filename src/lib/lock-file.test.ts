@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, beforeEach, describe, it } from 'node:test';
+import { seededRandom, VirtualClock } from './index.ts';
+import { type LockDeps, withLockFile } from './lock-file.ts';
+import { ProcessTable } from './processes.ts';
+
+const signal = new AbortController().signal;
+const made: string[] = [];
+let dir = '';
+let clock = new VirtualClock();
+
+/** A /proc in which this process started at tick 100 of boot "now". */
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'lock-'));
+  made.push(dir);
+  clock = new VirtualClock();
+  await mkdir(join(dir, 'proc/sys/kernel/random'), { recursive: true });
+  await writeFile(join(dir, 'proc/sys/kernel/random/boot_id'), 'now\n');
+  await addProcess(process.pid, 100);
+});
+after(async () => {
+  for (const path of made) await rm(path, { recursive: true });
+});
+
+async function addProcess(pid: number, startTime: number, state = 'S'): Promise<void> {
+  await mkdir(join(dir, 'proc', String(pid)), { recursive: true });
+  await writeFile(
+    join(dir, 'proc', String(pid), 'stat'),
+    `${pid} (node) ${state} 1 ${'0 '.repeat(17)}${startTime} 0`,
+  );
+  await writeFile(join(dir, 'proc', String(pid), 'cmdline'), 'node\0');
+}
+
+function deps(seed = 1): LockDeps {
+  return { clock, random: seededRandom(seed), processes: new ProcessTable(join(dir, 'proc')), waitMs: 1000 };
+}
+
+const lock = () => join(dir, 'lock');
+const leaveLock = (owner: unknown) => writeFile(lock(), JSON.stringify(owner));
+
+async function assertTakenOver(): Promise<void> {
+  assert.equal(await withLockFile(lock(), deps(), async () => 'worked', signal), 'worked');
+  assert.deepEqual(await readdir(dir), ['proc']);
+}
+
+describe('withLockFile', () => {
+  it('holds a file that names the owner, and removes it after success and failure', async () => {
+    await withLockFile(
+      lock(),
+      deps(),
+      async () => {
+        const { token, ...owner } = JSON.parse(await readFile(lock(), 'utf8'));
+        assert.deepEqual(owner, { pid: process.pid, startTime: 100, bootId: 'now' });
+        assert.match(token, /^[0-9a-f]{16,}$/);
+        assert.deepEqual((await readdir(dir)).toSorted(), ['lock', 'proc']);
+      },
+      signal,
+    );
+    const failing = withLockFile(lock(), deps(), () => Promise.reject(new Error('no luck')), signal);
+    await assert.rejects(failing, /no luck/);
+    assert.deepEqual(await readdir(dir), ['proc']);
+  });
+
+  it('takes over from an owner that is gone', async () => {
+    await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
+    await assertTakenOver();
+  });
+
+  it('takes over from an owner whose process id another process has now', async () => {
+    await addProcess(4242, 999);
+    await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
+    await assertTakenOver();
+  });
+
+  it('takes over from an owner before the last boot, and from one that is dead but not reaped', async () => {
+    await leaveLock({ pid: process.pid, startTime: 100, bootId: 'before', token: 'aa' });
+    await assertTakenOver();
+    await addProcess(4242, 5, 'Z');
+    await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
+    await assertTakenOver();
+  });
+
+  it('takes over a lock that a crash of the machine emptied', async () => {
+    await writeFile(lock(), '');
+    await assertTakenOver();
+  });
+
+  it('takes over from an owner that died while taking over', async () => {
+    await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
+    await writeFile(`${lock()}.aa`, JSON.stringify({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' }));
+    await assertTakenOver();
+  });
+
+  it('does not take over while another living process does', async () => {
+    await addProcess(4243, 6);
+    await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
+    await writeFile(`${lock()}.aa`, JSON.stringify({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' }));
+    await refusedAfterWait();
+  });
+
+  it('waits for a living owner and gives up at its limit, saying who it is', async () => {
+    await addProcess(4243, 6);
+    await leaveLock({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' });
+    await refusedAfterWait();
+  });
+
+  it('gets the lock when the owner lets go', async () => {
+    const order: string[] = [];
+    const finish = Promise.withResolvers<void>();
+    const work = (name: string, wait: Promise<void>) => async () => {
+      order.push(`${name} in`);
+      await wait;
+      order.push(`${name} out`);
+    };
+    const first = withLockFile(lock(), deps(1), work('first', finish.promise), signal);
+    await until(() => order.length === 1);
+    const second = withLockFile(lock(), deps(2), work('second', Promise.resolve()), signal);
+    await until(() => clock.pendingTimers > 0);
+    finish.resolve();
+    await first;
+    await stepUntilSettled(second);
+    assert.deepEqual(order, ['first in', 'first out', 'second in', 'second out']);
+  });
+
+  it('stops waiting when aborted', async () => {
+    await addProcess(4243, 6);
+    await leaveLock({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' });
+    const controller = new AbortController();
+    const waiting = withLockFile(lock(), deps(), async () => {}, controller.signal);
+    const refused = assert.rejects(waiting, /enough/);
+    await until(() => clock.pendingTimers > 0);
+    controller.abort(new Error('enough'));
+    await refused;
+  });
+});
+
+async function refusedAfterWait(): Promise<void> {
+  const waiting = withLockFile(lock(), deps(), async () => {}, signal);
+  const refused = assert.rejects(waiting, {
+    code: 'LOCK_HELD',
+    message: /within 1000 ms as process 4243 holds it/,
+  });
+  await stepUntilSettled(waiting.catch(() => {}));
+  await refused;
+}
+
+/** Real files need real time; the clock under test moves only when nothing else does. */
+async function stepUntilSettled(work: Promise<unknown>): Promise<void> {
+  let isSettled = false;
+  const seen = work.finally(() => {
+    isSettled = true;
+  });
+  while (!isSettled) {
+    if (clock.pendingTimers > 0) await clock.advance(100);
+    else await new Promise((resolve) => setImmediate(resolve));
+  }
+  await seen;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}

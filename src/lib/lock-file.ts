@@ -1,0 +1,132 @@
+import { link, rename, rm, writeFile } from 'node:fs/promises';
+import type { Clock } from './clock.ts';
+import { KubelingError } from './errors.ts';
+import { readFileIfExists } from './optional-file.ts';
+import type { ProcessIdentity, ProcessTable } from './processes.ts';
+import { jitter, type Random, randomHex } from './random.ts';
+
+export interface LockDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly processes: ProcessTable;
+  /** How long to wait for whoever holds it. */
+  readonly waitMs: number;
+}
+
+/** What a lock file says about its owner. The token tells two locks of one process apart. */
+interface Owner extends ProcessIdentity {
+  readonly token: string;
+}
+
+const pollMs = 50;
+
+/**
+ * Runs the work while this process, and in it this call, alone holds the lock file. The file names its owner, and a
+ * lock whose owner is dead is taken over.
+ *
+ * Taking over must not race: two that find the same dead owner could each remove the other's new lock. So the right
+ * to replace the lock of one dead owner is itself a lock, named after that owner's token, and whoever gets it looks
+ * again before replacing. A crash in the middle leaves a dead owner of that right, and the same rule applies to it.
+ */
+export async function withLockFile<T>(
+  path: string,
+  deps: LockDeps,
+  work: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const owner: Owner = { ...(await deps.processes.self()), token: newToken(deps.random) };
+  await waitForLock(path, owner, deps, signal);
+  try {
+    return await work();
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+/** Two processes may draw the same numbers, but not at once have the same id. */
+function newToken(random: Random): string {
+  return process.pid.toString(16) + randomHex(random, 16);
+}
+
+async function waitForLock(path: string, owner: Owner, deps: LockDeps, signal: AbortSignal): Promise<void> {
+  const end = deps.clock.monotonicMs() + deps.waitMs;
+  for (;;) {
+    signal.throwIfAborted();
+    const holder = await tryLock(path, owner, deps.processes);
+    if (holder === undefined) return;
+    if (deps.clock.monotonicMs() >= end) {
+      throw new KubelingError(
+        'LOCK_HELD',
+        `Cannot take the lock ${path} within ${deps.waitMs} ms as process ${holder.pid} holds it`,
+        { details: { pid: holder.pid } },
+      );
+    }
+    await deps.clock.sleep(jitter(deps.random, pollMs, 1), signal);
+  }
+}
+
+/** Takes the lock and answers nothing, or answers who holds it. */
+async function tryLock(path: string, owner: Owner, processes: ProcessTable): Promise<Owner | undefined> {
+  if (await createExclusive(path, owner)) return undefined;
+  const holder = await readLockOwner(path);
+  // Released in between: the next attempt will tell.
+  if (holder === undefined) return owner;
+  if (await processes.isAlive(holder)) return holder;
+  return await takeOver(path, { dead: holder, owner }, processes);
+}
+
+interface TakeOver {
+  readonly dead: Owner;
+  readonly owner: Owner;
+}
+
+async function takeOver(
+  path: string,
+  { dead, owner }: TakeOver,
+  processes: ProcessTable,
+): Promise<Owner | undefined> {
+  const right = `${path}.${dead.token}`;
+  const rival = await tryLock(right, owner, processes);
+  if (rival !== undefined) return rival;
+  try {
+    const now = await readLockOwner(path);
+    if (now?.token !== dead.token) return now ?? owner;
+    const mine = `${path}.${owner.token}.own`;
+    await writeFile(mine, JSON.stringify(owner), { mode: 0o600 });
+    await rename(mine, path);
+    return undefined;
+  } finally {
+    await rm(right, { force: true });
+  }
+}
+
+/** Creates the file with its content in one step, or not at all when it exists. */
+async function createExclusive(path: string, owner: Owner): Promise<boolean> {
+  const mine = `${path}.${owner.token}.own`;
+  await writeFile(mine, JSON.stringify(owner), { mode: 0o600 });
+  try {
+    await link(mine, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(mine, { force: true });
+  }
+}
+
+/**
+ * A lock appears with its content in it, so one that cannot be read was damaged by a crash of the machine, and its
+ * owner is dead.
+ */
+export async function readLockOwner(path: string): Promise<Owner | undefined> {
+  const text = await readFileIfExists(path);
+  if (text === undefined) return undefined;
+  try {
+    const { pid, startTime, bootId, token } = JSON.parse(text) as Owner;
+    if (/^[0-9a-f]+$/.test(token)) return { pid, startTime, bootId, token };
+  } catch {
+    // Falls through to the same answer as a wrong token.
+  }
+  return { pid: 0, startTime: 0, bootId: '', token: 'damaged' };
+}

@@ -1,0 +1,118 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Clock } from './clock.ts';
+import { KubelingError } from './errors.ts';
+
+/** Names one process for all time: a process id alone is reused, a boot id tells apart the same times after a boot. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks between boot and its start. */
+  readonly startTime: number;
+  readonly bootId: string;
+}
+
+export interface ProcessInfo extends ProcessIdentity {
+  readonly parent: number;
+  readonly argv: readonly string[];
+}
+
+/** Sees processes through /proc. A process that is dead but not yet reaped does not count. */
+export class ProcessTable {
+  readonly #procDir: string;
+
+  constructor(procDir = '/proc') {
+    this.#procDir = procDir;
+  }
+
+  async bootId(): Promise<string> {
+    return (await readFile(join(this.#procDir, 'sys/kernel/random/boot_id'), 'utf8')).trim();
+  }
+
+  async self(): Promise<ProcessIdentity> {
+    const info = await this.find(process.pid);
+    if (info === undefined) throw new KubelingError('BUG', 'Cannot find our own process in /proc');
+    return { pid: info.pid, startTime: info.startTime, bootId: info.bootId };
+  }
+
+  async find(pid: number): Promise<ProcessInfo | undefined> {
+    return await this.#read(pid, await this.bootId());
+  }
+
+  async list(): Promise<readonly ProcessInfo[]> {
+    const bootId = await this.bootId();
+    const pids = (await readdir(this.#procDir)).filter((name) => /^\d+$/.test(name)).map(Number);
+    const found: ProcessInfo[] = [];
+    for (const pid of pids) {
+      const info = await this.#read(pid, bootId);
+      if (info !== undefined) found.push(info);
+    }
+    return found;
+  }
+
+  async isAlive({ pid, startTime, bootId }: ProcessIdentity): Promise<boolean> {
+    const now = await this.find(pid);
+    return now !== undefined && now.startTime === startTime && now.bootId === bootId;
+  }
+
+  /** The name of the program file, without the mark of a file that was replaced meanwhile. */
+  async programName(pid: number): Promise<string | undefined> {
+    const target = await readlink(join(this.#procDir, String(pid), 'exe')).catch(() => undefined);
+    return target === undefined ? undefined : basename(target.replace(/ \(deleted\)$/, ''));
+  }
+
+  /** Sends the signal if it is still the same process; answers whether it was. */
+  async signal(identity: ProcessIdentity, name: NodeJS.Signals): Promise<boolean> {
+    if (!(await this.isAlive(identity))) return false;
+    try {
+      process.kill(identity.pid, name);
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+      throw error;
+    }
+  }
+
+  /** Waits until none of the processes lives; answers those that do when the time is over. */
+  async waitGone(
+    identities: readonly ProcessIdentity[],
+    { clock, ms }: { readonly clock: Clock; readonly ms: number },
+    signal: AbortSignal,
+  ): Promise<readonly ProcessIdentity[]> {
+    const end = clock.monotonicMs() + ms;
+    for (let left = identities; ; ) {
+      const alive: ProcessIdentity[] = [];
+      for (const identity of left) if (await this.isAlive(identity)) alive.push(identity);
+      if (alive.length === 0 || clock.monotonicMs() >= end) return alive;
+      left = alive;
+      await clock.sleep(20, signal);
+    }
+  }
+
+  async #read(pid: number, bootId: string): Promise<ProcessInfo | undefined> {
+    const dir = join(this.#procDir, String(pid));
+    // The process may go away between any two reads; then it is simply not there.
+    const stat = await readFile(join(dir, 'stat'), 'utf8').catch(() => undefined);
+    const argv = await readFile(join(dir, 'cmdline'), 'utf8').catch(() => undefined);
+    if (stat === undefined || argv === undefined) return undefined;
+    const { state, parent, startTime } = parseStat(stat);
+    if (state === 'Z' || state === 'X') return undefined;
+    return { pid, bootId, startTime, parent, argv: argv.split('\0').slice(0, -1) };
+  }
+}
+
+/** The fields after the program's name, which stands in brackets and may hold anything, brackets too. */
+export function parseStat(text: string): { state: string; parent: number; startTime: number } {
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? '', parent: Number(fields[1]), startTime: Number(fields[19]) };
+}
+
+/** Everything that descends from the given processes, without them. */
+export function descendants(all: readonly ProcessInfo[], roots: readonly ProcessInfo[]): ProcessInfo[] {
+  const found: ProcessInfo[] = [];
+  for (let parents = new Set(roots.map((root) => root.pid)); parents.size > 0; ) {
+    const children = all.filter((process) => parents.has(process.parent) && !found.includes(process));
+    found.push(...children);
+    parents = new Set(children.map((child) => child.pid));
+  }
+  return found.filter((process) => !roots.some((root) => root.pid === process.pid));
+}

@@ -1,0 +1,24 @@
+/**
+ * The composition root: the one place that touches the process. It owns the root AbortController and hands the
+ * commands everything they use of the world.
+ */
+import { runCli, watchProcess } from './cli/index.ts';
+import { realClock, systemRandom } from './lib/index.ts';
+
+const root = new AbortController();
+watchProcess(process, root);
+
+// A reader that went away (kubeling doctor | head) is no failure: what it no longer reads is dropped.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
+const code = await runCli({
+  argv: process.argv.slice(2),
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  clock: realClock(),
+  random: systemRandom(),
+  signal: root.signal,
+});
+// Writes to files, pipes and terminals are synchronous here, so nothing is cut off; a forgotten handle cannot hold us.
+process.exit(code);

@@ -1,0 +1,143 @@
+import type { ContainerFiles } from '../container-files.ts';
+import type { OutputStream } from '../logs.ts';
+import type { Variables } from './expand.ts';
+
+/** What a command waits for. The shell goes on when it has come. */
+export type Step =
+  | { readonly kind: 'sleep'; readonly ms: number }
+  /** For nothing: lets a signal the process sent to itself have its effect. */
+  | { readonly kind: 'turn' }
+  /** Until all background jobs are done, or a signal with a trap comes. */
+  | { readonly kind: 'jobs' }
+  | { readonly kind: 'forever' };
+
+export type Running = Generator<Step, number, void>;
+
+/** Where a command reads and writes. */
+export interface Streams {
+  /** Text given by a redirection; otherwise the process's own input. */
+  readonly stdin: string | undefined;
+  write(stream: OutputStream, text: string): void;
+}
+
+/** Leaves the shell from wherever it is. */
+export class ExitRequest {
+  readonly code: number;
+
+  constructor(code: number) {
+    this.code = code & 0xff;
+  }
+}
+
+/** Leaves the innermost loop, or its round. */
+export class LoopRequest {
+  readonly kind: 'break' | 'continue';
+
+  constructor(kind: 'break' | 'continue') {
+    this.kind = kind;
+  }
+}
+
+/** The variables need more memory than the process may have. */
+export class OutOfMemory {}
+
+export interface ScopeOptions {
+  readonly name: string;
+  readonly positional: readonly string[];
+  readonly pid: number;
+  readonly memoryLimitBytes: number;
+}
+
+/** The variables and settings of one shell; a subshell works on a copy. */
+export class Scope implements Variables {
+  readonly #values: Map<string, string>;
+  readonly #exported: Set<string>;
+  readonly name: string;
+  readonly positional: readonly string[];
+  readonly pid: number;
+  readonly memoryLimitBytes: number;
+  status = 0;
+  lastJob: number | undefined;
+  exitOnError = false;
+
+  constructor(env: ReadonlyMap<string, string>, options: ScopeOptions) {
+    this.#values = new Map(env);
+    this.#exported = new Set(env.keys());
+    this.name = options.name;
+    this.positional = options.positional;
+    this.pid = options.pid;
+    this.memoryLimitBytes = options.memoryLimitBytes;
+  }
+
+  get(name: string): string | undefined {
+    if (name === '?') return String(this.status);
+    if (name === '$') return String(this.pid);
+    if (name === '!') return this.lastJob === undefined ? '' : String(this.lastJob);
+    if (name === '#') return String(this.positional.length);
+    if (name === '0') return this.name;
+    return /^\d$/.test(name) ? this.positional[Number(name) - 1] : this.#values.get(name);
+  }
+
+  set(name: string, value: string): void {
+    if (value.length > this.memoryLimitBytes) throw new OutOfMemory();
+    this.#values.set(name, value);
+  }
+
+  unset(name: string): void {
+    this.#values.delete(name);
+    this.#exported.delete(name);
+  }
+
+  export(name: string): void {
+    this.#exported.add(name);
+  }
+
+  /** What a command started now gets as its environment. */
+  environment(): ReadonlyMap<string, string> {
+    const env = new Map<string, string>();
+    for (const [name, value] of this.#values) if (this.#exported.has(name)) env.set(name, value);
+    return env;
+  }
+
+  copy(): Scope {
+    const copy = new Scope(this.#values, this);
+    copy.#exported.clear();
+    for (const name of this.#exported) copy.#exported.add(name);
+    copy.status = this.status;
+    copy.exitOnError = this.exitOnError;
+    return copy;
+  }
+}
+
+/** What a command can do to the shell and the machine. */
+export interface CommandCall {
+  /** Without the command's own name. */
+  readonly args: readonly string[];
+  readonly scope: Scope;
+  readonly streams: Streams;
+  readonly env: ReadonlyMap<string, string>;
+  readonly files: ContainerFiles;
+  readonly host: {
+    readonly hostname: string;
+    readonly workingDir: string;
+    readonly stdin: 'open' | 'empty';
+    nowMs(): number;
+  };
+  readonly shell: ShellControl;
+}
+
+export interface ShellControl {
+  trap(signal: string, action: 'default' | 'ignore' | { readonly script: string }): void;
+  /** To the shell itself, or to one of its jobs; answers whether there is such a process. */
+  kill(pid: number, signal: string): boolean;
+  /** The shell becomes the command: its traps are gone. */
+  replaceItself(): void;
+  /** Runs a script in a shell of its own. */
+  runScript(script: string, scope: Scope, streams: Streams): Running;
+  runCommand(words: readonly string[], scope: Scope, streams: Streams): Running;
+  /** How the last wait was broken off, if it was. */
+  takeInterruption(): string | undefined;
+}
+
+/** A command of the simulated userland. */
+export type Command = (call: CommandCall) => number | Running;

@@ -1,0 +1,4 @@
+import { containerdBackend } from './containerd-backend.ts';
+import { contractSuite } from './suite.ts';
+
+contractSuite('real containerd', containerdBackend);

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isKind } from '../../src/lib/index.ts';
+import { exited, Pods, settled } from './pods.ts';
+import type { Part } from './suite.ts';
+
+export const eventContract: Part = (get) => {
+  test('containerd tells of each start, exit and removal of sandboxes and containers', async () => {
+    const backend = get();
+    await using pods = new Pods(backend, 'events-containerd');
+    const controller = new AbortController();
+    const seen = new Map<string, string[]>();
+    const reading = (async () => {
+      for await (const event of backend.cri.containerdEvents(controller.signal)) {
+        assert.ok(event.atMs > 0);
+        seen.set(event.containerId, [...(seen.get(event.containerId) ?? []), event.topic]);
+      }
+    })();
+    const topicsOf = (id: string, ...topics: string[]) =>
+      backend.until(`${topics} of ${id}`, async () =>
+        topics.every((topic) => seen.get(id)?.includes(topic)) ? true : undefined,
+      );
+    // A subscription is silent until it stands; make noise until it is heard.
+    await backend.until('the subscription', async () => {
+      const pod = await pods.sandbox();
+      return seen.has(pod.id) ? true : undefined;
+    });
+    const pod = await pods.sandbox();
+    const containerId = await pod.run({ script: 'exit 0' });
+    await exited(backend, containerId);
+    await topicsOf(pod.id, '/tasks/start');
+    await topicsOf(containerId, '/containers/create', '/tasks/start', '/tasks/exit');
+    await backend.cri.removeContainer({ containerId }, controller.signal);
+    await topicsOf(containerId, '/containers/delete');
+    controller.abort(new Error('seen enough'));
+    await assert.rejects(settled(backend, reading), (error) => isKind(error, 'Cancelled'));
+  });
+
+  test('a command run inside a container is no event of the container', async () => {
+    const backend = get();
+    await using pods = new Pods(backend, 'events-exec');
+    const controller = new AbortController();
+    const topics: string[] = [];
+    const pod = await pods.sandbox();
+    const containerId = await pod.run({ script: 'sleep 1000' });
+    const reading = (async () => {
+      for await (const event of backend.cri.containerdEvents(controller.signal)) topics.push(event.topic);
+    })();
+    await backend.until('the subscription', async () => {
+      await pods.sandbox();
+      return topics.length > 0 ? true : undefined;
+    });
+    await backend.cri.execSync({ containerId, cmd: ['true'], timeout: 30n }, controller.signal);
+    await pods.sandbox();
+    assert.ok(!topics.includes('/tasks/exit'));
+    controller.abort(new Error('seen enough'));
+    await assert.rejects(settled(backend, reading), (error) => isKind(error, 'Cancelled'));
+  });
+
+  test('CRI events come from 1.7 on; 1.6 says that it has none', async () => {
+    const backend = get();
+    const controller = new AbortController();
+    const read = async () => {
+      const kinds: string[] = [];
+      for await (const event of backend.cri.getContainerEvents({}, controller.signal)) {
+        kinds.push(event.containerEventType);
+        if (event.containerEventType === 'CONTAINER_STOPPED_EVENT') break;
+      }
+      return kinds;
+    };
+    if (backend.flavour === 'containerd-1.6') {
+      await assert.rejects(settled(backend, read()), (error) => isKind(error, 'Unsupported'));
+      return;
+    }
+    await using pods = new Pods(backend, 'events-cri');
+    let kinds: readonly string[] | undefined;
+    const reading = read().then((seen) => {
+      kinds = seen;
+    });
+    await backend.until('a stop to be told', async () => {
+      await exited(backend, await (await pods.sandbox()).run({ script: 'exit 0' }));
+      return kinds;
+    });
+    await settled(backend, reading);
+    assert.ok(kinds?.includes('CONTAINER_STARTED_EVENT'));
+  });
+};

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { simulatorMutations } from '../../src/simulator/index.ts';
+
+const suite = fileURLToPath(new URL('./mutated-suite.ts', import.meta.url));
+
+/** The exit code of the whole suite run on a simulator with this rule broken, and what it printed. */
+function runMutated(mutation: string): Promise<{ readonly code: number; readonly output: string }> {
+  // Without the marks of the runner we are in ourselves, the child reports as one that stands alone.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  return new Promise((resolve) => {
+    execFile(process.execPath, [suite, mutation], { env, maxBuffer: 64 << 20 }, (error, stdout, stderr) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, output: stdout + stderr }),
+    );
+  });
+}
+
+for (const mutation of simulatorMutations) {
+  test(`the contract turns red when a rule is broken: ${mutation}`, async () => {
+    const { code, output } = await runMutated(mutation);
+    assert.equal(code, 1, output.slice(-2_000));
+    assert.match(output, /fail [1-9]/, 'tests ran and failed; it did not merely break down');
+    assert.match(output, /pass [1-9]\d/, 'and most of the contract still held');
+  });
+}

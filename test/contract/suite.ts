@@ -1,0 +1,48 @@
+import { after, before, describe } from 'node:test';
+import type { Backend } from './backend.ts';
+import { containerContract } from './containers.contract.ts';
+import { eventContract } from './events.contract.ts';
+import { imageContract } from './images.contract.ts';
+import { listingContract } from './listing.contract.ts';
+import { logContract } from './logs.contract.ts';
+import { nodeContract } from './node.contract.ts';
+import { execContract, statsContract } from './processes.contract.ts';
+import { restartContract } from './restart.contract.ts';
+import { sandboxContract } from './sandboxes.contract.ts';
+
+/** Registers the parts of the contract for one back end; `get` answers it once it is open. */
+export type Part = (get: () => Backend) => void;
+
+const parts: Readonly<Record<string, Part>> = {
+  node: nodeContract,
+  sandboxes: sandboxContract,
+  containers: containerContract,
+  listing: listingContract,
+  exec: execContract,
+  logs: logContract,
+  stats: statsContract,
+  images: imageContract,
+  events: eventContract,
+  restart: restartContract,
+};
+
+/**
+ * What kubeling relies on of any container runtime. The same tests run on real containerd and on the simulator, in
+ * process and over its socket, so that the simulator cannot drift from what it stands for.
+ */
+export function contractSuite(name: string, open: () => Promise<Backend>): void {
+  describe(`the runtime contract on ${name}`, () => {
+    let backend: Backend | undefined;
+    before(async () => {
+      backend = await open();
+    });
+    after(async () => {
+      await backend?.[Symbol.asyncDispose]();
+    });
+    const get = () => {
+      if (backend === undefined) throw new Error('The back end is not open');
+      return backend;
+    };
+    for (const [part, register] of Object.entries(parts)) describe(part, () => register(get));
+  });
+}

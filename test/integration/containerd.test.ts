@@ -1,0 +1,428 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { appendFile, chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import {
+  busyboxImageName,
+  findRuntimeSocket,
+  type PrivateContainerd,
+  pauseImageName,
+} from '../../src/containerd/index.ts';
+import { KubelingError } from '../../src/lib/index.ts';
+import { compareSnapshots, listSnapshot, mentioning, takeSnapshot } from '../machine-snapshot.ts';
+import {
+  ask,
+  clock,
+  connect,
+  ctr,
+  isAlive,
+  limit,
+  pidOf,
+  runContainer,
+  runPod,
+  skipReason,
+  TestDirectory,
+  taskPid,
+  until,
+} from './containerd-fixture.ts';
+
+const execute = promisify(execFile);
+// Containers outside of pods share one place for all containerds of a machine, so the names must be ours alone.
+const [sleeperName, bareName, shortName] = ['sleeper', 'bare', 'short'].map(
+  (name) => `${name}-${process.pid}`,
+) as [string, string, string];
+const starter = join(import.meta.dirname, 'containerd-starter.ts');
+
+async function ensureInAnotherProcess(dir: TestDirectory) {
+  const { stdout } = await execute(process.execPath, [starter, dir.path]);
+  return JSON.parse(stdout);
+}
+
+/** Kills for good and waits until it is gone. */
+async function murder(pid: number): Promise<void> {
+  process.kill(pid, 'SIGKILL');
+  await until(
+    async () => (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z')).includes(') Z'),
+    `${pid} is dead`,
+  );
+}
+
+async function leftOf(before: Awaited<ReturnType<typeof takeSnapshot>>, words: readonly string[]) {
+  return listSnapshot(mentioning(compareSnapshots(before, await takeSnapshot()).added, words));
+}
+
+describe('a private containerd', { skip: skipReason(), concurrency: false }, () => {
+  it('outlives the process that started it, and is adopted by the next', async () => {
+    await using dir = await TestDirectory.make();
+    const first = await ensureInAnotherProcess(dir);
+    assert.equal(first.origin, 'started');
+    const containerd = await dir.open();
+    const second = await containerd.ensureRunning(limit());
+    assert.deepEqual(second, { ...first, origin: 'adopted' });
+    assert.deepEqual(await containerd.adopt(limit()), second);
+    assert.deepEqual(await containerd.health(limit()), {
+      state: 'serving',
+      pid: first.pid,
+      version: first.version,
+    });
+    await assert.rejects(containerd.start(limit()), { code: 'CONTAINERD_RUNNING' });
+    assert.match(second.subnet, /^10\.\d+\.\d+\.0\/22$/);
+    // A session of its own: the terminal of whoever started it is nothing to it.
+    assert.equal(
+      (await readFile(`/proc/${first.pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[3],
+      String(first.pid),
+    );
+  });
+
+  it('is started once when several processes ask for it at once', async () => {
+    await using dir = await TestDirectory.make();
+    const answers = await Promise.all([1, 2, 3, 4].map(() => ensureInAnotherProcess(dir)));
+    assert.deepEqual(answers.map((answer) => answer.origin).toSorted(), [
+      'adopted',
+      'adopted',
+      'adopted',
+      'started',
+    ]);
+    assert.equal(new Set(answers.map((answer) => answer.pid)).size, 1);
+  });
+
+  it('comes back after a kill with its containers still running', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const first = await containerd.ensureRunning(limit());
+    const sleeper = await runContainer(containerd, sleeperName);
+    await murder(first.pid);
+    assert.deepEqual(await containerd.health(limit()), { state: 'not-running' });
+    assert(existsSync(containerd.layout.socket) && existsSync(containerd.layout.pidFile));
+    const second = await (await dir.open()).ensureRunning(limit());
+    assert.equal(second.origin, 'started');
+    assert.equal(second.subnet, first.subnet);
+    assert.equal(await taskPid(containerd, sleeperName), sleeper);
+    assert(isAlive(sleeper));
+  });
+
+  it('lets containers run on through a stop and a start', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    await containerd.start(limit());
+    const sleeper = await runContainer(containerd, sleeperName);
+    assert.equal(await containerd.stop(limit()), 'stopped');
+    assert.equal(await containerd.stop(limit()), 'not-running');
+    assert(!existsSync(containerd.layout.socket) && !existsSync(containerd.layout.pidFile));
+    assert(isAlive(sleeper));
+    await containerd.start(limit());
+    assert.equal(await taskPid(containerd, sleeperName), sleeper);
+  });
+
+  it('is found again when a crash lost its pid file', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const first = await containerd.ensureRunning(limit());
+    await rm(containerd.layout.pidFile);
+    assert.deepEqual(await containerd.ensureRunning(limit()), { ...first, origin: 'adopted' });
+    assert.equal(await pidOf(containerd), first.pid);
+  });
+
+  it('is replaced when it runs but does not answer', async () => {
+    await using dir = await TestDirectory.make();
+    const first = await (await dir.open()).ensureRunning(limit());
+    process.kill(first.pid, 'SIGSTOP');
+    const containerd = await dir.open({ readyDeadlineMs: 1000 });
+    const seen = await containerd.health(limit());
+    assert.equal(seen.state, 'unresponsive');
+    const second = await containerd.ensureRunning(limit(120_000));
+    assert.equal(second.origin, 'started');
+    assert.notEqual(second.pid, first.pid);
+    assert(!isAlive(first.pid));
+  });
+
+  it('does not touch a process that only has the number in the pid file', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const sleeper = spawn('sleep', ['600'], { stdio: 'ignore' });
+    const pid = Number(sleeper.pid);
+    const startTime = Number((await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[19]);
+    const bootId = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+    await writeFile(containerd.layout.pidFile, JSON.stringify({ pid, startTime, bootId, version: '1.6.0' }));
+    assert.equal(await containerd.stop(limit()), 'not-running');
+    await containerd.ensureRunning(limit());
+    await containerd.teardown({ images: 'keep' }, limit());
+    assert.equal(sleeper.exitCode ?? sleeper.signalCode, null);
+    sleeper.kill();
+  });
+
+  it('refuses to start over somebody who listens on its socket, and leaves them alone', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const server = createServer().listen(containerd.layout.socket);
+    await once(server, 'listening');
+    await assert.rejects(containerd.ensureRunning(limit()), { code: 'CONTAINERD_SOCKET_TAKEN' });
+    await containerd.stop(limit());
+    assert(existsSync(containerd.layout.socket));
+    server.close();
+  });
+
+  it('clears the state of an earlier boot, mounts first', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const { subnet } = await containerd.ensureRunning(limit());
+    await containerd.stop(limit());
+    const { state, instanceFile } = containerd.layout;
+    await mkdir(join(state, 'stale'));
+    await execute('mount', ['-t', 'tmpfs', 'tmpfs', join(state, 'stale')]);
+    await writeFile(join(state, 'stale', 'file'), '');
+    const instance = JSON.parse(await readFile(instanceFile, 'utf8'));
+    await writeFile(instanceFile, JSON.stringify({ ...instance, bootId: 'an earlier one' }));
+    assert.equal((await containerd.ensureRunning(limit())).subnet, subnet);
+    assert(!existsSync(join(state, 'stale')));
+  });
+
+  it('keeps its log within bounds', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    await containerd.ensureRunning(limit());
+    await appendFile(containerd.layout.log, 'x'.repeat(11 << 20));
+    await containerd.health(limit());
+    assert((await stat(containerd.layout.log)).size < 1 << 20);
+    await containerd.stop(limit());
+    await appendFile(containerd.layout.log, 'y'.repeat(11 << 20));
+    await containerd.ensureRunning(limit());
+    assert((await stat(containerd.layout.log)).size < 1 << 20);
+    assert((await readFile(`${containerd.layout.log}.1`, 'utf8')).endsWith('y'));
+  });
+});
+
+describe('a containerd that does not start', { skip: skipReason(), concurrency: false }, () => {
+  async function fake(dir: TestDirectory, body: string): Promise<PrivateContainerd> {
+    const program = join(dir.path, 'containerd-fake');
+    await writeFile(
+      program,
+      `#!/bin/sh\n[ "$1" = --version ] && echo containerd x v1.7.0 y && exit 0\n${body}\n`,
+    );
+    await chmod(program, 0o755);
+    return await dir.open({ containerd: program, readyDeadlineMs: 1500 });
+  }
+
+  it('is reported with the end of its log when it dies', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await fake(dir, 'echo the disk is on fire >&2; exit 3');
+    await assert.rejects(containerd.ensureRunning(limit()), {
+      code: 'CONTAINERD_START',
+      message: /as it ended.*the end of .*containerd\.log:\nthe disk is on fire$/s,
+    });
+    assert.deepEqual(await containerd.health(limit()), { state: 'not-running' });
+  });
+
+  it('is given up at the deadline and not left behind', async () => {
+    await using dir = await TestDirectory.make();
+    const mark = `3${process.pid}`;
+    const containerd = await fake(dir, `echo waiting for nothing; exec sleep ${mark}`);
+    await assert.rejects(containerd.ensureRunning(limit()), {
+      code: 'CONTAINERD_START',
+      message: /does not answer within 1500 ms: .*waiting for nothing$/s,
+    });
+    const { processes } = await takeSnapshot();
+    assert(!processes.includes(`sleep ${mark}`));
+  });
+
+  it('is an error of its own when a newer config cannot be written for it', async () => {
+    await using dir = await TestDirectory.make();
+    const program = join(dir.path, 'containerd-old');
+    await writeFile(program, '#!/bin/sh\necho containerd x v1.4.3 y\n');
+    await chmod(program, 0o755);
+    const containerd = await dir.open({ containerd: program });
+    await assert.rejects(containerd.ensureRunning(limit()), {
+      code: 'CONTAINERD_VERSION',
+      message: /found 1\.4\.3/,
+    });
+  });
+
+  it('says what is missing', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open({ containerd: '/nowhere/containerd' });
+    await assert.rejects(containerd.ensureRunning(limit()), {
+      code: 'CONTAINERD_TOOLS',
+      message: /\/nowhere\/containerd/,
+    });
+  });
+
+  it('is refused before anything is made when its socket would have too long a path', async () => {
+    await using dir = await TestDirectory.make();
+    const long = join(dir.path, 'x'.repeat(100));
+    await assert.rejects(dir.open({ dataDir: long }), { code: 'CONTAINERD_SOCKET_PATH' });
+    assert(!existsSync(long));
+  });
+
+  it('waits no longer than it is allowed to', async () => {
+    await using dir = await TestDirectory.make();
+    const probe = () => Promise.reject(new KubelingError('CRI_UNAVAILABLE', 'not yet'));
+    const containerd = await dir.open({ probe, readyDeadlineMs: 60_000 });
+    const controller = new AbortController();
+    const starting = containerd.ensureRunning(controller.signal);
+    const refused = assert.rejects(starting, /no time/);
+    await until(() => existsSync(containerd.layout.pidFile), 'it runs');
+    controller.abort(new Error('no time'));
+    await refused;
+    assert.equal((await (await dir.open()).ensureRunning(limit())).origin, 'adopted');
+  });
+});
+
+describe('pods of a private containerd', { skip: skipReason(), concurrency: false }, () => {
+  it('have a network of their own, with ports of the host', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const { subnet } = await containerd.ensureRunning(limit());
+    const pod = await runPod(containerd, 'alone', 18631);
+    assert.equal(pod.ip.split('.').slice(0, 2).join('.'), subnet.split('.').slice(0, 2).join('.'));
+    assert.equal(await ask(pod.ip), 'alone');
+    const address = await hostAddress();
+    if (address !== undefined) assert.equal(await ask(`${address}:18631`), 'alone');
+  });
+
+  it('leave nothing behind when they were removed before the teardown', async () => {
+    const before = await takeSnapshot();
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const { network } = await containerd.ensureRunning(limit());
+    const pod = await runPod(containerd, 'gone', 18632);
+    {
+      using cri = connect(containerd);
+      await cri.stopPodSandbox({ podSandboxId: pod.sandboxId }, limit());
+      await cri.removePodSandbox({ podSandboxId: pod.sandboxId }, limit());
+    }
+    const report = await containerd.teardown({ images: 'remove' }, limit());
+    assert.equal(report.containerd, 'stopped');
+    assert.deepEqual(report.processes, []);
+    assert.deepEqual(report.interfaces, [network]);
+    assert.deepEqual(report.problems, []);
+    assert.deepEqual(await leftOf(before, [dir.path, network, ...pod.words]), []);
+    assert(!existsSync(containerd.layout.dir));
+  });
+
+  it('leave nothing behind after a crash of everything that could have cleaned up', async () => {
+    const before = await takeSnapshot();
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const { pid, network } = await containerd.ensureRunning(limit());
+    const pods = [await runPod(containerd, 'one', 18633), await runPod(containerd, 'two', 18634)];
+    const bare = await runContainer(containerd, bareName);
+    const words = [dir.path, network, bareName, ...pods.flatMap((pod) => pod.words)];
+    await murder(pid);
+    await murder(Number((await readFile(`/proc/${bare}/stat`, 'utf8')).split(') ')[1]?.split(' ')[1]));
+    assert(isAlive(bare));
+    const made = listSnapshot(mentioning(compareSnapshots(before, await takeSnapshot()).added, words));
+    for (const part of [
+      'processes',
+      'mounts',
+      'links',
+      'networkNamespaces',
+      'cgroups',
+      'firewallRules',
+      'sharedFiles',
+    ]) {
+      assert(
+        made.some((line) => line.startsWith(part)),
+        `the test sees ${part}`,
+      );
+    }
+    const report = await containerd.teardown({ images: 'remove' }, limit());
+    assert.equal(report.containerd, 'not-running');
+    assert.deepEqual(report.problems, []);
+    assert(report.processes.some((line) => line.startsWith(`${bare} sleep`)));
+    assert.deepEqual(await leftOf(before, words), []);
+  });
+
+  it('find their images again after a teardown that keeps them', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const { subnet } = await containerd.ensureRunning(limit());
+    await runContainer(containerd, shortName);
+    const report = await containerd.teardown({ images: 'keep' }, limit());
+    assert.deepEqual(report.problems, []);
+    assert(!existsSync(containerd.layout.state));
+    assert.equal((await containerd.ensureRunning(limit())).subnet, subnet);
+    const images = await containerd.images();
+    assert(await images.has(busyboxImageName, limit()));
+    assert(await images.has(pauseImageName, limit()));
+    assert(!(await images.has('localhost/kubeling/other:1', limit())));
+    assert.equal((await ctr(containerd, 'tasks', 'ls', '-q')).trim(), '');
+  });
+
+  it('of two data directories never meet', async () => {
+    await using firstDir = await TestDirectory.make();
+    await using secondDir = await TestDirectory.make();
+    const [first, second] = [await firstDir.open(), await secondDir.open()];
+    const [one, two] = await Promise.all([first.ensureRunning(limit()), second.ensureRunning(limit())]);
+    assert.notEqual(one.pid, two.pid);
+    assert.notEqual(one.network, two.network);
+    assert.notEqual(one.subnet, two.subnet);
+    const [podOne, podTwo] = await Promise.all([
+      runPod(first, 'first', 18635),
+      runPod(second, 'second', 18636),
+    ]);
+    assert.deepEqual([await ask(podOne.ip), await ask(podTwo.ip)], ['first', 'second']);
+    const words = [secondDir.path, two.network, ...podTwo.words];
+    const before = mentioning(await takeSnapshot(), words);
+    await murder(one.pid);
+    assert.deepEqual((await first.teardown({ images: 'remove' }, limit())).problems, []);
+    const { added, removed } = compareSnapshots(before, mentioning(await takeSnapshot(), words));
+    assert.deepEqual([...listSnapshot(added), ...listSnapshot(removed)], []);
+    assert.equal(await ask(podTwo.ip), 'second');
+    assert.equal((await second.health(limit())).state, 'serving');
+  });
+
+  it('run on the native snapshotter where no overlay can be mounted', async () => {
+    await using dir = await TestDirectory.make();
+    // An overlay cannot have its upper layer on another overlay.
+    const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) =>
+      join(dir.path, name),
+    );
+    for (const path of [lower, upper, work, merged]) await mkdir(String(path));
+    const options = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
+    await execute('mount', ['-t', 'overlay', 'overlay', '-o', options, String(merged)]);
+    try {
+      const containerd = await dir.open({ dataDir: String(merged) });
+      assert.equal((await containerd.ensureRunning(limit())).snapshotter, 'native');
+      const pod = await runPod(containerd, 'native', 18637);
+      assert.equal(await ask(pod.ip), 'native');
+      assert.deepEqual((await containerd.teardown({ images: 'remove' }, limit())).problems, []);
+    } finally {
+      await execute('umount', [String(merged)]);
+    }
+  });
+});
+
+describe('findRuntimeSocket', () => {
+  it('tells what accepts, what is silent and what is not there', async () => {
+    await using dir = await TestDirectory.make();
+    const at = (name: string) => join(dir.path, name);
+    const server = createServer().listen(at('live.sock'));
+    await once(server, 'listening');
+    await execute(process.execPath, [
+      '-e',
+      `require('node:net').createServer().listen(${JSON.stringify(at('stale.sock'))}, () => process.kill(process.pid, 'SIGKILL'))`,
+    ]).catch(() => {});
+    await writeFile(at('plain'), '');
+    await execute('ln', ['-s', at('live.sock'), at('alias.sock')]);
+    const paths = ['none.sock', 'stale.sock', 'plain', 'live.sock', 'alias.sock'].map(at);
+    const { usable, seen } = await findRuntimeSocket({ clock, paths }, limit());
+    assert.equal(usable, at('live.sock'));
+    assert.deepEqual(
+      seen.map((socket) => `${socket.path.slice(dir.path.length + 1)} ${socket.state}`),
+      ['none.sock absent', 'stale.sock silent', 'plain silent', 'live.sock accepting'],
+    );
+    server.close();
+  });
+});
+
+/** An address of this machine other than loopback, which host ports do not serve everywhere. */
+async function hostAddress(): Promise<string | undefined> {
+  const { networkInterfaces } = await import('node:os');
+  const all = Object.entries(networkInterfaces()).filter(([name]) => !name.startsWith('klg'));
+  return all.flatMap(([, list]) => list ?? []).find((one) => one.family === 'IPv4' && !one.internal)?.address;
+}

@@ -1,0 +1,389 @@
+// How the client makes, shares, loses and remakes its connection.
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { VersionResponse } from '../../../src/cri/index.ts';
+import { Call } from '../../../src/lib/grpc/call.ts';
+import { frame } from '../../../src/lib/grpc/frames.ts';
+import { settle, VirtualClock, withDeadline } from '../../../src/lib/index.ts';
+import { Relay } from '../../fakes/relay.ts';
+import { until } from '../../fakes/until.ts';
+import { emptySettings, forward, http2Peer, rawPeer } from './odd-peers.ts';
+import { answering, failsWith, forever, rig } from './rig.ts';
+
+const never = () => new Promise<never>(() => {});
+
+describe('nobody there', () => {
+  test('a missing socket is UNAVAILABLE at once, with its path', async () => {
+    await using the = rig();
+    await assert.rejects(
+      the.client.version({}, forever),
+      failsWith('UNAVAILABLE', new RegExp(`^Cannot connect to unix://${the.path}: .*ENOENT`)),
+    );
+    await assert.rejects(
+      Array.fromAsync(the.client.getContainerEvents({}, forever)),
+      failsWith('UNAVAILABLE', /ENOENT/),
+    );
+  });
+
+  test('a socket nobody listens on any more is UNAVAILABLE at once', async () => {
+    await using the = rig();
+    const script = `require('net').createServer().listen(${JSON.stringify(the.path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+    const child = fork('-e', [script], { execArgv: [] });
+    await once(child, 'exit');
+    await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ECONNREFUSED/));
+  });
+
+  test('a target that cannot be dialled is UNAVAILABLE, with the reason', async () => {
+    await using the = rig({ target: '127.0.0.1:1' });
+    await assert.rejects(
+      the.client.version({}, forever),
+      failsWith('UNAVAILABLE', /127\.0\.0\.1:1: .*ECONNREFUSED/),
+    );
+    await using strange = rig({ target: 'localhost:99999' });
+    await assert.rejects(strange.client.version({}, forever), failsWith('UNAVAILABLE', /localhost:99999/));
+  });
+});
+
+describe('back-off', () => {
+  /** How many milliseconds after each failure the next attempt is made, found by trying every one. */
+  async function delays(random: number, count: number): Promise<readonly number[]> {
+    const clock = new VirtualClock();
+    await using the = rig({ clock, random: { next: () => random } });
+    await using peer = await rawPeer(the.path, (socket) => socket.destroy());
+    const fails = () => assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE'));
+    const found: number[] = [];
+    await fails();
+    while (found.length < count) {
+      const before = clock.monotonicMs();
+      const attempts = peer.sockets.length;
+      while (peer.sockets.length === attempts) {
+        await clock.advance(10);
+        await fails();
+      }
+      found.push(clock.monotonicMs() - before);
+    }
+    assert.equal(clock.pendingTimers, 0);
+    return found;
+  }
+
+  test('doubles from 100 ms to 3 s, and stays there', async () => {
+    assert.deepEqual(await delays(0.5, 7), [100, 200, 400, 800, 1_590, 2_970, 2_970]);
+  });
+
+  test('is spread by chance', async () => {
+    assert.deepEqual(await delays(0, 3), [90, 180, 360]);
+    assert.deepEqual(await delays(0.999, 3), [110, 220, 440]);
+  });
+
+  test('calls made meanwhile fail at once with the reason of the last attempt', async () => {
+    const clock = new VirtualClock();
+    await using the = rig({ clock });
+    await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ENOENT/));
+    await the.serve(answering);
+    await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ENOENT/));
+    await clock.advance(120);
+    assert.equal((await the.client.version({}, forever)).runtimeName, 'ours');
+  });
+
+  test('begins anew after a connection that worked', async () => {
+    const clock = new VirtualClock();
+    await using the = rig({ clock, random: { next: () => 0.5 } });
+    for (let round = 0; round < 2; round++) {
+      for (const delayMs of [99, 198, 396]) {
+        await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE'));
+        await clock.advance(delayMs);
+      }
+      const server = await the.serve(answering);
+      assert.equal((await the.client.version({}, forever)).runtimeName, 'ours');
+      await server.close();
+    }
+  });
+});
+
+describe('a peer that is slow or strange', () => {
+  test('that accepts and never speaks is given up after the connect time-out', async () => {
+    const clock = new VirtualClock();
+    await using the = rig({ clock, connectTimeoutMs: 10_000 });
+    await using peer = await rawPeer(the.path, (socket) => socket.resume());
+    const calls = [the.client.version({}, forever), the.client.version({}, forever)];
+    const outcomes = Promise.allSettled(calls);
+    await until('it was dialled', () => peer.sockets.length === 1);
+    await clock.advance(9_999);
+    assert.equal(peer.sockets[0]?.destroyed, false);
+    await clock.advance(1);
+    await outcomes;
+    for (const call of calls)
+      await assert.rejects(call, failsWith('UNAVAILABLE', /no answer within 10000 ms/));
+    assert.equal(clock.pendingTimers, 0);
+    await until('the socket is closed', () => peer.sockets[0]?.destroyed === true);
+  });
+
+  test('many callers share one attempt to connect', async () => {
+    await using the = rig();
+    await the.serve(answering, the.other('server.sock'));
+    await using peer = await rawPeer(the.path, () => {});
+    const calls = Array.from({ length: 100 }, () => the.client.version({}, forever));
+    await until('it was dialled', () => peer.sockets.length === 1);
+    for (const socket of peer.sockets) forward(socket, the.other('server.sock'));
+    assert.equal((await Promise.all(calls)).length, 100);
+    assert.equal(peer.sockets.length, 1);
+  });
+
+  test('a caller who gives up while connecting leaves at once, and the others get their connection', async () => {
+    await using the = rig();
+    await the.serve(answering, the.other('server.sock'));
+    await using peer = await rawPeer(the.path, () => {});
+    const controller = new AbortController();
+    const [one, stream, late, other] = [
+      the.client.version({}, { signal: controller.signal }),
+      Array.fromAsync(the.client.getContainerEvents({}, { signal: controller.signal })),
+      the.client.version({}, { signal: AbortSignal.timeout(20) }),
+      the.client.version({}, forever),
+    ];
+    await until('it was dialled', () => peer.sockets.length === 1);
+    controller.abort(new Error('enough'));
+    await assert.rejects(one, failsWith('CANCELLED'));
+    await assert.rejects(stream, failsWith('CANCELLED'));
+    await assert.rejects(late, failsWith('DEADLINE_EXCEEDED'));
+    for (const socket of peer.sockets) forward(socket, the.other('server.sock'));
+    assert.equal((await other).runtimeName, 'ours');
+    assert.equal(peer.sockets.length, 1);
+  });
+
+  test('an attempt everybody gave up on still serves the next caller', async () => {
+    await using the = rig();
+    await the.serve(answering, the.other('server.sock'));
+    await using peer = await rawPeer(the.path, () => {});
+    await assert.rejects(
+      the.client.version({}, { signal: AbortSignal.timeout(20) }),
+      failsWith('DEADLINE_EXCEEDED'),
+    );
+    const next = the.client.version({}, forever);
+    for (const socket of peer.sockets) forward(socket, the.other('server.sock'));
+    assert.equal((await next).runtimeName, 'ours');
+    assert.equal(peer.sockets.length, 1);
+  });
+
+  test('that takes one call at a time gets one at a time, and those in the queue may leave', async () => {
+    await using the = rig();
+    const answers: (() => void)[] = [];
+    const version = frame(VersionResponse.encode({ runtimeName: 'slow' }));
+    await using _peer = await http2Peer(
+      the.path,
+      (stream) => {
+        answers.push(() => {
+          stream.respond({ ':status': 200 }, { waitForTrailers: true });
+          stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+          stream.end(version);
+        });
+      },
+      { maxConcurrentStreams: 1 },
+    );
+    const controller = new AbortController();
+    const [first, second, third] = [
+      the.client.version({}, forever),
+      the.client.version({}, { signal: controller.signal }),
+      the.client.version({}, forever),
+    ];
+    await until('the first is there', () => answers.length === 1);
+    controller.abort(new Error('enough'));
+    await assert.rejects(second, failsWith('CANCELLED'));
+    answers[0]?.();
+    assert.equal((await first).runtimeName, 'slow');
+    await until('the next is there', () => answers.length > 1);
+    for (const answer of answers.slice(1)) answer();
+    assert.equal((await third).runtimeName, 'slow');
+  });
+
+  for (const [what, greeting] of [
+    ['settings, then garbage', Buffer.concat([emptySettings, Buffer.alloc(64, 0xff)])],
+    ['garbage', Buffer.alloc(64, 0xff)],
+    ['HTTP/1', Buffer.from('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')],
+    ['settings, then nothing more', emptySettings],
+    ['nothing', Buffer.alloc(0)],
+  ] as const) {
+    test(`that says ${what} and hangs up is UNAVAILABLE`, async () => {
+      const clock = new VirtualClock();
+      await using the = rig({ clock });
+      await using _peer = await rawPeer(the.path, (socket) => {
+        socket.resume();
+        socket.end(greeting);
+      });
+      for (let round = 0; round < 5; round++) {
+        await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE'));
+        await clock.advance(5_000);
+      }
+      assert.equal(clock.pendingTimers, 0);
+    });
+  }
+});
+
+describe('a peer that stops', () => {
+  test('answering is left by the deadline of the call', async () => {
+    const clock = new VirtualClock();
+    const seen: AbortSignal[] = [];
+    await using the = rig({ clock });
+    await the.serve({
+      version: async (_request, { signal }) => {
+        seen.push(signal);
+        return never();
+      },
+    });
+    const call = withDeadline(
+      { clock, ms: 2_000, what: 'ask' },
+      (signal) => the.client.version({}, { signal, timeoutMs: 2_000 }),
+      forever.signal,
+    );
+    const outcome = assert.rejects(call, /Cannot ask within 2000 ms/);
+    await until('the call is there', () => seen.length === 1);
+    await clock.advance(2_000);
+    await outcome;
+    await until('the server saw it', () => seen[0]?.aborted === true);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  test('reading does not hold up callers who give up, however many', async () => {
+    await using the = rig();
+    await the.serve(answering, the.other('server.sock'));
+    await using relay = new Relay(the.other('server.sock'));
+    await relay.listen(the.path);
+    await the.client.version({}, forever);
+    relay.hold();
+    const cmd = ['x'.repeat(4_096)];
+    for (let round = 0; round < 20; round++) {
+      const controller = new AbortController();
+      const calls = Array.from({ length: 100 }, () =>
+        the.client.execSync({ cmd }, { signal: controller.signal }).then(
+          () => assert.fail('answered'),
+          (error) => failsWith('CANCELLED')(error),
+        ),
+      );
+      await settle();
+      controller.abort(new Error('enough'));
+      await Promise.all(calls);
+    }
+  });
+
+  test('existing in the middle of a call is UNAVAILABLE; its successor is found without a new client', async () => {
+    await using the = rig();
+    const start = async () => {
+      const child = fork(join(import.meta.dirname, 'runtime-process.ts'), [the.path]);
+      await once(child, 'message');
+      return child;
+    };
+    const first = await start();
+    assert.equal((await the.client.version({}, forever)).runtimeVersion, String(first.pid));
+    const hanging = [
+      the.client.status({}, forever),
+      Array.fromAsync(the.client.getContainerEvents({}, forever)),
+    ];
+    const outcomes = Promise.allSettled(hanging);
+    await settle();
+    first.kill('SIGKILL');
+    await outcomes;
+    for (const call of hanging) await assert.rejects(call, failsWith('UNAVAILABLE'));
+    await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE'));
+    const second = await start();
+    let name = '';
+    while (name === '') {
+      name = await the.client.version({}, forever).then(
+        ({ runtimeVersion }) => runtimeVersion,
+        (error) => failsWith('UNAVAILABLE')(error) && '',
+      );
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    assert.equal(name, String(second.pid));
+    second.kill('SIGKILL');
+    await once(second, 'exit');
+  });
+});
+
+describe('close', () => {
+  test('while connecting ends the attempt and its callers at once', async () => {
+    await using the = rig();
+    await using peer = await rawPeer(the.path, (socket) => socket.resume());
+    const call = the.client.version({}, forever);
+    const outcome = assert.rejects(call, failsWith('CANCELLED', /closed/));
+    await until('it was dialled', () => peer.sockets.length === 1);
+    the.channel.close();
+    await outcome;
+    await until('the socket is closed', () => peer.sockets[0]?.destroyed === true);
+    await assert.rejects(the.client.version({}, forever), failsWith('CANCELLED', /closed/));
+  });
+
+  test('ends calls and streams under way, and what comes later', async () => {
+    let seen = 0;
+    await using the = rig();
+    await the.serve({
+      status: async () => {
+        seen++;
+        return never();
+      },
+      async *getContainerEvents() {
+        seen++;
+        yield await never();
+      },
+    });
+    const calls = [
+      the.client.status({}, forever),
+      Array.fromAsync(the.client.getContainerEvents({}, forever)),
+    ];
+    const outcomes = Promise.allSettled(calls);
+    await until('both are there', () => seen === 2);
+    the.channel.close();
+    the.channel.close();
+    await outcomes;
+    for (const call of calls) await assert.rejects(call, failsWith('CANCELLED', /closed/));
+    await assert.rejects(the.client.version({}, forever), failsWith('CANCELLED', /closed/));
+  });
+
+  test('ends a connection the peer had asked to leave, too', async () => {
+    await using the = rig();
+    const server = createHttp2Server();
+    let began = false;
+    server.on('stream', (stream) => {
+      began = true;
+      stream.on('error', () => {});
+      stream.session?.goaway(0, stream.id ?? 0);
+    });
+    await new Promise<void>((resolve) => server.listen(the.path, resolve));
+    const call = the.client.version({}, forever);
+    const outcome = assert.rejects(call, failsWith('CANCELLED', /closed/));
+    await until('the call is there', () => began);
+    // The next call needs a new connection: by then the client has been asked to leave the first.
+    const next = the.client.version({}, forever);
+    const nextOutcome = assert.rejects(next);
+    await settle();
+    the.channel.close();
+    await Promise.all([outcome, nextOutcome]);
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  });
+});
+
+test('a connection that has run out of streams is left for a new one', async () => {
+  await using the = rig();
+  await the.serve(answering);
+  const session = connectHttp2('http://localhost', { path: the.path });
+  session.on('error', () => {});
+  await once(session, 'remoteSettings');
+  // Not among the published types.
+  (session as unknown as { setNextStreamID(id: number): void }).setNextStreamID(2 ** 31 - 1);
+  const call = () => {
+    const body = frame(Buffer.alloc(0));
+    const request = {
+      path: '/runtime.v1.RuntimeService/Version',
+      body,
+      maxReceiveBytes: 1_000,
+      onMessage() {},
+    };
+    return new Call(session, request, forever).finished;
+  };
+  await call();
+  await assert.rejects(call(), failsWith('UNAVAILABLE'));
+  assert.equal(session.closed, true);
+  session.destroy();
+});

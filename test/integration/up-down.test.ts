@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { networkName } from '../../src/containerd/index.ts';
+import { poll } from '../contract/containerd-backend.ts';
+import {
+  compareSnapshots,
+  listSnapshot,
+  type MachineSnapshot,
+  mentioning,
+  takeSnapshot,
+} from '../machine-snapshot.ts';
+
+const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
+
+interface Ended {
+  readonly code: number;
+  readonly out: string;
+}
+
+/** A kubeling that is up, and what it has said so far. */
+class Up {
+  readonly child: ChildProcess;
+  out = '';
+
+  constructor(dataDir: string) {
+    this.child = spawn(kubeling, ['up', '--data-dir', dataDir, '--runtime-endpoint', 'private']);
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.on('data', (chunk) => {
+        this.out += String(chunk);
+      });
+    }
+  }
+
+  async says(text: RegExp): Promise<void> {
+    await poll(`kubeling to say ${text}`, async () => {
+      if (text.test(this.out)) return true;
+      assert.equal(this.child.exitCode, null, `it ended before it said so:\n${this.out}`);
+      return undefined;
+    });
+  }
+
+  async ends(signal: NodeJS.Signals): Promise<number | null> {
+    this.child.kill(signal);
+    await poll('kubeling to end', async () => this.child.exitCode ?? this.child.signalCode ?? undefined);
+    return this.child.exitCode;
+  }
+}
+
+function run(...args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(kubeling, args, (error, stdout, stderr) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out: stdout + stderr }),
+    );
+  });
+}
+
+describe('kubeling up and down', () => {
+  let dataDir = '';
+  let clean: MachineSnapshot;
+  const ours = (snapshot: MachineSnapshot) => mentioning(snapshot, [dataDir, networkName(dataDir)]);
+
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'klg-up-'));
+    clean = ours(await takeSnapshot());
+  });
+
+  after(async () => {
+    await run('down', '--all', '--data-dir', dataDir);
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  it('starts a containerd of its own, runs a sandbox and a container, and says so', async () => {
+    const up = new Up(dataDir);
+    await up.says(/^ready/m);
+    assert.match(up.out, /^runtime {5}containerd \S+, our own, started, process \d+/m);
+    assert.match(up.out, /^self-check {2}its address is \d+\.\d+\.\d+\.\d+/m);
+    assert.match(up.out, /^self-check {2}it said "hello from a container"/m);
+    assert.match(up.out, /^self-check {2}sandbox and container are removed/m);
+    const status = await run('status', '--data-dir', dataDir);
+    assert.equal(status.code, 0, status.out);
+    assert.match(status.out, /is up, process \d+/);
+
+    const second = await run('up', '--data-dir', dataDir);
+    assert.equal(second.code, 1);
+    assert.match(second.out, /kubeling is up already in .*, process \d+/);
+
+    assert.equal(await up.ends('SIGINT'), 0);
+    assert.match(up.out, /^ended/m);
+  });
+
+  it('finds its containerd again, also after it was killed itself', async () => {
+    const up = new Up(dataDir);
+    await up.says(/^ready/m);
+    assert.match(up.out, /our own, adopted/);
+    await up.ends('SIGKILL');
+    const again = new Up(dataDir);
+    await again.says(/^ready/m);
+    assert.match(again.out, /our own, adopted/);
+    assert.equal(await again.ends('SIGTERM'), 0);
+  });
+
+  it('tells when its containerd was killed, and starts it again', async () => {
+    const up = new Up(dataDir);
+    await up.says(/^ready/m);
+    const { pid } = JSON.parse(await readFile(join(dataDir, 'containerd', 'containerd.pid'), 'utf8'));
+    process.kill(pid, 'SIGKILL');
+    await up.says(/^runtime {5}does not answer/m);
+    await up.says(/^runtime {5}answers again/m);
+    assert.equal(await up.ends('SIGINT'), 0);
+  });
+
+  it('ends a kubeling that is up and leaves nothing of it on the machine', async () => {
+    const up = new Up(dataDir);
+    await up.says(/^ready/m);
+    const down = await run('down', '--data-dir', dataDir);
+    assert.equal(down.code, 0, down.out);
+    assert.match(down.out, /process \d+ ended/);
+    assert.match(down.out, /containerd stopped/);
+    await poll('kubeling to end', async () => up.child.exitCode ?? undefined);
+    const { added } = compareSnapshots(clean, ours(await takeSnapshot()));
+    assert.deepEqual(listSnapshot(added), []);
+  });
+
+  it('may be told to go down when nothing is up', async () => {
+    const down = await run('down', '--data-dir', dataDir);
+    assert.equal(down.code, 0, down.out);
+    assert.match((await run('down', '--data-dir', join(dataDir, 'never'))).out, /Nothing was up here/);
+  });
+
+  it('removes the data directory when asked for all', async () => {
+    assert.equal((await run('down', '--all', '--data-dir', dataDir)).code, 0);
+    assert.equal((await run('status', '--data-dir', dataDir)).code, 1);
+  });
+});

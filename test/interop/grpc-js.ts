@@ -1,0 +1,82 @@
+import {
+  type ClientReadableStream,
+  credentials,
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  type Metadata,
+  makeClientConstructor,
+  Server,
+  ServerCredentials,
+  type ServiceDefinition,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import { loadForeign } from './wire-definitions.ts';
+
+type Content = Record<string, unknown>;
+export type ForeignUnary = handleUnaryCall<Content, Content>;
+export type ForeignStream = handleServerStreamingCall<Content, Content>;
+
+const definitions = loadForeign();
+const runtimeService = definitions['runtime.v1.RuntimeService'] as ServiceDefinition;
+
+const limits = {
+  'grpc.max_receive_message_length': 16 << 20,
+  'grpc.max_send_message_length': -1,
+  // Two channels of one process must not share a connection here: tests count them.
+  'grpc.use_local_subchannel_pool': 1,
+};
+
+/** A real grpc-js server of CRI's runtime service, with the methods given. */
+export async function foreignServer(
+  path: string,
+  methods: Readonly<Record<string, ForeignUnary | ForeignStream>>,
+): Promise<Server & AsyncDisposable> {
+  const server = new Server(limits);
+  server.addService(runtimeService, { ...methods });
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix://${path}`, ServerCredentials.createInsecure(), (error) =>
+      error === null ? resolve() : reject(error),
+    );
+  });
+  return Object.assign(server, { [Symbol.asyncDispose]: async () => server.forceShutdown() });
+}
+
+/** A real grpc-js client of CRI's runtime service. */
+export interface ForeignClient extends Disposable {
+  unary(name: string, request: Content, options?: { deadline?: Date }): ForeignCall;
+  stream(name: string, request: Content): ClientReadableStream<Content>;
+}
+
+export interface ForeignCall {
+  readonly answer: Promise<Content>;
+  readonly trailers: Promise<Metadata>;
+  cancel(): void;
+}
+
+type RawUnary = (
+  request: Content,
+  options: object,
+  done: (error: ServiceError | null, answer: Content) => void,
+) => { cancel(): void; on(event: 'status', listener: (status: { metadata: Metadata }) => void): void };
+
+export function foreignClient(path: string): ForeignClient {
+  const client = new (makeClientConstructor(runtimeService, 'RuntimeService'))(
+    `unix://${path}`,
+    credentials.createInsecure(),
+    limits,
+  );
+  const methods = client as unknown as Record<string, (...args: unknown[]) => unknown>;
+  return {
+    unary(name, request, options = {}) {
+      const { promise, resolve, reject } = Promise.withResolvers<Content>();
+      const raw = methods[name]?.bind(client) as RawUnary;
+      const call = raw(request, options, (error, answer) =>
+        error === null ? resolve(answer) : reject(error),
+      );
+      const trailers = new Promise<Metadata>((done) => call.on('status', ({ metadata }) => done(metadata)));
+      return { answer: promise, trailers, cancel: () => call.cancel() };
+    },
+    stream: (name, request) => methods[name]?.call(client, request) as ClientReadableStream<Content>,
+    [Symbol.dispose]: () => client.close(),
+  };
+}

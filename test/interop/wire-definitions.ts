@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadSync, type MessageTypeDefinition, type PackageDefinition } from '@grpc/proto-loader';
+import { type ProtoEnum, type ProtoFile, type ProtoMessage, parseProto } from '../../scripts/parse-proto.mjs';
+
+export const protoFolder = join(import.meta.dirname, '../../src/cri/proto');
+
+/** Every .proto file of the CRI room, relative to its folder. */
+export const protoFiles: readonly string[] = readdirSync(protoFolder, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.proto'))
+  .sort();
+
+/** Our definitions as another implementation understands them, reading the same files. */
+export function loadForeign(): PackageDefinition {
+  return loadSync([...protoFiles], {
+    includeDirs: [protoFolder],
+    longs: String,
+    enums: String,
+    defaults: true,
+    arrays: true,
+    objects: true,
+  });
+}
+
+export type ForeignMessage = MessageTypeDefinition<object, object>;
+
+export function foreignMessage(definitions: PackageDefinition, fullName: string): ForeignMessage {
+  const found = definitions[fullName];
+  if (found === undefined || !('format' in found) || !('serialize' in found)) {
+    throw new Error(`There is no message ${fullName}`);
+  }
+  return found as ForeignMessage;
+}
+
+/** Our own reading of the definitions under a folder, as one. */
+export function parseOwn(matching: RegExp): {
+  readonly files: readonly ProtoFile[];
+  readonly messages: ReadonlyMap<string, ProtoMessage>;
+  readonly enums: ReadonlyMap<string, ProtoEnum>;
+} {
+  const files = protoFiles
+    .filter((name) => matching.test(name))
+    .map((name) => parseProto(name, readFileSync(join(protoFolder, name), 'utf8')));
+  return {
+    files,
+    messages: new Map(files.flatMap((file) => file.messages.map((message) => [message.name, message]))),
+    enums: new Map(files.flatMap((file) => file.enums.map((definition) => [definition.name, definition]))),
+  };
+}
