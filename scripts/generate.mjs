@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseProto } from './parse-proto.mjs';
+import { renderKinds } from './render-kinds.mjs';
 
 const repo = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -12,6 +13,7 @@ const repo = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const outputs = [
   { room: 'src/cri', file: 'runtime.ts', lib: '../../lib', protos: /^[^/]+\.proto$/ },
   { room: 'src/cri', file: 'containerd.ts', lib: '../../lib', protos: /^containerd\// },
+  { room: 'src/kinds', file: 'kinds.ts', protos: /\.proto$/, render: renderKinds },
 ];
 
 const scalarTypes = {
@@ -36,7 +38,7 @@ const wellKnown = parseProto(
 const check = process.argv.includes('--check');
 let stale = 0;
 for (const output of outputs) {
-  const text = render(output, readProtos(output));
+  const text = (output.render ?? ((parsed) => render(output, parsed)))(readProtos(output));
   const path = join(repo, output.room, 'gen', output.file);
   if (existsSync(path) && readFileSync(path, 'utf8') === text) continue;
   if (check) {

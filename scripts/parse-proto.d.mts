@@ -4,6 +4,8 @@ export interface ProtoField {
   readonly label: 'single' | 'optional' | 'repeated' | 'map';
   readonly type: string;
   readonly key: string | undefined;
+  /** What stands in brackets behind it, such as [deprecated = true]. */
+  readonly options: Readonly<Record<string, string>>;
 }
 
 export interface ProtoMessage {

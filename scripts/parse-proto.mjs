@@ -73,8 +73,20 @@ export function parseProto(fileName, text) {
     field.name = next();
     expect('=');
     field.number = number();
-    skipPast(';');
+    field.options = readOptions();
     return field;
+  }
+
+  /** What stands in brackets behind a field: names, each with a word, a text in quotes or nothing for its value. */
+  function readOptions() {
+    const options = {};
+    for (let token = next(); token !== ';'; token = next()) {
+      if (!/^[A-Za-z_]/.test(token)) continue;
+      if (tokens[at.index] !== '=') fail(`a value for the option ${token}`);
+      at.index++;
+      options[token] = next().replaceAll('"', '');
+    }
+    return options;
   }
 
   function readEnum(outer) {

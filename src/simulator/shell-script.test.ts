@@ -82,6 +82,8 @@ const table: readonly (readonly [script: string, output: string, exitCode: numbe
   ['cat /nope; echo $?', "!cat: can't open '/nope': No such file or directory\n1\n", 0],
   ['echo gone > /dev/null; cat < /dev/null; echo here', 'here\n', 0],
   ['echo both 2>&1; nope 2>/dev/null; echo end # comment', 'both\nend\n', 0],
+  ['while do done', '!sh: syntax error: unexpected "do"\n', 2],
+  ['if then fi', '!sh: syntax error: unexpected "then"\n', 2],
   ["echo 'unterminated", '!sh: syntax error: unterminated quoted string\n', 2],
   ["trap 'exit 3' EXIT; true", '', 3],
   ["trap 'echo usr' USR1; kill -USR1 $$; echo after", 'usr\nafter\n', 0],

@@ -32,6 +32,7 @@ const ranks: Readonly<Record<string, number>> = {
   api: 1,
   cri: 1,
   pods: 1,
+  kinds: 0.5,
   lib: 0,
 };
 

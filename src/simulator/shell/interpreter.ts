@@ -120,6 +120,7 @@ export class Interpreter {
   }
 
   *#round(body: Node, scope: Scope, streams: Streams) {
+    yield* this.#spendTime();
     try {
       yield* this.run(body, scope, streams);
     } catch (error) {
@@ -167,7 +168,7 @@ export class Interpreter {
   }
 
   *#simple(node: Simple, scope: Scope, streams: Streams): Running {
-    if (++this.#commands % commandsPerMs === 0) yield { kind: 'sleep', ms: 1 };
+    yield* this.#spendTime();
     const words = expandWords(node.words, scope);
     const redirected = this.#redirect(node.redirects, scope, streams);
     if (redirected === undefined) return 1;
@@ -181,6 +182,11 @@ export class Interpreter {
     scope.status = status;
     yield* this.#options.afterCommand(scope, streams);
     return status;
+  }
+
+  *#spendTime(): Running {
+    if (++this.#commands % commandsPerMs === 0) yield { kind: 'sleep', ms: 1 };
+    return 0;
   }
 
   #environment(node: Simple, scope: Scope): ReadonlyMap<string, string> {

@@ -49,6 +49,13 @@ class Parser {
     return items.length === 1 && items[0]?.background === false ? items[0].node : { kind: 'list', items };
   }
 
+  /** Between the words of a compound command there must be something. */
+  #filledList(): Node {
+    const list = this.list();
+    if (list.kind !== 'list' || list.items.length > 0) return list;
+    throw new ShellSyntaxError(`unexpected "${this.#keyword() || this.#reader.rest.slice(0, 10)}"`);
+  }
+
   #atSeparator(): boolean {
     const char = this.#reader.peek();
     return char === ';' || char === '\n';
@@ -111,7 +118,7 @@ class Parser {
 
   #subshell(): Node {
     this.#reader.at++;
-    const body = this.list();
+    const body = this.#filledList();
     if (!this.#reader.looksAt(')')) throw new ShellSyntaxError('expected ")"');
     this.#reader.at++;
     return { kind: 'subshell', body, redirects: this.#redirects() };
@@ -119,16 +126,16 @@ class Parser {
 
   #group(): Node {
     this.#take('{');
-    const body = this.list();
+    const body = this.#filledList();
     this.#take('}');
     return { kind: 'group', body, redirects: this.#redirects() };
   }
 
   #if(keyword: 'if' | 'elif'): Node {
     this.#take(keyword);
-    const test = this.list();
+    const test = this.#filledList();
     this.#take('then');
-    const body = this.list();
+    const body = this.#filledList();
     return { kind: 'if', test, body, otherwise: this.#otherwise() };
   }
 
@@ -137,7 +144,7 @@ class Parser {
     if (next === 'elif') return this.#if('elif');
     if (next === 'else') {
       this.#take('else');
-      const body = this.list();
+      const body = this.#filledList();
       this.#take('fi');
       return body;
     }
@@ -147,7 +154,7 @@ class Parser {
 
   #loop(kind: 'while' | 'until'): Node {
     this.#take(kind);
-    const test = this.list();
+    const test = this.#filledList();
     return { kind, test, body: this.#body() };
   }
 
@@ -163,7 +170,7 @@ class Parser {
 
   #body(): Node {
     this.#take('do');
-    const body = this.list();
+    const body = this.#filledList();
     this.#take('done');
     return body;
   }

@@ -8,6 +8,8 @@ import { type Node, ShellRefusal, ShellSyntaxError } from './syntax.ts';
 
 /** Ends a program that asked for something this shell turned out not to know. */
 const refusedCode = 125;
+/** Ends a script that turned out to be none. */
+const syntaxErrorCode = 2;
 
 export type ShellStart =
   | {
@@ -182,7 +184,7 @@ export class ShellProgram implements Program, ShellControl {
       host: this.#host,
       hasJobs: () => this.#jobs.size > 0,
       onDone,
-      onRefusal: (refusal) => this.#host.write('stderr', `${refusal.message}\n`),
+      onFailure: (error) => this.#host.write('stderr', `${this.#scope.name}: ${error.message}\n`),
     });
   }
 }
@@ -192,7 +194,7 @@ interface TaskOptions {
   readonly host: ProgramHost;
   readonly hasJobs: () => boolean;
   readonly onDone: (code: number) => void;
-  readonly onRefusal: (refusal: ShellRefusal) => void;
+  readonly onFailure: (error: ShellRefusal | ShellSyntaxError) => void;
 }
 
 /** One line of work of a shell: runs until it has to wait, and goes on when that is over. */
@@ -249,9 +251,9 @@ class Task {
         this.#options.host.end({ exitCode: 128 + 9, cause: 'oom' });
         return { done: true, value: 128 + 9 };
       }
-      if (!(error instanceof ShellRefusal)) throw error;
-      this.#options.onRefusal(error);
-      return { done: true, value: refusedCode };
+      if (!(error instanceof ShellRefusal || error instanceof ShellSyntaxError)) throw error;
+      this.#options.onFailure(error);
+      return { done: true, value: error instanceof ShellRefusal ? refusedCode : syntaxErrorCode };
     }
   }
 }

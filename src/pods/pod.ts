@@ -1,0 +1,67 @@
+import type { ObjectMeta, PodSpec, PodStatus, Pod as WrittenPod } from '../kinds/index.ts';
+
+export type PodUid = string & { readonly __brand: 'PodUid' };
+/** `<name>_<namespace>`: what static and mirror pods of one name share. */
+export type PodFullName = string & { readonly __brand: 'PodFullName' };
+
+export interface PodMeta extends ObjectMeta {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: PodUid;
+}
+
+/** A pod that came through a source: named, defaulted and valid. Never changed in place; copy to change. */
+export interface Pod extends WrittenPod {
+  readonly metadata: PodMeta;
+  readonly spec: PodSpec;
+  readonly status: PodStatus;
+}
+
+/** Where a pod came from. */
+export type PodSource = 'file' | 'http' | 'api';
+
+export const annotations = {
+  source: 'kubernetes.io/config.source',
+  seen: 'kubernetes.io/config.seen',
+  hash: 'kubernetes.io/config.hash',
+  mirror: 'kubernetes.io/config.mirror',
+} as const;
+
+export function podUid(text: string): PodUid {
+  return text as PodUid;
+}
+
+export function fullNameOf(pod: Pod): PodFullName {
+  return `${pod.metadata.name}_${pod.metadata.namespace}` as PodFullName;
+}
+
+/** For logs and messages: `name_namespace(uid)`. */
+export function describePod({ metadata: { name, namespace, uid } }: Pod): string {
+  return `${name}_${namespace}(${uid})`;
+}
+
+export function sourceOf(pod: Pod): string | undefined {
+  return pod.metadata.annotations?.[annotations.source];
+}
+
+/** A mirror pod is the shadow in the API of a static pod; nothing ever runs because of it. */
+export function isMirrorPod(pod: Pod): boolean {
+  return pod.metadata.annotations?.[annotations.mirror] !== undefined;
+}
+
+/** A pod that does not come from the API. */
+export function isStaticPod(pod: Pod): boolean {
+  const source = sourceOf(pod);
+  return source !== undefined && source !== 'api';
+}
+
+const systemCritical = 2_000_000_000;
+
+/** Critical pods may preempt others and are never evicted. */
+export function isCriticalPod(pod: Pod): boolean {
+  return isStaticPod(pod) || isMirrorPod(pod) || (pod.spec.priority ?? 0) >= systemCritical;
+}
+
+export function isTerminalPhase(phase: string | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}

@@ -1,0 +1,38 @@
+import type { Container } from '../kinds/index.ts';
+
+/** Why a container is stopped; part of what users see. */
+export type KillReason =
+  | 'Unknown'
+  | 'LivenessProbe'
+  | 'StartupProbe'
+  | 'SpecChanged'
+  | 'FailedPostStartHook'
+  | 'PodTermination';
+
+export interface ContainerToKill {
+  readonly id: string;
+  readonly name: string;
+  /** undefined when the pod's spec no longer has it. */
+  readonly container: Container | undefined;
+  readonly message: string;
+  readonly reason: KillReason;
+}
+
+/**
+ * The plan of one sync: what to do so that the pod's containers match its spec. Made by computePodActions, a pure
+ * function; carried out by the sync. Containers to start are named by their place in the spec.
+ */
+export interface PodActions {
+  /** Stop everything that runs, sandbox included. */
+  readonly killPod: boolean;
+  readonly createSandbox: boolean;
+  /** The sandbox to use, or the one that is replaced; empty for none. */
+  readonly sandboxId: string;
+  /** Of the sandbox to create. */
+  readonly attempt: number;
+  readonly initContainersToStart: readonly number[];
+  readonly containersToStart: readonly number[];
+  readonly ephemeralContainersToStart: readonly number[];
+  /** By id. */
+  readonly containersToKill: ReadonlyMap<string, ContainerToKill>;
+}
