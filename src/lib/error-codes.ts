@@ -51,6 +51,7 @@ export const errorKinds = {
   CRI_ENDPOINT: 'Invalid',
   CRI_EXEC_TIMEOUT: 'DeadlineExceeded',
   SELF_CHECK: 'Failed',
+  SERVER_LISTEN: 'Unavailable',
   LOCK_HELD: 'Unavailable',
   HOME_UNUSABLE: 'Invalid',
   HOME_BUSY: 'Failed',

@@ -51,3 +51,14 @@ test('a ring behaves as a list that is cut at its front', () => {
     }),
   );
 });
+
+test('the newest item can be seen and replaced', () => {
+  const ring = new Ring<number>(2);
+  assert.equal(ring.last, undefined);
+  ring.replaceLast(1);
+  ring.push(2);
+  ring.push(3);
+  ring.replaceLast(4);
+  assert.equal(ring.last, 4);
+  assert.deepEqual(ring.toArray(), [2, 4]);
+});

@@ -31,6 +31,17 @@ export class Ring<T> implements Iterable<T> {
     this.#size++;
   }
 
+  /** The newest item. */
+  get last(): T | undefined {
+    return this.#size === 0 ? undefined : this.#items[(this.#first + this.#size - 1) % this.capacity];
+  }
+
+  /** Puts another item in the newest one's place; the first one where there is none. */
+  replaceLast(item: T): void {
+    if (this.#size === 0) this.push(item);
+    else this.#items[(this.#first + this.#size - 1) % this.capacity] = item;
+  }
+
   /** Takes the oldest item out. */
   shift(): T | undefined {
     if (this.#size === 0) return undefined;

@@ -1,0 +1,32 @@
+import { formatDurationMs } from '../lib/index.ts';
+import type { PodStory, StoryEntry } from './flight-recorder.ts';
+
+/** A pod's story for people: one line an entry, with the time since the first. */
+export function explainPod({ uid, fullName, entries, dropped }: PodStory): string {
+  const [first] = entries;
+  const start = first === undefined ? 0 : first.is === 'event' ? first.since : first.at;
+  const lines = [
+    `${fullName?.replace('_', ' in ') ?? 'a pod'} (${uid})`,
+    ...(dropped === 0 ? [] : [`  … ${dropped} earlier lines were dropped`]),
+    ...entries.map((entry) => `  ${line(entry, start)}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function line(entry: StoryEntry, startMs: number): string {
+  const since = `+${((entry.at - startMs) / 1_000).toFixed(3)}s`.padStart(10);
+  return `${since}  ${entry.is === 'step' ? stepText(entry) : eventText(entry)}`;
+}
+
+function stepText(entry: Extract<StoryEntry, { is: 'step' }>): string {
+  const mark = { done: 'ok', failed: 'FAILED', waiting: 'waiting' }[entry.outcome];
+  const what = entry.container === undefined ? entry.stage : `${entry.stage} ${entry.container}`;
+  const took = entry.ms === undefined ? '' : ` (${formatDurationMs(Math.round(entry.ms))})`;
+  return `${what.padEnd(18)} ${mark.padEnd(8)} ${entry.message}${took}`;
+}
+
+function eventText(entry: Extract<StoryEntry, { is: 'event' }>): string {
+  const times = entry.count === 1 ? '' : ` (${entry.count} times)`;
+  const about = entry.fieldPath === undefined ? '' : ` ${entry.fieldPath}`;
+  return `${'event'.padEnd(18)} ${entry.type.padEnd(8)} ${entry.reason}${about}: ${entry.message}${times}`;
+}

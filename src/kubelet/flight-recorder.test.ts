@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../lib/index.ts';
+import { type Pod, podUid } from '../pods/index.ts';
+import { explainPod } from './explain.ts';
+import { FlightRecorder } from './flight-recorder.ts';
+
+function pod(name: string): Pod {
+  return {
+    metadata: { name, namespace: 'default', uid: podUid(`uid-${name}`) },
+    spec: { containers: [] },
+    status: {},
+  };
+}
+
+test('a story is found by UID, full name and name', () => {
+  const recorder = new FlightRecorder({ clock: new VirtualClock() });
+  recorder.event(pod('web'), { type: 'Normal', reason: 'Started', message: 'Container started' });
+  for (const key of ['uid-web', 'web_default', 'web']) assert.equal(recorder.find(key).length, 1, key);
+  assert.deepEqual(recorder.find('other'), []);
+});
+
+test('what repeats is counted, not repeated', async () => {
+  const clock = new VirtualClock();
+  const recorder = new FlightRecorder({ clock });
+  const event = { type: 'Warning', reason: 'BackOff', message: 'Back-off pulling image "x"' } as const;
+  recorder.event(pod('web'), event);
+  await clock.advance(10_000);
+  recorder.event(pod('web'), event);
+  const [story] = recorder.find('web');
+  assert.equal(story?.entries.length, 1);
+  const [entry] = story?.entries ?? [];
+  assert.ok(entry?.is === 'event' && entry.count === 2 && entry.at - entry.since === 10_000);
+});
+
+test('waiting in the same place is one line, a new reason is another', () => {
+  const recorder = new FlightRecorder({ clock: new VirtualClock() });
+  const uid = podUid('u');
+  for (const message of ['no image', 'no image', 'no network']) {
+    recorder.step(uid, { stage: 'sandbox', outcome: 'waiting', message });
+  }
+  assert.deepEqual(
+    recorder.all().flatMap((story) => story.entries.map((entry) => entry.message)),
+    ['no image', 'no network'],
+  );
+});
+
+test('neither many pods nor a long story take more room than they were given', () => {
+  const recorder = new FlightRecorder({ clock: new VirtualClock(), pods: 3, entriesPerPod: 5 });
+  for (let index = 0; index < 10; index++) {
+    for (let step = 0; step < 9; step++) {
+      recorder.step(podUid(`u${index}`), { stage: 'container', outcome: 'done', message: `${step}` });
+    }
+  }
+  const stories = recorder.all();
+  assert.deepEqual(
+    stories.map((story) => [story.uid, story.entries.length, story.dropped]),
+    ['u7', 'u8', 'u9'].map((uid) => [uid, 5, 4]),
+  );
+});
+
+test('the explanation reads as a story', async () => {
+  const clock = new VirtualClock();
+  const recorder = new FlightRecorder({ clock });
+  const { uid } = pod('web').metadata;
+  recorder.step(uid, { stage: 'seen', outcome: 'done', message: 'in /etc/manifests/web.yaml' });
+  await clock.advance(1_250);
+  recorder.step(uid, {
+    stage: 'image',
+    outcome: 'failed',
+    message: 'no such image',
+    container: 'main',
+    ms: 1_200,
+  });
+  recorder.event(pod('web'), {
+    type: 'Warning',
+    reason: 'Failed',
+    message: 'Error: ErrImagePull',
+    fieldPath: 'spec.containers{main}',
+  });
+  const [story] = recorder.find('web');
+  assert.ok(story !== undefined);
+  assert.equal(
+    explainPod(story),
+    [
+      'web in default (uid-web)',
+      '     +0.000s  seen               ok       in /etc/manifests/web.yaml',
+      '     +1.250s  image main         FAILED   no such image (1.2s)',
+      '     +1.250s  event              Warning  Failed spec.containers{main}: Error: ErrImagePull',
+      '',
+    ].join('\n'),
+  );
+});

@@ -1,0 +1,4 @@
+export { answerCheck, answerHealth, type HealthAnswer, type HealthCheck } from './health.ts';
+export { healthRoutes, type KubeletView, kubeletRoutes } from './kubelet-routes.ts';
+export { Listener, type ListenerOptions } from './listener.ts';
+export { json, type Request, type Response, type Route, text } from './router.ts';

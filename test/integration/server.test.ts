@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { collectLogs, MetricRegistry, realClock } from '../../src/lib/index.ts';
+import { podUid } from '../../src/pods/index.ts';
+import { healthRoutes, kubeletRoutes, Listener } from '../../src/server/index.ts';
+
+let listener: Listener | undefined;
+let problem: string | undefined;
+const registry = new MetricRegistry({ onError: () => {} });
+registry.counter({ name: 'kubelet_tests_total', help: 'Tests.', labels: [] }).with({}).inc();
+
+const view = {
+  pods: () => [
+    {
+      metadata: { name: 'web', namespace: 'default', uid: podUid('u1') },
+      spec: { containers: [] },
+      status: {},
+    },
+  ],
+  runningPods: async () => {
+    throw new Error('the runtime is away');
+  },
+  flights: (key: string | undefined) => [key ?? 'all'],
+};
+
+before(async () => {
+  listener = await Listener.open({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [
+      ...healthRoutes([{ name: 'syncloop', problem: () => problem }]),
+      ...kubeletRoutes(view, registry),
+    ],
+    logger: collectLogs(realClock()).logger,
+  });
+});
+
+after(async () => {
+  await listener?.close();
+});
+
+async function get(path: string, init: RequestInit = {}) {
+  const response = await fetch(`http://127.0.0.1:${listener?.port}${path}`, init);
+  return { status: response.status, type: response.headers.get('content-type'), body: await response.text() };
+}
+
+test('health is served as a whole and by check', async () => {
+  assert.deepEqual(await get('/healthz'), { status: 200, type: 'text/plain; charset=utf-8', body: 'ok' });
+  problem = 'sync Loop took longer than expected';
+  assert.equal((await get('/healthz')).status, 500);
+  assert.match((await get('/healthz/syncloop')).body, /took longer than expected/);
+  problem = undefined;
+  assert.equal((await get('/healthz/none')).status, 404);
+});
+
+test('the pods are a list of the API', async () => {
+  const { status, body } = await get('/pods');
+  assert.equal(status, 200);
+  const list = JSON.parse(body);
+  assert.equal(list.kind, 'PodList');
+  assert.equal(list.items[0].metadata.name, 'web');
+});
+
+test('what fails says so and the server lives on', async () => {
+  assert.deepEqual(await get('/runningpods/'), {
+    status: 500,
+    type: 'text/plain; charset=utf-8',
+    body: 'Internal Error: the runtime is away',
+  });
+  assert.equal((await get('/healthz')).status, 200);
+});
+
+test('metrics are in the text format', async () => {
+  const { type, body } = await get('/metrics');
+  assert.match(type ?? '', /^text\/plain; version=0\.0\.4/);
+  assert.match(body, /^kubelet_tests_total 1$/m);
+});
+
+test('stories are found by the pod asked for', async () => {
+  assert.deepEqual(JSON.parse((await get('/debug/flight?pod=web')).body), ['web']);
+  assert.deepEqual(JSON.parse((await get('/debug/flight')).body), ['all']);
+});
+
+test('unknown paths and wrong methods are refused', async () => {
+  assert.equal((await get('/podsx')).status, 404);
+  assert.equal((await get('/pods', { method: 'POST' })).status, 405);
+});
+
+test('a port that is taken is an error that names it', async () => {
+  const port = listener?.port ?? 0;
+  const second = Listener.open({
+    host: '127.0.0.1',
+    port,
+    routes: [],
+    logger: collectLogs(realClock()).logger,
+  });
+  await assert.rejects(second, { code: 'SERVER_LISTEN', message: `Cannot listen on 127.0.0.1:${port}` });
+});
