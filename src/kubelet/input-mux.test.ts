@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cancelled, Subscription, settle, VirtualClock } from '../lib/index.ts';
+import { InputMux } from './input-mux.ts';
+import { ticker } from './ticker.ts';
+
+function queue() {
+  return new Subscription<string>({ keep: 'each', capacity: 100 });
+}
+
+test('items of one input keep their order, and no input starves', async () => {
+  const controller = new AbortController();
+  const [busy, quiet] = [queue(), queue()];
+  const mux = new InputMux({ busy, quiet }, controller.signal);
+  for (const item of ['a', 'b', 'c', 'd']) busy.push(item);
+  quiet.push('once');
+  await settle();
+  const seen: unknown[] = [];
+  for (let count = 0; count < 5; count++) seen.push((await mux.take(controller.signal))?.item);
+  assert.deepEqual(
+    seen.filter((item) => item !== 'once'),
+    ['a', 'b', 'c', 'd'],
+  );
+  assert.ok(seen.indexOf('once') <= 1, `the quiet input came at once: ${seen.join()}`);
+  controller.abort(cancelled('done'));
+});
+
+test('an input is held back while its last item was not taken', async () => {
+  const controller = new AbortController();
+  let asked = 0;
+  const mux = new InputMux({ one: { next: async () => ++asked } }, controller.signal);
+  await settle();
+  assert.equal(asked, 1);
+  await mux.take(controller.signal);
+  await settle();
+  assert.equal(asked, 2);
+  controller.abort(cancelled('done'));
+});
+
+test('the end of an input ends the loop, and a failure is told', async () => {
+  const { signal } = new AbortController();
+  const ended = new InputMux({ one: { next: async () => undefined } }, signal);
+  assert.equal(await ended.take(signal), undefined);
+  const failed = new InputMux({ one: { next: () => Promise.reject(new Error('broken')) } }, signal);
+  await assert.rejects(failed.take(signal), /broken/);
+});
+
+test('waiting ends with the signal and leaves nothing behind', async () => {
+  const controller = new AbortController();
+  const clock = new VirtualClock();
+  const mux = new InputMux({ tick: ticker(clock, 1_000) }, controller.signal);
+  const waiting = mux.take(controller.signal);
+  await settle();
+  controller.abort(cancelled('enough'));
+  await assert.rejects(waiting, /enough/);
+  await settle();
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('ticks that nobody took become one', async () => {
+  const controller = new AbortController();
+  const clock = new VirtualClock();
+  const mux = new InputMux({ tick: ticker(clock, 1_000) }, controller.signal);
+  await clock.advance(10_500);
+  await mux.take(controller.signal);
+  await mux.take(controller.signal);
+  let third = false;
+  const taken = mux.take(controller.signal).then(() => {
+    third = true;
+  });
+  await settle();
+  assert.equal(third, false);
+  await clock.advance(1_000);
+  await taken;
+  controller.abort(cancelled('done'));
+});
