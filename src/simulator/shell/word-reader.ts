@@ -106,7 +106,7 @@ export class WordReader {
     this.at++;
     if (this.looksAt('((')) return { kind: 'arithmetic', expression: this.#arithmetic(), quoted };
     if (this.looksAt('(')) throw new ShellRefusal('command substitution');
-    if (this.looksAt('{')) return this.#braced(quoted);
+    if (this.looksAt('{')) return this.#braced(how);
     const name = variableName.exec(this.rest)?.[0] ?? this.#special();
     if (name === '') return { kind: 'text', text: '$', quoted };
     this.at += name.length;
@@ -126,7 +126,8 @@ export class WordReader {
     return expression;
   }
 
-  #braced(quoted: boolean): Part {
+  #braced(how: 'plain' | 'quoted'): Part {
+    const quoted = how === 'quoted';
     const end = this.#text.indexOf('}', this.at);
     if (end < 0) throw new ShellSyntaxError("missing '}'");
     const inside = this.#text.slice(this.at + 1, end);

@@ -1,0 +1,131 @@
+import type { Backoff, Clock, Logger } from '../lib/index.ts';
+import type { Pod, PodSource } from '../pods/index.ts';
+import { InputMux, type LoopInput } from './input-mux.ts';
+
+/** A change of the desired pods, as the sources announce it. */
+export interface ConfigUpdate {
+  readonly op: 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
+  readonly pods: readonly Pod[];
+  readonly source: PodSource;
+}
+
+/** A hint that something happened to a pod in the runtime. */
+export interface LifecycleHint {
+  readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved' | 'PodSync';
+  readonly uid: string;
+  readonly containerId?: string | undefined;
+}
+
+/** What the loop listens to. Probe results and device health have nobody to send them yet: their inputs stay silent. */
+export interface SyncLoopInputs {
+  readonly config: LoopInput<ConfigUpdate>;
+  readonly pleg: LoopInput<LifecycleHint>;
+  readonly sync: LoopInput<'tick'>;
+  readonly housekeeping: LoopInput<'tick'>;
+  readonly probes: LoopInput<string>;
+  readonly devices: LoopInput<string>;
+}
+
+/** What the loop calls. Each is awaited: while one runs, nothing else is handled. */
+export interface SyncHandler {
+  handleConfig(update: ConfigUpdate): Promise<void>;
+  handleLifecycle(hint: LifecycleHint): Promise<void>;
+  /** Pods whose time has come to be looked at again. */
+  handleDue(): Promise<void>;
+  /** A pod whose probes or devices have something new. */
+  handlePodSync(uid: string): Promise<void>;
+  handlePodCleanups(signal: AbortSignal): Promise<void>;
+}
+
+export interface SyncLoopOptions {
+  readonly inputs: SyncLoopInputs;
+  readonly handler: SyncHandler;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Why nothing can be done now; empty when all is well. */
+  readonly problems: () => readonly string[];
+  /** Waiting grows from the first to the last of these while problems last. */
+  readonly pause: Backoff;
+}
+
+const slowHousekeepingMs = 1_000;
+
+/** The one loop that decides. Serial: one input at a time, each handled whole. */
+export class SyncLoop {
+  readonly #options: SyncLoopOptions;
+  #enteredMs: number | undefined;
+
+  constructor(options: SyncLoopOptions) {
+    this.#options = options;
+  }
+
+  /** When the last turn began, by the monotonic clock; undefined before the first. */
+  get enteredMs(): number | undefined {
+    return this.#enteredMs;
+  }
+
+  /** Runs until the signal ends it or the sources do. */
+  async run(signal: AbortSignal): Promise<void> {
+    const mux = new InputMux(
+      this.#options.inputs as unknown as Readonly<Record<string, LoopInput<unknown>>>,
+      signal,
+    );
+    const { clock, pause } = this.#options;
+    while (!signal.aborted) {
+      if (this.#isHeldUp()) {
+        await clock.sleep(pause.fail(clock.monotonicMs()), signal).catch(() => {});
+        continue;
+      }
+      pause.reset();
+      this.#enteredMs = clock.monotonicMs();
+      const taken = await mux.take(signal).catch((error) => {
+        if (!signal.aborted) throw error;
+      });
+      if (taken === undefined) return;
+      await this.#handle(taken.name as keyof SyncLoopInputs, taken.item, signal);
+    }
+  }
+
+  #isHeldUp(): boolean {
+    const problems = this.#options.problems();
+    if (problems.length > 0)
+      this.#options.logger.warn('Skipping pod synchronization', { because: problems.join('; ') });
+    return problems.length > 0;
+  }
+
+  /** A handler that fails is our own mistake; it must not end the loop and all pods with it. */
+  async #handle(name: keyof SyncLoopInputs, item: unknown, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#dispatch(name, item, signal);
+    } catch (error) {
+      if (!signal.aborted)
+        this.#options.logger.error('A handler of the sync loop failed', error, { input: name });
+    }
+  }
+
+  async #dispatch(name: keyof SyncLoopInputs, item: unknown, signal: AbortSignal): Promise<void> {
+    const { handler } = this.#options;
+    switch (name) {
+      case 'config':
+        return await handler.handleConfig(item as ConfigUpdate);
+      case 'pleg':
+        return await handler.handleLifecycle(item as LifecycleHint);
+      case 'sync':
+        return await handler.handleDue();
+      case 'housekeeping':
+        return await this.#housekeeping(signal);
+      case 'probes':
+      case 'devices':
+        return await handler.handlePodSync(item as string);
+    }
+  }
+
+  async #housekeeping(signal: AbortSignal): Promise<void> {
+    const { clock, logger, handler } = this.#options;
+    const start = clock.monotonicMs();
+    await handler.handlePodCleanups(signal);
+    const tookMs = clock.monotonicMs() - start;
+    if (tookMs > slowHousekeepingMs)
+      logger.warn('Housekeeping took longer than expected', { tookMs: Math.round(tookMs) });
+  }
+}
