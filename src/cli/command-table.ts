@@ -29,6 +29,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import('./status.ts')).command,
   },
   {
+    name: 'explain',
+    summary: 'tell the story of a pod: why it runs or does not',
+    load: async () => (await import('./explain.ts')).command,
+  },
+  {
     name: 'doctor',
     summary: 'check whether this machine can be a node, and say what to do',
     load: async () => (await import('./doctor/index.ts')).command,

@@ -18,6 +18,12 @@ export interface Home {
   readonly lockFile: string;
   readonly stateFile: string;
   readonly selfCheckLogs: string;
+  /** Manifests of pods are put here. */
+  readonly manifests: string;
+  /** The kubelet's own. */
+  readonly rootDir: string;
+  readonly podLogs: string;
+  readonly log: string;
 }
 
 export function homeAt(dataDir: string): Home {
@@ -26,6 +32,10 @@ export function homeAt(dataDir: string): Home {
     lockFile: join(dataDir, 'up.lock'),
     stateFile: join(dataDir, 'up.json'),
     selfCheckLogs: join(dataDir, 'self-check'),
+    manifests: join(dataDir, 'manifests'),
+    rootDir: join(dataDir, 'kubelet'),
+    podLogs: join(dataDir, 'logs'),
+    log: join(dataDir, 'kubeling.log'),
   };
 }
 
@@ -50,6 +60,8 @@ export async function findHome(dataDir: string): Promise<Home | undefined> {
 export interface UpState {
   readonly runtime: 'private' | 'machine';
   readonly endpoint: string;
+  /** Where the kubelet answers on loopback; undefined before it does. */
+  readonly port?: number | undefined;
 }
 
 export async function writeUpState(home: Home, state: UpState): Promise<void> {
@@ -62,9 +74,10 @@ export async function readUpState(home: Home): Promise<UpState | undefined> {
 }
 
 function asUpState(value: unknown): UpState {
-  const { runtime, endpoint } = value as Partial<UpState>;
-  if ((runtime === 'private' || runtime === 'machine') && typeof endpoint === 'string')
-    return { runtime, endpoint };
+  const { runtime, endpoint, port } = value as Partial<UpState>;
+  if ((runtime === 'private' || runtime === 'machine') && typeof endpoint === 'string') {
+    return { runtime, endpoint, port: typeof port === 'number' ? port : undefined };
+  }
   throw new KubelingError('FILE_CORRUPT', 'it must name a runtime and an endpoint');
 }
 

@@ -1,5 +1,5 @@
 import { openPrivateContainerd, type PrivateContainerd } from '../containerd/index.ts';
-import { type CriClient, createCriClient, wireTransport } from '../cri/index.ts';
+import { type CriClient, type CriObserver, createCriClient, wireTransport } from '../cri/index.ts';
 import type { CommandContext } from './command.ts';
 import type { Home } from './home.ts';
 
@@ -9,6 +9,10 @@ export async function privateContainerd(home: Home, context: CommandContext): Pr
   return await openPrivateContainerd({ dataDir: home.dataDir, clock, random, env, cgroupDriver: 'cgroupfs' });
 }
 
-export function connectRuntime(endpoint: string, { clock, random }: CommandContext): CriClient {
-  return createCriClient({ transport: wireTransport({ endpoint, clock, random }), clock });
+export function connectRuntime(
+  endpoint: string,
+  { clock, random }: CommandContext,
+  observer: CriObserver = { called() {} },
+): CriClient {
+  return createCriClient({ transport: wireTransport({ endpoint, clock, random }), clock, observer });
 }

@@ -8,16 +8,18 @@ import {
   parseCommandLine,
   renderConfig,
 } from '../config/index.ts';
-import { createCriClient, wireTransport } from '../cri/index.ts';
+import { type CriClient, createCriClient, criMetrics, wireTransport } from '../cri/index.ts';
 import { RuntimeState, watchRuntime } from '../kubelet/index.ts';
-import { descriptorOutput, type Logger, openLog, Verbosity } from '../lib/index.ts';
+import { descriptorOutput, type Logger, MetricRegistry, openLog, Verbosity } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
+import { kubeletSettings } from './kubelet-settings.ts';
+import { openNode } from './node-process.ts';
 import { kubernetesVersion, command as version } from './version.ts';
 
 const usage = `usage: kubeling run [flags]
 
 Runs kubeling as the kubelet of a node. Takes the configuration file, the drop-in directory and the flags of the Go
-kubelet. In this version it reads them, connects to the container runtime and watches over it; pods come later.
+kubelet. In this version pods come from the manifest directory and the manifest URL; it does not join a cluster yet.
 
 ${kubeletFlagHelp().trimEnd()}`;
 
@@ -48,24 +50,48 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
     output: descriptorOutput(2, clock),
     verbosity: verbosityOf(loaded),
   });
-  tellConfig(loaded, logger);
-  const transport = wireTransport({
-    endpoint: config.containerRuntimeEndpoint,
-    ...(config.imageServiceEndpoint === '' ? {} : { imageEndpoint: config.imageServiceEndpoint }),
-    clock,
-    random,
-  });
-  const cri = createCriClient({ transport, clock, requestTimeoutMs: config.runtimeRequestTimeoutMs });
+  const metrics = new MetricRegistry({ onError: (error) => logger.error('Cannot collect a metric', error) });
+  const cri = connect(loaded, metrics, context);
   try {
+    tellConfig(loaded, logger);
     const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
     logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
-    await watchRuntime({ cri, clock, state: new RuntimeState(clock), looked: tellChanges(logger) }, signal);
+    const node = await openNode({
+      clock,
+      random,
+      logger,
+      metrics,
+      cri,
+      settings: await kubeletSettings(loaded),
+      runtimeName,
+      port: config.port,
+      healthzPort: config.healthzPort,
+      portTaken: 'fail',
+    });
+    logger.info('The kubelet answers', { port: node.port, healthzPort: config.healthzPort });
+    const watch = { cri, clock, state: new RuntimeState(clock), looked: tellChanges(logger) };
+    await Promise.all([watchRuntime(watch, signal), node.run(signal)]);
     logger.info('Ending as asked; containers keep running');
     return exitCodes.done;
   } finally {
     cri.close();
     sink.flushSync();
   }
+}
+
+function connect(
+  { config }: LoadedConfig,
+  metrics: MetricRegistry,
+  { clock, random }: CommandContext,
+): CriClient {
+  const transport = wireTransport({
+    endpoint: config.containerRuntimeEndpoint,
+    ...(config.imageServiceEndpoint === '' ? {} : { imageEndpoint: config.imageServiceEndpoint }),
+    clock,
+    random,
+  });
+  const observer = criMetrics(metrics);
+  return createCriClient({ transport, clock, observer, requestTimeoutMs: config.runtimeRequestTimeoutMs });
 }
 
 function verbosityOf({ config }: LoadedConfig): Verbosity {

@@ -1,14 +1,20 @@
+import { mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hostFiles, loadConfig } from '../config/index.ts';
 import { busyboxImageName, findRuntimeSocket, type PrivateContainerd } from '../containerd/index.ts';
 import type { CriClient } from '../cri/index.ts';
 import { RuntimeState, selfCheck, watchRuntime } from '../kubelet/index.ts';
 import {
   describeError,
+  descriptorOutput,
   type FlagTable,
   formatFlagHelp,
   KubelingError,
+  openLog,
   ProcessTable,
   readLockOwner,
   stringFlag,
+  Verbosity,
   withLockFile,
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
@@ -21,6 +27,8 @@ import {
   refuseWithoutRoot,
   writeUpState,
 } from './home.ts';
+import { kubeletSettings } from './kubelet-settings.ts';
+import { openNode } from './node-process.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
 import { ownVersion } from './version.ts';
 
@@ -76,17 +84,25 @@ async function live(home: Home, asked: string | undefined, context: CommandConte
   const say = sayTo(context);
   say('kubeling', `${await ownVersion()}, alone on this machine, data in ${home.dataDir}`);
   const runtime = await findRuntime(home, asked, context);
-  await writeUpState(home, {
+  const state = {
     runtime: runtime.own === undefined ? 'machine' : 'private',
     endpoint: runtime.endpoint,
-  });
+  } as const;
+  await writeUpState(home, state);
   const cri = connectRuntime(runtime.endpoint, context);
   try {
     const version = await cri.checkVersion(context.signal);
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
     await check(home, runtime, cri, context);
+    const { node, close } = await openKubelet(home, runtime, cri, version.runtimeName, context);
+    await writeUpState(home, { ...state, port: node.port });
+    say(
+      'kubelet',
+      `answers at 127.0.0.1:${node.port}, runs the pods of ${home.manifests}, log in ${home.log}`,
+    );
     say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
-    await watch(runtime, cri, context);
+    await Promise.all([watch(runtime, cri, context), node.run(context.signal)]);
+    await close();
   } finally {
     cri.close();
   }
@@ -115,12 +131,62 @@ async function check(home: Home, runtime: Runtime, cri: CriClient, context: Comm
   const plan = {
     image: image === undefined ? undefined : busyboxImageName,
     logDirectory: home.selfCheckLogs,
-    cgroupParent: runtime.own?.layout.cgroup ?? '/kubeling-self-check',
+    cgroupParent: cgroupOf(runtime),
   };
   const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
   await selfCheck(plan, { ...context, cri, tell }, context.signal);
   if (image === undefined)
     say('self-check', `no container was tried, as the runtime has no image ${busyboxImageName}`);
+}
+
+/** The kubelet of this home: pods come from its manifest directory; its log goes to a file. */
+async function openKubelet(
+  home: Home,
+  runtime: Runtime,
+  cri: CriClient,
+  runtimeName: string,
+  context: CommandContext,
+) {
+  const { clock, random, signal } = context;
+  await mkdir(home.manifests, { recursive: true, mode: 0o750 });
+  const argv = [
+    `--root-dir=${home.rootDir}`,
+    `--pod-manifest-path=${home.manifests}`,
+    `--cgroup-root=${cgroupOf(runtime)}`,
+  ];
+  const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
+  const file = await open(home.log, 'a', 0o640);
+  const { logger, sink } = openLog({
+    clock,
+    format: 'text',
+    output: descriptorOutput(file.fd, clock),
+    verbosity: new Verbosity(2),
+  });
+  const settings = {
+    ...(await kubeletSettings(loaded)),
+    podLogsDir: home.podLogs,
+    logLinksDir: join(home.podLogs, 'containers'),
+  };
+  const node = await openNode({
+    clock,
+    random,
+    logger,
+    cri,
+    settings,
+    runtimeName,
+    port: loaded.config.port,
+    healthzPort: loaded.config.healthzPort,
+    portTaken: 'take-another',
+  });
+  const close = async () => {
+    sink.flushSync();
+    await file.close();
+  };
+  return { node, close };
+}
+
+function cgroupOf({ own }: Runtime): string {
+  return own?.layout.cgroup ?? '/kubeling';
 }
 
 /** Tells when the runtime goes away and when it is back; a containerd of our own is started again. */
@@ -133,10 +199,11 @@ async function watch({ own }: Runtime, cri: CriClient, context: CommandContext):
     if ((error !== undefined) === away) return;
     away = error !== undefined;
     say('runtime', away ? `does not answer: ${describeError(error)}` : 'answers again');
-    if (away)
+    if (away) {
       own
         ?.ensureRunning(signal)
         .catch((cause) => say('runtime', `cannot be started again: ${describeError(cause)}`));
+    }
   };
   await watchRuntime({ cri, clock, state, looked }, signal);
 }

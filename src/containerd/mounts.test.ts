@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { KubelingError } from '../lib/index.ts';
+import { KubelingError, parseMountinfo } from '../lib/index.ts';
 import type { Run } from './machine.ts';
-import { mountsBelow, parseMountinfo, unmountBelow } from './mounts.ts';
+import { mountsBelow, unmountBelow } from './mounts.ts';
 
 const mountinfo = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 36 22 0:26 / /sys/fs/cgroup/cpu rw,relatime shared:12 master:3 - cgroup cgroup rw,cpu
@@ -15,16 +15,6 @@ const mountinfo = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,disca
 53 22 0:43 /sub /data/containerd-other rw - tmpfs tmpfs rw
 54 22 0:44 / /data/containerd/state/netns/cni-1 rw - nsfs nsfs rw
 `;
-
-describe('parseMountinfo', () => {
-  it('reads the place, the root and the type of each mount', () => {
-    const mounts = parseMountinfo(mountinfo);
-    assert.equal(mounts.length, 7);
-    assert.deepEqual(mounts[1], { mountPoint: '/sys/fs/cgroup/cpu', root: '/', fsType: 'cgroup' });
-    assert.deepEqual(mounts[5], { mountPoint: '/data/containerd-other', root: '/sub', fsType: 'tmpfs' });
-    assert.equal(mounts[4]?.mountPoint, '/data/containerd/state/a/rootfs/with blank\\');
-  });
-});
 
 describe('mountsBelow', () => {
   it('lists the deepest first, one on top of the other twice, and nothing beside', () => {

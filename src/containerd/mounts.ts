@@ -1,40 +1,12 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describeError, type Random, randomHex } from '../lib/index.ts';
+import { describeError, type Mount, parseMountinfo, type Random, randomHex } from '../lib/index.ts';
 import type { Run } from './machine.ts';
-
-export interface Mount {
-  readonly mountPoint: string;
-  /** The directory of the mounted file system that is visible there. */
-  readonly root: string;
-  readonly fsType: string;
-}
 
 /** What a removal did, and what it could not do and why. */
 export interface Removal {
   readonly removed: readonly string[];
   readonly problems: readonly string[];
-}
-
-/** Reads /proc/self/mountinfo; spaces and the like in paths stand there as octal escapes. */
-export function parseMountinfo(text: string): Mount[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const [before = '', after = ''] = line.split(' - ');
-      const fields = before.split(' ');
-      return {
-        root: unescapePath(fields[3] ?? ''),
-        mountPoint: unescapePath(fields[4] ?? ''),
-        fsType: after.split(' ')[0] ?? '',
-      };
-    });
-}
-
-/** Only ASCII is ever escaped: blank, tab, newline, backslash and the number sign. */
-function unescapePath(path: string): string {
-  return path.replaceAll(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
 }
 
 export async function readMounts(procDir: string): Promise<Mount[]> {

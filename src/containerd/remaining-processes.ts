@@ -1,6 +1,13 @@
 import { basename } from 'node:path';
-import { type Clock, descendants, type ProcessInfo, type ProcessTable } from '../lib/index.ts';
-import { cgroupProcesses } from './cgroups.ts';
+import {
+  type Clock,
+  cgroupPids,
+  descendants,
+  type ProcessInfo,
+  type ProcessTable,
+  realCgroupHost,
+} from '../lib/index.ts';
+import { cgroupDirectories } from './cgroups.ts';
 import type { Layout } from './layout.ts';
 import type { Removal } from './mounts.ts';
 
@@ -47,7 +54,8 @@ async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<
   const inside = new Set(descendants(all, shims).map((info) => info.pid));
   // A shim that died before its container leaves processes that only the cgroup still ties to us.
   for (const cgroup of cgroups) {
-    for (const pid of await cgroupProcesses(deps.hierarchies, cgroup)) inside.add(pid);
+    for (const pid of await cgroupPids(realCgroupHost(), cgroupDirectories(deps.hierarchies, cgroup)))
+      inside.add(pid);
   }
   const contained = all.filter((info) => inside.has(info.pid) && info.pid !== 1 && info.pid !== process.pid);
   return { contained, shims: shims.filter((shim) => !inside.has(shim.pid)) };

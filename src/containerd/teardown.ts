@@ -1,6 +1,13 @@
-import { type Clock, describeError, type ProcessTable } from '../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  type ProcessTable,
+  realCgroupHost,
+  removeCgroup,
+  removeEmptyCgroup,
+} from '../lib/index.ts';
 import { type Bundle, listBundles } from './bundles.ts';
-import { cgroupHierarchies, removeCgroup, removeIfEmpty } from './cgroups.ts';
+import { cgroupDirectories, cgroupHierarchies } from './cgroups.ts';
 import { removeRules } from './iptables.ts';
 import type { Layout } from './layout.ts';
 import { removeFiles, type SharedPlaces, type TeardownOptions } from './leftover-files.ts';
@@ -91,12 +98,16 @@ async function removeCgroups(
   { hierarchies, clock }: { readonly hierarchies: readonly string[]; readonly clock: Clock },
   signal: AbortSignal,
 ): Promise<Removal> {
+  const host = realCgroupHost();
   const done: Removal[] = [];
-  for (const cgroup of ours) done.push(await removeCgroup(hierarchies, cgroup, clock, signal));
+  for (const cgroup of ours) {
+    done.push(await removeCgroup(host, cgroupDirectories(hierarchies, cgroup), clock, signal));
+  }
   // The parent named after the namespace is shared with other containerds: it goes only when nobody is in it.
   const parents = new Set(['/k8s.io', ...bundles.map(({ namespace }) => `/${namespace}`)]);
   for (const parent of parents) {
-    done.push({ removed: await removeIfEmpty(hierarchies, parent), problems: [] });
+    const removed = await removeEmptyCgroup(host, cgroupDirectories(hierarchies, parent));
+    done.push({ removed, problems: [] });
   }
   return { removed: done.flatMap((one) => one.removed), problems: done.flatMap((one) => one.problems) };
 }

@@ -1,3 +1,6 @@
+export { explainPod } from './explain.ts';
+export { FlightRecorder, type PodStory, type StoryEntry } from './flight-recorder.ts';
+export { Kubelet, type KubeletDeps, type NodeMachine } from './kubelet.ts';
 export { type RuntimeProblems, RuntimeState, type RuntimeWatch, watchRuntime } from './runtime-state.ts';
 export {
   removeSandbox,
@@ -6,3 +9,4 @@ export {
   selfCheck,
   selfCheckLabel,
 } from './self-check.ts';
+export type { KubeletSettings } from './settings.ts';

@@ -15,6 +15,7 @@ export {
   backoffDelayMs,
   nextBackoff,
 } from './backoff.ts';
+export * from './cgroups/index.ts';
 export { type Clock, type Instant, instant, realClock, type Timer } from './clock.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 export { asError, describeError, isKind, KubelingError, kindOf } from './errors.ts';
@@ -57,6 +58,7 @@ export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export * from './logging/index.ts';
 export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
+export { type Mount, parseMountinfo } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
 export { readFileIfExists, readJsonIfSound } from './optional-file.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
@@ -81,11 +83,14 @@ export { SingleFlight } from './single-flight.ts';
 export { type Buffering, Subscription } from './subscription.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
 export { settle, VirtualClock } from './virtual-clock.ts';
+export { Waiters } from './waiters.ts';
 export { WorkQueue } from './work-queue.ts';
 export { isPlainYamlText, resolveYamlWord, type YamlScalar } from './yaml-scalar.ts';
 export {
   type Place,
   readYaml,
+  readYamlDocuments,
+  type YamlDocument,
   type YamlEntry,
   type YamlProblem,
   type YamlText,

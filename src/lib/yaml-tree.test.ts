@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { isPlainYamlText, resolveYamlWord } from './yaml-scalar.ts';
-import { readYaml, type YamlTree, yamlToJs } from './yaml-tree.ts';
+import { readYaml, readYamlDocuments, type YamlTree, yamlToJs } from './yaml-tree.ts';
 
 async function js(text: string): Promise<unknown> {
   const { tree, problems } = await readYaml(text);
@@ -172,4 +172,17 @@ test('any JSON value survives', async () => {
       assert.deepEqual(await js(text), JSON.parse(text));
     }),
   );
+});
+
+test('documents are read one by one, and a bad one does not spoil the others', async () => {
+  const documents = await readYamlDocuments('a: 1\n---\n# nothing\n---\nb: [\n---\nc: 3\n');
+  assert.deepEqual(
+    documents.map(({ tree, at, problems }) => [tree && yamlToJs(tree), at.line, problems.length > 0]),
+    [
+      [{ a: 1 }, 1, false],
+      [undefined, 5, true],
+      [{ c: 3 }, 7, false],
+    ],
+  );
+  assert.deepEqual(await readYamlDocuments('---\n# nothing\n---\n'), []);
 });

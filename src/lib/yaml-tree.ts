@@ -42,9 +42,47 @@ const deepest = 100;
 type YamlLibrary = typeof import('yaml');
 
 export async function readYaml(text: string): Promise<YamlText> {
+  const { documents, problems } = await parseDocuments(text);
+  const [first, ...rest] = documents;
+  const second = rest.find((document) => !document.isEmpty);
+  const readable = problems.length === 0 && first?.isEmpty === false ? first.build() : undefined;
+  return {
+    tree: readable?.tree,
+    second: second?.at,
+    problems: [...problems, ...(readable?.problems ?? [])],
+  };
+}
+
+/** One document of several, judged alone. */
+export interface YamlDocument {
+  /** Undefined when the document cannot be read. */
+  readonly tree: YamlTree | undefined;
+  /** Where it starts. */
+  readonly at: Place;
+  readonly problems: readonly YamlProblem[];
+}
+
+/** Every document that is not empty. What is wrong with one does not keep the others from being read. */
+export async function readYamlDocuments(text: string): Promise<readonly YamlDocument[]> {
+  const { documents } = await parseDocuments(text);
+  return documents.flatMap((document) => {
+    if (document.problems.length > 0)
+      return { tree: undefined, at: document.at, problems: document.problems };
+    return document.isEmpty ? [] : { at: document.at, ...document.build() };
+  });
+}
+
+interface ParsedDocument {
+  readonly isEmpty: boolean;
+  readonly at: Place;
+  readonly problems: readonly YamlProblem[];
+  readonly build: () => Pick<YamlDocument, 'tree' | 'problems'>;
+}
+
+async function parseDocuments(text: string) {
   const yaml = await import('yaml');
   const lines = new yaml.LineCounter();
-  const documents = yaml.parseAllDocuments(indentWithSpaces(text), {
+  const parsed = yaml.parseAllDocuments(indentWithSpaces(text), {
     schema: 'failsafe',
     version: '1.1',
     merge: false,
@@ -53,20 +91,22 @@ export async function readYaml(text: string): Promise<YamlText> {
     logLevel: 'silent',
     lineCounter: lines,
   });
-  const all = Array.isArray(documents) ? documents : [];
-  const problems = all.flatMap((document) =>
-    document.errors.map((error) => ({ message: error.message, ...place(lines, error.pos[0]) })),
-  );
-  const [first, ...rest] = all;
-  const second = rest.find((document) => !isEmpty(yaml, document));
-  const readable = problems.length === 0 && first !== undefined && !isEmpty(yaml, first) ? first : undefined;
-  const builder = new TreeBuilder(yaml, lines, readable);
-  const tree = readable?.contents ? builder.build(readable.contents, 0) : undefined;
-  return {
-    tree: builder.problems.length === 0 ? tree : undefined,
-    second: second?.contents?.range ? place(lines, second.contents.range[0]) : undefined,
-    problems: [...problems, ...builder.problems],
+  const documents = (Array.isArray(parsed) ? parsed : []).map((document) => describe(yaml, lines, document));
+  return { documents, problems: documents.flatMap((document) => document.problems) };
+}
+
+function describe(yaml: YamlLibrary, lines: LineCounter, document: Document): ParsedDocument {
+  const at = place(lines, document.contents?.range?.[0] ?? document.range?.[0] ?? 0);
+  const build = () => {
+    const builder = new TreeBuilder(yaml, lines, document);
+    const tree = document.contents ? builder.build(document.contents, 0) : undefined;
+    return { tree: builder.problems.length === 0 ? tree : undefined, problems: builder.problems };
   };
+  const problems = document.errors.map((error) => ({
+    message: error.message,
+    ...place(lines, error.pos[0]),
+  }));
+  return { isEmpty: isEmpty(yaml, document), at, problems, build };
 }
 
 /** JSON may be indented with tabs, which YAML refuses; a space keeps every column where it is. */

@@ -1,4 +1,20 @@
+export {
+  containerFieldPath,
+  ephemeralContainersOf,
+  initContainersOf,
+  isSidecar,
+  newestInstance,
+} from './containers.ts';
+export { cpuQuotaUs, cpuShares } from './cpu-time.ts';
+export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equality.ts';
 export type { PodEvent, PodJournal, PodStage, PodStep } from './journal.ts';
+export {
+  isMirrorPodOf,
+  PodManager,
+  type PodsAndMirrors,
+  type PodWithMirror,
+  type UidTranslations,
+} from './manager.ts';
 export type {
   ObservedContainer,
   ObservedContainerState,
@@ -23,6 +39,32 @@ export {
   type PodMeta,
   type PodSource,
   type PodUid,
+  parseFullName,
   podUid,
   sourceOf,
 } from './pod.ts';
+export { computeQosClass, type QosClass, qosClass } from './qos.ts';
+export {
+  addResources,
+  containerSum,
+  hasPodLevelResources,
+  isHugePages,
+  isPodLevelResource,
+  isPositive,
+  memoryOf,
+  milliCpuOf,
+  type PodSumOptions,
+  podLimits,
+  podRequests,
+  type ResourceList,
+  type ResourceSide,
+  readResources,
+} from './resources.ts';
+export {
+  effectiveRestartPolicy,
+  exitRestartsAllContainers,
+  type RestartPolicy,
+  restartsAfterExit,
+  shouldContainerStart,
+  shouldRestartAllContainers,
+} from './restart-decision.ts';

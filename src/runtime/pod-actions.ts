@@ -7,6 +7,7 @@ export type KillReason =
   | 'StartupProbe'
   | 'SpecChanged'
   | 'FailedPostStartHook'
+  | 'RestartAllContainers'
   | 'PodTermination';
 
 export interface ContainerToKill {
@@ -16,6 +17,14 @@ export interface ContainerToKill {
   readonly container: Container | undefined;
   readonly message: string;
   readonly reason: KillReason;
+}
+
+/** One instance of a container that makes way for a restart of the whole pod; its logs stay. */
+export interface ContainerToReset {
+  readonly id: string;
+  readonly container: Container;
+  /** An instance that may still run is stopped before it is removed. */
+  readonly stopFirst: boolean;
 }
 
 /**
@@ -35,4 +44,6 @@ export interface PodActions {
   readonly ephemeralContainersToStart: readonly number[];
   /** By id. */
   readonly containersToKill: ReadonlyMap<string, ContainerToKill>;
+  /** In the order to do it. When there are any, nothing is started in this sync: the next one begins anew. */
+  readonly containersToReset: readonly ContainerToReset[];
 }

@@ -1,0 +1,104 @@
+import { request } from 'node:http';
+import { explainPod, type PodStory } from '../kubelet/index.ts';
+import {
+  describeError,
+  type FlagTable,
+  formatFlagHelp,
+  intFlag,
+  KubelingError,
+  parseFlags,
+  withDeadline,
+} from '../lib/index.ts';
+import { type Command, type CommandContext, exitCodes } from './command.ts';
+import { dataDirFlag, defaultDataDirectory, findHome, readUpState } from './home.ts';
+
+const defaultPort = 10_250;
+
+const flags = {
+  'data-dir': dataDirFlag,
+  port: {
+    kind: intFlag(1, 65_535),
+    help: 'Where the kubelet answers on this machine; found by the data directory unless given.',
+  },
+} satisfies FlagTable;
+
+const usage = `usage: kubeling explain [POD] [flags]
+
+Tells the story of a pod, by its name, name_namespace or UID: each step of its way with its time, each retry and failure
+with its cause. Without a pod: of all. What is wrong with manifests is told too.
+
+${formatFlagHelp(flags).trimEnd()}`;
+
+const answerWithinMs = 10_000;
+
+interface Flights {
+  readonly pods: readonly PodStory[];
+  readonly problems: readonly string[];
+}
+
+async function run(context: CommandContext): Promise<number> {
+  const { values, positionals, problems } = parseFlags(flags, context.argv);
+  if (problems.length > 0 || positionals.length > 1) {
+    const wrong = problems.map((problem) => `${problem.flag} ${problem.message}`);
+    throw new KubelingError(
+      'CLI_USAGE',
+      `Cannot use these words: ${[...wrong, ...positionals.slice(1)].join('; ')}`,
+    );
+  }
+  const [pod] = positionals;
+  const port = values.port ?? (await portOf(values['data-dir'] ?? defaultDataDirectory));
+  const { pods, problems: found } = await ask(port, pod, context);
+  for (const story of pods) context.stdout.write(explainPod(story));
+  for (const problem of found) context.stdout.write(`manifest problem: ${problem}\n`);
+  if (pods.length > 0 || pod === undefined) return exitCodes.done;
+  context.stderr.write(`There is no story of a pod ${JSON.stringify(pod)} here.\n`);
+  return exitCodes.failed;
+}
+
+async function portOf(dataDir: string): Promise<number> {
+  const home = await findHome(dataDir);
+  const state = home === undefined ? undefined : await readUpState(home);
+  return state?.port ?? defaultPort;
+}
+
+async function ask(
+  port: number,
+  pod: string | undefined,
+  { clock, signal }: CommandContext,
+): Promise<Flights> {
+  const path = pod === undefined ? '/debug/flight' : `/debug/flight?pod=${encodeURIComponent(pod)}`;
+  try {
+    const what = 'hear from the kubelet';
+    return await withDeadline({ clock, ms: answerWithinMs, what }, (inner) => get(port, path, inner), signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    const message = `Cannot ask the kubelet at 127.0.0.1:${port}: ${describeError(cause)}. Is it running?`;
+    throw new KubelingError('KUBELET_SILENT', message, { cause });
+  }
+}
+
+function get(port: number, path: string, signal: AbortSignal): Promise<Flights> {
+  return new Promise((resolve, reject) => {
+    const call = request({ host: '127.0.0.1', port, path, signal }, (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk) => {
+        body += chunk;
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(JSON.parse(body));
+        else reject(new KubelingError('KUBELET_SILENT', `it answered ${response.statusCode}: ${body}`));
+      });
+    });
+    call.on('error', reject);
+    call.end();
+  });
+}
+
+export const command: Command = {
+  name: 'explain',
+  summary: 'tell the story of a pod: why it runs or does not',
+  usage,
+  run,
+};

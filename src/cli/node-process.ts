@@ -1,0 +1,108 @@
+import type { CriClient } from '../cri/index.ts';
+import { Kubelet, type KubeletSettings } from '../kubelet/index.ts';
+import { type Clock, isKind, type Logger, type MetricRegistry, type Random } from '../lib/index.ts';
+import { type HealthCheck, healthRoutes, kubeletRoutes, Listener } from '../server/index.ts';
+import { describeProblem } from '../sources/index.ts';
+import { realMachine } from './kubelet-settings.ts';
+
+export interface NodeOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** What is served under /metrics; whoever made the CRI client may count its calls here too. */
+  readonly metrics: MetricRegistry;
+  readonly cri: CriClient;
+  readonly settings: KubeletSettings;
+  /** How the runtime calls itself: the scheme of container ids. */
+  readonly runtimeName: string;
+  readonly port: number;
+  /** 0 for none. */
+  readonly healthzPort: number;
+  /** Whether to take any other port when the one asked for is taken. */
+  readonly portTaken: 'fail' | 'take-another';
+}
+
+/** A kubelet with its servers, ready to run. */
+export interface Node {
+  readonly kubelet: Kubelet;
+  /** Where it answers on loopback. */
+  readonly port: number;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const loopback = '127.0.0.1';
+const slowLoopMs = 5 * 60_000;
+
+export async function openNode(options: NodeOptions): Promise<Node> {
+  const { clock, random, logger, metrics, cri, settings } = options;
+  const kubelet = await Kubelet.create(
+    settings,
+    { clock, random, logger, metrics, cri, machine: realMachine() },
+    options.runtimeName,
+  );
+  const checks = healthChecks(kubelet, clock, settings.syncFrequencyMs);
+  const view = {
+    pods: () => kubelet.podsWithStatus(),
+    runningPods: (signal: AbortSignal) => kubelet.running.get(signal),
+    flights: (key: string | undefined) => ({
+      pods: key === undefined ? kubelet.flights.all() : kubelet.flights.find(key),
+      problems: kubelet.sourceProblems().map(describeProblem),
+    }),
+  };
+  const main = await listen(options, [...healthRoutes(checks), ...kubeletRoutes(view, metrics)]);
+  const health = await listenForHealth(options, checks);
+  return {
+    kubelet,
+    port: main.port,
+    async run(signal) {
+      try {
+        await kubelet.run(signal);
+      } finally {
+        await main.close();
+        await health?.close();
+      }
+    },
+  };
+}
+
+/** The loop must come round; that the process answers at all is the ping. */
+function healthChecks(kubelet: Kubelet, clock: Clock, syncFrequencyMs: number): readonly HealthCheck[] {
+  const limitMs = Math.max(2 * syncFrequencyMs, slowLoopMs);
+  return [
+    { name: 'ping', problem: () => undefined },
+    {
+      name: 'syncloop',
+      problem() {
+        const enteredMs = kubelet.loop.enteredMs;
+        if (enteredMs === undefined || clock.monotonicMs() - enteredMs <= limitMs) return undefined;
+        return 'sync Loop took longer than expected';
+      },
+    },
+  ];
+}
+
+async function listen(
+  { port, portTaken, logger }: NodeOptions,
+  routes: Parameters<typeof Listener.open>[0]['routes'],
+): Promise<Listener> {
+  try {
+    return await Listener.open({ host: loopback, port, routes, logger });
+  } catch (error) {
+    if (portTaken === 'fail' || !isKind(error, 'Unavailable')) throw error;
+    return await Listener.open({ host: loopback, port: 0, routes, logger });
+  }
+}
+
+async function listenForHealth(
+  options: NodeOptions,
+  checks: readonly HealthCheck[],
+): Promise<Listener | undefined> {
+  const { healthzPort, logger, portTaken } = options;
+  if (healthzPort === 0) return undefined;
+  try {
+    return await Listener.open({ host: loopback, port: healthzPort, routes: healthRoutes(checks), logger });
+  } catch (error) {
+    if (portTaken === 'fail') throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { readYaml } from '../lib/index.ts';
+import { decodeJson, decodeTree } from './decode.ts';
+import { FieldPath } from './field-path.ts';
+import type { ConfigMap, Event, Pod, Secret } from './gen/kinds.ts';
+import { KindTable } from './table.ts';
+
+const table = new KindTable();
+
+async function decode<T = Pod>(text: string, kind = 'Pod') {
+  const { tree } = await readYaml(text);
+  assert.ok(tree, 'the text should be YAML');
+  const { value, findings } = decodeTree<T>(table, kind, tree);
+  const told = findings.map(
+    ({ severity, field, at, message }) => `${severity} ${at?.line}:${at?.column} ${field}: ${message}`,
+  );
+  return { value, told };
+}
+
+test('quantities are brought to their canonical spelling', async () => {
+  const { value, told } = await decode(`
+spec:
+  containers:
+  - name: a
+    resources: {limits: {cpu: 0.5, memory: 1024Mi, x.io/y: 3, ephemeral-storage: "1e3"}}
+`);
+  assert.deepEqual(told, []);
+  assert.deepEqual(value.spec?.containers[0]?.resources?.limits, {
+    cpu: '500m',
+    memory: '1Gi',
+    'x.io/y': '3',
+    'ephemeral-storage': '1e3',
+  });
+});
+
+test('YAML 1.1 is read as Kubernetes reads it: octal modes, yes and no', async () => {
+  const { value, told } = await decode(`
+spec:
+  hostNetwork: yes
+  volumes: [{name: a, secret: {defaultMode: 0644}}]
+`);
+  assert.deepEqual(told, []);
+  assert.equal(value.spec?.hostNetwork, true);
+  assert.equal(value.spec?.volumes?.[0]?.secret?.defaultMode, 0o644);
+});
+
+test('fields of an inlined kind stand beside the others', async () => {
+  const { value, told } = await decode(`
+spec:
+  containers:
+  - name: a
+    livenessProbe: {periodSeconds: 3, httpGet: {port: http}}
+    readinessProbe: {tcpSocket: {port: 8080}}
+`);
+  assert.deepEqual(told, []);
+  const [container] = value.spec?.containers ?? [];
+  assert.deepEqual(container?.livenessProbe, { periodSeconds: 3, httpGet: { port: 'http' } });
+  assert.equal(container?.readinessProbe?.tcpSocket?.port, 8080);
+});
+
+test('an unknown field is a warning with the name that was meant', async () => {
+  const { told } = await decode('spec:\n  contaners: []\n  restartpolicy: Never\n');
+  assert.deepEqual(told, [
+    'warning 2:3 spec.contaners: is not a known field and has no effect (did you mean containers?)',
+    'warning 3:3 spec.restartpolicy: is not a known field and has no effect (did you mean restartPolicy?)',
+  ]);
+});
+
+test('a value of the wrong type is an error at its own place', async () => {
+  const { told } = await decode(`metadata:
+  name: 12
+  labels: {a: true}
+spec:
+  hostNetwork: "true"
+  terminationGracePeriodSeconds: 1.5
+  containers: {}
+  nodeSelector: [a]
+  volumes:
+  - name: x
+    emptyDir: {sizeLimit: lots}
+`);
+  assert.deepEqual(told, [
+    'error 2:9 metadata.name: must be a string (put it in quotes): current value is 12',
+    'error 3:15 metadata.labels[a]: must be a string (put it in quotes): current value is true',
+    'error 5:16 spec.hostNetwork: must be true or false: current value is "true"',
+    'error 6:34 spec.terminationGracePeriodSeconds: must be a whole number of 64 bits: current value is 1.5',
+    'error 7:15 spec.containers: must be a list: current value is a map',
+    'error 8:17 spec.nodeSelector: must be a map of keys and values: current value is a list',
+    'error 11:27 spec.volumes[0].emptyDir.sizeLimit: must be a quantity such as 500m, 64Mi or 2G: current value is "lots"',
+  ]);
+});
+
+test('numbers beyond the bits of their field are refused', async () => {
+  const { told } = await decode('spec: {containers: [{name: a, ports: [{containerPort: 2147483648}]}]}');
+  assert.equal(told.length, 1);
+  assert.match(told[0] ?? '', /containerPort: must be a whole number of 32 bits/);
+});
+
+test('null means that nothing was said, and what is always written is there empty', async () => {
+  const { value, told } = await decode(
+    'metadata: {creationTimestamp: null, labels: null}\nspec: {containers: [{image: x}]}\nstatus: ~\n',
+  );
+  assert.deepEqual(told, []);
+  assert.deepEqual(value, { metadata: {}, spec: { containers: [{ image: 'x', name: '' }] } });
+});
+
+test('of a key written twice the last counts, with a warning', async () => {
+  const { value, told } = await decode('metadata:\n  name: a\n  name: b\n');
+  assert.equal(value.metadata?.name, 'b');
+  assert.deepEqual(told, ['warning 2:3 metadata.name: is written twice: the last one counts']);
+});
+
+test('times are kept in UTC, to the second or the microsecond as their field has it', async () => {
+  const event = await decode<Event>(
+    'firstTimestamp: 2026-01-31T12:00:00.9+02:00\neventTime: "2026-01-31T12:00:00.123456789Z"\n',
+    'Event',
+  );
+  assert.deepEqual(event.told, []);
+  assert.equal(event.value.firstTimestamp, '2026-01-31T10:00:00Z');
+  assert.equal(event.value.eventTime, '2026-01-31T12:00:00.123456Z');
+  assert.match((await decode('metadata: {creationTimestamp: yesterday}')).told[0] ?? '', /must be a time/);
+});
+
+test('bytes are base64, and what they are is not shown when they are wrong', async () => {
+  const good = await decode<Secret>('data: {a: aGVsbG8=, b: ""}', 'Secret');
+  assert.deepEqual(good.value.data, { a: 'aGVsbG8=', b: '' });
+  const bad = await decode<Secret>('data: {a: "hunter2!"}', 'Secret');
+  assert.deepEqual(bad.told, ['error 1:11 data[a]: must be base64']);
+});
+
+test('a key like __proto__ is a key like any other', async () => {
+  const { value } = await decode<ConfigMap>('data: {__proto__: x, constructor: z}', 'ConfigMap');
+  assert.deepEqual(Object.keys(value.data ?? {}), ['__proto__', 'constructor']);
+  assert.equal(Object.getPrototypeOf(value.data), Object.prototype);
+});
+
+test('values out of JSON are decoded by the same rules, without places', () => {
+  const { value, findings } = decodeJson<Pod>(table, 'Pod', {
+    metadata: { name: 'a', nam: 'b' },
+    spec: { containers: [{ name: 'c', resources: { requests: { cpu: '1000m' } } }] },
+  });
+  assert.equal(value.spec?.containers[0]?.resources?.requests?.['cpu'], '1');
+  assert.deepEqual(
+    findings.map(({ severity, at, field }) => [severity, at, `${field}`]),
+    [['warning', undefined, 'metadata.nam']],
+  );
+});
+
+test('whatever JSON holds, decoding answers and never throws; decoding its answer again changes nothing', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (json) => {
+      const first = decodeJson<Pod>(table, 'Pod', { metadata: json, spec: json, status: json });
+      const second = decodeJson<Pod>(table, 'Pod', first.value);
+      assert.deepEqual(second.value, first.value);
+      assert.deepEqual(second.findings, []);
+    }),
+  );
+});
+
+test('a path that was not written is placed where it should have been', async () => {
+  const { tree } = await readYaml('spec:\n  containers:\n  - name: a\n');
+  assert.ok(tree);
+  const container = FieldPath.root.child('spec', 'containers').index(0);
+  assert.equal(
+    `${container.child('resources', 'limits').key('cpu')}`,
+    'spec.containers[0].resources.limits[cpu]',
+  );
+  assert.deepEqual(container.child('image').placeIn(tree), { line: 3, column: 5 });
+  assert.deepEqual(container.child('name').placeIn(tree), { line: 3, column: 5 });
+  assert.deepEqual(FieldPath.root.child('spec', 'volumes').index(3).placeIn(tree), { line: 1, column: 1 });
+});

@@ -1,0 +1,70 @@
+import type { Place, YamlTree } from '../lib/index.ts';
+
+type Segment =
+  | { readonly kind: 'field' | 'key'; readonly name: string }
+  | { readonly kind: 'index'; readonly index: number };
+
+/** Where a value stands inside an object, as in `spec.containers[0].resources.limits[cpu]`. Never changes. */
+export class FieldPath {
+  readonly #parent: FieldPath | undefined;
+  readonly #segment: Segment | undefined;
+
+  private constructor(parent: FieldPath | undefined, segment: Segment | undefined) {
+    this.#parent = parent;
+    this.#segment = segment;
+  }
+
+  static readonly root: FieldPath = new FieldPath(undefined, undefined);
+
+  /** Several names at once lead several levels down. */
+  child(...names: readonly string[]): FieldPath {
+    return names.reduce<FieldPath>((path, name) => new FieldPath(path, { kind: 'field', name }), this);
+  }
+
+  index(index: number): FieldPath {
+    return new FieldPath(this, { kind: 'index', index });
+  }
+
+  /** An entry of a map, whose keys are the user's own. */
+  key(name: string): FieldPath {
+    return new FieldPath(this, { kind: 'key', name });
+  }
+
+  toString(): string {
+    const segment = this.#segment;
+    const parent = this.#parent?.toString() ?? '';
+    if (segment === undefined) return '';
+    if (segment.kind === 'index') return `${parent}[${segment.index}]`;
+    if (segment.kind === 'key') return `${parent}[${segment.name}]`;
+    return parent === '' ? segment.name : `${parent}.${segment.name}`;
+  }
+
+  /** The place of the value in the text it was read from, or of the nearest part above it that was written. */
+  placeIn(tree: YamlTree): Place {
+    return this.#find(tree).at;
+  }
+
+  #find(root: YamlTree): Found {
+    if (this.#parent === undefined || this.#segment === undefined) return { tree: root, at: root.at };
+    const above = this.#parent.#find(root);
+    const found = above.tree === undefined ? undefined : step(above.tree, this.#segment);
+    return found ?? { tree: undefined, at: above.at };
+  }
+}
+
+interface Found {
+  /** Undefined when the part was not written; its place is then that of what should hold it. */
+  readonly tree: YamlTree | undefined;
+  readonly at: Place;
+}
+
+function step(tree: YamlTree, segment: Segment): Found | undefined {
+  if (segment.kind === 'index') {
+    const item = tree.kind === 'list' ? tree.items[segment.index] : undefined;
+    return item && { tree: item, at: item.at };
+  }
+  // Of a key written twice the last one counts, so that is the one to point at.
+  const entry =
+    tree.kind === 'map' ? tree.entries.findLast((candidate) => candidate.key === segment.name) : undefined;
+  return entry && { tree: entry.value, at: entry.at };
+}

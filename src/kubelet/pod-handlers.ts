@@ -1,0 +1,200 @@
+import type { PodStatus } from '../kinds/index.ts';
+import type { Clock, Logger } from '../lib/index.ts';
+import {
+  isMirrorPod,
+  isStaticPod,
+  isTerminalPhase,
+  type Pod,
+  type PodJournal,
+  type PodUid,
+} from '../pods/index.ts';
+import type { UpdatePodOptions } from '../workers/index.ts';
+import type { ConfigUpdate, LifecycleHint, SyncHandler } from './sync-loop.ts';
+
+/** Whether a pod may run here; a refusal is final for this pod. */
+export type Admission =
+  | { readonly admit: true }
+  | { readonly admit: false; readonly reason: string; readonly message: string };
+
+/** The desired pods, as far as the handlers need them. */
+export interface DesiredPods {
+  addPod(pod: Pod): void;
+  updatePod(pod: Pod): void;
+  removePod(pod: Pod): void;
+  getPods(): readonly Pod[];
+  getPodByUid(uid: PodUid): Pod | undefined;
+  /** The static pod with its mirror, whichever of the two is given. */
+  getPodAndMirrorPod(pod: Pod): { readonly pod: Pod | undefined; readonly mirrorPod: Pod | undefined };
+}
+
+export interface HandlerDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly journal: PodJournal;
+  readonly pods: DesiredPods;
+  readonly workers: {
+    updatePod(options: UpdatePodOptions): void;
+    rejectPod(pod: Pod): void;
+    readonly queries: {
+      isPodTerminationRequested(uid: PodUid): boolean;
+      isPodKnownTerminated(uid: PodUid): boolean;
+    };
+  };
+  readonly sources: {
+    markHandled(source: ConfigUpdate['source']): void;
+    isReady(source: ConfigUpdate['source']): boolean;
+    allReady(): boolean;
+  };
+  readonly statuses: {
+    getPodStatus(uid: PodUid): PodStatus | undefined;
+    setPodStatus(pod: Pod, status: PodStatus): void;
+  };
+  readonly queue: { takeDue(): readonly PodUid[] };
+  readonly admit: (pod: Pod, others: readonly Pod[]) => Admission;
+  /** Removes dead containers beyond those that are kept for their logs. */
+  readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
+  readonly cleanUp: (signal: AbortSignal) => Promise<void>;
+  /** Pods that have been active for longer than they may. */
+  readonly isPastDeadline: (pod: Pod) => boolean;
+}
+
+/** Turns what the sync loop hears into work for the pod workers. Nothing here waits on a pod. */
+export class PodHandlers implements SyncHandler {
+  readonly #deps: HandlerDeps;
+
+  constructor(deps: HandlerDeps) {
+    this.#deps = deps;
+  }
+
+  async handleConfig({ op, pods, source }: ConfigUpdate): Promise<void> {
+    if (op === 'ADD') this.#additions(pods);
+    else if (op === 'REMOVE') this.#removes(pods, source);
+    else if (op === 'RECONCILE') this.#reconcile(pods);
+    else this.#updates(pods);
+    this.#deps.sources.markHandled(source);
+  }
+
+  async handleLifecycle({ type, uid, containerId }: LifecycleHint): Promise<void> {
+    if (type !== 'ContainerRemoved') await this.handlePodSync(uid);
+    if (type === 'ContainerDied' && containerId !== undefined)
+      this.#deps.deleteSurplus(uid as PodUid, containerId);
+  }
+
+  async handleDue(): Promise<void> {
+    const due = new Set(this.#deps.queue.takeDue());
+    for (const pod of this.#deps.pods.getPods()) {
+      if (due.has(pod.metadata.uid) || this.#deps.isPastDeadline(pod)) this.#sync(pod);
+    }
+  }
+
+  async handlePodSync(uid: string): Promise<void> {
+    const pod = this.#deps.pods.getPodByUid(uid as PodUid);
+    if (pod !== undefined) this.#sync(pod);
+  }
+
+  async handlePodCleanups(signal: AbortSignal): Promise<void> {
+    if (this.#deps.sources.allReady()) await this.#deps.cleanUp(signal);
+  }
+
+  /** Oldest first: who came first gets the node's resources first. */
+  #additions(added: readonly Pod[]): void {
+    const oldestFirst = added.toSorted((one, other) => createdAt(one) - createdAt(other));
+    for (const pod of oldestFirst) {
+      this.#deps.pods.addPod(pod);
+      if (isMirrorPod(pod)) this.#touchStatic(pod);
+      else this.#add(pod);
+    }
+  }
+
+  #add(pod: Pod): void {
+    const { uid } = pod.metadata;
+    const { workers, journal, clock } = this.#deps;
+    journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${seenIn(pod)}` });
+    const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
+    const admission = isOver ? ({ admit: true } as const) : this.#deps.admit(pod, this.#activeBeside(pod));
+    if (!admission.admit) {
+      this.#reject(pod, admission.reason, admission.message);
+      return;
+    }
+    if (!isOver)
+      journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node has room for it' });
+    const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
+    workers.updatePod({ updateType: 'create', pod, mirrorPod, startStamp: clock.stamp() });
+  }
+
+  #reject(pod: Pod, reason: string, message: string): void {
+    const { journal, statuses, workers } = this.#deps;
+    journal.event(pod, { type: 'Warning', reason, message });
+    journal.step(pod.metadata.uid, { stage: 'admitted', outcome: 'failed', message });
+    statuses.setPodStatus(pod, {
+      ...pod.status,
+      phase: 'Failed',
+      reason,
+      message: `Pod was rejected: ${message}`,
+    });
+    workers.rejectPod(pod);
+  }
+
+  #updates(updated: readonly Pod[]): void {
+    for (const pod of updated) {
+      this.#deps.pods.updatePod(pod);
+      if (isMirrorPod(pod)) this.#touchStatic(pod);
+      else this.#update(pod, 'update');
+    }
+  }
+
+  #removes(removed: readonly Pod[], source: ConfigUpdate['source']): void {
+    for (const pod of removed) {
+      this.#deps.pods.removePod(pod);
+      if (isMirrorPod(pod)) this.#touchStatic(pod);
+      // Before its source is ready a missing pod proves nothing; housekeeping will find it then.
+      else if (this.#deps.sources.isReady(source)) {
+        this.#deps.workers.updatePod({ updateType: 'kill', pod, startStamp: this.#deps.clock.stamp() });
+      }
+    }
+  }
+
+  /** Only the status differs from what we know: nothing to do but to remember it. */
+  #reconcile(reconciled: readonly Pod[]): void {
+    for (const pod of reconciled) {
+      this.#deps.pods.updatePod(pod);
+      if (!isMirrorPod(pod) && (pod.spec.readinessGates?.length ?? 0) > 0) this.#update(pod, 'sync');
+    }
+  }
+
+  /** What happens to a mirror pod concerns the static pod behind it; one without is ignored. */
+  #touchStatic(mirror: Pod): void {
+    const { pod } = this.#deps.pods.getPodAndMirrorPod(mirror);
+    if (pod !== undefined && isStaticPod(pod)) this.#update(pod, 'update');
+  }
+
+  #sync(pod: Pod): void {
+    if (!isMirrorPod(pod)) this.#update(pod, 'sync');
+  }
+
+  #update(pod: Pod, updateType: 'update' | 'sync'): void {
+    const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
+    this.#deps.workers.updatePod({ updateType, pod, mirrorPod, startStamp: this.#deps.clock.stamp() });
+  }
+
+  /** Those that use, or will use, resources of the node. */
+  #activeBeside(pod: Pod): readonly Pod[] {
+    const { pods, workers, statuses } = this.#deps;
+    return pods.getPods().filter((other) => {
+      const { uid } = other.metadata;
+      if (uid === pod.metadata.uid || workers.queries.isPodKnownTerminated(uid)) return false;
+      const isOver =
+        isTerminalPhase(other.status.phase) || isTerminalPhase(statuses.getPodStatus(uid)?.phase);
+      return !isOver || workers.queries.isPodTerminationRequested(uid);
+    });
+  }
+}
+
+function createdAt(pod: Pod): number {
+  const { creationTimestamp } = pod.metadata;
+  return creationTimestamp === undefined ? 0 : Date.parse(creationTimestamp);
+}
+
+function seenIn(pod: Pod): string {
+  return pod.metadata.annotations?.['kubernetes.io/config.source'] ?? 'api';
+}

@@ -1,0 +1,215 @@
+import type { PodStatus } from '../kinds/index.ts';
+import { type Clock, type Instant, KubelingError, type Logger } from '../lib/index.ts';
+import {
+  describePod,
+  isTerminalPhase,
+  type ObservedPod,
+  type Pod,
+  type PodJournal,
+  type PodUid,
+  type RuntimePod,
+} from '../pods/index.ts';
+import type {
+  KillPodRequest,
+  KillResult,
+  SyncPodRequest,
+  SyncPodResult,
+  WaitingReason,
+} from '../runtime/index.ts';
+import { generatePodStatus } from '../status/index.ts';
+import type {
+  PodSyncer,
+  SyncPodContext,
+  SyncRuntimePodContext,
+  SyncTerminatedContext,
+  SyncTerminatingContext,
+} from '../workers/index.ts';
+import type { PlainVolumes } from './plain-volumes.ts';
+import type { PodDirectories } from './pod-files.ts';
+
+export interface SyncerDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly journal: PodJournal;
+  readonly runtime: {
+    readonly reasons: { get(uid: PodUid, container: string): WaitingReason | undefined };
+    syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult>;
+    killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult>;
+    killRuntimePod(pod: RuntimePod, graceSeconds: number, signal: AbortSignal): Promise<KillResult>;
+    listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined>;
+    observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod>;
+  };
+  readonly statuses: {
+    previousStatus(pod: Pod): PodStatus;
+    setPodStatus(pod: Pod, status: PodStatus): PodStatus;
+    terminatePod(pod: Pod): void;
+  };
+  readonly cgroups: {
+    ensureExists(pod: Pod, signal: AbortSignal): Promise<'created' | 'there'>;
+    destroy(pod: Pod, signal: AbortSignal): Promise<void>;
+  };
+  readonly directories: PodDirectories;
+  readonly volumes: PlainVolumes;
+  readonly isTerminationRequested: (uid: PodUid) => boolean;
+  /** Why pods with a network of their own cannot start now; empty when they can. */
+  readonly networkProblems: () => readonly string[];
+  readonly nodeIps: () => readonly string[];
+  readonly startedAt: Instant;
+  /** Whether the newest sandbox can go on serving the pod. */
+  readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
+}
+
+const deadlineMessage = 'Pod was active on the node longer than the specified deadline';
+const noProbes = { liveness: () => undefined, startup: () => undefined, readiness: () => undefined };
+
+/** What a pod's worker does in each state of the pod. */
+export class KubeletPodSyncer implements PodSyncer {
+  readonly #deps: SyncerDeps;
+
+  constructor(deps: SyncerDeps) {
+    this.#deps = deps;
+  }
+
+  async syncPod(context: SyncPodContext, signal: AbortSignal): Promise<'terminal' | 'not-terminal'> {
+    const { pod, observed } = context;
+    const status = this.#publish(pod, observed, 'active');
+    if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) return 'terminal';
+    this.#refuseWithoutNetwork(pod);
+    await this.#prepare(pod, observed, signal);
+    const result = await this.#deps.runtime.syncPod(
+      {
+        pod,
+        observed,
+        context: noProbes,
+        sandboxReady: (ips) => this.#publish(pod, { ...observed, ips }, 'active'),
+      },
+      signal,
+    );
+    if (result.actions.length > 0) context.lookAgain();
+    if (result.error !== undefined) {
+      // Why a container does not start is known now, and nobody should have to wait for the next sync to see it.
+      this.#publish(pod, observed, 'active');
+      throw result.error;
+    }
+    return 'not-terminal';
+  }
+
+  async syncTerminatingPod(context: SyncTerminatingContext, signal: AbortSignal): Promise<void> {
+    const { pod, observed, statusFn, graceSeconds } = context;
+    this.#publish(pod, observed, 'ending', statusFn);
+    context.lookAgain();
+    const { error } = await this.#deps.runtime.killPod({ pod, running: observed, graceSeconds }, signal);
+    if (error !== undefined) {
+      this.#deps.journal.event(pod, {
+        type: 'Warning',
+        reason: 'FailedKillPod',
+        message: `error killing pod: ${error.message}`,
+      });
+      throw error;
+    }
+    const after = await this.#lookNow(pod, signal);
+    const running = after.containers.filter(({ state }) => state === 'running').map(({ name }) => name);
+    if (running.length > 0) {
+      throw new KubelingError(
+        'POD_STILL_RUNS',
+        `Containers of ${describePod(pod)} still run: ${running.join(', ')}`,
+      );
+    }
+    // The exit codes are only known now that everything has stopped.
+    this.#publish(pod, after, 'ending', statusFn);
+    this.#deps.journal.step(pod.metadata.uid, {
+      stage: 'termination',
+      outcome: 'done',
+      message: 'all containers have stopped',
+    });
+  }
+
+  async syncTerminatingRuntimePod(context: SyncRuntimePodContext, signal: AbortSignal): Promise<void> {
+    const { error } = await this.#deps.runtime.killRuntimePod(
+      context.runningPod,
+      context.graceSeconds,
+      signal,
+    );
+    context.lookAgain();
+    if (error !== undefined) throw error;
+  }
+
+  async syncTerminatedPod({ pod, observed }: SyncTerminatedContext, signal: AbortSignal): Promise<void> {
+    this.#publish(pod, observed, 'ending');
+    await this.#deps.volumes.remove(pod);
+    await this.#deps.cgroups.destroy(pod, signal);
+    this.#deps.statuses.terminatePod(pod);
+  }
+
+  #refuseWithoutNetwork(pod: Pod): void {
+    const problems = pod.spec.hostNetwork === true ? [] : this.#deps.networkProblems();
+    if (problems.length === 0) return;
+    const message = `network is not ready: ${problems.join('; ')}`;
+    this.#deps.journal.event(pod, { type: 'Warning', reason: 'NetworkNotReady', message });
+    throw new KubelingError('NETWORK_NOT_READY', message);
+  }
+
+  /** Asked again right before anything is made: a kill may have come while the status was published. */
+  async #prepare(pod: Pod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
+    const { uid } = pod.metadata;
+    if (this.#deps.isTerminationRequested(uid))
+      throw new KubelingError('CANCELLED', 'The pod is to be terminated');
+    const made = await this.#deps.cgroups.ensureExists(pod, signal);
+    if (made === 'created')
+      this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'made' });
+    if (made === 'created' && observed.containers.some(({ state }) => state === 'running')) {
+      // What runs outside the pod's own cgroup escapes its limits: begin anew inside.
+      const { error } = await this.#deps.runtime.killPod({ pod, running: observed }, signal);
+      throw (
+        error ??
+        new KubelingError('POD_CGROUP_LOST', 'The cgroup of the pod was gone while its containers ran')
+      );
+    }
+    await this.#deps.directories.make(uid);
+    await this.#deps.volumes.make(pod);
+  }
+
+  async #lookNow(pod: Pod, signal: AbortSignal): Promise<ObservedPod> {
+    const { runtime } = this.#deps;
+    const { uid, name, namespace } = pod.metadata;
+    const listed = await runtime.listPod(uid, signal);
+    if (listed === undefined) return { uid, name, namespace, ips: [], sandboxes: [], containers: [] };
+    return await runtime.observe(listed, signal);
+  }
+
+  #publish(
+    pod: Pod,
+    observed: ObservedPod,
+    state: 'active' | 'ending',
+    change: ((status: PodStatus) => PodStatus) | undefined = undefined,
+  ): PodStatus {
+    const { statuses, runtime, nodeIps, startedAt, hasUsableSandbox } = this.#deps;
+    const previous = statuses.previousStatus(pod);
+    const generated = generatePodStatus(pod, observed, {
+      previous,
+      isTerminal: state === 'ending',
+      hasUsableSandbox: hasUsableSandbox(pod, observed),
+      startError: (container) => runtime.reasons.get(pod.metadata.uid, container),
+      probes: noProbes,
+      nodeIps: nodeIps(),
+      kubeletStartedAt: startedAt,
+      eviction: this.#pastDeadline(pod, previous),
+    });
+    return statuses.setPodStatus(pod, change === undefined ? generated : change(generated));
+  }
+
+  #pastDeadline(pod: Pod, previous: PodStatus) {
+    if (!isPastDeadline(pod, previous, this.#deps.clock.now())) return undefined;
+    if (!isTerminalPhase(previous.phase)) {
+      this.#deps.journal.event(pod, { type: 'Normal', reason: 'DeadlineExceeded', message: deadlineMessage });
+    }
+    return { reason: 'DeadlineExceeded', message: deadlineMessage };
+  }
+}
+
+/** Counted from the pod's start on this node; a pod that has not started has no deadline yet. */
+export function isPastDeadline(pod: Pod, status: PodStatus | undefined, now: Instant): boolean {
+  const { activeDeadlineSeconds } = pod.spec;
+  if (activeDeadlineSeconds === undefined || status?.startTime === undefined) return false;
+  return now - Date.parse(status.startTime) >= activeDeadlineSeconds * 1_000;
+}

@@ -1,0 +1,58 @@
+import { constants } from 'node:fs';
+import { mkdir, open, readdir, readFile, rmdir, statfs } from 'node:fs/promises';
+
+/**
+ * The kernel's cgroups as files, and what else it takes to end the processes in them. Paths are absolute. Every call
+ * fails with the errno the kernel gave in `code`, as those of `node:fs` do.
+ */
+export interface CgroupHost {
+  /** The text of /proc/self/mountinfo. */
+  mountinfo(): Promise<string>;
+  /** The magic number of the file system at the path. */
+  fsType(path: string): Promise<number>;
+  read(path: string): Promise<string>;
+  /** Gives the value to a file that is there, in a single write: the kernel takes each write for a whole value. */
+  write(path: string, value: string): Promise<void>;
+  mkdir(path: string): Promise<void>;
+  rmdir(path: string): Promise<void>;
+  /** The names of the directories in the directory, sorted. */
+  subdirectories(path: string): Promise<readonly string[]>;
+  /** SIGKILL. */
+  kill(pid: number): void;
+}
+
+export function realCgroupHost(procDir = '/proc'): CgroupHost {
+  return {
+    mountinfo: () => readFile(`${procDir}/self/mountinfo`, 'utf8'),
+    fsType: async (path) => (await statfs(path)).type,
+    read: (path) => readFile(path, 'utf8'),
+    write: writeExisting,
+    mkdir: (path) => mkdir(path, 0o755).then(() => undefined),
+    rmdir: (path) => rmdir(path),
+    subdirectories,
+    kill: (pid) => void process.kill(pid, 'SIGKILL'),
+  };
+}
+
+/** Never creates: a missing file of a cgroup means a missing controller, and in a tmpfs it would even succeed. */
+async function writeExisting(path: string, value: string): Promise<void> {
+  const file = await open(path, constants.O_WRONLY);
+  try {
+    await file.write(value);
+  } finally {
+    await file.close();
+  }
+}
+
+async function subdirectories(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .toSorted();
+}
+
+/** The kernel's name of a failure, such as EBUSY. */
+export function errnoOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException | undefined)?.code;
+}

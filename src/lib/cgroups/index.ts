@@ -1,0 +1,4 @@
+export { type CgroupHost, errnoOf, realCgroupHost } from './host.ts';
+export { type CgroupLayout, cgroupMagic, cgroupRoots, detectCgroupLayout } from './layout.ts';
+export { type CgroupRemoval, cgroupPids, killCgroup, removeCgroup, removeEmptyCgroup } from './remove.ts';
+export { SimulatedCgroupHost, type SimulatedCgroupOptions } from './simulated-host.ts';

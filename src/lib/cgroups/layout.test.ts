@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { cgroupMagic, cgroupRoots, detectCgroupLayout } from './layout.ts';
+import { SimulatedCgroupHost } from './simulated-host.ts';
+
+describe('detectCgroupLayout', () => {
+  it('knows the second version by its file system', async () => {
+    const host = new SimulatedCgroupHost({ mode: 'v2' });
+    assert.deepEqual(await detectCgroupLayout(host), { version: 2, root: '/sys/fs/cgroup' });
+  });
+
+  it('finds joined controllers and named trees of the first version', async () => {
+    const layout = await detectCgroupLayout(new SimulatedCgroupHost({ mode: 'v1' }));
+    assert.ok(layout.version === 1);
+    assert.equal(layout.controllers.get('cpuacct'), '/sys/fs/cgroup/cpu,cpuacct');
+    assert.equal(layout.controllers.get('systemd'), '/sys/fs/cgroup/systemd');
+    assert.equal(layout.unified, undefined);
+    assert.equal(cgroupRoots(layout).length, 8);
+  });
+
+  it('adds the second tree of a hybrid machine', async () => {
+    const layout = await detectCgroupLayout(new SimulatedCgroupHost({ mode: 'hybrid' }));
+    assert.ok(layout.version === 1);
+    assert.equal(layout.unified, '/sys/fs/cgroup/unified');
+    assert.ok(cgroupRoots(layout).includes('/sys/fs/cgroup/unified'));
+  });
+
+  it('takes the shortest path of a controller mounted twice, and none that is mounted over', async () => {
+    const host = new SimulatedCgroupHost({ mode: 'v1' });
+    const text = await host.mountinfo();
+    const twice = text.replaceAll('/sys/fs/cgroup/memory', '/far/away/from/sys/fs/cgroup/memory');
+    const layout = await detectCgroupLayout(
+      Object.assign(Object.create(host), {
+        mountinfo: async () => `${twice}${text}`,
+        fsType: async (path: string) => (path.includes('/far') ? cgroupMagic.v1 : host.fsType(path)),
+      }),
+    );
+    assert.ok(layout.version === 1);
+    assert.equal(layout.controllers.get('memory'), '/sys/fs/cgroup/memory');
+  });
+
+  it('names the controllers that are missing', async () => {
+    const host = new SimulatedCgroupHost({ mode: 'v1', mounts: ['cpu', 'memory'] });
+    await assert.rejects(detectCgroupLayout(host), {
+      code: 'CGROUPS_UNUSABLE',
+      message: /controllers cpuacct, cpuset must be mounted: mounted are .*cpu, .*memory/,
+    });
+  });
+});

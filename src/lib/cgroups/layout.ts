@@ -1,0 +1,87 @@
+import { KubelingError } from '../errors.ts';
+import { type Mount, parseMountinfo } from '../mountinfo.ts';
+import { type CgroupHost, errnoOf } from './host.ts';
+
+export const cgroupMagic = { v1: 0x27e0eb, v2: 0x63677270, tmpfs: 0x01021994 } as const;
+
+/**
+ * How this machine shows cgroups: all controllers in one tree, or one tree for each (some joined), beside which a
+ * hybrid machine has a second version tree without controllers.
+ */
+export type CgroupLayout =
+  | { readonly version: 2; readonly root: string }
+  | {
+      readonly version: 1;
+      /** From the name of a controller, or of a named tree such as systemd, to where it is mounted. */
+      readonly controllers: ReadonlyMap<string, string>;
+      readonly unified: string | undefined;
+    };
+
+const treeRoot = '/sys/fs/cgroup';
+const neededV1 = ['cpu', 'cpuacct', 'cpuset', 'memory'] as const;
+
+/** Throws CGROUPS_UNUSABLE when the machine lacks what pods need. */
+export async function detectCgroupLayout(host: CgroupHost): Promise<CgroupLayout> {
+  if ((await fsTypeAt(host, treeRoot)) === cgroupMagic.v2) return { version: 2, root: treeRoot };
+  const mounts = parseMountinfo(await host.mountinfo());
+  const controllers = await mountedControllers(host, mounts);
+  const missing = neededV1.filter((name) => !controllers.has(name));
+  if (missing.length > 0) throw unusable(missing, mounts);
+  return { version: 1, controllers, unified: await unifiedRoot(host) };
+}
+
+/** Every directory that has a tree of cgroups of its own, each once. */
+export function cgroupRoots(layout: CgroupLayout): readonly string[] {
+  if (layout.version === 2) return [layout.root];
+  const all = [...layout.controllers.values(), ...(layout.unified === undefined ? [] : [layout.unified])];
+  return [...new Set(all)].toSorted();
+}
+
+function unusable(missing: readonly string[], mounts: readonly Mount[]): KubelingError {
+  const found = mounts.filter((mount) => mount.fsType === 'cgroup').map((mount) => mount.mountPoint);
+  const seen = found.length === 0 ? 'none is mounted' : `mounted are ${found.join(', ')}`;
+  return new KubelingError(
+    'CGROUPS_UNUSABLE',
+    `Cannot use the cgroups of this machine as the controllers ${missing.join(', ')} must be mounted: ${seen}`,
+    { details: { missing } },
+  );
+}
+
+/** A controller mounted at several places counts where its path is shortest. */
+async function mountedControllers(
+  host: CgroupHost,
+  mounts: readonly Mount[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  for (const mount of mounts.filter(({ fsType }) => fsType === 'cgroup')) {
+    // Something else may be mounted over it since.
+    if ((await fsTypeAt(host, mount.mountPoint)) !== cgroupMagic.v1) continue;
+    for (const name of controllerNames(mount)) {
+      const before = found.get(name);
+      if (before === undefined || mount.mountPoint.length < before.length) found.set(name, mount.mountPoint);
+    }
+  }
+  return found;
+}
+
+const plainOptions = new Set(['rw', 'ro', 'xattr', 'clone_children', 'noprefix', 'cpuset_v2_mode', '']);
+
+function controllerNames({ superOptions }: Mount): string[] {
+  return superOptions
+    .filter((option) => !plainOptions.has(option) && !option.startsWith('release_agent='))
+    .map((option) => option.replace(/^name=/, ''));
+}
+
+async function unifiedRoot(host: CgroupHost): Promise<string | undefined> {
+  const path = `${treeRoot}/unified`;
+  return (await fsTypeAt(host, path)) === cgroupMagic.v2 ? path : undefined;
+}
+
+async function fsTypeAt(host: CgroupHost, path: string): Promise<number | undefined> {
+  try {
+    return await host.fsType(path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

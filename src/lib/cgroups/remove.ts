@@ -1,0 +1,136 @@
+import { join } from 'node:path';
+import type { Clock } from '../clock.ts';
+import { type CgroupHost, errnoOf } from './host.ts';
+
+/** What was there and is gone, and what could not be removed and why. */
+export interface CgroupRemoval {
+  readonly removed: readonly string[];
+  readonly problems: readonly string[];
+}
+
+const killRounds = 5;
+/** How long the killed of one round may take to be gone; waits double from one millisecond. */
+const roundWaits = 9;
+const removeAttempts = 10;
+
+/** Every process in the directories and below them, each once. One in another pid namespace shows as 0. */
+export async function cgroupPids(host: CgroupHost, dirs: readonly string[]): Promise<number[]> {
+  const found = new Set<number>();
+  for (const dir of await allBelow(host, dirs)) {
+    const text = await host.read(join(dir, 'cgroup.procs')).catch(() => '');
+    for (const line of text.split('\n')) if (line !== '') found.add(Number(line));
+  }
+  return [...found].toSorted((a, b) => a - b);
+}
+
+/**
+ * Kills every process in the directories and below; in rounds, as one may fork while the list is read. Answers those
+ * that are still there. Neither this process nor the first one is ever touched.
+ */
+export async function killCgroup(
+  host: CgroupHost,
+  dirs: readonly string[],
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  for (let round = 0; round < killRounds; round++) {
+    const pids = await cgroupPids(host, dirs);
+    if (pids.length === 0) return [];
+    for (const pid of pids) killOne(host, pid);
+    if (await emptied(host, dirs, clock, signal)) return [];
+  }
+  return await cgroupPids(host, dirs);
+}
+
+/** Removes the directories and all below them, children first. What is not there is done already. */
+export async function removeCgroup(
+  host: CgroupHost,
+  dirs: readonly string[],
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<CgroupRemoval> {
+  const removed: string[] = [];
+  const problems: string[] = [];
+  for (const dir of dirs) {
+    try {
+      await removeTree(host, dir, { clock, removed, signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      problems.push(`Cannot remove the cgroup ${dir}: ${(error as Error).message}`);
+    }
+  }
+  return { removed, problems };
+}
+
+/** Removes those of the directories that have neither processes nor children; answers which. */
+export async function removeEmptyCgroup(host: CgroupHost, dirs: readonly string[]): Promise<string[]> {
+  const removed: string[] = [];
+  for (const dir of dirs) {
+    const gone = await host.rmdir(dir).then(
+      () => true,
+      () => false,
+    );
+    if (gone) removed.push(dir);
+  }
+  return removed;
+}
+
+function killOne(host: CgroupHost, pid: number): void {
+  // To the kernel 0 means our own process group.
+  if (pid <= 1 || pid === process.pid) return;
+  try {
+    host.kill(pid);
+  } catch {
+    // Gone already, or not ours to kill: the list read after this tells.
+  }
+}
+
+async function emptied(
+  host: CgroupHost,
+  dirs: readonly string[],
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (let wait = 0; wait < roundWaits; wait++) {
+    if ((await cgroupPids(host, dirs)).length === 0) return true;
+    await clock.sleep(2 ** wait, signal);
+  }
+  return false;
+}
+
+interface RemovalState {
+  readonly clock: Clock;
+  readonly removed: string[];
+  readonly signal: AbortSignal;
+}
+
+/** The kernel holds a cgroup for an instant after its last process; and a runtime may still add one below. */
+async function removeTree(host: CgroupHost, dir: string, state: RemovalState): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    for (const name of await childrenOf(host, dir)) await removeTree(host, join(dir, name), state);
+    try {
+      await host.rmdir(dir);
+      state.removed.push(dir);
+      return;
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') return;
+      if (errnoOf(error) !== 'EBUSY' || attempt >= removeAttempts) throw error;
+    }
+    await state.clock.sleep(2 ** attempt, state.signal);
+  }
+}
+
+async function allBelow(host: CgroupHost, dirs: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  const waiting = dirs.toReversed();
+  for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
+    const at = dir;
+    found.push(at);
+    waiting.push(...(await childrenOf(host, at)).map((name) => join(at, name)).toReversed());
+  }
+  return found;
+}
+
+async function childrenOf(host: CgroupHost, dir: string): Promise<readonly string[]> {
+  return await host.subdirectories(dir).catch(() => []);
+}

@@ -1,0 +1,99 @@
+import {
+  Backoff,
+  type Clock,
+  cancelled,
+  isKind,
+  KubelingError,
+  LinkedController,
+  type Logger,
+  type Random,
+} from '../lib/index.ts';
+import type { PlegObserver } from './metrics.ts';
+import type { EventSource, RuntimeHint } from './runtime.ts';
+
+export interface EventReaderDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly source: EventSource;
+  readonly metrics?: PlegObserver | undefined;
+  readonly heard: (hint: RuntimeHint) => void;
+  /** A stream is about to be opened. */
+  readonly opening: () => void;
+  /** No stream is read any more, until the next one is opened. */
+  readonly broken: (error: unknown) => void;
+}
+
+/** A runtime without events may be replaced by one that has them. */
+const unsupportedMs = 5 * 60_000;
+
+/** Reads events for ever: opens a new stream when one breaks, waiting longer each time until one delivers again. */
+export class EventReader {
+  readonly #deps: EventReaderDeps;
+  readonly #backoff: Backoff;
+  #stream: LinkedController | undefined;
+  #trouble: 'none' | 'told' = 'none';
+
+  constructor(deps: EventReaderDeps) {
+    this.#deps = deps;
+    this.#backoff = new Backoff({ baseMs: 500, maxMs: 30_000, jitter: 0.5 }, deps.random);
+  }
+
+  /** Opens a new stream in place of the one that is read. */
+  reopen(why: string): void {
+    this.#stream?.abort(cancelled(why));
+  }
+
+  /** Ends when the signal says so. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const error = await this.#readOne(signal);
+      if (signal.aborted) return;
+      this.#deps.broken(error);
+      await this.#deps.clock.sleep(this.#delayAfter(error), signal).catch(() => {});
+    }
+  }
+
+  /** Answers why the stream is not read any more. */
+  async #readOne(signal: AbortSignal): Promise<unknown> {
+    using stream = new LinkedController(signal);
+    this.#stream = stream;
+    this.#deps.opening();
+    let delivered = false;
+    try {
+      for await (const hint of this.#deps.source.events(stream.signal)) {
+        if (!delivered) this.#delivers();
+        delivered = true;
+        this.#take(hint);
+      }
+      return new KubelingError('PLEG_EVENTS_ENDED', 'The stream of events of the runtime has ended');
+    } catch (error) {
+      return error;
+    } finally {
+      this.#stream = undefined;
+    }
+  }
+
+  #delivers(): void {
+    this.#backoff.reset();
+    this.#deps.metrics?.streamOpened();
+    if (this.#trouble === 'told') this.#deps.log.info('Events of the runtime arrive again');
+    this.#trouble = 'none';
+  }
+
+  #take(hint: RuntimeHint): void {
+    const { clock, metrics, heard } = this.#deps;
+    if (hint.atMs !== undefined) metrics?.eventArrived(clock.now() - hint.atMs);
+    heard(hint);
+  }
+
+  #delayAfter(error: unknown): number {
+    if (isKind(error, 'Cancelled')) return 0;
+    this.#deps.metrics?.streamFailed();
+    // A runtime that is away breaks every try; once is enough to be told of it.
+    if (this.#trouble === 'none') this.#deps.log.error('Cannot read events of the runtime', error);
+    this.#trouble = 'told';
+    if (isKind(error, 'Unsupported')) return unsupportedMs;
+    return this.#backoff.fail(this.#deps.clock.monotonicMs());
+  }
+}

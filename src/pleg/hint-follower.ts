@@ -1,0 +1,131 @@
+import { LruMap } from '../lib/index.ts';
+import type { ObservedContainerState, PodUid } from '../pods/index.ts';
+import { itemsOf } from './lifecycle-events.ts';
+import type { PodRecords } from './pod-records.ts';
+import type { RuntimeHint } from './runtime.ts';
+
+export interface HintFollowerDeps {
+  readonly records: PodRecords;
+  /** Asks for a look at one pod within so long. */
+  readonly look: (uid: PodUid, delayMs: number) => void;
+  /** Asks for a look at all pods. */
+  readonly relist: () => void;
+}
+
+interface Followed {
+  readonly what: RuntimeHint['what'];
+  readonly tries: number;
+}
+
+/** A runtime may tell of an exit before it shows it; so long apart are the looks for it. */
+const delaysMs: readonly number[] = [5, 10, 20, 50, 100, 250, 500, 1_000, 2_000];
+const relistTries = 3;
+const most = 1_000;
+/** Hints at what a look would show, in the order of a container's life. Nobody acts on one that is merely created. */
+const showing: ReadonlySet<RuntimeHint['what']> = new Set(['started', 'stopped', 'removed'] as const);
+const order = [...showing];
+
+/** Turns hints into looks, and looks again until what was hinted at is seen, or has been looked for often enough. */
+export class HintFollower {
+  readonly #deps: HintFollowerDeps;
+  readonly #byPod = new Map<PodUid, Map<string, Followed>>();
+  readonly #unknown = new Map<string, Followed>();
+  /** Containers that belong to no pod, as other tools of the same runtime make them. */
+  readonly #foreign = new LruMap<string, true>({ capacity: most });
+
+  constructor(deps: HintFollowerDeps) {
+    this.#deps = deps;
+  }
+
+  /** How many hints are not settled yet. */
+  get size(): number {
+    return this.#byPod.size + this.#unknown.size;
+  }
+
+  heard({ containerId, podUid, what }: RuntimeHint): void {
+    if (!showing.has(what)) return;
+    const uid = podUid ?? this.#deps.records.ownerOf(containerId);
+    if (uid !== undefined) {
+      this.#follow(uid, containerId, { what, tries: 0 });
+      this.#deps.look(uid, 0);
+    } else if (!this.#foreign.has(containerId) && this.#unknown.size < most) {
+      this.#unknown.set(containerId, later(this.#unknown.get(containerId), { what, tries: 0 }));
+      this.#deps.relist();
+    }
+  }
+
+  /** The pod was looked at. */
+  looked(uid: PodUid): void {
+    const hints = this.#byPod.get(uid);
+    if (hints === undefined) return;
+    const states = new Map(itemsOf(this.#deps.records.get(uid)?.listed).map(({ id, state }) => [id, state]));
+    let nextMs: number | undefined;
+    for (const [id, { what, tries }] of [...hints]) {
+      const delayMs = isSettled(what, states.get(id)) ? undefined : delaysMs[tries];
+      if (delayMs === undefined) hints.delete(id);
+      else hints.set(id, { what, tries: tries + 1 });
+      nextMs = Math.min(delayMs ?? Number.POSITIVE_INFINITY, nextMs ?? Number.POSITIVE_INFINITY);
+    }
+    if (hints.size === 0) this.#byPod.delete(uid);
+    else if (nextMs !== undefined) this.#deps.look(uid, nextMs);
+  }
+
+  isFollowing(uid: PodUid): boolean {
+    return this.#byPod.has(uid);
+  }
+
+  /** All pods were looked at. */
+  relisted(): void {
+    for (const uid of [...this.#byPod.keys()]) this.looked(uid);
+    for (const [id, hint] of [...this.#unknown]) {
+      const uid = this.#deps.records.ownerOf(id);
+      if (uid !== undefined) {
+        this.#unknown.delete(id);
+        this.#follow(uid, id, hint);
+        this.looked(uid);
+      } else {
+        this.#stillUnknown(id, hint);
+      }
+    }
+  }
+
+  clear(): void {
+    this.#byPod.clear();
+    this.#unknown.clear();
+  }
+
+  #follow(uid: PodUid, id: string, hint: Followed): void {
+    const hints = this.#byPod.get(uid) ?? new Map<string, Followed>();
+    hints.set(id, later(hints.get(id), hint));
+    this.#byPod.set(uid, hints);
+  }
+
+  #stillUnknown(id: string, { what, tries }: Followed): void {
+    const over = what === 'stopped' || what === 'removed';
+    if (over || tries + 1 >= relistTries) {
+      this.#unknown.delete(id);
+      this.#foreign.set(id, true);
+      return;
+    }
+    this.#unknown.set(id, { what, tries: tries + 1 });
+    this.#deps.relist();
+  }
+}
+
+/** Events may come out of order; the one furthest in a container's life is the one to look for. */
+function later(before: Followed | undefined, hint: Followed): Followed {
+  return before !== undefined && order.indexOf(before.what) > order.indexOf(hint.what) ? before : hint;
+}
+
+function isSettled(what: RuntimeHint['what'], state: ObservedContainerState | undefined): boolean {
+  switch (what) {
+    case 'started':
+      return state === 'running' || state === 'exited';
+    case 'stopped':
+      return state === 'exited' || state === undefined;
+    case 'removed':
+      return state === undefined;
+    default:
+      return true;
+  }
+}

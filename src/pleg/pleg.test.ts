@@ -1,0 +1,474 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MemoryLister } from '../../test/fakes/memory-lister.ts';
+import {
+  abortable,
+  collectLogs,
+  isKind,
+  MetricRegistry,
+  seededRandom,
+  settle,
+  VirtualClock,
+} from '../lib/index.ts';
+import { podUid } from '../pods/index.ts';
+import { plegMetrics } from './metrics.ts';
+import { Pleg, type PlegOptions } from './pleg.ts';
+
+const never = new AbortController().signal;
+const uid = podUid('a');
+
+interface Options {
+  readonly events?: 'none' | 'yes' | 'provoked';
+  readonly times?: PlegOptions['times'];
+}
+
+/** A generator on a runtime in memory, under virtual time. */
+class Watched implements AsyncDisposable {
+  readonly clock = new VirtualClock();
+  readonly runtime = new MemoryLister();
+  readonly logs = collectLogs(this.clock);
+  readonly registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  readonly pleg: Pleg;
+  readonly #controller = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor({ events = 'none', times }: Options = {}) {
+    this.pleg = new Pleg({
+      clock: this.clock,
+      random: seededRandom(1),
+      log: this.logs.logger,
+      runtime: this.runtime,
+      metrics: plegMetrics(this.registry),
+      events:
+        events === 'none'
+          ? undefined
+          : this.runtime.source({ provokes: events === 'provoked' ? 'yes' : 'no' }),
+      times,
+    });
+    this.#running = this.pleg.run(this.#controller.signal);
+  }
+
+  /** All events that wait. */
+  async events(): Promise<string[]> {
+    const events: string[] = [];
+    const controller = new AbortController();
+    for (;;) {
+      await settle();
+      const next = this.pleg.nextEvent(controller.signal).catch(() => undefined);
+      const none = settle().then(() => controller.abort());
+      const event = await next;
+      await none;
+      if (event === undefined) return events;
+      const about = event.type === 'PodSync' ? event.uid : event.containerId;
+      events.push(`${event.type} ${about}`);
+      if (controller.signal.aborted) {
+        events.push(...(await this.events()));
+        return events;
+      }
+    }
+  }
+
+  take(): string[] {
+    return this.runtime.calls.splice(0);
+  }
+
+  async metric(name: string): Promise<number> {
+    const text = await this.registry.expose(never);
+    return Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#controller.abort(new Error('the test is over'));
+    await this.#running;
+    assert.equal(this.clock.pendingTimers, 0);
+    assert.equal(this.runtime.subscribers, 0);
+  }
+}
+
+test('it looks at once and then a second after each look has ended', async () => {
+  await using node = new Watched();
+  node.runtime.beforeList = (signal) => node.clock.sleep(500, signal);
+  await node.clock.advance(4_400);
+  assert.deepEqual(node.take(), ['list', 'list', 'list']);
+});
+
+test('it tells what became of containers and sandboxes, once', async () => {
+  await using node = new Watched();
+  node.runtime.set('a', 'sandbox-a', 'running');
+  node.runtime.set('a', 'web', 'created');
+  await settle();
+  assert.deepEqual(await node.events(), ['ContainerStarted sandbox-a']);
+  assert.equal(node.pleg.cache.get(uid).containers[0]?.state, 'created');
+  const steps: [state: Parameters<MemoryLister['set']>[2], events: string[]][] = [
+    ['running', ['ContainerStarted web']],
+    ['exited', ['ContainerDied web']],
+    ['running', ['ContainerStarted web']],
+    ['unknown', []],
+    [undefined, ['ContainerDied web', 'ContainerRemoved web']],
+    ['exited', ['ContainerDied web']],
+    [undefined, ['ContainerRemoved web']],
+  ];
+  for (const [state, events] of steps) {
+    node.runtime.set('a', 'web', state);
+    await node.clock.advance(1_000);
+    assert.deepEqual(await node.events(), events, `to ${state}`);
+  }
+  await node.clock.advance(1_000);
+  assert.deepEqual(await node.events(), []);
+  node.runtime.set('a', 'sandbox-a', undefined);
+  await node.clock.advance(1_000);
+  assert.deepEqual(node.pleg.cache.size, 0);
+  assert.deepEqual(node.pleg.remembered, { pods: 0, looks: 0, hints: 0, waiting: 0 });
+});
+
+test('a created container is no event, but the cache knows of it', async () => {
+  await using node = new Watched();
+  await settle();
+  node.runtime.set('a', 'web', 'created');
+  await node.clock.advance(1_000);
+  assert.deepEqual(await node.events(), []);
+  assert.equal(node.pleg.cache.get(uid).containers[0]?.state, 'created');
+});
+
+test('a reinspection without change is told as PodSync', async () => {
+  await using node = new Watched();
+  node.runtime.set('a', 'web', 'running');
+  await settle();
+  await node.events();
+  node.pleg.requestReinspect(uid);
+  await node.clock.advance(1_000);
+  assert.deepEqual(await node.events(), ['PodSync a']);
+});
+
+test('relist that started before sync end: must not release the worker', async () => {
+  await using node = new Watched();
+  await settle();
+  node.runtime.beforeList = (signal) => node.clock.sleep(300, signal);
+  await node.clock.advance(1_000);
+  const syncEnd = node.clock.stamp();
+  let released = false;
+  const waiting = node.pleg.cache.getNewerThan(uid, syncEnd, never).then(() => {
+    released = true;
+  });
+  await node.clock.advance(299);
+  await node.clock.advance(1);
+  assert.equal(released, false, 'the list that was under way began too early');
+  await node.clock.advance(2_000);
+  await waiting;
+});
+
+test('a list that fails advances nothing, and is told once', async () => {
+  await using node = new Watched();
+  node.runtime.set('a', 'web', 'running');
+  await settle();
+  await node.events();
+  const { globalStamp } = node.pleg.cache;
+  node.runtime.beforeList = async () => {
+    throw new Error('the runtime is away');
+  };
+  node.runtime.set('a', 'web', undefined);
+  await node.clock.advance(5_000);
+  assert.deepEqual(await node.events(), []);
+  assert.equal(node.pleg.cache.globalStamp, globalStamp);
+  assert.equal(node.pleg.cache.get(uid).containers.length, 1);
+  const errors = node.logs.records.toArray().filter(({ severity }) => severity === 'error');
+  assert.equal(errors.length, 1);
+});
+
+test('it is unhealthy before the first look and when the last good one is three minutes ago', async () => {
+  await using node = new Watched();
+  assert.equal(node.pleg.problem(), 'pleg has yet to be successful');
+  await settle();
+  assert.equal(node.pleg.problem(), undefined);
+  node.runtime.beforeList = async () => {
+    throw new Error('away');
+  };
+  await node.clock.advance(180_000);
+  assert.equal(node.pleg.problem(), undefined);
+  await node.clock.advance(1_000);
+  assert.equal(node.pleg.problem(), 'pleg was last seen active 3m1s ago; threshold is 3m0s');
+});
+
+test('it is not healthy before the pods of the first list are in the cache', async () => {
+  await using node = new Watched();
+  node.runtime.set('a', 'web', 'running');
+  node.runtime.beforeObserve = (_uid, signal) => node.clock.sleep(100, signal);
+  await settle();
+  assert.equal(node.pleg.problem(), 'pleg has yet to be successful');
+  await node.clock.advance(100);
+  assert.equal(node.pleg.problem(), undefined);
+});
+
+test('inspect fails for one pod repeatedly: others advance; who waits for it is told, and it is tried again', async () => {
+  await using node = new Watched();
+  node.runtime.beforeObserve = async (id) => {
+    if (id === 'a') throw new Error('cannot inspect');
+  };
+  node.runtime.set('a', 'web', 'running');
+  node.runtime.set('b', 'db', 'running');
+  await node.clock.advance(3_000);
+  assert.deepEqual(await node.events(), ['ContainerStarted db']);
+  await assert.rejects(node.pleg.cache.getNewerThan(uid, 0, never), /cannot inspect/);
+  assert.equal(node.pleg.cache.get(podUid('b')).containers.length, 1);
+  assert.equal(node.pleg.problem(), undefined);
+  node.runtime.beforeObserve = async () => {};
+  await node.clock.advance(1_000);
+  assert.deepEqual(await node.events(), ['ContainerStarted web']);
+  assert.equal(node.pleg.cache.get(uid).containers.length, 1);
+});
+
+test('a pod whose inspection hangs holds up no other, and fails after its deadline', async () => {
+  await using node = new Watched();
+  node.runtime.beforeObserve = (id, signal) =>
+    id === 'a' ? abortable(new Promise<void>(() => {}), signal) : Promise.resolve();
+  node.runtime.set('a', 'web', 'running');
+  for (let other = 0; other < 20; other++) node.runtime.set(`b${other}`, `c${other}`, 'running');
+  await settle();
+  assert.equal((await node.events()).length, 20);
+  await node.clock.advance(9_999);
+  assert.equal(node.pleg.cache.get(uid).containers.length, 0);
+  await node.clock.advance(1);
+  assert.throws(
+    () => node.pleg.cache.get(uid),
+    (error) => isKind(error, 'DeadlineExceeded'),
+  );
+});
+
+test('addresses are kept when the sandbox is gone, and not when a new one is ready', async () => {
+  await using node = new Watched();
+  node.runtime.set('a', 'sandbox-a', 'running');
+  await settle();
+  assert.deepEqual(node.pleg.cache.get(uid).ips, ['10.0.0.1']);
+  node.runtime.set('a', 'sandbox-a', 'exited');
+  await node.clock.advance(1_000);
+  assert.deepEqual(node.pleg.cache.get(uid).ips, ['10.0.0.1']);
+  node.runtime.ips = [];
+  node.runtime.set('a', 'sandbox-b', 'running');
+  await node.clock.advance(1_000);
+  assert.deepEqual(node.pleg.cache.get(uid).ips, []);
+});
+
+test('PLEG queue full: what is too much is counted, and the state converges', async () => {
+  await using node = new Watched();
+  for (let pod = 0; pod < 1_200; pod++) node.runtime.set(`p${pod}`, `c${pod}`, 'running');
+  await node.clock.advance(1_000);
+  assert.equal(await node.metric('kubelet_pleg_discard_events'), 200);
+  assert.equal(node.pleg.cache.size, 1_200);
+  assert.equal((await node.events()).length, 1_000);
+  node.runtime.set('p7', 'c7', 'exited');
+  await node.clock.advance(1_000);
+  assert.deepEqual(await node.events(), ['ContainerDied c7']);
+});
+
+test('container lives and is GC’d within one relist: nobody saw it, and a resync finds the truth', async () => {
+  await using node = new Watched();
+  await settle();
+  node.runtime.set('a', 'web', 'running');
+  node.runtime.set('a', 'web', undefined);
+  await node.clock.advance(1_000);
+  assert.deepEqual(await node.events(), []);
+  const stamp = node.clock.stamp();
+  const news = node.pleg.cache.getNewerThan(uid, stamp, never);
+  await node.clock.advance(1_000);
+  assert.deepEqual((await news).containers, []);
+});
+
+test('a look at one pod is made at once when somebody waits for it or asks', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(2_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+  node.take();
+  const before = node.clock.monotonicMs();
+  await node.pleg.cache.getNewerThan(uid, node.clock.stamp(), never);
+  assert.equal(node.clock.monotonicMs(), before);
+  assert.deepEqual(node.take(), ['list a']);
+  node.runtime.events = 'lost';
+  node.runtime.set('a', 'web', 'exited');
+  node.pleg.requestRelist(uid);
+  await settle();
+  assert.deepEqual(node.take(), ['list a', 'observe a']);
+});
+
+test('a request made before a look at all pods began is served by it', async () => {
+  await using node = new Watched();
+  await settle();
+  node.runtime.beforeList = (signal) => node.clock.sleep(100, signal);
+  // Eight looks are under way at a time; the ninth waits for a place.
+  for (let pod = 0; pod < 9; pod++) node.pleg.requestRelist(podUid(`p${pod}`));
+  await node.clock.advance(50);
+  assert.equal(node.take().filter((call) => call !== 'list').length, 8);
+});
+
+test('on-demand relist of a vanished pod: logged; global relist deletes it', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(2_000);
+  node.runtime.events = 'lost';
+  node.runtime.set('a', 'web', undefined);
+  node.take();
+  const news = node.pleg.cache.getNewerThan(uid, node.clock.stamp(), never);
+  await settle();
+  assert.equal(node.pleg.cache.size, node.take().includes('list') ? 0 : 1);
+  await node.clock.advance(250);
+  assert.deepEqual((await news).containers, []);
+  assert.equal(node.pleg.cache.size, 0);
+});
+
+test('more requests than it takes become one look at all pods', async () => {
+  await using node = new Watched();
+  await settle();
+  node.runtime.beforeList = (signal) => node.clock.sleep(10_000, signal);
+  for (let pod = 0; pod < 1_000; pod++) node.pleg.requestRelist(podUid(`p${pod}`));
+  assert.ok(node.pleg.remembered.looks <= 210);
+});
+
+test('an exit is seen at once by its event though all pods are looked at every half minute only', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(2_000);
+  await node.events();
+  node.take();
+  const before = node.clock.monotonicMs();
+  node.runtime.set('a', 'web', 'exited');
+  assert.deepEqual(await node.events(), ['ContainerDied web']);
+  assert.equal(node.clock.monotonicMs(), before);
+  assert.deepEqual(node.take(), ['list a', 'observe a']);
+});
+
+test('while events are shown to arrive all pods are looked at every half minute, otherwise every second', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(10_000);
+  node.take();
+  await node.clock.advance(60_000);
+  assert.equal(node.take().length, 2);
+  node.runtime.events = 'lost';
+  await node.clock.advance(40_000);
+  assert.equal(node.pleg.eventTrust, 'untrusted');
+  assert.equal(await node.metric('kubeling_pleg_events_trusted'), 0);
+  node.take();
+  await node.clock.advance(10_000);
+  assert.equal(node.take().length, 10);
+  node.runtime.events = 'delivered';
+  await node.clock.advance(120_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+});
+
+test('a change that no event announced ends the trust in events, and announced ones bring it back', async () => {
+  await using node = new Watched({ events: 'yes' });
+  await node.clock.advance(5_000);
+  assert.equal(node.pleg.eventTrust, 'untrusted');
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(1_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+  await node.clock.advance(40_000);
+  node.runtime.events = 'lost';
+  node.runtime.set('a', 'web', 'exited');
+  await node.clock.advance(33_000);
+  assert.equal(node.pleg.eventTrust, 'untrusted');
+  assert.deepEqual(await node.events(), ['ContainerStarted web', 'ContainerDied web']);
+  node.runtime.events = 'delivered';
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(1_000);
+  assert.equal(node.pleg.eventTrust, 'untrusted', 'one event does not make up for one that was lost');
+  await node.clock.advance(60_000);
+  node.runtime.set('a', 'web', 'exited');
+  await node.clock.advance(1_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+});
+
+test('an event that comes a little late is not missed', async () => {
+  await using node = new Watched({ events: 'yes' });
+  await settle();
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(1_000);
+  node.runtime.events = 'lost';
+  node.runtime.set('a', 'web', 'exited');
+  node.runtime.events = 'delivered';
+  node.pleg.requestRelist(uid);
+  await node.clock.advance(1_900);
+  node.runtime.hint({ containerId: 'web', what: 'stopped' });
+  await node.clock.advance(10_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+});
+
+test('an event that comes before the runtime shows what it tells is followed until it does', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(2_000);
+  await node.events();
+  node.runtime.hint({ containerId: 'web', what: 'stopped' });
+  await node.clock.advance(100);
+  node.runtime.events = 'lost';
+  node.runtime.set('a', 'web', 'exited');
+  node.runtime.events = 'delivered';
+  await node.clock.advance(250);
+  assert.deepEqual(await node.events(), ['ContainerDied web']);
+  node.take();
+  await node.clock.advance(5_000);
+  assert.deepEqual(node.take(), []);
+  assert.equal(node.pleg.remembered.hints, 0);
+});
+
+test('a hint about a container nobody knows makes it look at all pods, and is dropped if there is none', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(2_000);
+  node.take();
+  node.runtime.set('b', 'new', 'running');
+  await node.clock.advance(250);
+  assert.deepEqual(await node.events(), ['ContainerStarted new']);
+  node.take();
+  for (let again = 0; again < 5; again++) {
+    node.runtime.hint({ containerId: 'foreign', what: 'started' });
+    await node.clock.advance(1_000);
+  }
+  assert.equal(node.take().length, 3);
+  assert.equal(node.pleg.remembered.hints, 0);
+});
+
+test('a broken stream is opened again, and meanwhile it looks every second', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(5_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+  node.runtime.breakStreams();
+  await settle();
+  assert.equal(node.pleg.eventTrust, 'untrusted');
+  assert.equal(await node.metric('kubelet_evented_pleg_connection_error_count'), 1);
+  await node.clock.advance(5_000);
+  assert.equal(node.runtime.subscriptions, 2);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+  assert.equal(await node.metric('kubelet_evented_pleg_connection_success_count'), 2);
+});
+
+test('a runtime without events is looked at every second, quietly', async () => {
+  await using node = new Watched();
+  await node.clock.advance(60_000);
+  assert.equal(node.take().length, 61);
+  assert.equal(node.logs.records.toArray().length, 0);
+});
+
+test('wall clock jumps +-1h: no stuck or skipped look', async () => {
+  await using node = new Watched();
+  await settle();
+  node.take();
+  node.clock.jumpWall(3_600_000);
+  await node.clock.advance(3_000);
+  node.clock.jumpWall(-7_200_000);
+  await node.clock.advance(3_000);
+  assert.equal(node.take().length, 6);
+  assert.equal(node.pleg.problem(), undefined);
+  await node.pleg.cache.getNewerThan(uid, node.clock.stamp() - 1_000, never);
+});
+
+test('what runs is counted by state', async () => {
+  await using node = new Watched();
+  node.runtime.set('a', 'sandbox-a', 'running');
+  node.runtime.set('a', 'web', 'exited');
+  node.runtime.set('a', 'db', 'running');
+  await settle();
+  assert.equal(await node.metric('kubelet_running_pods'), 1);
+  assert.equal(await node.metric('kubelet_running_containers{container_state="exited"}'), 1);
+  node.runtime.set('a', 'web', undefined);
+  await node.clock.advance(1_000);
+  assert.equal(await node.metric('kubelet_running_containers{container_state="exited"}'), 0);
+});

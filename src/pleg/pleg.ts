@@ -1,0 +1,314 @@
+import {
+  type Clock,
+  describeError,
+  formatDurationMs,
+  type Logger,
+  type Random,
+  Subscription,
+  WorkQueue,
+  withDeadline,
+} from '../lib/index.ts';
+import type { PodUid } from '../pods/index.ts';
+import { EventReader } from './event-reader.ts';
+import { EventTrust, type TrustState } from './event-trust.ts';
+import { HintFollower } from './hint-follower.ts';
+import type { PodLifecycleEvent } from './lifecycle-events.ts';
+import type { PlegObserver } from './metrics.ts';
+import { PodCache } from './pod-cache.ts';
+import { Relister, type RelistLimits } from './relister.ts';
+import type { EventSource, RuntimeHint, RuntimeLister } from './runtime.ts';
+
+export interface PlegTimes {
+  /** Between looks at all pods while events cannot be relied on; 1 s unless given. */
+  readonly relistMs?: number;
+  /** The same while they can; 30 s unless given. */
+  readonly trustedRelistMs?: number;
+  /** How long ago the last listing may be for this to count as healthy; 3 min unless given. */
+  readonly thresholdMs?: number;
+  /** 2 min unless given. */
+  readonly listMs?: number;
+  /** How long inspecting one pod may take; 10 s unless given. */
+  readonly inspectMs?: number;
+}
+
+export interface PlegOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly runtime: RuntimeLister;
+  /** Without it, pods are looked at every second. */
+  readonly events?: EventSource | undefined;
+  readonly metrics?: PlegObserver | undefined;
+  readonly times?: PlegTimes | undefined;
+}
+
+const queueCapacity = 1_000;
+const mostRequests = 200;
+const looksAtATime = 8;
+const inspectionsAtATime = 8;
+/** Hints about containers nobody knows yet come in bursts. */
+const relistSpacingMs = 250;
+const retryMs = 1_000;
+const provePeriodMs = 30_000;
+const provokeMs = 5_000;
+/** A stream that was opened is silent until it stands, and nobody says when that is. */
+const standsMs = 100;
+
+/**
+ * Notices what happens to pods in the runtime: fills the pod cache, and tells of containers that started, died or were
+ * removed. Events of the runtime make it look at once; a look at all pods every second, or every half minute while
+ * events are shown to arrive, finds what they miss.
+ *
+ *     events ──> hints ──> looks at one pod ──┐
+ *     after acting, somebody waits ─────^     ├──> pod cache, lifecycle events
+ *     every second or half minute ──> relist ─┘
+ */
+export class Pleg {
+  readonly cache: PodCache;
+  readonly #options: PlegOptions;
+  readonly #relister: Relister;
+  readonly #hints: HintFollower;
+  readonly #trust: EventTrust;
+  readonly #reader: EventReader | undefined;
+  readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
+  readonly #looks: WorkQueue<PodUid>;
+  readonly #relists: WorkQueue<'all'>;
+  readonly #proofs: WorkQueue<'events'>;
+  /** When each look that waits was asked for. */
+  readonly #requests = new Map<PodUid, number>();
+  #lastRelistMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: PlegOptions) {
+    const { clock, random, metrics } = options;
+    this.#options = options;
+    this.#looks = new WorkQueue(clock);
+    this.#relists = new WorkQueue(clock);
+    this.#proofs = new WorkQueue(clock);
+    this.cache = new PodCache((uid) => this.requestRelist(uid));
+    this.#trust = new EventTrust({
+      clock,
+      random,
+      changed: (state, why) => this.#trusts(state, why),
+      missed: (why) => this.#reader?.reopen(why),
+    });
+    this.#relister = this.#newRelister();
+    this.#hints = new HintFollower({
+      records: this.#relister.records,
+      look: (uid, delayMs) => this.#look(uid, delayMs),
+      relist: () => this.#relistSoon(),
+    });
+    this.#reader = this.#newReader();
+    metrics?.trusted(this.#trust.state);
+  }
+
+  /** How many pods are known, looks wait, and hints are followed. */
+  get remembered(): Readonly<Record<'pods' | 'looks' | 'hints' | 'waiting', number>> {
+    const pods = this.#relister.records.size;
+    return { pods, looks: this.#requests.size, hints: this.#hints.size, waiting: this.cache.waiting };
+  }
+
+  get eventTrust(): TrustState {
+    return this.#trust.state;
+  }
+
+  /** What is wrong, or undefined. Only listings count: a pod that cannot be inspected is that pod's trouble alone. */
+  problem(): string | undefined {
+    const last = this.#relister.lastListed;
+    if (last === undefined || this.cache.globalStamp === undefined) return 'pleg has yet to be successful';
+    const thresholdMs = this.#options.times?.thresholdMs ?? 180_000;
+    const agoMs = this.#options.clock.monotonicMs() - last.ms;
+    if (agoMs <= thresholdMs) return undefined;
+    return `pleg was last seen active ${formatDurationMs(agoMs)} ago; threshold is ${formatDurationMs(thresholdMs)}`;
+  }
+
+  /** What happened next, as soon as something has. */
+  nextEvent(signal: AbortSignal): Promise<PodLifecycleEvent | undefined> {
+    return this.#queue.next(signal);
+  }
+
+  /** Asks for a look at a pod that begins after this call, as soon as possible. */
+  requestRelist(uid: PodUid): void {
+    this.#ask(uid, this.#options.clock.stamp(), 0);
+  }
+
+  /** Asks for a full inspection at the next look, and for a PodSync after it even if nothing changed. */
+  requestReinspect(uid: PodUid): void {
+    this.#relister.records.reinspect(uid);
+    this.requestRelist(uid);
+  }
+
+  /** Looks at the runtime until the signal ends it. To be called once. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#relists.enqueue('all', 0);
+    const lookers = Array.from({ length: looksAtATime }, () => this.#lookLoop(signal));
+    await Promise.all([
+      this.#relistLoop(signal),
+      ...lookers,
+      this.#reader?.run(signal),
+      this.#proveLoop(signal),
+    ]);
+    this.#looks.close();
+    this.#relists.close();
+    this.#proofs.close();
+    this.#requests.clear();
+    this.#hints.clear();
+    this.#trust[Symbol.dispose]();
+    this.#queue.close();
+  }
+
+  #newRelister(): Relister {
+    const { clock, log, runtime, metrics, times } = this.#options;
+    const limits: RelistLimits = {
+      listMs: times?.listMs ?? 120_000,
+      inspectMs: times?.inspectMs ?? 10_000,
+      inspections: inspectionsAtATime,
+    };
+    return new Relister({
+      clock,
+      log,
+      runtime,
+      metrics,
+      limits,
+      cache: this.cache,
+      deliver: (event) => this.#deliver(event),
+      changed: (changes, unchangedAt) => this.#trust.changed(changes, unchangedAt),
+      failed: (uid) => this.#look(uid, retryMs),
+    });
+  }
+
+  #newReader(): EventReader | undefined {
+    const { clock, random, log, metrics, events } = this.#options;
+    if (events === undefined) return undefined;
+    return new EventReader({
+      clock,
+      random,
+      log,
+      metrics,
+      source: events,
+      heard: (hint) => this.#heard(hint),
+      opening: () => {
+        this.#trust.reset('a new stream must prove itself');
+        this.#proofs.add('events', standsMs);
+      },
+      broken: () => this.#trust.reset('the stream of events broke'),
+    });
+  }
+
+  #deliver(event: PodLifecycleEvent): void {
+    if (this.#queue.size < queueCapacity) this.#queue.push(event);
+    else this.#options.metrics?.discarded();
+  }
+
+  #heard(hint: RuntimeHint): void {
+    this.#trust.heard(hint);
+    this.#hints.heard(hint);
+  }
+
+  #trusts(state: TrustState, why: string): void {
+    this.#options.log.info('Whether events of the runtime can be relied on has changed', { state, why });
+    this.#options.metrics?.trusted(state);
+    if (state === 'untrusted') this.#relists.add('all', 0);
+  }
+
+  /** Asks for a look that nothing but a look can serve. */
+  #look(uid: PodUid, delayMs: number): void {
+    this.#ask(uid, Number.POSITIVE_INFINITY, delayMs);
+  }
+
+  /** More than a few hundred looks at single pods cost more than one at all. */
+  #ask(uid: PodUid, stamp: number, delayMs: number): void {
+    if (!this.#looks.has(uid) && this.#looks.waiting >= mostRequests) {
+      this.#relistSoon();
+      return;
+    }
+    this.#requests.set(uid, Math.max(stamp, this.#requests.get(uid) ?? stamp));
+    this.#looks.add(uid, delayMs);
+  }
+
+  #relistSoon(): void {
+    const sinceMs = this.#options.clock.monotonicMs() - this.#lastRelistMs;
+    this.#relists.add('all', Math.max(0, relistSpacingMs - sinceMs));
+  }
+
+  async #relistLoop(signal: AbortSignal): Promise<void> {
+    await this.#serve(this.#relists, signal, async () => {
+      this.#lastRelistMs = this.#options.clock.monotonicMs();
+      try {
+        if ((await this.#relister.relist(signal)) === 'listed') this.#hints.relisted();
+      } finally {
+        this.#relists.add('all', this.#periodMs());
+      }
+    });
+  }
+
+  #periodMs(): number {
+    const { relistMs = 1_000, trustedRelistMs = 30_000 } = this.#options.times ?? {};
+    return this.#trust.state === 'trusted' ? trustedRelistMs : relistMs;
+  }
+
+  async #lookLoop(signal: AbortSignal): Promise<void> {
+    await this.#serve(this.#looks, signal, async (uid) => {
+      const requested = this.#requests.get(uid) ?? Number.POSITIVE_INFINITY;
+      this.#requests.delete(uid);
+      // A look at all pods that began after the request has served it.
+      if (requested < (this.cache.globalStamp ?? Number.NEGATIVE_INFINITY)) return;
+      const seen = await this.#relister.look(uid, signal);
+      if (seen === 'seen') this.#hints.looked(uid);
+      if (seen === 'absent') this.#relistSoon();
+      if (seen === 'failed' && (this.cache.isAwaited(uid) || this.#hints.isFollowing(uid)))
+        this.#look(uid, retryMs);
+    });
+  }
+
+  /** Does the work for each key that falls due, until the signal ends it. A bug costs one piece of work, no more. */
+  async #serve<K extends string>(
+    queue: WorkQueue<K>,
+    signal: AbortSignal,
+    work: (key: K) => Promise<void>,
+  ): Promise<void> {
+    while (!signal.aborted) {
+      const key = await queue.next(signal).catch(() => undefined);
+      if (key === undefined) return;
+      try {
+        await work(key);
+      } catch (error) {
+        if (!signal.aborted) this.#options.log.error('A look at the runtime went wrong', error, { key });
+      } finally {
+        queue.done(key);
+      }
+    }
+  }
+
+  /** Shows from time to time that events arrive, when nothing else has shown it. */
+  async #proveLoop(signal: AbortSignal): Promise<void> {
+    const provoke = this.#options.events?.provoke;
+    if (provoke === undefined) return;
+    let waitMs = retryMs;
+    await this.#serve(this.#proofs, signal, async () => {
+      if (!this.#provedWithin(provePeriodMs)) await this.#provoke(provoke, signal);
+      const trusted = this.#trust.state === 'trusted';
+      this.#proofs.add('events', trusted ? provePeriodMs : waitMs);
+      // Ever longer while events do not come.
+      waitMs = trusted ? retryMs : Math.min(provePeriodMs, 2 * waitMs);
+    });
+  }
+
+  #provedWithin(ms: number): boolean {
+    const { lastProofMs, state } = this.#trust;
+    return (
+      state === 'trusted' && lastProofMs !== undefined && this.#options.clock.monotonicMs() - lastProofMs < ms
+    );
+  }
+
+  /** That it cannot be provoked says nothing about events. */
+  async #provoke(provoke: NonNullable<EventSource['provoke']>, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    this.#trust.expectProof();
+    try {
+      await withDeadline({ clock, ms: provokeMs, what: 'provoke an event of the runtime' }, provoke, signal);
+    } catch (error) {
+      this.#trust.unexpectProof();
+      if (!signal.aborted) log.v(2)?.info('Cannot provoke an event', { reason: describeError(error) });
+    }
+  }
+}

@@ -1,0 +1,152 @@
+import { onAbort } from '../lib/index.ts';
+import type { ObservedPod, PodUid } from '../pods/index.ts';
+
+/** How a look at a pod ended. */
+export type Look =
+  | { readonly kind: 'seen'; readonly pod: ObservedPod }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+interface Entry {
+  readonly look: Look;
+  /** What the last look that did not fail saw. */
+  readonly lastSeen: ObservedPod | undefined;
+  readonly modified: number;
+  /** When the pod was last looked at by itself, changed or not. */
+  readonly observed: number;
+}
+
+interface Waiter {
+  readonly stamp: number;
+  readonly release: (look: Look) => void;
+}
+
+const never = Number.NEGATIVE_INFINITY;
+
+/**
+ * What the runtime last said of each pod. Every stamp is taken before the runtime is asked, so that what is newer than
+ * a stamp was true after it. A pod that is not here is one the runtime has nothing of.
+ */
+export class PodCache {
+  readonly #entries = new Map<PodUid, Entry>();
+  readonly #waiters = new Map<PodUid, Set<Waiter>>();
+  readonly #wanted: (uid: PodUid) => void;
+  #global = never;
+
+  /** `wanted` is told whenever somebody begins to wait for news of a pod. */
+  constructor(wanted: (uid: PodUid) => void = () => {}) {
+    this.#wanted = wanted;
+  }
+
+  /** Everything in here is newer than this; undefined before all pods were looked at for the first time. */
+  get globalStamp(): number | undefined {
+    return this.#global === never ? undefined : this.#global;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get waiting(): number {
+    return this.#waiters.size;
+  }
+
+  /** Throws if the last look at the pod failed. */
+  get(uid: PodUid): ObservedPod {
+    return outcomeOf(this.#lookAt(uid));
+  }
+
+  /** What was last seen of the pod, even if later looks failed. */
+  lastSeen(uid: PodUid): ObservedPod | undefined {
+    return this.#entries.get(uid)?.lastSeen;
+  }
+
+  isAwaited(uid: PodUid): boolean {
+    return this.#waiters.has(uid);
+  }
+
+  /** Waits for a look at the pod that began after the stamp; rejects as `get` throws. */
+  async getNewerThan(uid: PodUid, stamp: number, signal: AbortSignal): Promise<ObservedPod> {
+    signal.throwIfAborted();
+    if (this.#isNewer(uid, stamp)) return this.get(uid);
+    return outcomeOf(await this.#wait(uid, stamp, signal));
+  }
+
+  /** Answers whether it was taken: what is newer stays. */
+  set(uid: PodUid, look: Look, stamp: number): boolean {
+    const before = this.#entries.get(uid);
+    if (before !== undefined && before.modified > stamp) return false;
+    const lastSeen = look.kind === 'seen' ? look.pod : before?.lastSeen;
+    const observed = Math.max(stamp, before?.observed ?? never);
+    this.#entries.set(uid, { look, lastSeen, modified: stamp, observed });
+    this.#release(uid);
+    return true;
+  }
+
+  /** The pod was looked at and is still what is known of it. */
+  setObserved(uid: PodUid, stamp: number): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined || entry.observed >= stamp) return;
+    this.#entries.set(uid, { ...entry, observed: stamp });
+    this.#release(uid);
+  }
+
+  /** The runtime has nothing of the pod any more. Who waits for news of it is released by the global stamp. */
+  delete(uid: PodUid): void {
+    this.#entries.delete(uid);
+  }
+
+  /** All pods were looked at, by looks that began after the stamp. To be told after all of them are in. */
+  setGlobal(stamp: number): void {
+    this.#global = Math.max(this.#global, stamp);
+    for (const uid of [...this.#waiters.keys()]) this.#release(uid);
+  }
+
+  #isNewer(uid: PodUid, stamp: number): boolean {
+    const entry = this.#entries.get(uid);
+    return (
+      this.#global > stamp || (entry !== undefined && (entry.modified > stamp || entry.observed > stamp))
+    );
+  }
+
+  #lookAt(uid: PodUid): Look {
+    return this.#entries.get(uid)?.look ?? { kind: 'seen', pod: nothingOf(uid) };
+  }
+
+  #wait(uid: PodUid, stamp: number, signal: AbortSignal): Promise<Look> {
+    return new Promise<Look>((resolve, reject) => {
+      const waiters = this.#waiters.get(uid) ?? new Set();
+      const leave = () => {
+        waiters.delete(waiter);
+        if (waiters.size === 0 && this.#waiters.get(uid) === waiters) this.#waiters.delete(uid);
+      };
+      const link = onAbort(signal, (reason) => {
+        leave();
+        reject(reason);
+      });
+      const release = (look: Look) => {
+        link[Symbol.dispose]();
+        leave();
+        resolve(look);
+      };
+      const waiter: Waiter = { stamp, release };
+      waiters.add(waiter);
+      this.#waiters.set(uid, waiters);
+      this.#wanted(uid);
+    });
+  }
+
+  #release(uid: PodUid): void {
+    for (const waiter of [...(this.#waiters.get(uid) ?? [])]) {
+      if (this.#isNewer(uid, waiter.stamp)) waiter.release(this.#lookAt(uid));
+    }
+  }
+}
+
+function outcomeOf(look: Look): ObservedPod {
+  if (look.kind === 'failed') throw look.error;
+  return look.pod;
+}
+
+function nothingOf(uid: PodUid): ObservedPod {
+  return { uid, name: '', namespace: '', ips: [], sandboxes: [], containers: [] };
+}

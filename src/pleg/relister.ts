@@ -1,0 +1,185 @@
+import { type Clock, KeyedMutex, type Logger, withDeadline } from '../lib/index.ts';
+import type { ObservedPod, PodUid, RuntimePod } from '../pods/index.ts';
+import { forEachBounded } from './bounded.ts';
+import { changesBetween, eventsOf, type ItemChange, type PodLifecycleEvent } from './lifecycle-events.ts';
+import type { PlegObserver } from './metrics.ts';
+import type { PodCache } from './pod-cache.ts';
+import { type PodRecord, PodRecords } from './pod-records.ts';
+import type { RuntimeLister } from './runtime.ts';
+
+export interface RelisterDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly runtime: RuntimeLister;
+  readonly cache: PodCache;
+  readonly metrics?: PlegObserver | undefined;
+  readonly deliver: (event: PodLifecycleEvent) => void;
+  /** Told of all changes, with when the pod was last seen without them. */
+  readonly changed: (changes: readonly ItemChange[], unchangedAt: number) => void;
+  /** Told of each pod that could not be inspected. */
+  readonly failed: (uid: PodUid) => void;
+  readonly limits: RelistLimits;
+}
+
+export interface RelistLimits {
+  readonly listMs: number;
+  readonly inspectMs: number;
+  /** How many pods are inspected at a time. */
+  readonly inspections: number;
+}
+
+/**
+ * Asks the runtime what there is, compares it with what it said before, and brings the cache up to date. Looks at one
+ * pod wait for each other; looks at different pods, or at all, do not. Of two listings the one asked for later counts.
+ */
+export class Relister {
+  readonly records = new PodRecords();
+  readonly #deps: RelisterDeps;
+  readonly #inspecting = new KeyedMutex<PodUid>();
+  #lastStartMs: number | undefined;
+  /** When the newest complete listing was asked for, by stamp and by monotonic milliseconds. */
+  #lastListed: { readonly stamp: number; readonly ms: number } | undefined;
+  #trouble: 'none' | 'told' = 'none';
+
+  constructor(deps: RelisterDeps) {
+    this.#deps = deps;
+  }
+
+  get lastListed(): { readonly stamp: number; readonly ms: number } | undefined {
+    return this.#lastListed;
+  }
+
+  /** Looks at all pods. A listing that fails changes nothing at all. Rejects only with the signal's reason. */
+  async relist(signal: AbortSignal): Promise<'listed' | 'failed'> {
+    const { clock, metrics } = this.#deps;
+    const stamp = clock.stamp();
+    const startMs = clock.monotonicMs();
+    const sinceLastMs = this.#lastStartMs === undefined ? undefined : startMs - this.#lastStartMs;
+    this.#lastStartMs = startMs;
+    try {
+      const pods = await this.#list(signal);
+      if (pods === undefined) return 'failed';
+      await this.#takeIn(pods, stamp, startMs, signal);
+      return 'listed';
+    } finally {
+      metrics?.relisted(clock.monotonicMs() - startMs, sinceLastMs);
+    }
+  }
+
+  /**
+   * Looks at one pod. `absent` is not believed: only a complete listing removes a pod, for a listing by label that
+   * misses one must not cost a running pod its state.
+   */
+  async look(uid: PodUid, signal: AbortSignal): Promise<'seen' | 'absent' | 'failed'> {
+    const { clock, runtime, cache, limits, metrics } = this.#deps;
+    const stamp = clock.stamp();
+    const startMs = clock.monotonicMs();
+    try {
+      const options = { clock, ms: limits.listMs, what: 'list a pod' };
+      const pod = await withDeadline(options, (inner) => runtime.listPod(uid, inner), signal);
+      if (pod === undefined) return 'absent';
+      await this.#reconcile(uid, pod, stamp, signal);
+      cache.setObserved(uid, stamp);
+      return 'seen';
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#deps.log.error('Cannot list a pod', error, { podUid: uid });
+      return 'failed';
+    } finally {
+      metrics?.lookedAt(clock.monotonicMs() - startMs);
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<readonly RuntimePod[] | undefined> {
+    const { clock, log, runtime, limits } = this.#deps;
+    try {
+      const options = { clock, ms: limits.listMs, what: 'list all pods' };
+      const pods = await withDeadline(options, (inner) => runtime.listPods(inner), signal);
+      if (this.#trouble === 'told') log.info('Pods can be listed again');
+      this.#trouble = 'none';
+      return pods;
+    } catch (error) {
+      signal.throwIfAborted();
+      // A runtime that is away fails every second; once is enough to be told of it.
+      if (this.#trouble === 'none') log.error('Cannot list pods', error);
+      this.#trouble = 'told';
+      return undefined;
+    }
+  }
+
+  async #takeIn(
+    pods: readonly RuntimePod[],
+    stamp: number,
+    startMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { cache, clock, limits, metrics } = this.#deps;
+    const unchangedAt = this.#lastListed?.stamp;
+    this.#lastListed = { stamp, ms: startMs };
+    metrics?.seen(pods, clock.now());
+    const listed = new Map(pods.map((pod) => [pod.uid, pod]));
+    const uids = new Set([...listed.keys(), ...this.records.uids()]);
+    await forEachBounded([...uids], limits.inspections, (uid) =>
+      this.#reconcile(uid, listed.get(uid), stamp, signal, unchangedAt),
+    );
+    // Only now is everything in the cache at least this new.
+    cache.setGlobal(stamp);
+  }
+
+  async #reconcile(
+    uid: PodUid,
+    listed: RuntimePod | undefined,
+    stamp: number,
+    signal: AbortSignal,
+    unchangedAt = this.#lastListed?.stamp,
+  ): Promise<void> {
+    using _alone = await this.#inspecting.acquire(uid, signal);
+    const seenAt = this.records.get(uid)?.stamp ?? unchangedAt;
+    const record = this.records.list(uid, listed, stamp);
+    if (record === undefined) return;
+    const changes = changesBetween(record.told, listed);
+    if (changes.length === 0 && !record.reinspect) {
+      if (listed === undefined) this.records.told(uid, record);
+      return;
+    }
+    if (changes.length > 0) this.#deps.changed(changes, seenAt ?? Number.NEGATIVE_INFINITY);
+    if (!(await this.#update(uid, record, signal))) return;
+    this.records.told(uid, record);
+    if (changes.length === 0) this.#deps.deliver({ type: 'PodSync', uid });
+    for (const event of eventsOf(uid, changes)) this.#deps.deliver(event);
+  }
+
+  /** Answers whether the cache now holds what the listing showed. */
+  async #update(uid: PodUid, { listed, stamp }: PodRecord, signal: AbortSignal): Promise<boolean> {
+    const { cache, clock, runtime, limits } = this.#deps;
+    if (listed === undefined) {
+      cache.delete(uid);
+      return true;
+    }
+    try {
+      const options = { clock, ms: limits.inspectMs, what: `inspect the pod ${listed.name}` };
+      const pod = await withDeadline(options, (inner) => runtime.observe(listed, inner), signal);
+      cache.set(uid, { kind: 'seen', pod: withKeptIps(pod, cache.lastSeen(uid)) }, stamp);
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#fail(uid, listed, error, stamp);
+      return false;
+    }
+  }
+
+  /** The record stays as it was, so that the next look finds the same change again. */
+  #fail(uid: PodUid, { name, namespace }: RuntimePod, error: unknown, stamp: number): void {
+    this.#deps.log.error('Cannot inspect a pod', error, { pod: `${name}_${namespace}`, podUid: uid });
+    this.#deps.cache.set(uid, { kind: 'failed', error }, stamp);
+    this.records.reinspect(uid);
+    this.#deps.failed(uid);
+  }
+}
+
+/** A pod whose sandbox is gone had these addresses to its end, and its status should still tell them. */
+function withKeptIps(pod: ObservedPod, before: ObservedPod | undefined): ObservedPod {
+  const keeps =
+    pod.ips.length === 0 && before !== undefined && !pod.sandboxes.some(({ state }) => state === 'ready');
+  return keeps ? { ...pod, ips: before.ips } : pod;
+}

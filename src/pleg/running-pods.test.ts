@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MemoryLister } from '../../test/fakes/memory-lister.ts';
+import { VirtualClock } from '../lib/index.ts';
+import { RunningPods } from './running-pods.ts';
+
+const never = new AbortController().signal;
+
+test('only pods that run are told, from a list at most three seconds old unless a new one is asked for', async () => {
+  const clock = new VirtualClock();
+  const runtime = new MemoryLister();
+  const running = new RunningPods(clock, runtime);
+  runtime.set('a', 'web', 'running');
+  runtime.set('b', 'dead', 'exited');
+  assert.deepEqual(
+    (await running.get(never)).map(({ uid }) => uid),
+    ['a'],
+  );
+  runtime.set('b', 'alive', 'running');
+  await clock.advance(2_999);
+  assert.equal((await running.get(never)).length, 1);
+  assert.equal((await running.refresh(never)).length, 2);
+  assert.equal((await running.get(never)).length, 2);
+  runtime.set('a', 'web', undefined);
+  await clock.advance(3_000);
+  assert.equal((await running.get(never)).length, 1);
+  assert.equal(runtime.calls.length, 3);
+});
+
+test('those who ask at the same time share one list, and a failure is told to them all', async () => {
+  const runtime = new MemoryLister();
+  const running = new RunningPods(new VirtualClock(), runtime);
+  await Promise.all([running.get(never), running.get(never)]);
+  assert.equal(runtime.calls.length, 1);
+  runtime.beforeList = async () => {
+    throw new Error('away');
+  };
+  await assert.rejects(running.refresh(never), /away/);
+});

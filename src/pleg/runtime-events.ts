@@ -1,0 +1,71 @@
+import type { ContainerdEvent, ContainerEventResponse, CriClient } from '../cri/index.ts';
+import { isKind, KubelingError } from '../lib/index.ts';
+import { podUid } from '../pods/index.ts';
+import type { EventSource, RuntimeHint } from './runtime.ts';
+
+const criKinds: Readonly<Record<ContainerEventResponse['containerEventType'], RuntimeHint['what']>> = {
+  CONTAINER_CREATED_EVENT: 'created',
+  CONTAINER_STARTED_EVENT: 'started',
+  CONTAINER_STOPPED_EVENT: 'stopped',
+  CONTAINER_DELETED_EVENT: 'removed',
+  UNRECOGNIZED: 'other',
+};
+
+const containerdKinds: ReadonlyMap<string, RuntimeHint['what']> = new Map([
+  ['/containers/create', 'created'],
+  ['/tasks/start', 'started'],
+  ['/tasks/exit', 'stopped'],
+  ['/tasks/oom', 'other'],
+  ['/containers/delete', 'removed'],
+]);
+
+/** What an event published to prove that events arrive is about; see `proofContainerId`. */
+const proofPrefix = 'kubeling-proof-';
+
+/** A name for an event to be published as a proof: it belongs to no container, and whoever reads it knows. */
+export function proofContainerId(unique: string): string {
+  return `${proofPrefix}${unique}`;
+}
+
+/**
+ * Events come from CRI where the runtime has them there, and from containerd's own service where it has not. An event
+ * can be provoked on the latter only: `publish` has containerd send one about `proofContainerId`.
+ */
+export function runtimeEvents(
+  cri: Pick<CriClient, 'getContainerEvents' | 'containerdEvents'>,
+  publish?: (signal: AbortSignal) => Promise<void>,
+): EventSource {
+  let reading: 'cri' | 'containerd' = 'cri';
+  async function* events(signal: AbortSignal): AsyncGenerator<RuntimeHint> {
+    try {
+      reading = 'cri';
+      for await (const event of cri.getContainerEvents({}, signal)) yield criHint(event);
+      return;
+    } catch (error) {
+      if (!isKind(error, 'Unsupported')) throw error;
+    }
+    reading = 'containerd';
+    for await (const event of cri.containerdEvents(signal)) yield containerdHint(event);
+  }
+  if (publish === undefined) return { events };
+  const provoke = async (signal: AbortSignal) => {
+    if (reading === 'containerd') return await publish(signal);
+    throw new KubelingError('CRI_UNSUPPORTED', 'Cannot provoke an event as CRI has no call for it');
+  };
+  return { events, provoke };
+}
+
+export function criHint(event: ContainerEventResponse): RuntimeHint {
+  const uid = event.podSandboxStatus?.metadata?.uid;
+  return {
+    containerId: event.containerId,
+    podUid: uid === undefined || uid === '' ? undefined : podUid(uid),
+    what: criKinds[event.containerEventType],
+    atMs: event.createdAt > 0n ? Number(event.createdAt / 1_000_000n) : undefined,
+  };
+}
+
+export function containerdHint({ containerId, topic, atMs }: ContainerdEvent): RuntimeHint {
+  if (containerId.startsWith(proofPrefix)) return { containerId, what: 'proof', atMs };
+  return { containerId, what: containerdKinds.get(topic) ?? 'other', atMs };
+}

@@ -1,0 +1,128 @@
+import type { Container, ResourceRequirements } from '../kinds/index.ts';
+import {
+  addQuantities,
+  compareQuantities,
+  parseQuantity,
+  type Quantity,
+  quantityMilliValue,
+  quantityValue,
+} from '../lib/index.ts';
+import { initContainersOf, isSidecar } from './containers.ts';
+import type { Pod } from './pod.ts';
+
+/** Amounts by the name of the resource. A name that is missing is not the same as a zero. */
+export type ResourceList = ReadonlyMap<string, Quantity>;
+
+/** Which of the two lists of a container's resources. */
+export type ResourceSide = 'requests' | 'limits';
+
+export interface PodSumOptions {
+  /** What the pod's runtime class costs by itself; included unless told otherwise. */
+  readonly overhead?: 'included' | 'excluded';
+}
+
+type WrittenList = Readonly<Record<string, string>> | undefined;
+
+/** Throws QUANTITY_INVALID for what no source would have let through. */
+export function readResources(written: WrittenList): ResourceList {
+  return new Map(Object.entries(written ?? {}).map(([name, text]) => [name, parseQuantity(text)]));
+}
+
+/** What the scheduler sets aside for the pod. */
+export function podRequests(pod: Pod, { overhead = 'included' }: PodSumOptions = {}): ResourceList {
+  const sum = withPodLevel(containerSum(pod, 'requests'), pod.spec.resources, 'requests');
+  return overhead === 'excluded' ? sum : add(sum, readResources(pod.spec.overhead));
+}
+
+/** Overhead is added only to what is limited at all. */
+export function podLimits(pod: Pod, { overhead = 'included' }: PodSumOptions = {}): ResourceList {
+  const sum = withPodLevel(containerSum(pod, 'limits'), pod.spec.resources, 'limits');
+  if (overhead === 'excluded') return sum;
+  const extra = [...readResources(pod.spec.overhead)].filter(([name]) => isPositive(sum.get(name)));
+  return add(sum, new Map(extra));
+}
+
+/**
+ * The containers of a pod at their hungriest: regular ones and sidecars together, or an init container with the
+ * sidecars that started before it, whichever is more for each resource.
+ */
+export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
+  const own = (container: Container) => readResources(container.resources?.[side]);
+  let running = pod.spec.containers.map(own).reduce(add, none);
+  let sidecars: ResourceList = none;
+  let initializing: ResourceList = none;
+  for (const container of initContainersOf(pod)) {
+    const needed = add(sidecars, own(container));
+    initializing = max(initializing, needed);
+    if (!isSidecar(container)) continue;
+    running = add(running, own(container));
+    sidecars = needed;
+  }
+  return max(running, initializing);
+}
+
+const none: ResourceList = new Map();
+
+/** Amounts set on the pod itself go before the sum over its containers. */
+function withPodLevel(
+  sum: ResourceList,
+  resources: ResourceRequirements | undefined,
+  side: ResourceSide,
+): ResourceList {
+  const own = [...readResources(resources?.[side])].filter(([name]) => isPodLevelResource(name));
+  return new Map([...sum, ...own]);
+}
+
+/** The resources that can be set on a pod as a whole. */
+export function isPodLevelResource(name: string): boolean {
+  return name === 'cpu' || name === 'memory' || isHugePages(name);
+}
+
+export function isHugePages(name: string): boolean {
+  return name.startsWith('hugepages-');
+}
+
+/** Whether the pod has resources of its own, beside those of its containers. */
+export function hasPodLevelResources(pod: Pod, side: ResourceSide | 'any' = 'any'): boolean {
+  const { requests, limits } = pod.spec.resources ?? {};
+  const lists = side === 'any' ? [requests, limits] : [pod.spec.resources?.[side]];
+  return lists.some((list) => Object.keys(list ?? {}).some(isPodLevelResource));
+}
+
+export function addResources(...lists: readonly ResourceList[]): ResourceList {
+  return lists.reduce(add, none);
+}
+
+function add(a: ResourceList, b: ResourceList): ResourceList {
+  const sum = new Map(a);
+  for (const [name, amount] of b) {
+    const before = sum.get(name);
+    sum.set(name, before === undefined ? amount : addQuantities(before, amount));
+  }
+  return sum;
+}
+
+function max(a: ResourceList, b: ResourceList): ResourceList {
+  const larger = new Map(a);
+  for (const [name, amount] of b) {
+    const before = larger.get(name);
+    if (before === undefined || compareQuantities(amount, before) > 0) larger.set(name, amount);
+  }
+  return larger;
+}
+
+export function isPositive(amount: Quantity | undefined): amount is Quantity {
+  return amount !== undefined && amount.nanos > 0n;
+}
+
+/** Thousandths of a core; 0 when not given. */
+export function milliCpuOf(list: ResourceList): bigint {
+  const amount = list.get('cpu');
+  return amount === undefined ? 0n : quantityMilliValue(amount);
+}
+
+/** Bytes; 0 when not given. */
+export function memoryOf(list: ResourceList): bigint {
+  const amount = list.get('memory');
+  return amount === undefined ? 0n : quantityValue(amount);
+}

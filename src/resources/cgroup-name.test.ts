@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { cgroupName, cgroupPath, parseCgroupPath } from './cgroup-name.ts';
+
+const pod = cgroupName([], 'kubepods', 'burstable', 'pod1234-abcd-5678-efgh');
+
+describe('cgroupPath', () => {
+  it('is a directory a part with the cgroupfs driver', () => {
+    assert.equal(cgroupPath(pod, 'cgroupfs'), '/kubepods/burstable/pod1234-abcd-5678-efgh');
+    assert.equal(cgroupPath([], 'cgroupfs'), '/');
+  });
+
+  it('is a slice a part with the systemd driver, each with the names above it', () => {
+    assert.equal(
+      cgroupPath(pod, 'systemd'),
+      '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234_abcd_5678_efgh.slice',
+    );
+    assert.equal(cgroupPath([], 'systemd'), '/');
+  });
+
+  it('can be read back with both drivers', () => {
+    for (const driver of ['cgroupfs', 'systemd'] as const) {
+      assert.deepEqual(parseCgroupPath(cgroupPath(pod, driver), driver), pod);
+      assert.deepEqual(parseCgroupPath('/', driver), []);
+    }
+  });
+});
+
+describe('cgroupName', () => {
+  for (const part of ['a/b', 'a_b', '']) {
+    it(`refuses the part ${JSON.stringify(part)}`, () => {
+      assert.throws(() => cgroupName([], part), { code: 'CGROUP_NAME' });
+    });
+  }
+});

@@ -1,0 +1,106 @@
+import { type Clock, KeyedMutex, KubelingError, type Logger } from '../lib/index.ts';
+import { cpuShares, milliCpuOf, type Pod, podRequests, type QosClass, qosClass } from '../pods/index.ts';
+import type { CgroupManager } from './cgroup-manager.ts';
+import { minShares } from './cgroup-math.ts';
+import { type CgroupName, cgroupName } from './cgroup-name.ts';
+import type { CgroupValues } from './cgroup-values.ts';
+
+export interface QosContainerManagerDeps {
+  readonly cgroups: CgroupManager;
+  /** The cgroup under which everything lies; it must be there. */
+  readonly cgroupRoot: CgroupName;
+  /** Of the cgroup of all pods. */
+  readonly kubepods: CgroupValues;
+  /** Pods that run or are about to. */
+  readonly activePods: () => readonly Pod[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const upkeepMs = 60_000;
+
+/**
+ * The cgroups between the root and the pods: kubepods for all, and below it one for Burstable and one for BestEffort
+ * pods. Guaranteed pods lie in kubepods itself.
+ */
+export class QosContainerManager {
+  readonly #deps: QosContainerManagerDeps;
+  readonly #names: Readonly<Record<QosClass, CgroupName>>;
+  /** What was last written, so that a pod more or less costs nothing where it changes nothing. */
+  #burstableShares: number | undefined;
+  readonly #lock = new KeyedMutex<'burstable'>();
+
+  constructor(deps: QosContainerManagerDeps) {
+    const kubepods = cgroupName(deps.cgroupRoot, 'kubepods');
+    this.#deps = deps;
+    this.#names = {
+      Guaranteed: kubepods,
+      Burstable: cgroupName(kubepods, 'burstable'),
+      BestEffort: cgroupName(kubepods, 'besteffort'),
+    };
+  }
+
+  /** The cgroup in which pods of the class lie. */
+  nameOf(quality: QosClass): CgroupName {
+    return this.#names[quality];
+  }
+
+  /** Makes what is missing and sets all values. Throws CGROUP_ROOT, CGROUP_CREATE or CGROUP_UPDATE. */
+  async start(signal: AbortSignal): Promise<void> {
+    const { cgroups, cgroupRoot, kubepods } = this.#deps;
+    const missing = await cgroups.missing(cgroupRoot);
+    if (missing.length > 0) throw noRoot(cgroups.path(cgroupRoot), missing);
+    await this.#ensure(this.#names.Guaranteed, kubepods);
+    await this.#ensure(this.#names.BestEffort, { cpuShares: minShares });
+    await this.#oneAtATime((shares) => this.#ensure(this.#names.Burstable, { cpuShares: shares }), signal);
+  }
+
+  /** To be called before each new pod cgroup: gives Burstable pods as a whole the weight they ask for in sum. */
+  async update(signal: AbortSignal): Promise<void> {
+    await this.#oneAtATime(async (shares) => {
+      if (shares !== this.#burstableShares) await this.#ensure(this.#names.Burstable, { cpuShares: shares });
+    }, signal);
+  }
+
+  /** Restores once a minute what somebody else may have changed or removed. Ends with the signal, without an error. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.#deps.clock.sleep(upkeepMs, signal);
+        await this.start(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#deps.logger.error('Cannot keep up the cgroups of the quality-of-service classes', error);
+      }
+    }
+  }
+
+  /** Pods start side by side: who writes last must have counted last. */
+  async #oneAtATime(write: (shares: number) => Promise<void>, signal: AbortSignal): Promise<void> {
+    using _held = await this.#lock.acquire('burstable', signal);
+    const shares = this.#wantedShares();
+    await write(shares);
+    this.#burstableShares = shares;
+  }
+
+  #wantedShares(): number {
+    const burstable = this.#deps.activePods().filter((pod) => qosClass(pod) === 'Burstable');
+    return Number(cpuShares(burstable.reduce((milli, pod) => milli + milliCpuOf(podRequests(pod)), 0n)));
+  }
+
+  async #ensure(name: CgroupName, values: CgroupValues): Promise<void> {
+    const { cgroups, logger } = this.#deps;
+    if (await cgroups.exists(name)) return await cgroups.update(name, values);
+    const failures = await cgroups.create(name, values);
+    for (const failure of failures) {
+      logger.error('A cgroup was made without one of its values', failure, { cgroup: cgroups.path(name) });
+    }
+  }
+}
+
+function noRoot(path: string, missing: readonly string[]): KubelingError {
+  return new KubelingError(
+    'CGROUP_ROOT',
+    `Cannot put pods below the cgroup ${path} as cgroupRoot must name one that is there: missing are ${missing.join(', ')}`,
+  );
+}

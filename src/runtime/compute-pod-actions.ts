@@ -1,0 +1,140 @@
+import type { Container } from '../kinds/index.ts';
+import {
+  effectiveRestartPolicy,
+  ephemeralContainersOf,
+  exitRestartsAllContainers,
+  initContainersOf,
+  newestInstance,
+  type ObservedPod,
+  type Pod,
+} from '../pods/index.ts';
+import { initContainerActions, passedInitialization } from './init-container-actions.ts';
+import type { PlanContext } from './plan-context.ts';
+import type { ContainerToKill, ContainerToReset, PodActions } from './pod-actions.ts';
+import { regularContainerActions } from './regular-container-actions.ts';
+import { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
+
+/**
+ * What one sync has to do so that the pod's containers match its spec. Pure: the same pod, observation and context
+ * give the same plan.
+ */
+export function computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions {
+  const sandbox = decideSandbox(pod, observed);
+  if (context.restart === 'all-containers') {
+    return { ...idle(sandbox), containersToReset: containersToReset(pod, observed) };
+  }
+  return sandbox.kind === 'create'
+    ? actionsForNewSandbox(pod, observed, sandbox)
+    : actionsInSandbox(pod, observed, context, sandbox);
+}
+
+function idle(sandbox: SandboxDecision): PodActions {
+  const create = sandbox.kind === 'create';
+  return {
+    killPod: create,
+    createSandbox: create,
+    sandboxId: sandbox.sandboxId,
+    attempt: sandbox.attempt,
+    initContainersToStart: [],
+    containersToStart: [],
+    ephemeralContainersToStart: [],
+    containersToKill: new Map(),
+    containersToReset: [],
+  };
+}
+
+/** What is left of the pod is stopped; a new sandbox is made only when something is to run in it. */
+function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxDecision): PodActions {
+  const plan = idle(sandbox);
+  const ran = observed.containers.length > 0;
+  // As long as no container was ever made there is nothing that must not be repeated.
+  if (pod.spec.restartPolicy === 'Never' && sandbox.attempt !== 0 && ran) {
+    return { ...plan, createSandbox: false };
+  }
+  const containersToStart = [...pod.spec.containers.keys()].filter(
+    (index) => !hasSucceeded(pod, observed, pod.spec.containers[index]),
+  );
+  if (containersToStart.length === 0 && hasRegularContainer(pod, observed)) {
+    return { ...plan, createSandbox: false };
+  }
+  return initContainersOf(pod).length > 0
+    ? { ...plan, initContainersToStart: [0] }
+    : { ...plan, containersToStart };
+}
+
+function hasSucceeded(pod: Pod, observed: ObservedPod, container: Container | undefined): boolean {
+  if (container === undefined || effectiveRestartPolicy(pod, container) !== 'OnFailure') return false;
+  const newest = newestInstance(observed, container.name);
+  return newest?.state === 'exited' && newest.exitCode === 0;
+}
+
+function hasRegularContainer(pod: Pod, observed: ObservedPod): boolean {
+  return pod.spec.containers.some(({ name }) => {
+    const newest = newestInstance(observed, name);
+    return newest !== undefined && newest.state !== 'unknown';
+  });
+}
+
+function actionsInSandbox(
+  pod: Pod,
+  observed: ObservedPod,
+  context: PlanContext,
+  sandbox: SandboxDecision,
+): PodActions {
+  const init = initContainerActions(pod, observed, context);
+  const ephemeralContainersToStart = [...ephemeralContainersOf(pod).entries()]
+    .filter(([, { name }]) => newestInstance(observed, name) === undefined)
+    .map(([index]) => index);
+  const plan = {
+    ...idle(sandbox),
+    ephemeralContainersToStart,
+    initContainersToStart: init.toStart,
+    containersToKill: byId(init.toKill),
+  };
+  const dead = { ...plan, killPod: true, initContainersToStart: [], ephemeralContainersToStart: [] };
+  if (init.progress === 'failed') return dead;
+  const regular = regularContainerActions(pod, observed, context);
+  const finished = regular.kept === 0 && regular.toStart.length === 0;
+  if (init.progress === 'waiting') {
+    // A sidecar that has to come back does not keep a finished pod alive.
+    return finished && passedInitialization(pod, observed, context) ? dead : plan;
+  }
+  return {
+    ...(finished ? dead : plan),
+    containersToStart: regular.toStart,
+    containersToKill: byId([...init.toKill, ...regular.toKill]),
+  };
+}
+
+function byId(containers: readonly ContainerToKill[]): ReadonlyMap<string, ContainerToKill> {
+  return new Map(containers.map((container) => [container.id, container]));
+}
+
+/**
+ * Every instance of every regular and init container. Those whose exit asked for it go last: while they are there, a
+ * kubelet that starts in between still knows what it was about to do.
+ */
+function containersToReset(pod: Pod, observed: ObservedPod): readonly ContainerToReset[] {
+  const [init, regular] = [initContainersOf(pod), pod.spec.containers].map((containers) =>
+    containers.flatMap((container) => instancesOf(container, observed)),
+  );
+  const isTrigger = ({ trigger }: { trigger: boolean }) => trigger;
+  const victims = (all: readonly Instance[] = []) => all.filter((instance) => !isTrigger(instance));
+  const triggers = (all: readonly Instance[] = []) => all.filter(isTrigger);
+  const ordered = [...victims(regular), ...victims(init), ...triggers(regular), ...triggers(init)];
+  return ordered.map(({ reset }) => reset);
+}
+
+interface Instance {
+  readonly trigger: boolean;
+  readonly reset: ContainerToReset;
+}
+
+function instancesOf(container: Container, observed: ObservedPod): Instance[] {
+  return observed.containers
+    .filter(({ name }) => name === container.name)
+    .map((instance) => ({
+      trigger: exitRestartsAllContainers(container, instance),
+      reset: { id: instance.id, container, stopFirst: instance.state !== 'exited' },
+    }));
+}

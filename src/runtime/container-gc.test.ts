@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../simulator/index.ts';
+
+const crash = { script: 'exit 1' };
+
+/** Runs the pod's container so many times. */
+async function runTimes(rig: PodRuntimeRig, pod: ReturnType<typeof podOf>, times: number): Promise<void> {
+  for (let runs = 0; runs < times; runs++) {
+    await rig.sync(pod);
+    await rig.clock.advance(400_000);
+  }
+}
+
+describe('garbage collection', () => {
+  it('keeps the newest dead instance of each container of a pod that is wanted', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: crash, b: crash });
+    await runTimes(rig, pod, 4);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    const { containers } = await rig.observe(pod);
+    assert.deepEqual(containers.map(({ name, restartCount }) => `${name} ${restartCount}`).toSorted(), [
+      'a 3',
+      'b 3',
+    ]);
+    assert.deepEqual(await rig.machine.names('/logs/pods/default_web_uid-web/a'), ['3.log']);
+  });
+
+  it('leaves nothing of a pod that is gone', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: crash, b: {} }, { init: { setup: { script: 'echo x' } } });
+    await runTimes(rig, pod, 3);
+    await rig.kill(pod, 1);
+    rig.gone.add(pod.metadata.uid);
+    rig.takeCalls();
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.deepEqual(rig.takeCalls().slice(-2), ['stopPodSandbox', 'removePodSandbox']);
+    const held = rig.simulated.held();
+    assert.deepEqual([held.sandboxes, held.containers, held.names, held.addresses], [0, 0, 0, 0]);
+    assert.deepEqual(await rig.machine.names('/logs/pods'), []);
+    assert.deepEqual(await rig.machine.names('/logs/containers'), []);
+    rig.runtime.forgetPod(pod.metadata.uid);
+    assert.deepEqual(rig.runtime.held(), { kills: 0, deletions: 0, reasons: 0 });
+  });
+
+  it('removes no running container and no sandbox in use', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    rig.gone.add(pod.metadata.uid);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    const observed = await rig.observe(pod);
+    assert.deepEqual([observed.containers.length, observed.sandboxes.length], [1, 1]);
+  });
+
+  it('calls no pod gone before all sources have spoken', async () => {
+    using rig = new PodRuntimeRig({
+      deps: {
+        pods: {
+          sourcesReady: () => false,
+          shouldPodContentBeRemoved: () => false,
+          shouldPodRuntimeBeRemoved: () => false,
+        },
+      },
+    });
+    const pod = podOf({ a: crash });
+    await runTimes(rig, pod, 1);
+    await rig.kill(pod, 1);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.equal((await rig.observe(pod)).containers.length, 1);
+    assert.equal((await rig.machine.names('/logs/pods')).length, 1);
+  });
+
+  it('keeps the newest dead sandbox of a pod that is wanted', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    for (let times = 0; times < 3; times++) {
+      await rig.sync(pod);
+      await rig.kill(pod, 1);
+      await rig.clock.advance(400_000);
+    }
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    const { sandboxes } = await rig.observe(pod);
+    assert.deepEqual(
+      sandboxes.map(({ attempt }) => attempt),
+      [2],
+    );
+  });
+
+  it('bounds dead containers on the whole node, evenly and then the oldest first', async () => {
+    using rig = new PodRuntimeRig({
+      deps: {
+        settings: {
+          runtimeName: 'containerd',
+          podLogsDir: '/logs/pods',
+          logLinksDir: '/logs/containers',
+          pulls: { maxParallel: 1, qps: 0, burst: 0 },
+          gc: { minAgeMs: 0, maxPerContainer: -1, maxContainers: 3 },
+        },
+      },
+    });
+    const pods = ['x', 'y'].map((name) => podOf({ a: crash }, {}, name));
+    for (const pod of pods) await runTimes(rig, pod, 3);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    const kept = await Promise.all(pods.map((pod) => rig.observe(pod)));
+    assert.deepEqual(
+      kept.map(({ containers }) => containers.map(({ restartCount }) => restartCount)),
+      [[2], [2]],
+    );
+  });
+
+  it('leaves young dead containers alone', async () => {
+    using rig = new PodRuntimeRig({
+      deps: {
+        settings: {
+          runtimeName: 'containerd',
+          podLogsDir: '/logs/pods',
+          logLinksDir: '/logs/containers',
+          pulls: { maxParallel: 1, qps: 0, burst: 0 },
+          gc: { minAgeMs: 600_000, maxPerContainer: 0, maxContainers: -1 },
+        },
+      },
+    });
+    const pod = podOf({ a: crash });
+    await runTimes(rig, pod, 2);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.equal((await rig.observe(pod)).containers.length, 1);
+  });
+
+  it('goes on after a failure and tells all of them at the end', async () => {
+    using rig = new PodRuntimeRig();
+    const pods = ['x', 'y'].map((name) => podOf({ a: crash }, {}, name));
+    for (const pod of pods) {
+      await runTimes(rig, pod, 1);
+      await rig.kill(pod, 1);
+      rig.gone.add(pod.metadata.uid);
+    }
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
+    rig.simulated.setFaults(scriptedFaults({ calls: [{ method: 'removeContainer', fault, times: 1 }] }));
+    await assert.rejects(rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal)), {
+      code: 'CONTAINER_GC',
+      message: /cannot remove the container \w+: stuck$/,
+    });
+    assert.equal(rig.simulated.containers().length, 1);
+    rig.simulated.setFaults(undefined);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.equal(rig.simulated.sandboxes().length, 0);
+  });
+
+  it('removes links whose container is dead and whose log is gone', async () => {
+    using rig = new PodRuntimeRig();
+    const link = '/logs/containers/web_default_a-0123456789abcdef.log';
+    await rig.machine.link('/logs/pods/nothing', link);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.equal(await rig.machine.readLink(link), undefined);
+  });
+});
+
+describe('removing surplus dead containers', () => {
+  it('removes the older instances of the one that died, in the background', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: crash, b: crash });
+    await runTimes(rig, pod, 3);
+    const observed = await rig.observe(pod);
+    const containerId = observed.containers.find(({ name }) => name === 'a')?.id ?? '';
+    rig.runtime.deleteSurplus(observed, { kind: 'instances-of', containerId, keep: 1 });
+    await rig.clock.advance(10_000);
+    const left = (await rig.observe(pod)).containers.map(
+      ({ name, restartCount }) => `${name} ${restartCount}`,
+    );
+    assert.deepEqual(left.toSorted(), ['a 2', 'b 0', 'b 1', 'b 2']);
+    rig.runtime.deleteSurplus(await rig.observe(pod), { kind: 'all' });
+    await rig.clock.advance(10_000);
+    assert.equal(rig.simulated.containers().length, 0);
+    assert.equal(rig.runtime.held().deletions, 0);
+  });
+});

@@ -1,0 +1,50 @@
+import { dirname, posix } from 'node:path';
+import type { CriClient } from '../cri/index.ts';
+import { isKind } from '../lib/index.ts';
+import { readOwner } from './labels.ts';
+import { containerLogLink } from './log-paths.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
+
+export interface ContainerRemoverDeps {
+  readonly cri: Pick<CriClient, 'containerStatus' | 'removeContainer'>;
+  readonly files: RuntimeFiles;
+  /** Where the links to all logs are. */
+  readonly logLinksDir: string;
+  /** Told of each container that is gone. */
+  readonly removed: (id: string) => void;
+}
+
+/** Removes dead containers. One that is gone already counts as removed. */
+export class ContainerRemover {
+  readonly #deps: ContainerRemoverDeps;
+
+  constructor(deps: ContainerRemoverDeps) {
+    this.#deps = deps;
+  }
+
+  /** Its logs go first, so that a container whose logs cannot be removed is found again. */
+  async remove(containerId: string, logs: 'with-logs' | 'keep-logs', signal: AbortSignal): Promise<void> {
+    try {
+      if (logs === 'with-logs') await this.#removeLogs(containerId, signal);
+      await this.#deps.cri.removeContainer({ containerId }, signal);
+    } catch (error) {
+      if (!isKind(error, 'NotFound')) throw error;
+    }
+    this.#deps.removed(containerId);
+  }
+
+  async #removeLogs(containerId: string, signal: AbortSignal): Promise<void> {
+    const { cri, files, logLinksDir } = this.#deps;
+    const { status } = await cri.containerStatus({ containerId }, signal);
+    if (status === undefined) return;
+    const owner = readOwner(status.labels);
+    if (owner !== undefined) await files.remove(containerLogLink(logLinksDir, { ...owner, containerId }));
+    if (status.logPath === '') return;
+    const directory = dirname(status.logPath);
+    const base = posix.basename(status.logPath);
+    const names = await files.names(directory);
+    for (const name of names.filter((each) => each.startsWith(base))) {
+      await files.remove(posix.join(directory, name));
+    }
+  }
+}

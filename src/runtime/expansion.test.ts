@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { expand, expandStrictly } from './expansion.ts';
+
+const values = new Map([
+  ['A', 'a value'],
+  ['B', '$(A)'],
+  ['EMPTY', ''],
+  ['', 'nameless'],
+]);
+const lookup = (name: string) => values.get(name);
+
+const rows: readonly [string, string][] = [
+  ['', ''],
+  ['plain', 'plain'],
+  ['$(A)', 'a value'],
+  ['x$(A)y$(A)', 'xa valueya value'],
+  ['$(B)', '$(A)'],
+  ['$(EMPTY)', ''],
+  ['$()', 'nameless'],
+  ['$(MISSING)', '$(MISSING)'],
+  ['$$(A)', '$(A)'],
+  ['$$$(A)', '$a value'],
+  ['$$$$(A)', '$$(A)'],
+  ['$', '$'],
+  ['$$', '$'],
+  ['$A', '$A'],
+  ['$(A', '$(A'],
+  ['$(', '$('],
+  ['$($(A)', '$($(A)'],
+  ['$(A)$(B', 'a value$(B'],
+  ['$(a$$b', '$(a$b'],
+  ['$x$(A)', '$xa value'],
+  ['é$(A)é', 'éa valueé'],
+  ['a\n$(A)\n', 'a\na value\n'],
+];
+for (const [text, expected] of rows) {
+  test(`${JSON.stringify(text)} becomes ${JSON.stringify(expected)}`, () =>
+    assert.equal(expand(text, lookup), expected));
+}
+
+test('a text without dollar signs stays as it is, whatever is in it', () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      const plain = text.replaceAll('$', '');
+      assert.equal(
+        expand(plain, () => 'x'),
+        plain,
+      );
+    }),
+  );
+});
+
+test('doubling each dollar sign protects any text', () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      assert.equal(
+        expand(text.replaceAll('$', '$$$$'), () => 'x'),
+        text,
+      );
+    }),
+  );
+});
+
+test('a text full of openers takes no longer than its length asks for', () => {
+  const text = '$('.repeat(500_000);
+  assert.equal(
+    expand(text, () => 'x'),
+    text,
+  );
+});
+
+test('where a value is needed, all that is missing or empty is named', () => {
+  assert.equal(expandStrictly('logs/$(A)', lookup), 'logs/a value');
+  assert.throws(() => expandStrictly('$(Z)/$(EMPTY)/$(C)/$(Z)', lookup), {
+    code: 'CONTAINER_CONFIG',
+    message: 'missing value for C, EMPTY, Z',
+  });
+});

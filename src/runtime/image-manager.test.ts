@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { busybox, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { cancelled } from '../lib/index.ts';
+import { noLatency, registryOf, scriptedFaults } from '../simulator/index.ts';
+import { pullPolicyOf, readImageName } from './image-name.ts';
+
+const remote = 'localhost/app:1';
+const registry = registryOf([{ reference: remote, pullMs: 1_500, sizeBytes: 1_234, command: ['sh'] }]);
+
+describe('image names', () => {
+  it('get the tag latest when they say neither tag nor digest', () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const cases: Readonly<Record<string, string>> = {
+      busybox: 'busybox:latest',
+      'host:5000/a/b': 'host:5000/a/b:latest',
+      'a:1': 'a:1',
+      [`a@${digest}`]: `a@${digest}`,
+      [`a:1@${digest}`]: `a:1@${digest}`,
+    };
+    for (const [text, want] of Object.entries(cases)) {
+      const read = readImageName(text);
+      assert.equal(read.ok ? read.reference : read.why, want);
+    }
+  });
+
+  it('are refused when they are none', () => {
+    for (const text of ['', 'UPPER', 'a b', 'a:', 'a@sha256:12', '/a', 'a//b', `${'a'.repeat(256)}`]) {
+      assert.equal(readImageName(text).ok, false, text);
+    }
+  });
+
+  it('decide the pull policy of a container that says none', () => {
+    assert.equal(pullPolicyOf(undefined, 'a'), 'Always');
+    assert.equal(pullPolicyOf(undefined, 'a:latest'), 'Always');
+    assert.equal(pullPolicyOf('', 'a:1'), 'IfNotPresent');
+    assert.equal(pullPolicyOf('Never', 'a'), 'Never');
+  });
+});
+
+describe('images of containers', () => {
+  it('are pulled when missing, with events that tell time and size', async () => {
+    using rig = new PodRuntimeRig({ registry });
+    const pod = podOf({ a: { image: remote, script: 'sleep 1000' } });
+    const observed = await rig.observe(pod);
+    rig.takeCalls();
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const result = await rig.done(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    assert.equal(result.error, undefined);
+    assert.deepEqual(rig.takeCalls(), [
+      'runPodSandbox',
+      'podSandboxStatus',
+      'imageStatus',
+      'pullImage',
+      'imageStatus',
+      'createContainer',
+      'startContainer',
+    ]);
+    assert.deepEqual(rig.eventsOf('Pulling'), [`Pulling image "${remote}"`]);
+    assert.match(
+      rig.eventsOf('Pulled')[0] ?? '',
+      /^Successfully pulled image "localhost\/app:1" in 1\.5\d*s \(1\.5\d*s including waiting\)\. Image size: 1234 bytes\.$/,
+    );
+  });
+
+  it('are pulled at each start under Always, and never under Never', async () => {
+    using rig = new PodRuntimeRig({ registry });
+    const pod = podOf({
+      a: { image: remote, imagePullPolicy: 'Always', script: 'exit 0' },
+      b: { image: 'localhost/other:1', imagePullPolicy: 'Never' },
+    });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const result = await rig.sync(pod);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2);
+    assert.equal(result.actions.at(-1)?.failure?.reason, 'ErrImageNeverPull');
+    assert.equal(
+      rig.eventsOf('ErrImageNeverPull')[0],
+      'Container image "localhost/other:1" is not present with pull policy of Never',
+    );
+  });
+
+  it('back off from 10 s to 300 s after failed pulls, and say why all the time', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { image: 'localhost/nothing:1' } });
+    const seen: string[] = [];
+    for (let rounds = 0; rounds < 13; rounds++) {
+      const result = await rig.sync(pod);
+      const failure = result.actions.at(-1)?.failure;
+      const waitMs = (result.earliestBackoffExpiryMs ?? rig.clock.monotonicMs()) - rig.clock.monotonicMs();
+      seen.push(`${failure?.reason} ${Math.round(waitMs / 1_000)}`);
+      if (waitMs > 0)
+        assert.match(
+          failure?.message ?? '',
+          /^Back-off pulling image "localhost\/nothing:1": ErrImagePull: /,
+        );
+      await rig.clock.advance(waitMs);
+    }
+    assert.deepEqual(seen, [
+      'ErrImagePull 0',
+      'ImagePullBackOff 10',
+      'ErrImagePull 0',
+      'ImagePullBackOff 20',
+      'ErrImagePull 0',
+      'ImagePullBackOff 40',
+      'ErrImagePull 0',
+      'ImagePullBackOff 80',
+      'ErrImagePull 0',
+      'ImagePullBackOff 160',
+      'ErrImagePull 0',
+      'ImagePullBackOff 300',
+      'ErrImagePull 0',
+    ]);
+    assert.equal(rig.eventsOf('BackOff')[0], 'Back-off pulling image "localhost/nothing:1"');
+  });
+
+  it('have the reason the runtime names first', async () => {
+    for (const [word, text] of [
+      [
+        'RegistryUnavailable',
+        'image pull failed for localhost/app:1 because the registry is unavailable: down',
+      ],
+      [
+        'SignatureValidationFailed',
+        'image pull failed for localhost/app:1 because the signature validation failed: down',
+      ],
+    ] as const) {
+      const fault = { kind: 'error', code: 'UNKNOWN', message: `${word}: down` } as const;
+      using rig = new PodRuntimeRig({
+        registry,
+        faults: scriptedFaults({ calls: [{ method: 'pullImage', fault }] }),
+      });
+      const result = await rig.sync(podOf({ a: { image: remote } }));
+      assert.deepEqual(result.actions.at(-1)?.failure, { reason: word, message: text });
+    }
+  });
+
+  it('that cannot be looked up or have no name are told apart', async () => {
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'broken store' } as const;
+    using rig = new PodRuntimeRig({ faults: scriptedFaults({ calls: [{ method: 'imageStatus', fault }] }) });
+    const result = await rig.sync(podOf({ a: {}, b: { image: 'No Image' } }));
+    assert.deepEqual(
+      result.actions.map(({ failure }) => failure?.reason),
+      [undefined, 'ImageInspectError', 'InvalidImageName'],
+    );
+    assert.equal(rig.eventsOf('InspectFailed')[0], `Failed to inspect image "${busybox}": broken store`);
+  });
+
+  it('are pulled once for many pods, and given up when the last pod is', async () => {
+    using rig = new PodRuntimeRig({ registry });
+    const pods = ['one', 'two', 'three'].map((name) => podOf({ a: { image: remote } }, {}, name));
+    const controller = new AbortController();
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const pod of pods) {
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, controller.signal));
+    }
+    const settled = Promise.allSettled(syncs);
+    await rig.clock.advance(1_000);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
+    controller.abort(cancelled('pods deleted'));
+    await rig.done(settled);
+    await rig.clock.advance(10_000);
+    assert.equal(
+      rig.simulated.trace.entries().some(({ kind }) => kind === 'image-pulled'),
+      false,
+    );
+  });
+
+  it('wait their turn when pulls are serialized', async () => {
+    const many = Array.from({ length: 3 }, (_, at) => ({
+      reference: `localhost/app:${at}`,
+      pullMs: 1_100,
+      command: ['sh'],
+    }));
+    using rig = new PodRuntimeRig({ registry: registryOf(many) });
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const [at, { reference: image }] of many.entries()) {
+      const pod = podOf({ a: { image } }, {}, `pod-${at}`);
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    }
+    const results = await rig.done(Promise.all(syncs));
+    assert.deepEqual(
+      results.map(({ error }) => error),
+      [undefined, undefined, undefined],
+    );
+    const waited = rig
+      .eventsOf('Pulled')
+      .map((text) => /in (\d+)\S* \((\d+)/.exec(text)?.slice(1).join(' of '));
+    assert.deepEqual(waited, ['1 of 1', '1 of 2', '1 of 3']);
+  });
+
+  it('beyond the allowed rate fail at once, and may be tried again later', async () => {
+    const many = [0, 1, 2].map((at) => ({ reference: `localhost/app:${at}`, command: ['sh'], pullMs: 10 }));
+    using rig = new PodRuntimeRig({
+      registry: registryOf(many),
+      latency: noLatency,
+      deps: {
+        settings: {
+          runtimeName: 'containerd',
+          podLogsDir: '/logs/pods',
+          logLinksDir: '/logs/containers',
+          pulls: { maxParallel: undefined, qps: 1, burst: 2 },
+          gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
+        },
+      },
+    });
+    const pod = podOf(Object.fromEntries(many.map(({ reference: image }, at) => [`c${at}`, { image }])));
+    const result = await rig.sync(pod);
+    assert.deepEqual(
+      result.actions.map(({ failure }) => failure?.message),
+      [undefined, undefined, undefined, 'pull QPS exceeded'],
+    );
+    await rig.clock.advance(20_000);
+    assert.equal((await rig.sync(pod)).error, undefined);
+  });
+});

@@ -1,0 +1,89 @@
+export { computePodActions } from './compute-pod-actions.ts';
+export {
+  type AnnotatedContainer,
+  containerAnnotations,
+  readContainerAnnotations,
+} from './container-annotations.ts';
+export { type ContainerInputs, containerConfig, type DeviceGrants } from './container-config.ts';
+export { ContainerDeletor, type Surplus, surplusContainers } from './container-deletor.ts';
+export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
+export { CrashBackoff, type CrashBackoffOptions, type RestartDelay } from './crash-backoff.ts';
+export { checkResolvConf, type DnsSettings, type PodDns, podDns } from './dns.ts';
+export { type DownwardAddresses, formatMap, orderPodIps, podField } from './downward-fields.ts';
+export {
+  containerEnvironment,
+  type EnvironmentInputs,
+  literalLookup,
+  type ObjectLookup,
+  type Variable,
+} from './environment.ts';
+export { expand, expandStrictly } from './expansion.ts';
+export { type HookRunner, type HookTarget, noHooks } from './hook-runner.ts';
+export { kernelHostname, type PodHostname, podHostname } from './hostname.ts';
+export { type HostsFileInputs, hostsFile, hostsFilePath } from './hosts-file.ts';
+export {
+  type CredentialProvider,
+  type EnsuredImage,
+  type ImageFacts,
+  type ImageFailureReason,
+  ImageManager,
+  noCredentials,
+} from './image-manager.ts';
+export type { PullLimits } from './image-pulls.ts';
+export { containerLabels, type LabelledOwner, labels, readOwner, sandboxLabels } from './labels.ts';
+export {
+  containerResources,
+  type LinuxNode,
+  overheadResources,
+  type ResourceGrants,
+  sandboxResources,
+} from './linux-resources.ts';
+export {
+  containerIdOfLogLink,
+  containerLogDirectory,
+  containerLogLink,
+  containerLogLinks,
+  containerLogPath,
+  type LogLinkOwner,
+  podLogDirectory,
+  podUidOfLogDirectory,
+  restartCountFromLogs,
+} from './log-paths.ts';
+export { type FileStore, mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
+export { containerMounts, type MountableVolume, type MountInputs, type SubPath } from './mounts.ts';
+export {
+  NodePlanner,
+  type NodePlannerDeps,
+  type NodePlannerSettings,
+} from './node-planner.ts';
+export { RuntimeObserver } from './observe.ts';
+export { oomScoreAdj } from './oom-score.ts';
+export type { PlanContext, ProbeResult } from './plan-context.ts';
+export type { ContainerToKill, ContainerToReset, KillReason, PodActions } from './pod-actions.ts';
+export { type ContainerKill, type KillablePod, type KillPodRequest, PodKiller } from './pod-kill.ts';
+export type {
+  ContainerPlan,
+  ContainerRequest,
+  PlannedFile,
+  PodPlanner,
+  SandboxPlan,
+} from './pod-planner.ts';
+export { PodRuntime, type PodRuntimeDeps, type PodRuntimeSettings } from './pod-runtime.ts';
+export type { SyncPodRequest } from './pod-sync.ts';
+export { ReasonCache, type StartOutcome, type WaitingReason } from './reason-cache.ts';
+export { parseResolvConf, type ResolverConfig } from './resolv-conf.ts';
+export { resourceField } from './resource-field.ts';
+export { restoreContainer, restorePod } from './restored-spec.ts';
+export { type RuntimeFiles, realRuntimeFiles } from './runtime-files.ts';
+export { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
+export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './sandbox-config.ts';
+export {
+  containerSecurityContext,
+  type ImageUser,
+  imageUser,
+  type SecurityInputs,
+} from './security-context.ts';
+export { appArmorProfile, type SeccompSettings } from './security-profiles.ts';
+export { type KnownServices, serviceVariables } from './service-variables.ts';
+export { specHash } from './spec-hash.ts';
+export type { ActionFailure, KillResult, SyncAction, SyncPodResult } from './sync-result.ts';

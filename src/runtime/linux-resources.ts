@@ -1,0 +1,172 @@
+import type { HugepageLimit, LinuxContainerResources } from '../cri/index.ts';
+import type { Container } from '../kinds/index.ts';
+import { quantityValue, tryParseQuantity } from '../lib/index.ts';
+import type { MessageInit } from '../lib/protobuf/index.ts';
+import {
+  cpuQuotaUs,
+  cpuShares,
+  hasPodLevelResources,
+  isCriticalPod,
+  isHugePages,
+  memoryOf,
+  milliCpuOf,
+  type Pod,
+  podLimits,
+  podRequests,
+  qosClass,
+  type ResourceList,
+  readResources,
+} from '../pods/index.ts';
+import { oomScoreAdj } from './oom-score.ts';
+
+/** Facts of the machine and settings of the node that decide what containers get. */
+export interface LinuxNode {
+  readonly cgroups: 'v1' | 'v2';
+  readonly memoryCapacity: bigint;
+  readonly swapCapacity: bigint;
+  /** Whether swap can be limited for a cgroup at all. */
+  readonly swapController: 'present' | 'absent';
+  readonly swapBehavior: 'NoSwap' | 'LimitedSwap';
+  /** All the kernel has, as cgroup files name them: 2MB, 1GB. */
+  readonly hugePageSizes: readonly string[];
+  readonly cpuQuota: 'enforced' | 'off';
+  readonly cpuPeriodUs: bigint;
+  /** Whether running out of memory ends the whole container; has no effect on cgroup v1. */
+  readonly oomKills: 'container' | 'process';
+}
+
+export interface ResourceGrants {
+  /** Containers with CPUs of their own are not slowed down by a quota. */
+  readonly exclusiveCpus?: boolean;
+  readonly cpusetCpus?: string;
+  readonly cpusetMems?: string;
+}
+
+type Resources = MessageInit<LinuxContainerResources>;
+
+interface Amounts {
+  /** Undefined when not asked for: then the limit stands in. */
+  readonly cpuRequest: bigint | undefined;
+  readonly cpuLimit: bigint;
+  readonly memoryLimit: bigint;
+}
+
+export function containerResources(
+  pod: Pod,
+  container: Container,
+  node: LinuxNode,
+  grants: ResourceGrants = {},
+): Resources {
+  const requests = readResources(container.resources?.requests);
+  const limits = effectiveLimits(pod, container);
+  const amounts = {
+    cpuRequest: requests.has('cpu') ? milliCpuOf(requests) : undefined,
+    cpuLimit: milliCpuOf(limits),
+    memoryLimit: memoryOf(limits),
+  };
+  const base = baseResources(amounts, node, grants);
+  const swap = swapResources(pod, container, amounts.memoryLimit, node);
+  return {
+    ...base,
+    oomScoreAdj: oomScoreAdj(pod, container, node.memoryCapacity),
+    hugepageLimits: hugePageLimits(pod, container, node),
+    cpusetCpus: grants.cpusetCpus,
+    cpusetMems: grants.cpusetMems,
+    memorySwapLimitInBytes: swap.memorySwapLimitInBytes,
+    unified: { ...base.unified, ...swap.unified },
+  };
+}
+
+/** Of the sandbox: what the pod's containers may use together. */
+export function sandboxResources(pod: Pod, node: LinuxNode, grants: ResourceGrants = {}): Resources {
+  const requests = podRequests(pod, { overhead: 'excluded' });
+  const limits = podLimits(pod, { overhead: 'excluded' });
+  const amounts = {
+    cpuRequest: requests.has('cpu') ? milliCpuOf(requests) : undefined,
+    cpuLimit: milliCpuOf(limits),
+    memoryLimit: memoryOf(limits),
+  };
+  return baseResources(amounts, node, grants);
+}
+
+/** What the pod's runtime class costs, as both request and limit. */
+export function overheadResources(pod: Pod, node: LinuxNode): Resources {
+  if (pod.spec.overhead === undefined) return {};
+  const overhead = readResources(pod.spec.overhead);
+  const cpu = milliCpuOf(overhead);
+  return baseResources({ cpuRequest: cpu, cpuLimit: cpu, memoryLimit: memoryOf(overhead) }, node, {});
+}
+
+function baseResources(amounts: Amounts, node: LinuxNode, { exclusiveCpus }: ResourceGrants): Resources {
+  const { cpuLimit, cpuRequest = cpuLimit, memoryLimit } = amounts;
+  const quota = exclusiveCpus === true ? -1n : cpuQuotaUs(cpuLimit, node.cpuPeriodUs);
+  const oomGroup = node.cgroups === 'v2' && node.oomKills === 'container';
+  return {
+    cpuShares: cpuShares(cpuRequest),
+    memoryLimitInBytes: memoryLimit,
+    ...(node.cpuQuota === 'enforced' ? { cpuQuota: quota, cpuPeriod: node.cpuPeriodUs } : {}),
+    unified: oomGroup ? { 'memory.oom.group': '1' } : {},
+  };
+}
+
+/** A container without a limit of its own may use up to what the pod as a whole may. */
+function effectiveLimits(pod: Pod, container: Container): ResourceList {
+  const own = readResources(container.resources?.limits);
+  if (!hasPodLevelResources(pod)) return own;
+  const whole = readResources(pod.spec.resources?.limits);
+  const fill = (name: string) => {
+    const amount = own.get(name);
+    return amount === undefined || amount.nanos === 0n ? whole.get(name) : amount;
+  };
+  return new Map(
+    ['cpu', 'memory'].flatMap((name) => {
+      const amount = fill(name);
+      return amount === undefined ? [] : [[name, amount] as const];
+    }),
+  );
+}
+
+/** Every size the machine has gets a limit: what is not asked for is forbidden. */
+function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): MessageInit<HugepageLimit>[] {
+  const asked = new Map([
+    ...hugePagesIn(hasPodLevelResources(pod) ? pod.spec.resources?.limits : {}),
+    ...hugePagesIn(container.resources?.limits),
+  ]);
+  return node.hugePageSizes.map((pageSize) => ({ pageSize, limit: asked.get(pageSize) ?? 0n }));
+}
+
+function hugePagesIn(written: Readonly<Record<string, string>> | undefined): [string, bigint][] {
+  return [...readResources(written)].flatMap(([name, amount]): [string, bigint][] => {
+    const size = isHugePages(name) ? tryParseQuantity(name.slice('hugepages-'.length)) : undefined;
+    return size === undefined ? [] : [[pageSizeName(quantityValue(size)), quantityValue(amount)]];
+  });
+}
+
+const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'] as const;
+
+/** As cgroup files spell it: 2097152 is 2MB. */
+function pageSizeName(bytes: bigint): string {
+  let [size, unit] = [bytes, 0];
+  while (size > 0n && size % 1024n === 0n && unit < units.length - 1) {
+    size /= 1024n;
+    unit++;
+  }
+  return `${size}${units[unit]}`;
+}
+
+function swapResources(pod: Pod, container: Container, memoryLimit: bigint, node: LinuxNode): Resources {
+  if (node.swapController === 'absent') return {};
+  // On v1 the number limits memory and swap together, so the same as memory means no swap.
+  if (node.cgroups === 'v1') return { memorySwapLimitInBytes: memoryLimit };
+  return { unified: { 'memory.swap.max': `${swapShare(pod, container, node)}` } };
+}
+
+/** Swap in proportion to the memory asked for; only for pods that promised neither all nor nothing. */
+function swapShare(pod: Pod, container: Container, node: LinuxNode): bigint {
+  const request = memoryOf(readResources(container.resources?.requests));
+  const limit = memoryOf(readResources(container.resources?.limits));
+  const entitled =
+    node.swapBehavior === 'LimitedSwap' && !isCriticalPod(pod) && qosClass(pod) === 'Burstable';
+  if (!entitled || request === 0n || request === limit || request > node.memoryCapacity) return 0n;
+  return (request * node.swapCapacity) / node.memoryCapacity;
+}

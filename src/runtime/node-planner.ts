@@ -1,0 +1,161 @@
+import { posix } from 'node:path';
+import type { Container } from '../kinds/index.ts';
+import type { Random } from '../lib/index.ts';
+import type { Pod, PodEvent, PodJournal, PodUid, ResourceList } from '../pods/index.ts';
+import { computePodActions } from './compute-pod-actions.ts';
+import { containerConfig } from './container-config.ts';
+import type { DnsSettings } from './dns.ts';
+import type { ObjectLookup } from './environment.ts';
+import { podHostname } from './hostname.ts';
+import { hostsFile, hostsFilePath } from './hosts-file.ts';
+import type { LinuxNode } from './linux-resources.ts';
+import {
+  getsHostsFile,
+  hostsFileOf,
+  type MountableVolume,
+  type MountInputs,
+  newTerminationFile,
+} from './mounts.ts';
+import type { ContainerPlan, ContainerRequest, PlannedFile, PodPlanner, SandboxPlan } from './pod-planner.ts';
+import { sandboxConfig } from './sandbox-config.ts';
+import { imageUser } from './security-context.ts';
+import type { SeccompSettings } from './security-profiles.ts';
+import type { KnownServices } from './service-variables.ts';
+
+/** What holds for all pods of the node as long as the kubelet runs. */
+export interface NodePlannerSettings {
+  readonly node: LinuxNode;
+  readonly podLogsDir: string;
+  /** Pods have their files below it, each in a directory named by its uid. */
+  readonly podsDir: string;
+  readonly seccomp: SeccompSettings;
+  readonly selinux: 'enabled' | 'disabled';
+  readonly thermalThrottlePaths: readonly string[];
+  readonly clusterDns: readonly string[];
+  readonly clusterDomain: string;
+  /** Empty for none. */
+  readonly resolvConf: string;
+  readonly stopSignals: 'honoured' | 'ignored';
+}
+
+/** What is asked anew for each pod. None of it may wait for long: a pod's worker waits for it. */
+export interface NodePlannerDeps {
+  readonly random: Random;
+  readonly journal: PodJournal;
+  /** Hears of what concerns the node rather than one pod. */
+  readonly nodeEvent: (event: PodEvent) => void;
+  /** Text of a file of the machine. */
+  readonly readNodeFile: (path: string) => Promise<string>;
+  /** Of the node, preferred one first. */
+  readonly nodeIps: () => readonly string[];
+  readonly allocatable: () => ResourceList;
+  readonly cgroupParent: (pod: Pod) => string;
+  /** Of the pod's runtime class; empty for the runtime's own choice. Throws when there is no such class. */
+  readonly runtimeHandler: (pod: Pod, signal: AbortSignal) => Promise<string>;
+  readonly supportsRecursiveReadOnly: (runtimeHandler: string) => boolean;
+  readonly objects: ObjectLookup | undefined;
+  readonly services: () => KnownServices;
+  /** Those of the pod that are mounted, by their names in the pod. */
+  readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
+  /** Groups that own the pod's volumes. */
+  readonly volumeGroups: (uid: PodUid) => readonly number[];
+  readonly subPath?: NonNullable<MountInputs['subPath']>;
+}
+
+const hostsFileMode = 0o644;
+/** Whatever user the container runs as may write its last words. */
+const terminationFileMode = 0o666;
+
+/** Brings together what is decided about pods with what is known of this node. */
+export class NodePlanner implements PodPlanner {
+  readonly computePodActions = computePodActions;
+  readonly #settings: NodePlannerSettings;
+  readonly #deps: NodePlannerDeps;
+
+  constructor(settings: NodePlannerSettings, deps: NodePlannerDeps) {
+    this.#settings = settings;
+    this.#deps = deps;
+  }
+
+  async sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan> {
+    const { journal, nodeEvent } = this.#deps;
+    const { config, events, nodeEvents } = sandboxConfig(pod, {
+      attempt,
+      podLogsDir: this.#settings.podLogsDir,
+      cgroupParent: this.#deps.cgroupParent(pod),
+      dns: await this.#dns(),
+      node: this.#settings.node,
+      extraGroups: this.#deps.volumeGroups(pod.metadata.uid),
+    });
+    for (const event of events) journal.event(pod, event);
+    for (const event of nodeEvents) nodeEvent(event);
+    return { config, runtimeHandler: await this.#deps.runtimeHandler(pod, signal) };
+  }
+
+  async containerPlan(request: ContainerRequest, signal: AbortSignal): Promise<ContainerPlan> {
+    const { pod, container, restartCount, image, podIps, targetId } = request;
+    const { uid } = pod.metadata;
+    const { subPath, supportsRecursiveReadOnly } = this.#deps;
+    const { node, seccomp, selinux, thermalThrottlePaths, stopSignals } = this.#settings;
+    const podDir = posix.join(this.#settings.podsDir, uid);
+    const terminationFile = newTerminationFile(podDir, container, this.#deps.random);
+    const handler = await this.#deps.runtimeHandler(pod, signal);
+    const config = await containerConfig(
+      pod,
+      container,
+      {
+        restartCount,
+        imageRef: image.ref,
+        environment: this.#environment(podIps),
+        mounts: {
+          volumes: this.#deps.volumes(uid),
+          hostsFile: hostsFileOf(podDir),
+          terminationFile,
+          selinux,
+          recursiveReadOnly: supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
+          ...(subPath === undefined ? {} : { subPath }),
+        },
+        security: {
+          imageUser: imageUser(image.uid, image.username),
+          seccomp,
+          extraGroups: this.#deps.volumeGroups(uid),
+          thermalThrottlePaths,
+        },
+        node,
+        stopSignals,
+        ...(targetId === undefined ? {} : { targetId }),
+      },
+      signal,
+    );
+    const hosts = await this.#hostsFile(pod, container, podIps, hostsFileOf(podDir));
+    const last = terminationFile === undefined ? [] : [emptyFile(terminationFile)];
+    return { config, files: [...hosts, ...last] };
+  }
+
+  #environment(podIps: readonly string[]) {
+    const { objects, services, allocatable, nodeIps } = this.#deps;
+    return { objects, services: services(), allocatable: allocatable(), podIps, hostIps: nodeIps() };
+  }
+
+  async #dns(): Promise<DnsSettings> {
+    const { clusterDns, clusterDomain, resolvConf } = this.#settings;
+    const text = resolvConf === '' ? undefined : await this.#deps.readNodeFile(resolvConf);
+    return { clusterDns, clusterDomain, nodeIps: this.#deps.nodeIps(), resolvConf: text };
+  }
+
+  async #hostsFile(
+    pod: Pod,
+    container: Container,
+    podIps: readonly string[],
+    path: string,
+  ): Promise<PlannedFile[]> {
+    if (!getsHostsFile(pod, container, podIps)) return [];
+    const nodeHosts = pod.spec.hostNetwork === true ? await this.#deps.readNodeFile(hostsFilePath) : '';
+    const hostname = podHostname(pod, this.#settings.clusterDomain);
+    return [{ path, text: hostsFile(pod, { hostname, podIps, nodeHosts }), mode: hostsFileMode }];
+  }
+}
+
+function emptyFile(path: string): PlannedFile {
+  return { path, text: '', mode: terminationFileMode };
+}

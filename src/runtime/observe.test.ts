@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../simulator/index.ts';
+import { ipsOf } from './observe.ts';
+
+describe('looking at the runtime', () => {
+  it('groups by pod what is ours, and leaves the rest alone', async () => {
+    using rig = new PodRuntimeRig();
+    await rig.sync(podOf({ a: {} }, {}, 'one'));
+    await rig.sync(podOf({ b: {} }, {}, 'two'));
+    const strange = {
+      metadata: { name: 'x', namespace: 'y', uid: 'z', attempt: 0 },
+      logDirectory: '/logs/x',
+    };
+    await rig.done(rig.cri.runPodSandbox({ config: strange }, rig.signal));
+    const pods = await rig.done(rig.runtime.listPods(rig.signal));
+    assert.deepEqual(
+      pods.map(({ uid, name, namespace, containers }) => [
+        uid,
+        name,
+        namespace,
+        containers.map((each) => each.name),
+      ]),
+      [
+        ['uid-one', 'one', 'default', ['a']],
+        ['uid-two', 'two', 'default', ['b']],
+      ],
+    );
+    assert.equal(pods[0]?.sandboxes[0]?.state, 'running');
+  });
+
+  it('tells all there is to know of a pod', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'exit 3' } });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const { ips, sandboxes, containers } = await rig.observe(pod);
+    const [container] = containers;
+    assert.deepEqual(sandboxes[0]?.ips, ips);
+    assert.equal(ips.length, 1);
+    assert.deepEqual(
+      [
+        container?.exitCode,
+        container?.reason,
+        container?.runtimeName,
+        container?.restartCount,
+        container?.state,
+      ],
+      [3, 'Error', 'containerd', 0, 'exited'],
+    );
+    assert.equal(container?.sandboxId, sandboxes[0]?.id);
+    assert.match(container?.hash ?? '', /^[0-9a-f]+$/);
+    assert.ok((container?.finishedAtNs ?? 0n) >= (container?.startedAtNs ?? 1n));
+  });
+
+  it('leaves out what went away since it was listed', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const listed = await rig.done(rig.runtime.listPod(pod.metadata.uid, rig.signal));
+    assert.ok(listed !== undefined);
+    await rig.kill(pod);
+    rig.gone.add(pod.metadata.uid);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    const observed = await rig.done(rig.runtime.observe(listed, rig.signal));
+    assert.deepEqual([observed.sandboxes, observed.containers], [[], []]);
+  });
+
+  it('fails when the runtime does, rather than showing half of a pod', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {}, b: {} });
+    await rig.sync(pod);
+    const fault = { kind: 'error', code: 'UNAVAILABLE', message: 'away' } as const;
+    rig.simulated.setFaults(scriptedFaults({ calls: [{ method: 'containerStatus', fault, nth: 2 }] }));
+    await assert.rejects(rig.observe(pod), { code: 'CRI_UNAVAILABLE' });
+  });
+
+  it('believes all addresses of a sandbox or none', () => {
+    const status = (ip: string, ...additional: string[]) =>
+      ({ network: { ip, additionalIps: additional.map((each) => ({ ip: each })) } }) as unknown as Parameters<
+        typeof ipsOf
+      >[0];
+    assert.deepEqual(ipsOf(status('10.0.0.1', 'fd00::1')), ['10.0.0.1', 'fd00::1']);
+    assert.deepEqual(ipsOf(status('10.0.0.1', 'nonsense')), []);
+    assert.deepEqual(ipsOf(status('')), []);
+  });
+
+  it('shows no more of a message than its last 4096 bytes', async () => {
+    using rig = new PodRuntimeRig({
+      script: () => ({ runMs: 10, exitCode: 1, terminationMessage: `${'x'.repeat(5_000)}end` }),
+    });
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const message = (await rig.newest(pod, 'a'))?.message ?? '';
+    assert.deepEqual([message.length, message.slice(-3)], [4_096, 'end']);
+  });
+
+  it('shows no more of a log than 80 lines and 2048 bytes', async () => {
+    const lines = Array.from({ length: 100 }, (_, at) => ({ atMs: 1, text: `${at} ${'y'.repeat(60)}\n` }));
+    using rig = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, output: lines }) });
+    const pod = podOf({ a: { terminationMessagePolicy: 'FallbackToLogsOnError' } });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const message = (await rig.newest(pod, 'a'))?.message ?? '';
+    assert.equal(message.length, 2_048);
+    assert.ok(message.endsWith(`99 ${'y'.repeat(60)}\n`));
+  });
+});

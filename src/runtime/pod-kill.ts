@@ -1,0 +1,248 @@
+import type { CriClient } from '../cri/index.ts';
+import type { Container } from '../kinds/index.ts';
+import { type Clock, describeError, isKind, KubelingError, type Logger, LruMap } from '../lib/index.ts';
+import {
+  containerFieldPath,
+  describePod,
+  ephemeralContainersOf,
+  initContainersOf,
+  type ObservedContainerState,
+  type Pod,
+  type PodEvent,
+  type PodJournal,
+  type PodUid,
+} from '../pods/index.ts';
+import { graceSecondsOf, minimumGraceSeconds } from './grace-period.ts';
+import type { HookRunner } from './hook-runner.ts';
+import { KillRecord } from './kill-record.ts';
+import type { KillReason } from './pod-actions.ts';
+import { type KillResult, killResult, type SyncAction } from './sync-result.ts';
+import { hasSidecar, settledWithin, TerminationOrder } from './termination-order.ts';
+
+/** What is there of a pod to be stopped: a listing or an observation will do. */
+export interface KillablePod {
+  readonly uid: PodUid;
+  readonly name: string;
+  readonly namespace: string;
+  readonly sandboxes: readonly { readonly id: string }[];
+  readonly containers: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly state: ObservedContainerState;
+  }[];
+}
+
+export interface KillPodRequest {
+  /** Its spec, or as much of it as the runtime remembers. */
+  readonly pod: Pod;
+  readonly running: KillablePod;
+  /** Replaces what the pod says. A later call may give less, never more. */
+  readonly graceSeconds?: number | undefined;
+}
+
+export interface ContainerKill {
+  readonly id: string;
+  readonly name: string;
+  readonly reason: KillReason;
+  /** Shown to users; "Stopping container NAME" when empty. */
+  readonly message?: string;
+  readonly graceSeconds?: number | undefined;
+}
+
+export interface PodKillerDeps {
+  readonly cri: Pick<CriClient, 'stopContainer' | 'stopPodSandbox'>;
+  readonly clock: Clock;
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly hooks: HookRunner;
+}
+
+interface Victim {
+  readonly id: string;
+  readonly pod: Pod;
+  readonly container: Container;
+  readonly message: string;
+  readonly record: KillRecord;
+}
+
+const rememberedKills = 1_000;
+
+/**
+ * Stops containers and pods. A kill that was given up or failed can be ordered again: hooks are not run twice, and
+ * the time already used counts. Order it again with less time to have a container stopped sooner.
+ */
+export class PodKiller implements Disposable {
+  readonly #deps: PodKillerDeps;
+  /** Containers on their way out, by id. */
+  readonly #records = new LruMap<string, KillRecord>({
+    capacity: rememberedKills,
+    onEvict: (_id, record) => record[Symbol.dispose](),
+  });
+
+  constructor(deps: PodKillerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Containers ordered to stop that have not stopped yet, as far as known. */
+  get size(): number {
+    return this.#records.size;
+  }
+
+  /**
+   * Stops all containers at once, sidecars after the others, then every sandbox even if a container would not stop.
+   * Rejects only when the signal is aborted; removes nothing.
+   */
+  async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
+    const { running, pod, graceSeconds } = request;
+    const alive = running.containers.filter(({ state }) => state === 'running' || state === 'unknown');
+    for (const { id, state } of running.containers) if (state === 'exited') this.forget(id);
+    const names = alive.map(({ name }) => name);
+    const order = hasSidecar(pod) ? new TerminationOrder(pod, names) : undefined;
+    const containers = await Promise.all(
+      alive.map(({ id, name }) =>
+        this.#killOne(pod, { id, name, reason: 'PodTermination', graceSeconds }, order, signal),
+      ),
+    );
+    signal.throwIfAborted();
+    const sandboxes = await Promise.all(running.sandboxes.map(({ id }) => this.#stopSandbox(id, signal)));
+    signal.throwIfAborted();
+    return killResult([...containers, ...sandboxes]);
+  }
+
+  /** Stops one container of a pod that goes on. Rejects only when the signal is aborted. */
+  async killContainer(pod: Pod, kill: ContainerKill, signal: AbortSignal): Promise<SyncAction> {
+    const action = await this.#killOne(pod, kill, undefined, signal);
+    signal.throwIfAborted();
+    return action;
+  }
+
+  /** The pod is gone for good, whoever ended its containers. */
+  forgetPod(uid: PodUid): void {
+    for (const [id, record] of [...this.#records]) if (record.podUid === uid) this.forget(id);
+  }
+
+  /** The container is gone, whoever ended it. */
+  forget(id: string): void {
+    this.#records.peek(id)?.[Symbol.dispose]();
+    this.#records.delete(id);
+  }
+
+  /** What is still running of hooks is given up. */
+  [Symbol.dispose](): void {
+    for (const [, record] of this.#records) record[Symbol.dispose]();
+    this.#records.clear();
+  }
+
+  async #killOne(
+    pod: Pod,
+    kill: ContainerKill,
+    order: TerminationOrder | undefined,
+    signal: AbortSignal,
+  ): Promise<SyncAction> {
+    const action: SyncAction = { action: 'KillContainer', target: kill.name };
+    try {
+      await this.#carryOut(this.#victim(pod, kill), order, signal);
+      order?.stopped(kill.name);
+      return action;
+    } catch (error) {
+      const message = describeError(error);
+      if (!signal.aborted) {
+        this.#deps.logger.error('Cannot stop a container', error, { container: kill.name, id: kill.id });
+      }
+      return { ...action, failure: { reason: 'KillContainerError', message } };
+    }
+  }
+
+  #victim(pod: Pod, kill: ContainerKill): Victim {
+    const container = inSpec(pod, kill);
+    const graceSeconds = kill.graceSeconds ?? graceSecondsOf(pod, container, kill.reason);
+    const message = kill.message || `Stopping container ${container.name}`;
+    return { pod, container, id: kill.id, message, record: this.#record(pod, kill.id, graceSeconds) };
+  }
+
+  #record(pod: Pod, id: string, graceSeconds: number): KillRecord {
+    const known = this.#records.get(id);
+    known?.allow(graceSeconds);
+    if (known !== undefined) return known;
+    const record = new KillRecord(pod.metadata.uid, this.#deps.clock, graceSeconds);
+    this.#records.set(id, record);
+    return record;
+  }
+
+  async #carryOut(victim: Victim, order: TerminationOrder | undefined, signal: AbortSignal): Promise<void> {
+    const { record, container, id } = victim;
+    if (!record.announced) this.#event(victim, 'Normal', 'Killing', victim.message);
+    record.announced = true;
+    const startMs = this.#deps.clock.monotonicMs();
+    await this.#waitForHook(victim, signal);
+    await order?.turn(container.name, record.msLeft, this.#deps.clock, signal);
+    await this.#stop(id, Math.max(record.secondsLeft, minimumGraceSeconds), signal);
+    this.forget(id);
+    this.#deps.journal.step(victim.pod.metadata.uid, {
+      stage: 'termination',
+      outcome: 'done',
+      message: `Stopped container ${container.name}`,
+      container: container.name,
+      ms: this.#deps.clock.monotonicMs() - startMs,
+    });
+  }
+
+  async #waitForHook(victim: Victim, signal: AbortSignal): Promise<void> {
+    const { record, container } = victim;
+    const preStop = container.lifecycle?.preStop;
+    if (preStop === undefined || (record.hook === undefined && record.secondsLeft <= 0)) return;
+    const run = record.hook ?? record.startHook((hookSignal) => this.#runHook(victim, hookSignal));
+    await settledWithin(run.ended, record.msLeft, this.#deps.clock, signal);
+  }
+
+  async #runHook(victim: Victim, signal: AbortSignal): Promise<void> {
+    const { pod, container, id } = victim;
+    const preStop = container.lifecycle?.preStop;
+    if (preStop === undefined) return;
+    try {
+      await this.#deps.hooks.run(preStop, { pod, container, containerId: id }, signal);
+    } catch (error) {
+      // What it said stays in the log: it may hold secrets of the container.
+      this.#deps.logger.error('PreStop hook failed', error, {
+        pod: describePod(pod),
+        container: container.name,
+      });
+      if (!signal.aborted) this.#event(victim, 'Warning', 'FailedPreStopHook', 'PreStopHook failed');
+    }
+  }
+
+  async #stop(containerId: string, seconds: number, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#deps.cri.stopContainer({ containerId, timeout: BigInt(seconds) }, signal);
+    } catch (error) {
+      if (!isKind(error, 'NotFound')) throw error;
+    }
+  }
+
+  async #stopSandbox(podSandboxId: string, signal: AbortSignal): Promise<SyncAction> {
+    const action: SyncAction = { action: 'KillPodSandbox', target: podSandboxId };
+    try {
+      await this.#deps.cri.stopPodSandbox({ podSandboxId }, signal);
+      return action;
+    } catch (error) {
+      if (isKind(error, 'NotFound')) return action;
+      if (!signal.aborted) this.#deps.logger.error('Cannot stop a sandbox', error, { sandbox: podSandboxId });
+      return { ...action, failure: { reason: 'KillPodSandboxError', message: describeError(error) } };
+    }
+  }
+
+  #event({ pod, container }: Victim, type: PodEvent['type'], reason: string, message: string): void {
+    const fieldPath = containerFieldPath(pod, container.name);
+    this.#deps.journal.event(pod, { type, reason, message, fieldPath });
+  }
+}
+
+function inSpec(pod: Pod, { name, id, message }: ContainerKill): Container {
+  const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
+  const container = all.find((each) => each.name === name);
+  if (container !== undefined) return container;
+  throw new KubelingError(
+    'POD_KILL',
+    `Cannot stop the container ${name} (${id}) of ${describePod(pod)} as the pod's spec must have it: it was to be stopped for "${message ?? ''}"`,
+  );
+}

@@ -1,0 +1,42 @@
+import type { ContainerConfig, PodSandboxConfig } from '../cri/index.ts';
+import type { Container } from '../kinds/index.ts';
+import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { ObservedPod, Pod } from '../pods/index.ts';
+import type { ImageFacts } from './image-manager.ts';
+import type { PlanContext } from './plan-context.ts';
+import type { PodActions } from './pod-actions.ts';
+
+export interface SandboxPlan {
+  readonly config: MessageInit<PodSandboxConfig>;
+  /** Of the pod's runtime class; empty for the runtime's own choice. */
+  readonly runtimeHandler: string;
+}
+
+export interface ContainerRequest {
+  readonly pod: Pod;
+  readonly container: Container;
+  readonly restartCount: number;
+  readonly image: ImageFacts;
+  readonly podIps: readonly string[];
+  /** The container whose processes an ephemeral container is to see. */
+  readonly targetId: string | undefined;
+}
+
+/** A file a container must find when it starts. */
+export interface PlannedFile {
+  readonly path: string;
+  readonly text: string;
+  readonly mode: number;
+}
+
+export interface ContainerPlan {
+  readonly config: MessageInit<ContainerConfig>;
+  readonly files: readonly PlannedFile[];
+}
+
+/** Everything that is decided about a pod before the runtime is told. Throws what the pod's status should show. */
+export interface PodPlanner {
+  computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions;
+  sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan>;
+  containerPlan(request: ContainerRequest, signal: AbortSignal): Promise<ContainerPlan>;
+}

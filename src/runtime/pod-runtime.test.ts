@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type ContainerSketch, noProbes, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { cancelled, pick, type Random, randomInt, seededRandom } from '../lib/index.ts';
+import type { Pod } from '../pods/index.ts';
+import { randomFaults } from '../simulator/index.ts';
+
+const seeds = 150;
+const scripts = [
+  'sleep 100000',
+  'exit 0',
+  'exit 1',
+  'sleep 3; exit 1',
+  'trap "" TERM; sleep 100000',
+  'trap "sleep 1; exit 0" TERM; while true; do sleep 1; done',
+];
+
+function randomPod(random: Random, name: string): Pod {
+  const some = (prefix: string, atLeast: number): Record<string, ContainerSketch> =>
+    Object.fromEntries(
+      Array.from({ length: atLeast + randomInt(random, 2) }, (_, at) => [
+        `${prefix}${at}`,
+        { script: pick(random, scripts) ?? '' },
+      ]),
+    );
+  const init = Object.fromEntries(
+    Object.keys(some('init', 0)).map((each) => [
+      each,
+      random.next() < 0.4 ? { restartPolicy: 'Always' } : { script: 'exit 0' },
+    ]),
+  );
+  const restartPolicy = pick(random, ['Always', 'OnFailure', 'Never']);
+  return podOf(some('c', 1), { init, restartPolicy }, name);
+}
+
+/** Notes each time one container of a pod runs twice at the same time. */
+function watchForTwins(rig: PodRuntimeRig): readonly string[] {
+  const twins: string[] = [];
+  rig.simulated.trace.subscribe((entry) => {
+    if (entry.kind !== 'container-started') return;
+    const running = rig.simulated.runningContainers();
+    const names = running.map(({ podUid, name }) => `${podUid} ${name}`);
+    if (new Set(names).size < names.length) twins.push(names.sort().join(', '));
+  });
+  return twins;
+}
+
+/** A worker that syncs the pod again and again, sometimes giving up in between. */
+async function live(rig: PodRuntimeRig, pod: Pod, random: Random): Promise<void> {
+  for (let syncs = 0; syncs < 12; syncs++) {
+    const controller = new AbortController();
+    using _timer = rig.clock.timer(random.next() < 0.3 ? random.next() * 2_000 : 1e9, () =>
+      controller.abort(cancelled('something else is to be done')),
+    );
+    const { signal } = controller;
+    try {
+      const listed = await rig.runtime.listPod(pod.metadata.uid, signal);
+      const observed =
+        listed === undefined
+          ? { ...pod.metadata, ips: [], sandboxes: [], containers: [] }
+          : await rig.runtime.observe(listed, signal);
+      await rig.runtime.syncPod({ pod, observed, context: noProbes }, signal);
+    } catch {
+      // Looking may fail, and giving up is a rejection: a worker tries again in both cases.
+    }
+    await rig.clock.sleep(random.next() * 15_000, rig.signal);
+  }
+}
+
+async function end(rig: PodRuntimeRig, pod: Pod): Promise<void> {
+  for (;;) {
+    try {
+      const listed = await rig.runtime.listPod(pod.metadata.uid, rig.signal);
+      if (listed === undefined) return;
+      const running = await rig.runtime.observe(listed, rig.signal);
+      const { error } = await rig.runtime.killPod({ pod, running, graceSeconds: 2 }, rig.signal);
+      if (error === undefined) await rig.runtime.garbageCollect('gone-pods', rig.signal);
+    } catch {
+      // As above.
+    }
+    await rig.clock.sleep(2_000, rig.signal);
+  }
+}
+
+describe('pods on a runtime that fails in every way', () => {
+  it(`run no container twice at once, end, and leave nothing behind (${seeds} seeds)`, async () => {
+    for (let seed = 1; seed <= seeds; seed++) {
+      const random = seededRandom(seed);
+      using rig = new PodRuntimeRig({ seed, requestTimeoutMs: 5_000 });
+      const twins = watchForTwins(rig);
+      const rates = { delay: 0.1, error: 0.05, hang: 0.01, lostReply: 0.05, lateEffect: 0.03 };
+      rig.simulated.setFaults(randomFaults({ random, rates, maxDelayMs: 8_000 }));
+      const pods = ['one', 'two'].map((name) => randomPod(random, name));
+      await rig.done(Promise.all(pods.map((pod) => live(rig, pod, random))));
+      for (const pod of pods) rig.gone.add(pod.metadata.uid);
+      await rig.done(Promise.all(pods.map((pod) => end(rig, pod))));
+      rig.simulated.setFaults(undefined);
+      await rig.clock.advance(60_000);
+      await rig.done(Promise.all(pods.map((pod) => end(rig, pod))));
+      assert.deepEqual(twins, [], `seed ${seed}`);
+      for (const pod of pods) rig.runtime.forgetPod(pod.metadata.uid);
+      const { sandboxes, containers, names, addresses, calls } = rig.simulated.held();
+      assert.deepEqual(
+        { sandboxes, containers, names, addresses, calls, ...rig.runtime.held() },
+        { sandboxes: 0, containers: 0, names: 0, addresses: 0, calls: 0, kills: 0, deletions: 0, reasons: 0 },
+        `seed ${seed}`,
+      );
+      assert.equal(rig.clock.pendingTimers, 0, `seed ${seed} left a timer`);
+    }
+  });
+});

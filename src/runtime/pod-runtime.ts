@@ -1,0 +1,148 @@
+import type { CriClient, VersionResponse } from '../cri/index.ts';
+import type { Clock, Logger, Random } from '../lib/index.ts';
+import type { ObservedPod, PodJournal, PodUid, RuntimePod } from '../pods/index.ts';
+import { ContainerDeletor, type Surplus } from './container-deletor.ts';
+import { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
+import { ContainerRemover } from './container-remover.ts';
+import type { CrashBackoff } from './crash-backoff.ts';
+import type { HookRunner } from './hook-runner.ts';
+import { type CredentialProvider, ImageManager } from './image-manager.ts';
+import type { PullLimits } from './image-pulls.ts';
+import { RuntimeObserver } from './observe.ts';
+import { type KillPodRequest, PodKiller } from './pod-kill.ts';
+import type { PodPlanner } from './pod-planner.ts';
+import { PodSync, type PodSyncDeps, type SyncPodRequest } from './pod-sync.ts';
+import { ReasonCache } from './reason-cache.ts';
+import { restorePod } from './restored-spec.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
+import { ContainerStarter } from './start-container.ts';
+import { SandboxStarter } from './start-sandbox.ts';
+import type { KillResult, SyncPodResult } from './sync-result.ts';
+
+export interface PodRuntimeDeps {
+  readonly cri: CriClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly files: RuntimeFiles;
+  readonly planner: PodPlanner;
+  readonly crashBackoff: CrashBackoff;
+  readonly hooks: HookRunner;
+  readonly credentials: CredentialProvider;
+  readonly pods: GcPods;
+  readonly settings: PodRuntimeSettings;
+}
+
+export interface PodRuntimeSettings {
+  /** The scheme of container ids in statuses, as the runtime calls itself. */
+  readonly runtimeName: string;
+  readonly podLogsDir: string;
+  readonly logLinksDir: string;
+  readonly pulls: PullLimits;
+  readonly gc: GcPolicy;
+}
+
+/**
+ * The pods of the container runtime: what is there, and making it what it should be. The only place that tells the
+ * runtime anything about pods. One sync or kill of one pod at a time is the caller's duty.
+ */
+export class PodRuntime implements AsyncDisposable {
+  /** Why containers do not start; see their waiting state. */
+  readonly reasons = new ReasonCache();
+  readonly #deps: PodRuntimeDeps;
+  readonly #observer: RuntimeObserver;
+  readonly #killer: PodKiller;
+  readonly #deletor: ContainerDeletor;
+  readonly #gc: ContainerGc;
+  readonly #sync: PodSyncDeps;
+
+  constructor(deps: PodRuntimeDeps) {
+    const { settings } = deps;
+    this.#deps = deps;
+    this.#observer = new RuntimeObserver({ ...deps, runtimeName: settings.runtimeName });
+    this.#killer = new PodKiller(deps);
+    const remover = new ContainerRemover({
+      ...deps,
+      logLinksDir: settings.logLinksDir,
+      removed: (id) => this.#killer.forget(id),
+    });
+    const parts = { ...deps, ...settings, killer: this.#killer, remover, observer: this.#observer };
+    this.#deletor = new ContainerDeletor(parts);
+    this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
+    const images = new ImageManager({ ...deps, limits: settings.pulls });
+    this.#sync = {
+      ...parts,
+      sandboxes: new SandboxStarter(deps),
+      containers: new ContainerStarter({ ...parts, images }),
+    };
+  }
+
+  /** Every pod of which the runtime has something. */
+  listPods(signal: AbortSignal): Promise<readonly RuntimePod[]> {
+    return this.#observer.listPods(signal);
+  }
+
+  /** undefined when the runtime has nothing of the pod. */
+  listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined> {
+    return this.#observer.listPod(uid, signal);
+  }
+
+  /** All details of a listed pod. */
+  observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
+    return this.#observer.observe(pod, signal);
+  }
+
+  /** Brings the pod's containers to its spec as far as that goes now; failures are part of the result. */
+  async syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult> {
+    const sync = new PodSync(this.#sync, request);
+    try {
+      return await sync.carryOut(signal);
+    } finally {
+      this.reasons.update(request.pod.metadata.uid, sync.starts);
+    }
+  }
+
+  /** Stops everything of the pod; removal is left to the garbage collection. */
+  killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
+    return this.#killer.killPod(request, signal);
+  }
+
+  /** The same for a pod nobody has a spec of: what was written on its containers must do. */
+  async killRuntimePod(pod: RuntimePod, graceSeconds: number, signal: AbortSignal): Promise<KillResult> {
+    const observed = await this.#observer.observe(pod, signal);
+    return await this.#killer.killPod({ pod: restorePod(observed), running: observed, graceSeconds }, signal);
+  }
+
+  /** Throws CONTAINER_GC with what could not be removed. */
+  garbageCollect(scope: GcScope, signal: AbortSignal): Promise<void> {
+    this.#deps.crashBackoff.collect(this.#deps.clock.now());
+    return this.#gc.collect(scope, signal);
+  }
+
+  /** Removes dead containers in the background. */
+  deleteSurplus(observed: ObservedPod, surplus: Surplus): void {
+    this.#deletor.deleteSurplus(observed, surplus);
+  }
+
+  /** The pod is gone for good: nothing is remembered of it. */
+  forgetPod(uid: PodUid): void {
+    this.reasons.forgetPod(uid);
+    this.#killer.forgetPod(uid);
+  }
+
+  version(signal: AbortSignal): Promise<VersionResponse> {
+    return this.#deps.cri.checkVersion(signal);
+  }
+
+  /** What is remembered of work under way: all zero when nothing is. */
+  held(): Readonly<Record<'kills' | 'deletions' | 'reasons', number>> {
+    return { kills: this.#killer.size, deletions: this.#deletor.size, reasons: this.reasons.size };
+  }
+
+  /** Gives up hooks and removals still under way; containers run on. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#killer[Symbol.dispose]();
+    await this.#deletor[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,249 @@
+import type { Image } from '../cri/index.ts';
+import type { Container, EphemeralContainer } from '../kinds/index.ts';
+import { describeError, type Logger } from '../lib/index.ts';
+import {
+  describePod,
+  ephemeralContainersOf,
+  initContainersOf,
+  isSidecar,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  type PodJournal,
+} from '../pods/index.ts';
+import type { ContainerRemover } from './container-remover.ts';
+import type { PlanContext } from './plan-context.ts';
+import type { PodActions } from './pod-actions.ts';
+import type { PodKiller } from './pod-kill.ts';
+import type { PodPlanner } from './pod-planner.ts';
+import type { StartOutcome } from './reason-cache.ts';
+import type { ContainerStarter } from './start-container.ts';
+import type { ReadySandbox, SandboxStarter } from './start-sandbox.ts';
+import { earliestBackoffExpiryMs, errorOf, type SyncAction, type SyncPodResult } from './sync-result.ts';
+
+export interface SyncPodRequest {
+  readonly pod: Pod;
+  /** What the runtime said after the last sync of this pod had ended. */
+  readonly observed: ObservedPod;
+  readonly context: PlanContext;
+  /** Called when the new sandbox has its network, before images are pulled. Must not throw. */
+  readonly sandboxReady?: ((ips: readonly string[]) => void) | undefined;
+}
+
+export interface PodSyncDeps {
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly planner: PodPlanner;
+  readonly killer: PodKiller;
+  readonly remover: ContainerRemover;
+  readonly sandboxes: SandboxStarter;
+  readonly containers: ContainerStarter;
+}
+
+/** Carries out one sync of one pod. Made for that one, and told by `carryOut` when to begin. */
+export class PodSync {
+  readonly #deps: PodSyncDeps;
+  readonly #request: SyncPodRequest;
+  readonly #plan: PodActions;
+  readonly #actions: SyncAction[] = [];
+  readonly #starts: StartOutcome[] = [];
+  readonly #seenImages = new Map<string, Image>();
+  readonly #stopped = new Set<string>();
+  readonly #removed = new Set<string>();
+
+  constructor(deps: PodSyncDeps, request: SyncPodRequest) {
+    this.#deps = deps;
+    this.#request = request;
+    this.#plan = deps.planner.computePodActions(request.pod, request.observed, request.context);
+  }
+
+  /** What became of containers so far, also of a sync that was given up. */
+  get starts(): readonly StartOutcome[] {
+    return this.#starts;
+  }
+
+  /**
+   * Stops what must go, makes the sandbox if there is none to use, and starts containers one after the other. Failures
+   * are part of the result; it rejects only when the signal is aborted.
+   */
+  async carryOut(signal: AbortSignal): Promise<SyncPodResult> {
+    const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killUnwanted(signal);
+    if (mayStart) {
+      await this.#pruneInitContainers(signal);
+      await this.#startAll(signal);
+    }
+    return this.#result();
+  }
+
+  async #killPod(signal: AbortSignal): Promise<boolean> {
+    const { pod, observed } = this.#request;
+    const { createSandbox, sandboxId } = this.#plan;
+    if (createSandbox && sandboxId !== '') {
+      const message = 'Pod sandbox changed, it will be killed and re-created.';
+      this.#deps.journal.event(pod, { type: 'Normal', reason: 'SandboxChanged', message });
+    }
+    const { actions, error } = await this.#deps.killer.killPod({ pod, running: observed }, signal);
+    this.#actions.push(...actions);
+    if (error !== undefined || !createSandbox) return false;
+    for (const { id } of observed.containers) this.#stopped.add(id);
+    // In a new sandbox all of them must run again.
+    await this.#removeAll(this.#initInstances(), signal);
+    return true;
+  }
+
+  async #killUnwanted(signal: AbortSignal): Promise<boolean> {
+    const { pod } = this.#request;
+    for (const { id, name, message, reason } of this.#plan.containersToKill.values()) {
+      const action = await this.#deps.killer.killContainer(pod, { id, name, message, reason }, signal);
+      this.#actions.push(action);
+      if (action.failure !== undefined) return false;
+      this.#stopped.add(id);
+    }
+    if (this.#plan.containersToReset.length === 0) return true;
+    await this.#reset(signal);
+    return false;
+  }
+
+  /** Makes way for a restart of all containers, up to the first failure. */
+  async #reset(signal: AbortSignal): Promise<void> {
+    const { pod } = this.#request;
+    for (const { id, container, stopFirst } of this.#plan.containersToReset) {
+      const { name } = container;
+      if (stopFirst) {
+        const kill = {
+          id,
+          name,
+          message: 'killing',
+          reason: 'RestartAllContainers',
+          graceSeconds: 0,
+        } as const;
+        const stopped = await this.#deps.killer.killContainer(pod, kill, signal);
+        this.#actions.push(stopped);
+        if (stopped.failure !== undefined) return;
+      }
+      const removed = await this.#remove(id, name, 'keep-logs', signal);
+      this.#actions.push(removed);
+      if (removed.failure !== undefined) return;
+    }
+  }
+
+  /** Of each init container only the newest ended instance is of use. */
+  async #pruneInitContainers(signal: AbortSignal): Promise<void> {
+    const ended = this.#initInstances().filter(({ state }) => state === 'exited' || state === 'unknown');
+    const surplus = ended.filter((instance) => instance !== ended.find(({ name }) => name === instance.name));
+    await this.#removeAll(surplus, signal);
+  }
+
+  #initInstances(): readonly ObservedContainer[] {
+    const { pod, observed } = this.#request;
+    const names = new Set(initContainersOf(pod).map(({ name }) => name));
+    return observed.containers.filter(({ name, id }) => names.has(name) && !this.#removed.has(id));
+  }
+
+  /** Garbage collection gets what could not be removed here. */
+  async #removeAll(containers: readonly ObservedContainer[], signal: AbortSignal): Promise<void> {
+    for (const { id, name } of containers) await this.#remove(id, name, 'with-logs', signal);
+  }
+
+  async #remove(
+    id: string,
+    name: string,
+    logs: 'with-logs' | 'keep-logs',
+    signal: AbortSignal,
+  ): Promise<SyncAction> {
+    const action: SyncAction = { action: 'RemoveContainer', target: name };
+    try {
+      await this.#deps.remover.remove(id, logs, signal);
+      this.#removed.add(id);
+      return action;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#deps.logger.error('Cannot remove a container', error, {
+        pod: describePod(this.#request.pod),
+        container: name,
+        id,
+      });
+      return { ...action, failure: { reason: 'RemoveContainerError', message: describeError(error) } };
+    }
+  }
+
+  async #startAll(signal: AbortSignal): Promise<void> {
+    const { pod } = this.#request;
+    const ephemeral = pick(ephemeralContainersOf(pod), this.#plan.ephemeralContainersToStart);
+    const init = pick(initContainersOf(pod), this.#plan.initContainersToStart);
+    const regular = pick(pod.spec.containers, this.#plan.containersToStart);
+    if (!this.#plan.createSandbox && ephemeral.length + init.length + regular.length === 0) return;
+    const sandbox = await this.#sandbox(signal);
+    if (sandbox === undefined) return;
+    for (const container of ephemeral) await this.#start(container, sandbox, signal);
+    for (const container of init) {
+      const started = await this.#start(container, sandbox, signal);
+      if (!started && !isSidecar(container)) return;
+    }
+    for (const container of regular) await this.#start(container, sandbox, signal);
+  }
+
+  /** The one that is there, or a new one; undefined when there is none to be had. */
+  async #sandbox(signal: AbortSignal): Promise<ReadySandbox | undefined> {
+    const { pod, observed, sandboxReady } = this.#request;
+    const { createSandbox, sandboxId, attempt } = this.#plan;
+    if (!createSandbox) return await this.#sandboxInUse(sandboxId, attempt, signal);
+    const started = await this.#deps.sandboxes.start(pod, attempt, signal);
+    const action: SyncAction = { action: 'CreatePodSandbox', target: describePod(pod) };
+    this.#actions.push(started.ok ? action : { ...action, failure: started.failure });
+    if (!started.ok) return undefined;
+    const ips = pod.spec.hostNetwork === true ? observed.ips : started.sandbox.ips;
+    sandboxReady?.(ips);
+    return { ...started.sandbox, ips };
+  }
+
+  async #sandboxInUse(id: string, attempt: number, signal: AbortSignal): Promise<ReadySandbox | undefined> {
+    const { pod, observed } = this.#request;
+    try {
+      const { config } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
+      return { id, config, ips: observed.ips };
+    } catch (error) {
+      signal.throwIfAborted();
+      const failure = { reason: 'ConfigPodSandboxError', message: describeError(error) };
+      this.#actions.push({ action: 'ConfigPodSandbox', target: describePod(pod), failure });
+      return undefined;
+    }
+  }
+
+  async #start(
+    container: Container | EphemeralContainer,
+    sandbox: ReadySandbox,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { pod, observed } = this.#request;
+    const { name } = container;
+    const failure = await this.#deps.containers.start(
+      { pod, container, observed, sandbox, seenImages: this.#seenImages, stopped: this.#stopped },
+      signal,
+    );
+    const action: SyncAction = { action: 'StartContainer', target: name };
+    this.#actions.push(failure === undefined ? action : { ...action, failure });
+    this.#starts.push(
+      failure === undefined
+        ? { container: name, started: true }
+        : { container: name, started: false, reason: failure.reason, message: failure.message },
+    );
+    return failure === undefined;
+  }
+
+  #result(): SyncPodResult {
+    const actions = this.#actions;
+    const error = errorOf('POD_SYNC', actions);
+    const expiryMs = earliestBackoffExpiryMs(actions);
+    return {
+      actions,
+      starts: this.#starts,
+      ...(error === undefined ? {} : { error }),
+      ...(expiryMs === undefined ? {} : { earliestBackoffExpiryMs: expiryMs }),
+    };
+  }
+}
+
+function pick<T>(all: readonly T[], indexes: readonly number[]): readonly T[] {
+  return indexes.flatMap((index) => all[index] ?? []);
+}

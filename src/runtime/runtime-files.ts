@@ -1,0 +1,87 @@
+import { mkdir, open, readdir, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { KubelingError } from '../lib/index.ts';
+
+/**
+ * The machine's files as far as running pods needs them: logs, links to logs, the files each container is given.
+ * Failures are FILE_READ and FILE_WRITE errors; what is not there is an answer, not a failure.
+ */
+export interface RuntimeFiles {
+  /** With all directories above it; fine when it is there already. */
+  makeDirectory(path: string, mode: number): Promise<void>;
+  /** The names in a directory, sorted; none when there is no such directory. */
+  names(directory: string): Promise<readonly string[]>;
+  /** The end of a file, or undefined when it is not there. */
+  readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
+  /** Whether something is there, at the far end of a link too. */
+  exists(path: string): Promise<boolean>;
+  /** Where a link points, or undefined when there is no link. */
+  readLink(path: string): Promise<string | undefined>;
+  /** Replaces what was there, and makes the directory. */
+  link(target: string, path: string): Promise<void>;
+  /** Replaces what was there, and makes the directory; the mode is exact whatever the process's mask. */
+  write(path: string, text: string, mode: number): Promise<void>;
+  /** A file, a link or a whole directory; fine when it is not there. */
+  remove(path: string): Promise<void>;
+}
+
+const directoryMode = 0o755;
+
+/** The real ones. */
+export function realRuntimeFiles(): RuntimeFiles {
+  return {
+    makeDirectory: (path, mode) =>
+      writing(path, async () => void (await mkdir(path, { recursive: true, mode }))),
+    names: (directory) => reading(directory, async () => (await readdir(directory)).sort(), []),
+    readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
+    exists: (path) => reading(path, async () => (await stat(path)) !== undefined, false),
+    readLink: (path) => reading(path, () => readlink(path), undefined),
+    link: (target, path) =>
+      writing(path, async () => {
+        await mkdir(dirname(path), { recursive: true, mode: directoryMode });
+        await rm(path, { force: true });
+        await symlink(target, path);
+      }),
+    write: (path, text, mode) => writing(path, () => writeWhole(path, text, mode)),
+    remove: (path) => writing(path, () => rm(path, { recursive: true, force: true })),
+  };
+}
+
+async function readEnd(path: string, maxBytes: number): Promise<Buffer> {
+  await using file = await open(path, 'r');
+  const { size } = await file.stat();
+  const length = Math.min(size, maxBytes);
+  const buffer = Buffer.alloc(length);
+  const { bytesRead } = await file.read(buffer, 0, length, size - length);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** In place, not by renaming: containers that have the file mounted see the same file. */
+async function writeWhole(path: string, text: string, mode: number): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: directoryMode });
+  await writeFile(path, text);
+  await using file = await open(path, 'r');
+  await file.chmod(mode);
+}
+
+async function reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') return absent;
+    throw new KubelingError('FILE_READ', `Cannot read ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function writing(path: string, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    throw new KubelingError('FILE_WRITE', `Cannot write ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,79 @@
+import { posix } from 'node:path';
+import type { LinuxContainerSecurityContext, SecurityProfile } from '../cri/index.ts';
+import type { AppArmorProfile, Container, SeccompProfile } from '../kinds/index.ts';
+import { KubelingError } from '../lib/index.ts';
+import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { Pod } from '../pods/index.ts';
+
+/** What confines system calls and file access of a container besides its user. */
+
+export interface SeccompSettings {
+  /** Where profiles of this machine are kept. */
+  readonly profileRoot: string;
+  /** For containers that name none. */
+  readonly fallback: 'RuntimeDefault' | 'Unconfined';
+}
+
+type Profile = MessageInit<SecurityProfile>;
+
+/** The container's own goes before the pod's. */
+export function seccompProfile(pod: Pod, container: Container, settings: SeccompSettings): Profile {
+  const profile = container.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
+  if (profile === undefined) return { profileType: settings.fallback };
+  if (profile.type === 'Localhost') return localhostSeccomp(profile, settings);
+  return { profileType: profile.type === 'RuntimeDefault' ? 'RuntimeDefault' : 'Unconfined' };
+}
+
+function localhostSeccomp({ localhostProfile }: SeccompProfile, { profileRoot }: SeccompSettings): Profile {
+  if (localhostProfile === undefined || localhostProfile === '') {
+    const message = 'localhostProfile must be set if seccompProfile type is Localhost.';
+    throw new KubelingError('CONTAINER_CONFIG', message);
+  }
+  return { profileType: 'Localhost', localhostRef: posix.join(profileRoot, localhostProfile) };
+}
+
+const annotationPrefix = 'container.apparmor.security.beta.kubernetes.io/';
+
+type AppArmorFields = Pick<MessageInit<LinuxContainerSecurityContext>, 'apparmor' | 'apparmorProfile'>;
+
+/** Both as runtimes know it now and as old ones did; neither when nothing is asked for. */
+export function appArmorFields(pod: Pod, container: Container): AppArmorFields {
+  const profile = appArmorProfile(pod, container);
+  switch (profile?.type) {
+    case 'RuntimeDefault':
+      return { apparmor: { profileType: 'RuntimeDefault' }, apparmorProfile: 'runtime/default' };
+    case 'Unconfined':
+      return { apparmor: { profileType: 'Unconfined' }, apparmorProfile: 'unconfined' };
+    case 'Localhost':
+      return localhostAppArmor(profile);
+    default:
+      return {};
+  }
+}
+
+/** Static pods may have it as an annotation, which goes before the pod's field. */
+export function appArmorProfile(pod: Pod, container: Container): AppArmorProfile | undefined {
+  const annotation = pod.metadata.annotations?.[`${annotationPrefix}${container.name}`];
+  return (
+    container.securityContext?.appArmorProfile ??
+    annotatedAppArmor(annotation) ??
+    pod.spec.securityContext?.appArmorProfile
+  );
+}
+
+function annotatedAppArmor(text: string | undefined): AppArmorProfile | undefined {
+  if (text === 'runtime/default') return { type: 'RuntimeDefault' };
+  if (text === 'unconfined') return { type: 'Unconfined' };
+  if (text?.startsWith('localhost/') !== true) return undefined;
+  return { type: 'Localhost', localhostProfile: text.slice('localhost/'.length) };
+}
+
+function localhostAppArmor({ localhostProfile }: AppArmorProfile): AppArmorFields {
+  if (localhostProfile === undefined) {
+    throw new KubelingError('CONTAINER_CONFIG', 'missing localhost apparmor profile name');
+  }
+  return {
+    apparmor: { profileType: 'Localhost', localhostRef: localhostProfile },
+    apparmorProfile: `localhost/${localhostProfile}`,
+  };
+}

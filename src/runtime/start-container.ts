@@ -1,0 +1,387 @@
+import { posix } from 'node:path';
+import type { CriClient, Container as CriContainer, Image } from '../cri/index.ts';
+import type { Container, EphemeralContainer } from '../kinds/index.ts';
+import { type Clock, describeError, isKind, KubelingError, type Logger, LruMap } from '../lib/index.ts';
+import {
+  containerFieldPath,
+  describePod,
+  newestInstance,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  type PodEvent,
+  type PodJournal,
+} from '../pods/index.ts';
+import { readContainerAnnotations } from './container-annotations.ts';
+import type { ContainerRemover } from './container-remover.ts';
+import type { CrashBackoff } from './crash-backoff.ts';
+import type { HookRunner } from './hook-runner.ts';
+import type { ImageFacts, ImageManager } from './image-manager.ts';
+import { labels } from './labels.ts';
+import { containerLogLink, restartCountFromLogs } from './log-paths.ts';
+import type { PodKiller } from './pod-kill.ts';
+import type { ContainerPlan, PodPlanner } from './pod-planner.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
+import { specHash } from './spec-hash.ts';
+import type { ReadySandbox } from './start-sandbox.ts';
+import type { ActionFailure } from './sync-result.ts';
+import { isNameTaken, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
+
+export interface ContainerStarterDeps {
+  readonly cri: Pick<CriClient, 'createContainer' | 'startContainer' | 'containerStatus' | 'listContainers'>;
+  readonly clock: Clock;
+  readonly files: RuntimeFiles;
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly planner: PodPlanner;
+  readonly images: ImageManager;
+  readonly crashBackoff: CrashBackoff;
+  readonly killer: PodKiller;
+  readonly remover: ContainerRemover;
+  readonly hooks: HookRunner;
+  readonly logLinksDir: string;
+}
+
+export interface ContainerStart {
+  readonly pod: Pod;
+  readonly container: Container | EphemeralContainer;
+  readonly observed: ObservedPod;
+  readonly sandbox: ReadySandbox;
+  /** Images this sync has looked at already. */
+  readonly seenImages: Map<string, Image>;
+  /** Containers this sync has stopped: the observation still has them running. */
+  readonly stopped: ReadonlySet<string>;
+}
+
+/** A container that is made but does not run yet. */
+interface MadeContainer {
+  readonly id: string;
+  /** Where its log will be. */
+  readonly logPath: string;
+}
+
+/** Ends a start with the reason its status shows. */
+class StartFailure extends Error {
+  readonly failure: ActionFailure;
+
+  constructor(failure: ActionFailure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
+const logDirectoryMode = 0o755;
+const mostSkips = 2;
+const rememberedFailures = 1_000;
+
+/** Brings one container of a pod to run: image, config, creation, start, hook. */
+export class ContainerStarter {
+  readonly #deps: ContainerStarterDeps;
+  /** Containers whose start the runtime refused: to try those again is in vain. */
+  readonly #refused = new LruMap<string, true>({ capacity: rememberedFailures });
+
+  constructor(deps: ContainerStarterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Answers why it does not run, or undefined when it does. Rejects only when the signal is aborted. */
+  async start(start: ContainerStart, signal: AbortSignal): Promise<ActionFailure | undefined> {
+    const { clock } = this.#deps;
+    const startMs = clock.monotonicMs();
+    try {
+      if (await this.#runsAlready(start, signal)) return undefined;
+      this.#checkBackoff(start);
+      const made = this.#madeBefore(start) ?? (await this.#make(start, signal));
+      await this.#run(start, made, signal);
+      const message = `Started container ${start.container.name}`;
+      this.#step(start, 'done', message, clock.monotonicMs() - startMs);
+      await this.#runPostStart(start, made, signal);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      const failure = error instanceof StartFailure ? error.failure : this.#unexpected(start, error);
+      const outcome = failure.retryAtMs === undefined ? 'failed' : 'waiting';
+      this.#step(start, outcome, `${failure.reason}: ${failure.message}`);
+      return failure;
+    }
+  }
+
+  /**
+   * An instance that runs while the plan sees a newer one that does not: the newer one was made by a call we had given
+   * up on. It is in the way, and starting it would run the container twice.
+   */
+  async #runsAlready(
+    { observed, container, stopped }: ContainerStart,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const instances = observed.containers.filter(({ name }) => name === container.name);
+    const running = instances.findIndex(({ state, id }) => state === 'running' && !stopped.has(id));
+    if (running < 0) return false;
+    for (const { id, state } of instances.slice(0, running)) {
+      if (state === 'created') await this.#deps.remover.remove(id, 'keep-logs', signal);
+    }
+    return true;
+  }
+
+  #checkBackoff({ pod, container, observed }: ContainerStart): void {
+    const { crashBackoff, clock } = this.#deps;
+    const delay = crashBackoff.restartDelay(pod, container, observed, clock.now());
+    if (delay.kind === 'go') return;
+    this.#event(pod, container, 'Warning', 'BackOff', delay.eventMessage);
+    throw new StartFailure({
+      reason: 'CrashLoopBackOff',
+      message: delay.message,
+      retryAtMs: clock.monotonicMs() + delay.waitMs,
+    });
+  }
+
+  /** One that an earlier sync made and could not start any more, because kubeling ended or gave up in between. */
+  #madeBefore({ observed, container, sandbox }: ContainerStart): MadeContainer | undefined {
+    const newest = newestInstance(observed, container.name);
+    const usable =
+      newest?.state === 'created' &&
+      newest.sandboxId === sandbox.id &&
+      newest.hash === specHash(container) &&
+      !this.#refused.has(newest.id);
+    return usable ? { id: newest.id, logPath: newest.logPath } : undefined;
+  }
+
+  async #make(start: ContainerStart, signal: AbortSignal): Promise<MadeContainer> {
+    const image = await this.#image(start, signal);
+    await this.#removeUnstarted(start, signal);
+    const first = await this.#restartCount(start);
+    for (let restartCount = first; ; restartCount++) {
+      const plan = await this.#plan(start, image, restartCount, signal);
+      try {
+        const id = await this.#create(start, plan, restartCount, signal);
+        this.#event(start.pod, start.container, 'Normal', 'Created', 'Container created', id);
+        return { id, logPath: logPathOf(start, plan) };
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isNameTaken(error) && restartCount - first < mostSkips) continue;
+        throw this.#failed(start, 'CreateContainerError', error);
+      }
+    }
+  }
+
+  /** What was made and is not used must not start later, by a call that is still on its way. */
+  async #removeUnstarted({ observed, container }: ContainerStart, signal: AbortSignal): Promise<void> {
+    const unused = observed.containers.filter(
+      ({ name, state }) => name === container.name && state === 'created',
+    );
+    for (const { id } of unused) await this.#deps.remover.remove(id, 'keep-logs', signal);
+  }
+
+  async #image(start: ContainerStart, signal: AbortSignal): Promise<ImageFacts> {
+    const { pod, container, sandbox, seenImages } = start;
+    const ensured = await this.#deps.images.ensureImageExists(
+      {
+        pod,
+        container: {
+          name: container.name,
+          image: container.image ?? '',
+          pullPolicy: container.imagePullPolicy,
+        },
+        fieldPath: containerFieldPath(pod, container.name),
+        sandboxConfig: sandbox.config,
+        seen: seenImages,
+      },
+      signal,
+    );
+    if (ensured.ok) return ensured.image;
+    const { reason, message, waitMs } = ensured;
+    this.#event(pod, container, 'Warning', 'Failed', `Error: ${reason}`);
+    const retry = waitMs === undefined ? {} : { retryAtMs: this.#deps.clock.monotonicMs() + waitMs };
+    throw new StartFailure({ reason, message, ...retry });
+  }
+
+  /** One more than any instance has; when the runtime has forgotten all of them, by the logs they left. */
+  async #restartCount({ observed, container, sandbox }: ContainerStart): Promise<number> {
+    const instances = observed.containers.filter(({ name }) => name === container.name);
+    if (instances.length > 0) return Math.max(...instances.map(({ restartCount }) => restartCount)) + 1;
+    const directory = posix.join(sandbox.config.logDirectory ?? '', container.name);
+    return restartCountFromLogs(await this.#deps.files.names(directory).catch(() => []));
+  }
+
+  async #plan(
+    start: ContainerStart,
+    image: ImageFacts,
+    restartCount: number,
+    signal: AbortSignal,
+  ): Promise<ContainerPlan> {
+    const { pod, container, sandbox } = start;
+    const { files, planner } = this.#deps;
+    try {
+      const targetId = targetOf(start);
+      const plan = await planner.containerPlan(
+        { pod, container, restartCount, image, podIps: sandbox.ips, targetId },
+        signal,
+      );
+      await files.makeDirectory(posix.dirname(logPathOf(start, plan)), logDirectoryMode);
+      for (const { path, text, mode } of plan.files) await files.write(path, text, mode);
+      return plan;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#failed(start, 'CreateContainerConfigError', error);
+    }
+  }
+
+  async #create(
+    start: ContainerStart,
+    { config }: ContainerPlan,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { cri, clock } = this.#deps;
+    const { id: podSandboxId, config: sandboxConfig } = start.sandbox;
+    try {
+      return (await cri.createContainer({ podSandboxId, config, sandboxConfig }, signal)).containerId;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!mayHaveHappened(error)) throw error;
+      const look = (inner: AbortSignal) => this.#find(start, attempt, inner);
+      const found = await lookAfter(error, clock, look, signal).catch(() => undefined);
+      signal.throwIfAborted();
+      if (found === undefined) throw error;
+      this.#deps.logger.info('Took over a container the runtime had made without saying so', {
+        pod: describePod(start.pod),
+        container: start.container.name,
+        id: found.id,
+      });
+      return found.id;
+    }
+  }
+
+  /** A container as we would have made it, not started yet. */
+  async #find(
+    { pod, container, sandbox }: ContainerStart,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<CriContainer | undefined> {
+    const labelSelector = { [labels.podUid]: pod.metadata.uid, [labels.containerName]: container.name };
+    const { containers } = await this.#deps.cri.listContainers({ filter: { labelSelector } }, signal);
+    const hash = specHash(container);
+    return containers.find(
+      ({ metadata, podSandboxId, state, annotations }) =>
+        metadata?.attempt === attempt &&
+        podSandboxId === sandbox.id &&
+        state === 'CONTAINER_CREATED' &&
+        readContainerAnnotations(annotations).hash === hash,
+    );
+  }
+
+  async #run(start: ContainerStart, { id, logPath }: MadeContainer, signal: AbortSignal): Promise<void> {
+    const { pod, container, observed } = start;
+    this.#deps.crashBackoff.noteRestart(pod, container, observed, this.#deps.clock.now());
+    try {
+      await this.#deps.cri.startContainer({ containerId: id }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(await this.#hasStarted(id, error, signal))) {
+        // One that may yet start must stay the one to start: another beside it could come to run at the same time.
+        if (!mayHaveHappened(error)) this.#refused.set(id, true);
+        throw this.#failed(start, 'RunContainerError', error, id);
+      }
+    }
+    this.#event(pod, container, 'Normal', 'Started', 'Container started', id);
+    await this.#linkLog(start, id, logPath);
+  }
+
+  /** Whether the container runs, or ran, though its start seemed to fail. */
+  async #hasStarted(containerId: string, error: unknown, signal: AbortSignal): Promise<boolean> {
+    try {
+      const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
+      if (status?.state === 'CONTAINER_RUNNING') return true;
+      return status?.state === 'CONTAINER_EXITED' && isKind(error, 'Unavailable', 'DeadlineExceeded');
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    }
+  }
+
+  /** For log collectors. A link to nothing would only be garbage, and none is no reason to fail. */
+  async #linkLog({ pod, container }: ContainerStart, containerId: string, logPath: string): Promise<void> {
+    const { files, logger, logLinksDir } = this.#deps;
+    const { name: podName, namespace } = pod.metadata;
+    const link = containerLogLink(logLinksDir, {
+      podName,
+      namespace,
+      containerName: container.name,
+      containerId,
+    });
+    try {
+      if (logPath !== '' && (await files.exists(logPath))) await files.link(logPath, link);
+    } catch (error) {
+      logger.error('Cannot link the log of a container', error, { pod: describePod(pod), link });
+    }
+  }
+
+  async #runPostStart(start: ContainerStart, { id }: MadeContainer, signal: AbortSignal): Promise<void> {
+    const { pod, container } = start;
+    const hook = container.lifecycle?.postStart;
+    if (hook === undefined) return;
+    const { hooks, killer, logger } = this.#deps;
+    try {
+      await hooks.run(hook, { pod, container, containerId: id }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      // What it said stays in the log: it may hold secrets of the container.
+      logger.error('PostStart hook failed', error, { pod: describePod(pod), container: container.name });
+      this.#event(pod, container, 'Warning', 'FailedPostStartHook', 'PostStartHook failed');
+      const why = 'FailedPostStartHook';
+      await killer.killContainer(pod, { id, name: container.name, reason: why, message: why }, signal);
+      throw new StartFailure({ reason: 'PostStartHookError', message: describeError(error) });
+    }
+  }
+
+  #failed(start: ContainerStart, reason: string, error: unknown, id = ''): StartFailure {
+    const message = describeError(error);
+    this.#event(start.pod, start.container, 'Warning', 'Failed', `Error: ${message}`, id);
+    return new StartFailure({ reason, message });
+  }
+
+  #unexpected(start: ContainerStart, error: unknown): ActionFailure {
+    const { pod, container } = start;
+    this.#deps.logger.error('Cannot start a container', error, {
+      pod: describePod(pod),
+      container: container.name,
+    });
+    return this.#failed(start, 'CreateContainerError', error).failure;
+  }
+
+  /** Ids differ from try to try; the name keeps events of one cause alike. */
+  #event(
+    pod: Pod,
+    { name }: Container,
+    type: PodEvent['type'],
+    reason: string,
+    text: string,
+    containerId = '',
+  ): void {
+    const message = containerId === '' ? text : text.replaceAll(containerId, name);
+    this.#deps.journal.event(pod, { type, reason, message, fieldPath: containerFieldPath(pod, name) });
+  }
+
+  #step(start: ContainerStart, outcome: 'done' | 'failed' | 'waiting', message: string, ms?: number): void {
+    const { pod, container } = start;
+    this.#deps.journal.step(pod.metadata.uid, {
+      stage: 'container',
+      outcome,
+      message,
+      container: container.name,
+      ms,
+    });
+  }
+}
+
+function logPathOf({ sandbox }: ContainerStart, { config }: ContainerPlan): string {
+  return posix.join(sandbox.config.logDirectory ?? '', config.logPath ?? '');
+}
+
+function targetOf({ container, observed }: ContainerStart): string | undefined {
+  const name = 'targetContainerName' in container ? container.targetContainerName : undefined;
+  if (name === undefined || name === '') return undefined;
+  const target: ObservedContainer | undefined = newestInstance(observed, name);
+  if (target !== undefined) return target.id;
+  throw new KubelingError('CONTAINER_TARGET', `unable to find target container ${name}`);
+}

@@ -1,0 +1,132 @@
+import type { CriClient, PodSandbox, PodSandboxConfig } from '../cri/index.ts';
+import { type Clock, describeError, type Logger } from '../lib/index.ts';
+import type { MessageInit } from '../lib/protobuf/index.ts';
+import { describePod, type Pod, type PodJournal } from '../pods/index.ts';
+import { labels } from './labels.ts';
+import { ipsOf } from './observe.ts';
+import type { PodPlanner } from './pod-planner.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
+import type { ActionFailure } from './sync-result.ts';
+import { isNameTaken, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
+
+export interface SandboxStarterDeps {
+  readonly cri: Pick<CriClient, 'runPodSandbox' | 'podSandboxStatus' | 'listPodSandbox'>;
+  readonly clock: Clock;
+  readonly files: RuntimeFiles;
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly planner: PodPlanner;
+}
+
+/** A sandbox containers can be put into. */
+export interface ReadySandbox {
+  readonly id: string;
+  readonly config: MessageInit<PodSandboxConfig>;
+  readonly ips: readonly string[];
+}
+
+export type SandboxStart =
+  | { readonly ok: true; readonly sandbox: ReadySandbox }
+  | { readonly ok: false; readonly failure: ActionFailure };
+
+interface MadeSandbox {
+  readonly id: string;
+  readonly config: MessageInit<PodSandboxConfig>;
+}
+
+const logDirectoryMode = 0o755;
+/** How often a name that stays taken is given up for the next one within one sync. */
+const mostSkips = 2;
+
+/** Makes the sandbox of a pod, and finds it again when the runtime made it without saying so. */
+export class SandboxStarter {
+  readonly #deps: SandboxStarterDeps;
+
+  constructor(deps: SandboxStarterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Rejects only when the signal is aborted. */
+  async start(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxStart> {
+    const { clock } = this.#deps;
+    const startMs = clock.monotonicMs();
+    try {
+      const made = await this.#make(pod, attempt, signal);
+      const started = await this.#look(pod, made, signal);
+      const ms = clock.monotonicMs() - startMs;
+      if (started.ok) this.#step(pod, 'done', `Sandbox is ready at ${started.sandbox.ips.join(', ')}`, ms);
+      return started;
+    } catch (error) {
+      signal.throwIfAborted();
+      return this.#failed(pod, error);
+    }
+  }
+
+  async #make(pod: Pod, firstAttempt: number, signal: AbortSignal): Promise<MadeSandbox> {
+    for (let attempt = firstAttempt; ; attempt++) {
+      const { config, runtimeHandler } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
+      await this.#deps.files.makeDirectory(config.logDirectory ?? '', logDirectoryMode);
+      try {
+        const answer = await this.#deps.cri.runPodSandbox({ config, runtimeHandler }, signal);
+        return { id: answer.podSandboxId, config };
+      } catch (error) {
+        signal.throwIfAborted();
+        const found = mayHaveHappened(error) ? await this.#find(pod, attempt, error, signal) : undefined;
+        if (found !== undefined) return { id: found.id, config };
+        if (!isNameTaken(error) || attempt - firstAttempt >= mostSkips) throw error;
+      }
+    }
+  }
+
+  /** The sandbox of that attempt, if it is there after all. */
+  async #find(
+    pod: Pod,
+    attempt: number,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<PodSandbox | undefined> {
+    const { cri, clock, logger } = this.#deps;
+    const filter = { labelSelector: { [labels.podUid]: pod.metadata.uid } };
+    const look = async (inner: AbortSignal) => {
+      const { items } = await cri.listPodSandbox({ filter }, inner);
+      return items.find(({ state, metadata }) => state === 'SANDBOX_READY' && metadata?.attempt === attempt);
+    };
+    const found = await lookAfter(error, clock, look, signal).catch(() => undefined);
+    signal.throwIfAborted();
+    if (found !== undefined) {
+      logger.info('Took over a sandbox the runtime had made without saying so', {
+        pod: describePod(pod),
+        sandbox: found.id,
+      });
+    }
+    return found;
+  }
+
+  async #look(pod: Pod, { id, config }: MadeSandbox, signal: AbortSignal): Promise<SandboxStart> {
+    try {
+      const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId: id }, signal);
+      const ips = status === undefined || pod.spec.hostNetwork === true ? [] : ipsOf(status);
+      return { ok: true, sandbox: { id, config, ips } };
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = `Unable to get pod sandbox status: ${describeError(error)}`;
+      this.#deps.journal.event(pod, { type: 'Warning', reason: 'FailedPodSandBoxStatus', message });
+      this.#step(pod, 'failed', message);
+      return { ok: false, failure: { reason: 'PodSandboxStatusError', message } };
+    }
+  }
+
+  #failed(pod: Pod, error: unknown): SandboxStart {
+    const text = describeError(error);
+    const event = `Failed to create pod sandbox: ${text}`;
+    this.#deps.logger.error('Cannot create the sandbox of a pod', error, { pod: describePod(pod) });
+    this.#deps.journal.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message: event });
+    this.#step(pod, 'failed', event);
+    const message = `Failed to create sandbox for pod "${describePod(pod)}": ${text}`;
+    return { ok: false, failure: { reason: 'CreatePodSandboxError', message } };
+  }
+
+  #step(pod: Pod, outcome: 'done' | 'failed', message: string, ms?: number): void {
+    this.#deps.journal.step(pod.metadata.uid, { stage: 'sandbox', outcome, message, ms });
+  }
+}

@@ -1,0 +1,62 @@
+import type { ContainerStatus } from '../cri/index.ts';
+import { describeError } from '../lib/index.ts';
+import { readContainerAnnotations } from './container-annotations.ts';
+import type { RuntimeFiles } from './runtime-files.ts';
+
+const maxFileBytes = 4_096;
+const maxLogBytes = 2_048;
+const maxLogLines = 80;
+/** Room for so many lines with their stamps; a message is cut to less anyway. */
+const logReadBytes = 64 << 10;
+
+/** What an exited container left to say, appended to what the runtime says of its end. */
+export async function terminationMessage(status: ContainerStatus, files: RuntimeFiles): Promise<string> {
+  const own = await ownMessage(status, files);
+  return [status.message, own].filter((text) => text !== '').join(': ');
+}
+
+async function ownMessage(status: ContainerStatus, files: RuntimeFiles): Promise<string> {
+  const path = hostPathOfMessage(status);
+  try {
+    const bytes = path === undefined ? undefined : await files.readEnd(path, maxFileBytes);
+    if (bytes !== undefined && bytes.length > 0) return bytes.toString();
+  } catch (error) {
+    return `Error on reading termination log ${path}: ${describeError(error)}`;
+  }
+  return mayUseLog(status) ? await endOfLog(status.logPath, files) : '';
+}
+
+function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | undefined {
+  const path = readContainerAnnotations(annotations).terminationMessagePath;
+  return path === '' ? undefined : mounts.find((mount) => mount.containerPath === path)?.hostPath;
+}
+
+/** A container that could not even be started has no log. */
+function mayUseLog({ annotations, exitCode, reason }: ContainerStatus): boolean {
+  const policy = readContainerAnnotations(annotations).terminationMessagePolicy;
+  return policy === 'FallbackToLogsOnError' && exitCode !== 0 && reason !== 'ContainerCannotRun';
+}
+
+async function endOfLog(path: string, files: RuntimeFiles): Promise<string> {
+  try {
+    const bytes = await files.readEnd(path, logReadBytes);
+    if (bytes === undefined) return '';
+    const text = Buffer.from(lastLines(bytes.toString()).map(textOfLine).join(''));
+    return text.subarray(Math.max(0, text.length - maxLogBytes)).toString();
+  } catch (error) {
+    return `Error on reading termination message from logs: ${describeError(error)}`;
+  }
+}
+
+function lastLines(log: string): readonly string[] {
+  const lines = log.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  return lines.slice(-maxLogLines);
+}
+
+/** A line of a CRI log is `time stream tags text`; one tagged P goes on in the next. Others are no lines of a log. */
+function textOfLine(line: string): string {
+  const [, tags, text] = /^\S+ (?:stdout|stderr) (\S+) ?(.*)$/s.exec(line) ?? [];
+  if (tags === undefined || text === undefined) return '';
+  return tags.split(':')[0] === 'P' ? text : `${text}\n`;
+}

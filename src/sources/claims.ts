@@ -1,0 +1,82 @@
+import { fullNameOf, type Pod } from '../pods/index.ts';
+import type { ManifestPod } from './manifest.ts';
+import { problemAt, type SourceProblem } from './problems.ts';
+
+/** A pod that a manifest asks for. */
+export interface Claimant extends ManifestPod {
+  readonly path: string;
+}
+
+/** Who was used last time, by full name. */
+export type Holders = ReadonlyMap<string, Claimant>;
+
+export interface SettledClaims {
+  readonly holders: Holders;
+  readonly pods: readonly Pod[];
+  readonly problems: readonly SourceProblem[];
+}
+
+/**
+ * Two manifests may ask for a pod of one name, or give two pods one UID. The one that is in use stays in use, so that
+ * a copy left lying about changes nothing; of two new ones the first counts. The other is told, with both places.
+ */
+export function settleClaims(
+  claimants: readonly Claimant[],
+  before: Holders,
+  source: 'file' | 'http',
+): SettledClaims {
+  const byName = settle(claimants, (one) => fullNameOf(one.pod), before);
+  const byUid = settle(byName.winners, (one) => one.pod.metadata.uid, before);
+  const problems = [
+    ...byName.losers.map((loser) => describe(loser, source, 'metadata.name')),
+    ...byUid.losers.map((loser) => describe(loser, source, 'metadata.uid')),
+  ];
+  const holders = new Map(byUid.winners.map((one) => [fullNameOf(one.pod) as string, one]));
+  return { holders, pods: byUid.winners.map((one) => one.pod), problems };
+}
+
+interface Loser {
+  readonly loser: Claimant;
+  readonly winner: Claimant;
+}
+
+function settle(claimants: readonly Claimant[], keyOf: (one: Claimant) => string, before: Holders) {
+  const groups = Map.groupBy(claimants, keyOf);
+  const winners: Claimant[] = [];
+  const losers: Loser[] = [];
+  for (const group of groups.values()) {
+    const winner =
+      group.find((one) => isSame(one, before)) ?? group.find((one) => isHeir(one, before)) ?? group[0];
+    if (winner === undefined) continue;
+    winners.push(winner);
+    losers.push(...group.filter((one) => one !== winner).map((loser) => ({ loser, winner })));
+  }
+  return { winners, losers };
+}
+
+function isSame(one: Claimant, before: Holders): boolean {
+  const holder = before.get(fullNameOf(one.pod));
+  return holder !== undefined && holder.path === one.path && holder.pod.metadata.uid === one.pod.metadata.uid;
+}
+
+/** An edited manifest is another pod in the same place. */
+function isHeir(one: Claimant, before: Holders): boolean {
+  return before.get(fullNameOf(one.pod))?.path === one.path;
+}
+
+function describe(
+  { loser, winner }: Loser,
+  source: 'file' | 'http',
+  field: 'metadata.name' | 'metadata.uid',
+): SourceProblem {
+  const { name, namespace, uid } = loser.pod.metadata;
+  const what = field === 'metadata.name' ? `the pod ${namespace}/${name}` : `a pod of the UID ${uid}`;
+  return problemAt(
+    { source, path: loser.path },
+    {
+      at: loser.at,
+      field,
+      message: `must be unique: ${what} comes from ${winner.path}:${winner.at.line} already, and stays so`,
+    },
+  );
+}

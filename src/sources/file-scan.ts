@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { posix } from 'node:path';
+import { describeError } from '../lib/index.ts';
+import { fullNameOf } from '../pods/index.ts';
+import type { ManifestFiles } from './files.ts';
+import {
+  type ManifestPod,
+  type ManifestReader,
+  type ManifestReading,
+  manifestLimit,
+  tooLarge,
+} from './manifest.ts';
+import { problemAt, type SourceProblem } from './problems.ts';
+
+/** What is known of one file. */
+export interface FileState {
+  /** Of its content; another as soon as anything differs. */
+  readonly digest: string;
+  /** Another after each write, even of the same content. */
+  readonly version: string;
+  /** The pods it stands for: those it asks for now, and while it cannot be read whole those it asked for before. */
+  readonly pods: readonly ManifestPod[];
+  readonly problems: readonly SourceProblem[];
+}
+
+export type FileStates = ReadonlyMap<string, FileState>;
+
+export interface FolderScan {
+  readonly files: FileStates;
+  /** Files that stood for pods and are not there any more. */
+  readonly lost: readonly string[];
+  /** Whether something was written to while it was read, and must be looked at again soon. */
+  readonly unsettled: boolean;
+}
+
+/** Copies that editors and package managers leave behind. */
+const leftovers = /(?:~|\.bak|\.swp|\.orig|\.rpmsave)$/;
+
+export function isManifestName(name: string): boolean {
+  return !name.startsWith('.') && !leftovers.test(name);
+}
+
+export interface FileScannerOptions {
+  readonly files: ManifestFiles;
+  readonly reader: ManifestReader;
+  readonly nodeName: string;
+}
+
+/** Looks at all manifests there are. Keeps nothing itself: what was known before comes in, what is known now goes out. */
+export class FileScanner {
+  readonly #options: FileScannerOptions;
+
+  constructor(options: FileScannerOptions) {
+    this.#options = options;
+  }
+
+  async folder(path: string, before: FileStates): Promise<FolderScan> {
+    const names = (await this.#options.files.list(path)).filter(isManifestName).sort();
+    return await this.#scan(
+      names.map((name) => posix.join(path, name)),
+      before,
+    );
+  }
+
+  async single(path: string, before: FileStates): Promise<FolderScan> {
+    return await this.#scan([path], before);
+  }
+
+  async #scan(paths: readonly string[], before: FileStates): Promise<FolderScan> {
+    const files = new Map<string, FileState>();
+    let unsettled = false;
+    for (const path of paths) {
+      const state = await this.#look(path, before.get(path));
+      if (state === 'unsettled') unsettled = true;
+      const kept = state === 'unsettled' ? before.get(path) : state;
+      if (kept !== undefined) files.set(path, kept);
+    }
+    const lost = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
+    return { files, lost: lost.map(([path]) => path), unsettled };
+  }
+
+  /** Undefined when there is no such file. */
+  async #look(path: string, before: FileState | undefined): Promise<FileState | 'unsettled' | undefined> {
+    try {
+      return await this.#read(path, before);
+    } catch (error) {
+      const message = `cannot be read: ${describeError(error)}`;
+      return this.#keep(path, before, { version: message, message });
+    }
+  }
+
+  async #read(path: string, before: FileState | undefined): Promise<FileState | 'unsettled' | undefined> {
+    const { files, reader, nodeName } = this.#options;
+    const facts = await files.stat(path);
+    if (facts?.kind !== 'file') return undefined;
+    if (facts.size >= manifestLimit)
+      return this.#keep(path, before, { version: facts.version, message: tooLarge(facts.size) });
+    const bytes = await files.read(path);
+    if (bytes === undefined) return undefined;
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    if (before?.digest === digest) return { ...before, version: facts.version };
+    if ((await files.stat(path))?.version !== facts.version) return 'unsettled';
+    const reading = await reader.read(bytes, { source: 'file', path, nodeName });
+    return {
+      digest,
+      version: facts.version,
+      pods: keepPods(reading, before?.pods ?? []),
+      problems: reading.problems,
+    };
+  }
+
+  /** What cannot be read says nothing about its pods. */
+  #keep(
+    path: string,
+    before: FileState | undefined,
+    { version, message }: { readonly version: string; readonly message: string },
+  ): FileState {
+    const problems = [problemAt({ source: 'file', path }, { message })];
+    return { digest: message, version, pods: before?.pods ?? [], problems };
+  }
+}
+
+/**
+ * A mistake must not stop a pod that runs. While any part of a manifest cannot be used, nobody can tell whether a pod
+ * it asked for is gone on purpose, so all of them stay; what can be used is used.
+ */
+export function keepPods(reading: ManifestReading, before: readonly ManifestPod[]): readonly ManifestPod[] {
+  if (reading.whole) return reading.pods;
+  const names = new Set(reading.pods.map(({ pod }) => fullNameOf(pod)));
+  return [...reading.pods, ...before.filter(({ pod }) => !names.has(fullNameOf(pod)))];
+}

@@ -1,0 +1,213 @@
+import { backoffDelayMs, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
+import type { Pod } from '../pods/index.ts';
+import { type Claimant, type Holders, settleClaims } from './claims.ts';
+import { FileScanner, type FileStates, type FolderScan } from './file-scan.ts';
+import type { FileFacts, ManifestFiles } from './files.ts';
+import { HintLatch } from './hint-latch.ts';
+import { ManifestReader } from './manifest.ts';
+import { describeProblem, ProblemBoard, problemAt, type SourceProblem } from './problems.ts';
+import type { PodRules } from './rules.ts';
+
+export interface FileSourceOptions {
+  /** A directory of manifests, or a single one. Absolute. */
+  readonly path: string;
+  readonly nodeName: string;
+  readonly rules: PodRules;
+  readonly files: ManifestFiles;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How often to look although nothing hinted at a change. */
+  readonly checkMs: number;
+  /** Takes the complete list of pods each time it changes; awaited. */
+  readonly setPods: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
+  /** Told once for each problem that comes up. */
+  readonly onProblem: (problem: SourceProblem) => void;
+}
+
+/** At most one look in this time, however many hints come: a file is rarely written in one go. */
+const quietMs = 100;
+/** How long a file, or the whole path, must be away to be believed gone: some editors take it away to put it back. */
+const fileGoneMs = 10;
+const pathGoneMs = 100;
+const missingRetryMs = 1_000;
+const failureBackoff = { baseMs: 1_000, maxMs: 20_000 };
+const scanDeadlineMs = 30_000;
+
+type Look =
+  | { readonly kind: 'seen'; readonly scan: FolderScan }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'failed'; readonly problem: SourceProblem };
+
+interface FoundProblem {
+  readonly problem: SourceProblem;
+  /** Of the file it is in. */
+  readonly version: string;
+}
+
+function doubtKey({ problem, version }: FoundProblem): string {
+  return `${version} ${describeProblem(problem)}`;
+}
+
+/**
+ * The pods of a manifest directory. Every look is a full one: a hint from the system says when to look, never what has
+ * changed. The first hint after a quiet time is followed at once.
+ */
+export class FileSource {
+  readonly #options: FileSourceOptions;
+  readonly #scanner: FileScanner;
+  readonly #board: ProblemBoard;
+  readonly #hints: HintLatch;
+  #files: FileStates = new Map();
+  #holders: Holders = new Map();
+  #sent: readonly Pod[] | undefined;
+  /** Problems of the last look: they are told when the next one finds them again, as a half-written file is no news. */
+  #doubtful: ReadonlySet<string> = new Set();
+  #failures = 0;
+  /** When the last look ended, by the monotonic clock. */
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #watch: { readonly identity: string; readonly handle: Disposable } | undefined;
+
+  constructor(options: FileSourceOptions) {
+    this.#options = options;
+    const { files, rules, nodeName } = options;
+    this.#scanner = new FileScanner({ files, nodeName, reader: new ManifestReader(rules) });
+    this.#board = new ProblemBoard(options.onProblem);
+    this.#hints = new HintLatch(options.clock);
+  }
+
+  /** What is wrong with the manifests now. */
+  problems(): readonly SourceProblem[] {
+    return this.#board.current;
+  }
+
+  /** Looks until the signal ends it; returns then. */
+  async run(signal: AbortSignal): Promise<void> {
+    try {
+      while (!signal.aborted) {
+        const delayMs = await this.#turn(signal);
+        const why = await this.#hints.wait(Math.max(quietMs, delayMs), signal);
+        if (why === 'hint') await this.#rest(signal);
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.#unwatch();
+    }
+  }
+
+  async #rest(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const leftMs = this.#lookedMs + quietMs - clock.monotonicMs();
+    if (leftMs > 0) await clock.sleep(leftMs, signal);
+  }
+
+  /** One look and what follows from it; answers when to look again at the latest. */
+  async #turn(signal: AbortSignal): Promise<number> {
+    this.#hints.clear();
+    const look = await this.#lookTwice(signal);
+    this.#lookedMs = this.#options.clock.monotonicMs();
+    if (look.kind === 'failed') {
+      this.#board.replace([...this.#board.current, look.problem]);
+      return backoffDelayMs(failureBackoff, ++this.#failures);
+    }
+    this.#failures = 0;
+    const sure = await this.#take(look, signal);
+    if (sure === 'doubtful') return quietMs;
+    return look.kind === 'missing' ? missingRetryMs : this.#options.checkMs;
+  }
+
+  /** What is gone is looked for once more before anybody hears of it. */
+  async #lookTwice(signal: AbortSignal): Promise<Look> {
+    const first = await this.#lookOnce(signal);
+    const hadPods = (this.#sent?.length ?? 0) > 0;
+    if (first.kind === 'missing' && hadPods) await this.#options.clock.sleep(pathGoneMs, signal);
+    else if (first.kind === 'seen' && first.scan.lost.length > 0)
+      await this.#options.clock.sleep(fileGoneMs, signal);
+    else return first;
+    return await this.#lookOnce(signal);
+  }
+
+  async #lookOnce(signal: AbortSignal): Promise<Look> {
+    const { clock, path } = this.#options;
+    try {
+      const what = `read the manifests in ${path}`;
+      return await withDeadline({ clock, ms: scanDeadlineMs, what }, () => this.#look(), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = `cannot be read: ${describeError(error)}`;
+      return { kind: 'failed', problem: problemAt({ source: 'file', path }, { message }) };
+    }
+  }
+
+  /** The watch comes first, so that no change falls between it and the look. */
+  async #look(): Promise<Look> {
+    const { path, files } = this.#options;
+    const facts = await files.stat(path);
+    this.#rewatch(facts);
+    if (facts === undefined) return { kind: 'missing' };
+    const scan =
+      facts.kind === 'directory'
+        ? await this.#scanner.folder(path, this.#files)
+        : await this.#scanner.single(path, this.#files);
+    return { kind: 'seen', scan };
+  }
+
+  async #take(look: Exclude<Look, { kind: 'failed' }>, signal: AbortSignal): Promise<'sure' | 'doubtful'> {
+    this.#files = look.kind === 'seen' ? look.scan.files : new Map();
+    const claimants: Claimant[] = [...this.#files].flatMap(([path, { pods }]) =>
+      pods.map((pod) => ({ ...pod, path })),
+    );
+    const settled = settleClaims(claimants, this.#holders, 'file');
+    this.#holders = settled.holders;
+    const found = [...this.#files.values()].flatMap(({ problems, version }) =>
+      problems.map((problem) => ({ problem, version })),
+    );
+    const repeated = settled.problems.map((problem) => ({ problem, version: '' }));
+    const confirmed = this.#confirm([...found, ...repeated]);
+    await this.#send(settled.pods, signal);
+    const unsettled = look.kind === 'seen' && look.scan.unsettled;
+    return confirmed === 'all' && !unsettled ? 'sure' : 'doubtful';
+  }
+
+  /** Only what was so a look ago, with nothing written since, is told. */
+  #confirm(found: readonly FoundProblem[]): 'all' | 'some' {
+    const known = new Set(this.#board.current.map(describeProblem));
+    const confirmed = found.filter(
+      (one) => known.has(describeProblem(one.problem)) || this.#doubtful.has(doubtKey(one)),
+    );
+    this.#doubtful = new Set(found.map(doubtKey));
+    this.#board.replace(confirmed.map(({ problem }) => problem));
+    return confirmed.length === found.length ? 'all' : 'some';
+  }
+
+  /** Unchanged files give the very same pods, so comparing the objects is enough. */
+  async #send(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
+    const before = this.#sent;
+    if (before?.length === pods.length && pods.every((pod, index) => pod === before[index])) return;
+    await this.#options.setPods(pods, signal);
+    this.#sent = pods;
+  }
+
+  #rewatch(facts: FileFacts | undefined): void {
+    const identity = facts?.identity ?? 'missing';
+    if (this.#watch?.identity === identity) return;
+    this.#unwatch();
+    const { files, path, logger } = this.#options;
+    const handle = files.watch(path, {
+      onHint: () => this.#hints.raise(),
+      onLost: (error) => {
+        logger.v(2)?.info('Changes of manifests are found by looking now and then only', {
+          path,
+          error: describeError(error),
+        });
+        this.#unwatch();
+      },
+    });
+    this.#watch = { identity, handle };
+  }
+
+  #unwatch(): void {
+    this.#watch?.handle[Symbol.dispose]();
+    this.#watch = undefined;
+  }
+}

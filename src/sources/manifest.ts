@@ -1,0 +1,172 @@
+import { decodeTree, FieldPath, KindTable, type PodSpec, type Pod as WrittenPod } from '../kinds/index.ts';
+import { type Place, readYamlDocuments, type YamlDocument, type YamlTree } from '../lib/index.ts';
+import type { Pod } from '../pods/index.ts';
+import { withPodDefaults } from './defaults/pod.ts';
+import { bounded, problemAt, type SourceProblem } from './problems.ts';
+import type { FieldProblem, PodRules } from './rules.ts';
+import { toStaticPod } from './static-pod.ts';
+import { type ManifestPlace, staticPodUid } from './static-uid.ts';
+import { refusedReferences } from './validation/api-references.ts';
+import { validatePod } from './validation/pod.ts';
+
+/** A manifest of this size or more is something else. */
+export const manifestLimit: number = 10 * 1024 * 1024;
+
+export interface ManifestPod {
+  readonly pod: Pod;
+  /** Where in the text it starts. */
+  readonly at: Place;
+}
+
+export interface ManifestReading {
+  readonly pods: readonly ManifestPod[];
+  readonly problems: readonly SourceProblem[];
+  /** Whether every part could be used. If not, nobody knows which pods are no longer wanted. */
+  readonly whole: boolean;
+}
+
+/** Reads manifests: one pod, several documents, or lists of pods, each judged alone. */
+export class ManifestReader {
+  readonly #rules: PodRules;
+  readonly #table = new KindTable();
+
+  constructor(rules: PodRules) {
+    this.#rules = rules;
+  }
+
+  /** Never rejects because of what the bytes are. */
+  async read(bytes: Uint8Array, place: ManifestPlace): Promise<ManifestReading> {
+    if (bytes.byteLength >= manifestLimit) return failed(place, tooLarge(bytes.byteLength));
+    const text = textOf(bytes);
+    if (text === undefined) return failed(place, 'must be text in UTF-8: it is something else');
+    const documents = await readYamlDocuments(text);
+    if (documents.length === 0)
+      return failed(place, 'must hold a pod: it is empty (delete the file to remove its pod)');
+    const parts = documents.flatMap((document) => partsOf(document, place));
+    const read = parts.map((part) => (part.kind === 'wrong' ? part : this.#pod(part, place)));
+    return {
+      pods: read.flatMap((part) => ('pod' in part && part.pod ? [{ pod: part.pod, at: part.at }] : [])),
+      problems: bounded(read.flatMap((part) => part.problems).sort(byPlace)),
+      whole: read.every((part) => 'pod' in part && part.pod !== undefined),
+    };
+  }
+
+  #pod(part: PodPart, place: ManifestPlace): ReadPod {
+    const { value, findings } = decodeTree<WrittenPod>(this.#table, 'Pod', part.tree);
+    const decoding = findings.map((finding) =>
+      problemAt(place, { ...finding, field: finding.field.toString() }),
+    );
+    if (findings.some(({ severity }) => severity === 'error')) return { problems: decoding, at: part.at };
+    if (!value.metadata?.name) {
+      const at = FieldPath.root.child('metadata').placeIn(part.tree);
+      const nameless = problemAt(place, {
+        at,
+        field: 'metadata.name',
+        message: 'must be set: a pod needs a name',
+      });
+      return { problems: [...decoding, nameless], at: part.at };
+    }
+    const defaulted = withPodDefaults(value, this.#rules.enabled);
+    const pod = toStaticPod(defaulted, staticPodUid(part.tree, place), place);
+    const refused = this.#judge(pod).map(({ field, message }) =>
+      problemAt(place, { at: field.placeIn(part.tree), field: field.toString(), message }),
+    );
+    const problems = [...decoding, ...refused];
+    return refused.length > 0 ? { problems, at: part.at } : { problems, at: part.at, pod };
+  }
+
+  #judge(pod: Pod & { readonly spec: PodSpec }): readonly FieldProblem[] {
+    const wrong = validatePod(pod, this.#rules, this.#table);
+    return [...wrong, ...refusedReferences(pod.spec, this.#rules)];
+  }
+}
+
+interface ReadPod {
+  readonly problems: readonly SourceProblem[];
+  readonly at: Place;
+  /** Undefined when it cannot be used. */
+  readonly pod?: Pod;
+}
+
+interface PodPart {
+  readonly kind: 'pod';
+  readonly tree: YamlTree;
+  readonly at: Place;
+}
+
+type Part = PodPart | { readonly kind: 'wrong'; readonly problems: readonly SourceProblem[] };
+
+export function tooLarge(size: number): string {
+  return `must be smaller than ${manifestLimit} bytes: it has ${size}`;
+}
+
+function failed(place: ManifestPlace, message: string): ManifestReading {
+  return { pods: [], problems: [problemAt(place, { message })], whole: false };
+}
+
+function byPlace(a: SourceProblem, b: SourceProblem): number {
+  return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
+}
+
+/** Undefined for anything but text. A mark of the byte order at its start is no part of it. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return text.includes('\0') ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
+function partsOf(document: YamlDocument, place: ManifestPlace): readonly Part[] {
+  const { tree, problems } = document;
+  if (tree === undefined)
+    return [
+      {
+        kind: 'wrong',
+        problems: problems.map((problem) => problemAt(place, { at: problem, message: problem.message })),
+      },
+    ];
+  const kind = textAt(tree, 'kind');
+  if (kind !== 'PodList' && kind !== 'List') return [podPart(tree, place, 'must')];
+  const version = wrongVersion(tree, place);
+  if (version !== undefined) return [version];
+  const items = entryOf(tree, 'items');
+  if (items === undefined || items.kind !== 'list')
+    return [wrongPart(place, items?.at ?? tree.at, 'items', 'must be a list of pods')];
+  return items.items.map((item) => podPart(item, place, kind === 'List' ? 'must' : 'may'));
+}
+
+/** In a list of pods an item need not say again what it is. */
+function podPart(tree: YamlTree, place: ManifestPlace, says: 'must' | 'may'): Part {
+  if (tree.kind !== 'map') return wrongPart(place, tree.at, '', 'must be a map of fields, as a pod is');
+  const kind = textAt(tree, 'kind');
+  const silent = says === 'may' && kind === undefined;
+  if (kind !== 'Pod' && !silent) {
+    const written = kind === undefined ? 'it is not set' : `current value is ${JSON.stringify(kind)}`;
+    return wrongPart(place, FieldPath.root.child('kind').placeIn(tree), 'kind', `must be Pod: ${written}`);
+  }
+  const version = silent && textAt(tree, 'apiVersion') === undefined ? undefined : wrongVersion(tree, place);
+  return version ?? { kind: 'pod', tree, at: tree.at };
+}
+
+function wrongVersion(tree: YamlTree, place: ManifestPlace): Part | undefined {
+  const version = textAt(tree, 'apiVersion');
+  if (version === 'v1') return undefined;
+  const written = version === undefined ? 'it is not set' : `current value is ${JSON.stringify(version)}`;
+  const at = FieldPath.root.child('apiVersion').placeIn(tree);
+  return wrongPart(place, at, 'apiVersion', `must be v1: ${written}`);
+}
+
+function wrongPart(place: ManifestPlace, at: Place, field: string, message: string): Part {
+  return { kind: 'wrong', problems: [problemAt(place, { at, field, message })] };
+}
+
+function entryOf(tree: YamlTree, key: string): YamlTree | undefined {
+  return tree.kind === 'map' ? tree.entries.findLast((entry) => entry.key === key)?.value : undefined;
+}
+
+function textAt(tree: YamlTree, key: string): string | undefined {
+  const value = entryOf(tree, key);
+  return value?.kind === 'scalar' && value.value !== null ? String(value.value) : undefined;
+}

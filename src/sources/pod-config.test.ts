@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { collectLogs, settle, VirtualClock } from '../lib/index.ts';
+import { annotations, type Pod, type PodEvent, podUid } from '../pods/index.ts';
+import { PodConfig, type PodUpdate } from './pod-config.ts';
+
+const never = new AbortController().signal;
+
+function pod(
+  uid: string,
+  changes: { name?: string; spec?: object; meta?: object; status?: object } = {},
+): Pod {
+  return {
+    metadata: { name: changes.name ?? `pod-${uid}`, namespace: 'default', uid: podUid(uid), ...changes.meta },
+    spec: { containers: [], ...changes.spec },
+    status: { ...changes.status },
+  };
+}
+
+function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
+  const clock = new VirtualClock();
+  const events: (PodEvent & { readonly uid: string })[] = [];
+  const journal = {
+    event: (about: Pod, event: PodEvent) => void events.push({ ...event, uid: about.metadata.uid }),
+    step: () => {},
+  };
+  const config = new PodConfig({ sources, clock, journal, logger: collectLogs(clock).logger });
+  const next = () => config.nextUpdate(never);
+  const brief = ({ op, pods, source }: PodUpdate) =>
+    `${source} ${op} ${pods.map(({ metadata }) => metadata.uid).join(',')}`;
+  /** What is in the queue now. */
+  const drain = async () => {
+    const updates: PodUpdate[] = [];
+    const stop = new AbortController();
+    const taking = (async () => {
+      for (;;) updates.push(await config.nextUpdate(stop.signal));
+    })().catch(() => {});
+    await settle();
+    stop.abort();
+    await taking;
+    return updates;
+  };
+  return { clock, config, events, next, brief, drain, told: async () => (await drain()).map(brief) };
+}
+
+test('a new pod is an ADD with its source and the time it was seen', async () => {
+  const { config, next } = rig();
+  const given = pod('1', { meta: { annotations: { [annotations.source]: 'forged', note: 'x' } } });
+  await config.set('file', [given], never);
+  const update = await next();
+  assert.equal(update.op, 'ADD');
+  assert.deepEqual(update.pods[0]?.metadata.annotations, {
+    [annotations.source]: 'file',
+    [annotations.seen]: '2026-01-01T00:00:00.000000000Z',
+    note: 'x',
+  });
+});
+
+test('each kind of change is told as what it is, removals first', async () => {
+  const { config, drain, told } = rig();
+  await config.set(
+    'api',
+    ['a', 'b', 'c', 'd', 'e'].map((uid) => pod(uid)),
+    never,
+  );
+  await drain();
+  await config.set(
+    'api',
+    [
+      pod('new'),
+      pod('b', { spec: { hostPID: true } }),
+      pod('c', { meta: { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 30 } }),
+      pod('d', { status: { phase: 'Running' } }),
+      pod('e'),
+    ],
+    never,
+  );
+  assert.deepEqual(await told(), [
+    'api REMOVE a',
+    'api ADD new',
+    'api UPDATE b',
+    'api DELETE c',
+    'api RECONCILE d',
+  ]);
+});
+
+test('the same list again says nothing', async () => {
+  const { config, drain, told } = rig();
+  await config.set('file', [pod('1')], never);
+  await drain();
+  await config.set('file', [pod('1')], never);
+  assert.deepEqual(await told(), []);
+});
+
+test('an update takes over what is acted on, keeps local annotations and what was first seen of the rest', async () => {
+  const { clock, config, drain } = rig();
+  const meta = {
+    resourceVersion: '1',
+    finalizers: ['a.io/x'],
+    annotations: { [annotations.mirror]: 'h', old: '1' },
+  };
+  await config.set('api', [pod('1', { meta })], never);
+  await drain();
+  await clock.advance(5_000);
+  const changed = {
+    resourceVersion: '2',
+    generation: 4,
+    finalizers: ['a.io/y'],
+    labels: { a: 'b' },
+    annotations: { [annotations.mirror]: 'forged', [annotations.seen]: 'forged', fresh: '1' },
+  };
+  await config.set('api', [pod('1', { meta: changed, status: { phase: 'Failed' } })], never);
+  const [update] = await drain();
+  assert.equal(update?.op, 'UPDATE');
+  const result = update?.pods[0];
+  assert.deepEqual(result?.metadata.annotations, {
+    [annotations.source]: 'api',
+    [annotations.mirror]: 'h',
+    [annotations.seen]: '2026-01-01T00:00:00.000000000Z',
+    fresh: '1',
+  });
+  assert.deepEqual(result?.metadata.finalizers, ['a.io/x']);
+  assert.equal(result?.metadata.resourceVersion, '1');
+  assert.equal(result?.metadata.generation, 4);
+  assert.deepEqual(result?.metadata.labels, { a: 'b' });
+  assert.deepEqual(result?.status, { phase: 'Failed' });
+});
+
+test('fixed metadata.uid, image edited: in-place UPDATE', async () => {
+  const { config, drain, told } = rig();
+  await config.set('file', [pod('fixed', { spec: { containers: [{ name: 'a', image: 'x:1' }] } })], never);
+  await drain();
+  await config.set('file', [pod('fixed', { spec: { containers: [{ name: 'a', image: 'x:2' }] } })], never);
+  assert.deepEqual(await told(), ['file UPDATE fixed']);
+});
+
+test('a pod recreated under its name is removed before it is added', async () => {
+  const { config, drain, told } = rig();
+  await config.set('file', [pod('1', { name: 'web' })], never);
+  await drain();
+  await config.set('file', [pod('2', { name: 'web' })], never);
+  assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 2']);
+});
+
+test('a first empty list is told as an empty ADD, a later one is not', async () => {
+  const { config, told } = rig();
+  await config.set('file', [], never);
+  assert.deepEqual(await told(), ['file ADD ']);
+  await config.set('file', [], never);
+  assert.deepEqual(await told(), []);
+});
+
+test('of one full name or UID in a list the first counts, and the other gets an event', async () => {
+  const { config, events, told } = rig();
+  const list = [pod('1', { name: 'web' }), pod('2', { name: 'web' }), pod('1', { name: 'other' })];
+  await config.set('file', list, never);
+  assert.deepEqual(await told(), ['file ADD 1']);
+  assert.deepEqual(
+    events.map(({ type, reason, uid }) => [type, reason, uid]),
+    [
+      ['Warning', 'FailedValidation', '2'],
+      ['Warning', 'FailedValidation', '1'],
+    ],
+  );
+});
+
+test('one name in two sources is two pods', async () => {
+  const { config, told } = rig(['file', 'http']);
+  await config.set('file', [pod('1', { name: 'web' })], never);
+  await config.set('http', [pod('2', { name: 'web' })], never);
+  assert.deepEqual(await told(), ['file ADD 1', 'http ADD 2']);
+});
+
+test('a source is ready when it has sent a list and the loop has handled an update of it', async () => {
+  const { config, next } = rig(['file', 'api']);
+  config.markHandled('file');
+  assert.equal(config.isReady('file'), false);
+  await config.set('file', [], never);
+  assert.equal(config.isReady('file'), true);
+  assert.equal(config.allReady(), false);
+  await config.set('api', [pod('1')], never);
+  assert.equal(config.isReady('api'), false);
+  await next();
+  config.markHandled('api');
+  assert.equal(config.allReady(), true);
+  assert.deepEqual(config.readiness(), [
+    { source: 'file', ready: true },
+    { source: 'api', ready: true },
+  ]);
+});
+
+test('with no source set up all are ready', () => {
+  assert.equal(rig([]).config.allReady(), true);
+});
+
+test('a source that is ahead waits when fifty updates are not handled, and loses nothing', async () => {
+  const { config, next } = rig(['api']);
+  let sent = 0;
+  const sending = (async () => {
+    for (let round = 0; round < 120; round++) {
+      await config.set('api', [pod('1', { meta: { labels: { round: `${round}` } } })], never);
+      sent++;
+    }
+  })();
+  await settle();
+  assert.equal(sent, 50);
+  const seen: string[] = [];
+  for (let round = 0; round < 120; round++)
+    seen.push((await next()).pods[0]?.metadata.labels?.['round'] ?? '');
+  await sending;
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 120 }, (_, round) => `${round}`),
+  );
+});
+
+test('who gives up waiting takes no update with him', async () => {
+  const { config, next, brief } = rig();
+  const stop = new AbortController();
+  const waiting = config.nextUpdate(stop.signal);
+  stop.abort(new Error('enough'));
+  await assert.rejects(waiting, /enough/);
+  await config.set('file', [pod('1')], never);
+  assert.equal(brief(await next()), 'file ADD 1');
+});
+
+test('what is handed out cannot be changed', async () => {
+  const { config, next } = rig();
+  await config.set('file', [pod('1', { spec: { containers: [{ name: 'a' }] } })], never);
+  const [given] = (await next()).pods;
+  assert.throws(() => Object.assign(given?.spec.containers[0] ?? {}, { name: 'b' }), TypeError);
+  assert.throws(() => Object.assign(given?.metadata.annotations ?? {}, { a: 'b' }), TypeError);
+});
+
+test('whatever lists are sent, applying what is told ends at the last list', async () => {
+  const arbitraryPod = fc
+    .record({
+      uid: fc.constantFrom('1', '2', '3', '4', '5'),
+      image: fc.constantFrom('a', 'b'),
+      label: fc.constantFrom('x', 'y'),
+      phase: fc.constantFrom('Pending', 'Running'),
+      deleted: fc.boolean(),
+    })
+    .map(({ uid, image, label, phase, deleted }) =>
+      pod(uid, {
+        spec: { containers: [{ name: 'main', image }] },
+        meta: { labels: { label }, ...(deleted && { deletionTimestamp: '2026-01-01T00:00:00Z' }) },
+        status: { phase },
+      }),
+    );
+  const list = fc.uniqueArray(arbitraryPod, { selector: ({ metadata }) => metadata.uid });
+  await fc.assert(
+    fc.asyncProperty(fc.array(list, { minLength: 1, maxLength: 8 }), async (lists) => {
+      const { config, drain } = rig(['api']);
+      const applied = new Map<string, Pod>();
+      for (const pods of lists) {
+        await config.set('api', pods, never);
+        for (const { op, pods: changed } of await drain())
+          for (const one of changed) {
+            assert.equal(applied.has(one.metadata.uid), op !== 'ADD', `${op} of ${one.metadata.uid}`);
+            if (op === 'REMOVE') applied.delete(one.metadata.uid);
+            else applied.set(one.metadata.uid, one);
+            assert.equal(op === 'DELETE' && one.metadata.deletionTimestamp === undefined, false);
+          }
+      }
+      const plain = ({ metadata, spec, status }: Pod) => ({
+        uid: metadata.uid,
+        labels: metadata.labels,
+        deletion: metadata.deletionTimestamp,
+        spec,
+        status,
+      });
+      const byUid = (a: { uid: string }, b: { uid: string }) => (a.uid < b.uid ? -1 : 1);
+      assert.deepEqual(
+        [...applied.values()].map(plain).sort(byUid),
+        (lists.at(-1) ?? []).map(plain).sort(byUid),
+      );
+    }),
+    { numRuns: 60 },
+  );
+});

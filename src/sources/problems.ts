@@ -1,0 +1,68 @@
+import type { Place } from '../lib/index.ts';
+
+/** Something a user should know about a manifest. An error keeps a pod from being used; a warning does not. */
+export interface SourceProblem {
+  readonly source: 'file' | 'http';
+  readonly severity: 'error' | 'warning';
+  /** The file or URL. */
+  readonly path: string;
+  readonly line: number | undefined;
+  readonly column: number | undefined;
+  /** The path of the field; empty when it is about no field. */
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface ProblemPlace {
+  readonly source: 'file' | 'http';
+  readonly path: string;
+}
+
+export interface ProblemText {
+  readonly severity?: SourceProblem['severity'] | undefined;
+  readonly at?: Place | undefined;
+  readonly field?: string | undefined;
+  readonly message: string;
+}
+
+export function problemAt({ source, path }: ProblemPlace, text: ProblemText): SourceProblem {
+  const { severity = 'error', at, field = '', message } = text;
+  return { source, severity, path, line: at?.line, column: at?.column, field, message };
+}
+
+/** As `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: must be set`. */
+export function describeProblem(problem: SourceProblem): string {
+  const place = [problem.path, problem.line, problem.column].filter((part) => part !== undefined).join(':');
+  return [place, problem.field, problem.message].filter((part) => part !== '').join(': ');
+}
+
+/** One mistake can have a thousand consequences; the first of them are enough to act on. */
+const mostProblems = 100;
+
+export function bounded(problems: readonly SourceProblem[]): readonly SourceProblem[] {
+  const [first] = problems;
+  if (first === undefined || problems.length <= mostProblems) return problems;
+  const more = problems.length - mostProblems;
+  return [...problems.slice(0, mostProblems), problemAt(first, { message: `has ${more} more problems` })];
+}
+
+/** Tells each problem once: again only after it was gone. */
+export class ProblemBoard {
+  readonly #tell: (problem: SourceProblem) => void;
+  #current: ReadonlyMap<string, SourceProblem> = new Map();
+
+  constructor(tell: (problem: SourceProblem) => void) {
+    this.#tell = tell;
+  }
+
+  /** The problems there are now, for those who ask. */
+  get current(): readonly SourceProblem[] {
+    return [...this.#current.values()];
+  }
+
+  replace(problems: readonly SourceProblem[]): void {
+    const before = this.#current;
+    this.#current = new Map(problems.map((problem) => [describeProblem(problem), problem]));
+    for (const [key, problem] of this.#current) if (!before.has(key)) this.#tell(problem);
+  }
+}

@@ -1,0 +1,142 @@
+import type { ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts';
+import { initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
+
+/** Only the kubelet writes these. */
+const owned: ReadonlySet<string> = new Set([
+  'PodScheduled',
+  'Initialized',
+  'ContainersReady',
+  'Ready',
+  'PodReadyToStartContainers',
+  'PodResizePending',
+  'PodResizeInProgress',
+  'AllContainersRestarting',
+]);
+/** Others write it too. */
+const shared = 'DisruptionTarget';
+
+export function isOwnedCondition(type: string): boolean {
+  return owned.has(type);
+}
+
+/** Whether a change of it is a change of the kubelet's own. */
+export function isOurCondition(type: string): boolean {
+  return owned.has(type) || type === shared;
+}
+
+export function findCondition(status: PodStatus, type: string): PodCondition | undefined {
+  return status.conditions?.find((condition) => condition.type === type);
+}
+
+/** True, or why not. */
+type Verdict =
+  | { readonly is: 'True'; readonly reason?: string }
+  | { readonly is: 'False'; readonly reason?: string; readonly message?: string };
+
+const yes: Verdict = { is: 'True' };
+
+export interface ConditionInput {
+  readonly pod: Pod;
+  /** Without its conditions: phase and container statuses. */
+  readonly status: PodStatus;
+  readonly previous: PodStatus;
+  readonly hasUsableSandbox: boolean;
+}
+
+/** All conditions of the pod. Those of others pass through; times of transition are for the status manager to set. */
+export function podConditions(input: ConditionInput): readonly PodCondition[] {
+  const { pod, status, previous } = input;
+  const foreign = (pod.status.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
+  const kept = findCondition(previous, shared);
+  const disruption = kept === undefined ? [] : [kept];
+  const others = [...foreign.filter(({ type }) => kept === undefined || type !== shared), ...disruption];
+  return [
+    ...others,
+    condition(pod, 'PodReadyToStartContainers', input.hasUsableSandbox ? yes : { is: 'False' }),
+    condition(pod, 'Initialized', initialized(input)),
+    ...readinessConditions(pod, { ...status, conditions: others }),
+    condition(pod, 'PodScheduled', yes),
+  ];
+}
+
+/** Ready and ContainersReady, from container statuses, phase and the conditions that readiness gates name. */
+export function readinessConditions(pod: Pod, status: PodStatus): readonly PodCondition[] {
+  const containers = containersReady(pod, status);
+  const ready = containers.is === 'True' ? gatesReady(pod, status) : containers;
+  return [condition(pod, 'Ready', ready), condition(pod, 'ContainersReady', containers)];
+}
+
+/** The status with Ready and ContainersReady as they follow from the rest, in their places. */
+export function replaceReadiness(pod: Pod, status: PodStatus): PodStatus {
+  const before = status.conditions ?? [];
+  const fresh = readinessConditions(pod, status);
+  const added = fresh.filter(({ type }) => !before.some((one) => one.type === type));
+  const replaced = before.map((one) => fresh.find(({ type }) => type === one.type) ?? one);
+  return { ...status, conditions: [...replaced, ...added] };
+}
+
+function condition(pod: Pod, type: string, verdict: Verdict): PodCondition {
+  const message = verdict.is === 'False' ? verdict.message : undefined;
+  const { is: status, reason } = verdict;
+  return { type, status, reason, message, observedGeneration: pod.metadata.generation };
+}
+
+function statusesOf({ initContainerStatuses, containerStatuses }: PodStatus): readonly ContainerStatus[] {
+  return [...(initContainerStatuses ?? []), ...(containerStatuses ?? [])];
+}
+
+function containersReady(pod: Pod, status: PodStatus): Verdict {
+  const statuses = statusesOf(status);
+  if (status.containerStatuses === undefined) return { is: 'False', reason: 'UnknownContainerStatuses' };
+  const names = [...initContainersOf(pod).filter(isSidecar), ...pod.spec.containers].map(({ name }) => name);
+  const found = (name: string) => statuses.find((one) => one.name === name);
+  const unknown = names.filter((name) => found(name) === undefined);
+  const unready = names.filter((name) => found(name)?.ready === false);
+  if (status.phase === 'Succeeded' && unknown.length === 0) return { is: 'False', reason: 'PodCompleted' };
+  if (status.phase === 'Failed') return { is: 'False', reason: 'PodFailed' };
+  const message = listed({ unknown, unready });
+  return message === '' ? yes : { is: 'False', reason: 'ContainersNotReady', message };
+}
+
+function gatesReady(pod: Pod, status: PodStatus): Verdict {
+  const complaints = (pod.spec.readinessGates ?? []).flatMap(({ conditionType }) => {
+    const gate = JSON.stringify(conditionType);
+    const found = findCondition(status, conditionType);
+    if (found === undefined) return [`corresponding condition of pod readiness gate ${gate} does not exist.`];
+    return found.status === 'True'
+      ? []
+      : [`the status of pod readiness gate ${gate} is not "True", but ${found.status}`];
+  });
+  if (complaints.length === 0) return yes;
+  return { is: 'False', reason: 'ReadinessGatesNotReady', message: complaints.join(', ') };
+}
+
+function initialized({ pod, status, previous }: ConditionInput): Verdict {
+  const statuses = status.initContainerStatuses ?? [];
+  const containers = initContainersOf(pod);
+  const found = (name: string) => statuses.find((one) => one.name === name);
+  const unknown = containers.filter(({ name }) => found(name) === undefined).map(({ name }) => name);
+  const incomplete = containers
+    .filter((one) => found(one.name)?.[isSidecar(one) ? 'started' : 'ready'] === false)
+    .map(({ name }) => name);
+  if (status.phase === 'Succeeded' && unknown.length === 0) return { is: 'True', reason: 'PodCompleted' };
+  if (hasRun(status)) return yes;
+  const message = listed({ unknown, incomplete });
+  // A pod that was initialized stays so, also while everything in it starts anew.
+  if (message === '' || findCondition(previous, 'Initialized')?.status === 'True') return yes;
+  return { is: 'False', reason: 'ContainersNotInitialized', message };
+}
+
+/** Regular containers start only after initialization. */
+function hasRun({ containerStatuses = [] }: PodStatus): boolean {
+  return containerStatuses.some(
+    ({ state }) => state?.running !== undefined || state?.terminated !== undefined,
+  );
+}
+
+function listed(groups: Readonly<Record<string, readonly string[]>>): string {
+  return Object.entries(groups)
+    .filter(([, names]) => names.length > 0)
+    .map(([what, names]) => `containers with ${what} status: [${names.join(' ')}]`)
+    .join(', ');
+}

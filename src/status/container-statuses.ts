@@ -1,0 +1,220 @@
+import type { Container, ContainerState, ContainerStatus, VolumeMountStatus } from '../kinds/index.ts';
+import {
+  ephemeralContainersOf,
+  initContainersOf,
+  isSidecar,
+  newestInstance,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  shouldContainerStart,
+} from '../pods/index.ts';
+import type { StatusContext } from './context.ts';
+import { apiTimeOfNs } from './times.ts';
+
+export interface ContainerStatusLists {
+  readonly init: readonly ContainerStatus[];
+  readonly regular: readonly ContainerStatus[];
+  readonly ephemeral: readonly ContainerStatus[];
+}
+
+type ListName = keyof ContainerStatusLists;
+
+interface Subject {
+  readonly pod: Pod;
+  readonly observed: ObservedPod;
+  readonly context: StatusContext;
+  readonly container: Container;
+  readonly list: ListName;
+  /** What was last published of it. */
+  readonly old: ContainerStatus | undefined;
+}
+
+/** Kept apart from any code a program can end with: the end was not seen. */
+const lostExitCode = 137;
+export const statusUnknown = 'ContainerStatusUnknown';
+export const lostAtTermination = {
+  reason: statusUnknown,
+  message: 'The container could not be located when the pod was terminated',
+  exitCode: lostExitCode,
+} as const;
+const lostWhileAway = {
+  reason: statusUnknown,
+  message: 'The container could not be located when the pod was deleted.  The container used to be Running',
+  exitCode: lostExitCode,
+} as const;
+
+/** One status a container of the spec, without `started` and `ready`. Init ones in order of the spec, others by name. */
+export function containerStatuses(
+  pod: Pod,
+  observed: ObservedPod,
+  context: StatusContext,
+): ContainerStatusLists {
+  const { previous } = context;
+  const make = (list: ListName, containers: readonly Container[], old: readonly ContainerStatus[] = []) =>
+    containers.map((container) => {
+      const before = old.find((status) => status.name === container.name);
+      return containerStatus({ pod, observed, context, container, list, old: before });
+    });
+  return {
+    init: make('init', initContainersOf(pod), previous.initContainerStatuses),
+    regular: byName(make('regular', pod.spec.containers, previous.containerStatuses)),
+    ephemeral: byName(make('ephemeral', ephemeralContainersOf(pod), previous.ephemeralContainerStatuses)),
+  };
+}
+
+export function byName(statuses: readonly ContainerStatus[]): readonly ContainerStatus[] {
+  return statuses.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+function containerStatus(subject: Subject): ContainerStatus {
+  const { observed, container, old } = subject;
+  const [newest, before] = observed.containers.filter(({ name }) => name === container.name);
+  if (newest === undefined) return withStartError(subject, withoutInstance(subject));
+  const status = ofInstance(newest, subject);
+  const last = before === undefined ? undefined : stateOf(before, old).terminated;
+  return withStartError(
+    subject,
+    last === undefined ? status : { ...status, lastState: { terminated: last } },
+  );
+}
+
+/** The runtime knows nothing of the container: not yet, or not any more. */
+function withoutInstance(subject: Subject): ContainerStatus {
+  const { pod, container, old } = subject;
+  const status = carriedOver(subject);
+  if (isLostInit(subject, status))
+    return {
+      ...status,
+      state: {
+        terminated: {
+          reason: 'Completed',
+          exitCode: 0,
+          message: `The runtime no longer knows the container, but later ones were made: ${container.name} is taken as completed`,
+        },
+      },
+    };
+  if (old?.state?.running === undefined || status.lastState?.terminated !== undefined) return status;
+  // It ran, so a pod whose container merely vanished must not look as if it had never started.
+  const restarts = pod.metadata.deletionTimestamp === undefined ? 1 : 0;
+  const lastState = { terminated: lostWhileAway };
+  return { ...status, restartCount: status.restartCount + restarts, lastState };
+}
+
+function carriedOver(subject: Subject): ContainerStatus {
+  const { container, old } = subject;
+  if (old?.state?.terminated !== undefined) return old;
+  return {
+    name: container.name,
+    state: { waiting: { reason: defaultReason(subject) } },
+    lastState: old?.lastState,
+    ready: false,
+    restartCount: old?.restartCount ?? 0,
+    image: container.image ?? '',
+    imageID: '',
+    volumeMounts: volumeMounts(container),
+  };
+}
+
+function defaultReason({ pod }: Subject): string {
+  return initContainersOf(pod).length > 0 ? 'PodInitializing' : 'ContainerCreating';
+}
+
+/** A plain init container whose record is gone has done its work once a regular container was made. */
+function isLostInit({ pod, observed, container, list }: Subject, status: ContainerStatus): boolean {
+  if (list !== 'init' || isSidecar(container) || status.state?.waiting === undefined) return false;
+  return pod.spec.containers.some(
+    ({ name }) => (newestInstance(observed, name)?.state ?? 'unknown') !== 'unknown',
+  );
+}
+
+function ofInstance(instance: ObservedContainer, subject: Subject): ContainerStatus {
+  const { container, old } = subject;
+  const containerID = fullId(instance);
+  const state = stateOf(instance, old);
+  return {
+    name: container.name,
+    state,
+    lastState: lastStateOf(containerID, old),
+    ready: false,
+    restartCount: restartCount(instance, old),
+    image: instance.image,
+    imageID: instance.imageRef,
+    containerID,
+    allocatedResources: container.resources?.requests,
+    resources: container.resources,
+    volumeMounts: old?.volumeMounts ?? volumeMounts(container),
+    user: instance.user === undefined ? undefined : { linux: instance.user },
+  };
+}
+
+export function fullId({ runtimeName, id }: ObservedContainer): string {
+  return `${runtimeName}://${id}`;
+}
+
+/** From its record in the runtime, but never below what was published: records can be lost, counts only grow. */
+function restartCount(instance: ObservedContainer, old: ContainerStatus | undefined): number {
+  const published = old?.restartCount ?? 0;
+  const isOther = old?.containerID !== fullId(instance);
+  const isNew = instance.state === 'running' && old?.state?.terminated !== undefined && isOther;
+  const isLost = instance.state === 'unknown' && old?.state?.running !== undefined;
+  if (isLost) return published + 1;
+  return Math.max(instance.restartCount, isNew ? published + 1 : published);
+}
+
+function lastStateOf(containerID: string, old: ContainerStatus | undefined): ContainerState | undefined {
+  const ended = old?.containerID === containerID ? undefined : old?.state?.terminated;
+  const terminated = ended ?? old?.lastState?.terminated;
+  return terminated === undefined ? undefined : { terminated };
+}
+
+function stateOf(instance: ObservedContainer, old: ContainerStatus | undefined): ContainerState {
+  switch (instance.state) {
+    case 'running':
+      return { running: { startedAt: apiTimeOfNs(instance.startedAtNs) } };
+    case 'exited':
+      return { terminated: terminatedState(instance) };
+    case 'created':
+      return { waiting: {} };
+    case 'unknown':
+      // "Ran and was lost" must never look like "never ran": a pod that runs once would run twice.
+      return old?.state?.running === undefined ? { waiting: {} } : { terminated: lostAtTermination };
+  }
+}
+
+function terminatedState(instance: ObservedContainer): NonNullable<ContainerState['terminated']> {
+  return {
+    exitCode: instance.exitCode,
+    reason: orNothing(instance.reason),
+    message: orNothing(instance.message),
+    startedAt: apiTimeOfNs(instance.startedAtNs),
+    finishedAt: apiTimeOfNs(instance.finishedAtNs),
+    containerID: fullId(instance),
+  };
+}
+
+/** A container that is to be started again, but could not be: it waits, for that reason. */
+function withStartError(subject: Subject, status: ContainerStatus): ContainerStatus {
+  const { pod, observed, context, container, list } = subject;
+  const newest = newestInstance(observed, container.name);
+  const isDone = list === 'init' && !isSidecar(container) && status.state?.terminated?.exitCode === 0;
+  if (isDone || !shouldContainerStart(pod, container, newest)) return status;
+  const error = context.startError(container.name);
+  if (error === undefined) return status;
+  const lastState = status.state?.terminated === undefined ? status.lastState : status.state;
+  const waiting = { reason: error.reason, message: orNothing(error.message) };
+  return { ...status, state: { waiting }, lastState };
+}
+
+function volumeMounts({ volumeMounts: mounts }: Container): readonly VolumeMountStatus[] | undefined {
+  if (mounts === undefined || mounts.length === 0) return undefined;
+  return mounts.map(({ name, mountPath, readOnly, recursiveReadOnly }) => {
+    if (readOnly !== true) return { name, mountPath };
+    const isEnabled = recursiveReadOnly === 'Enabled' || recursiveReadOnly === 'IfPossible';
+    return { name, mountPath, readOnly, recursiveReadOnly: isEnabled ? 'Enabled' : 'Disabled' };
+  });
+}
+
+function orNothing(text: string): string | undefined {
+  return text === '' ? undefined : text;
+}

@@ -1,0 +1,32 @@
+import type { PodStatus } from '../kinds/index.ts';
+import type { Instant } from '../lib/index.ts';
+
+/** Why a container could not be started, as its waiting state shows it. */
+export interface StartError {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What the probes of a container last said, by the full id of the container; undefined for nothing yet. */
+export interface ProbeResults {
+  startup(containerId: string): 'success' | 'failure' | undefined;
+  readiness(containerId: string): 'success' | 'failure' | undefined;
+}
+
+/** What a status is made from besides the pod and what the runtime says of it. */
+export interface StatusContext {
+  /** The status kept for the pod, else the one it came with. */
+  readonly previous: PodStatus;
+  /** Whether the pod is past the point where anything of it may be started again. */
+  readonly isTerminal: boolean;
+  /** Whether the newest sandbox can go on serving the pod: ready, alone, right network, with an address. */
+  readonly hasUsableSandbox: boolean;
+  /** Of the last try to start the container, if that failed. */
+  readonly startError: (container: string) => StartError | undefined;
+  readonly probes: ProbeResults;
+  /** The machine's addresses, the preferred first. */
+  readonly nodeIps: readonly string[];
+  readonly kubeletStartedAt: Instant;
+  /** Set when the pod has to end whatever its containers do, as when its deadline has passed. */
+  readonly eviction?: StartError | undefined;
+}

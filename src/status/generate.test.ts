@@ -1,0 +1,446 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod, type PodParts } from '../../test/fakes/pods.ts';
+import { anInstance, aSandbox, observe } from '../../test/fakes/runtime-view.ts';
+import { aStatusContext } from '../../test/fakes/status-context.ts';
+import type { Container, ContainerStatus, PodStatus } from '../kinds/index.ts';
+import { instant } from '../lib/index.ts';
+import type { ObservedContainer, Pod } from '../pods/index.ts';
+import { findCondition } from './conditions.ts';
+import type { StatusContext } from './context.ts';
+import { generatePodStatus, needsReadinessReconcile, rejectedPodStatus } from './generate.ts';
+
+const id = (name: string, count = 0) => `containerd://${name}-${count}`;
+
+function statusOf(
+  pod: Pod,
+  containers: readonly ObservedContainer[],
+  over: Partial<StatusContext> = {},
+): PodStatus {
+  const context = aStatusContext({ previous: pod.status, ...over });
+  return generatePodStatus(pod, observe(pod, containers), context);
+}
+
+function only(status: PodStatus): ContainerStatus {
+  const first = status.containerStatuses?.[0];
+  assert.ok(first !== undefined);
+  return first;
+}
+
+/** A status of the container `main`, as it was published. */
+function published(over: Partial<ContainerStatus>): PodStatus {
+  const main = { name: 'main', ready: false, restartCount: 0, image: 'example/web:1', imageID: '', ...over };
+  return { phase: 'Running', containerStatuses: [main] };
+}
+
+describe('a container the runtime does not know', () => {
+  it('waits to be created', () => {
+    const { state, restartCount, image, ready, started } = only(statusOf(aPod(), []));
+    assert.deepEqual(state, { waiting: { reason: 'ContainerCreating' } });
+    assert.deepEqual([restartCount, image, ready, started], [0, 'example/web:1', false, false]);
+  });
+
+  it('waits for the pod to initialize where there are init containers', () => {
+    const pod = aPod({ spec: { initContainers: [{ name: 'first' }] } });
+    const status = statusOf(pod, []);
+    assert.deepEqual(only(status).state, { waiting: { reason: 'PodInitializing' } });
+    assert.deepEqual(status.initContainerStatuses?.[0]?.state, { waiting: { reason: 'PodInitializing' } });
+  });
+
+  it('keeps how it ended', () => {
+    const terminated = { exitCode: 3, containerID: id('main') };
+    const status = only(
+      statusOf(aPod(), [], { previous: published({ state: { terminated }, restartCount: 4 }) }),
+    );
+    assert.deepEqual([status.state?.terminated?.exitCode, status.restartCount], [3, 4]);
+  });
+
+  it('is counted as restarted and lost if it ran, so that the pod does not fall back to Pending', () => {
+    const previous = published({ state: { running: {} }, restartCount: 2, containerID: id('main') });
+    const status = statusOf(aPod(), [], { previous });
+    assert.equal(only(status).lastState?.terminated?.reason, 'ContainerStatusUnknown');
+    assert.equal(only(status).lastState?.terminated?.exitCode, 137);
+    assert.equal(only(status).restartCount, 3);
+    assert.equal(status.phase, 'Running');
+    assert.equal(only(statusOf(aPod(), [], { previous: status })).restartCount, 3);
+  });
+
+  it('is not counted as restarted in a pod that is being deleted', () => {
+    const pod = aPod({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
+    const previous = published({ state: { running: {} }, restartCount: 2 });
+    assert.equal(only(statusOf(pod, [], { previous })).restartCount, 2);
+  });
+
+  it('shows why it could not be started', () => {
+    const startError = () => ({ reason: 'ImagePullBackOff', message: 'no such image' });
+    const { state } = only(statusOf(aPod(), [], { startError }));
+    assert.deepEqual(state, { waiting: { reason: 'ImagePullBackOff', message: 'no such image' } });
+  });
+
+  it('lists its mounts, with how far read-only goes', () => {
+    const volumeMounts = [
+      { name: 'a', mountPath: '/a' },
+      { name: 'b', mountPath: '/b', readOnly: true },
+      { name: 'c', mountPath: '/c', readOnly: true, recursiveReadOnly: 'Enabled' },
+    ];
+    const pod = aPod({ spec: { containers: [{ name: 'main', image: 'x', volumeMounts }] } });
+    assert.deepEqual(only(statusOf(pod, [])).volumeMounts, [
+      { name: 'a', mountPath: '/a' },
+      { name: 'b', mountPath: '/b', readOnly: true, recursiveReadOnly: 'Disabled' },
+      { name: 'c', mountPath: '/c', readOnly: true, recursiveReadOnly: 'Enabled' },
+    ]);
+  });
+});
+
+describe('a container the runtime knows', () => {
+  it('runs since when the runtime says', () => {
+    const status = only(statusOf(aPod(), [anInstance()]));
+    assert.deepEqual(status.state, { running: { startedAt: '2026-01-01T00:00:01Z' } });
+    assert.deepEqual([status.containerID, status.imageID], [id('main'), 'example/web@sha256:aa']);
+    assert.deepEqual([status.started, status.ready], [true, true]);
+  });
+
+  it('has ended as the runtime says', () => {
+    const instance = anInstance({ state: 'exited', exitCode: 137, reason: 'OOMKilled', message: 'gone' });
+    assert.deepEqual(only(statusOf(aPod(), [instance])).state, {
+      terminated: {
+        exitCode: 137,
+        reason: 'OOMKilled',
+        message: 'gone',
+        startedAt: '2026-01-01T00:00:01Z',
+        finishedAt: '2026-01-01T00:00:05Z',
+        containerID: id('main'),
+      },
+    });
+  });
+
+  it('waits without a reason between being created and started', () => {
+    assert.deepEqual(only(statusOf(aPod(), [anInstance({ state: 'created' })])).state, { waiting: {} });
+  });
+
+  it('shows the instance before as its last state', () => {
+    const before = anInstance({ state: 'exited', exitCode: 1 });
+    const oldest = anInstance({ state: 'exited', exitCode: 9, id: 'x', createdAtNs: 1n });
+    const status = only(statusOf(aPod(), [oldest, before, anInstance({ restartCount: 1 })]));
+    assert.equal(status.lastState?.terminated?.exitCode, 1);
+    assert.equal(status.restartCount, 1);
+  });
+
+  it('keeps the last state when the record of the instance before is gone', () => {
+    const previous = published({ state: { terminated: { exitCode: 7 } }, containerID: id('main') });
+    const status = only(statusOf(aPod(), [anInstance({ restartCount: 1 })], { previous }));
+    assert.equal(status.lastState?.terminated?.exitCode, 7);
+  });
+
+  it('never counts fewer restarts than were published', () => {
+    const previous = published({ state: { waiting: {} }, restartCount: 5 });
+    assert.equal(only(statusOf(aPod(), [anInstance()], { previous })).restartCount, 5);
+  });
+
+  it('is taken as lost when the runtime no longer knows what became of a running one', () => {
+    const previous = published({ state: { running: {} }, restartCount: 1, containerID: id('main') });
+    const status = only(statusOf(aPod(), [anInstance({ state: 'unknown' })], { previous }));
+    assert.equal(status.state?.terminated?.reason, 'ContainerStatusUnknown');
+    assert.equal(status.restartCount, 2);
+  });
+
+  it('is not counted once more when the very same instance is found again', () => {
+    const previous = published({
+      state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } },
+      restartCount: 2,
+      containerID: id('main'),
+    });
+    const status = only(statusOf(aPod(), [anInstance()], { previous }));
+    assert.ok(status.state?.running !== undefined);
+    assert.equal(status.restartCount, 2);
+  });
+
+  it('waits in back-off, with its last end as the last state', () => {
+    const startError = () => ({ reason: 'CrashLoopBackOff', message: 'back-off 10s' });
+    const instance = anInstance({ state: 'exited', exitCode: 1 });
+    const status = statusOf(aPod(), [instance], { startError });
+    assert.equal(only(status).state?.waiting?.reason, 'CrashLoopBackOff');
+    assert.equal(only(status).lastState?.terminated?.exitCode, 1);
+    assert.equal(status.phase, 'Running');
+  });
+
+  it('does not wait for a start that its policy forbids', () => {
+    const startError = () => ({ reason: 'CrashLoopBackOff', message: '' });
+    const pod = aPod({ spec: { restartPolicy: 'Never' } });
+    const status = only(statusOf(pod, [anInstance({ state: 'exited', exitCode: 1 })], { startError }));
+    assert.equal(status.state?.terminated?.exitCode, 1);
+  });
+
+  it('has its message cut to its part of what the pod may say, at a whole character', () => {
+    const pod = aPod({ spec: { containers: [{ name: 'main' }, { name: 'other' }, { name: 'third' }] } });
+    const instance = anInstance({ state: 'exited', message: 'é'.repeat(5000) });
+    const message = only(statusOf(pod, [instance])).state?.terminated?.message ?? '';
+    assert.equal(Buffer.byteLength(message), 4096);
+    assert.ok(!message.includes('\uFFFD'));
+  });
+
+  it('shows the user it runs as', () => {
+    const user = { uid: 1000, gid: 2000, supplementalGroups: [3000] };
+    assert.deepEqual(only(statusOf(aPod(), [anInstance({ user })])).user, { linux: user });
+  });
+});
+
+describe('init containers', () => {
+  const pod = aPod({
+    spec: {
+      initContainers: [{ name: 'z-first' }, { name: 'a-second' }, { name: 'side', restartPolicy: 'Always' }],
+    },
+  });
+
+  it('are listed in the order of the spec', () => {
+    const names = statusOf(pod, []).initContainerStatuses?.map(({ name }) => name);
+    assert.deepEqual(names, ['z-first', 'a-second', 'side']);
+  });
+
+  it('are ready once they have ended well', () => {
+    const done = anInstance({ name: 'z-first', state: 'exited' });
+    const failed = anInstance({ name: 'a-second', state: 'exited', exitCode: 1 });
+    const statuses = statusOf(pod, [done, failed]).initContainerStatuses;
+    assert.deepEqual(
+      statuses?.map(({ ready }) => ready),
+      [true, false, false],
+    );
+  });
+
+  it('count as completed when their records are gone and regular containers were made', () => {
+    const status = statusOf(pod, [anInstance(), anInstance({ name: 'side' })]);
+    const codes = status.initContainerStatuses?.map(({ state }) => state?.terminated?.exitCode);
+    assert.deepEqual(codes, [0, 0, undefined]);
+    assert.equal(status.phase, 'Running');
+  });
+
+  it('do not wait in back-off after they have ended well', () => {
+    const startError = () => ({ reason: 'CrashLoopBackOff', message: '' });
+    const done = anInstance({ name: 'z-first', state: 'exited' });
+    const status = statusOf(pod, [done], { startError }).initContainerStatuses?.[0];
+    assert.equal(status?.state?.terminated?.exitCode, 0);
+  });
+});
+
+describe('started and ready', () => {
+  const withProbe = (probe: Partial<Container>) =>
+    aPod({ spec: { containers: [{ name: 'main', ...probe }] } });
+  const probes = (startup?: 'success' | 'failure', readiness?: 'success' | 'failure') => ({
+    probes: { startup: () => startup, readiness: () => readiness },
+  });
+  const flags = (pod: Pod, over: Partial<StatusContext>) => {
+    const { started, ready } = only(statusOf(pod, [anInstance()], over));
+    return { started, ready };
+  };
+
+  it('wait for the startup probe', () => {
+    const pod = withProbe({ startupProbe: {} });
+    assert.deepEqual(flags(pod, probes()), { started: false, ready: false });
+    assert.deepEqual(flags(pod, probes('failure')), { started: false, ready: false });
+    assert.deepEqual(flags(pod, probes('success')), { started: true, ready: true });
+  });
+
+  it('wait for the readiness probe', () => {
+    const pod = withProbe({ readinessProbe: {} });
+    assert.deepEqual(flags(pod, probes()), { started: true, ready: false });
+    assert.deepEqual(flags(pod, probes(undefined, 'failure')), { started: true, ready: false });
+    assert.deepEqual(flags(pod, probes(undefined, 'success')), { started: true, ready: true });
+  });
+
+  it('survive a restart of the kubelet for the same instance', () => {
+    const pod = withProbe({ startupProbe: {}, readinessProbe: {} });
+    const was = { state: { running: {} }, started: true, ready: true };
+    const same = published({ ...was, containerID: id('main') });
+    assert.deepEqual(flags(pod, { previous: same }), { started: true, ready: true });
+    const other = published({ ...was, containerID: id('main', 9) });
+    assert.deepEqual(flags(pod, { previous: other }), { started: false, ready: false });
+  });
+
+  it('follow the published Ready for a container that was there long before the kubelet', () => {
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    const pod = { ...withProbe({ readinessProbe: {} }), status: { conditions } };
+    const later = instant(Date.UTC(2026, 0, 1, 1));
+    assert.equal(flags(pod, { kubeletStartedAt: later }).ready, true);
+    assert.equal(flags(pod, {}).ready, false);
+  });
+
+  it('are nothing for ephemeral containers', () => {
+    const pod = aPod({ spec: { ephemeralContainers: [{ name: 'debug' }] } });
+    const status = statusOf(pod, [anInstance({ name: 'debug' })]).ephemeralContainerStatuses?.[0];
+    assert.deepEqual([status?.started, status?.ready], [undefined, false]);
+    assert.ok(status?.state?.running !== undefined);
+  });
+});
+
+describe('the phase', () => {
+  it('stays once it is terminal, whatever the runtime says', () => {
+    for (const phase of ['Succeeded', 'Failed']) {
+      const ended = { phase, reason: 'Evicted', message: 'm' };
+      for (const parts of [{ previous: ended }, { pod: { status: ended } }] as const) {
+        const pod = aPod('pod' in parts ? (parts.pod as PodParts) : {});
+        const over = 'previous' in parts ? { previous: parts.previous } : {};
+        const status = statusOf(pod, [anInstance()], over);
+        assert.deepEqual([status.phase, status.reason, status.message], [phase, 'Evicted', 'm']);
+      }
+    }
+  });
+
+  it('keeps its reason while it stays the same, and drops it when it changes', () => {
+    const previous = { phase: 'Running', reason: 'R', message: 'M' };
+    assert.equal(statusOf(aPod(), [anInstance()], { previous }).reason, 'R');
+    assert.equal(statusOf(aPod(), [], { previous }).reason, undefined);
+  });
+
+  it('is Failed for a pod that has to end', () => {
+    const eviction = { reason: 'DeadlineExceeded', message: 'too long' };
+    const status = statusOf(aPod(), [anInstance()], { eviction });
+    assert.deepEqual(
+      [status.phase, status.reason, status.message],
+      ['Failed', 'DeadlineExceeded', 'too long'],
+    );
+  });
+});
+
+describe('conditions', () => {
+  const summary = (status: PodStatus) =>
+    status.conditions?.map(({ type, status: is, reason, message }) => [type, is, reason, message]);
+
+  it('are all there for a pod that runs, in their order', () => {
+    assert.deepEqual(summary(statusOf(aPod(), [anInstance()])), [
+      ['PodReadyToStartContainers', 'True', undefined, undefined],
+      ['Initialized', 'True', undefined, undefined],
+      ['Ready', 'True', undefined, undefined],
+      ['ContainersReady', 'True', undefined, undefined],
+      ['PodScheduled', 'True', undefined, undefined],
+    ]);
+  });
+
+  it('name the containers that are not ready', () => {
+    const pod = aPod({ spec: { containers: [{ name: 'b' }, { name: 'a' }] } });
+    const ready = findCondition(statusOf(pod, []), 'Ready');
+    assert.equal(ready?.reason, 'ContainersNotReady');
+    assert.equal(ready?.message, 'containers with unready status: [b a]');
+  });
+
+  it('name the init containers that are not done', () => {
+    const pod = aPod({ spec: { initContainers: [{ name: 'a' }, { name: 'b' }] } });
+    const condition = findCondition(
+      statusOf(pod, [anInstance({ name: 'a', state: 'exited' })]),
+      'Initialized',
+    );
+    assert.deepEqual(
+      [condition?.status, condition?.reason, condition?.message],
+      ['False', 'ContainersNotInitialized', 'containers with incomplete status: [b]'],
+    );
+  });
+
+  it('say that a pod was initialized even when an init container runs again', () => {
+    const pod = aPod({ spec: { initContainers: [{ name: 'a' }] } });
+    const previous = { conditions: [{ type: 'Initialized', status: 'True' }] };
+    const status = statusOf(pod, [anInstance({ name: 'a' })], { previous });
+    assert.equal(findCondition(status, 'Initialized')?.status, 'True');
+  });
+
+  it('say that nothing is ready in a pod that is over', () => {
+    const pod = aPod({ spec: { restartPolicy: 'Never' } });
+    const succeeded = statusOf(pod, [anInstance({ state: 'exited' })]);
+    assert.deepEqual(findCondition(succeeded, 'Ready')?.reason, 'PodCompleted');
+    assert.deepEqual(findCondition(succeeded, 'Initialized')?.reason, 'PodCompleted');
+    const failed = statusOf(pod, [anInstance({ state: 'exited', exitCode: 1 })]);
+    assert.deepEqual(findCondition(failed, 'ContainersReady')?.reason, 'PodFailed');
+  });
+
+  it('wait for every readiness gate', () => {
+    const readinessGates = [{ conditionType: 'example.com/a' }, { conditionType: 'example.com/b' }];
+    const conditions = [{ type: 'example.com/b', status: 'False' }];
+    const pod = aPod({ spec: { readinessGates }, status: { conditions } });
+    const status = statusOf(pod, [anInstance()]);
+    assert.equal(findCondition(status, 'ContainersReady')?.status, 'True');
+    const ready = findCondition(status, 'Ready');
+    assert.equal(ready?.reason, 'ReadinessGatesNotReady');
+    assert.equal(
+      ready?.message,
+      'corresponding condition of pod readiness gate "example.com/a" does not exist., the status of pod readiness gate "example.com/b" is not "True", but False',
+    );
+    assert.equal(findCondition(status, 'example.com/b')?.status, 'False');
+  });
+
+  it('notice that a gate has changed', () => {
+    const readinessGates = [{ conditionType: 'example.com/a' }];
+    const pod = aPod({ spec: { readinessGates } });
+    const status = statusOf(pod, [anInstance()]);
+    assert.equal(needsReadinessReconcile({ ...pod, status }), false);
+    const conditions = [...(status.conditions ?? []), { type: 'example.com/a', status: 'True' }];
+    assert.equal(needsReadinessReconcile({ ...pod, status: { ...status, conditions } }), true);
+  });
+
+  it('keep a disruption and the conditions of others', () => {
+    const others = [{ type: 'example.com/x', status: 'Unknown' }];
+    const previous = { conditions: [{ type: 'DisruptionTarget', status: 'True' }] };
+    const pod = aPod({ status: { conditions: others } });
+    const types = statusOf(pod, [], { previous }).conditions?.map(({ type }) => type);
+    assert.deepEqual(types?.slice(0, 2), ['example.com/x', 'DisruptionTarget']);
+  });
+
+  it('carry the generation that was looked at', () => {
+    const status = statusOf(aPod({ metadata: { generation: 7 } }), []);
+    assert.equal(status.observedGeneration, 7);
+    assert.ok(status.conditions?.every(({ observedGeneration }) => observedGeneration === 7));
+  });
+});
+
+describe('addresses', () => {
+  const ips = (status: PodStatus) => [
+    status.podIPs?.map(({ ip }) => ip),
+    status.hostIPs?.map(({ ip }) => ip),
+  ];
+
+  it('are one of each family, that of the node first', () => {
+    const pod = aPod();
+    const observed = { ...observe(pod), ips: ['10.0.0.1', 'fd00::1', '10.0.0.2', 'fd00::2'] };
+    const status = generatePodStatus(pod, observed, aStatusContext({ nodeIps: ['fd00::99', '192.0.2.1'] }));
+    assert.deepEqual(ips(status), [
+      ['fd00::1', '10.0.0.1'],
+      ['fd00::99', '192.0.2.1'],
+    ]);
+    assert.deepEqual([status.podIP, status.hostIP], ['fd00::1', 'fd00::99']);
+  });
+
+  it('are those of the node on its network, and stay', () => {
+    const pod = aPod({ spec: { hostNetwork: true } });
+    const first = generatePodStatus(pod, { ...observe(pod), ips: [] }, aStatusContext());
+    assert.equal(first.podIP, '192.0.2.1');
+    const context = aStatusContext({ previous: first, nodeIps: ['192.0.2.9', 'fd00::9'] });
+    const then = generatePodStatus(pod, { ...observe(pod), ips: [] }, context);
+    assert.deepEqual(ips(then)[0], ['192.0.2.1', 'fd00::9']);
+  });
+
+  it('outlive the sandbox', () => {
+    const pod = aPod();
+    const previous = { podIP: '10.9.9.9', podIPs: [{ ip: '10.9.9.9' }] };
+    const stopped = observe(pod, [], [aSandbox({ state: 'not-ready' })]);
+    assert.equal(generatePodStatus(pod, stopped, aStatusContext({ previous })).podIP, '10.9.9.9');
+  });
+});
+
+describe('other fields', () => {
+  it('always have the class, and give back what is not ours', () => {
+    const resourceClaimStatuses = [{ name: 'claim' }];
+    const status = statusOf(aPod({ status: { resourceClaimStatuses } }), []);
+    assert.equal(status.qosClass, 'BestEffort');
+    assert.deepEqual(status.resourceClaimStatuses, resourceClaimStatuses);
+  });
+});
+
+describe('a rejected pod', () => {
+  it('has failed with the reason, is scheduled and not ready', () => {
+    const status = rejectedPodStatus(aPod(), { reason: 'OutOfcpu', message: 'no room' }, ['192.0.2.1']);
+    assert.deepEqual([status.phase, status.reason, status.message], ['Failed', 'OutOfcpu', 'no room']);
+    const conditions = status.conditions?.map(({ type, status: is }) => [type, is]);
+    assert.deepEqual(conditions, [
+      ['Ready', 'False'],
+      ['ContainersReady', 'False'],
+      ['PodScheduled', 'True'],
+    ]);
+  });
+});

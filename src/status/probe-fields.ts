@@ -1,0 +1,76 @@
+import type { Container, ContainerStatus } from '../kinds/index.ts';
+import { initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
+import type { ContainerStatusLists } from './container-statuses.ts';
+import type { StatusContext } from './context.ts';
+
+/** A container that runs for longer than this before the kubelet started was there before it. */
+const restartMarginMs = 10_000;
+
+/** Adds `started` and `ready`. Ephemeral containers have neither. */
+export function withProbeFields(
+  pod: Pod,
+  lists: ContainerStatusLists,
+  context: StatusContext,
+): ContainerStatusLists {
+  const find = (containers: readonly Container[], name: string) =>
+    containers.find((one) => one.name === name);
+  const oldOf = (name: string) =>
+    [...(context.previous.containerStatuses ?? []), ...(context.previous.initContainerStatuses ?? [])].find(
+      (status) => status.name === name,
+    );
+  const probed = (status: ContainerStatus, container: Container | undefined) =>
+    fields({ pod, status, container, old: oldOf(status.name), context });
+  return {
+    ...lists,
+    regular: lists.regular.map((status) => probed(status, find(pod.spec.containers, status.name))),
+    init: lists.init.map((status) => {
+      const container = find(initContainersOf(pod), status.name);
+      if (container !== undefined && isSidecar(container)) return probed(status, container);
+      const isRunning = status.state?.running !== undefined;
+      return { ...status, started: isRunning, ready: status.state?.terminated?.exitCode === 0 };
+    }),
+  };
+}
+
+interface Probed {
+  readonly pod: Pod;
+  readonly status: ContainerStatus;
+  readonly container: Container | undefined;
+  readonly old: ContainerStatus | undefined;
+  readonly context: StatusContext;
+}
+
+function fields(probed: Probed): ContainerStatus {
+  const started = isStarted(probed);
+  return { ...probed.status, started, ready: started && isReady(probed) };
+}
+
+function isStarted({ status, container, old, context }: Probed): boolean {
+  if (status.state?.running === undefined) return false;
+  const result = context.probes.startup(status.containerID ?? '');
+  if (result !== undefined) return result === 'success';
+  // A start once seen stays seen, for the same instance: after a restart of the kubelet nobody has probed yet.
+  if (isSame(status, old) && old?.started === true) return true;
+  return container?.startupProbe === undefined;
+}
+
+function isReady(probed: Probed): boolean {
+  const { status, container, context } = probed;
+  if (container?.readinessProbe === undefined) return true;
+  const result = context.probes.readiness(status.containerID ?? '');
+  return result === undefined ? wasReady(probed) : result === 'success';
+}
+
+/** Nobody has probed yet. What was published stands, so that a restart of the kubelet takes no pod out of service. */
+function wasReady({ pod, status, old, context }: Probed): boolean {
+  if (isSame(status, old)) return old?.ready === true;
+  const startedAt = Date.parse(status.state?.running?.startedAt ?? '');
+  const isOlder = startedAt < context.kubeletStartedAt - restartMarginMs;
+  return (
+    isOlder && (pod.status.conditions ?? []).some(({ type, status: is }) => type === 'Ready' && is === 'True')
+  );
+}
+
+function isSame(status: ContainerStatus, old: ContainerStatus | undefined): boolean {
+  return status.containerID !== undefined && status.containerID === old?.containerID;
+}

@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod, type PodParts } from '../../test/fakes/pods.ts';
+import { anInstance, observe } from '../../test/fakes/runtime-view.ts';
+import { aStatusContext } from '../../test/fakes/status-context.ts';
+import type { PodStatus } from '../kinds/index.ts';
+import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { annotations, type ObservedContainer, type Pod, type PodUid, podUid } from '../pods/index.ts';
+import { findCondition } from './conditions.ts';
+import type { StatusContext } from './context.ts';
+import { generatePodStatus } from './generate.ts';
+import { type StatusChange, StatusManager } from './status-manager.ts';
+
+function aManager(parts: PodParts = {}) {
+  const pod = aPod(parts);
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const known = new Map<PodUid, Pod>([[pod.metadata.uid, pod]]);
+  const manager = new StatusManager({ clock, logger, findPod: (uid) => known.get(uid) });
+  const see = (
+    containers: readonly ObservedContainer[],
+    over: Partial<StatusContext> = {},
+    of = pod,
+  ): PodStatus => {
+    const context = aStatusContext({ previous: manager.previousStatus(of), ...over });
+    return manager.setPodStatus(of, generatePodStatus(of, observe(of, containers), context));
+  };
+  const { uid } = pod.metadata;
+  return { pod, uid, clock, records, known, manager, see, version: () => manager.entry(uid)?.version };
+}
+
+const exited = (exitCode: number) => anInstance({ state: 'exited', exitCode });
+const deleted = { deletionTimestamp: '2026-01-01T00:00:00Z' };
+const fromFile = { annotations: { [annotations.source]: 'file' } };
+
+describe('versions', () => {
+  it('grow with every change and not without one', () => {
+    const { see, version } = aManager();
+    see([]);
+    assert.equal(version(), 1);
+    see([]);
+    assert.equal(version(), 1);
+    see([anInstance()]);
+    assert.equal(version(), 2);
+  });
+
+  it('grow for a deleted pod even without a change', () => {
+    const { see, version } = aManager({ metadata: deleted });
+    see([]);
+    see([]);
+    assert.equal(version(), 2);
+  });
+
+  it('do not grow because somebody else changed a condition of his', () => {
+    const { pod, see, version } = aManager();
+    see([]);
+    const conditions = [{ type: 'example.com/x', status: 'True' }];
+    see([], {}, { ...pod, status: { conditions } });
+    assert.equal(version(), 1);
+  });
+});
+
+describe('times', () => {
+  it('of a transition move only with the status', async () => {
+    const { see, clock } = aManager();
+    const first = findCondition(see([]), 'Ready')?.lastTransitionTime;
+    await clock.advance(5000);
+    const probing = findCondition(see([anInstance({ state: 'created' })]), 'Ready')?.lastTransitionTime;
+    assert.deepEqual([first, probing], ['2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z']);
+    await clock.advance(5000);
+    assert.equal(findCondition(see([anInstance()]), 'Ready')?.lastTransitionTime, '2026-01-01T00:00:10Z');
+  });
+
+  it('of the start is set once', async () => {
+    const { see, clock } = aManager();
+    assert.equal(see([]).startTime, '2026-01-01T00:00:00Z');
+    await clock.advance(5000);
+    assert.equal(see([anInstance()]).startTime, '2026-01-01T00:00:00Z');
+  });
+
+  it('of the start are taken from what was published', () => {
+    const { see } = aManager({ status: { startTime: '2025-12-31T00:00:00Z' } });
+    assert.equal(see([]).startTime, '2025-12-31T00:00:00Z');
+  });
+});
+
+describe('what cannot be taken back', () => {
+  it('is a terminal phase, also for a status made from elsewhere', () => {
+    const { pod, see, manager } = aManager({ spec: { restartPolicy: 'Never' } });
+    assert.equal(see([exited(1)]).phase, 'Failed');
+    const { containerStatuses } = manager.previousStatus(pod);
+    const status = manager.setPodStatus(pod, { phase: 'Running', containerStatuses });
+    assert.equal(status.phase, 'Failed');
+  });
+
+  it('is the end of a container that may not restart', () => {
+    const { see, records } = aManager({
+      spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
+    });
+    const other = anInstance({ name: 'other' });
+    see([exited(1), other]);
+    const kept = see([anInstance({ restartCount: 1 }), other]);
+    assert.equal(kept.containerStatuses?.[0]?.state?.terminated?.exitCode, 1);
+    assert.match(String(records.toArray()[0]?.message), /may not restart/);
+  });
+
+  it('is not an end that was only assumed, once the instance is found again', () => {
+    const { see } = aManager({
+      spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
+    });
+    const other = anInstance({ name: 'other' });
+    see([anInstance(), other]);
+    see([anInstance({ state: 'unknown' }), other]);
+    const status = see([anInstance(), other]).containerStatuses?.[0];
+    assert.ok(status?.state?.running !== undefined);
+    assert.equal(status.restartCount, 1);
+  });
+
+  it('is the generation that was looked at', () => {
+    const { pod, see } = aManager({ metadata: { generation: 5 } });
+    see([]);
+    const older = { ...pod, metadata: { ...pod.metadata, generation: 4 } };
+    assert.equal(see([anInstance()], {}, older).observedGeneration, 5);
+  });
+});
+
+describe('a terminal phase', () => {
+  it('turns Ready off in the same status', () => {
+    const { pod, see, manager } = aManager();
+    const running = see([anInstance()]);
+    const status = manager.setPodStatus(pod, { ...running, phase: 'Failed', reason: 'Evicted' });
+    assert.equal(findCondition(status, 'Ready')?.status, 'False');
+    assert.equal(findCondition(status, 'ContainersReady')?.reason, 'PodFailed');
+  });
+});
+
+describe('results of probes', () => {
+  const spec = { containers: [{ name: 'main', readinessProbe: {}, startupProbe: {} }] };
+  const id = 'containerd://main-0';
+
+  it('change the container and the conditions at once', () => {
+    const { see, manager, uid, version } = aManager({ spec });
+    see([anInstance()]);
+    manager.setContainerStartup(uid, id, true);
+    manager.setContainerReadiness(uid, id, true);
+    const status = manager.getPodStatus(uid) ?? {};
+    assert.deepEqual(
+      [status.containerStatuses?.[0]?.started, status.containerStatuses?.[0]?.ready],
+      [true, true],
+    );
+    assert.equal(findCondition(status, 'Ready')?.status, 'True');
+    assert.equal(version(), 3);
+    manager.setContainerReadiness(uid, id, true);
+    assert.equal(version(), 3);
+  });
+
+  it('are dropped for whom nobody knows', () => {
+    const { see, manager, uid, version } = aManager({ spec });
+    manager.setContainerReadiness(uid, id, true);
+    see([anInstance()]);
+    manager.setContainerReadiness(uid, 'containerd://older', true);
+    manager.setContainerReadiness(podUid('nobody'), id, true);
+    assert.equal(version(), 1);
+  });
+});
+
+describe('the final status', () => {
+  it('counts a container whose end nobody saw as failed', () => {
+    const { pod, see, manager, uid } = aManager();
+    see([anInstance()]);
+    manager.terminatePod(pod);
+    const status = manager.getPodStatus(uid);
+    assert.equal(status?.phase, 'Failed');
+    const main = status?.containerStatuses?.[0];
+    assert.equal(main?.state?.terminated?.reason, 'ContainerStatusUnknown');
+    assert.deepEqual([main?.ready, main?.started], [false, false]);
+    assert.equal(manager.isFinished(uid), true);
+  });
+
+  it('keeps a success that was seen', () => {
+    const { pod, see, manager, uid } = aManager({ spec: { restartPolicy: 'Never' } });
+    see([exited(0)]);
+    manager.terminatePod(pod);
+    assert.equal(manager.getPodStatus(uid)?.phase, 'Succeeded');
+  });
+
+  it('leaves regular containers waiting that never had their turn', () => {
+    const initContainers = [{ name: 'a' }, { name: 'b' }, { name: 'c' }];
+    const { pod, see, manager, uid } = aManager({ spec: { initContainers } });
+    see([anInstance({ name: 'a', state: 'exited' }), anInstance({ name: 'b' })]);
+    manager.terminatePod(pod);
+    const status = manager.getPodStatus(uid);
+    assert.deepEqual(
+      status?.initContainerStatuses?.map(({ state }) => state?.terminated?.exitCode),
+      [0, 137, undefined],
+    );
+    assert.equal(status?.containerStatuses?.[0]?.state?.terminated, undefined);
+    assert.equal(status?.phase, 'Failed');
+  });
+
+  it('leaves the phase of a static pod, which may come again', () => {
+    const { pod, see, manager, uid } = aManager({ metadata: fromFile });
+    see([anInstance()]);
+    manager.terminatePod(pod);
+    assert.equal(manager.getPodStatus(uid)?.phase, 'Running');
+  });
+
+  it('is for ever, except for a static pod that comes again under the same id', () => {
+    const ordinary = aManager();
+    ordinary.manager.terminatePod(ordinary.pod);
+    ordinary.see([]);
+    assert.equal(ordinary.manager.isFinished(ordinary.uid), true);
+    const again = aManager({ metadata: fromFile, spec: { restartPolicy: 'Never' } });
+    again.see([exited(0)]);
+    again.manager.terminatePod(again.pod);
+    const before = again.version() ?? 0;
+    assert.equal(again.see([anInstance({ id: 'fresh' })]).phase, 'Running');
+    assert.equal(again.manager.isFinished(again.uid), false);
+    assert.ok((again.version() ?? 0) > before);
+  });
+});
+
+describe('listeners', () => {
+  it('hear of every change at once, and one that fails hurts nobody', () => {
+    const { see, manager, records } = aManager();
+    const heard: StatusChange[] = [];
+    manager.onChange(() => {
+      throw new Error('broken');
+    });
+    using _link = manager.onChange((change) => heard.push(change));
+    see([]);
+    see([anInstance()]);
+    assert.deepEqual(
+      heard.map(({ version, after }) => [version, after.phase]),
+      [
+        [1, 'Pending'],
+        [2, 'Running'],
+      ],
+    );
+    assert.equal(records.size, 2);
+  });
+
+  it('who read at their own pace get the newest of each pod', async () => {
+    const { see, manager } = aManager();
+    using changes = manager.changes();
+    see([]);
+    see([anInstance()]);
+    assert.equal(changes.size, 1);
+    assert.equal((await changes.next(new AbortController().signal))?.version, 2);
+  });
+});
+
+describe('what is kept', () => {
+  it('is forgotten with the pod', () => {
+    const { see, manager, uid } = aManager();
+    see([]);
+    manager.removeOrphanedStatuses(new Set([uid]));
+    assert.equal(manager.size, 1);
+    manager.removeOrphanedStatuses(new Set());
+    assert.equal(manager.size, 0);
+  });
+
+  it('is found by the id of the mirror pod too', () => {
+    const { pod, see, manager, known } = aManager();
+    see([]);
+    known.set(podUid('mirror'), pod);
+    assert.equal(manager.getPodStatus(podUid('mirror'))?.phase, 'Pending');
+  });
+});

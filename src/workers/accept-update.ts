@@ -1,0 +1,119 @@
+import { isTerminalPhase, type Pod } from '../pods/index.ts';
+import {
+  requestedGraceSeconds,
+  shortestGraceSeconds,
+  shrunkGraceSeconds,
+  specGraceSeconds,
+} from './grace.ts';
+import type { UpdatePodOptions, WorkSubject } from './updates.ts';
+import { knownPod, type WorkerRecord } from './worker-record.ts';
+
+/** What becomes of an update. */
+export type Acceptance =
+  | { readonly kind: 'ignored'; readonly why: string }
+  | {
+      readonly kind: 'work';
+      readonly subject: WorkSubject;
+      /** Whether who wants to know when the pod has stopped must wait for it. */
+      readonly waits: 'until-stopped' | 'no';
+      /** Why work under way must be given up. */
+      readonly cancel: string | undefined;
+    };
+
+export interface OfferedUpdate {
+  readonly record: WorkerRecord;
+  readonly options: UpdatePodOptions;
+  readonly given: WorkSubject;
+  readonly sight: 'first' | 'again';
+  readonly nowMs: number;
+}
+
+/**
+ * Enters an update into what is known of its pod: whether it must terminate, how fast, and who wants to know. What it
+ * answers is still to be handed to the worker.
+ */
+export function acceptUpdate(update: OfferedUpdate): Acceptance {
+  const { record, options, given, sight } = update;
+  const { lifecycle } = record;
+  if (sight === 'again' && lifecycle.terminationRequested && options.updateType === 'create') {
+    record.restartRequested = true;
+    return { kind: 'ignored', why: 'it terminates; the same UID begins anew once that is done' };
+  }
+  if (lifecycle.state === 'finished') return { kind: 'ignored', why: 'the pod is finished' };
+  const subject = bestSubject(record, given);
+  const began = beginTermination(update, subject);
+  if (lifecycle.ended && given.kind === 'runtime-pod')
+    return { kind: 'ignored', why: 'nothing of the pod runs any more' };
+  if (lifecycle.state !== 'terminating') return { kind: 'work', subject, waits: 'no', cancel: undefined };
+  return { kind: 'work', subject, waits: 'until-stopped', cancel: hurry(update, subject) ?? began };
+}
+
+/** A pod seen in the runtime is what we know it to be, if we know it. */
+function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
+  if (given.kind === 'pod') return given;
+  record.observedRuntime = true;
+  const pod = knownPod(record);
+  return pod === undefined ? given : { kind: 'pod', pod };
+}
+
+/** Answers why the pod began to terminate, if it did just now. */
+function beginTermination(
+  { record, options, given, nowMs }: OfferedUpdate,
+  subject: WorkSubject,
+): string | undefined {
+  if (record.lifecycle.terminationRequested) {
+    if (subject.kind === 'pod' && isDeleted(subject.pod)) record.deleted = true;
+    return undefined;
+  }
+  const reason = terminationReason(options, given, subject);
+  if (reason === undefined) return undefined;
+  record.deleted ||= reason.marks === 'deleted';
+  record.evicted ||= reason.marks === 'evicted';
+  const graceSeconds =
+    subject.kind === 'pod'
+      ? requestedGraceSeconds(subject.pod, options.kill?.graceOverrideSeconds)
+      : shortestGraceSeconds;
+  record.lifecycle.enter(
+    { state: 'terminating', sinceMs: nowMs, graceSeconds, progress: 'requested' },
+    reason.why,
+  );
+  return reason.why;
+}
+
+interface TerminationReason {
+  readonly why: string;
+  readonly marks: 'deleted' | 'evicted' | 'nothing';
+}
+
+function terminationReason(
+  { updateType, kill }: UpdatePodOptions,
+  given: WorkSubject,
+  subject: WorkSubject,
+): TerminationReason | undefined {
+  if (given.kind === 'runtime-pod' || subject.kind === 'runtime-pod')
+    return { why: 'the runtime has it, but nobody wants it', marks: 'deleted' };
+  if (isDeleted(subject.pod)) return { why: 'it is deleted', marks: 'deleted' };
+  if (isTerminalPhase(subject.pod.status.phase))
+    return { why: `it has ended as ${subject.pod.status.phase}`, marks: 'nothing' };
+  if (updateType !== 'kill') return undefined;
+  return kill?.evict === true
+    ? { why: 'it is evicted', marks: 'evicted' }
+    : { why: 'it is to be stopped', marks: 'nothing' };
+}
+
+function isDeleted(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp !== undefined;
+}
+
+/** Shortens the grace if asked to, and answers why work under way must start over. */
+function hurry({ record, options }: OfferedUpdate, subject: WorkSubject): string | undefined {
+  const { kill } = options;
+  if (kill?.done !== undefined) record.done.push(kill.done);
+  if (kill?.statusFn !== undefined) record.statusFn = kill.statusFn;
+  const { lifecycle } = record;
+  const pod = subject.kind === 'pod' ? subject.pod : undefined;
+  const givenSeconds = lifecycle.graceSeconds ?? specGraceSeconds(pod);
+  const graceSeconds = shrunkGraceSeconds(lifecycle.graceSeconds, pod, kill?.graceOverrideSeconds);
+  lifecycle.shrinkGrace(graceSeconds);
+  return graceSeconds < givenSeconds ? `its grace period shrank to ${graceSeconds} s` : undefined;
+}

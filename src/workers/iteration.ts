@@ -1,0 +1,139 @@
+import { type Clock, cancelled, describeError, type Logger } from '../lib/index.ts';
+import type { ObservedPod, Pod, PodJournal, PodUid } from '../pods/index.ts';
+import { shortestGraceSeconds } from './grace.ts';
+import type { ObservedPods, PodSyncer } from './syncer.ts';
+import { type PodWork, uidOf } from './updates.ts';
+import type { WorkerRecord } from './worker-record.ts';
+
+export interface IterationDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly journal: PodJournal;
+  readonly syncer: PodSyncer;
+  readonly observed: ObservedPods;
+  /** Asks for a look at the pod; answered through `observed`. */
+  readonly requestRelist: (uid: PodUid) => void;
+}
+
+/** What a sync came to. */
+export type IterationEnd =
+  | { readonly kind: 'synced'; readonly pod: 'terminal' | 'not-terminal' }
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'runtime-pod-stopped' }
+  | { readonly kind: 'cleaned-up' }
+  | { readonly kind: 'cancelled' }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+/** Runs one sync of one pod, whichever its state asks for. Never throws. */
+export async function iterate(
+  deps: IterationDeps,
+  record: WorkerRecord,
+  work: PodWork,
+  signal: AbortSignal,
+): Promise<IterationEnd> {
+  try {
+    signal.throwIfAborted();
+    return await syncOnce(deps, record, work, signal);
+  } catch (error) {
+    // Work that was given up may fail in any way; the reason it was given up for is what counts.
+    if (signal.aborted) return { kind: 'cancelled' };
+    return { kind: 'failed', error };
+  }
+}
+
+async function syncOnce(
+  deps: IterationDeps,
+  record: WorkerRecord,
+  work: PodWork,
+  signal: AbortSignal,
+): Promise<IterationEnd> {
+  if (work.subject.kind === 'pod') {
+    const { pod } = work.subject;
+    const observed = await observe(deps, record, pod, signal);
+    // The pod's state may have moved on during the wait, which always cancels.
+    signal.throwIfAborted();
+    return await finishing(deps, record, work, (lookAgain) =>
+      syncKnown(deps, record, work, { pod, observed, lookAgain }, signal),
+    );
+  }
+  const runningPod = work.subject.pod;
+  record.lifecycle.seeTermination();
+  return await finishing(deps, record, work, async (lookAgain) => {
+    const context = { runningPod, graceSeconds: shortestGraceSeconds, lookAgain };
+    await deps.syncer.syncTerminatingRuntimePod(context, signal);
+    return { kind: 'runtime-pod-stopped' };
+  });
+}
+
+async function observe(
+  { observed, journal }: IterationDeps,
+  record: WorkerRecord,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<ObservedPod> {
+  try {
+    return await observed.getNewerThan(record.uid, record.lastSyncEnd, signal);
+  } catch (error) {
+    if (!signal.aborted) {
+      const message = `error determining status: ${describeError(error)}`;
+      journal.event(pod, { type: 'Warning', reason: 'FailedSync', message });
+    }
+    throw error;
+  }
+}
+
+/**
+ * The end of a sync is stamped before another look is asked for: the next sync accepts only a look that began after
+ * the stamp. A pod that goes on to its next state wants that look at once.
+ */
+async function finishing(
+  { clock, requestRelist }: IterationDeps,
+  record: WorkerRecord,
+  work: PodWork,
+  sync: (lookAgain: () => void) => Promise<IterationEnd>,
+): Promise<IterationEnd> {
+  let wanted = false;
+  let end: IterationEnd | undefined;
+  try {
+    end = await sync(() => {
+      wanted = true;
+    });
+    return end;
+  } finally {
+    record.lastSyncEnd = clock.stamp();
+    const moves = end?.kind === 'stopped' || (end?.kind === 'synced' && end.pod === 'terminal');
+    if (wanted || moves) requestRelist(uidOf(work.subject));
+  }
+}
+
+interface Known {
+  readonly pod: Pod;
+  readonly observed: ObservedPod;
+  readonly lookAgain: () => void;
+}
+
+async function syncKnown(
+  { syncer }: IterationDeps,
+  record: WorkerRecord,
+  { updateType, mirrorPod }: PodWork,
+  known: Known,
+  signal: AbortSignal,
+): Promise<IterationEnd> {
+  const { lifecycle } = record;
+  switch (lifecycle.state) {
+    case 'syncing':
+      return { kind: 'synced', pod: await syncer.syncPod({ ...known, updateType, mirrorPod }, signal) };
+    case 'terminating': {
+      lifecycle.seeTermination();
+      const { graceSeconds } = lifecycle;
+      const { statusFn } = record;
+      await syncer.syncTerminatingPod({ ...known, updateType, graceSeconds, statusFn }, signal);
+      return { kind: 'stopped' };
+    }
+    case 'terminated':
+      await syncer.syncTerminatedPod(known, signal);
+      return { kind: 'cleaned-up' };
+    case 'finished':
+      throw cancelled('the pod is finished');
+  }
+}

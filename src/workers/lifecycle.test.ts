@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { MetricRegistry } from '../lib/index.ts';
+import { type Lifecycle, PodLifecycle, type Transition } from './lifecycle.ts';
+import { workerMetrics } from './metrics.ts';
+
+const states: readonly Lifecycle[] = [
+  { state: 'syncing' },
+  { state: 'terminating', sinceMs: 1, graceSeconds: 30, progress: 'requested' },
+  { state: 'terminated', sinceMs: 2 },
+  { state: 'finished', sinceMs: 3 },
+];
+const rank = (state: string) => states.findIndex((one) => one.state === state);
+
+test('whatever is asked for, a pod never goes back, and what is refused changes nothing', () => {
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...states)), (asked) => {
+      const refused: Transition[] = [];
+      const entered: Transition[] = [];
+      const lifecycle = new PodLifecycle(
+        { state: 'syncing' },
+        {
+          entered: (transition) => entered.push(transition),
+          refused: (transition) => refused.push(transition),
+        },
+      );
+      for (const next of asked) {
+        const before = lifecycle.current;
+        const taken = lifecycle.enter(next, 'a test');
+        assert.equal(lifecycle.current, taken ? next : before);
+        assert.ok(rank(lifecycle.state) >= rank(before.state));
+      }
+      assert.equal(entered.length + refused.length, asked.length);
+    }),
+  );
+});
+
+test('transitions and refusals are counted', async () => {
+  const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  const lifecycle = new PodLifecycle({ state: 'terminated', sinceMs: 0 }, workerMetrics(registry));
+  lifecycle.enter({ state: 'syncing' }, 'a mistake');
+  lifecycle.enter({ state: 'finished', sinceMs: 5 }, 'it is over');
+  const text = await registry.expose(new AbortController().signal);
+  assert.match(text, /kubeling_pod_worker_refused_transitions_total\{from="terminated",to="syncing"\} 1/);
+  assert.match(text, /kubeling_pod_worker_transitions_total\{from="terminated",to="finished"\} 1/);
+});
+
+test('grace only shrinks, and only of a pod that terminates', () => {
+  const quiet = { entered: () => {}, refused: () => {} };
+  const lifecycle = new PodLifecycle({ state: 'syncing' }, quiet);
+  lifecycle.shrinkGrace(5);
+  assert.equal(lifecycle.graceSeconds, undefined);
+  lifecycle.enter({ state: 'terminating', sinceMs: 0, graceSeconds: 30, progress: 'requested' }, 'a test');
+  for (const [asked, expected] of [
+    [40, 30],
+    [10, 10],
+    [20, 10],
+  ] as const) {
+    lifecycle.shrinkGrace(asked);
+    assert.equal(lifecycle.graceSeconds, expected);
+  }
+});

@@ -1,0 +1,59 @@
+import { exponentialBuckets, type MetricRegistry } from '../lib/index.ts';
+import type { Transition } from './lifecycle.ts';
+import type { UpdateType } from './updates.ts';
+
+/** Told what the workers do, to be counted. Never throws. */
+export interface WorkerObserver {
+  /** A worker has followed an update; `terminated` when the pod is finished with it. */
+  worked(operation: UpdateType | 'terminated', ms: number): void;
+  /** A pod was let through to its first sync. */
+  started(containers: number, ms: number): void;
+  entered(transition: Transition): void;
+  refused(transition: Transition): void;
+}
+
+/** The buckets Prometheus uses where nobody chose others. */
+const defaultBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Make one for a registry; the names are those dashboards know. */
+export function workerMetrics(registry: MetricRegistry): WorkerObserver {
+  const duration = registry.histogram({
+    name: 'kubelet_pod_worker_duration_seconds',
+    help: 'Time from a change to a pod to the end of the work on it, by what changed.',
+    labels: ['operation_type'],
+    buckets: defaultBuckets,
+  });
+  const startDuration = registry
+    .histogram({
+      name: 'kubelet_pod_worker_start_duration_seconds',
+      help: 'Time from first seeing a pod to starting work on it.',
+      buckets: defaultBuckets,
+    })
+    .with({});
+  const containers = registry
+    .histogram({
+      name: 'kubelet_containers_per_pod_count',
+      help: 'Containers of each pod that was started.',
+      buckets: exponentialBuckets(1, 2, 5),
+    })
+    .with({});
+  const transitions = registry.counter({
+    name: 'kubeling_pod_worker_transitions_total',
+    help: 'Steps of pods from one state of their lifecycle to the next.',
+    labels: ['from', 'to'],
+  });
+  const refusals = registry.counter({
+    name: 'kubeling_pod_worker_refused_transitions_total',
+    help: 'Steps that were asked for and do not exist; each is a bug.',
+    labels: ['from', 'to'],
+  });
+  return {
+    worked: (operation_type, ms) => duration.with({ operation_type }).observe(ms / 1_000),
+    started: (count, ms) => {
+      containers.observe(count);
+      startDuration.observe(ms / 1_000);
+    },
+    entered: ({ from, to }) => transitions.with({ from, to }).inc(),
+    refused: ({ from, to }) => refusals.with({ from, to }).inc(),
+  };
+}

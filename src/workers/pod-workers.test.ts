@@ -1,0 +1,620 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { observedOf, podOf, runtimePodOf } from '../../test/fakes/pod-sketch.ts';
+import { WorkerFixture } from '../../test/fakes/worker-fixture.ts';
+import { abortable, isKind, KubelingError, settle } from '../lib/index.ts';
+import { fullNameOf, podUid } from '../pods/index.ts';
+import { killPodNow } from './kill-pod-now.ts';
+
+const uid = podUid('uid-1');
+
+test('a pod is created, deleted and cleaned up, one state after the other, and then forgotten', async () => {
+  const node = new WorkerFixture();
+  await node.running();
+  assert.equal(node.state(), 'sync');
+  node.workers.updatePod({ updateType: 'update', pod: podOf({ deletionGraceSeconds: 20 }) });
+  assert.equal((await node.next('terminating')).graceSeconds, 20);
+  await node.answer('terminating');
+  await node.answer('terminated');
+  assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
+  assert.equal(node.workers.queries.shouldPodBeFinished(uid), true);
+  assert.equal(node.workers.syncKnownPods([]).size, 0);
+  assert.deepEqual(node.workers.remembered, { pods: 0, names: 0, loops: 0 });
+  assert.equal(node.queue.waiting, 0);
+  assert.deepEqual(
+    node.transitions.map(({ from, to }) => `${from}>${to}`),
+    ['syncing>terminating', 'terminating>terminated', 'terminated>finished'],
+  );
+  assert.deepEqual(node.worked, []);
+});
+
+test('a natural end passes no grace period on', async () => {
+  const node = new WorkerFixture();
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  await node.answer('sync', 'terminal');
+  assert.equal((await node.next('terminating')).graceSeconds, undefined);
+  assert.equal(node.delays.get(uid), 0);
+});
+
+test('updates made while a sync runs are coalesced into one, the newest', async () => {
+  const node = new WorkerFixture();
+  node.workers.updatePod({ updateType: 'create', pod: podOf(), startStamp: node.clock.stamp() });
+  await node.next('sync');
+  for (const graceSeconds of [1, 2, 3])
+    node.workers.updatePod({ updateType: 'update', pod: podOf({ graceSeconds }) });
+  await node.answer('sync');
+  assert.equal((await node.next('sync')).pod?.spec.terminationGracePeriodSeconds, 3);
+  assert.equal(node.calls.length, 2);
+  await node.answer('sync');
+  assert.equal(node.calls.length, 2);
+  assert.deepEqual(node.worked, ['create']);
+});
+
+test('the time an update waits is counted from the oldest it replaced', async () => {
+  const node = new WorkerFixture();
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  await node.next('sync');
+  node.workers.updatePod({ updateType: 'update', pod: podOf(), startStamp: 5 });
+  node.workers.updatePod({ updateType: 'sync', pod: podOf() });
+  await node.answer('sync');
+  await node.answer('sync');
+  assert.deepEqual(node.worked, ['sync']);
+});
+
+test('pods are synced beside each other', async () => {
+  const node = new WorkerFixture();
+  for (const id of ['a', 'b', 'c'])
+    node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: id, name: id }) });
+  await settle();
+  assert.deepEqual(
+    node.held.map((call) => call.uid),
+    ['a', 'b', 'c'],
+  );
+});
+
+test('the mirror pod of an update is handed on, and remembered as the last known', async () => {
+  const node = new WorkerFixture();
+  const mirrorPod = podOf({ uid: 'mirror' });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ source: 'file' }), mirrorPod });
+  assert.equal((await node.next('sync')).mirrorPod, mirrorPod);
+  await node.answer('sync');
+  node.workers.updatePod({ updateType: 'sync', pod: podOf({ source: 'file' }) });
+  assert.equal((await node.next('sync')).mirrorPod, undefined);
+  assert.equal(node.workers.activePod(uid)?.mirrorPod, mirrorPod);
+});
+
+test('kill then sync before the worker wakes: the kill is not forgotten', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  const done: string[] = [];
+  node.workers.updatePod({ updateType: 'kill', pod, kill: { done: () => done.push('stopped') } });
+  node.workers.updatePod({ updateType: 'sync', pod });
+  await node.answer('terminating');
+  assert.deepEqual(done, ['stopped']);
+  await node.answer('terminated');
+  assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
+});
+
+test('kill during volume wait: cancelled, nothing starts', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf();
+  node.workers.updatePod({ updateType: 'create', pod });
+  const waiting = await node.next('sync');
+  node.workers.updatePod({ updateType: 'kill', pod });
+  assert.ok(isKind(waiting.signal.reason, 'Cancelled'));
+  assert.equal((await node.next('terminating')).graceSeconds, 30);
+  assert.deepEqual(node.kinds(), ['sync', 'terminating']);
+  assert.equal(node.events.length, 0);
+});
+
+test('kill while the worker waits for the runtime cache: the wait is given up, nothing starts', async () => {
+  const node = new WorkerFixture();
+  const silent = new Promise<never>(() => {});
+  node.observed.getNewerThan = (_uid, _stamp, signal) => abortable(silent, signal);
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  await settle();
+  node.observed.getNewerThan = async (id) => observedOf(id);
+  node.workers.updatePod({ updateType: 'kill', pod: podOf() });
+  await node.next('terminating');
+  assert.deepEqual(node.kinds(), ['terminating']);
+  assert.equal(node.events.length, 0);
+});
+
+test('kill in the very moment the runtime cache answers: still nothing starts', async () => {
+  const node = new WorkerFixture();
+  const { promise, resolve } = Promise.withResolvers<ReturnType<typeof observedOf>>();
+  node.observed.getNewerThan = () => promise;
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  await settle();
+  resolve(observedOf('uid-1'));
+  node.workers.updatePod({ updateType: 'kill', pod: podOf() });
+  await settle();
+  assert.equal((await node.next('terminating')).signal.aborted, false);
+  assert.deepEqual(node.kinds(), ['terminating']);
+});
+
+test('a pod created and unwanted before its worker wakes never reaches a syncer', async () => {
+  const node = new WorkerFixture();
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  assert.equal(node.workers.syncKnownPods([]).size, 0);
+  await settle();
+  assert.deepEqual(node.calls, []);
+});
+
+test('evict, shorter delete, longer override: grace only shrinks, last statusFn wins', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  const evicted = () => ({ reason: 'Evicted' });
+  const preempted = () => ({ reason: 'Preempting' });
+  node.workers.updatePod({ updateType: 'kill', pod, kill: { evict: true, statusFn: evicted } });
+  assert.equal((await node.next('terminating')).graceSeconds, 30);
+  assert.equal((await node.next('terminating')).statusFn, evicted);
+  node.workers.updatePod({ updateType: 'update', pod: podOf({ deletionGraceSeconds: 10 }) });
+  assert.equal((await node.next('terminating')).graceSeconds, 10);
+  const kill = { graceOverrideSeconds: 25, statusFn: preempted };
+  node.workers.updatePod({ updateType: 'kill', pod: podOf({ deletionGraceSeconds: 10 }), kill });
+  await node.fail('terminating', new Error('not yet'));
+  const last = await node.next('terminating');
+  assert.deepEqual([last.graceSeconds, last.statusFn], [10, preempted]);
+  assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
+});
+
+test('a grace period of zero is one second, and a longer override does not raise it', async () => {
+  const node = new WorkerFixture();
+  await node.running();
+  const pod = podOf({ deletionGraceSeconds: 0 });
+  node.workers.updatePod({ updateType: 'kill', pod, kill: { graceOverrideSeconds: 30 } });
+  assert.equal((await node.next('terminating')).graceSeconds, 1);
+});
+
+test('a shorter grace period cancels a kill under way even after a natural end', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf();
+  node.workers.updatePod({ updateType: 'create', pod });
+  await node.answer('sync', 'terminal');
+  const first = await node.next('terminating');
+  node.workers.updatePod({ updateType: 'kill', pod, kill: { graceOverrideSeconds: 40 } });
+  assert.equal(first.signal.aborted, false);
+  node.workers.updatePod({ updateType: 'kill', pod, kill: { graceOverrideSeconds: 5 } });
+  assert.equal(first.signal.aborted, true);
+  assert.equal((await node.next('terminating')).graceSeconds, 5);
+});
+
+test('create for a terminating UID: no second worker, and it begins anew once forgotten', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running({ source: 'file' });
+  node.workers.updatePod({ updateType: 'kill', pod });
+  await node.next('terminating');
+  node.workers.updatePod({ updateType: 'create', pod });
+  await settle();
+  assert.equal(node.held.length, 1);
+  assert.equal(node.workers.syncKnownPods([pod]).get(uid)?.state, 'terminating');
+  await node.answer('terminating');
+  await node.answer('terminated');
+  assert.equal(node.workers.syncKnownPods([pod]).size, 0);
+  node.workers.updatePod({ updateType: 'create', pod });
+  await node.next('sync');
+});
+
+test('a finished pod that is still wanted is kept, and ignores all that comes', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf();
+  node.workers.updatePod({ updateType: 'create', pod });
+  await node.answer('sync', 'terminal');
+  await node.answer('terminating');
+  await node.answer('terminated');
+  const done: string[] = [];
+  node.workers.updatePod({ updateType: 'kill', pod, kill: { done: () => done.push('at once') } });
+  node.workers.updatePod({ updateType: 'sync', pod });
+  await settle();
+  assert.deepEqual([node.calls.length, done], [3, ['at once']]);
+  assert.equal(node.workers.syncKnownPods([pod]).get(uid)?.state, 'terminated');
+});
+
+test('evict races natural completion: the pod has one end, and the eviction is told of it', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf();
+  node.workers.updatePod({ updateType: 'create', pod });
+  const sync = await node.next('sync');
+  const done: string[] = [];
+  sync.resolve('terminal');
+  node.workers.updatePod({
+    updateType: 'kill',
+    pod,
+    kill: { evict: true, done: () => done.push('evicted') },
+  });
+  await node.answer('terminating');
+  await node.answer('terminated');
+  assert.deepEqual(done, ['evicted']);
+  assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
+  assert.deepEqual(node.refused, []);
+});
+
+test('restart with many Succeeded pods: they count as terminated at once, and are still cleaned up', async () => {
+  const node = new WorkerFixture();
+  for (const id of ['a', 'b']) {
+    node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: id, name: id, phase: 'Succeeded' }) });
+    assert.equal(node.workers.queries.isPodKnownTerminated(podUid(id)), true);
+  }
+  await settle();
+  assert.deepEqual(node.kinds(), ['terminated', 'terminated']);
+});
+
+test('a terminal pod with something alive, or unknown, is stopped first', async () => {
+  for (const get of [
+    (id: string) => observedOf(id, 'running'),
+    () => {
+      throw new Error('unknown');
+    },
+  ]) {
+    const node = new WorkerFixture();
+    node.observed.get = get;
+    node.workers.updatePod({ updateType: 'create', pod: podOf({ phase: 'Failed' }) });
+    assert.equal(node.workers.queries.isPodKnownTerminated(uid), false);
+    assert.equal((await node.next('terminating')).graceSeconds, 30);
+  }
+});
+
+test('a rejected pod is terminated at once and cleaned up; one that runs is stopped', async () => {
+  const node = new WorkerFixture();
+  node.workers.rejectPod(podOf());
+  assert.equal(node.workers.queries.isPodKnownTerminated(uid), true);
+  await node.answer('terminated');
+  node.observed.get = (id) => observedOf(id, 'running');
+  node.workers.rejectPod(podOf({ uid: 'b', name: 'b', source: 'file' }));
+  await node.next('terminating', 'b');
+  assert.deepEqual(node.kinds(), ['terminated', 'terminating']);
+});
+
+test('a pod of the runtime alone is killed within one second and forgotten', async () => {
+  const node = new WorkerFixture();
+  const runningPod = runtimePodOf('uid-1');
+  for (const updateType of ['create', 'update', 'sync'] as const)
+    node.workers.updatePod({ updateType, runningPod });
+  await settle();
+  assert.deepEqual(node.calls, []);
+  node.workers.updatePod({ updateType: 'kill', runningPod });
+  assert.equal((await node.next('terminating-runtime')).graceSeconds, 1);
+  assert.equal(node.asked.length, 0);
+  const known = node.workers.syncKnownPods([]).get(uid);
+  assert.deepEqual(known, { state: 'terminating', orphan: true, hasConfig: false, isStatic: false });
+  await node.answer('terminating-runtime');
+  await settle();
+  assert.deepEqual(node.workers.remembered, { pods: 0, names: 0, loops: 0 });
+});
+
+test('a pod of the runtime that we know is killed by its spec', async () => {
+  const node = new WorkerFixture();
+  await node.running();
+  node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1') });
+  const kill = await node.next('terminating');
+  assert.deepEqual([kill.graceSeconds, kill.pod?.metadata.name], [30, 'web']);
+});
+
+test('stale runtime-only kill after terminated: ignored', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  node.workers.updatePod({ updateType: 'kill', pod });
+  await node.answer('terminating');
+  const cleanup = await node.next('terminated');
+  node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1') });
+  assert.equal(cleanup.signal.aborted, false);
+  await node.answer('terminated');
+  assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
+});
+
+test('a kill option of an update that kills nothing is answered at once', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  const done: string[] = [];
+  node.workers.updatePod({ updateType: 'sync', pod, kill: { done: () => done.push('nothing to wait for') } });
+  assert.equal(done.length, 1);
+});
+
+test('relist that started before sync end must not release the worker: the next look is newer than its end', async () => {
+  const node = new WorkerFixture();
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  const sync = await node.next('sync');
+  const before = node.clock.stamp();
+  sync.lookAgain();
+  await node.answer('sync');
+  assert.equal(node.asked[0]?.stamp, Number.NEGATIVE_INFINITY);
+  node.workers.updatePod({ updateType: 'sync', pod: podOf() });
+  await settle();
+  const wanted = node.asked[1]?.stamp ?? 0;
+  assert.ok(wanted > before, 'only a look begun after the sync counts');
+  assert.ok((node.relists[0]?.stamp ?? 0) > wanted, 'the look that was asked for counts');
+});
+
+test('a sync that acted on nothing asks for no look, a transition always does', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  assert.equal(node.relists.length, 0);
+  node.workers.updatePod({ updateType: 'kill', pod });
+  await node.answer('terminating');
+  assert.equal(node.relists.length, 1);
+});
+
+test('inspect fails for one pod repeatedly: its worker gets FailedSync and retries, others go on', async () => {
+  const node = new WorkerFixture();
+  node.observed.getNewerThan = async (id) => {
+    if (id === 'uid-1') throw new Error('cannot inspect');
+    return observedOf(id);
+  };
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'b', name: 'b' }) });
+  await settle();
+  assert.deepEqual(node.kinds(), ['sync']);
+  const { type, reason, message } = node.events[0] ?? {};
+  assert.deepEqual(
+    [type, reason, message],
+    ['Warning', 'FailedSync', 'error determining status: cannot inspect'],
+  );
+  const delayMs = node.delays.get(uid) ?? 0;
+  assert.ok(delayMs >= 10_000 && delayMs <= 15_000);
+});
+
+test('worker throws: retried, others unaffected', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf();
+  node.workers.updatePod({ updateType: 'create', pod });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'b', name: 'b' }) });
+  await node.fail('sync', 'not even an error', 'uid-1');
+  await node.answer('sync', 'not-terminal', 'b');
+  node.workers.updatePod({ updateType: 'sync', pod });
+  await node.answer('sync', 'not-terminal', 'uid-1');
+  assert.deepEqual(node.kinds(uid), ['sync', 'sync']);
+});
+
+test('when to look again depends on how the sync ended', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  const after = async (error: unknown) => {
+    node.workers.updatePod({ updateType: 'sync', pod });
+    await node.fail('sync', error);
+    return node.delays.get(uid) ?? -1;
+  };
+  const within = (value: number, min: number, max: number) =>
+    assert.ok(value >= min && value <= max, `${value} is not in ${min}..${max}`);
+  within(node.delays.get(uid) ?? -1, 60_000, 90_000);
+  within(await after(new Error('network is not ready: no CNI')), 1_000, 1_500);
+  within(await after(new Error('something')), 10_000, 15_000);
+  const waiting = (retryAtMs: number) => new KubelingError('POD_SYNC', 'waits', { details: { retryAtMs } });
+  const tree = new AggregateError([waiting(40_000), new Error('x', { cause: waiting(20_000) })]);
+  within(await after(tree), 20_000, 30_000);
+  within(await after(waiting(-5)), 0, 0);
+  within(await after(waiting(1_000_000)), 60_000, 90_000);
+});
+
+test('static pod killed while waiting for its name: finished, no runtime call', async () => {
+  const node = new WorkerFixture();
+  await node.running({ uid: 'old', source: 'file' });
+  const waiter = podOf({ uid: 'new', source: 'file' });
+  node.workers.updatePod({ updateType: 'create', pod: waiter });
+  await settle();
+  const done: string[] = [];
+  node.workers.updatePod({ updateType: 'kill', pod: waiter, kill: { done: () => done.push('done') } });
+  await settle();
+  assert.deepEqual(node.kinds('new'), []);
+  assert.deepEqual(done, ['done']);
+  assert.equal(node.workers.queries.shouldPodBeFinished(podUid('new')), true);
+});
+
+test('same full name from file and http: second waits, then starts the moment the first is gone', async () => {
+  const node = new WorkerFixture();
+  const first = await node.running({ uid: 'old', source: 'file' });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'new', source: 'http' }) });
+  await settle();
+  assert.deepEqual(node.kinds('new'), []);
+  const delayMs = node.delays.get(podUid('new')) ?? 0;
+  assert.ok(delayMs >= 10_000 && delayMs <= 15_000);
+  assert.equal(node.steps.filter((step) => step.uid === 'new' && step.outcome === 'waiting').length, 1);
+  node.workers.updatePod({ updateType: 'kill', pod: first });
+  await node.answer('terminating');
+  assert.equal(node.workers.queries.isPodForMirrorPodTerminatingByFullName(fullNameOf(first)), false);
+  const before = node.clock.monotonicMs();
+  await node.answer('terminated');
+  await node.next('sync', 'new');
+  assert.equal(node.clock.monotonicMs(), before);
+});
+
+test('two API pods, one name, old force-deleted: both run, each under its UID', async () => {
+  const node = new WorkerFixture();
+  await node.running({ uid: 'old' });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'new' }) });
+  await node.next('sync', 'new');
+});
+
+test('300 edits in 30s during a 20s grace: only the last starts, no overlap, others finish unstarted', async () => {
+  const node = new WorkerFixture();
+  let current = await node.running({ uid: 'v0', source: 'file', graceSeconds: 20 });
+  for (let edit = 1; edit <= 300; edit++) {
+    node.workers.updatePod({ updateType: 'kill', pod: current });
+    current = podOf({ uid: `v${edit}`, source: 'file', graceSeconds: 20 });
+    node.workers.updatePod({ updateType: 'create', pod: current });
+    await node.clock.advance(100);
+    if (edit % 20 === 0) node.workers.syncKnownPods([current]);
+    if (edit === 200) await node.answer('terminating', undefined, 'v0');
+  }
+  assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
+  await node.answer('terminated', undefined, 'v0');
+  await node.next('sync', 'v300');
+  assert.deepEqual(node.workers.syncKnownPods([current]).size, 1);
+  assert.equal(node.calls.length, 4);
+});
+
+test('orphan terminating, runtime down 60s: retried at each housekeeping, without back-off', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  node.workers.updatePod({ updateType: 'kill', pod });
+  for (let round = 0; round < 30; round++) {
+    await node.fail('terminating', new Error('the runtime is away'));
+    await node.clock.advance(2_000);
+    node.workers.syncKnownPods([]);
+  }
+  await node.answer('terminating');
+  await node.answer('terminated');
+  node.workers.syncKnownPods([]);
+  assert.equal(node.workers.remembered.pods, 0);
+});
+
+test('a pod nobody wants any more is terminated by its spec, and its sync is given up', async () => {
+  const node = new WorkerFixture();
+  await node.running();
+  node.workers.updatePod({ updateType: 'sync', pod: podOf() });
+  const sync = await node.next('sync');
+  const known = node.workers.syncKnownPods([]).get(uid);
+  assert.deepEqual(known, { state: 'terminating', orphan: true, hasConfig: true, isStatic: false });
+  assert.equal(sync.signal.aborted, true);
+  assert.equal((await node.next('terminating')).graceSeconds, 30);
+});
+
+test('an orphan that never started is forgotten at once, and its name is free', async () => {
+  const node = new WorkerFixture();
+  const old = await node.running({ uid: 'old', source: 'file' });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'b', source: 'file' }) });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'c', source: 'file' }) });
+  await settle();
+  const left = node.workers.syncKnownPods([old, podOf({ uid: 'c', source: 'file' })]);
+  assert.deepEqual([...left.keys()], ['old', 'c']);
+  node.workers.updatePod({ updateType: 'kill', pod: old });
+  await node.answer('terminating');
+  await node.answer('terminated');
+  await node.next('sync', 'c');
+  assert.deepEqual(node.kinds('b'), []);
+});
+
+test('a static pod waiting for its name of which the runtime has something is stopped, not just finished', async () => {
+  const node = new WorkerFixture();
+  await node.running({ uid: 'old', source: 'file' });
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'new', source: 'http' }) });
+  await settle();
+  node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('new') });
+  await node.next('terminating', 'new');
+});
+
+test('wall clock jumps +-1h: no stuck or skipped sync', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  for (const jump of [3_600_000, -7_200_000]) {
+    node.clock.jumpWall(jump);
+    node.workers.updatePod({ updateType: 'sync', pod });
+    await node.answer('sync');
+    const delayMs = node.delays.get(uid) ?? -1;
+    assert.ok(delayMs >= 60_000 && delayMs <= 90_000);
+  }
+  const stamps = node.asked.map(({ stamp }) => stamp);
+  assert.deepEqual(
+    stamps,
+    stamps.toSorted((a, b) => a - b),
+  );
+});
+
+test('1000 pods in one SET: creation order, no starvation', async () => {
+  const node = new WorkerFixture();
+  const ids = Array.from({ length: 1_000 }, (_, index) => `pod-${index}`);
+  for (const id of ids) node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: id, name: id }) });
+  await settle();
+  assert.deepEqual(
+    node.calls.map((call) => call.uid),
+    ids,
+  );
+});
+
+test('killPodNow waits until nothing runs', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  const deps = { clock: node.clock, journal: { event: () => {}, step: () => {} }, workers: node.workers };
+  const killed = killPodNow(
+    deps,
+    pod,
+    { why: 'eviction', graceOverrideSeconds: 3 },
+    new AbortController().signal,
+  );
+  assert.equal((await node.next('terminating')).graceSeconds, 3);
+  await node.answer('terminating');
+  await killed;
+  assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
+});
+
+test('killPodNow gives up after one and a half times the grace period, and the kill goes on', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  const reasons: string[] = [];
+  const journal = {
+    event: (_pod: unknown, event: { reason: string }) => reasons.push(event.reason),
+    step: () => {},
+  };
+  const deps = { clock: node.clock, journal, workers: node.workers };
+  const killed = killPodNow(deps, pod, { why: 'other' }, new AbortController().signal);
+  const failed = assert.rejects(
+    killed,
+    (error) => error instanceof KubelingError && error.code === 'POD_KILL_TIMEOUT',
+  );
+  await node.clock.advance(44_999);
+  assert.deepEqual(reasons, []);
+  await node.clock.advance(1);
+  await failed;
+  assert.deepEqual(reasons, ['ExceededGracePeriod']);
+  assert.equal((await node.next('terminating')).signal.aborted, false);
+  assert.equal(node.clock.pendingTimers, 0);
+});
+
+test('a worker busy for more than five minutes is told to the watchdog', async () => {
+  const node = new WorkerFixture();
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  await node.next('sync');
+  await node.clock.advance(300_000);
+  assert.deepEqual(node.workers.busyWorkers(), []);
+  await node.clock.advance(1);
+  assert.deepEqual(node.workers.busyWorkers(), [
+    { uid, name: 'web_default', state: 'syncing', busyMs: 300_001 },
+  ]);
+});
+
+test('at the end all syncs are given up and nothing is started any more', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf();
+  node.workers.updatePod({ updateType: 'create', pod });
+  await node.next('sync');
+  await node.workers[Symbol.asyncDispose]();
+  const done: string[] = [];
+  node.workers.updatePod({ updateType: 'kill', pod, kill: { done: () => done.push('ignored') } });
+  await settle();
+  assert.deepEqual([node.calls.length, node.held.length, done.length], [1, 0, 1]);
+  assert.equal(node.workers.remembered.loops, 0);
+});
+
+test('what rooms may ask, for a known pod in each state and for an unknown one before and after all are known', async () => {
+  const node = new WorkerFixture();
+  const { queries } = node.workers;
+  const answers = (id: string) =>
+    [
+      queries.isPodKnownTerminated(podUid(id)),
+      queries.couldHaveRunningContainers(podUid(id)),
+      queries.shouldPodBeFinished(podUid(id)),
+      queries.isPodTerminationRequested(podUid(id)),
+      queries.shouldPodContainersBeTerminating(podUid(id)),
+      queries.shouldPodRuntimeBeRemoved(podUid(id)),
+      queries.shouldPodContentBeRemoved(podUid(id)),
+    ]
+      .map((answer) => (answer ? 'y' : 'n'))
+      .join('');
+  assert.equal(answers('unknown'), 'nynnnnn');
+  const pod = await node.running({ source: 'file' });
+  node.workers.syncKnownPods([pod]);
+  assert.equal(answers('unknown'), 'nnynyyy');
+  assert.equal(answers(uid), 'nynnnnn');
+  assert.equal(queries.isPodForMirrorPodTerminatingByFullName(fullNameOf(pod)), false);
+  node.workers.updatePod({ updateType: 'kill', pod });
+  assert.equal(answers(uid), 'nynynnn');
+  assert.equal(queries.isPodForMirrorPodTerminatingByFullName(fullNameOf(pod)), true);
+  await settle();
+  assert.equal(answers(uid), 'nynyynn');
+  await node.answer('terminating');
+  assert.equal(answers(uid), 'ynnyyyn');
+  node.workers.syncKnownPods([]);
+  assert.equal(answers(uid), 'ynnyyyy');
+  await node.answer('terminated');
+  assert.equal(answers(uid), 'ynyyyyy');
+});

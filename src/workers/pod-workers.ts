@@ -1,0 +1,193 @@
+import { isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
+import { acceptUpdate, type OfferedUpdate } from './accept-update.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { adoptOrphan, type KnownWorker, knownWorker } from './orphans.ts';
+import { PodWorkerQueries } from './queries.ts';
+import { couldRun } from './syncer.ts';
+import { podOf, replacing, subjectOf, type UpdatePodOptions, uidOf, type WorkSubject } from './updates.ts';
+import { type BookDeps, WorkerBook } from './worker-book.ts';
+import { type LoopDeps, WorkerLoops } from './worker-loops.ts';
+import type { WorkerRecord } from './worker-record.ts';
+
+export interface PodWorkersDeps extends LoopDeps, BookDeps {
+  readonly queue: LoopDeps['queue'] & BookDeps['queue'];
+  /** The pod with the resources it was allocated instead of those it asks for. */
+  readonly withAllocation?: ((pod: Pod) => Pod) | undefined;
+}
+
+/** A worker that has been at one sync for long. */
+export interface BusyWorker {
+  readonly uid: PodUid;
+  readonly name: string;
+  readonly state: Lifecycle['state'];
+  readonly busyMs: number;
+}
+
+/**
+ * One worker a pod: at most one sync of a pod runs at a time, the newest update replaces one that waits, and
+ * termination always wins. All methods take effect at once; the syncs run later, beside each other.
+ */
+export class PodWorkers implements AsyncDisposable {
+  readonly queries: PodWorkerQueries;
+  readonly #deps: PodWorkersDeps;
+  readonly #book: WorkerBook;
+  readonly #loops: WorkerLoops;
+  #allKnown = false;
+
+  constructor(deps: PodWorkersDeps) {
+    this.#deps = deps;
+    this.#book = new WorkerBook(deps, (record) => this.#loops.wake(record));
+    this.#loops = new WorkerLoops(deps, this.#book);
+    this.queries = new PodWorkerQueries({
+      find: (uid) => this.#book.find(uid),
+      holderOf: (name) => this.#book.holderOf(name),
+      allKnown: () => this.#allKnown,
+    });
+  }
+
+  /** How many pods and names of static pods are remembered, and how many pods are at work: all zero on an empty node. */
+  get remembered(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
+    return { pods: this.#book.size, names: this.#book.names, loops: this.#loops.running };
+  }
+
+  /** What was last handed to a syncer of the pod: what it is to be, for all who act on it. */
+  activePod(uid: PodUid): { readonly pod: Pod; readonly mirrorPod: Pod | undefined } | undefined {
+    const active = this.#book.find(uid)?.active;
+    const pod = podOf(active);
+    return pod === undefined ? undefined : { pod, mirrorPod: active?.mirrorPod };
+  }
+
+  /** Tells the worker of a pod what the pod should be, or that it should go. */
+  updatePod(options: UpdatePodOptions): void {
+    const given = subjectOf(options);
+    if (given === undefined || this.#loops.stopped) {
+      this.#ignore(
+        options,
+        given === undefined ? 'a pod of the runtime can only be killed' : 'kubeling ends',
+      );
+      return;
+    }
+    const known = this.#book.find(uidOf(given));
+    const record = known ?? this.#book.meet(given, this.#firstState(given));
+    this.#offer(record, options, given, known === undefined ? 'first' : 'again');
+  }
+
+  /**
+   * A pod that admission refused: it is over before it began, unless something of it runs from before a restart, which
+   * is then stopped. Only what the pod may have left behind is still cleaned up.
+   */
+  rejectPod(pod: Pod): void {
+    const { uid } = pod.metadata;
+    if (this.#book.find(uid) !== undefined || this.#loops.stopped) return;
+    const given: WorkSubject = { kind: 'pod', pod };
+    const alive = this.#couldRun(uid);
+    const record = this.#book.meet(given, alive ? { state: 'syncing' } : this.#terminatedNow());
+    record.observedRuntime = alive;
+    this.#offer(record, { updateType: 'kill', pod }, given, 'first');
+  }
+
+  /**
+   * Forgets the finished pods that nobody wants any more or that are to begin anew, and drives those that nobody wants
+   * towards their end. Answers all that are left. Nobody may bring new pods while the desired ones are gathered.
+   */
+  syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, KnownWorker> {
+    const wanted = new Set<PodUid>();
+    for (const pod of desired) wanted.add(pod.metadata.uid);
+    this.#allKnown = true;
+    const left = new Map<PodUid, KnownWorker>();
+    for (const record of this.#book) {
+      const orphan = !wanted.has(record.uid);
+      if (this.#mayForget(record, orphan)) this.#book.forget(record);
+      else left.set(record.uid, knownWorker(record, orphan));
+    }
+    return left;
+  }
+
+  /** For a watchdog: workers that have been at one sync for longer than they should. */
+  busyWorkers(longerThanMs = 5 * 60_000): readonly BusyWorker[] {
+    const nowMs = this.#deps.clock.monotonicMs();
+    return [...this.#book].flatMap(({ uid, fullName, lifecycle, run }) => {
+      const busyMs = run.state === 'busy' ? nowMs - run.sinceMs : 0;
+      return busyMs > longerThanMs ? [{ uid, name: fullName, state: lifecycle.state, busyMs }] : [];
+    });
+  }
+
+  /** Gives up all syncs under way and waits for them to end. Pods go on running; nothing is accepted any more. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#loops.stop('kubeling ends');
+  }
+
+  #offer(
+    record: WorkerRecord,
+    options: UpdatePodOptions,
+    given: WorkSubject,
+    sight: OfferedUpdate['sight'],
+  ): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const accepted = acceptUpdate({ record, options, given, sight, nowMs });
+    if (accepted.kind === 'ignored') {
+      this.#ignore(options, accepted.why);
+      return;
+    }
+    if (accepted.waits === 'no') this.#book.tell(options.kill?.done);
+    if (record.started !== 'yes' && record.lifecycle.terminationRequested) this.#book.leaveGate(record);
+    const { updateType, mirrorPod, startStamp } = options;
+    const subject = this.#allocated(accepted.subject);
+    record.pending = replacing(record.pending, { updateType, subject, mirrorPod, startStamp });
+    this.#loops.wake(record);
+    if (accepted.cancel !== undefined) this.#loops.cancel(record, accepted.cancel);
+  }
+
+  /** Who waits for the pod to stop need not wait for an update that changes nothing. */
+  #ignore({ pod, runningPod, updateType, kill }: UpdatePodOptions, why: string): void {
+    this.#deps.log.v(4)?.info('Ignored an update of a pod', {
+      pod: pod?.metadata.name ?? runningPod?.name,
+      podUid: pod?.metadata.uid ?? runningPod?.uid,
+      updateType,
+      why,
+    });
+    this.#book.tell(kill?.done);
+  }
+
+  /**
+   * A pod that had ended before we first saw it, as after a restart, holds nothing of the node. It must count as
+   * terminated from the start, or it would keep others from being admitted; its clean-up still runs.
+   */
+  #firstState(subject: WorkSubject): Lifecycle {
+    const over =
+      subject.kind === 'pod' &&
+      isTerminalPhase(subject.pod.status.phase) &&
+      !this.#couldRun(subject.pod.metadata.uid);
+    return over ? this.#terminatedNow() : { state: 'syncing' };
+  }
+
+  #terminatedNow(): Lifecycle {
+    return { state: 'terminated', sinceMs: this.#deps.clock.monotonicMs() };
+  }
+
+  /** Of a pod the runtime could not tell us about we must assume that it runs. */
+  #couldRun(uid: PodUid): boolean {
+    try {
+      return couldRun(this.#deps.observed.get(uid));
+    } catch {
+      return true;
+    }
+  }
+
+  #allocated(subject: WorkSubject): WorkSubject {
+    const { withAllocation } = this.#deps;
+    if (subject.kind !== 'pod' || withAllocation === undefined) return subject;
+    return { kind: 'pod', pod: withAllocation(subject.pod) };
+  }
+
+  #mayForget(record: WorkerRecord, orphan: boolean): boolean {
+    if (record.lifecycle.state === 'finished') return orphan || record.restartRequested;
+    if (!orphan) return false;
+    const fate = adoptOrphan(record, this.#deps.clock.monotonicMs());
+    if (fate.kind === 'forget') return true;
+    if (fate.cancel !== undefined) this.#loops.cancel(record, fate.cancel);
+    // The queue is drained for wanted pods only, so this is all that makes the worker try again.
+    this.#loops.replay(record);
+    return false;
+  }
+}

@@ -1,0 +1,187 @@
+import { cancelled, type Random } from '../lib/index.ts';
+import { isStaticPod, type Pod, type PodUid } from '../pods/index.ts';
+import { type IterationDeps, type IterationEnd, iterate } from './iteration.ts';
+import type { WorkerObserver } from './metrics.ts';
+import { blockedDelayMs, requeueDelayMs, type SyncEnd } from './requeue.ts';
+import { merged, type PodWork } from './updates.ts';
+import { fieldsOf, type WorkerBook } from './worker-book.ts';
+import type { WorkerRecord } from './worker-record.ts';
+
+export interface LoopDeps extends IterationDeps {
+  readonly random: Random;
+  /** When a pod is looked at again; whoever drains it answers with an update of the pod. */
+  readonly queue: { enqueue(uid: PodUid, delayMs: number): void };
+  readonly syncFrequencyMs: number;
+  readonly metrics?: WorkerObserver | undefined;
+}
+
+/**
+ * Works off what waits: one loop for each pod that has work, which ends when there is none. The loop is the only one
+ * to run a sync of its pod, and it runs one at a time.
+ */
+export class WorkerLoops {
+  readonly #deps: LoopDeps;
+  readonly #book: WorkerBook;
+  readonly #running = new Set<Promise<void>>();
+  #stopped = false;
+
+  constructor(deps: LoopDeps, book: WorkerBook) {
+    this.#deps = deps;
+    this.#book = book;
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
+  wake(record: WorkerRecord): void {
+    if (record.run.state !== 'idle' || this.#stopped) return;
+    record.run = { state: 'awake' };
+    const loop = this.#loop(record).finally(() => this.#running.delete(loop));
+    this.#running.add(loop);
+  }
+
+  /** Works on the pod again though nobody brought anything new. */
+  replay(record: WorkerRecord): void {
+    record.pending ??= record.active;
+    if (record.pending !== undefined) this.wake(record);
+  }
+
+  /** Gives up the sync under way, if there is one. */
+  cancel({ run }: WorkerRecord, why: string): void {
+    if (run.state === 'busy') run.scope.abort(cancelled(why));
+  }
+
+  /** Starts nothing any more, gives up what is under way and waits for it to end. */
+  async stop(why: string): Promise<void> {
+    this.#stopped = true;
+    for (const record of this.#book) this.cancel(record, why);
+    await Promise.allSettled(this.#running);
+  }
+
+  async #loop(record: WorkerRecord): Promise<void> {
+    // Later than whoever woke us: an update takes effect as a whole before any of it is worked on.
+    await Promise.resolve();
+    for (let work = this.#take(record); work !== undefined; work = this.#take(record)) {
+      const scope = new AbortController();
+      record.run = { state: 'busy', sinceMs: this.#deps.clock.monotonicMs(), scope };
+      const end = await iterate(this.#deps, record, work, scope.signal);
+      record.run = { state: 'awake' };
+      if (!this.#stopped) this.#conclude(record, work, end);
+    }
+    record.run = { state: 'idle' };
+  }
+
+  /** The work to do now, if there is some and the pod may be worked on. */
+  #take(record: WorkerRecord): PodWork | undefined {
+    const work = record.pending;
+    if (work === undefined || this.#stopped || !this.#book.holds(record)) return undefined;
+    if (record.started !== 'yes' && work.subject.kind === 'pod') {
+      const verdict = this.#mayStart(record, work.subject.pod);
+      if (verdict === 'never') this.#finish(record, work, 'it was never started');
+      if (verdict === 'later') this.#wait(record);
+      if (verdict !== 'now') return undefined;
+      this.#start(record, work, work.subject.pod);
+    }
+    record.pending = undefined;
+    record.active = merged(record.active, work);
+    return work;
+  }
+
+  #mayStart(record: WorkerRecord, pod: Pod): 'now' | 'later' | 'never' {
+    if (!isStaticPod(pod)) return 'now';
+    // Nothing is started any more, so the name does not matter; but what the runtime has must be stopped.
+    if (record.lifecycle.terminationRequested) return record.observedRuntime ? 'now' : 'never';
+    return this.#book.tryPass(record) ? 'now' : 'later';
+  }
+
+  #start(record: WorkerRecord, work: PodWork, pod: Pod): void {
+    record.started = 'yes';
+    const sinceStamp = work.startStamp ?? record.seenStamp;
+    this.#deps.metrics?.started(pod.spec.containers.length, this.#deps.clock.stamp() - sinceStamp);
+  }
+
+  /** The one before it wakes it up; the queue is only the net below that. */
+  #wait(record: WorkerRecord): void {
+    this.#deps.queue.enqueue(record.uid, blockedDelayMs(this.#deps.random));
+    if (record.started === 'waiting') return;
+    record.started = 'waiting';
+    const holder = this.#book.holderOf(record.fullName) ?? 'before it';
+    const message = `waits until the pod ${holder} of the same name has ended`;
+    this.#deps.journal.step(record.uid, { stage: 'seen', outcome: 'waiting', message });
+  }
+
+  #conclude(record: WorkerRecord, work: PodWork, end: IterationEnd): void {
+    if (end.kind === 'cleaned-up') {
+      this.#finish(record, work, 'all it held is given back');
+      return;
+    }
+    if (end.kind === 'runtime-pod-stopped') {
+      this.#book.finish(record, 'nothing of it runs any more');
+      this.#book.forget(record);
+    } else {
+      this.#requeue(record, this.#advance(record, end));
+    }
+    this.#measure(work, work.updateType);
+  }
+
+  #finish(record: WorkerRecord, work: PodWork, why: string): void {
+    this.#book.finish(record, why);
+    this.#measure(work, 'terminated');
+  }
+
+  /** Moves the pod to its next state if the sync says so. */
+  #advance(
+    record: WorkerRecord,
+    end: Exclude<IterationEnd, { kind: 'cleaned-up' | 'runtime-pod-stopped' }>,
+  ): SyncEnd {
+    switch (end.kind) {
+      case 'failed':
+        this.#deps.log.error('Cannot sync a pod; it will be tried again', end.error, fieldsOf(record));
+        return end;
+      case 'cancelled':
+        this.#deps.log.v(2)?.info('A sync was given up', fieldsOf(record));
+        return { kind: 'failed', error: undefined };
+      case 'stopped':
+        return this.#stoppedRunning(record);
+      case 'synced':
+        return end.pod === 'terminal' ? this.#endedNaturally(record) : { kind: 'ok' };
+    }
+  }
+
+  #stoppedRunning(record: WorkerRecord): SyncEnd {
+    const sinceMs = this.#deps.clock.monotonicMs();
+    record.lifecycle.enter({ state: 'terminated', sinceMs }, 'nothing of it runs any more');
+    this.#book.tellStopped(record);
+    record.pending ??= record.active;
+    return { kind: 'transition' };
+  }
+
+  /** A termination requested during the sync stands as it was requested. */
+  #endedNaturally(record: WorkerRecord): SyncEnd {
+    if (!record.lifecycle.terminationRequested) {
+      const sinceMs = this.#deps.clock.monotonicMs();
+      record.lifecycle.enter(
+        { state: 'terminating', sinceMs, graceSeconds: undefined, progress: 'seen' },
+        'it has come to its natural end',
+      );
+    }
+    record.pending ??= record.active;
+    return { kind: 'transition' };
+  }
+
+  #requeue(record: WorkerRecord, end: SyncEnd): void {
+    const { queue, random, syncFrequencyMs, clock } = this.#deps;
+    const monotonicMs = clock.monotonicMs();
+    queue.enqueue(record.uid, requeueDelayMs(end, { syncFrequencyMs, random, monotonicMs }));
+  }
+
+  #measure({ startStamp }: PodWork, operation: PodWork['updateType'] | 'terminated'): void {
+    if (startStamp === undefined) return;
+    this.#deps.metrics?.worked(operation, this.#deps.clock.stamp() - startStamp);
+  }
+}

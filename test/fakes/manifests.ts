@@ -1,0 +1,35 @@
+import { collectLogs, realClock } from '../../src/lib/index.ts';
+import { ManifestReader, type ManifestReading, type PodRules } from '../../src/sources/index.ts';
+
+/** Gates that are off unless asked for, in the release the kubelet follows. */
+const offGates = new Set(['TaintTolerationComparisonOperators', 'UserNamespacesHostNetworkSupport']);
+
+export const defaultRules: PodRules = {
+  enabled: (gate) => !offGates.has(gate),
+  apiReferences: 'refused',
+};
+
+/** The manifest of a small pod; `more` is added to its spec, indented by two. */
+export function podManifest(name: string, image = 'busybox:1', more = ''): string {
+  return `apiVersion: v1
+kind: Pod
+metadata:
+  name: ${name}
+spec:
+  containers:
+  - name: main
+    image: ${image}
+${more}`;
+}
+
+export function readManifestText(text: string, rules: PodRules = defaultRules): Promise<ManifestReading> {
+  return new ManifestReader(rules).read(Buffer.from(text), {
+    source: 'file',
+    path: '/manifests/web.yaml',
+    nodeName: 'node-a',
+  });
+}
+
+export function quietLogger() {
+  return collectLogs(realClock()).logger;
+}

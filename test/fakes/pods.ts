@@ -1,0 +1,17 @@
+import type { PodSpec, PodStatus } from '../../src/kinds/index.ts';
+import { type Pod, type PodMeta, podUid } from '../../src/pods/index.ts';
+
+export interface PodParts {
+  readonly metadata?: Partial<PodMeta>;
+  readonly spec?: Partial<PodSpec>;
+  readonly status?: PodStatus;
+}
+
+/** The pod `web` of one container `main`, with what a test cares about put over it. */
+export function aPod({ metadata, spec, status }: PodParts = {}): Pod {
+  return {
+    metadata: { uid: podUid('uid-1'), name: 'web', namespace: 'default', ...metadata },
+    spec: { containers: [{ name: 'main', image: 'example/web:1' }], ...spec },
+    status: { ...status },
+  };
+}

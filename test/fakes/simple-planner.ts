@@ -1,0 +1,46 @@
+import type { PodSandboxConfig } from '../../src/cri/index.ts';
+import type { MessageInit } from '../../src/lib/protobuf/index.ts';
+import type { Pod } from '../../src/pods/index.ts';
+import { computePodActions } from '../../src/runtime/compute-pod-actions.ts';
+import { containerAnnotations } from '../../src/runtime/container-annotations.ts';
+import { containerLabels, sandboxLabels } from '../../src/runtime/labels.ts';
+import { containerLogPath, podLogDirectory } from '../../src/runtime/log-paths.ts';
+import type { PodPlanner } from '../../src/runtime/pod-planner.ts';
+
+export interface SimplePlannerOptions {
+  readonly podLogsDir: string;
+  /** Where the files of each container are put. */
+  readonly podsDir: string;
+  readonly cgroupParent?: string;
+}
+
+/** Real decisions, and configs with no more in them than it takes to run a container. */
+export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
+  const sandboxConfig = (pod: Pod, attempt: number): MessageInit<PodSandboxConfig> => ({
+    metadata: { name: pod.metadata.name, namespace: pod.metadata.namespace, uid: pod.metadata.uid, attempt },
+    hostname: pod.metadata.name,
+    logDirectory: podLogDirectory(options.podLogsDir, pod),
+    labels: sandboxLabels(pod),
+    linux: { cgroupParent: options.cgroupParent ?? '/pods' },
+  });
+  return {
+    computePodActions,
+    sandboxPlan: async (pod, attempt) => ({ config: sandboxConfig(pod, attempt), runtimeHandler: '' }),
+    async containerPlan({ pod, container, restartCount, image }) {
+      const messages = `${options.podsDir}/${pod.metadata.uid}/containers/${container.name}/${restartCount}`;
+      return {
+        config: {
+          metadata: { name: container.name, attempt: restartCount },
+          image: { image: image.ref, userSpecifiedImage: container.image ?? '' },
+          command: container.command ?? [],
+          args: container.args ?? [],
+          labels: containerLabels(pod, container),
+          annotations: containerAnnotations(pod, container, restartCount),
+          logPath: containerLogPath(container, restartCount),
+          mounts: [{ containerPath: '/dev/termination-log', hostPath: messages }],
+        },
+        files: [{ path: messages, text: '', mode: 0o666 }],
+      };
+    },
+  };
+}

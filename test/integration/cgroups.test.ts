@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import {
+  cgroupMagic,
+  cgroupRoots,
+  collectLogs,
+  detectCgroupLayout,
+  randomHex,
+  realCgroupHost,
+  realClock,
+  systemRandom,
+} from '../../src/lib/index.ts';
+import { type Pod, podUid } from '../../src/pods/index.ts';
+import { CgroupManager, PodContainerManager, QosContainerManager } from '../../src/resources/index.ts';
+import { RecordedJournal } from '../fakes/journal.ts';
+import { aPod } from '../fakes/pods.ts';
+
+const amount = { cpu: '100m', memory: '100Mi' };
+const guaranteed = podWith(
+  '11111111-aaaa-4bbb-8ccc-000000000001',
+  { requests: amount, limits: amount },
+  {
+    overhead: { cpu: '200m', memory: '140Mi' },
+  },
+);
+const burstable = podWith('11111111-aaaa-4bbb-8ccc-000000000002', {
+  requests: { cpu: '250m', memory: '32Mi' },
+  limits: { memory: '64Mi' },
+});
+const bestEffort = podWith('11111111-aaaa-4bbb-8ccc-000000000003', {});
+
+function podWith(uid: string, resources: object, spec: object = {}): Pod {
+  const containers = [{ name: 'main', image: 'x', resources }];
+  return aPod({ metadata: { uid: podUid(uid) }, spec: { containers, ...spec } });
+}
+
+const host = realCgroupHost();
+const layout = await detectCgroupLayout(host);
+const skip =
+  process.getuid?.() !== 0 ? 'takes root' : layout.version === 2 ? 'written for cgroups v1' : false;
+
+describe('pod cgroups on this machine', { skip }, () => {
+  const signal = new AbortController().signal;
+  const clock = realClock();
+  const { logger } = collectLogs(clock);
+  const root = [`klgtest-${randomHex(systemRandom(), 6)}`];
+  const active = [guaranteed, burstable, bestEffort];
+  const cgroups = new CgroupManager({ host, layout, driver: 'cgroupfs', clock });
+  const kubepods = { cpuShares: 2048, memoryBytes: 1_073_741_824, pidsLimit: 5000 };
+  const deps = { cgroups, cgroupRoot: root, kubepods, activePods: () => active, clock, logger };
+  const qos = new QosContainerManager(deps);
+  const settings = { cpuCfsQuota: true, cpuCfsQuotaPeriodUs: 100_000, podPidsLimit: 1024 };
+  const journal = new RecordedJournal();
+  const pods = new PodContainerManager({ cgroups, qos, settings, journal, logger });
+
+  before(async () => {
+    await cgroups.create(root, {});
+    await qos.start(signal);
+    for (const pod of active) await pods.ensureExists(pod, signal);
+  });
+  after(() => cgroups.destroy(root, signal));
+
+  /** What the files hold, by controller, path below kubepods and file. */
+  async function held(where: readonly (readonly [string, string, string])[]): Promise<string[]> {
+    const roots = layout.version === 1 ? layout.controllers : new Map<string, string>();
+    const files = where.map(
+      ([controller, path, file]) => `${roots.get(controller)}/${root}/kubepods${path}/${file}`,
+    );
+    return await Promise.all(files.map(async (file) => (await readFile(file, 'utf8')).trim()));
+  }
+
+  const guaranteedPath = `/pod${guaranteed.metadata.uid}`;
+  const burstablePath = `/burstable/pod${burstable.metadata.uid}`;
+  const bestEffortPath = `/besteffort/pod${bestEffort.metadata.uid}`;
+  const unlimited = '9223372036854771712';
+
+  const expected: readonly (readonly [string, string, string, string])[] = [
+    ['cpu', '', 'cpu.shares', '2048'],
+    ['cpu', '', 'cpu.cfs_quota_us', '-1'],
+    ['memory', '', 'memory.limit_in_bytes', '1073741824'],
+    ['pids', '', 'pids.max', '5000'],
+    ['cpu', '/burstable', 'cpu.shares', '256'],
+    ['cpu', '/besteffort', 'cpu.shares', '2'],
+    ['memory', '/besteffort', 'memory.limit_in_bytes', unlimited],
+    ['cpu', guaranteedPath, 'cpu.shares', '307'],
+    ['cpu', guaranteedPath, 'cpu.cfs_quota_us', '30000'],
+    ['cpu', guaranteedPath, 'cpu.cfs_period_us', '100000'],
+    ['memory', guaranteedPath, 'memory.limit_in_bytes', '251658240'],
+    ['pids', guaranteedPath, 'pids.max', '1024'],
+    ['cpu', burstablePath, 'cpu.shares', '256'],
+    ['cpu', burstablePath, 'cpu.cfs_quota_us', '-1'],
+    ['memory', burstablePath, 'memory.limit_in_bytes', '67108864'],
+    ['cpu', bestEffortPath, 'cpu.shares', '2'],
+    ['cpu', bestEffortPath, 'cpu.cfs_quota_us', '-1'],
+    ['memory', bestEffortPath, 'memory.limit_in_bytes', unlimited],
+  ];
+
+  it('hold what the Go kubelet would write there', async () => {
+    const values = await held(expected.map(([controller, path, file]) => [controller, path, file]));
+    const read = expected.map(([controller, path, file], index) => [controller, path, file, values[index]]);
+    assert.deepEqual(read, expected);
+    assert.deepEqual([journal.events, journal.steps], [[], []]);
+  });
+
+  it('are in every tree, and nowhere that is none', async () => {
+    for (const tree of cgroupRoots(layout)) {
+      const type = await host.fsType(`${tree}${pods.cgroupParent(bestEffort)}`);
+      assert.ok(type === cgroupMagic.v1 || type === cgroupMagic.v2, tree);
+    }
+  });
+
+  it('have processors and memory nodes to run on', async () => {
+    const [cpus, mems] = await held([
+      ['cpuset', bestEffortPath, 'cpuset.cpus'],
+      ['cpuset', bestEffortPath, 'cpuset.mems'],
+    ]);
+    assert.notEqual(cpus, '');
+    assert.notEqual(mems, '');
+  });
+
+  it('are found again by pod', async () => {
+    assert.deepEqual(
+      [...(await pods.list()).keys()].toSorted(),
+      active.map((pod) => pod.metadata.uid).toSorted(),
+    );
+  });
+
+  it('follow a change of the spec', async () => {
+    const more = { cpu: '1', memory: '128Mi' };
+    await pods.update(podWith(guaranteed.metadata.uid, { requests: more, limits: more }));
+    const files = ['cpu.shares', 'cpu.cfs_quota_us'].map((file) => ['cpu', guaranteedPath, file] as const);
+    assert.deepEqual(await held([...files, ['memory', guaranteedPath, 'memory.limit_in_bytes']]), [
+      '1024',
+      '100000',
+      '134217728',
+    ]);
+  });
+
+  it('are removed with the processes left in them and below', async () => {
+    const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+    const ended = once(child, 'exit');
+    const tree = layout.version === 1 ? layout.controllers.get('memory') : undefined;
+    const container = [...pods.nameOf(burstable), 'container'];
+    await cgroups.create(container, {});
+    await writeFile(`${tree}${cgroups.path(container)}/cgroup.procs`, String(child.pid));
+    assert.deepEqual(await cgroups.pids(pods.nameOf(burstable)), [child.pid]);
+    const gone = await pods.removeOrphans(
+      { mayRun: (uid) => uid !== burstable.metadata.uid, hasVolumes: () => false },
+      signal,
+    );
+    assert.deepEqual(gone, [burstable.metadata.uid]);
+    assert.deepEqual(await ended, [null, 'SIGKILL']);
+    assert.equal(await pods.exists(burstable), false);
+  });
+
+  it('take a few milliseconds to make', async () => {
+    const startMs = clock.monotonicMs();
+    assert.equal(await pods.ensureExists(burstable, signal), 'created');
+    const tookMs = clock.monotonicMs() - startMs;
+    assert.ok(tookMs < 1000, `took ${tookMs} ms`);
+  });
+});

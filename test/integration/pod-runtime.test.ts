@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { collectLogs, realClock, systemRandom } from '../../src/lib/index.ts';
+import type { ObservedPod, Pod, PodEvent, PodUid } from '../../src/pods/index.ts';
+import {
+  CrashBackoff,
+  noCredentials,
+  noHooks,
+  PodRuntime,
+  realRuntimeFiles,
+  type SyncPodResult,
+} from '../../src/runtime/index.ts';
+import { poll } from '../contract/containerd-backend.ts';
+import { noProbes, podOf } from '../fakes/pod-runtime-rig.ts';
+import { simplePlanner } from '../fakes/simple-planner.ts';
+import { openPrivateRuntime, type PrivateRuntime, within } from '../private-runtime.ts';
+
+const clock = realClock();
+const random = systemRandom();
+const limitMs = 60_000;
+
+describe('the pods of a real containerd', () => {
+  let containerd: PrivateRuntime;
+  let runtime: PodRuntime;
+  let image: string;
+  const files = realRuntimeFiles();
+  const events: PodEvent[] = [];
+  const gone = new Set<PodUid>();
+
+  before(async () => {
+    containerd = await openPrivateRuntime();
+    image = containerd.image;
+    const at = (name: string) => join(containerd.dataDir, name);
+    runtime = new PodRuntime({
+      cri: containerd.cri,
+      clock,
+      random,
+      journal: { event: (_pod, event) => void events.push(event), step: () => {} },
+      logger: collectLogs(clock).logger,
+      files,
+      planner: simplePlanner({
+        podLogsDir: at('logs/pods'),
+        podsDir: at('pods'),
+        cgroupParent: containerd.containerd.layout.cgroup,
+      }),
+      crashBackoff: new CrashBackoff({ random }),
+      hooks: noHooks,
+      credentials: noCredentials,
+      pods: {
+        sourcesReady: () => true,
+        shouldPodContentBeRemoved: (uid) => gone.has(uid),
+        shouldPodRuntimeBeRemoved: (uid) => gone.has(uid),
+      },
+      settings: {
+        runtimeName: 'containerd',
+        podLogsDir: at('logs/pods'),
+        logLinksDir: at('logs/containers'),
+        pulls: { maxParallel: 1, qps: 5, burst: 10 },
+        gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
+      },
+    });
+  });
+
+  after(async () => {
+    await runtime?.[Symbol.asyncDispose]();
+    await containerd?.[Symbol.asyncDispose]();
+  });
+
+  const observe = (pod: Pod): Promise<ObservedPod> =>
+    within(limitMs, 'look at a pod', async (signal) => {
+      const { uid, name, namespace } = pod.metadata;
+      const listed = await runtime.listPod(uid, signal);
+      if (listed !== undefined) return await runtime.observe(listed, signal);
+      return { uid, name, namespace, ips: [], sandboxes: [], containers: [] };
+    });
+
+  const sync = async (pod: Pod): Promise<SyncPodResult> => {
+    const observed = await observe(pod);
+    return await within(limitMs, 'sync a pod', (signal) =>
+      runtime.syncPod({ pod, observed, context: noProbes }, signal),
+    );
+  };
+
+  /** Looks until the newest instance of a container is as wanted. */
+  const until = (pod: Pod, name: string, state: string) =>
+    poll(`${name} to be ${state}`, async () => {
+      const newest = (await observe(pod)).containers.find((container) => container.name === name);
+      return newest?.state === state ? newest : undefined;
+    });
+
+  const withImage = (pod: Pod): Pod => {
+    const named = <T extends object>(containers: readonly T[]) =>
+      containers.map((each) => ({ ...each, image }));
+    const { containers, initContainers = [] } = pod.spec;
+    return {
+      ...pod,
+      spec: { ...pod.spec, containers: named(containers), initContainers: named(initContainers) },
+    };
+  };
+
+  const clear = async (pod: Pod, graceSeconds = 2): Promise<void> => {
+    const running = await observe(pod);
+    const result = await within(limitMs, 'kill a pod', (signal) =>
+      runtime.killPod({ pod, running, graceSeconds }, signal),
+    );
+    assert.equal(result.error, undefined);
+    gone.add(pod.metadata.uid);
+    await within(limitMs, 'collect garbage', (signal) => runtime.garbageCollect('gone-pods', signal));
+    const left = await observe(pod);
+    assert.deepEqual([left.sandboxes, left.containers], [[], []]);
+  };
+
+  it('start after their init container, crash, start again, end, and leave nothing', async () => {
+    const pod = withImage(
+      podOf(
+        {
+          steady: { script: 'trap "exit 0" TERM; echo up; while true; do sleep 0.1; done' },
+          shaky: { script: 'echo going; echo why >/dev/termination-log; sleep 0.2; exit 3' },
+        },
+        { init: { setup: { script: 'echo ready' } } },
+        'real',
+      ),
+    );
+    assert.equal((await sync(pod)).error, undefined);
+    await until(pod, 'setup', 'exited');
+    assert.equal((await sync(pod)).error, undefined);
+    const steady = await until(pod, 'steady', 'running');
+    const shaky = await until(pod, 'shaky', 'exited');
+    assert.deepEqual([shaky.exitCode, shaky.reason, shaky.message], [3, 'Error', 'why\n']);
+    assert.equal(steady.restartCount, 0);
+
+    assert.equal((await sync(pod)).error, undefined);
+    const again = await until(pod, 'shaky', 'exited');
+    assert.equal(again.restartCount, 1);
+    const waiting = await sync(pod);
+    assert.match(
+      waiting.error?.message ?? '',
+      /with CrashLoopBackOff: "back-off 10s restarting failed container=shaky/,
+    );
+
+    const observed = await observe(pod);
+    assert.equal(observed.ips.length, 1);
+    assert.equal(observed.sandboxes[0]?.state, 'ready');
+    const link = join(containerd.dataDir, `logs/containers/real_default_steady-${steady.id}.log`);
+    assert.match((await files.readEnd(link, 100))?.toString() ?? '', / stdout F up\n$/);
+    await clear(pod, 10);
+    assert.deepEqual(await files.names(join(containerd.dataDir, 'logs/pods')), []);
+    assert.deepEqual(await files.names(join(containerd.dataDir, 'logs/containers')), []);
+  });
+
+  it('are killed at the end of their grace when they ignore SIGTERM, sooner when told so', async () => {
+    const pod = withImage(podOf({ deaf: { script: 'trap "" TERM; sleep 1000' } }, {}, 'deaf'));
+    assert.equal((await sync(pod)).error, undefined);
+    await until(pod, 'deaf', 'running');
+    const running = await observe(pod);
+    const controller = new AbortController();
+    const first = runtime.killPod({ pod, running, graceSeconds: 600 }, controller.signal);
+    const stopped = assert.rejects(first, /less time/);
+    await poll('the order to stop', async () =>
+      events.some(({ reason }) => reason === 'Killing') ? true : undefined,
+    );
+    controller.abort(new Error('less time'));
+    await stopped;
+    const startMs = clock.monotonicMs();
+    await clear(pod, 3);
+    const tookMs = clock.monotonicMs() - startMs;
+    assert.ok(tookMs > 1_500 && tookMs < 30_000, `it took ${tookMs} ms`);
+  });
+
+  it('come back in a new sandbox when theirs is gone', async () => {
+    const pod = withImage(podOf({ main: {} }, {}, 'homeless'));
+    assert.equal((await sync(pod)).error, undefined);
+    const [sandbox] = (await observe(pod)).sandboxes;
+    const podSandboxId = sandbox?.id ?? '';
+    await within(limitMs, 'stop the sandbox', (signal) =>
+      containerd.cri.stopPodSandbox({ podSandboxId }, signal),
+    );
+    assert.equal((await sync(pod)).error, undefined);
+    const main = await until(pod, 'main', 'running');
+    const after = await observe(pod);
+    assert.deepEqual([after.sandboxes[0]?.attempt, main.restartCount], [1, 1]);
+    await clear(pod, 1);
+  });
+
+  it('can be stopped by what is written on them alone', async () => {
+    const pod = withImage(podOf({ main: {} }, {}, 'orphan'));
+    assert.equal((await sync(pod)).error, undefined);
+    await within(limitMs, 'kill an orphan', async (signal) => {
+      const listed = await runtime.listPod(pod.metadata.uid, signal);
+      assert.ok(listed !== undefined);
+      const result = await runtime.killRuntimePod(listed, 1, signal);
+      assert.equal(result.error, undefined);
+    });
+    await clear(pod, 1);
+  });
+
+  it('show why a container cannot be made from what it says', async () => {
+    const pod = withImage(podOf({ bad: { command: ['/nothing/here'] } }, {}, 'broken'));
+    const result = await sync(pod);
+    const failure = result.actions.at(-1)?.failure;
+    assert.equal(failure?.reason, 'RunContainerError');
+    assert.match(failure?.message ?? '', /no such file or directory/);
+    assert.equal(runtime.reasons.get(pod.metadata.uid, 'bad')?.reason, 'RunContainerError');
+    await clear(pod, 1);
+  });
+});

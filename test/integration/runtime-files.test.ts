@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { memoryRuntimeFiles, type RuntimeFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
+
+const kinds: readonly (readonly [string, RuntimeFiles])[] = [
+  ['real', realRuntimeFiles()],
+  ['in memory', memoryRuntimeFiles()],
+];
+
+for (const [kind, files] of kinds) {
+  describe(`files of the runtime, ${kind}`, () => {
+    it('are written, listed, read from their end, linked and removed', async () => {
+      const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
+      try {
+        const log = join(root, 'pod/c/0.log');
+        await files.makeDirectory(join(root, 'pod/c'), 0o755);
+        assert.deepEqual(await files.names(join(root, 'pod')), ['c']);
+        await files.write(log, 'hello', 0o666);
+        await files.write(join(root, 'pod/c/1.log'), '', 0o644);
+        assert.deepEqual(await files.names(join(root, 'pod/c')), ['0.log', '1.log']);
+        assert.equal((await files.readEnd(log, 3))?.toString(), 'llo');
+        const link = join(root, 'links/x.log');
+        await files.link('/nowhere', link);
+        assert.equal(await files.exists(link), false);
+        await files.link(log, link);
+        assert.deepEqual([await files.exists(link), await files.readLink(link)], [true, log]);
+        assert.equal((await files.readEnd(link, 9))?.toString(), 'hello');
+        await files.remove(join(root, 'pod'));
+        assert.equal(await files.exists(link), false);
+        await files.remove(link);
+        await files.remove(link);
+        assert.deepEqual(await files.names(join(root, 'links')), []);
+        assert.deepEqual(await files.names(join(root, 'pod')), []);
+        assert.equal(await files.readEnd(log, 3), undefined);
+        assert.equal(await files.readLink(link), undefined);
+      } finally {
+        await rm(root, { recursive: true, force: true });
+      }
+    });
+  });
+}
+
+it('files of the runtime have exactly the mode asked for', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
+  try {
+    const path = join(root, 'a/b');
+    await realRuntimeFiles().write(path, 'x', 0o666);
+    assert.equal((await stat(path)).mode & 0o777, 0o666);
+    await assert.rejects(realRuntimeFiles().write(root, 'x', 0o666), { code: 'FILE_WRITE' });
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+});

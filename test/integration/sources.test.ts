@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { realClock } from '../../src/lib/index.ts';
+import type { Pod } from '../../src/pods/index.ts';
+import {
+  describeProblem,
+  FileSource,
+  HttpSource,
+  hostManifestFiles,
+  httpGet,
+  type SourceProblem,
+} from '../../src/sources/index.ts';
+import { defaultRules, podManifest, quietLogger } from '../fakes/manifests.ts';
+import { until } from '../fakes/until.ts';
+
+interface Rig extends AsyncDisposable {
+  readonly root: string;
+  readonly folder: string;
+  readonly sets: (readonly Pod[])[];
+  readonly told: SourceProblem[];
+  readonly source: FileSource;
+  /** Puts a file into the folder as one should: written beside, renamed into place. */
+  put(name: string, content: string | Uint8Array): Promise<void>;
+  images(): readonly string[];
+}
+
+/** A source on a real directory that trusts its watches: it looks by itself only every ten minutes. */
+async function run(
+  options: { readonly link?: boolean; readonly checkMs?: number; readonly single?: string } = {},
+): Promise<Rig> {
+  const root = await mkdtemp(join(tmpdir(), 'kubeling-sources-'));
+  const real = join(root, 'manifests');
+  await mkdir(real);
+  const folder = options.link === true ? join(root, 'link') : real;
+  if (options.link === true) await symlink(real, folder);
+  const sets: (readonly Pod[])[] = [];
+  const told: SourceProblem[] = [];
+  const source = new FileSource({
+    path: options.single === undefined ? folder : join(folder, options.single),
+    files: hostManifestFiles(),
+    clock: realClock(),
+    nodeName: 'node-a',
+    rules: defaultRules,
+    logger: quietLogger(),
+    checkMs: options.checkMs ?? 600_000,
+    setPods: async (pods) => void sets.push(pods),
+    onProblem: (problem) => void told.push(problem),
+  });
+  const stop = new AbortController();
+  const running = source.run(stop.signal);
+  await until('the source has seen it', () => sets.length > 0);
+  return {
+    root,
+    folder,
+    sets,
+    told,
+    source,
+    put: async (name, content) => {
+      await writeFile(join(root, 'staged'), content);
+      await rename(join(root, 'staged'), join(folder, name));
+    },
+    images: () =>
+      (sets.at(-1) ?? []).map(({ metadata, spec }) => `${metadata.name} ${spec.containers[0]?.image}`),
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await running;
+      await rm(root, { recursive: true });
+    },
+  };
+}
+
+test('a manifest renamed into the directory is seen at once', async () => {
+  await using rig = await run();
+  const start = performance.now();
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  assert.ok(performance.now() - start < 1_000);
+  assert.deepEqual(rig.images(), ['web-node-a busybox:1']);
+});
+
+test('a manifest renamed over another replaces it', async () => {
+  await using rig = await run();
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  await rig.put('web.yaml', podManifest('web', 'busybox:2'));
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+});
+
+test('a manifest deleted and made again is gone and there again, with its old UID', async () => {
+  await using rig = await run();
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  const first = rig.sets.at(-1)?.[0]?.metadata.uid;
+  await rm(join(rig.folder, 'web.yaml'));
+  await until('the source has seen it', () => rig.images().length === 0);
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  assert.equal(rig.sets.at(-1)?.[0]?.metadata.uid, first);
+});
+
+test('a link in the directory that is pointed elsewhere is followed', async () => {
+  await using rig = await run();
+  for (const version of ['1', '2'])
+    await writeFile(join(rig.root, `v${version}.yaml`), podManifest('web', `busybox:${version}`));
+  await symlink('../v1.yaml', join(rig.folder, 'web.yaml'));
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:1');
+  await symlink('../v2.yaml', join(rig.root, 'next'));
+  await rename(join(rig.root, 'next'), join(rig.folder, 'web.yaml'));
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+});
+
+test('manifest dir retargeted: the link is followed to its new end', async () => {
+  await using rig = await run({ link: true });
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  await mkdir(join(rig.root, 'other'));
+  await writeFile(join(rig.root, 'other', 'db.yaml'), podManifest('db'));
+  await symlink(join(rig.root, 'other'), join(rig.root, 'next'));
+  await rename(join(rig.root, 'next'), rig.folder);
+  await until('the source has seen it', () => rig.images()[0] === 'db-node-a busybox:1');
+  await rig.put('db.yaml', podManifest('db', 'busybox:2'));
+  await until('the source has seen it', () => rig.images()[0] === 'db-node-a busybox:2');
+});
+
+test('manifest dir deleted, recreated, renamed over, emptied: converges, no resurrection', async () => {
+  await using rig = await run();
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  await rm(rig.folder, { recursive: true });
+  await until('the source has seen it', () => rig.images().length === 0);
+  await mkdir(rig.folder);
+  await rig.put('db.yaml', podManifest('db'));
+  await until('the source has seen it', () => rig.images()[0] === 'db-node-a busybox:1');
+  await mkdir(join(rig.root, 'next'));
+  await writeFile(join(rig.root, 'next', 'web.yaml'), podManifest('web', 'busybox:9'));
+  await rename(rig.folder, join(rig.root, 'away'));
+  await rename(join(rig.root, 'next'), rig.folder);
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:9');
+});
+
+test('a single file may be renamed over and written in place', async () => {
+  await using rig = await run({ single: 'web.yaml' });
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  await rig.put('web.yaml', podManifest('web', 'busybox:2'));
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+  await writeFile(join(rig.folder, 'web.yaml'), podManifest('web', 'busybox:3'));
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:3');
+  assert.ok(
+    rig.sets.slice(1).every((pods) => pods.length === 1),
+    'never gone in between',
+  );
+});
+
+test('300 rewrites in place end at the last, and the pod is never gone in between', async () => {
+  await using rig = await run();
+  await rig.put('web.yaml', podManifest('web', 'busybox:0'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  const from = rig.sets.length;
+  for (let edit = 1; edit <= 300; edit++) {
+    await writeFile(join(rig.folder, 'web.yaml'), podManifest('web', `busybox:${edit}`));
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:300');
+  assert.ok(rig.sets.slice(from).every((pods) => pods.length === 1));
+  assert.deepEqual(rig.source.problems(), []);
+});
+
+test('without watches a change is found by looking now and then', async () => {
+  await using rig = await run({ checkMs: 200, link: true });
+  await writeFile(join(rig.root, 'far.yaml'), podManifest('web'));
+  await symlink('../far.yaml', join(rig.folder, 'web.yaml'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  // The far end of a link lies outside of what is watched.
+  await writeFile(join(rig.root, 'far.yaml'), podManifest('web', 'busybox:2'));
+  await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:2');
+});
+
+/** Each bad manifest, with the place and field it is told with. */
+const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] = [
+  ['empty', '', /empty\.yaml: must hold a pod: it is empty/],
+  ['comments', '# nothing\n---\n', /comments\.yaml: must hold a pod: it is empty/],
+  ['binary', Uint8Array.from([0x7f, 0x45, 0x4c, 0x46, 0, 0xff, 0xfe]), /binary\.yaml: must be text in UTF-8/],
+  [
+    'huge',
+    Buffer.alloc(11 * 1024 * 1024, '# filler\n'),
+    /huge\.yaml: must be smaller than 10485760 bytes: it has 11534336/,
+  ],
+  [
+    'wrong-kind',
+    'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n',
+    /wrong-kind\.yaml:2:1: kind: must be Pod: current value is "ConfigMap"/,
+  ],
+  ['wrong-version', 'apiVersion: v2\nkind: Pod\n', /wrong-version\.yaml:1:1: apiVersion: must be v1/],
+  [
+    'no-name',
+    'apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {a: b}\nspec: {containers: []}\n',
+    /no-name\.yaml:3:1: metadata\.name: must be set/,
+  ],
+  ['long-name', podManifest('a'.repeat(260)), /long-name\.yaml:4:3: metadata\.name: .*at most 253/],
+  ['tabs', 'apiVersion: v1\nkind: Pod\nmetadata:\n\tname: a\n', /tabs\.yaml:4:1: .*[Tt]ab/],
+  [
+    'unknown-field',
+    podManifest('known', 'x:1', '  hostNetwrk: true\n'),
+    /unknown-field\.yaml:9:3: spec\.hostNetwrk: is not a known field and has no effect \(did you mean hostNetwork\?\)/,
+  ],
+  [
+    'wrong-type',
+    podManifest('typed', 'x:1', '  hostNetwork: "true"\n'),
+    /wrong-type\.yaml:9:16: spec\.hostNetwork: must be true or false/,
+  ],
+  [
+    'z-duplicate',
+    podManifest('good', 'busybox:other'),
+    /z-duplicate\.yaml:1:1: metadata\.name: must be unique: the pod default\/good-node-a comes from .*good\.yaml:1/,
+  ],
+  [
+    'half-written',
+    'apiVersion: v1\nkind: Pod\nmetadata: {name: half\nspec:\n  containers:\n  - na',
+    /half-written\.yaml:\d+:\d+: /,
+  ],
+];
+
+test('empty, binary, 11 MiB, wrong kind, no name, long name: told once with file, line and field, others unaffected', async () => {
+  await using rig = await run({ checkMs: 300 });
+  await rig.put('good.yaml', podManifest('good'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  const good = rig.sets.at(-1)?.[0];
+  for (const [name, content] of badManifests) await rig.put(`${name}.yaml`, content);
+  await until('the source has seen it', () => rig.source.problems().length >= badManifests.length);
+  for (const image of ['busybox:2', 'busybox:3']) {
+    await rig.put('later.yaml', podManifest('later', image));
+    await until('the directory was looked at again', () => rig.images().includes(`later-node-a ${image}`));
+  }
+  const lines = rig.source.problems().map(describeProblem);
+  assert.deepEqual(rig.told.map(describeProblem).sort(), [...lines].sort());
+  for (const [name, , expected] of badManifests)
+    assert.equal(
+      lines.filter((line) => expected.test(line)).length,
+      1,
+      `${name}: ${expected}\n${lines.join('\n')}`,
+    );
+  assert.equal(lines.length, badManifests.length, lines.join('\n'));
+  assert.deepEqual(rig.images(), ['good-node-a busybox:1', 'later-node-a busybox:3', 'known-node-a x:1']);
+  assert.equal(rig.sets.at(-1)?.[0], good, 'the good pod is the very same');
+});
+
+test('BOM, CRLF: no mistakes', async () => {
+  await using rig = await run();
+  await rig.put('bom.yaml', `\uFEFF${podManifest('bom')}`);
+  await rig.put('crlf.yaml', podManifest('crlf').replaceAll('\n', '\r\n'));
+  await rig.put(
+    'json.json',
+    `\uFEFF{\r\n\t"apiVersion": "v1", "kind": "Pod",\r\n\t"metadata": {"name": "json"},\r\n\t"spec": {"containers": [{"name": "a", "image": "b:1"}]}\r\n}\r\n`,
+  );
+  await until('the source has seen it', () => rig.images().length === 3);
+  assert.deepEqual(rig.images(), ['bom-node-a busybox:1', 'crlf-node-a busybox:1', 'json-node-a b:1']);
+  assert.deepEqual(rig.source.problems(), []);
+});
+
+test('a special file in the directory is passed over', async () => {
+  await using rig = await run();
+  await mkdir(join(rig.folder, 'folder.yaml'));
+  await symlink('/nowhere', join(rig.folder, 'broken.yaml'));
+  await symlink('/dev/zero', join(rig.folder, 'zero.yaml'));
+  await rig.put('web.yaml', podManifest('web'));
+  await until('the source has seen it', () => rig.images().length === 1);
+  assert.deepEqual(rig.source.problems(), []);
+});
+
+async function serve(answer: RequestListener) {
+  const server = createServer(answer);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+test('pods come from a real server, with headers, through a redirect', async () => {
+  const seen: string[] = [];
+  await using server = await serve((request, response) => {
+    seen.push(`${request.url} ${request.headers['x-node']}`);
+    if (request.url === '/pods') response.writeHead(302, { location: '/moved' }).end();
+    else response.end(podManifest('web'));
+  });
+  const sets: (readonly Pod[])[] = [];
+  const source = new HttpSource({
+    url: server.url,
+    headers: { 'X-Node': ['a', 'b'] },
+    nodeName: 'node-a',
+    rules: defaultRules,
+    get: httpGet,
+    clock: realClock(),
+    logger: quietLogger(),
+    checkMs: 20,
+    setPods: async (pods) => void sets.push(pods),
+    onProblem: () => {},
+  });
+  const stop = new AbortController();
+  const running = source.run(stop.signal);
+  await until('the source has seen it', () => seen.length >= 4);
+  stop.abort();
+  await running;
+  assert.equal(sets.length, 1);
+  assert.equal(sets[0]?.[0]?.metadata.name, 'web-node-a');
+  assert.deepEqual(seen.slice(0, 2), ['/pods a, b', '/moved a, b']);
+});
+
+test('a question is given up when its signal says so, and an endless answer when it grows too large', async () => {
+  await using silent = await serve(() => {});
+  const stop = new AbortController();
+  const asking = httpGet(silent.url, {}, stop.signal);
+  stop.abort(new Error('enough'));
+  await assert.rejects(asking, /enough/);
+  await using endless = await serve((_request, response) => {
+    Readable.from(Array.from({ length: 64 }, () => Buffer.alloc(1 << 20))).pipe(response);
+  });
+  await assert.rejects(httpGet(endless.url, {}, new AbortController().signal), /must be smaller than/);
+});
