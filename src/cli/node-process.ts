@@ -15,6 +15,8 @@ export interface NodeOptions {
   readonly settings: KubeletSettings;
   /** How the runtime calls itself: the scheme of container ids. */
   readonly runtimeName: string;
+  /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
+  readonly runtimeLooked: (error: unknown) => void;
   readonly port: number;
   /** 0 for none. */
   readonly healthzPort: number;
@@ -34,10 +36,10 @@ const loopback = '127.0.0.1';
 const slowLoopMs = 5 * 60_000;
 
 export async function openNode(options: NodeOptions): Promise<Node> {
-  const { clock, random, logger, metrics, cri, settings } = options;
+  const { clock, random, logger, metrics, cri, settings, runtimeLooked } = options;
   const kubelet = await Kubelet.create(
     settings,
-    { clock, random, logger, metrics, cri, machine: realMachine() },
+    { clock, random, logger, metrics, cri, machine: realMachine(), runtimeLooked },
     options.runtimeName,
   );
   const checks = healthChecks(kubelet, clock, settings.syncFrequencyMs);
@@ -50,7 +52,10 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     }),
   };
   const main = await listen(options, [...healthRoutes(checks), ...kubeletRoutes(view, metrics)]);
-  const health = await listenForHealth(options, checks);
+  const health = await listenForHealth(options, checks).catch(async (error) => {
+    await main.close();
+    throw error;
+  });
   return {
     kubelet,
     port: main.port,

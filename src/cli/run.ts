@@ -9,7 +9,6 @@ import {
   renderConfig,
 } from '../config/index.ts';
 import { type CriClient, createCriClient, criMetrics, wireTransport } from '../cri/index.ts';
-import { RuntimeState, watchRuntime } from '../kubelet/index.ts';
 import { descriptorOutput, type Logger, MetricRegistry, openLog, Verbosity } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
@@ -64,13 +63,13 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
       cri,
       settings: await kubeletSettings(loaded),
       runtimeName,
+      runtimeLooked: tellChanges(logger),
       port: config.port,
       healthzPort: config.healthzPort,
       portTaken: 'fail',
     });
     logger.info('The kubelet answers', { port: node.port, healthzPort: config.healthzPort });
-    const watch = { cri, clock, state: new RuntimeState(clock), looked: tellChanges(logger) };
-    await Promise.all([watchRuntime(watch, signal), node.run(signal)]);
+    await node.run(signal);
     logger.info('Ending as asked; containers keep running');
     return exitCodes.done;
   } finally {

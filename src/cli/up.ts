@@ -2,14 +2,15 @@ import { mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hostFiles, loadConfig } from '../config/index.ts';
 import { busyboxImageName, findRuntimeSocket, type PrivateContainerd } from '../containerd/index.ts';
-import type { CriClient } from '../cri/index.ts';
-import { RuntimeState, selfCheck, watchRuntime } from '../kubelet/index.ts';
+import { type CriClient, criMetrics } from '../cri/index.ts';
+import { selfCheck } from '../kubelet/index.ts';
 import {
   describeError,
   descriptorOutput,
   type FlagTable,
   formatFlagHelp,
   KubelingError,
+  MetricRegistry,
   openLog,
   ProcessTable,
   readLockOwner,
@@ -28,7 +29,7 @@ import {
   writeUpState,
 } from './home.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
-import { openNode } from './node-process.ts';
+import { type NodeOptions, openNode } from './node-process.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
 import { ownVersion } from './version.ts';
 
@@ -89,19 +90,21 @@ async function live(home: Home, asked: string | undefined, context: CommandConte
     endpoint: runtime.endpoint,
   } as const;
   await writeUpState(home, state);
-  const cri = connectRuntime(runtime.endpoint, context);
+  const metrics = new MetricRegistry({ onError: (error) => say('metrics', describeError(error)) });
+  const cri = connectRuntime(runtime.endpoint, context, criMetrics(metrics));
   try {
     const version = await cri.checkVersion(context.signal);
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
     await check(home, runtime, cri, context);
-    const { node, close } = await openKubelet(home, runtime, cri, version.runtimeName, context);
+    const given = { cri, metrics, runtimeName: version.runtimeName };
+    const { node, close } = await openKubelet(home, runtime, given, context);
     await writeUpState(home, { ...state, port: node.port });
     say(
       'kubelet',
       `answers at 127.0.0.1:${node.port}, runs the pods of ${home.manifests}, log in ${home.log}`,
     );
     say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
-    await Promise.all([watch(runtime, cri, context), node.run(context.signal)]);
+    await node.run(context.signal);
     await close();
   } finally {
     cri.close();
@@ -143,8 +146,7 @@ async function check(home: Home, runtime: Runtime, cri: CriClient, context: Comm
 async function openKubelet(
   home: Home,
   runtime: Runtime,
-  cri: CriClient,
-  runtimeName: string,
+  given: Pick<NodeOptions, 'cri' | 'metrics' | 'runtimeName'>,
   context: CommandContext,
 ) {
   const { clock, random, signal } = context;
@@ -171,9 +173,9 @@ async function openKubelet(
     clock,
     random,
     logger,
-    cri,
+    ...given,
     settings,
-    runtimeName,
+    runtimeLooked: runtimeWatcher(runtime, context),
     port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
     portTaken: 'take-another',
@@ -190,22 +192,19 @@ function cgroupOf({ own }: Runtime): string {
 }
 
 /** Tells when the runtime goes away and when it is back; a containerd of our own is started again. */
-async function watch({ own }: Runtime, cri: CriClient, context: CommandContext): Promise<void> {
-  const { clock, signal } = context;
+function runtimeWatcher({ own }: Runtime, context: CommandContext): (error: unknown) => void {
   const say = sayTo(context);
-  const state = new RuntimeState(clock);
   let away = false;
-  const looked = (error: unknown) => {
+  return (error) => {
     if ((error !== undefined) === away) return;
     away = error !== undefined;
     say('runtime', away ? `does not answer: ${describeError(error)}` : 'answers again');
     if (away) {
       own
-        ?.ensureRunning(signal)
+        ?.ensureRunning(context.signal)
         .catch((cause) => say('runtime', `cannot be started again: ${describeError(cause)}`));
     }
   };
-  await watchRuntime({ cri, clock, state, looked }, signal);
 }
 
 type Say = (about: string, text: string) => void;

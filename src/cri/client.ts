@@ -2,7 +2,7 @@ import type { CallOptions, ServerStream, Unary } from '../lib/grpc/index.ts';
 import { type Clock, KubelingError, withDeadline } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import { checkAnswer } from './answers.ts';
-import { type ContainerdEvent, readContainerdEvents } from './containerd-events.ts';
+import { type ContainerdEvent, publishContainerdEvent, readContainerdEvents } from './containerd-events.ts';
 import { translateFailure } from './failures.ts';
 import { ImageService, RuntimeService, type VersionResponse } from './gen/runtime.ts';
 import { type CriMethods, type CriOperation, deadlineMs, operationNames } from './operations.ts';
@@ -38,6 +38,11 @@ type CriCalls = {
 export interface CriClient extends CriCalls {
   /** containerd's own events, for runtimes without CRI events. */
   containerdEvents(signal: AbortSignal): AsyncIterable<ContainerdEvent>;
+  /**
+   * Has containerd send an event about a container that does not exist, to see that events arrive. It comes back through
+   * `containerdEvents` under that id.
+   */
+  publishContainerdEvent(containerId: string, signal: AbortSignal): Promise<void>;
   /** Refuses a runtime whose interface we do not speak; answers who it is. */
   checkVersion(signal: AbortSignal): Promise<VersionResponse>;
   close(): void;
@@ -72,6 +77,8 @@ export function createCriClient(options: CriClientOptions): CriClient {
   return {
     ...client,
     containerdEvents: (signal) => readContainerdEvents(transport.containerdEvents, signal),
+    publishContainerdEvent: (containerId, signal) =>
+      publishContainerdEvent(transport.containerdEvents, containerId, signal),
     checkVersion: (signal) => checkVersion(client, signal),
     close: () => transport.close(),
   };

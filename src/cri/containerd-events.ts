@@ -27,7 +27,7 @@ const filters = ['/tasks/', '/containers/'].map((topic) => `namespace==${criName
 
 /** Exits of commands run inside a container, and anything about no container at all, are left out. */
 export async function* readContainerdEvents(
-  events: ServiceClient<EventsMethods>,
+  events: Pick<ServiceClient<EventsMethods>, 'subscribe'>,
   signal: AbortSignal,
 ): AsyncGenerator<ContainerdEvent> {
   try {
@@ -66,4 +66,22 @@ function containerOf(topic: string, event: Any): string | undefined {
   if (topic.startsWith('/tasks/exec')) return undefined;
   if (topic.startsWith('/tasks/')) return TaskEvent.decode(event.value).containerId;
   return topic.startsWith('/containers/') ? ContainerEvent.decode(event.value).id : undefined;
+}
+
+/** A topic of our own below that of tasks: nobody but us acts on it. */
+const ownTopic = '/tasks/kubeling';
+
+export async function publishContainerdEvent(
+  events: Pick<ServiceClient<EventsMethods>, 'publish'>,
+  containerId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  // The payload is one that every reader of task events can open.
+  const event = { typeUrl: 'containerd.events.TaskPaused', value: TaskEvent.encode({ containerId }) };
+  const metadata = { 'containerd-namespace': criNamespace };
+  try {
+    await events.publish({ topic: ownTopic, event }, { signal, metadata });
+  } catch (error) {
+    throw translateFailure('getContainerEvents', error, signal);
+  }
 }

@@ -20,6 +20,14 @@ test('a story is found by UID, full name and name', () => {
   assert.deepEqual(recorder.find('other'), []);
 });
 
+test('a static pod is found by the name its manifest gives it', () => {
+  const recorder = new FlightRecorder({ clock: new VirtualClock(), nodeName: 'node-a' });
+  recorder.event(pod('web-node-a'), { type: 'Normal', reason: 'Started', message: 'Container started' });
+  for (const key of ['web', 'web_default', 'web-node-a', 'web-node-a_default'])
+    assert.equal(recorder.find(key).length, 1, key);
+  for (const key of ['web_other', 'we', 'web-node', '']) assert.deepEqual(recorder.find(key), [], key);
+});
+
 test('what repeats is counted, not repeated', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock });

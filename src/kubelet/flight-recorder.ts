@@ -35,6 +35,8 @@ export interface PodStory {
 
 export interface FlightRecorderOptions {
   readonly clock: Clock;
+  /** Static pods carry it at the end of their name; people ask for them by the name they wrote. */
+  readonly nodeName?: string;
   /** How many pods are remembered, gone ones included; 1,000 unless given. */
   readonly pods?: number;
   /** How much of each; 200 entries unless given. */
@@ -52,11 +54,13 @@ interface Flight {
  */
 export class FlightRecorder implements PodJournal {
   readonly #clock: Clock;
+  readonly #nodeName: string | undefined;
   readonly #entriesPerPod: number;
   readonly #flights: LruMap<PodUid, Flight>;
 
-  constructor({ clock, pods = 1_000, entriesPerPod = 200 }: FlightRecorderOptions) {
+  constructor({ clock, nodeName, pods = 1_000, entriesPerPod = 200 }: FlightRecorderOptions) {
     this.#clock = clock;
+    this.#nodeName = nodeName;
     this.#entriesPerPod = entriesPerPod;
     this.#flights = new LruMap({ capacity: pods });
   }
@@ -80,13 +84,19 @@ export class FlightRecorder implements PodJournal {
     else flight.entries.push({ ...step, is: 'step', at });
   }
 
-  /** By UID, by `name_namespace`, or by a name that only one pod has; all that fit. */
+  /** By UID, by `name_namespace` or by name, each also as a manifest gives it; all that fit. */
   find(key: string): readonly PodStory[] {
     return [...this.#flights]
-      .filter(
-        ([uid, flight]) => uid === key || flight.fullName === key || flight.fullName?.split('_')[0] === key,
-      )
+      .filter(([uid, { fullName }]) => uid === key || this.#isCalled(fullName, key))
       .map(([uid, flight]) => storyOf(uid, flight));
+  }
+
+  #isCalled(fullName: string | undefined, key: string): boolean {
+    if (fullName === undefined) return false;
+    const [wanted = '', wantedNamespace] = key.split('_');
+    const [name = '', namespace] = fullName.split('_');
+    if (wantedNamespace !== undefined && wantedNamespace !== namespace) return false;
+    return name === wanted || (this.#nodeName !== undefined && name === `${wanted}-${this.#nodeName}`);
   }
 
   all(): readonly PodStory[] {

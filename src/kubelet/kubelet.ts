@@ -8,9 +8,10 @@ import {
   type Logger,
   type MetricRegistry,
   type Random,
+  randomHex,
   WorkQueue,
 } from '../lib/index.ts';
-import { Pleg, plegMetrics, RunningPods, runtimeEvents } from '../pleg/index.ts';
+import { Pleg, plegMetrics, proofContainerId, RunningPods, runtimeEvents } from '../pleg/index.ts';
 import { isTerminalPhase, type Pod, PodManager, type PodUid, readResources } from '../pods/index.ts';
 import {
   CgroupManager,
@@ -40,6 +41,7 @@ import {
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
 import { FlightRecorder } from './flight-recorder.ts';
+import { GarbageCollector } from './garbage-collector.ts';
 import { PlainVolumes } from './plain-volumes.ts';
 import { PodCleanups } from './pod-cleanups.ts';
 import { PodDirectories } from './pod-files.ts';
@@ -66,11 +68,12 @@ export interface KubeletDeps {
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly machine: NodeMachine;
+  /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
+  readonly runtimeLooked?: (error: unknown) => void;
 }
 
 const syncTickMs = 1_000;
 const housekeepingMs = 2_000;
-const containerGcMs = 60_000;
 const loopPause = { baseMs: 100, maxMs: 5_000 };
 
 /** One node's kubelet: all rooms, wired. Nothing runs before `run`. */
@@ -88,6 +91,7 @@ export class Kubelet {
   readonly #deps: KubeletDeps;
   readonly #runtime: PodRuntime;
   readonly #qos: QosContainerManager;
+  readonly #garbage: GarbageCollector;
   readonly #sources: readonly (FileSource | HttpSource)[];
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
@@ -109,7 +113,7 @@ export class Kubelet {
     runtimeName: string,
   ) {
     const { clock, random, logger } = deps;
-    const journal = new FlightRecorder({ clock });
+    const journal = new FlightRecorder({ clock, nodeName: settings.nodeName });
     this.#settings = settings;
     this.#deps = deps;
     this.flights = journal;
@@ -124,12 +128,19 @@ export class Kubelet {
     const crashBackoff = new CrashBackoff({ random, maxMs: settings.maxRestartWaitMs });
     this.#runtime = this.#makeRuntime(podCgroups, directories, volumes, crashBackoff, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
+    this.#garbage = new GarbageCollector({
+      clock,
+      logger,
+      collect: (signal) => this.#runtime.garbageCollect('gone-pods', signal),
+    });
     this.pleg = new Pleg({
       clock,
       random,
       log: logger,
       runtime: this.#runtime,
-      events: runtimeEvents(deps.cri),
+      events: runtimeEvents(deps.cri, (signal) =>
+        deps.cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal),
+      ),
       metrics: plegMetrics(deps.metrics),
     });
     const queue = new WorkQueue<PodUid>(clock);
@@ -140,15 +151,13 @@ export class Kubelet {
 
   /** Runs until the signal ends it; pods run on. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, logger, cri } = this.#deps;
+    const { clock, cri, runtimeLooked: looked = () => {} } = this.#deps;
     await this.#qos.start(signal);
-    const looked = (error: unknown) =>
-      logger.v(4)?.info('Asked the runtime how it is', { error: error !== undefined });
     const background = [
       watchRuntime({ cri, clock, state: this.runtimeState, looked }, signal),
       this.pleg.run(signal),
       this.#qos.run(signal),
-      this.#collectGarbage(signal),
+      this.#garbage.run(signal),
       ...this.#sources.map((source) => source.run(signal)),
     ];
     try {
@@ -376,6 +385,7 @@ export class Kubelet {
       isActive: (pod) => this.#isActive(pod),
       forgetPod: (uid) => this.#runtime.forgetPod(uid),
       collectBackoffs: () => crashBackoff.collect(clock.now()),
+      collectGarbage: () => this.#garbage.collectSoon(),
       observe: () => {},
     });
   }
@@ -424,18 +434,6 @@ export class Kubelet {
     if (others < maxPods) return { admit: true } as const;
     const message = `Node didn't have enough resource: pods, requested: 1, used: ${others}, capacity: ${maxPods}`;
     return { admit: false, reason: 'OutOfpods', message } as const;
-  }
-
-  /** Dead containers are removed in peace, a minute apart; what must go at once does not wait for this. */
-  async #collectGarbage(signal: AbortSignal): Promise<void> {
-    const { clock, logger } = this.#deps;
-    while (!signal.aborted) {
-      await clock.sleep(containerGcMs, signal).catch(() => {});
-      if (signal.aborted) return;
-      await this.#runtime.garbageCollect('gone-pods', signal).catch((error) => {
-        if (!signal.aborted) logger.error('Cannot remove dead containers', error);
-      });
-    }
   }
 }
 

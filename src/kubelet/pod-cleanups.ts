@@ -26,6 +26,8 @@ export interface CleanupDeps {
   /** Nothing of the pod is left: whoever remembers it may forget it. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
+  /** There may be containers and logs of pods that nobody knows any more. */
+  readonly collectGarbage: () => void;
   readonly observe: (counts: CleanupCounts) => void;
 }
 
@@ -42,7 +44,8 @@ const orphanGraceSeconds = 1;
 /** Compares what is wanted with what is there, and ends or begins what fell between. The order is load-bearing. */
 export class PodCleanups {
   readonly #deps: CleanupDeps;
-  #remembered: ReadonlySet<PodUid> = new Set();
+  /** undefined before the first round: what earlier kubelets have left is not known. */
+  #remembered: ReadonlySet<PodUid> | undefined;
 
   constructor(deps: CleanupDeps) {
     this.#deps = deps;
@@ -109,11 +112,12 @@ export class PodCleanups {
 
   #forgetGone(known: ReadonlyMap<PodUid, KnownWorker>, desired: readonly Pod[]): void {
     const now = new Set([...known.keys(), ...desired.map((pod) => pod.metadata.uid)]);
-    for (const uid of this.#remembered) {
-      if (now.has(uid)) continue;
+    const gone = [...(this.#remembered ?? [])].filter((uid) => !now.has(uid));
+    for (const uid of gone) {
       this.#deps.journal.step(uid, { stage: 'removed', outcome: 'done', message: 'nothing of it is left' });
       this.#deps.forgetPod(uid);
     }
+    if (gone.length > 0 || this.#remembered === undefined) this.#deps.collectGarbage();
     this.#remembered = now;
   }
 }

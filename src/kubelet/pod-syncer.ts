@@ -1,5 +1,5 @@
 import type { PodStatus } from '../kinds/index.ts';
-import { type Clock, type Instant, KubelingError, type Logger } from '../lib/index.ts';
+import { type Clock, describeError, type Instant, KubelingError, type Logger } from '../lib/index.ts';
 import {
   describePod,
   isTerminalPhase,
@@ -36,6 +36,7 @@ export interface SyncerDeps {
     syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult>;
     killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult>;
     killRuntimePod(pod: RuntimePod, graceSeconds: number, signal: AbortSignal): Promise<KillResult>;
+    removeGonePod(pod: Pod, signal: AbortSignal): Promise<void>;
     listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined>;
     observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod>;
   };
@@ -136,9 +137,24 @@ export class KubeletPodSyncer implements PodSyncer {
 
   async syncTerminatedPod({ pod, observed }: SyncTerminatedContext, signal: AbortSignal): Promise<void> {
     this.#publish(pod, observed, 'ending');
+    await this.#removeContent(pod, signal);
     await this.#deps.volumes.remove(pod);
     await this.#deps.cgroups.destroy(pod, signal);
     this.#deps.statuses.terminatePod(pod);
+  }
+
+  /** What cannot be removed now the garbage collection will find: the pod's end must not wait for it. */
+  async #removeContent(pod: Pod, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#deps.runtime.removeGonePod(pod, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const podUid = pod.metadata.uid;
+      this.#deps.logger.warn('Containers of an ended pod are left to the garbage collection', {
+        podUid,
+        because: describeError(error),
+      });
+    }
   }
 
   #refuseWithoutNetwork(pod: Pod): void {

@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 import type { CriClient } from '../cri/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger } from '../lib/index.ts';
-import type { PodUid, RuntimeContainer, RuntimePod } from '../pods/index.ts';
+import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../pods/index.ts';
 import type { ContainerRemover } from './container-remover.ts';
-import { containerIdOfLogLink, podUidOfLogDirectory } from './log-paths.ts';
+import { containerIdOfLogLink, podLogDirectory, podUidOfLogDirectory } from './log-paths.ts';
 import type { RuntimeObserver } from './observe.ts';
 import type { PodKiller } from './pod-kill.ts';
 import { restorePod } from './restored-spec.ts';
@@ -69,6 +69,28 @@ export class ContainerGc {
     for (const step of steps) await this.#attempt(failures, 'look for garbage', step, signal);
     if (failures.length === 0) return;
     throw new KubelingError('CONTAINER_GC', `Cannot remove all garbage: ${failures.join('; ')}`);
+  }
+
+  /**
+   * All that is left of one pod that is gone, without waiting for the next round. Does nothing while the pod is wanted.
+   * Nothing of the pod may be worked on meanwhile.
+   */
+  async collectPod(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { observer, remover, cri, files, podLogsDir } = this.#deps;
+    const { uid } = pod.metadata;
+    if (!this.#isGone(uid, 'gone-pods')) return;
+    const found = await observer.listPod(uid, signal);
+    const dead = found?.containers.filter(({ state }) => state === 'exited' || state === 'created') ?? [];
+    await Promise.all(dead.map(({ id }) => remover.remove(id, 'with-logs', signal)));
+    const gone = new Set(dead.map(({ id }) => id));
+    const used = new Set(found?.containers.filter(({ id }) => !gone.has(id)).map((each) => each.sandboxId));
+    const idle = found?.sandboxes.filter(({ id, state }) => state !== 'running' && !used.has(id)) ?? [];
+    // They were stopped a moment ago; the runtime refuses those whose network it has not given back.
+    for (const { id: podSandboxId } of idle)
+      await cri
+        .removePodSandbox({ podSandboxId }, signal)
+        .catch(() => this.#removeSandbox(podSandboxId, signal));
+    await files.remove(podLogDirectory(podLogsDir, pod));
   }
 
   async #collectContainers(scope: GcScope, failures: string[], signal: AbortSignal): Promise<void> {

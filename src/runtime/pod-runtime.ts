@@ -1,6 +1,6 @@
 import type { CriClient, VersionResponse } from '../cri/index.ts';
 import type { Clock, Logger, Random } from '../lib/index.ts';
-import type { ObservedPod, PodJournal, PodUid, RuntimePod } from '../pods/index.ts';
+import type { ObservedPod, Pod, PodJournal, PodUid, RuntimePod } from '../pods/index.ts';
 import { ContainerDeletor, type Surplus } from './container-deletor.ts';
 import { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
 import { ContainerRemover } from './container-remover.ts';
@@ -103,7 +103,7 @@ export class PodRuntime implements AsyncDisposable {
     }
   }
 
-  /** Stops everything of the pod; removal is left to the garbage collection. */
+  /** Stops everything of the pod and removes nothing. */
   killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
     return this.#killer.killPod(request, signal);
   }
@@ -118,6 +118,11 @@ export class PodRuntime implements AsyncDisposable {
   garbageCollect(scope: GcScope, signal: AbortSignal): Promise<void> {
     this.#deps.crashBackoff.collect(this.#deps.clock.now());
     return this.#gc.collect(scope, signal);
+  }
+
+  /** Removes what is left of a stopped pod if nobody wants it any more. */
+  removeGonePod(pod: Pod, signal: AbortSignal): Promise<void> {
+    return this.#gc.collectPod(pod, signal);
   }
 
   /** Removes dead containers in the background. */

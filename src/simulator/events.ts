@@ -1,4 +1,5 @@
 import {
+  type Any,
   ContainerEvent,
   type ContainerEventResponse,
   type ContainerEventType,
@@ -159,6 +160,18 @@ export class EventHub {
     return new EventStream({ work, latencyMs, onClose, fault: (event) => fault(passing(event)) });
   }
 
+  /** What somebody outside has the runtime send. */
+  publishForeign(topic: string, event: MessageInit<Any>): void {
+    if (this.#isQuiet()) return;
+    this.#distribute({
+      timestamp: timestampOf(this.#options.nowNs()),
+      namespace: 'k8s.io',
+      topic,
+      event,
+      containerId: '',
+    });
+  }
+
   #isQuiet(): boolean {
     return this.#envelopes.size === 0 || this.#options.rules.events === 'silent';
   }
@@ -171,6 +184,10 @@ export class EventHub {
       event: { typeUrl: `containerd.events.${topicTypes[topic]}`, value },
       containerId,
     };
+    this.#distribute(envelope);
+  }
+
+  #distribute(envelope: EnvelopeInit): void {
     for (const stream of this.#envelopes) if (this.#filters.get(stream)?.(envelope)) stream.push(envelope);
   }
 }

@@ -90,6 +90,11 @@ export function imageHandlers({ images }: RuntimeParts): Handlers<ImageServiceMe
 
 export function eventHandlers({ context }: RuntimeParts): Handlers<EventsMethods> {
   return {
+    publish({ topic, event }) {
+      if (event === undefined) throw new GrpcError('INVALID_ARGUMENT', 'an event must have a payload');
+      context.events.publishForeign(topic, event);
+      return {};
+    },
     subscribe: ({ filters }, call): AsyncIterable<MessageInit<Envelope>> =>
       context.events.subscribe(filters).items(call.signal),
   };

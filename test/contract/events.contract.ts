@@ -36,6 +36,22 @@ export const eventContract: Part = (get) => {
     await assert.rejects(settled(backend, reading), (error) => isKind(error, 'Cancelled'));
   });
 
+  test('an event can be provoked about a container that is none, to see that events arrive', async () => {
+    const backend = get();
+    const controller = new AbortController();
+    const heard: string[] = [];
+    const reading = (async () => {
+      for await (const event of backend.cri.containerdEvents(controller.signal))
+        heard.push(event.containerId);
+    })();
+    await backend.until('the provoked event', async () => {
+      await backend.cri.publishContainerdEvent('no-such-container', controller.signal);
+      return heard.includes('no-such-container') ? true : undefined;
+    });
+    controller.abort(new Error('seen enough'));
+    await assert.rejects(settled(backend, reading), (error) => isKind(error, 'Cancelled'));
+  });
+
   test('a command run inside a container is no event of the container', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'events-exec');

@@ -1,7 +1,13 @@
 // Made from the .proto files of this room by `npm run generate`; do not edit.
-import { type ServerStream, type ServiceType, serviceType } from '../../lib/grpc/index.ts';
+import { type ServerStream, type ServiceType, serviceType, type Unary } from '../../lib/grpc/index.ts';
 import { type MessageType, Schema } from '../../lib/protobuf/index.ts';
 
+export interface PublishRequest {
+  readonly topic: string;
+  readonly event: Any | undefined;
+}
+export interface PublishResponse {
+}
 export interface SubscribeRequest {
   readonly filters: readonly string[];
 }
@@ -33,6 +39,8 @@ export interface Any {
   readonly value: Uint8Array;
 }
 const schema = new Schema(`
+message PublishRequest|1 topic string|2 event Any
+message PublishResponse
 message SubscribeRequest|1 filters repeated string
 message Envelope|1 timestamp Timestamp|2 namespace string|3 topic string|4 event Any
 message TaskEvent|1 containerId string
@@ -42,6 +50,8 @@ message Timestamp|1 seconds int64|2 nanos int32
 message Any|1 typeUrl string|2 value bytes
 `);
 
+export const PublishRequest: MessageType<PublishRequest> = schema.message('PublishRequest');
+export const PublishResponse: MessageType<PublishResponse> = schema.message('PublishResponse');
 export const SubscribeRequest: MessageType<SubscribeRequest> = schema.message('SubscribeRequest');
 export const Envelope: MessageType<Envelope> = schema.message('Envelope');
 export const TaskEvent: MessageType<TaskEvent> = schema.message('TaskEvent');
@@ -51,9 +61,11 @@ export const Timestamp: MessageType<Timestamp> = schema.message('Timestamp');
 export const Any: MessageType<Any> = schema.message('Any');
 
 export interface EventsMethods {
+  readonly publish: Unary<PublishRequest, PublishResponse>;
   readonly subscribe: ServerStream<SubscribeRequest, Envelope>;
 }
 
 export const Events: ServiceType<EventsMethods> = serviceType<EventsMethods>('containerd.services.events.v1.Events', {
+  publish: { name: 'Publish', kind: 'unary', request: PublishRequest, response: PublishResponse },
   subscribe: { name: 'Subscribe', kind: 'server-stream', request: SubscribeRequest, response: Envelope },
 });

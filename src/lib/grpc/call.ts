@@ -40,7 +40,7 @@ export class Call {
   constructor(session: ClientHttp2Session, request: CallRequest, options: CallOptions) {
     this.#request = request;
     this.#reader = new FrameReader(request.maxReceiveBytes);
-    this.#stream = openStream(session, request.path, options.timeoutMs);
+    this.#stream = openStream(session, request.path, options);
     this.finished = new Promise((resolve, reject) => {
       this.#settle = (error) => (error === undefined ? resolve() : reject(error));
     });
@@ -110,19 +110,15 @@ export class Call {
   }
 }
 
-function openStream(
-  session: ClientHttp2Session,
-  path: string,
-  timeoutMs: number | undefined,
-): ClientHttp2Stream {
+function openStream(session: ClientHttp2Session, path: string, options: CallOptions): ClientHttp2Stream {
   try {
-    return session.request(requestHeaders(path, timeoutMs));
+    return session.request(requestHeaders(path, options));
   } catch (error) {
     throw asGrpcError(error, `Cannot call ${path}`, 'UNAVAILABLE');
   }
 }
 
-function requestHeaders(path: string, timeoutMs: number | undefined): Record<string, string> {
+function requestHeaders(path: string, { timeoutMs, metadata }: CallOptions): Record<string, string> {
   const headers: Record<string, string> = {
     ':method': 'POST',
     ':path': path,
@@ -131,7 +127,7 @@ function requestHeaders(path: string, timeoutMs: number | undefined): Record<str
     'user-agent': 'kubeling',
   };
   if (timeoutMs !== undefined) headers['grpc-timeout'] = formatTimeout(timeoutMs);
-  return headers;
+  return metadata === undefined ? headers : { ...metadata, ...headers };
 }
 
 /** The call's status if these headers carry one: the trailers, or headers of a call that failed at once. */

@@ -44,6 +44,8 @@ export interface CallOptions {
   readonly signal: AbortSignal;
   /** Told to the other side, so that it stops too; the caller's own deadline is its signal. */
   readonly timeoutMs?: number | undefined;
+  /** Headers for the other side, in lower case; an implementation in this process does not see them. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
