@@ -68,6 +68,7 @@ export type ContainerdHealth =
 const defaultReadyDeadlineMs = 60_000;
 const stopDeadlineMs = 15_000;
 const killDeadlineMs = 10_000;
+const socketReleaseMs = 3_000;
 
 /** Makes the directory and answers the containerd that lives, or will live, in it. Starts nothing. */
 export async function openPrivateContainerd(options: PrivateContainerdOptions): Promise<PrivateContainerd> {
@@ -217,11 +218,22 @@ export class PrivateContainerd {
       );
     }
     const { socket } = this.layout;
-    if ((await socketState(socket, this.#options.clock, signal)).state !== 'accepting') return;
+    if (!(await this.#isSocketHeld(signal))) return;
     throw new KubelingError(
       'CONTAINERD_SOCKET_TAKEN',
       `Cannot start containerd as something that is not ours already listens on ${socket}`,
     );
+  }
+
+  /** One that was just killed is gone from the list of processes a moment before the kernel closes its socket. */
+  async #isSocketHeld(signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options;
+    const end = clock.monotonicMs() + socketReleaseMs;
+    while ((await socketState(this.layout.socket, clock, signal)).state === 'accepting') {
+      if (clock.monotonicMs() >= end) return true;
+      await clock.sleep(20, signal);
+    }
+    return false;
   }
 
   async #waitServing(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {

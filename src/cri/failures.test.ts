@@ -107,3 +107,8 @@ test('anything else is a failure that keeps its message', () => {
   assert.deepEqual([error.code, error.message], ['CRI_FAILED', 'oops']);
   assert.equal(translateFailure('version', 'text', open).message, 'text');
 });
+
+test('a runtime that is still starting is unavailable, though it answers', () => {
+  const cause = new GrpcError('UNKNOWN', 'server is not initialized yet');
+  assert.equal(translateFailure('containerStatus', cause, open).code, 'CRI_UNAVAILABLE');
+});

@@ -42,8 +42,13 @@ export function translateFailure(
 }
 
 function codeOf(grpcCode: GrpcCode, message: string): ErrorCode {
-  const isTooLarge = grpcCode === 'RESOURCE_EXHAUSTED' && /message (is )?larger than/.test(message);
-  return isTooLarge ? 'CRI_TOO_LARGE' : codes[grpcCode];
+  if (grpcCode === 'RESOURCE_EXHAUSTED' && /message (is )?larger than/.test(message)) return 'CRI_TOO_LARGE';
+  return isStarting(grpcCode, message) ? 'CRI_UNAVAILABLE' : codes[grpcCode];
+}
+
+/** containerd answers while it still reads its state; the same call will do a moment later. */
+function isStarting(grpcCode: GrpcCode, message: string): boolean {
+  return grpcCode === 'UNKNOWN' && message.includes('server is not initialized yet');
 }
 
 function grpcCodeOf(error: unknown, signal: AbortSignal): GrpcCode {
