@@ -66,6 +66,16 @@ describe('rulesOfNetwork', () => {
     ]);
   });
 
+  it('finds the chain of a plugin that was cut short before anything jumped to it', () => {
+    const half = String.raw`-N CNI-4e5676c42231fb97a6eb409a
+-A CNI-4e5676c42231fb97a6eb409a -d 10.2.0.0/22 -m comment --comment "name: \"klgours0000\" id: \"b\"" -j ACCEPT
+`;
+    assert.deepEqual(rulesOfNetwork(half, 'klgours0000'), {
+      rules: [],
+      chains: ['CNI-4e5676c42231fb97a6eb409a'],
+    });
+  });
+
   it('does not take a network for ours whose name only begins like it', () => {
     assert.deepEqual(rulesOfNetwork(listing, 'klgours'), { rules: [], chains: [] });
   });

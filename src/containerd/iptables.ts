@@ -16,8 +16,9 @@ export interface RuleCleanup {
 export function rulesOfNetwork(listing: string, network: string): RuleCleanup {
   const all = listing.split('\n').filter((line) => line.startsWith('-A '));
   const ours = all.map(splitArguments).filter((words) => commentOf(words).includes(`"${network}"`));
-  const targets = ours.map((words) => words[words.indexOf('-j') + 1] ?? '');
-  const chains = new Set(targets.filter((chain) => /^CNI-(DN-)?[0-9a-f]{8,}$/.test(chain)));
+  // A plugin that was cut short has filled a pod's chain to which nothing jumps yet.
+  const touched = ours.flatMap((words) => [words[1] ?? '', words[words.indexOf('-j') + 1] ?? '']);
+  const chains = new Set(touched.filter((chain) => /^CNI-(DN-)?[0-9a-f]{8,}$/.test(chain)));
   // Rules inside those chains go with them.
   const rules = ours.map((words) => words.slice(1)).filter(([chain = '']) => !chains.has(chain));
   return { rules, chains: [...chains] };
