@@ -1,8 +1,6 @@
 /** The middle and the tail of a series, for people. */
 export function percentiles(values: readonly number[]): string {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (share: number) =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+  const at = (share: number) => percentile(values, share);
   return `p50 ${at(0.5).toFixed(0)} ms, p90 ${at(0.9).toFixed(0)} ms, p99 ${at(0.99).toFixed(0)} ms`;
 }
 
@@ -12,4 +10,9 @@ export function mean(values: readonly number[]): number {
 
 export function print(what: string, figure: string): void {
   console.log(`${what.trim().padEnd(52)}  ${figure}`);
+}
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

@@ -7,9 +7,8 @@ export interface PodHandle {
 
 const signal = new AbortController().signal;
 
-/** What a kubelet cannot do without to have one container running, and nothing more. */
-export async function startPod({ cri, image, containerd }: PrivateRuntime, name: string): Promise<PodHandle> {
-  const config = {
+function sandboxConfig({ containerd }: PrivateRuntime, name: string) {
+  return {
     metadata: { name, namespace: 'bench', uid: name, attempt: 0 },
     hostname: name,
     linux: {
@@ -17,17 +16,32 @@ export async function startPod({ cri, image, containerd }: PrivateRuntime, name:
       securityContext: { namespaceOptions: { pid: 'CONTAINER' } },
     },
   } as const;
-  const { podSandboxId } = await cri.runPodSandbox({ config }, signal);
+}
+
+/** What a kubelet cannot do without to have one container running, and nothing more. */
+export async function startPod(runtime: PrivateRuntime, name: string): Promise<PodHandle> {
+  const { podSandboxId } = await runtime.cri.runPodSandbox({ config: sandboxConfig(runtime, name) }, signal);
+  return { podSandboxId, containerId: await startContainer(runtime, podSandboxId, name, 0) };
+}
+
+/** The next attempt of the pod's container; answers its id. */
+export async function startContainer(
+  runtime: PrivateRuntime,
+  podSandboxId: string,
+  name: string,
+  attempt: number,
+): Promise<string> {
+  const { cri, image } = runtime;
   const { containerId } = await cri.createContainer(
     {
       podSandboxId,
-      sandboxConfig: config,
-      config: { metadata: { name: 'main', attempt: 0 }, image: { image }, command: ['sleep', '100000'] },
+      sandboxConfig: sandboxConfig(runtime, name),
+      config: { metadata: { name: 'main', attempt }, image: { image }, command: ['sleep', '100000'] },
     },
     signal,
   );
   await cri.startContainer({ containerId }, signal);
-  return { podSandboxId, containerId };
+  return containerId;
 }
 
 export async function removePod(

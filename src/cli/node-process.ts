@@ -1,6 +1,14 @@
 import type { CriClient } from '../cri/index.ts';
 import { Kubelet, type KubeletSettings } from '../kubelet/index.ts';
-import { type Clock, isKind, type Logger, type MetricRegistry, type Random } from '../lib/index.ts';
+import {
+  type Clock,
+  isKind,
+  type Logger,
+  type MetricRegistry,
+  onAbort,
+  type Random,
+  type Timer,
+} from '../lib/index.ts';
 import { type HealthCheck, healthRoutes, kubeletRoutes, Listener } from '../server/index.ts';
 import { describeProblem } from '../sources/index.ts';
 import { realMachine } from './kubelet-settings.ts';
@@ -34,6 +42,7 @@ export interface Node {
 
 const loopback = '127.0.0.1';
 const slowLoopMs = 5 * 60_000;
+const endWithinMs = 5_000;
 
 export async function openNode(options: NodeOptions): Promise<Node> {
   const { clock, random, logger, metrics, cri, settings, runtimeLooked } = options;
@@ -61,13 +70,33 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     port: main.port,
     async run(signal) {
       try {
-        await kubelet.run(signal);
+        await endsInTime(kubelet.run(signal), clock, logger, signal);
       } finally {
         await main.close();
         await health?.close();
       }
     },
   };
+}
+
+/**
+ * The work, or a while after it was told to end: nothing is lost by not waiting for what hangs, as all state is on disk
+ * and in the runtime, and a process that does not end would keep the next one from starting.
+ */
+function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let timer: Timer | undefined;
+    const link = onAbort(signal, () => {
+      timer = clock.timer(endWithinMs, () => {
+        logger.error('The kubelet does not end in time', undefined);
+        resolve();
+      });
+    });
+    work.then(resolve, reject).finally(() => {
+      link[Symbol.dispose]();
+      timer?.cancel();
+    });
+  });
 }
 
 /** The loop must come round; that the process answers at all is the ping. */

@@ -152,7 +152,13 @@ export class Kubelet {
   /** Runs until the signal ends it; pods run on. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, cri, runtimeLooked: looked = () => {} } = this.#deps;
-    await this.#qos.start(signal);
+    try {
+      await this.#qos.start(signal);
+    } catch (error) {
+      // Told to end before it began: an end like any other.
+      if (signal.aborted) return;
+      throw error;
+    }
     const background = [
       watchRuntime({ cri, clock, state: this.runtimeState, looked }, signal),
       this.pleg.run(signal),
@@ -173,6 +179,18 @@ export class Kubelet {
   problems(): readonly string[] {
     const pleg = this.pleg.problem();
     return [...this.runtimeState.problems().runtime, ...(pleg === undefined ? [] : [pleg])];
+  }
+
+  /** What the rooms remember of pods: all zero on an empty node with nothing under way. */
+  held(): Readonly<Record<string, number>> {
+    const { workers, pleg, statuses, pods } = this;
+    return {
+      ...named('workers', workers.remembered),
+      ...named('pleg', pleg.remembered),
+      ...named('runtime', this.#runtime.held()),
+      statuses: statuses.size,
+      pods: pods.getPods().length,
+    };
   }
 
   /** What is wrong with the manifests now. */
@@ -348,6 +366,7 @@ export class Kubelet {
       directories,
       volumes,
       isTerminationRequested: (uid) => this.workers.queries.isPodTerminationRequested(uid),
+      isWanted: (uid) => this.#findPod(uid) !== undefined,
       networkProblems: () => this.runtimeState.problems().network,
       nodeIps: () => this.#settings.nodeIps,
       startedAt: clock.now(),
@@ -442,4 +461,8 @@ function sourceNames({ staticPodPath, staticPodUrl }: KubeletSettings): readonly
     ...(staticPodPath === '' ? [] : (['file'] as const)),
     ...(staticPodUrl === '' ? [] : (['http'] as const)),
   ];
+}
+
+function named(room: string, counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(counts).map(([what, count]) => [`${room}.${what}`, count]));
 }

@@ -13,7 +13,10 @@ export interface CleanupDeps {
   };
   /** Asked of the runtime now. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
-  readonly statuses: { removeOrphanedStatuses(known: ReadonlySet<PodUid>): void };
+  readonly statuses: {
+    removeOrphanedStatuses(known: ReadonlySet<PodUid>): void;
+    forget(uid: PodUid): void;
+  };
   readonly cgroups: {
     list(): Promise<ReadonlyMap<PodUid, unknown>>;
     removeOrphans(
@@ -64,8 +67,8 @@ export class PodCleanups {
     await this.#removeDirectories(known, running, signal);
     const restarted = this.#beginMissing(desired, known);
     const orphaned = this.#endUnknown(running, known);
-    this.#forgetGone(known, desired);
-    this.#deps.observe({ desired, workers: known, restarted, orphanedRuntimePods: orphaned });
+    this.#forgetGone(new Set([...known.keys(), ...orphaned, ...desired.map((pod) => pod.metadata.uid)]));
+    this.#deps.observe({ desired, workers: known, restarted, orphanedRuntimePods: orphaned.length });
     await this.#deps.cgroups.removeOrphans(
       { mayRun: (uid) => mayRun(uid) || !withCgroup.has(uid), hasVolumes: () => false },
       signal,
@@ -91,12 +94,15 @@ export class PodCleanups {
 
   /** Wanted, active, and without a worker: it finished and is to begin anew, or a worker got lost. */
   #beginMissing(desired: readonly Pod[], known: ReadonlyMap<PodUid, KnownWorker>): number {
-    const missing = desired.filter((pod) => !known.has(pod.metadata.uid) && this.#deps.isActive(pod));
+    const idle = desired.filter((pod) => !known.has(pod.metadata.uid));
+    // How an earlier pod of this UID ended says nothing about the one that is wanted now.
+    for (const pod of idle) this.#deps.statuses.forget(pod.metadata.uid);
+    const missing = idle.filter((pod) => this.#deps.isActive(pod));
     for (const pod of missing) this.#deps.workers.updatePod({ updateType: 'create', pod });
     return missing.length;
   }
 
-  #endUnknown(running: readonly RuntimePod[], known: ReadonlyMap<PodUid, KnownWorker>): number {
+  #endUnknown(running: readonly RuntimePod[], known: ReadonlyMap<PodUid, KnownWorker>): readonly PodUid[] {
     const unknown = running.filter(
       ({ uid }) => !known.has(uid) && this.#deps.pods.getPodByUid(uid) === undefined,
     );
@@ -107,11 +113,11 @@ export class PodCleanups {
         kill: { graceOverrideSeconds: orphanGraceSeconds },
       });
     }
-    return unknown.length;
+    return unknown.map(({ uid }) => uid);
   }
 
-  #forgetGone(known: ReadonlyMap<PodUid, KnownWorker>, desired: readonly Pod[]): void {
-    const now = new Set([...known.keys(), ...desired.map((pod) => pod.metadata.uid)]);
+  /** Those of the last round that are not among these pods have left nothing but what the garbage collection finds. */
+  #forgetGone(now: ReadonlySet<PodUid>): void {
     const gone = [...(this.#remembered ?? [])].filter((uid) => !now.has(uid));
     for (const uid of gone) {
       this.#deps.journal.step(uid, { stage: 'removed', outcome: 'done', message: 'nothing of it is left' });

@@ -36,7 +36,7 @@ export interface SyncerDeps {
     syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult>;
     killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult>;
     killRuntimePod(pod: RuntimePod, graceSeconds: number, signal: AbortSignal): Promise<KillResult>;
-    removeGonePod(pod: Pod, signal: AbortSignal): Promise<void>;
+    removePod(pod: Pod, signal: AbortSignal): Promise<void>;
     listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined>;
     observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod>;
   };
@@ -52,6 +52,8 @@ export interface SyncerDeps {
   readonly directories: PodDirectories;
   readonly volumes: PlainVolumes;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
+  /** Whether a source still has the pod; if not, nothing of it needs to be kept. */
+  readonly isWanted: (uid: PodUid) => boolean;
   /** Why pods with a network of their own cannot start now; empty when they can. */
   readonly networkProblems: () => readonly string[];
   readonly nodeIps: () => readonly string[];
@@ -137,7 +139,7 @@ export class KubeletPodSyncer implements PodSyncer {
 
   async syncTerminatedPod({ pod, observed }: SyncTerminatedContext, signal: AbortSignal): Promise<void> {
     this.#publish(pod, observed, 'ending');
-    await this.#removeContent(pod, signal);
+    if (!this.#deps.isWanted(pod.metadata.uid)) await this.#removeContent(pod, signal);
     await this.#deps.volumes.remove(pod);
     await this.#deps.cgroups.destroy(pod, signal);
     this.#deps.statuses.terminatePod(pod);
@@ -146,7 +148,7 @@ export class KubeletPodSyncer implements PodSyncer {
   /** What cannot be removed now the garbage collection will find: the pod's end must not wait for it. */
   async #removeContent(pod: Pod, signal: AbortSignal): Promise<void> {
     try {
-      await this.#deps.runtime.removeGonePod(pod, signal);
+      await this.#deps.runtime.removePod(pod, signal);
     } catch (error) {
       signal.throwIfAborted();
       const podUid = pod.metadata.uid;

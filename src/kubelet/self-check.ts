@@ -35,6 +35,8 @@ export async function selfCheck(
 ): Promise<void> {
   const { clock } = deps;
   await removeLeftovers(deps.cri, signal);
+  // The runtime would add to the log of one that was cut short.
+  await rm(plan.logDirectory, { recursive: true, force: true });
   await withDeadline(
     { clock, ms: limitMs, what: 'finish the self-check' },
     async (inner) => {

@@ -149,3 +149,16 @@ test('work that throws at once leaves no timer', async () => {
   );
   assert.equal(clock.pendingTimers, 0);
 });
+
+test('when one of several things under a deadline fails, the others are given up', async () => {
+  const clock = new VirtualClock();
+  const parent = new AbortController();
+  const work = (signal: AbortSignal) =>
+    Promise.all([
+      Promise.reject(new Error('one failed')),
+      withDeadline({ clock, ms: 1000, what: 'y' }, never, signal),
+    ]);
+  await assert.rejects(withDeadline({ clock, ms: 10, what: 'x' }, work, parent.signal), /one failed/);
+  await settle();
+  assert.equal(clock.pendingTimers, 0);
+});

@@ -71,7 +71,8 @@ export interface DeadlineOptions {
 /**
  * Runs the work with a signal that is aborted by the parent or by the deadline, whichever is first, and rejects as
  * soon as that happens even if the work does not listen. With a parent already aborted the work is not started.
- * Leaves no timer and no listener behind.
+ * Leaves no timer and no listener behind. When the work fails its signal is aborted: of several things it began at
+ * once none goes on under a signal that nobody can abort any more.
  */
 export async function withDeadline<T>(
   options: DeadlineOptions,
@@ -85,7 +86,12 @@ export async function withDeadline<T>(
       new KubelingError('DEADLINE_EXCEEDED', `Cannot ${options.what} within ${options.ms} ms`),
     ),
   );
-  return await abortable(work(controller.signal), controller.signal);
+  try {
+    return await abortable(work(controller.signal), controller.signal);
+  } catch (error) {
+    controller.abort(cancelled(`Part of it failed: ${options.what}`));
+    throw error;
+  }
 }
 
 /** The reason to give when a task is abandoned on purpose. */

@@ -72,13 +72,12 @@ export class ContainerGc {
   }
 
   /**
-   * All that is left of one pod that is gone, without waiting for the next round. Does nothing while the pod is wanted.
-   * Nothing of the pod may be worked on meanwhile.
+   * All that is left of one stopped pod, without waiting for the next round. The caller knows that nobody wants the pod
+   * any more and that nothing else works on it.
    */
   async collectPod(pod: Pod, signal: AbortSignal): Promise<void> {
     const { observer, remover, cri, files, podLogsDir } = this.#deps;
     const { uid } = pod.metadata;
-    if (!this.#isGone(uid, 'gone-pods')) return;
     const found = await observer.listPod(uid, signal);
     const dead = found?.containers.filter(({ state }) => state === 'exited' || state === 'created') ?? [];
     await Promise.all(dead.map(({ id }) => remover.remove(id, 'with-logs', signal)));

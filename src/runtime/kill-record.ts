@@ -36,7 +36,8 @@ export class KillRecord implements Disposable {
 
   /** What is left in whole seconds: one that has begun still counts. Never negative. */
   get secondsLeft(): number {
-    return Math.max(0, Math.ceil((this.#deadlineMs - this.#clock.monotonicMs()) / 1_000));
+    // The clock has fractions: what they cannot tell exactly must not count as one second more.
+    return Math.ceil(Math.round(this.msLeft) / 1_000);
   }
 
   get msLeft(): number {

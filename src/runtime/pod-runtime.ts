@@ -120,8 +120,8 @@ export class PodRuntime implements AsyncDisposable {
     return this.#gc.collect(scope, signal);
   }
 
-  /** Removes what is left of a stopped pod if nobody wants it any more. */
-  removeGonePod(pod: Pod, signal: AbortSignal): Promise<void> {
+  /** Removes what is left of a stopped pod that nobody wants any more. */
+  removePod(pod: Pod, signal: AbortSignal): Promise<void> {
     return this.#gc.collectPod(pod, signal);
   }
 

@@ -164,6 +164,18 @@ test('CRI events wait a while for their first subscriber', async () => {
   );
 });
 
+test('a stream cut off by what waited for it is no subscriber any more', async () => {
+  using node = new SimulatedNode({
+    flavour: 'containerd-2',
+    faults: scriptedFaults({ events: [{ topic: '*', times: 1, fault: { kind: 'cut' } }] }),
+  });
+  await node.sandbox();
+  const heard = hear(node.cri.getContainerEvents({}, node.options));
+  await node.clock.advance(100);
+  assert.ok((await heard.ended) instanceof GrpcError);
+  assert.equal(node.runtime.held().subscribers, 0);
+});
+
 test('leaving the loop or giving up ends the subscription', async () => {
   using node = new SimulatedNode();
   const controller = new AbortController();

@@ -140,9 +140,10 @@ export class EventHub {
       (closed) => this.#cri.delete(closed),
     );
     const nowMs = this.#options.nowMs();
+    // First, as what is kept may already cut the stream off, which takes it out again.
+    this.#cri.add(stream);
     for (const { event, untilMs } of this.#backlog) if (untilMs > nowMs) stream.push(event);
     this.#backlog = [];
-    this.#cri.add(stream);
     return stream;
   }
 

@@ -1,0 +1,153 @@
+/**
+ * Kubeling beside the floor under it: the same pods on the same machine, once over bare CRI and once as manifests in a
+ * kubelet's directory, turn and turn about. Prints the targets beside the figures; asserts nothing.
+ */
+import { busyboxImageName } from '../src/containerd/index.ts';
+import { KubelingNode } from '../test/kubeling-node.ts';
+import { openPrivateRuntime, type PrivateRuntime } from '../test/private-runtime.ts';
+import { percentile, percentiles, print } from './figures.ts';
+import { type PodHandle, removePod, startContainer, startPod } from './pods.ts';
+import { processFigures } from './process-figures.ts';
+import { RuntimeWatch } from './runtime-watch.ts';
+
+const sequentialPods = 20;
+const manyPods = 50;
+const idleSeconds = 60;
+const signal = new AbortController().signal;
+
+interface Sides {
+  readonly floor: number[];
+  readonly ours: number[];
+}
+
+function manifest(name: string, script: string) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: 'main', image: busyboxImageName, command: ['sh', '-c', script] }],
+    },
+  };
+}
+
+const sleeps = 'trap "exit 0" TERM; sleep 100000 & wait';
+const names = (word: string, count: number) => Array.from({ length: count }, (_, index) => `${word}${index}`);
+
+async function timed<T>(work: () => Promise<T>): Promise<{ readonly ms: number; readonly value: T }> {
+  const start = performance.now();
+  const value = await work();
+  return { ms: performance.now() - start, value };
+}
+
+function compare(what: string, { floor, ours }: Sides, target: string): void {
+  print(`${what}, bare CRI`, percentiles(floor));
+  print(`${what}, kubeling`, percentiles(ours));
+  const over = (share: number) => (percentile(ours, share) - percentile(floor, share)).toFixed(0);
+  const ratio = (percentile(ours, 0.5) / percentile(floor, 0.5)).toFixed(2);
+  print('', `p50 + ${over(0.5)} ms, p99 + ${over(0.99)} ms, p50 ${ratio} x floor (target ${target})`);
+}
+
+function compareOnce(what: string, floorMs: number, oursMs: number, target: string): void {
+  const ratio = (oursMs / floorMs).toFixed(2);
+  print(
+    what,
+    `bare CRI ${floorMs.toFixed(0)} ms, kubeling ${oursMs.toFixed(0)} ms, ${ratio} x (target ${target})`,
+  );
+}
+
+async function oneByOne(runtime: PrivateRuntime, node: KubelingNode, watch: RuntimeWatch): Promise<void> {
+  const starts: Sides = { floor: [], ours: [] };
+  const removals: Sides = { floor: [], ours: [] };
+  for (const name of names('one', sequentialPods)) {
+    const floor = await timed(() => startPod(runtime, name));
+    starts.floor.push(floor.ms);
+    removals.floor.push((await timed(() => removePod(runtime, floor.value))).ms);
+    starts.ours.push(await appear(node, watch, [name]));
+    removals.ours.push(await vanish(node, watch, [name]));
+  }
+  compare('pod running, one by one', starts, 'p50 + 40 ms, p99 + 120 ms');
+  compare('pod removed, one by one', removals, '1.5 x floor at p50');
+}
+
+/** From the manifests' rename into the directory to all containers running. */
+async function appear(node: KubelingNode, watch: RuntimeWatch, pods: readonly string[]): Promise<number> {
+  const reveals = await Promise.all(pods.map((name) => node.stage(`${name}.yaml`, manifest(name, sleeps))));
+  watch.reset();
+  const { ms } = await timed(async () => {
+    await Promise.all(reveals.map((reveal) => reveal()));
+    // A pod's sandbox is started like a container.
+    await watch.seen('start', 2 * pods.length);
+    await watch.lastRuns();
+  });
+  return ms;
+}
+
+async function vanish(node: KubelingNode, watch: RuntimeWatch, pods: readonly string[]): Promise<number> {
+  watch.reset();
+  const { ms } = await timed(async () => {
+    await Promise.all(pods.map((name) => node.take(`${name}.yaml`)));
+    await watch.seen('delete', 2 * pods.length);
+  });
+  return ms;
+}
+
+async function restarts(runtime: PrivateRuntime, node: KubelingNode, watch: RuntimeWatch): Promise<void> {
+  const sides: Sides = { floor: [], ours: [] };
+  for (const name of names('again', sequentialPods)) {
+    sides.floor.push(await bareRestart(runtime, name));
+    watch.reset();
+    await node.put(`${name}.yaml`, manifest(name, 'sleep 0.5; exit 1'));
+    const [, , again] = await watch.seen('start', 3);
+    const [exit] = await watch.seen('exit', 1);
+    sides.ours.push((again?.atMs ?? Number.NaN) - (exit?.atMs ?? Number.NaN));
+    await node.take(`${name}.yaml`);
+    // The sandbox and both containers.
+    await watch.seen('delete', 3);
+  }
+  compare('container exited to running again', sides, 'p50 + 40 ms');
+}
+
+async function bareRestart(runtime: PrivateRuntime, name: string): Promise<number> {
+  const { podSandboxId, containerId } = await startPod(runtime, name);
+  await runtime.cri.stopContainer({ containerId, timeout: 0n }, signal);
+  const { ms, value } = await timed(() => startContainer(runtime, podSandboxId, name, 1));
+  await removePod(runtime, { podSandboxId, containerId: value });
+  return ms;
+}
+
+async function manyAtOnce(runtime: PrivateRuntime, node: KubelingNode, watch: RuntimeWatch): Promise<void> {
+  const pods = names('many', manyPods);
+  const floor = await timed(() => Promise.all(pods.map((name) => startPod(runtime, name))));
+  const gone = await timed(() => removeAll(runtime, floor.value));
+  const ours = await appear(node, watch, pods);
+  compareOnce(`${manyPods} at once, all running`, floor.ms, ours, '1.15 x');
+  await idle(node);
+  const removed = await vanish(node, watch, pods);
+  compareOnce(`${manyPods} at once, all removed`, gone.ms, removed, '1.5 x');
+}
+
+async function removeAll(runtime: PrivateRuntime, pods: readonly PodHandle[]): Promise<void> {
+  await Promise.all(pods.map((pod) => removePod(runtime, pod)));
+}
+
+async function idle(node: KubelingNode): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  const before = await processFigures(node.pid);
+  await new Promise((resolve) => setTimeout(resolve, idleSeconds * 1_000));
+  const after = await processFigures(node.pid);
+  const share = ((after.cpuMs - before.cpuMs) / (idleSeconds * 1_000)) * 100;
+  print(
+    `idle with ${manyPods} pods, ${idleSeconds} s`,
+    `${share.toFixed(2)} % of a core (target under 1 %), ${after.residentMb.toFixed(1)} MB resident (target under 104 MB)`,
+  );
+}
+
+await using runtime = await openPrivateRuntime();
+await using node = await KubelingNode.open();
+using watch = new RuntimeWatch(node.cri);
+console.log(`containerd ${runtime.version}, Node.js ${process.versions.node}`);
+await oneByOne(runtime, node, watch);
+await restarts(runtime, node, watch);
+await manyAtOnce(runtime, node, watch);

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { networkName } from '../src/containerd/index.ts';
+import { type Container, type CriClient, createCriClient, wireTransport } from '../src/cri/index.ts';
+import type { ContainerStatus, PodStatus } from '../src/kinds/index.ts';
+import { realClock, systemRandom } from '../src/lib/index.ts';
+import {
+  compareSnapshots,
+  listSnapshot,
+  type MachineSnapshot,
+  mentioning,
+  takeSnapshot,
+} from './machine-snapshot.ts';
+
+const kubeling = fileURLToPath(new URL('../kubeling', import.meta.url));
+const clock = realClock();
+const random = systemRandom();
+const signal = new AbortController().signal;
+const pollMs = 20;
+
+export interface NodePod {
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly status: PodStatus;
+}
+
+/** In real time: look, and look again soon. The last thing seen is told when it was in vain. */
+export async function eventually<T>(
+  what: string,
+  look: () => Promise<T | undefined>,
+  limitMs = 40_000,
+  told: () => string = () => '',
+): Promise<T> {
+  const end = performance.now() + limitMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    if (performance.now() > end) throw new Error(`Waited ${limitMs} ms in vain for ${what}\n${told()}`);
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+}
+
+/** A `kubeling up` of the test's own with a containerd of its own, as a process that can be killed and started again. */
+export class KubelingNode implements AsyncDisposable {
+  readonly dataDir: string;
+  readonly #clean: MachineSnapshot;
+  #process: ChildProcess | undefined;
+  #out = '';
+  #port = 0;
+  #cri: CriClient | undefined;
+
+  static async open(): Promise<KubelingNode> {
+    const dataDir = await mkdtemp(join(tmpdir(), 'klg-node-'));
+    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()));
+    await node.start();
+    return node;
+  }
+
+  private constructor(dataDir: string, clean: MachineSnapshot) {
+    this.dataDir = dataDir;
+    this.#clean = clean;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
+  /** The CRI of the node's runtime, to see what is really there. */
+  get cri(): CriClient {
+    assert.ok(this.#cri, 'the node has not been started');
+    return this.#cri;
+  }
+
+  /** What all processes so far have said. */
+  get out(): string {
+    return this.#out;
+  }
+
+  /** Starts the process without waiting for anything. */
+  launch(): void {
+    const child = spawn(kubeling, ['up', '--data-dir', this.dataDir, '--runtime-endpoint', 'private']);
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk) => {
+        this.#out += String(chunk);
+      });
+    }
+    this.#process = child;
+  }
+
+  async start(): Promise<void> {
+    const said = this.#out.length;
+    this.launch();
+    await eventually(
+      'kubeling to be ready',
+      async () => {
+        if (/^ready/m.test(this.#out.slice(said))) return true;
+        assert.equal(this.#process?.exitCode, null, `it ended:\n${this.#out}`);
+        return undefined;
+      },
+      90_000,
+      () => this.#out,
+    );
+    const { port, endpoint } = JSON.parse(await readFile(join(this.dataDir, 'up.json'), 'utf8'));
+    this.#port = port;
+    this.#cri ??= createCriClient({ transport: wireTransport({ endpoint, clock, random }), clock });
+  }
+
+  /** Ends the process and waits until it is gone; containers run on. */
+  async end(how: NodeJS.Signals): Promise<void> {
+    const child = this.#process;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(how);
+    await gone;
+  }
+
+  /** In one step, so that nobody reads half a manifest. */
+  async put(file: string, manifest: unknown): Promise<void> {
+    const reveal = await this.stage(file, manifest);
+    await reveal();
+  }
+
+  /** Writes the manifest aside; the answer puts it into the directory. */
+  async stage(file: string, manifest: unknown): Promise<() => Promise<void>> {
+    const text = typeof manifest === 'string' ? manifest : JSON.stringify(manifest);
+    const temporary = join(this.dataDir, `${file}.new`);
+    await writeFile(temporary, text);
+    return () => rename(temporary, join(this.dataDir, 'manifests', file));
+  }
+
+  async take(file: string): Promise<void> {
+    await rm(join(this.dataDir, 'manifests', file), { force: true });
+  }
+
+  async get(path: string): Promise<string> {
+    const response = await fetch(`http://127.0.0.1:${this.#port}${path}`);
+    return await response.text();
+  }
+
+  async pods(): Promise<readonly NodePod[]> {
+    return JSON.parse(await this.get('/pods')).items;
+  }
+
+  /** By the name its manifest gives it. */
+  async pod(name: string): Promise<NodePod | undefined> {
+    return (await this.pods()).find(({ metadata }) => metadata.name.startsWith(`${name}-`));
+  }
+
+  /** Waits for a pod whose status is as wanted. */
+  podIs(name: string, what: string, wanted: (status: PodStatus, pod: NodePod) => boolean): Promise<NodePod> {
+    let last: NodePod | undefined;
+    return eventually(
+      `the pod ${name} to be ${what}`,
+      async () => {
+        last = await this.pod(name);
+        return last !== undefined && wanted(last.status, last) ? last : undefined;
+      },
+      40_000,
+      () => JSON.stringify(last?.status, undefined, 1),
+    );
+  }
+
+  running(name: string): Promise<NodePod> {
+    return this.podIs(
+      name,
+      'running',
+      ({ containerStatuses = [] }) => containerStatuses.length > 0 && containerStatuses.every(isRunning),
+    );
+  }
+
+  async containersOf(name: string): Promise<readonly Container[]> {
+    const { containers } = await this.cri.listContainers({}, signal);
+    return containers.filter(({ labels }) => labels['io.kubernetes.pod.name']?.startsWith(`${name}-`));
+  }
+
+  command(...args: readonly string[]): Promise<string> {
+    return new Promise((resolve) => {
+      execFile(kubeling, [...args, '--data-dir', this.dataDir], (_error, stdout, stderr) =>
+        resolve(stdout + stderr),
+      );
+    });
+  }
+
+  /** Takes everything down; answers what of this node is still on the machine. */
+  async leave(): Promise<readonly string[]> {
+    await this.end('SIGTERM');
+    this.#cri?.close();
+    const told = await this.command('down', '--all');
+    const { added } = compareSnapshots(this.#clean, ofNode(this.dataDir, await takeSnapshot()));
+    await rm(this.dataDir, { recursive: true, force: true });
+    const left = listSnapshot(added);
+    return left.length === 0 ? left : [...left, told];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.leave();
+  }
+}
+
+export function isRunning({ state }: ContainerStatus): boolean {
+  return state?.running !== undefined;
+}
+
+function ofNode(dataDir: string, snapshot: MachineSnapshot): MachineSnapshot {
+  return mentioning(snapshot, [dataDir, networkName(dataDir)]);
+}
