@@ -46,7 +46,7 @@ for (const [expected, text, where] of golden)
 
 test('the example manifest keeps its UID', async () => {
   const text = await readFile(new URL('../../examples/web.yaml', import.meta.url), 'utf8');
-  assert.equal(await uidOf(text), '8b247fc25f291b421f573f8aeab88059');
+  assert.equal(await uidOf(text), 'd1f9160857aa672c25761ed7d88e9dde');
 });
 
 test('comments, layout, the order of keys, JSON or YAML, and nulls do not matter', async () => {
