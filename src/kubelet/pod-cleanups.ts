@@ -69,10 +69,11 @@ export class PodCleanups {
     const orphaned = this.#endUnknown(running, known);
     this.#forgetGone(new Set([...known.keys(), ...orphaned, ...desired.map((pod) => pod.metadata.uid)]));
     this.#deps.observe({ desired, workers: known, restarted, orphanedRuntimePods: orphaned.length });
-    await this.#deps.cgroups.removeOrphans(
-      { mayRun: (uid) => mayRun(uid) || !withCgroup.has(uid), hasVolumes: () => false },
-      signal,
-    );
+    // Reading all cgroups is a good part of what an idle node does: again only when there is something to remove.
+    if ([...withCgroup.keys()].some((uid) => !mayRun(uid))) {
+      const rules = { mayRun: (uid: PodUid) => mayRun(uid) || !withCgroup.has(uid), hasVolumes: () => false };
+      await cgroups.removeOrphans(rules, signal);
+    }
     this.#deps.collectBackoffs();
   }
 

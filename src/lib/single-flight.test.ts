@@ -57,6 +57,18 @@ test('a run that succeeded is not aborted afterwards', async () => {
   assert.equal(signal.aborted, false);
 });
 
+test('what a run that failed has left under way is aborted', async () => {
+  const flights = new SingleFlight<string, number>();
+  let seen: AbortSignal | undefined;
+  const work = async (signal: AbortSignal) => {
+    seen = signal;
+    throw new Error('one of two failed');
+  };
+  await assert.rejects(flights.run('a', work, open()), /one of two failed/);
+  await settle();
+  assert.equal(seen?.aborted, true);
+});
+
 test('one who comes after the last gave up gets a run of its own', async () => {
   const flights = new SingleFlight<string, number>();
   const leaving = new AbortController();

@@ -35,8 +35,10 @@ export class SingleFlight<K, T> {
     const result = Promise.resolve().then(() => work(controller.signal));
     const flight: Flight<T> = { result, controller, callers: 0 };
     this.#flights.set(key, flight);
-    const land = () => this.#forget(key, flight);
-    result.then(land, land);
+    result.then(
+      () => this.#forget(key, flight),
+      () => this.#crash(key, flight),
+    );
     return flight;
   }
 
@@ -45,6 +47,12 @@ export class SingleFlight<K, T> {
     if (this.#forget(key, flight)) {
       flight.controller.abort(cancelled('Nobody waits for the result any more'));
     }
+  }
+
+  /** Of several things the work began at once none goes on when one has failed: nobody could abort it any more. */
+  #crash(key: K, flight: Flight<T>): void {
+    this.#forget(key, flight);
+    flight.controller.abort(cancelled('Part of the work failed'));
   }
 
   /** Answers whether the flight was still under way. */

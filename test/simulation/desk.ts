@@ -1,0 +1,89 @@
+import { type PodSketch, uidOf } from './manifests.ts';
+
+interface Sheet {
+  readonly sketch: PodSketch;
+  readonly uid: string;
+  /** `lost` is broken with nobody left who knows what it said. */
+  readonly state: 'good' | 'broken' | 'lost';
+}
+
+/** What lies in the manifest directory, and what that asks for. */
+export class Desk {
+  readonly #nowMs: () => number;
+  readonly #sheets = new Map<string, Sheet>();
+  readonly #sketches = new Map<string, PodSketch>();
+  /** When each pod was last not asked for. */
+  readonly #unwantedMs = new Map<string, number>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  write(sketch: PodSketch): void {
+    const uid = uidOf(sketch);
+    if (this.#sheets.get(sketch.name)?.uid !== uid) {
+      this.remove(sketch.name);
+      this.#unwantedMs.set(uid, this.#nowMs());
+    }
+    this.#sheets.set(sketch.name, { sketch, uid, state: 'good' });
+    this.#sketches.set(uid, sketch);
+  }
+
+  remove(name: string): void {
+    const uid = this.#sheets.get(name)?.uid;
+    if (uid !== undefined) this.#unwantedMs.set(uid, this.#nowMs());
+    this.#sheets.delete(name);
+  }
+
+  /** What was asked for before counts on. */
+  spoil(name: string): void {
+    const sheet = this.#sheets.get(name);
+    if (sheet !== undefined) this.#sheets.set(name, { ...sheet, state: 'broken' });
+  }
+
+  /** The manifest is whole again, and says what it said. */
+  restore(name: string): void {
+    const sheet = this.#sheets.get(name);
+    if (sheet === undefined) return;
+    if (sheet.state === 'lost') this.#unwantedMs.set(sheet.uid, this.#nowMs());
+    this.#sheets.set(name, { ...sheet, state: 'good' });
+  }
+
+  everyUid(): readonly string[] {
+    return [...this.#sketches.keys()];
+  }
+
+  /** A kubelet that starts cannot know what stood in a broken manifest before. */
+  kubeletStarts(): void {
+    for (const [name, sheet] of this.#sheets)
+      if (sheet.state === 'broken') this.#sheets.set(name, { ...sheet, state: 'lost' });
+  }
+
+  /** Those whose manifest is whole. */
+  wanted(): readonly { readonly uid: string; readonly sketch: PodSketch }[] {
+    return [...this.#sheets.values()].filter(({ state }) => state === 'good');
+  }
+
+  names(): readonly string[] {
+    return [...this.#sheets.keys()];
+  }
+
+  isBroken(name: string): boolean {
+    return (this.#sheets.get(name)?.state ?? 'good') !== 'good';
+  }
+
+  sketchOf(name: string): PodSketch | undefined {
+    return this.#sheets.get(name)?.sketch;
+  }
+
+  /** Any pod that was ever asked for. */
+  known(uid: string): PodSketch | undefined {
+    return this.#sketches.get(uid);
+  }
+
+  /** Whether the pod has been asked for without a break since then. */
+  wantedSince(uid: string, sinceMs: number): boolean {
+    const isThere = [...this.#sheets.values()].some((sheet) => sheet.uid === uid && sheet.state !== 'lost');
+    return isThere && (this.#unwantedMs.get(uid) ?? Number.NEGATIVE_INFINITY) < sinceMs;
+  }
+}

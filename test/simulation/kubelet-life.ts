@@ -1,0 +1,151 @@
+import { type CriClient, createCriClient } from '../../src/cri/index.ts';
+import { Kubelet, type KubeletSettings, type NodeMachine } from '../../src/kubelet/index.ts';
+import { type Clock, type Logger, MetricRegistry, type Random, settle } from '../../src/lib/index.ts';
+import type { SimulatedRuntime } from '../../src/simulator/index.ts';
+import { manifestDirectory, nodeName } from './manifests.ts';
+import { ProcessGate } from './process-gate.ts';
+
+/** A bug put into a kubelet on purpose, to show that the simulation finds it. */
+export type Mutation = (kubelet: Kubelet) => void;
+
+export interface LifeOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly runtime: SimulatedRuntime;
+  readonly machine: NodeMachine;
+  readonly mutate?: Mutation | undefined;
+  /** Told of each call to the runtime before it is made. */
+  readonly calling: (method: string, request: unknown) => void;
+  readonly died: () => void;
+  /** The kubelet gave up by itself, which it never should. */
+  readonly ended: (error: unknown) => void;
+}
+
+export const settings: KubeletSettings = {
+  nodeName,
+  nodeIps: ['10.0.0.1'],
+  rootDir: '/var/lib/kubelet',
+  podLogsDir: '/var/log/pods',
+  logLinksDir: '/var/log/containers',
+  staticPodPath: manifestDirectory,
+  staticPodUrl: '',
+  staticPodUrlHeader: {},
+  fileCheckMs: 20_000,
+  httpCheckMs: 20_000,
+  syncFrequencyMs: 60_000,
+  cgroupRoot: '/',
+  cgroupDriver: 'cgroupfs',
+  capacity: { milliCpu: 4_000, memoryBytes: 8 * 2 ** 30 },
+  node: {
+    cgroups: 'v2',
+    memoryCapacity: 8n << 30n,
+    swapCapacity: 0n,
+    swapController: 'absent',
+    swapBehavior: 'NoSwap',
+    hugePageSizes: [],
+    cpuQuota: 'enforced',
+    cpuPeriodUs: 100_000n,
+    oomKills: 'container',
+  },
+  podPidsLimit: -1,
+  clusterDns: ['10.0.0.10'],
+  clusterDomain: 'cluster.local',
+  resolvConf: '/etc/resolv.conf',
+  seccompFallback: 'Unconfined',
+  maxPods: 110,
+  maxRestartWaitMs: 60_000,
+  pulls: { maxParallel: 1, qps: 5, burst: 10 },
+  gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
+  isGateEnabled: () => false,
+};
+
+/** One kubelet process from its start until it is stopped or killed. */
+export class KubeletLife {
+  readonly kubelet: Kubelet;
+  readonly #gate: ProcessGate;
+  readonly #controller = new AbortController();
+  #running: Promise<void> | undefined;
+
+  static async begin(options: LifeOptions): Promise<KubeletLife> {
+    const transport = options.runtime.transport();
+    const gate = new ProcessGate(() => {
+      transport.close();
+      options.died();
+    });
+    const clock = gate.clock(options.clock);
+    const cri = gate.around(observed(createCriClient({ transport, clock }), options.calling));
+    const { manifests, files, cgroups, httpGet, readFile } = options.machine;
+    const machine: NodeMachine = {
+      manifests: gate.around(manifests),
+      files: gate.around(files),
+      cgroups: gate.around(cgroups),
+      httpGet,
+      readFile,
+    };
+    const deps = {
+      clock,
+      random: options.random,
+      logger: options.logger,
+      metrics: new MetricRegistry({ onError: () => {} }),
+      cri,
+      machine,
+    };
+    const kubelet = await Kubelet.create(settings, deps, 'containerd');
+    options.mutate?.(kubelet);
+    const life = new KubeletLife(kubelet, gate);
+    life.#run(options.ended);
+    return life;
+  }
+
+  private constructor(kubelet: Kubelet, gate: ProcessGate) {
+    this.kubelet = kubelet;
+    this.#gate = gate;
+  }
+
+  get alive(): boolean {
+    return this.#gate.alive;
+  }
+
+  /** As kill -9 does. */
+  kill(): void {
+    this.#gate.die();
+  }
+
+  /** The same, between two steps some way on. */
+  killSoon(crossings: number): void {
+    this.#gate.dieAfter(crossings);
+  }
+
+  /** As SIGTERM does; settles when its work has ended. Answers how many timers and watches it left behind. */
+  async stop(): Promise<number> {
+    this.#controller.abort(new Error('The kubelet was told to stop'));
+    await this.#running;
+    // Calls given up together end one after the other, within the same moment.
+    await settle();
+    const left = this.#gate.held;
+    this.#gate.die();
+    return left;
+  }
+
+  #run(ended: (error: unknown) => void): void {
+    const { signal } = this.#controller;
+    this.#running = this.kubelet.run(signal).then(
+      () => (signal.aborted ? undefined : ended(undefined)),
+      (error) => (signal.aborted ? undefined : ended(error)),
+    );
+  }
+}
+
+function observed(client: CriClient, calling: LifeOptions['calling']): CriClient {
+  return new Proxy(client, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...args: readonly unknown[]) => {
+        calling(String(name), args[0]);
+        return Reflect.apply(value, target, args) as unknown;
+      };
+    },
+  });
+}

@@ -1,0 +1,33 @@
+import type { Mutation } from './kubelet-life.ts';
+
+/** Bugs that kubelets have had, put in from outside: the simulation must find each. */
+export const mutations: Readonly<Record<string, Mutation>> = {
+  /** A worker goes by what was seen before its last sync ended, and does again what is done. */
+  'an old observation is taken for the truth': ({ pleg: { cache } }) => {
+    cache.getNewerThan = async (uid) => cache.get(uid);
+  },
+
+  /** Of an edited static pod only the new one is told, and the old one stays. */
+  'REMOVE is forgotten when ADD follows': ({ config }) => {
+    const take = config.nextUpdate.bind(config);
+    let held: Awaited<ReturnType<typeof take>> | undefined;
+    config.nextUpdate = async (signal) => {
+      const update = held ?? (await take(signal));
+      held = undefined;
+      if (update.op !== 'REMOVE') return update;
+      held = await takeAtOnce(take);
+      return held?.op === 'ADD' ? await config.nextUpdate(signal) : update;
+    };
+  },
+};
+
+const turns = 5;
+
+/** What is there already, if anything is. */
+async function takeAtOnce<T>(take: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+  const controller = new AbortController();
+  const taken = take(controller.signal).catch(() => undefined);
+  for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+  controller.abort(new Error('Nothing is there'));
+  return await taken;
+}

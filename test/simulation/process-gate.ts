@@ -1,0 +1,147 @@
+import { type Clock, sleepOn, type Timer } from '../../src/lib/clock.ts';
+
+type Method = (...args: readonly unknown[]) => unknown;
+
+/**
+ * All ways out of one simulated process. When the process dies nothing of it goes on: calls under way are never
+ * answered, timers never fire, and nothing it still does in memory reaches the machine.
+ */
+export class ProcessGate {
+  readonly #timers = new Set<Timer>();
+  readonly #handles = new Set<Disposable>();
+  readonly #streams = new Set<Disposable>();
+  readonly #onDeath: () => void;
+  #alive = true;
+  #fuse: number | undefined;
+
+  constructor(onDeath: () => void) {
+    this.#onDeath = onDeath;
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  /** Timers that are set and files that are watched. */
+  get held(): number {
+    return this.#timers.size + this.#handles.size;
+  }
+
+  /** The process dies at the so-manieth call or answer from now on: between any two steps it may take. */
+  dieAfter(crossings: number): void {
+    this.#fuse = crossings;
+  }
+
+  die(): void {
+    if (!this.#alive) return;
+    this.#alive = false;
+    for (const timer of this.#timers) timer.cancel();
+    for (const handle of this.#handles) handle[Symbol.dispose]();
+    this.#timers.clear();
+    this.#handles.clear();
+    this.#onDeath();
+    for (const stream of this.#streams) stream[Symbol.dispose]();
+    this.#streams.clear();
+  }
+
+  /** The clock as the process has it. */
+  clock(inner: Clock): Clock {
+    const clock: Clock = {
+      now: () => inner.now(),
+      monotonicMs: () => inner.monotonicMs(),
+      stamp: () => inner.stamp(),
+      sleep: (ms, signal) => sleepOn(clock, ms, signal),
+      timer: (ms, run) => this.#timer(inner, ms, run),
+    };
+    return clock;
+  }
+
+  /** The same thing as the process reaches it. */
+  around<T extends object>(target: T): T {
+    return new Proxy(target, {
+      get: (inner, name) => {
+        const value: unknown = Reflect.get(inner, name);
+        if (typeof value !== 'function') return value;
+        return (...args: readonly unknown[]) => this.#call(() => (value as Method).apply(inner, [...args]));
+      },
+    });
+  }
+
+  #call(act: () => unknown): unknown {
+    this.#burn();
+    if (!this.#alive) return new Promise(() => {});
+    const answer = act();
+    if (answer instanceof Promise) return this.#answered(answer);
+    if (isStream(answer)) return { [Symbol.asyncIterator]: () => this.#stream(answer) };
+    if (isHandle(answer)) return this.#handle(answer);
+    return answer;
+  }
+
+  #answered<T>(answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cross = (settle: () => void) => () => {
+        this.#burn();
+        if (this.#alive) settle();
+      };
+      answer.then(
+        (value) => cross(() => resolve(value))(),
+        (error) => cross(() => reject(error))(),
+      );
+    });
+  }
+
+  #stream(inner: AsyncIterable<unknown>): AsyncIterator<unknown> {
+    const iterator = inner[Symbol.asyncIterator]();
+    // A dead process reads no further: whoever sends must learn that it has gone.
+    const left = {
+      [Symbol.dispose]: () => void Promise.resolve(iterator.return?.()).catch(() => {}),
+    };
+    this.#streams.add(left);
+    return {
+      next: () => this.#answered(Promise.resolve(iterator.next())),
+      return: (value) => {
+        this.#streams.delete(left);
+        return this.#answered(Promise.resolve(iterator.return?.(value) ?? { done: true, value: undefined }));
+      },
+    };
+  }
+
+  #handle(inner: Disposable): Disposable {
+    const handle = {
+      [Symbol.dispose]: () => {
+        this.#handles.delete(inner);
+        inner[Symbol.dispose]();
+      },
+    };
+    this.#handles.add(inner);
+    return handle;
+  }
+
+  #timer(inner: Clock, ms: number, run: () => void): Timer {
+    if (!this.#alive) return { cancel() {}, [Symbol.dispose]() {} };
+    const timer = inner.timer(ms, () => {
+      this.#timers.delete(timer);
+      run();
+    });
+    this.#timers.add(timer);
+    const cancel = () => {
+      this.#timers.delete(timer);
+      timer.cancel();
+    };
+    return { cancel, [Symbol.dispose]: cancel };
+  }
+
+  #burn(): void {
+    if (this.#fuse === undefined || !this.#alive) return;
+    this.#fuse--;
+    if (this.#fuse <= 0) this.die();
+  }
+}
+
+function isStream(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+function isHandle(value: unknown): value is Disposable {
+  return typeof value === 'object' && value !== null && Symbol.dispose in value;
+}

@@ -1,0 +1,86 @@
+/**
+ * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
+ *
+ *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2]
+ *     npm run simulate -- --seed 42
+ */
+import { execFile } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { describeFailure } from './report.ts';
+import { prepareSimulation, type SeedResult, simulate } from './simulate.ts';
+
+interface Played {
+  readonly seeds: number;
+  readonly virtualMs: number;
+  readonly failed: number | undefined;
+}
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '1000' },
+    from: { type: 'string', default: '1' },
+    seed: { type: 'string' },
+    jobs: { type: 'string', default: String(availableParallelism()) },
+    /** For a process that plays a part of the seeds for another. */
+    part: { type: 'boolean', default: false },
+  },
+});
+
+/** Until the first that fails. */
+async function play(from: number, count: number): Promise<Played> {
+  let virtualMs = 0;
+  for (let seed = from; seed < from + count; seed++) {
+    const result = await simulate(seed);
+    virtualMs += result.virtualMs;
+    if (result.violations.length > 0) return { seeds: seed - from + 1, virtualMs, failed: seed };
+  }
+  return { seeds: count, virtualMs, failed: undefined };
+}
+
+function playElsewhere(from: number, count: number): Promise<Played> {
+  const args = [fileURLToPath(import.meta.url), '--part', '--from', String(from), '--seeds', String(count)];
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, args, (error, stdout) =>
+      error === null ? resolve(JSON.parse(stdout) as Played) : reject(error),
+    );
+  });
+}
+
+async function playAll(from: number, count: number, jobs: number): Promise<void> {
+  const startMs = performance.now();
+  const share = Math.ceil(count / jobs);
+  const parts = await Promise.all(
+    Array.from({ length: jobs }, (_, job) => {
+      const first = from + job * share;
+      return playElsewhere(first, Math.max(0, Math.min(share, from + count - first)));
+    }),
+  );
+  const seconds = (performance.now() - startMs) / 1_000;
+  const seeds = parts.reduce((sum, part) => sum + part.seeds, 0);
+  const hours = parts.reduce((sum, part) => sum + part.virtualMs, 0) / 3_600_000;
+  const failed = parts.flatMap((part) => part.failed ?? []);
+  const rate = (seeds / seconds).toFixed(1);
+  console.log(
+    `${seeds} seeds in ${seconds.toFixed(1)} s: ${rate} a second, ${hours.toFixed(1)} hours of life`,
+  );
+  if (failed.length > 0) await fail(await simulate(Math.min(...failed)));
+}
+
+async function fail(result: SeedResult): Promise<void> {
+  console.log(await describeFailure(result));
+  process.exitCode = 1;
+}
+
+await prepareSimulation();
+if (values.seed !== undefined) {
+  const result = await simulate(Number(values.seed));
+  console.log(result.history.join('\n'));
+  if (result.violations.length > 0) await fail(result);
+  else console.log(`Seed ${values.seed} holds: ${result.hash}`);
+} else if (values.part) {
+  console.log(JSON.stringify(await play(Number(values.from), Number(values.seeds))));
+} else {
+  await playAll(Number(values.from), Number(values.seeds), Number(values.jobs));
+}

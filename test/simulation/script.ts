@@ -1,0 +1,228 @@
+import { pick, type Random, randomInt } from '../../src/lib/index.ts';
+import type { FaultRates, RestartOptions } from '../../src/simulator/index.ts';
+import { type ContainerSketch, images, type PodSketch } from './manifests.ts';
+
+/** One thing that is done to the world. */
+export type Step =
+  | { readonly do: 'write'; readonly sketch: PodSketch }
+  | { readonly do: 'remove'; readonly name: string }
+  | { readonly do: 'spoil'; readonly name: string }
+  | { readonly do: 'mend'; readonly name: string }
+  | { readonly do: 'kill-kubelet'; readonly crossings: number }
+  | { readonly do: 'stop-kubelet' }
+  | { readonly do: 'start-kubelet' }
+  | { readonly do: 'faults'; readonly rates: FaultRates }
+  | { readonly do: 'drop-events' }
+  | { readonly do: 'no-faults' }
+  | { readonly do: 'disconnect' }
+  | { readonly do: 'restart-runtime'; readonly options: RestartOptions }
+  | { readonly do: 'crash-container'; readonly choice: number; readonly how: 'crash' | 'oom' }
+  | { readonly do: 'crash-sandbox'; readonly choice: number }
+  | { readonly do: 'network'; readonly state: 'ready' | 'not-ready' }
+  | { readonly do: 'jump-clock'; readonly ms: number };
+
+export interface TimedStep {
+  readonly atMs: number;
+  readonly step: Step;
+}
+
+/** What the script may contain. */
+export type Trouble = 'none' | 'kubelet' | 'runtime' | 'faults';
+
+export const troubles: readonly Trouble[] = ['none', 'kubelet', 'runtime', 'faults'];
+
+/** What one seed does to the world, in the order of time. The same numbers give the same script. */
+export function writeScript(random: Random, trouble: Trouble): readonly TimedStep[] {
+  const writer = new ScriptWriter(random);
+  const spanMs = 20_000 + randomInt(random, 100_000);
+  const names = Array.from({ length: 1 + randomInt(random, 6) }, (_, index) => `pod${index}`);
+  for (const name of names) writer.pod(name, spanMs);
+  const stages = troubles.slice(1, troubles.indexOf(trouble) + 1);
+  for (const stage of stages) writer.trouble(stage, spanMs);
+  return writer.steps();
+}
+
+/** Those that matter most stand here twice. */
+const runtimeTroubles = [
+  ...(['restart', 'restart', 'container', 'container'] as const),
+  ...(['sandbox', 'network', 'disconnect', 'clock'] as const),
+];
+
+class ScriptWriter {
+  readonly #random: Random;
+  readonly #steps: TimedStep[] = [];
+  #revision = 0;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  steps(): readonly TimedStep[] {
+    return this.#steps.toSorted((one, other) => one.atMs - other.atMs);
+  }
+
+  /** A pod comes, is edited, goes, comes back. */
+  pod(name: string, spanMs: number): void {
+    let atMs = this.#below(spanMs / 4);
+    let sketch = this.#sketch(name);
+    this.#add(atMs, { do: 'write', sketch });
+    const changes = this.#whole(5);
+    for (let change = 0; change < changes; change++) {
+      atMs += this.#some([50, 2_000, spanMs / 3]);
+      sketch = this.#change(name, sketch, atMs);
+    }
+  }
+
+  #change(name: string, before: PodSketch, atMs: number): PodSketch {
+    const kind = this.#of(['edit', 'edit', 'remove', 'again', 'spoil', 'back'] as const);
+    if (kind === 'remove') {
+      this.#add(atMs, { do: 'remove', name });
+      return before;
+    }
+    if (kind === 'spoil') {
+      this.#add(atMs, { do: 'spoil', name });
+      this.#add(atMs + this.#below(10_000), { do: 'mend', name });
+      return before;
+    }
+    if (kind === 'again') {
+      this.#add(atMs, { do: 'remove', name });
+      this.#add(atMs + this.#some([20, 500, 8_000]), { do: 'write', sketch: before });
+      return before;
+    }
+    const sketch = this.#sketch(name);
+    this.#add(atMs, { do: 'write', sketch });
+    if (kind === 'back') this.#add(atMs + this.#some([20, 500, 8_000]), { do: 'write', sketch: before });
+    return kind === 'back' ? before : sketch;
+  }
+
+  trouble(kind: Trouble, spanMs: number): void {
+    const times = 1 + this.#whole(3);
+    for (let time = 0; time < times; time++) {
+      const atMs = this.#below(spanMs);
+      if (kind === 'kubelet') this.#troubleKubelet(atMs);
+      else if (kind === 'runtime') this.#troubleRuntime(atMs);
+      else this.#faults(atMs);
+    }
+  }
+
+  #troubleKubelet(atMs: number): void {
+    const backMs = atMs + this.#some([1, 100, 15_000]);
+    if (this.#random.next() < 0.2) this.#add(atMs, { do: 'stop-kubelet' });
+    else this.#add(atMs, { do: 'kill-kubelet', crossings: this.#whole(60) });
+    this.#add(backMs, { do: 'start-kubelet' });
+  }
+
+  #troubleRuntime(atMs: number): void {
+    const step = this.#runtimeTrouble();
+    this.#add(atMs, step);
+    if (step.do === 'network') this.#add(atMs + this.#below(20_000), { do: 'network', state: 'ready' });
+  }
+
+  #runtimeTrouble(): Step {
+    const choice = this.#random.next();
+    switch (this.#of(runtimeTroubles)) {
+      case 'restart':
+        return { do: 'restart-runtime', options: this.#restart() };
+      case 'container':
+        return { do: 'crash-container', choice, how: this.#of(['crash', 'oom'] as const) };
+      case 'sandbox':
+        return { do: 'crash-sandbox', choice };
+      case 'network':
+        return { do: 'network', state: 'not-ready' };
+      case 'disconnect':
+        return { do: 'disconnect' };
+      case 'clock':
+        return { do: 'jump-clock', ms: this.#of([-3_600_000, 3_600_000, -1_000, 1_000]) };
+    }
+  }
+
+  #restart(): RestartOptions {
+    const downMs = this.#some([10, 2_000, 60_000]);
+    const state = this.#of(['kept', 'kept', 'kept', 'unknown', 'lost'] as const);
+    const processes = state === 'kept' ? this.#of(['kept', 'kept', 'killed'] as const) : 'kept';
+    return { state, processes, downMs };
+  }
+
+  #faults(atMs: number): void {
+    const upTo = (most: number) => (this.#random.next() < 0.5 ? 0 : this.#random.next() * most);
+    if (this.#random.next() < 0.2) this.#add(atMs, { do: 'drop-events' });
+    else {
+      const rates: FaultRates = {
+        delay: upTo(0.3),
+        error: upTo(0.2),
+        hang: upTo(0.03),
+        lostReply: upTo(0.1),
+        lateEffect: upTo(0.1),
+        eventDropped: upTo(0.3),
+        eventLate: upTo(0.3),
+        eventDuplicated: upTo(0.3),
+        streamCut: upTo(0.1),
+      };
+      this.#add(atMs, { do: 'faults', rates });
+    }
+    this.#add(atMs + this.#below(40_000), { do: 'no-faults' });
+  }
+
+  #sketch(name: string): PodSketch {
+    const restartPolicy = this.#of(['Always', 'Always', 'OnFailure', 'Never'] as const);
+    const init = this.#random.next() < 0.3 ? this.#many('init', 2, () => this.#initContainer()) : [];
+    return {
+      name,
+      revision: ++this.#revision,
+      restartPolicy,
+      graceSeconds: this.#of([0, 1, 5, 30]),
+      init,
+      containers: this.#many('main', 3, () => this.#container()),
+    };
+  }
+
+  #many(prefix: string, most: number, make: () => Omit<ContainerSketch, 'name'>): readonly ContainerSketch[] {
+    return Array.from({ length: 1 + this.#whole(most) }, (_, index) => ({
+      name: `${prefix}${index}`,
+      ...make(),
+    }));
+  }
+
+  #image(): string {
+    const { present, pulled, flaky, missing } = images;
+    return this.#of([present, present, present, present, present, pulled, flaky, missing]);
+  }
+
+  #container(): Omit<ContainerSketch, 'name'> {
+    const base = { image: this.#image(), onTerm: this.#of(['die', 'die', 'ignore', 1_500] as const) };
+    const kind = this.#of(['stays', 'stays', 'stays', 'stays', 'ends', 'flaky'] as const);
+    if (kind === 'stays') return base;
+    if (kind === 'flaky') return { ...base, failsBefore: 1 + this.#whole(2) };
+    return { ...base, runMs: this.#some([10, 1_000, 20_000]), exitCode: this.#of([0, 0, 1]) };
+  }
+
+  #initContainer(): Omit<ContainerSketch, 'name'> {
+    const fails = this.#random.next() < 0.1;
+    return {
+      image: this.#random.next() < 0.2 ? images.pulled : images.present,
+      runMs: this.#some([10, 500, 3_000]),
+      exitCode: fails ? 1 : 0,
+    };
+  }
+
+  #add(atMs: number, step: Step): void {
+    this.#steps.push({ atMs, step });
+  }
+
+  #below(bound: number): number {
+    return this.#random.next() * bound;
+  }
+
+  #whole(bound: number): number {
+    return randomInt(this.#random, bound);
+  }
+
+  /** Below one of the bounds. */
+  #some(bounds: readonly number[]): number {
+    return this.#below(this.#of(bounds));
+  }
+
+  #of<T>(items: readonly T[]): T {
+    return pick(this.#random, items) as T;
+  }
+}

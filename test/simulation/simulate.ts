@@ -1,0 +1,341 @@
+import { createHash } from 'node:crypto';
+import { pick, type Random, randomInt, readYaml, seededRandom } from '../../src/lib/index.ts';
+import { randomFaults, scriptedFaults, type TraceEntry } from '../../src/simulator/index.ts';
+import { Desk } from './desk.ts';
+import { leftovers, outcomeOf, remembered, unsettled } from './end-state.ts';
+import { allRules, type Rule } from './invariants.ts';
+import type { KubeletLife, Mutation } from './kubelet-life.ts';
+import { uidOf } from './manifests.ts';
+import { type Step, type Trouble, troubles, writeScript } from './script.ts';
+import { World } from './world.ts';
+
+export interface SeedOptions {
+  readonly mutate?: Mutation | undefined;
+  readonly logs?: 'kept' | 'dropped';
+  /** Chosen by the seed unless given. */
+  readonly trouble?: Trouble;
+}
+
+export interface SeedResult {
+  readonly seed: number;
+  /** The first rule that did not hold, and where. */
+  readonly violations: readonly string[];
+  readonly history: readonly string[];
+  /** Of the whole history: the same seed gives the same. */
+  readonly hash: string;
+  readonly virtualMs: number;
+  readonly logs: World['logs'];
+}
+
+const settleMs = 30 * 60_000;
+const emptyMs = 10 * 60_000;
+const lookMs = 1_000;
+const quietMs = 70_000;
+/** Whoever was asked to end before has ended after this long. */
+const calmMs = 35_000;
+
+/** The first parse loads the parser, which takes real time; it must not fall into a simulation. */
+export async function prepareSimulation(): Promise<void> {
+  await readYaml('kind: Pod');
+}
+
+/** Plays one seed. */
+export async function simulate(seed: number, options: SeedOptions = {}): Promise<SeedResult> {
+  const run = new SeedRun(seed, options);
+  try {
+    await run.play();
+  } catch (error) {
+    if (!(error instanceof Violated)) throw error;
+  } finally {
+    run.close();
+  }
+  return run.result();
+}
+
+/** Ends a run whose rules did not hold. */
+class Violated extends Error {}
+
+class SeedRun {
+  readonly #seed: number;
+  readonly #random: Random;
+  readonly #trouble: Trouble;
+  readonly #world: World;
+  readonly #desk: Desk;
+  readonly #rules: readonly Rule[];
+  readonly #violations: string[] = [];
+  /** Pods the runtime was in trouble with, which may have to be made anew. */
+  readonly #damaged = new Set<string>();
+  /** Pods of which a container ended other than its manifest says. */
+  readonly #disturbed = new Set<string>();
+  /** Pods of which nothing may start or stop now. */
+  #quiet: ReadonlySet<string> = new Set();
+  #faulty: 'no' | 'events' | 'calls' = 'no';
+  #uncertain = false;
+
+  constructor(seed: number, options: SeedOptions) {
+    this.#seed = seed;
+    this.#random = seededRandom(seed * 2 + 1);
+    this.#trouble = options.trouble ?? troubles[seed % troubles.length] ?? 'none';
+    const flavour = this.#random.next() < 0.5 ? 'containerd-1.6' : 'containerd-2';
+    this.#world = new World({ ...options, seed, flavour }, this);
+    this.#desk = new Desk(() => this.#world.clock.monotonicMs());
+    this.#rules = allRules({
+      desk: this.#desk,
+      runtime: this.#world.runtime,
+      nowMs: () => this.#world.clock.monotonicMs(),
+      kubelet: () => this.#world.life?.kubelet,
+      isDamaged: (uid) => this.#faulty === 'calls' || this.#damaged.has(uid),
+      isUncertain: () => this.#uncertain,
+      report: (rule, what) => this.#report(rule, what),
+    });
+  }
+
+  async play(): Promise<void> {
+    await this.#world.startKubelet();
+    for (const { atMs, step } of writeScript(this.#random, this.#trouble)) {
+      await this.#advance(Math.max(0, atMs - this.#world.clock.monotonicMs()));
+      await this.#take(step);
+    }
+    await this.#heal();
+    await this.#settle();
+    await this.#advance(calmMs);
+    await this.#settle();
+    await this.#restartInPeace();
+    await this.#empty();
+    await this.#end();
+  }
+
+  close(): void {
+    this.#quiet = new Set();
+    this.#world.killKubelet();
+    this.#world.runtime.close();
+  }
+
+  result(): SeedResult {
+    const { history, clock, logs } = this.#world;
+    const hash = createHash('sha256').update(history.join('\n')).digest('hex');
+    return {
+      seed: this.#seed,
+      violations: this.#violations,
+      history,
+      hash,
+      virtualMs: clock.monotonicMs(),
+      logs,
+    };
+  }
+
+  entry(entry: TraceEntry): void {
+    for (const rule of this.#rules) rule.entry?.(entry);
+    const isGarbage = entry.kind === 'container-removed' || entry.kind === 'sandbox-removed';
+    if ('podUid' in entry && this.#quiet.has(entry.podUid) && !isGarbage)
+      this.#report('a restart of the kubelet starts and stops nothing', `${entry.kind} of ${entry.podUid}`);
+  }
+
+  calling(method: string, request: unknown): void {
+    for (const rule of this.#rules) rule.calling?.(method, request);
+  }
+
+  kubeletStarted(life: KubeletLife): void {
+    this.#desk.kubeletStarts();
+    for (const rule of this.#rules) rule.kubeletStarted?.(life);
+  }
+
+  kubeletGone(): void {}
+
+  kubeletEnded(error: unknown): void {
+    this.#report('the kubelet runs until it is told to stop', String(error));
+  }
+
+  bug(method: string, error: unknown): void {
+    this.#report('the simulator has no bugs', `${method}: ${String(error)}`);
+  }
+
+  #report(rule: string, what: string): void {
+    const text = `${rule}: ${what}`;
+    this.#world.note(`VIOLATED ${text}`);
+    this.#violations.push(text);
+  }
+
+  async #advance(ms: number): Promise<void> {
+    await this.#world.clock.advance(ms);
+    if (this.#violations.length > 0) throw new Violated();
+  }
+
+  async #take(step: Step): Promise<void> {
+    const world = this.#world;
+    switch (step.do) {
+      case 'write':
+        // What ran before is not run again by every policy.
+        if (this.#desk.known(uidOf(step.sketch)) !== undefined) this.#disturbed.add(uidOf(step.sketch));
+        this.#desk.write(step.sketch);
+        return world.write(step.sketch);
+      case 'remove':
+        this.#desk.remove(step.name);
+        return world.remove(step.name);
+      case 'spoil':
+        if (this.#desk.sketchOf(step.name) === undefined) return;
+        this.#desk.spoil(step.name);
+        return world.writeBroken(step.name);
+      case 'mend':
+        return this.#mend(step.name);
+      case 'kill-kubelet':
+        if (step.crossings === 0) return world.killKubelet();
+        return world.life?.killSoon(step.crossings);
+      case 'stop-kubelet':
+        void world.life?.stop();
+        return;
+      case 'start-kubelet':
+        world.killKubelet();
+        return await world.startKubelet();
+      case 'faults':
+        this.#faulty = 'calls';
+        this.#uncertain = true;
+        return world.setFaults(
+          randomFaults({ random: this.#random, rates: step.rates }),
+          JSON.stringify(step.rates),
+        );
+      case 'drop-events':
+        return world.setFaults(
+          scriptedFaults({ events: [{ topic: '*', fault: { kind: 'drop' } }] }),
+          'no event arrives',
+        );
+      case 'no-faults':
+        return this.#endFaults();
+      case 'disconnect':
+        this.#uncertain = true;
+        return world.runtime.disconnect();
+      case 'restart-runtime':
+        this.#uncertain = true;
+        if (step.options.state !== 'kept' || step.options.processes === 'killed') this.#damageAll();
+        return world.restartRuntime(step.options);
+      case 'crash-container':
+        return this.#crashContainer(step.choice, step.how);
+      case 'crash-sandbox':
+        return this.#crashSandbox(step.choice);
+      case 'network':
+        world.note(`network: ${step.state}`);
+        return world.runtime.setNetworkReady(step.state);
+      case 'jump-clock':
+        world.note(`clock: jumps by ${step.ms} ms`);
+        return world.clock.jumpWall(step.ms);
+    }
+  }
+
+  /** The manifest as it was before it was spoilt. */
+  #mend(name: string): void {
+    const sketch = this.#desk.sketchOf(name);
+    if (sketch === undefined || !this.#desk.isBroken(name)) return;
+    this.#desk.restore(name);
+    this.#world.write(sketch);
+  }
+
+  #damageAll(): void {
+    for (const uid of this.#desk.everyUid()) {
+      this.#damaged.add(uid);
+      this.#disturbed.add(uid);
+    }
+  }
+
+  #endFaults(): void {
+    if (this.#faulty === 'calls') this.#damageAll();
+    this.#faulty = 'no';
+    this.#world.setFaults(undefined, 'none');
+  }
+
+  #crashContainer(choice: number, how: 'crash' | 'oom'): void {
+    const victim = pick({ next: () => choice }, this.#world.runtime.runningContainers());
+    if (victim === undefined) return;
+    this.#disturbed.add(victim.podUid);
+    if (how === 'oom') this.#world.runtime.oomKillContainer(victim.id);
+    else this.#world.runtime.crashContainer(victim.id, 3);
+  }
+
+  #crashSandbox(choice: number): void {
+    const victim = pick(
+      { next: () => choice },
+      this.#world.runtime.sandboxes().filter(({ running }) => running),
+    );
+    if (victim === undefined) return;
+    this.#disturbed.add(victim.podUid);
+    this.#damaged.add(victim.podUid);
+    this.#world.runtime.crashSandbox(victim.id);
+  }
+
+  async #heal(): Promise<void> {
+    this.#world.note('all is healed');
+    this.#endFaults();
+    this.#world.runtime.setNetworkReady('ready');
+    this.#world.runtime.comeUp();
+    for (const name of this.#desk.names()) this.#mend(name);
+    await this.#world.startKubelet();
+  }
+
+  async #settle(): Promise<void> {
+    await this.#until(settleMs, 'what is wanted comes to be', async () => {
+      const wanted = this.#desk.wanted();
+      const uids = new Set(wanted.map(({ uid }) => uid));
+      const open = wanted.flatMap(({ uid, sketch }) =>
+        unsettled(this.#world, uid, sketch, this.#disturbed.has(uid) ? 'disturbed' : 'left-alone'),
+      );
+      return [...open, ...(await leftovers(this.#world, uids))];
+    });
+  }
+
+  /** Once more with nothing else going on: what runs must not notice. */
+  async #restartInPeace(): Promise<void> {
+    const stable = this.#desk
+      .wanted()
+      .filter(({ sketch }) => outcomeOf(sketch) !== 'never-settles')
+      .filter(({ uid, sketch }) => unsettled(this.#world, uid, sketch, 'left-alone').length === 0)
+      // A pod that has ended runs again where the runtime has forgotten it.
+      .filter(({ uid }) => this.#world.runtime.containers().some(({ podUid }) => podUid === uid));
+    this.#quiet = new Set(stable.map(({ uid }) => uid));
+    if (this.#random.next() < 0.5) this.#world.killKubelet();
+    else await this.#stop();
+    await this.#advance(randomInt(this.#random, 5_000));
+    await this.#world.startKubelet();
+    await this.#advance(quietMs);
+    await this.#settle();
+    this.#quiet = new Set();
+  }
+
+  async #empty(): Promise<void> {
+    this.#world.note('all manifests go');
+    for (const name of this.#desk.names()) {
+      this.#desk.remove(name);
+      this.#world.remove(name);
+    }
+    await this.#until(emptyMs, 'an empty node holds nothing', async () => [
+      ...(await leftovers(this.#world, new Set())),
+      ...remembered(this.#world),
+    ]);
+  }
+
+  async #end(): Promise<void> {
+    await this.#stop();
+    const { runtime, clock } = this.#world;
+    const held = Object.entries(runtime.held()).filter(([, count]) => count > 0);
+    for (const [what, count] of held) this.#report('an empty node holds nothing', `${count} ${what}`);
+    runtime.close();
+    if (clock.pendingTimers > 0) this.#report('no timer is left', `${clock.pendingTimers} are`);
+    if (this.#violations.length > 0) throw new Violated();
+  }
+
+  async #stop(): Promise<void> {
+    const left = await this.#world.stopKubelet();
+    if (left !== undefined) this.#report('a kubelet that stops leaves nothing behind', left);
+    if (this.#violations.length > 0) throw new Violated();
+  }
+
+  async #until(limitMs: number, rule: string, open: () => Promise<readonly string[]>): Promise<void> {
+    for (let passedMs = 0; ; passedMs += lookMs) {
+      const problems = await open();
+      if (problems.length === 0) return;
+      if (passedMs >= limitMs) {
+        for (const problem of problems) this.#report(rule, problem);
+        throw new Violated();
+      }
+      await this.#advance(lookMs);
+    }
+  }
+}

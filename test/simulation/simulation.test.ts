@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { before, describe, it } from 'node:test';
+import { mutations } from './mutations.ts';
+import { describeFailure } from './report.ts';
+import { prepareSimulation, type SeedResult, simulate } from './simulate.ts';
+
+const seeds = 200;
+const repeatedSeeds = 20;
+const mutatedSeeds = 1_000;
+
+describe('the whole kubelet in simulation', () => {
+  before(prepareSimulation);
+
+  it(`keeps its promises under ${seeds} seeds`, async () => {
+    for (let seed = 1; seed <= seeds; seed++) {
+      const result = await simulate(seed);
+      if (result.violations.length > 0) assert.fail(await describeFailure(result));
+    }
+  });
+
+  it('lives the same life again under the same seed', async () => {
+    for (let seed = 1; seed <= repeatedSeeds; seed++) {
+      const [once, again] = [await simulate(seed), await simulate(seed)];
+      assert.equal(again.hash, once.hash, `Seed ${seed} went another way`);
+    }
+  });
+
+  for (const [name, mutate] of Object.entries(mutations)) {
+    it(`finds a classic bug: ${name}`, async () => {
+      let found: SeedResult | undefined;
+      for (let seed = 1; seed <= mutatedSeeds && found === undefined; seed++) {
+        const result = await simulate(seed, { mutate });
+        if (result.violations.length > 0) found = result;
+      }
+      assert.ok(found !== undefined, `${mutatedSeeds} seeds did not show it`);
+    });
+  }
+});

@@ -1,0 +1,225 @@
+import type { NodeMachine } from '../../src/kubelet/index.ts';
+import {
+  collectLogs,
+  type Logger,
+  type Random,
+  SimulatedCgroupHost,
+  seededRandom,
+  VirtualClock,
+} from '../../src/lib/index.ts';
+import { memoryRuntimeFiles } from '../../src/runtime/index.ts';
+import {
+  createSimulatedRuntime,
+  type FaultPlan,
+  type Flavour,
+  type MemoryFiles,
+  memoryFiles,
+  type RestartOptions,
+  registryOf,
+  type SimulatedRuntime,
+  type TraceEntry,
+} from '../../src/simulator/index.ts';
+import { MemoryManifestFiles } from '../../src/sources/index.ts';
+import { KubeletLife, type Mutation } from './kubelet-life.ts';
+import {
+  images,
+  manifestDirectory,
+  manifestPath,
+  manifestText,
+  type PodSketch,
+  scriptOf,
+} from './manifests.ts';
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly flavour?: Flavour;
+  readonly mutate?: Mutation | undefined;
+  /** Whether to keep the kubelet's log, which takes time. */
+  readonly logs?: 'kept' | 'dropped';
+}
+
+/** Whoever watches the world: called at once, before anything else happens. */
+export interface Witness {
+  entry(entry: TraceEntry): void;
+  calling(method: string, request: unknown): void;
+  kubeletStarted(life: KubeletLife): void;
+  kubeletGone(): void;
+  kubeletEnded(error: unknown): void;
+  bug(method: string, error: unknown): void;
+}
+
+/** One simulated node under virtual time: the runtime and the machine stay, kubelets come and go. */
+export class World {
+  readonly clock: VirtualClock;
+  readonly runtime: SimulatedRuntime;
+  readonly manifests = new MemoryManifestFiles();
+  readonly files: MemoryFiles = memoryFiles();
+  readonly cgroups = new SimulatedCgroupHost({ mode: 'v2' });
+  readonly machine: NodeMachine;
+  /** Everything that happened, one line each. */
+  readonly history: string[] = [];
+  readonly logs;
+  readonly #random: Random;
+  readonly #options: WorldOptions;
+  readonly #witness: Witness;
+  #life: KubeletLife | undefined;
+
+  constructor(options: WorldOptions, witness: Witness) {
+    this.#options = options;
+    this.#witness = witness;
+    this.#random = seededRandom(options.seed);
+    this.clock = new VirtualClock({ random: this.#random });
+    this.logs = options.logs === 'kept' ? collectLogs(this.clock) : undefined;
+    this.runtime = createSimulatedRuntime({
+      clock: this.clock,
+      random: this.#random,
+      files: this.files,
+      flavour: options.flavour ?? 'containerd-1.6',
+      script: (_sandbox, config) => scriptOf(config),
+      images: [{ reference: images.present, command: ['app'] }],
+      registry: registryOf([
+        { reference: images.pulled, command: ['app'], pullMs: 2_000 },
+        {
+          reference: images.flaky,
+          command: ['app'],
+          failure: { code: 'UNKNOWN', message: 'the registry is busy', times: 2 },
+        },
+      ]),
+      traceCapacity: 1,
+      onBug: (method, error) => witness.bug(method, error),
+    });
+    this.runtime.trace.subscribe((entry) => {
+      this.note(describeEntry(entry));
+      witness.entry(entry);
+    });
+    this.manifests.makeDirectory(manifestDirectory);
+    this.machine = {
+      manifests: this.manifests,
+      files: memoryRuntimeFiles(this.files),
+      cgroups: this.cgroups,
+      httpGet: () => Promise.reject(new Error('There is no network')),
+      readFile: async () => 'nameserver 10.0.0.2\n',
+    };
+  }
+
+  get life(): KubeletLife | undefined {
+    return this.#life?.alive === true ? this.#life : undefined;
+  }
+
+  note(what: string): void {
+    const seconds = (this.clock.monotonicMs() / 1_000).toFixed(4).padStart(9);
+    this.history.push(`${seconds}  ${what}`);
+  }
+
+  async startKubelet(): Promise<void> {
+    if (this.life !== undefined) return;
+    this.note('kubelet: started');
+    this.#life = await KubeletLife.begin({
+      clock: this.clock,
+      random: this.#random,
+      logger: this.logs?.logger ?? silent,
+      runtime: this.runtime,
+      machine: this.machine,
+      mutate: this.#options.mutate,
+      calling: (method, request) => this.#calling(method, request),
+      died: () => {
+        this.note('kubelet: gone');
+        this.#witness.kubeletGone();
+      },
+      ended: (error) => this.#witness.kubeletEnded(error),
+    });
+    this.#witness.kubeletStarted(this.#life);
+  }
+
+  killKubelet(): void {
+    this.life?.kill();
+  }
+
+  /** Lets time pass until it has stopped; answers what it left behind. */
+  async stopKubelet(): Promise<string | undefined> {
+    const { life } = this;
+    if (life === undefined) return undefined;
+    let left: number | undefined;
+    void life.stop().then((count) => {
+      left = count;
+    });
+    for (let passedMs = 0; left === undefined && passedMs < stopMs; passedMs += 1_000)
+      await this.clock.advance(1_000);
+    if (left === undefined) return 'it does not stop';
+    return left === 0 ? undefined : `${left} timers or watches are left`;
+  }
+
+  write(sketch: PodSketch): void {
+    this.manifests.replace(manifestPath(sketch.name), manifestText(sketch));
+    this.note(`manifest ${sketch.name}: revision ${sketch.revision} written`);
+  }
+
+  writeBroken(name: string): void {
+    this.manifests.write(manifestPath(name), `{"kind": "Pod", "metadata": {"name": "${name}"`);
+    this.note(`manifest ${name}: broken`);
+  }
+
+  remove(name: string): void {
+    this.manifests.remove(manifestPath(name));
+    this.note(`manifest ${name}: removed`);
+  }
+
+  setFaults(faults: FaultPlan | undefined, what: string): void {
+    this.note(`faults: ${what}`);
+    this.runtime.setFaults(faults);
+  }
+
+  restartRuntime(options: RestartOptions): void {
+    this.runtime.restart(options);
+  }
+
+  #calling(method: string, request: unknown): void {
+    if (isTold(method)) this.note(`call ${method} ${describeRequest(request)}`);
+    this.#witness.calling(method, request);
+  }
+}
+
+const stopMs = 60_000;
+
+const silent: Logger = {
+  info() {},
+  warn() {},
+  error() {},
+  v: () => undefined,
+  child: () => silent,
+};
+
+function isTold(method: string): boolean {
+  return /^(run|create|start|stop|remove|pull)/.test(method);
+}
+
+interface AnyRequest {
+  readonly containerId?: string;
+  readonly podSandboxId?: string;
+  readonly timeout?: bigint;
+  readonly config?: { readonly metadata?: { readonly name?: string; readonly attempt?: number } };
+  readonly image?: { readonly image?: string };
+}
+
+function describeRequest(request: unknown): string {
+  const { containerId, podSandboxId, timeout, config, image } = (request ?? {}) as AnyRequest;
+  const parts = [
+    containerId?.slice(0, 8),
+    podSandboxId === undefined ? undefined : `sandbox ${podSandboxId.slice(0, 8)}`,
+    timeout === undefined ? undefined : `within ${timeout} s`,
+    config?.metadata === undefined ? undefined : `${config.metadata.name} #${config.metadata.attempt}`,
+    image?.image,
+  ];
+  return parts.filter((part) => part !== undefined).join(' ');
+}
+
+function describeEntry(entry: TraceEntry): string {
+  const { kind, at: _at, ...rest } = entry;
+  const words = Object.entries(rest).flatMap(([key, value]) => {
+    if (key === 'podNamespace') return [];
+    return key === 'podUid' || key === 'id' || key === 'sandboxId'
+      ? [`${key}=${String(value).slice(0, 8)}`]
+      : [`${key}=${String(value)}`];
+  });
+  return `    ${kind} ${words.join(' ')}`;
+}
