@@ -8,8 +8,8 @@ export interface HintFollowerDeps {
   readonly records: PodRecords;
   /** Asks for a look at one pod within so long. */
   readonly look: (uid: PodUid, delayMs: number) => void;
-  /** Asks for a look at all pods. */
-  readonly relist: () => void;
+  /** Asks for a look at all pods within so long, unless all containers hinted at are known by then. */
+  readonly relist: (delayMs: number) => void;
 }
 
 interface Followed {
@@ -18,7 +18,10 @@ interface Followed {
 }
 
 /** A runtime may tell of an exit before it shows it; so long apart are the looks for it. */
-const delaysMs: readonly number[] = [5, 10, 20, 50, 100, 250, 500, 1_000, 2_000];
+const delaysMs: readonly number[] = [5, 5, 10, 10, 20, 50, 100, 250, 500, 1_000, 2_000];
+/** Whoever starts a container looks at it then: time for that, so that one look does for both. */
+const startedDelayMs = 50;
+const unknownStartedDelayMs = 1_000;
 const relistTries = 3;
 const most = 1_000;
 /** Hints at what a look would show, in the order of a container's life. Nobody acts on one that is merely created. */
@@ -47,18 +50,25 @@ export class HintFollower {
     const uid = podUid ?? this.#deps.records.ownerOf(containerId);
     if (uid !== undefined) {
       this.#follow(uid, containerId, { what, tries: 0 });
-      this.#deps.look(uid, 0);
+      this.#deps.look(uid, what === 'started' ? startedDelayMs : 0);
     } else if (!this.#foreign.has(containerId) && this.#unknown.size < most) {
-      this.#unknown.set(containerId, later(this.#unknown.get(containerId), { what, tries: 0 }));
-      this.#deps.relist();
+      const before = this.#unknown.get(containerId);
+      this.#unknown.set(containerId, later(before, { what, tries: before?.tries ?? 0 }));
+      this.#deps.relist(what === 'started' ? unknownStartedDelayMs : 0);
     }
+  }
+
+  /** How many containers were hinted at that belong to no pod known so far. */
+  get unknown(): number {
+    return this.#unknown.size;
   }
 
   /** The pod was looked at. */
   looked(uid: PodUid): void {
+    const states = new Map(itemsOf(this.#deps.records.get(uid)?.listed).map(({ id, state }) => [id, state]));
+    this.#claim(uid, states.keys());
     const hints = this.#byPod.get(uid);
     if (hints === undefined) return;
-    const states = new Map(itemsOf(this.#deps.records.get(uid)?.listed).map(({ id, state }) => [id, state]));
     let nextMs: number | undefined;
     for (const [id, { what, tries }] of [...hints]) {
       const delayMs = isSettled(what, states.get(id)) ? undefined : delaysMs[tries];
@@ -76,17 +86,12 @@ export class HintFollower {
 
   /** All pods were looked at. */
   relisted(): void {
-    for (const uid of [...this.#byPod.keys()]) this.looked(uid);
-    for (const [id, hint] of [...this.#unknown]) {
+    for (const id of [...this.#unknown.keys()]) {
       const uid = this.#deps.records.ownerOf(id);
-      if (uid !== undefined) {
-        this.#unknown.delete(id);
-        this.#follow(uid, id, hint);
-        this.looked(uid);
-      } else {
-        this.#stillUnknown(id, hint);
-      }
+      if (uid !== undefined) this.#claim(uid, [id]);
     }
+    for (const uid of [...this.#byPod.keys()]) this.looked(uid);
+    for (const [id, hint] of [...this.#unknown]) this.#stillUnknown(id, hint);
   }
 
   clear(): void {
@@ -100,6 +105,16 @@ export class HintFollower {
     this.#byPod.set(uid, hints);
   }
 
+  /** What was hinted at before anybody knew whose it is. */
+  #claim(uid: PodUid, ids: Iterable<string>): void {
+    for (const id of ids) {
+      const hint = this.#unknown.get(id);
+      if (hint === undefined) continue;
+      this.#unknown.delete(id);
+      this.#follow(uid, id, hint);
+    }
+  }
+
   #stillUnknown(id: string, { what, tries }: Followed): void {
     const over = what === 'stopped' || what === 'removed';
     if (over || tries + 1 >= relistTries) {
@@ -108,7 +123,7 @@ export class HintFollower {
       return;
     }
     this.#unknown.set(id, { what, tries: tries + 1 });
-    this.#deps.relist();
+    this.#deps.relist(0);
   }
 }
 

@@ -415,7 +415,7 @@ test('a hint about a container nobody knows makes it look at all pods, and is dr
   await node.clock.advance(2_000);
   node.take();
   node.runtime.set('b', 'new', 'running');
-  await node.clock.advance(250);
+  await node.clock.advance(1_000);
   assert.deepEqual(await node.events(), ['ContainerStarted new']);
   node.take();
   for (let again = 0; again < 5; again++) {
@@ -423,6 +423,18 @@ test('a hint about a container nobody knows makes it look at all pods, and is dr
     await node.clock.advance(1_000);
   }
   assert.equal(node.take().length, 3);
+  assert.equal(node.pleg.remembered.hints, 0);
+});
+
+test('whoever starts a container looks at it, so that the hint costs no look at all pods', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(2_000);
+  node.take();
+  node.runtime.set('b', 'new', 'running');
+  node.pleg.requestRelist('b' as PodUid);
+  await node.clock.advance(5_000);
+  assert.deepEqual(await node.events(), ['ContainerStarted new']);
+  assert.equal(node.take().filter((call) => call === 'list').length, 0);
   assert.equal(node.pleg.remembered.hints, 0);
 });
 

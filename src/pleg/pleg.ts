@@ -72,7 +72,7 @@ export class Pleg {
   readonly #reader: EventReader | undefined;
   readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
   readonly #looks: WorkQueue<PodUid>;
-  readonly #relists: WorkQueue<'all'>;
+  readonly #relists: WorkQueue<'all' | 'unknown'>;
   readonly #proofs: WorkQueue<'events'>;
   /** When each look that waits was asked for. */
   readonly #requests = new Map<PodUid, number>();
@@ -95,7 +95,7 @@ export class Pleg {
     this.#hints = new HintFollower({
       records: this.#relister.records,
       look: (uid, delayMs) => this.#look(uid, delayMs),
-      relist: () => this.#relistSoon(),
+      relist: (delayMs) => this.#relists.add('unknown', Math.max(delayMs, this.#spacingMs())),
     });
     this.#reader = this.#newReader();
     metrics?.trusted(this.#trust.state);
@@ -119,6 +119,11 @@ export class Pleg {
     const agoMs = this.#options.clock.monotonicMs() - last.ms;
     if (agoMs <= thresholdMs) return undefined;
     return `pleg was last seen active ${formatDurationMs(agoMs)} ago; threshold is ${formatDurationMs(thresholdMs)}`;
+  }
+
+  /** All pods of that name of which something runs, as far as was seen: an earlier kubelet may have left some. */
+  runningUnder(name: string, namespace: string): readonly PodUid[] {
+    return this.#relister.records.runningUnder(name, namespace);
   }
 
   /** What happened next, as soon as something has. */
@@ -226,12 +231,17 @@ export class Pleg {
   }
 
   #relistSoon(): void {
+    this.#relists.add('all', this.#spacingMs());
+  }
+
+  #spacingMs(): number {
     const sinceMs = this.#options.clock.monotonicMs() - this.#lastRelistMs;
-    this.#relists.add('all', Math.max(0, relistSpacingMs - sinceMs));
+    return Math.max(0, relistSpacingMs - sinceMs);
   }
 
   async #relistLoop(signal: AbortSignal): Promise<void> {
-    await this.#serve(this.#relists, signal, async () => {
+    await this.#serve(this.#relists, signal, async (why) => {
+      if (why === 'unknown' && this.#hints.unknown === 0) return;
       this.#lastRelistMs = this.#options.clock.monotonicMs();
       try {
         if ((await this.#relister.relist(signal)) === 'listed') this.#hints.relisted();

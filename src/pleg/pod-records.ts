@@ -29,6 +29,14 @@ export class PodRecords {
     return this.#records.get(uid);
   }
 
+  /** All pods of that name of which something runs, as far as listings show. */
+  runningUnder(name: string, namespace: string): readonly PodUid[] {
+    return [...this.#records].flatMap(([uid, { listed }]) => {
+      if (listed?.name !== name || listed.namespace !== namespace) return [];
+      return itemsOf(listed).some(({ state }) => state === 'running') ? [uid] : [];
+    });
+  }
+
   /** The pod a container or sandbox belongs to. */
   ownerOf(containerId: string): PodUid | undefined {
     return this.#owners.get(containerId);

@@ -77,7 +77,7 @@ export class Relister {
     try {
       const options = { clock, ms: limits.listMs, what: 'list a pod' };
       const pod = await withDeadline(options, (inner) => runtime.listPod(uid, inner), signal);
-      if (pod === undefined) return 'absent';
+      if (pod === undefined) return this.#absent(uid);
       await this.#reconcile(uid, pod, stamp, signal);
       cache.setObserved(uid, stamp);
       return 'seen';
@@ -88,6 +88,14 @@ export class Relister {
     } finally {
       metrics?.lookedAt(clock.monotonicMs() - startMs);
     }
+  }
+
+  #absent(uid: PodUid): 'absent' {
+    if (this.records.get(uid) !== undefined)
+      this.#deps.log.v(2)?.info('A pod is not in the runtime any more; a look at all pods decides', {
+        podUid: uid,
+      });
+    return 'absent';
   }
 
   async #list(signal: AbortSignal): Promise<readonly RuntimePod[] | undefined> {

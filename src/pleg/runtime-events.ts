@@ -15,6 +15,8 @@ const containerdKinds: ReadonlyMap<string, RuntimeHint['what']> = new Map([
   ['/containers/create', 'created'],
   ['/tasks/start', 'started'],
   ['/tasks/exit', 'stopped'],
+  // Comes right before containerd's CRI shows the exit, which may be long after the exit.
+  ['/tasks/delete', 'stopped'],
   ['/tasks/oom', 'other'],
   ['/containers/delete', 'removed'],
 ]);
