@@ -431,7 +431,7 @@ test('whoever starts a container looks at it, so that the hint costs no look at 
   await node.clock.advance(2_000);
   node.take();
   node.runtime.set('b', 'new', 'running');
-  node.pleg.requestRelist('b' as PodUid);
+  node.pleg.requestRelist(podUid('b'));
   await node.clock.advance(5_000);
   assert.deepEqual(await node.events(), ['ContainerStarted new']);
   assert.equal(node.take().filter((call) => call === 'list').length, 0);
