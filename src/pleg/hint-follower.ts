@@ -15,10 +15,12 @@ export interface HintFollowerDeps {
 interface Followed {
   readonly what: RuntimeHint['what'];
   readonly tries: number;
+  readonly delaysMs: readonly number[];
 }
 
 /** A runtime may tell of an exit before it shows it; so long apart are the looks for it. */
-const delaysMs: readonly number[] = [5, 5, 10, 10, 20, 50, 100, 250, 500, 1_000, 2_000];
+const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
+const shortDelaysMs: readonly number[] = [1, 2, 2, 3, 3, 5, 5, 10, 10, ...longDelaysMs];
 /** Whoever starts a container looks at it then: time for that, so that one look does for both. */
 const startedDelayMs = 50;
 const unknownStartedDelayMs = 1_000;
@@ -45,15 +47,16 @@ export class HintFollower {
     return this.#byPod.size + this.#unknown.size;
   }
 
-  heard({ containerId, podUid, what }: RuntimeHint): void {
+  heard({ containerId, podUid, what, shows }: RuntimeHint): void {
     if (!showing.has(what)) return;
+    const hint = { what, tries: 0, delaysMs: shows === 'any-moment' ? shortDelaysMs : longDelaysMs };
     const uid = podUid ?? this.#deps.records.ownerOf(containerId);
     if (uid !== undefined) {
-      this.#follow(uid, containerId, { what, tries: 0 });
+      this.#follow(uid, containerId, hint);
       this.#deps.look(uid, what === 'started' ? startedDelayMs : 0);
     } else if (!this.#foreign.has(containerId) && this.#unknown.size < most) {
       const before = this.#unknown.get(containerId);
-      this.#unknown.set(containerId, later(before, { what, tries: before?.tries ?? 0 }));
+      this.#unknown.set(containerId, later(before, { ...hint, tries: before?.tries ?? 0 }));
       this.#deps.relist(what === 'started' ? unknownStartedDelayMs : 0);
     }
   }
@@ -70,10 +73,11 @@ export class HintFollower {
     const hints = this.#byPod.get(uid);
     if (hints === undefined) return;
     let nextMs: number | undefined;
-    for (const [id, { what, tries }] of [...hints]) {
+    for (const [id, hint] of [...hints]) {
+      const { what, tries, delaysMs } = hint;
       const delayMs = isSettled(what, states.get(id)) ? undefined : delaysMs[tries];
       if (delayMs === undefined) hints.delete(id);
-      else hints.set(id, { what, tries: tries + 1 });
+      else hints.set(id, { ...hint, tries: tries + 1 });
       nextMs = Math.min(delayMs ?? Number.POSITIVE_INFINITY, nextMs ?? Number.POSITIVE_INFINITY);
     }
     if (hints.size === 0) this.#byPod.delete(uid);
@@ -115,14 +119,15 @@ export class HintFollower {
     }
   }
 
-  #stillUnknown(id: string, { what, tries }: Followed): void {
+  #stillUnknown(id: string, hint: Followed): void {
+    const { what, tries } = hint;
     const over = what === 'stopped' || what === 'removed';
     if (over || tries + 1 >= relistTries) {
       this.#unknown.delete(id);
       this.#foreign.set(id, true);
       return;
     }
-    this.#unknown.set(id, { what, tries: tries + 1 });
+    this.#unknown.set(id, { ...hint, tries: tries + 1 });
     this.#deps.relist(0);
   }
 }

@@ -15,7 +15,6 @@ const containerdKinds: ReadonlyMap<string, RuntimeHint['what']> = new Map([
   ['/containers/create', 'created'],
   ['/tasks/start', 'started'],
   ['/tasks/exit', 'stopped'],
-  // Comes right before containerd's CRI shows the exit, which may be long after the exit.
   ['/tasks/delete', 'stopped'],
   ['/tasks/oom', 'other'],
   ['/containers/delete', 'removed'],
@@ -69,5 +68,7 @@ export function criHint(event: ContainerEventResponse): RuntimeHint {
 
 export function containerdHint({ containerId, topic, atMs }: ContainerdEvent): RuntimeHint {
   if (containerId.startsWith(proofPrefix)) return { containerId, what: 'proof', atMs };
-  return { containerId, what: containerdKinds.get(topic) ?? 'other', atMs };
+  // Sent right before containerd's CRI shows the exit, which may be long after the exit itself.
+  const shows = topic === '/tasks/delete' ? ({ shows: 'any-moment' } as const) : {};
+  return { containerId, what: containerdKinds.get(topic) ?? 'other', ...shows, atMs };
 }

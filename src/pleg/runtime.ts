@@ -21,6 +21,8 @@ export interface RuntimeHint {
   readonly podUid?: PodUid | undefined;
   /** `proof` is the answer to `provoke` and about no container at all. */
   readonly what: 'created' | 'started' | 'stopped' | 'removed' | 'other' | 'proof';
+  /** Given when a look will show it any moment now, so that looking again and again is worth its cost. */
+  readonly shows?: 'any-moment' | undefined;
   /** When it happened, in milliseconds since 1970 by the runtime's clock. */
   readonly atMs?: number | undefined;
 }
