@@ -6,6 +6,11 @@ import { KubelingError } from './errors.ts';
 export interface WriteOptions {
   /** The exact permissions of the file, whatever the umask. */
   readonly mode: number;
+  /**
+   * What the new content outlives: a power cut, unless given, or only a crash of this process, which costs no wait for
+   * the disk. After a power cut such a file may be the old one, empty or gone.
+   */
+  readonly survives?: 'power-cut' | 'crash';
 }
 
 const tempName = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
@@ -21,12 +26,13 @@ export async function writeFileAtomic(
 ): Promise<void> {
   const temp = join(dirname(path), `.kubeling-${randomBytes(8).toString('hex')}.tmp`);
   try {
-    await writeDurably(temp, data, options.mode);
+    await writeTemp(temp, data, options);
     await rename(temp, path);
   } catch (error) {
     await rm(temp, { force: true }).catch(() => {});
     throw writeError(path, error);
   }
+  if (options.survives === 'crash') return;
   await syncDirectory(dirname(path)).catch((error) => {
     throw writeError(path, error);
   });
@@ -50,12 +56,12 @@ export async function removeLeftoverTemps(directory: string): Promise<string[]> 
   return leftovers;
 }
 
-async function writeDurably(path: string, data: string | Uint8Array, mode: number): Promise<void> {
+async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
   // Private until complete, as the content may be a secret and the umask is not ours to trust.
   await using file = await open(path, 'wx', 0o600);
   await file.writeFile(data);
-  await file.chmod(mode);
-  await file.sync();
+  await file.chmod(options.mode);
+  if (options.survives !== 'crash') await file.sync();
 }
 
 /** Without this a power cut may bring the old name back. */

@@ -52,6 +52,7 @@ export {
   tryParseDuration,
   tryParseDurationMs,
 } from './go-duration.ts';
+export { HintLatch } from './hint-latch.ts';
 export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './keyed-backoff.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';

@@ -5,8 +5,10 @@ export {
   isSidecar,
   newestInstance,
 } from './containers.ts';
-export { cpuQuotaUs, cpuShares } from './cpu-time.ts';
+export { cpuQuotaUs, cpuShares, quotaUsToMilliCpu, sharesToMilliCpu } from './cpu-time.ts';
 export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equality.ts';
+export { heldLimits, isHeldTo } from './held-limits.ts';
+export { hugePageAmounts, hugePageSizeName } from './huge-pages.ts';
 export type { PodEvent, PodJournal, PodStage, PodStep } from './journal.ts';
 export {
   isMirrorPodOf,

@@ -11,7 +11,9 @@ export type PodStage =
   | 'container'
   | 'ready'
   | 'termination'
-  | 'removed';
+  | 'removed'
+  /** Whoever works on the pod does not get on with it. */
+  | 'worker';
 
 export interface PodStep {
   readonly stage: PodStage;

@@ -19,8 +19,10 @@ export interface ObservedSandbox {
   readonly state: 'ready' | 'not-ready';
   readonly createdAtNs: bigint;
   readonly network: 'pod' | 'node';
-  /** Empty for none: a ready sandbox of a pod with its own network should have some. */
+  /** Empty for none, and when what the runtime says is no address. */
   readonly ips: readonly string[];
+  /** The runtime says of its network that it gave no address: it can reach nobody, and nobody it. */
+  readonly unaddressed?: boolean | undefined;
   readonly runtimeHandler: string;
 }
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container, PodSpec, ResourceRequirements } from '../kinds/index.ts';
 import { formatQuantity } from '../lib/index.ts';
-import { cpuQuotaUs, cpuShares } from './cpu-time.ts';
+import { cpuQuotaUs, cpuShares, quotaUsToMilliCpu, sharesToMilliCpu } from './cpu-time.ts';
 import { type QosClass, qosClass } from './qos.ts';
 import { podLimits, podRequests, type ResourceList } from './resources.ts';
 
@@ -179,3 +179,16 @@ for (const [milli, period, expected] of quotas) {
   test(`${milli}m of CPU in periods of ${period} µs is a quota of ${expected} µs`, () =>
     assert.equal(cpuQuotaUs(milli, period), expected));
 }
+
+test('a weight gives back what it was made from', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 2, max: 256_000 }), (milli) => {
+      assert.equal(sharesToMilliCpu(Number(cpuShares(BigInt(milli)))), milli);
+    }),
+  );
+});
+
+test('a quota gives back the limit', () => {
+  assert.equal(quotaUsToMilliCpu(30_000, 100_000), 300);
+  assert.equal(quotaUsToMilliCpu(-1, 100_000), 0);
+});

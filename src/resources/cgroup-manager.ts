@@ -14,6 +14,7 @@ import { minShares } from './cgroup-math.ts';
 import { type CgroupDriver, type CgroupName, cgroupPath, parseCgroupPath } from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import { makeDirectories, readWords } from './make-directories.ts';
+import type { CgroupObserver, CgroupOperation } from './metrics.ts';
 import { type CgroupPlace, writeValues } from './write-values.ts';
 
 export interface CgroupManagerDeps {
@@ -21,6 +22,7 @@ export interface CgroupManagerDeps {
   readonly layout: CgroupLayout;
   readonly driver: CgroupDriver;
   readonly clock: Clock;
+  readonly observe?: CgroupObserver;
 }
 
 /** Trees a cgroup must be in to count as there; others such as devices may come and go with the runtime. */
@@ -68,6 +70,7 @@ export class CgroupManager {
    */
   async create(name: CgroupName, values: CgroupValues): Promise<readonly KubelingError[]> {
     this.#refuseSystemd('make');
+    using _timed = this.#timed('create');
     try {
       await makeDirectories(this.#place(name));
     } catch (error) {
@@ -80,6 +83,7 @@ export class CgroupManager {
   /** Sets the values of a cgroup that is there. Throws CGROUP_UPDATE naming every value that could not be set. */
   async update(name: CgroupName, values: CgroupValues): Promise<void> {
     this.#refuseSystemd('change');
+    using _timed = this.#timed('update');
     const failures = await writeValues(this.#place(name), values);
     if (failures.length === 0) return;
     throw new KubelingError('CGROUP_UPDATE', failures.map(describeError).join('; '), { cause: failures[0] });
@@ -93,6 +97,7 @@ export class CgroupManager {
   /** Kills what is in the cgroup and below it, then removes it everywhere. Not there is done. Throws CGROUP_BUSY. */
   async destroy(name: CgroupName, signal: AbortSignal): Promise<void> {
     this.#refuseSystemd('remove');
+    using _timed = this.#timed('destroy');
     const { host, clock } = this.#deps;
     const dirs = this.#directories(name);
     const left = await killCgroup(host, dirs, clock, signal);
@@ -128,6 +133,12 @@ export class CgroupManager {
     return Number(await host.read(`${this.#below(root, name)}/${file}`));
   }
 
+  #timed(operation: CgroupOperation): Disposable {
+    const { clock, observe } = this.#deps;
+    const startMs = clock.monotonicMs();
+    return { [Symbol.dispose]: () => observe?.(operation, clock.monotonicMs() - startMs) };
+  }
+
   #place(name: CgroupName): CgroupPlace {
     return { ...this.#deps, path: this.#below('', name) };
   }
@@ -153,7 +164,7 @@ export class CgroupManager {
     if (this.#deps.driver !== 'systemd') return;
     throw new KubelingError(
       'CGROUP_DRIVER',
-      `Cannot ${verb} cgroups as the driver must be cgroupfs: the runtime asks for systemd, which kubeling can name cgroups for but not yet speak to; set SystemdCgroup = false in containerd's configuration, or cgroup_manager = "cgroupfs" in CRI-O's`,
+      `Cannot ${verb} cgroups as the driver must be cgroupfs: the runtime, or else cgroupDriver, asks for systemd, which kubeling can name cgroups for but not yet speak to; set cgroupDriver: cgroupfs, and SystemdCgroup = false in containerd's configuration, or cgroup_manager = "cgroupfs" in CRI-O's`,
     );
   }
 }

@@ -1,11 +1,5 @@
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
-export {
-  minShares,
-  quotaUsToMilliCpu,
-  sharesToMilliCpu,
-  sharesToWeight,
-  weightToShares,
-} from './cgroup-math.ts';
+export { minShares, sharesToWeight, weightToShares } from './cgroup-math.ts';
 export {
   type CgroupDriver,
   type CgroupName,
@@ -14,12 +8,13 @@ export {
   parseCgroupPath,
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
+export { checkMachine, type MachineDemands } from './machine-checks.ts';
+export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';
+export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metrics.ts';
+export { type Reservations, reservedAmount } from './node-amounts.ts';
 export { OwnOomScore, type OwnOomScoreDeps } from './own-oom-score.ts';
-export {
-  type OrphanRules,
-  PodContainerManager,
-  type PodContainerManagerDeps,
-} from './pod-container-manager.ts';
+export { noPodCgroups, type OrphanRules, type PodCgroups } from './pod-cgroups.ts';
+export { PodContainerManager, type PodContainerManagerDeps } from './pod-container-manager.ts';
 export {
   kubepodsValues,
   type NodeAmount,

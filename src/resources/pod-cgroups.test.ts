@@ -2,10 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RecordedJournal } from '../../test/fakes/journal.ts';
 import { aPod } from '../../test/fakes/pods.ts';
-import { collectLogs, detectCgroupLayout, SimulatedCgroupHost, VirtualClock } from '../lib/index.ts';
+import {
+  collectLogs,
+  detectCgroupLayout,
+  MetricRegistry,
+  SimulatedCgroupHost,
+  VirtualClock,
+} from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
 import { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupDriver } from './cgroup-name.ts';
+import { cgroupMetrics } from './metrics.ts';
+import { noPodCgroups } from './pod-cgroups.ts';
 import { PodContainerManager } from './pod-container-manager.ts';
 import { QosContainerManager } from './qos-container-manager.ts';
 
@@ -32,11 +40,17 @@ async function aNode(host: SimulatedCgroupHost, driver: CgroupDriver = 'cgroupfs
     cgroups,
     cgroupRoot: [],
     kubepods: { cpuShares: 2048, memoryBytes: 1_073_741_824, pidsLimit: 5000 },
+    hugePageSizes: ['2MB'],
     activePods: () => active,
     clock,
     logger,
   });
-  const settings = { cpuCfsQuota: true, cpuCfsQuotaPeriodUs: 100_000, podPidsLimit: 64 };
+  const settings = {
+    cpuCfsQuota: true,
+    cpuCfsQuotaPeriodUs: 100_000,
+    podPidsLimit: 64,
+    hugePageSizes: ['2MB'],
+  };
   const pods = new PodContainerManager({ cgroups, qos, settings, journal, logger });
   return { host, clock, records, journal, active, cgroups, qos, pods };
 }
@@ -80,6 +94,22 @@ describe('pod cgroups of the first version', () => {
       );
     });
   }
+
+  it('limit huge pages for all pods and each, but not for a class', async () => {
+    const mounts = ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'hugetlb', 'name=systemd'];
+    const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1', mounts }));
+    const pages = { memory: '64Mi', 'hugepages-2Mi': '8Mi' };
+    await qos.start(signal);
+    await pods.ensureExists(podWith('h-1', { requests: pages, limits: pages }), signal);
+    await pods.ensureExists(bestEffort, signal);
+    const expected = {
+      'hugetlb/kubepods/burstable/hugetlb.2MB.limit_in_bytes': '4611686018427387904',
+      'hugetlb/kubepods/besteffort/hugetlb.2MB.limit_in_bytes': '4611686018427387904',
+      'hugetlb/kubepods/burstable/podh-1/hugetlb.2MB.limit_in_bytes': '8388608',
+      'hugetlb/kubepods/besteffort/pode-1/hugetlb.2MB.limit_in_bytes': '0',
+    };
+    assert.deepEqual(await readAll(host, Object.keys(expected)), expected);
+  });
 
   it('hold a pod the runtime can put processes into', async () => {
     const { host, qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
@@ -136,6 +166,23 @@ describe('making a pod cgroup', () => {
     assert.equal(await pods.exists(bestEffort), true);
   });
 
+  it('is timed, as are changes and removals', async () => {
+    const { clock } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
+    const metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+    const host = new SimulatedCgroupHost({ mode: 'v1' });
+    const layout = await detectCgroupLayout(host);
+    const observe = cgroupMetrics(metrics);
+    const cgroups = new CgroupManager({ host, layout, driver: 'cgroupfs', clock, observe });
+    await cgroups.create(['a'], {});
+    await cgroups.update(['a'], { cpuShares: 5 });
+    await cgroups.destroy(['a'], signal);
+    const text = await metrics.expose(signal);
+    for (const operation of ['create', 'update', 'destroy']) {
+      const counted = `kubelet_cgroup_manager_duration_seconds_count{operation_type="${operation}"} 1`;
+      assert.ok(text.includes(counted), operation);
+    }
+  });
+
   it('reports its failure as the event of the pod', async () => {
     const { pods, journal } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }), 'systemd');
     await assert.rejects(pods.ensureExists(bestEffort, signal), { code: 'CGROUP_DRIVER' });
@@ -160,7 +207,15 @@ describe('the cgroup of all pods', () => {
     const { cgroups, clock, active } = await aNode(host);
     const { logger } = collectLogs(clock);
     const cgroupRoot = ['missing'];
-    const deps = { cgroups, cgroupRoot, kubepods: {}, activePods: () => active, clock, logger };
+    const deps = {
+      cgroups,
+      cgroupRoot,
+      kubepods: {},
+      hugePageSizes: [],
+      activePods: () => active,
+      clock,
+      logger,
+    };
     await assert.rejects(new QosContainerManager(deps).start(signal), { code: 'CGROUP_ROOT' });
   });
 
@@ -258,5 +313,14 @@ describe('podAt', () => {
       assert.equal(pods.podAt('/kubepods/burstable'), undefined);
       assert.equal(pods.podAt('/system.slice/podman'), undefined);
     }
+  });
+});
+
+describe('a node that makes no cgroups', () => {
+  it('leaves the place of containers to the runtime, and has nothing to remove', async () => {
+    assert.equal(noPodCgroups.cgroupParent(burstable), '');
+    assert.equal(await noPodCgroups.ensureExists(burstable, signal), 'there');
+    await noPodCgroups.destroy(burstable, signal);
+    assert.equal((await noPodCgroups.list()).size, 0);
   });
 });

@@ -10,6 +10,7 @@ import {
 } from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import { type CgroupName, cgroupName } from './cgroup-name.ts';
+import type { OrphanRules, PodCgroups } from './pod-cgroups.ts';
 import { type PodCgroupSettings, podCgroupValues } from './pod-values.ts';
 import type { QosContainerManager } from './qos-container-manager.ts';
 
@@ -21,18 +22,11 @@ export interface PodContainerManagerDeps {
   readonly logger: Logger;
 }
 
-/** What housekeeping knows about the pods behind the cgroups it finds. */
-export interface OrphanRules {
-  mayRun(uid: PodUid): boolean;
-  /** While volumes are mounted the cgroup stays: what a tmpfs holds would else be charged to all other pods. */
-  hasVolumes(uid: PodUid): boolean | Promise<boolean>;
-}
-
 const classes: readonly QosClass[] = ['BestEffort', 'Burstable', 'Guaranteed'];
 const podPrefix = 'pod';
 
 /** The cgroup of each pod, in which the runtime puts those of its containers. */
-export class PodContainerManager {
+export class PodContainerManager implements PodCgroups {
   readonly #deps: PodContainerManagerDeps;
   /** A pod of the same id may come again while the last one's cgroup is being removed. */
   readonly #lock = new KeyedMutex<PodUid>();

@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
-import type { PodSpec, ResourceRequirements } from '../kinds/index.ts';
+import type { Container, PodSpec, ResourceRequirements } from '../kinds/index.ts';
+import type { CgroupValues } from './cgroup-values.ts';
 import { kubepodsValues, podCgroupValues } from './pod-values.ts';
 
-const settings = { cpuCfsQuota: true, cpuCfsQuotaPeriodUs: 100_000, podPidsLimit: -1 };
+const settings = {
+  cpuCfsQuota: true,
+  cpuCfsQuotaPeriodUs: 100_000,
+  podPidsLimit: -1,
+  hugePageSizes: [] as readonly string[],
+};
 const full = { cpu: '100m', memory: '100Mi' };
 
 function withResources(...all: readonly ResourceRequirements[]): Partial<PodSpec> {
@@ -13,7 +19,13 @@ function withResources(...all: readonly ResourceRequirements[]): Partial<PodSpec
 
 function valuesOf(spec: Partial<PodSpec>, over: Partial<typeof settings> = {}) {
   const values = podCgroupValues(aPod({ spec }), { ...settings, ...over });
-  return JSON.parse(JSON.stringify(values)) as unknown;
+  return plain(values);
+}
+
+/** Without what is not set, and with huge pages only where there are sizes. */
+function plain({ hugePages, ...rest }: CgroupValues): unknown {
+  const sizes = hugePages === undefined || hugePages.size === 0 ? undefined : Object.fromEntries(hugePages);
+  return JSON.parse(JSON.stringify({ ...rest, hugePages: sizes })) as unknown;
 }
 
 describe('podCgroupValues', () => {
@@ -63,6 +75,28 @@ describe('podCgroupValues', () => {
     assert.equal(values.cpuQuotaUs, -1);
   });
 
+  it('counts an init container after a limited sidecar as limited', () => {
+    const sidecar = { name: 's', restartPolicy: 'Always', resources: { limits: { memory: '64Mi' } } };
+    const limited = withResources({ requests: { cpu: '1' }, limits: { memory: '64Mi' } });
+    const memoryOf = (...initContainers: readonly Container[]) =>
+      (valuesOf({ ...limited, initContainers }) as CgroupValues).memoryBytes;
+    assert.equal(memoryOf(sidecar, { name: 'after' }), 134_217_728);
+    assert.equal(memoryOf({ name: 'before' }, sidecar), undefined);
+  });
+
+  it('limits huge pages to what is requested, and forbids all other sizes', () => {
+    const pages = { 'hugepages-2Mi': '64Mi' };
+    const hugePageSizes = ['2MB', '1GB'];
+    const asking = withResources({ requests: pages, limits: pages }, { requests: pages, limits: pages });
+    assert.deepEqual(valuesOf(asking, { hugePageSizes }), {
+      cpuShares: 2,
+      hugePages: { '2MB': 134_217_728, '1GB': 0 },
+    });
+    const whole = { ...withResources({}), resources: { requests: { ...full, 'hugepages-1Gi': '1Gi' } } };
+    const values = valuesOf(whole, { hugePageSizes }) as { readonly hugePages: unknown };
+    assert.deepEqual(values.hugePages, { '2MB': 0, '1GB': 1_073_741_824 });
+  });
+
   it('limits processes only where the node says so', () => {
     assert.deepEqual(valuesOf(withResources({}), { podPidsLimit: 100 }), { cpuShares: 2, pidsLimit: 100 });
   });
@@ -71,10 +105,13 @@ describe('podCgroupValues', () => {
 describe('kubepodsValues', () => {
   it('leaves out what is reserved, and never goes below nothing', () => {
     const capacity = { milliCpu: 2000, memoryBytes: 4096, pids: 1000 };
-    assert.deepEqual(kubepodsValues(capacity, { milliCpu: 500, memoryBytes: 8192, pids: 10 }), {
-      cpuShares: 1536,
-      memoryBytes: 0,
-      pidsLimit: 990,
+    const reserved = { milliCpu: 500, memoryBytes: 8192, pids: 10 };
+    const expected = { cpuShares: 1536, memoryBytes: 0, pidsLimit: 990 };
+    assert.deepEqual(plain(kubepodsValues(capacity, reserved)), expected);
+    const hugePages = new Map([['2MB', 4_194_304]]);
+    assert.deepEqual(plain(kubepodsValues({ ...capacity, hugePages }, reserved)), {
+      ...expected,
+      hugePages: { '2MB': 4_194_304 },
     });
   });
 });

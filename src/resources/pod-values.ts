@@ -1,16 +1,15 @@
 import {
   cpuQuotaUs,
   cpuShares,
-  initContainersOf,
-  isPositive,
+  heldLimits,
+  hugePageAmounts,
+  isHeldTo,
   memoryOf,
   milliCpuOf,
   type Pod,
-  podLimits,
   podRequests,
   qosClass,
   type ResourceList,
-  readResources,
 } from '../pods/index.ts';
 import { minShares } from './cgroup-math.ts';
 import type { CgroupValues } from './cgroup-values.ts';
@@ -20,21 +19,33 @@ export interface PodCgroupSettings {
   readonly cpuCfsQuotaPeriodUs: number;
   /** Not written unless above zero. */
   readonly podPidsLimit: number;
+  /** All the machine has, as the files spell them. */
+  readonly hugePageSizes: readonly string[];
 }
 
 /** What the cgroup of the pod is set to. Pure. */
 export function podCgroupValues(pod: Pod, settings: PodCgroupSettings): CgroupValues {
   const pidsLimit = settings.podPidsLimit > 0 ? settings.podPidsLimit : undefined;
+  const hugePages = hugePageLimits(podRequests(pod), settings);
   const quality = qosClass(pod);
-  if (quality === 'BestEffort') return { cpuShares: minShares, pidsLimit };
-  const limits = podLimits(pod);
-  const isLimited = (resource: 'cpu' | 'memory') => quality === 'Guaranteed' || limitsAll(pod, resource);
+  if (quality === 'BestEffort') return { cpuShares: minShares, pidsLimit, hugePages };
+  const limits = heldLimits(pod);
   return {
     cpuShares: Number(cpuShares(milliCpuOf(podRequests(pod)))),
-    ...(isLimited('cpu') ? quotaValues(limits, settings) : {}),
-    memoryBytes: isLimited('memory') ? orNothing(memoryOf(limits)) : undefined,
+    ...(isHeldTo(pod, 'cpu') ? quotaValues(limits, settings) : {}),
+    memoryBytes: orNothing(memoryOf(limits)),
     pidsLimit,
+    hugePages,
   };
+}
+
+/** Huge pages cannot be overcommitted, so the request is the limit; a size that is not asked for is forbidden. */
+function hugePageLimits(
+  requests: ResourceList,
+  { hugePageSizes }: PodCgroupSettings,
+): ReadonlyMap<string, number> {
+  const asked = hugePageAmounts(requests);
+  return new Map(hugePageSizes.map((size) => [size, Number(asked.get(size) ?? 0n)]));
 }
 
 function quotaValues(limits: ResourceList, settings: PodCgroupSettings): CgroupValues {
@@ -48,19 +59,13 @@ function orNothing(amount: bigint): number | undefined {
   return amount === 0n ? undefined : Number(amount);
 }
 
-/** A limit on the pod as a whole holds only what every container is held to, or what the pod says itself. */
-function limitsAll(pod: Pod, resource: 'cpu' | 'memory'): boolean {
-  const holders = [...pod.spec.containers, ...initContainersOf(pod)].map((container) => container.resources);
-  const isSet = (limits: Readonly<Record<string, string>> | undefined) =>
-    isPositive(readResources(limits).get(resource));
-  return isSet(pod.spec.resources?.limits) || holders.every((resources) => isSet(resources?.limits));
-}
-
 /** An amount of the machine. */
 export interface NodeAmount {
   readonly milliCpu: number;
   readonly memoryBytes: number;
   readonly pids?: number | undefined;
+  /** Bytes by size of page, as the files spell it. */
+  readonly hugePages?: ReadonlyMap<string, number> | undefined;
 }
 
 /** What all pods together may have: the machine without what is reserved for others, never below nothing. */
@@ -70,5 +75,11 @@ export function kubepodsValues(capacity: NodeAmount, reserved: NodeAmount): Cgro
     cpuShares: Number(cpuShares(BigInt(left(capacity.milliCpu, reserved.milliCpu)))),
     memoryBytes: left(capacity.memoryBytes, reserved.memoryBytes),
     pidsLimit: capacity.pids === undefined ? undefined : left(capacity.pids, reserved.pids ?? 0),
+    hugePages: new Map(
+      Array.from(capacity.hugePages ?? [], ([size, bytes]) => [
+        size,
+        left(bytes, reserved.hugePages?.get(size) ?? 0),
+      ]),
+    ),
   };
 }

@@ -1,5 +1,12 @@
 import { type Clock, KeyedMutex, KubelingError, type Logger } from '../lib/index.ts';
-import { cpuShares, milliCpuOf, type Pod, podRequests, type QosClass, qosClass } from '../pods/index.ts';
+import {
+  milliCpuOf,
+  type Pod,
+  podRequests,
+  type QosClass,
+  qosClass,
+  cpuShares as sharesOf,
+} from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import { minShares } from './cgroup-math.ts';
 import { type CgroupName, cgroupName } from './cgroup-name.ts';
@@ -11,6 +18,8 @@ export interface QosContainerManagerDeps {
   readonly cgroupRoot: CgroupName;
   /** Of the cgroup of all pods. */
   readonly kubepods: CgroupValues;
+  /** All the machine has: classes do not limit them, the cgroup of all pods and each pod do. */
+  readonly hugePageSizes: readonly string[];
   /** Pods that run or are about to. */
   readonly activePods: () => readonly Pod[];
   readonly clock: Clock;
@@ -18,6 +27,7 @@ export interface QosContainerManagerDeps {
 }
 
 const upkeepMs = 60_000;
+const unboundPages = 2 ** 62;
 
 /**
  * The cgroups between the root and the pods: kubepods for all, and below it one for Burstable and one for BestEffort
@@ -51,8 +61,12 @@ export class QosContainerManager {
     const missing = await cgroups.missing(cgroupRoot);
     if (missing.length > 0) throw noRoot(cgroups.path(cgroupRoot), missing);
     await this.#ensure(this.#names.Guaranteed, kubepods);
-    await this.#ensure(this.#names.BestEffort, { cpuShares: minShares });
-    await this.#oneAtATime((shares) => this.#ensure(this.#names.Burstable, { cpuShares: shares }), signal);
+    const hugePages = new Map(this.#deps.hugePageSizes.map((size) => [size, unboundPages] as const));
+    await this.#ensure(this.#names.BestEffort, { cpuShares: minShares, hugePages });
+    await this.#oneAtATime(
+      (cpuShares) => this.#ensure(this.#names.Burstable, { cpuShares, hugePages }),
+      signal,
+    );
   }
 
   /** To be called before each new pod cgroup: gives Burstable pods as a whole the weight they ask for in sum. */
@@ -85,7 +99,7 @@ export class QosContainerManager {
 
   #wantedShares(): number {
     const burstable = this.#deps.activePods().filter((pod) => qosClass(pod) === 'Burstable');
-    return Number(cpuShares(burstable.reduce((milli, pod) => milli + milliCpuOf(podRequests(pod)), 0n)));
+    return Number(sharesOf(burstable.reduce((milli, pod) => milli + milliCpuOf(podRequests(pod)), 0n)));
   }
 
   async #ensure(name: CgroupName, values: CgroupValues): Promise<void> {

@@ -121,9 +121,10 @@ async function lowerMemory(host: CgroupHost, dir: string, bytes: number | undefi
 async function writeIfThere(host: CgroupHost, file: string, value: number | undefined): Promise<void> {
   if (value === undefined) return;
   try {
-    await host.write(file, String(value));
+    // By way of a bigint, as the largest numbers would else lose their last digits in print.
+    await host.write(file, String(BigInt(value)));
   } catch (error) {
-    // Not every kernel counts swap.
+    // Not every kernel counts swap, nor every size of page that it has.
     if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }

@@ -1,5 +1,6 @@
 import type { ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts';
-import { initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
+import { initContainersOf, isSidecar, type ObservedPod, type Pod } from '../pods/index.ts';
+import { restartingConditions } from './restart-all.ts';
 
 /** Only the kubelet writes these. */
 const owned: ReadonlySet<string> = new Set([
@@ -37,6 +38,7 @@ const yes: Verdict = { is: 'True' };
 
 export interface ConditionInput {
   readonly pod: Pod;
+  readonly observed: ObservedPod;
   /** Without its conditions: phase and container statuses. */
   readonly status: PodStatus;
   readonly previous: PodStatus;
@@ -45,7 +47,7 @@ export interface ConditionInput {
 
 /** All conditions of the pod. Those of others pass through; times of transition are for the status manager to set. */
 export function podConditions(input: ConditionInput): readonly PodCondition[] {
-  const { pod, status, previous } = input;
+  const { pod, observed, status, previous } = input;
   const foreign = (pod.status.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
   const kept = findCondition(previous, shared);
   const disruption = kept === undefined ? [] : [kept];
@@ -56,6 +58,7 @@ export function podConditions(input: ConditionInput): readonly PodCondition[] {
     condition(pod, 'Initialized', initialized(input)),
     ...readinessConditions(pod, { ...status, conditions: others }),
     condition(pod, 'PodScheduled', yes),
+    ...restartingConditions(pod, observed, status, previous),
   ];
 }
 
@@ -117,7 +120,8 @@ function initialized({ pod, status, previous }: ConditionInput): Verdict {
   const found = (name: string) => statuses.find((one) => one.name === name);
   const unknown = containers.filter(({ name }) => found(name) === undefined).map(({ name }) => name);
   const incomplete = containers
-    .filter((one) => found(one.name)?.[isSidecar(one) ? 'started' : 'ready'] === false)
+    .filter(({ name }) => found(name) !== undefined)
+    .filter((one) => found(one.name)?.[isSidecar(one) ? 'started' : 'ready'] !== true)
     .map(({ name }) => name);
   if (status.phase === 'Succeeded' && unknown.length === 0) return { is: 'True', reason: 'PodCompleted' };
   if (hasRun(status)) return yes;

@@ -9,7 +9,9 @@ import {
   type Pod,
   shouldContainerStart,
 } from '../pods/index.ts';
+import { givenResources } from './container-resources.ts';
 import type { StatusContext } from './context.ts';
+import { isRestartingAll, restartingAll } from './restart-all.ts';
 import { apiTimeOfNs } from './times.ts';
 
 export interface ContainerStatusLists {
@@ -26,6 +28,7 @@ interface Subject {
   readonly context: StatusContext;
   readonly container: Container;
   readonly list: ListName;
+  readonly isRestartingAll: boolean;
   /** What was last published of it. */
   readonly old: ContainerStatus | undefined;
 }
@@ -51,10 +54,19 @@ export function containerStatuses(
   context: StatusContext,
 ): ContainerStatusLists {
   const { previous } = context;
+  const restarting = isRestartingAll(pod, observed, previous);
   const make = (list: ListName, containers: readonly Container[], old: readonly ContainerStatus[] = []) =>
     containers.map((container) => {
       const before = old.find((status) => status.name === container.name);
-      return containerStatus({ pod, observed, context, container, list, old: before });
+      return containerStatus({
+        pod,
+        observed,
+        context,
+        container,
+        list,
+        old: before,
+        isRestartingAll: restarting,
+      });
     });
   return {
     init: make('init', initContainersOf(pod), previous.initContainerStatuses),
@@ -68,11 +80,11 @@ export function byName(statuses: readonly ContainerStatus[]): readonly Container
 }
 
 function containerStatus(subject: Subject): ContainerStatus {
-  const { observed, container, old } = subject;
+  const { observed, container } = subject;
   const [newest, before] = observed.containers.filter(({ name }) => name === container.name);
   if (newest === undefined) return withStartError(subject, withoutInstance(subject));
   const status = ofInstance(newest, subject);
-  const last = before === undefined ? undefined : stateOf(before, old).terminated;
+  const last = before === undefined ? undefined : stateOf(before, subject).terminated;
   return withStartError(
     subject,
     last === undefined ? status : { ...status, lastState: { terminated: last } },
@@ -83,6 +95,8 @@ function containerStatus(subject: Subject): ContainerStatus {
 function withoutInstance(subject: Subject): ContainerStatus {
   const { pod, container, old } = subject;
   const status = carriedOver(subject);
+  if (old !== undefined && old.state?.waiting === undefined && subject.isRestartingAll)
+    return madeWay(status, old);
   if (isLostInit(subject, status))
     return {
       ...status,
@@ -101,6 +115,13 @@ function withoutInstance(subject: Subject): ContainerStatus {
   return { ...status, restartCount: status.restartCount + restarts, lastState };
 }
 
+/** It was removed so that all containers of the pod can begin anew. */
+function madeWay(status: ContainerStatus, old: ContainerStatus): ContainerStatus {
+  const waiting = { reason: restartingAll, message: 'The container was removed to restart all of the pod' };
+  const lastState = { terminated: { ...waiting, exitCode: lostExitCode } };
+  return { ...status, state: { waiting }, lastState, restartCount: old.restartCount + 1 };
+}
+
 function carriedOver(subject: Subject): ContainerStatus {
   const { container, old } = subject;
   if (old?.state?.terminated !== undefined) return old;
@@ -112,7 +133,7 @@ function carriedOver(subject: Subject): ContainerStatus {
     restartCount: old?.restartCount ?? 0,
     image: container.image ?? '',
     imageID: '',
-    volumeMounts: volumeMounts(container),
+    volumeMounts: volumeMounts(subject),
   };
 }
 
@@ -131,7 +152,7 @@ function isLostInit({ pod, observed, container, list }: Subject, status: Contain
 function ofInstance(instance: ObservedContainer, subject: Subject): ContainerStatus {
   const { container, old } = subject;
   const containerID = fullId(instance);
-  const state = stateOf(instance, old);
+  const state = stateOf(instance, subject);
   return {
     name: container.name,
     state,
@@ -142,8 +163,8 @@ function ofInstance(instance: ObservedContainer, subject: Subject): ContainerSta
     imageID: instance.imageRef,
     containerID,
     allocatedResources: container.resources?.requests,
-    resources: container.resources,
-    volumeMounts: old?.volumeMounts ?? volumeMounts(container),
+    resources: givenResources(container, instance, old),
+    volumeMounts: old?.volumeMounts ?? volumeMounts(subject),
     user: instance.user === undefined ? undefined : { linux: instance.user },
   };
 }
@@ -168,7 +189,7 @@ function lastStateOf(containerID: string, old: ContainerStatus | undefined): Con
   return terminated === undefined ? undefined : { terminated };
 }
 
-function stateOf(instance: ObservedContainer, old: ContainerStatus | undefined): ContainerState {
+function stateOf(instance: ObservedContainer, { old, isRestartingAll }: Subject): ContainerState {
   switch (instance.state) {
     case 'running':
       return { running: { startedAt: apiTimeOfNs(instance.startedAtNs) } };
@@ -178,7 +199,10 @@ function stateOf(instance: ObservedContainer, old: ContainerStatus | undefined):
       return { waiting: {} };
     case 'unknown':
       // "Ran and was lost" must never look like "never ran": a pod that runs once would run twice.
-      return old?.state?.running === undefined ? { waiting: {} } : { terminated: lostAtTermination };
+      if (old?.state?.running === undefined) return { waiting: {} };
+      return {
+        terminated: isRestartingAll ? { ...lostAtTermination, reason: restartingAll } : lostAtTermination,
+      };
   }
 }
 
@@ -206,11 +230,13 @@ function withStartError(subject: Subject, status: ContainerStatus): ContainerSta
   return { ...status, state: { waiting }, lastState };
 }
 
-function volumeMounts({ volumeMounts: mounts }: Container): readonly VolumeMountStatus[] | undefined {
+function volumeMounts({ container, context }: Subject): readonly VolumeMountStatus[] | undefined {
+  const { volumeMounts: mounts } = container;
   if (mounts === undefined || mounts.length === 0) return undefined;
   return mounts.map(({ name, mountPath, readOnly, recursiveReadOnly }) => {
     if (readOnly !== true) return { name, mountPath };
-    const isEnabled = recursiveReadOnly === 'Enabled' || recursiveReadOnly === 'IfPossible';
+    const isAsked = recursiveReadOnly === 'Enabled' || recursiveReadOnly === 'IfPossible';
+    const isEnabled = isAsked && context.recursiveReadOnly === 'supported';
     return { name, mountPath, readOnly, recursiveReadOnly: isEnabled ? 'Enabled' : 'Disabled' };
   });
 }

@@ -24,6 +24,8 @@ export interface StatusContext {
   /** Of the last try to start the container, if that failed. */
   readonly startError: (container: string) => StartError | undefined;
   readonly probes: ProbeResults;
+  /** Whether the pod's runtime can make mounts read-only to their last submount; left out for no. */
+  readonly recursiveReadOnly?: 'supported' | 'unsupported' | undefined;
   /** The machine's addresses, the preferred first. */
   readonly nodeIps: readonly string[];
   readonly kubeletStartedAt: Instant;

@@ -84,11 +84,14 @@ describe('a container the runtime does not know', () => {
       { name: 'c', mountPath: '/c', readOnly: true, recursiveReadOnly: 'Enabled' },
     ];
     const pod = aPod({ spec: { containers: [{ name: 'main', image: 'x', volumeMounts }] } });
-    assert.deepEqual(only(statusOf(pod, [])).volumeMounts, [
+    const shown = (recursive: 'Enabled' | 'Disabled') => [
       { name: 'a', mountPath: '/a' },
       { name: 'b', mountPath: '/b', readOnly: true, recursiveReadOnly: 'Disabled' },
-      { name: 'c', mountPath: '/c', readOnly: true, recursiveReadOnly: 'Enabled' },
-    ]);
+      { name: 'c', mountPath: '/c', readOnly: true, recursiveReadOnly: recursive },
+    ];
+    const able = { recursiveReadOnly: 'supported' } as const;
+    assert.deepEqual(only(statusOf(pod, [], able)).volumeMounts, shown('Enabled'));
+    assert.deepEqual(only(statusOf(pod, [])).volumeMounts, shown('Disabled'));
   });
 });
 

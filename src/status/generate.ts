@@ -6,6 +6,7 @@ import type { StartError, StatusContext } from './context.ts';
 import { normalizeStatus } from './normalize.ts';
 import { hasStartedRegular, podPhase } from './phase.ts';
 import { addresses } from './pod-ips.ts';
+import { podResourceFields } from './pod-resources.ts';
 import { withProbeFields } from './probe-fields.ts';
 
 /**
@@ -28,6 +29,7 @@ export function generatePodStatus(pod: Pod, observed: ObservedPod, context: Stat
     ),
     ...addresses(pod, observed, context),
     ...untouched(pod),
+    ...podResourceFields(pod),
     qosClass: qosClass(pod),
     observedGeneration: pod.metadata.generation,
     containerStatuses: lists.regular,
@@ -35,7 +37,7 @@ export function generatePodStatus(pod: Pod, observed: ObservedPod, context: Stat
     ephemeralContainerStatuses: orNothing(lists.ephemeral),
   };
   const { previous, hasUsableSandbox } = context;
-  const conditions = podConditions({ pod, status, previous, hasUsableSandbox });
+  const conditions = podConditions({ pod, observed, status, previous, hasUsableSandbox });
   return normalizeStatus(pod, { ...status, conditions });
 }
 
@@ -53,7 +55,7 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
     initContainerStatuses: pod.status.initContainerStatuses,
     ephemeralContainerStatuses: pod.status.ephemeralContainerStatuses,
   };
-  const all = podConditions({ pod, status, previous: pod.status, hasUsableSandbox: false });
+  const all = podConditions({ pod, observed, status, previous: pod.status, hasUsableSandbox: false });
   // Nothing was tried, so there is nothing to say about initialization or a sandbox.
   const tried = new Set(['Initialized', 'PodReadyToStartContainers']);
   return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !tried.has(type)) });

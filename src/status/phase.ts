@@ -7,6 +7,7 @@ import {
   type Pod,
   restartsAfterExit,
 } from '../pods/index.ts';
+import { restartingAll } from './restart-all.ts';
 
 export type Phase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 
@@ -88,8 +89,7 @@ function see({ pod, statuses }: PhaseInput, container: Container): Seen {
   if (state?.running !== undefined) return { is: 'running', started: started === true };
   const ended = state?.terminated ?? (state?.waiting === undefined ? undefined : lastState?.terminated);
   if (ended === undefined) return state?.waiting === undefined ? { is: 'missing' } : { is: 'waiting' };
-  const restarts =
-    ended.reason === 'RestartingAllContainers' || restartsAfterExit(pod, container, ended.exitCode);
+  const restarts = ended.reason === restartingAll || restartsAfterExit(pod, container, ended.exitCode);
   return {
     is: state?.terminated === undefined ? 'waiting-again' : 'ended',
     exitCode: ended.exitCode,

@@ -120,7 +120,10 @@ describe('what cannot be taken back', () => {
     const { pod, see } = aManager({ metadata: { generation: 5 } });
     see([]);
     const older = { ...pod, metadata: { ...pod.metadata, generation: 4 } };
-    assert.equal(see([anInstance()], {}, older).observedGeneration, 5);
+    const status = see([anInstance()], {}, older);
+    assert.equal(status.observedGeneration, 5);
+    for (const { type, observedGeneration } of status.conditions ?? [])
+      assert.equal(observedGeneration, 5, type);
   });
 });
 

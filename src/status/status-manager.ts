@@ -237,7 +237,8 @@ function withTransitionTime(condition: PodCondition, before: PodStatus, now: str
   if (!isOurCondition(condition.type)) return condition;
   const old = findCondition(before, condition.type);
   const isKept = old?.status === condition.status && old.lastTransitionTime !== undefined;
-  return { ...condition, lastTransitionTime: isKept ? old.lastTransitionTime : now };
+  const observedGeneration = highest(old?.observedGeneration, condition.observedGeneration);
+  return { ...condition, observedGeneration, lastTransitionTime: isKept ? old.lastTransitionTime : now };
 }
 
 function highest(a: number | undefined, b: number | undefined): number | undefined {

@@ -1,15 +1,15 @@
 import type { Container, ContainerStatus, PodStatus } from '../kinds/index.ts';
 import { initContainersOf, isSidecar, type Pod, restartsAfterExit } from '../pods/index.ts';
 import { statusUnknown } from './container-statuses.ts';
+import { mayRestartAll } from './restart-all.ts';
 
 /**
  * The containers that would leave the terminated state although their restart rules forbid it: a contradiction that
  * must not be published. None for a sound change.
  */
 export function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
-  const init = initContainersOf(pod);
-  if ([...init, ...pod.spec.containers].some(mayRestartAll)) return [];
-  const plain = init.filter((container) => !isSidecar(container));
+  if (mayRestartAll(pod)) return [];
+  const plain = initContainersOf(pod).filter((container) => !isSidecar(container));
   return [
     ...forbidden(pod, plain, before.initContainerStatuses, after.initContainerStatuses),
     ...forbidden(pod, pod.spec.containers, before.containerStatuses, after.containerStatuses),
@@ -36,8 +36,4 @@ function forbidden(
 function isFoundAgain(old: ContainerStatus | undefined, now: ContainerStatus): boolean {
   const isSame = old?.containerID !== undefined && old.containerID === now.containerID;
   return isSame && old.state?.terminated?.reason === statusUnknown;
-}
-
-function mayRestartAll({ restartPolicyRules }: Container): boolean {
-  return (restartPolicyRules ?? []).some(({ action }) => action === 'RestartAllContainers');
 }

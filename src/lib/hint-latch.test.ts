@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cancelled } from './abort.ts';
+import { HintLatch } from './hint-latch.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const { signal } = new AbortController();
+
+test('a wait ends at the first hint, or after its time', async () => {
+  const clock = new VirtualClock();
+  const latch = new HintLatch(clock);
+  const first = latch.wait(1_000, signal);
+  latch.raise();
+  assert.equal(await first, 'hint');
+  latch.clear();
+  const second = latch.wait(1_000, signal);
+  await clock.advance(1_000);
+  assert.equal(await second, 'time');
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a hint nobody waits for is remembered until it is cleared', async () => {
+  const latch = new HintLatch(new VirtualClock());
+  latch.raise();
+  assert.equal(await latch.wait(1_000, signal), 'hint');
+  assert.equal(await latch.wait(1_000, signal), 'hint');
+});
+
+test('a wait that is given up leaves nothing behind', async () => {
+  const clock = new VirtualClock();
+  const controller = new AbortController();
+  const waiting = new HintLatch(clock).wait(1_000, controller.signal);
+  controller.abort(cancelled('enough'));
+  await assert.rejects(waiting, /enough/);
+  assert.equal(clock.pendingTimers, 0);
+});

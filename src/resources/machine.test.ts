@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { CgroupLayout } from '../lib/index.ts';
+import { checkMachine, type MachineDemands } from './machine-checks.ts';
+import { readMachineFacts } from './machine-facts.ts';
+import { type Reservations, reservedAmount } from './node-amounts.ts';
+
+const v1: CgroupLayout = {
+  version: 1,
+  controllers: new Map([['memory', '/sys/fs/cgroup/memory']]),
+  unified: undefined,
+};
+const v2: CgroupLayout = { version: 2, root: '/sys/fs/cgroup' };
+
+/** A machine of these files; a directory is what lies below it. */
+function aMachine(files: Readonly<Record<string, string>>) {
+  return {
+    read: async (path: string) => files[path] ?? Promise.reject(new Error(`ENOENT: ${path}`)),
+    list: async (dir: string) => {
+      const below = Object.keys(files).filter((path) => path.startsWith(`${dir}/`));
+      if (below.length === 0) throw new Error(`ENOENT: ${dir}`);
+      return [...new Set(below.map((path) => path.slice(dir.length + 1).split('/')[0] ?? ''))];
+    },
+  };
+}
+
+describe('the facts about a machine', () => {
+  it('are read from its files', async () => {
+    const files = {
+      '/proc/sys/kernel/pid_max': '4194304\n',
+      '/proc/sys/kernel/threads-max': '62836\n',
+      '/proc/swaps':
+        'Filename Type Size Used Priority\n/dev/sda2 partition 4194300 0 -2\n/swap file 1024 0 -3\n',
+      '/proc/meminfo': 'MemTotal:        8000000 kB\nSwapTotal:       4195324 kB\nSwapFree: 1 kB\n',
+      '/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages': '16\n',
+      '/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages': '0\n',
+      '/sys/kernel/mm/hugepages/hugepages-64kB/nr_hugepages': '3\n',
+      '/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes': '9223372036854771712\n',
+    };
+    assert.deepEqual(await readMachineFacts(aMachine(files), v1), {
+      pids: 62_836,
+      hugePages: new Map([
+        ['1GB', 0],
+        ['2MB', 33_554_432],
+        ['64KB', 196_608],
+      ]),
+      swaps: ['/dev/sda2', '/swap'],
+      swapBytes: 4_296_011_776n,
+      swapController: 'present',
+    });
+  });
+
+  it('are few on a machine that shows nothing', async () => {
+    const facts = { pids: undefined, hugePages: new Map(), swaps: [], swapBytes: 0n } as const;
+    assert.deepEqual(await readMachineFacts(aMachine({}), v2), { ...facts, swapController: 'absent' });
+  });
+
+  it('tell from our own cgroup whether swap can be limited', async () => {
+    const files = {
+      '/proc/self/cgroup': '0::/system.slice/kubeling.service\n',
+      '/sys/fs/cgroup/system.slice/kubeling.service/memory.swap.max': 'max\n',
+    };
+    assert.equal((await readMachineFacts(aMachine(files), v2)).swapController, 'present');
+  });
+});
+
+describe('a machine', () => {
+  const demands: MachineDemands = {
+    failSwapOn: true,
+    failCgroupV1: false,
+    swapBehavior: '',
+    singleProcessOomKill: undefined,
+  };
+
+  it('is fit for the defaults without swap', () => {
+    for (const version of [1, 2] as const) checkMachine(demands, { swaps: [] }, version);
+  });
+
+  it('that swaps is refused unless told otherwise', () => {
+    const swaps = ['/dev/sda2'];
+    assert.throws(() => checkMachine(demands, { swaps }, 2), {
+      code: 'MACHINE_UNFIT',
+      message: /failSwapOn must be false .* swaps to \/dev\/sda2/,
+    });
+    checkMachine({ ...demands, failSwapOn: false, swapBehavior: 'LimitedSwap' }, { swaps }, 2);
+  });
+
+  it('is told of all that the first version of cgroups cannot do, at once', () => {
+    const all = {
+      failSwapOn: false,
+      failCgroupV1: true,
+      swapBehavior: 'LimitedSwap',
+      singleProcessOomKill: false,
+    };
+    assert.throws(
+      () => checkMachine(all, { swaps: [] }, 1),
+      (error: Error) => {
+        assert.match(error.message, /failCgroupV1.*swapBehavior.*singleProcessOOMKill/);
+        return true;
+      },
+    );
+    checkMachine(all, { swaps: [] }, 2);
+  });
+});
+
+describe('what is reserved', () => {
+  const capacity = { milliCpu: 4000, memoryBytes: 8_589_934_592, pids: 1000 };
+  const none: Reservations = {
+    systemReserved: {},
+    kubeReserved: {},
+    reservedSystemCPUs: '',
+    enforceNodeAllocatable: ['pods'],
+  };
+  const some = {
+    ...none,
+    systemReserved: { cpu: '500m', memory: '1Gi', pid: '100' },
+    kubeReserved: { cpu: '250m', memory: '512Mi', 'ephemeral-storage': '1Gi' },
+  };
+
+  it('is the sum for the system and for us', () => {
+    const { hugePages: _, ...amount } = reservedAmount(some, capacity);
+    assert.deepEqual(amount, { milliCpu: 750, memoryBytes: 1_610_612_736, pids: 100 });
+  });
+
+  it('counts CPUs that are reserved by number before any amount', () => {
+    assert.equal(reservedAmount({ ...some, reservedSystemCPUs: '0-1,3' }, capacity).milliCpu, 3000);
+  });
+
+  it('is nothing to pods that are not held to it', () => {
+    assert.deepEqual(reservedAmount({ ...some, enforceNodeAllocatable: ['none'] }, capacity), {
+      milliCpu: 0,
+      memoryBytes: 0,
+    });
+  });
+
+  it('cannot be more than there is', () => {
+    const greedy = { ...none, systemReserved: { cpu: '3', memory: '9Gi' }, kubeReserved: { cpu: '2' } };
+    assert.throws(() => reservedAmount(greedy, capacity), {
+      code: 'RESERVATION_TOO_LARGE',
+      message: /cpu: 5000 of 4000 .*memory: 9663676416 of 8589934592/,
+    });
+  });
+});

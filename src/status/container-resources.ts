@@ -1,0 +1,82 @@
+import type { Container, ContainerStatus, ResourceRequirements } from '../kinds/index.ts';
+import { compareQuantities, formatQuantity, milliQuantity, type Quantity, quantityOf } from '../lib/index.ts';
+import {
+  type ObservedContainer,
+  quotaUsToMilliCpu,
+  type ResourceSide,
+  readResources,
+  sharesToMilliCpu,
+} from '../pods/index.ts';
+
+/** Below these the kernel's numbers cannot tell amounts apart, in thousandths of a core. */
+const leastTold = { requests: 2, limits: 10 } as const;
+
+/** What the runtime says the container was given; undefined for what it does not say. */
+interface Told {
+  readonly requests: { readonly cpu: Quantity | undefined };
+  readonly limits: { readonly cpu: Quantity | undefined; readonly memory: Quantity | undefined };
+}
+
+/**
+ * What the container has: what it was allotted, with what the runtime tells put over it while it runs. Where the
+ * runtime is silent, what was published of the very same instance stands.
+ */
+export function givenResources(
+  { resources = {} }: Container,
+  instance: ObservedContainer,
+  old: ContainerStatus | undefined,
+): ResourceRequirements {
+  if (instance.state !== 'running') return resources;
+  const told = toldBy(instance);
+  const isSame = old?.containerID === `${instance.runtimeName}://${instance.id}`;
+  const before = isSame && old?.state?.running !== undefined ? old.resources : undefined;
+  return {
+    ...resources,
+    ...overridden('requests', resources, told.requests, before),
+    ...overridden('limits', resources, told.limits, before),
+  };
+}
+
+function toldBy({ resources }: ObservedContainer): Told {
+  const { cpuShares = 0, cpuQuota = -1, cpuPeriod = 0, memoryLimitBytes = 0 } = resources ?? {};
+  const request = sharesToMilliCpu(cpuShares);
+  const limit = cpuPeriod > 0 ? quotaUsToMilliCpu(cpuQuota, cpuPeriod) : 0;
+  return {
+    requests: { cpu: request > 0 ? milliQuantity(request) : undefined },
+    limits: {
+      cpu: limit > 0 ? milliQuantity(limit) : undefined,
+      memory: memoryLimitBytes > 0 ? quantityOf(memoryLimitBytes, 'BinarySI') : undefined,
+    },
+  };
+}
+
+/** A side that was never allotted stays away: the least weight every container has is nothing anybody asked for. */
+function overridden(
+  side: ResourceSide,
+  allotted: ResourceRequirements,
+  told: Readonly<Partial<Record<'cpu' | 'memory', Quantity | undefined>>>,
+  before: ResourceRequirements | undefined,
+): Pick<ResourceRequirements, ResourceSide> {
+  const own = allotted[side];
+  if (own === undefined) return {};
+  const amounts = (['cpu', 'memory'] as const).flatMap((name) => {
+    const text = shown(name, side, own[name], told[name]) ?? before?.[side]?.[name];
+    return text === undefined ? [] : [[name, text] as const];
+  });
+  return { [side]: { ...own, ...Object.fromEntries(amounts) } };
+}
+
+/** The text as it was allotted where it means the same, so that nothing seems to change that does not. */
+function shown(
+  name: 'cpu' | 'memory',
+  side: ResourceSide,
+  allotted: string | undefined,
+  told: Quantity | undefined,
+): string | undefined {
+  if (told === undefined) return undefined;
+  const own = readResources(allotted === undefined ? {} : { [name]: allotted }).get(name);
+  const isTold = (amount: Quantity | undefined) =>
+    amount !== undefined && compareQuantities(amount, milliQuantity(leastTold[side])) > 0;
+  if (name === 'cpu' && !isTold(told) && !isTold(own)) return allotted;
+  return own !== undefined && compareQuantities(own, told) === 0 ? allotted : formatQuantity(told);
+}

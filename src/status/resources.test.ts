@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { anInstance, observe } from '../../test/fakes/runtime-view.ts';
+import { aStatusContext } from '../../test/fakes/status-context.ts';
+import type { ContainerStatus, PodSpec, PodStatus, ResourceRequirements } from '../kinds/index.ts';
+import type { ObservedContainer, ObservedResources } from '../pods/index.ts';
+import { generatePodStatus } from './generate.ts';
+
+const silent: ObservedResources = {
+  cpuShares: undefined,
+  cpuQuota: undefined,
+  cpuPeriod: undefined,
+  memoryLimitBytes: undefined,
+};
+
+function statusOf(
+  spec: Partial<PodSpec>,
+  instance: Partial<ObservedContainer> = {},
+  previous: PodStatus = {},
+): PodStatus {
+  const pod = aPod({ spec });
+  return generatePodStatus(pod, observe(pod, [anInstance(instance)]), aStatusContext({ previous }));
+}
+
+/** Of the only container, given what it was allotted and what the runtime tells of it. */
+function shown(
+  resources: ResourceRequirements | undefined,
+  told: Partial<ObservedResources> | undefined,
+  over: { readonly state?: 'running' | 'exited'; readonly previous?: PodStatus } = {},
+): ContainerStatus | undefined {
+  const containers = [{ name: 'main', image: 'x', ...(resources === undefined ? {} : { resources }) }];
+  const seen = told === undefined ? undefined : { ...silent, ...told };
+  const instance = { state: over.state ?? 'running', resources: seen } as const;
+  return statusOf({ containers }, instance, over.previous).containerStatuses?.[0];
+}
+
+const allotted = {
+  requests: { cpu: '0.5', memory: '64Mi', 'example.com/gpu': '1' },
+  limits: { cpu: '1', memory: '128Mi', 'example.com/gpu': '1' },
+};
+
+describe('the resources of a container', () => {
+  it('are what the runtime says it was given, while it runs', () => {
+    const told = { cpuShares: 204, cpuQuota: 30_000, cpuPeriod: 100_000, memoryLimitBytes: 67_108_864 };
+    assert.deepEqual(shown(allotted, told)?.resources, {
+      requests: { ...allotted.requests, cpu: '200m' },
+      limits: { ...allotted.limits, cpu: '300m', memory: '64Mi' },
+    });
+  });
+
+  it('keep the words of the spec where they mean what the runtime says', () => {
+    const told = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 134_217_728 };
+    assert.deepEqual(shown(allotted, told)?.resources, allotted);
+  });
+
+  it('are what it was allotted when it does not run, or the runtime says nothing', () => {
+    assert.deepEqual(shown(allotted, { cpuShares: 204 }, { state: 'exited' })?.resources, allotted);
+    assert.deepEqual(shown(allotted, undefined)?.resources, allotted);
+    assert.deepEqual(shown(allotted, { cpuQuota: -1, cpuPeriod: 100_000 })?.resources, allotted);
+  });
+
+  it('keep a sliver of CPU that the numbers of the kernel cannot tell from the least', () => {
+    const sliver = { requests: { cpu: '1m' }, limits: { cpu: '5m' } };
+    const told = { cpuShares: 2, cpuQuota: 1_000, cpuPeriod: 100_000 };
+    assert.deepEqual(shown(sliver, told)?.resources, sliver);
+    const grown = { ...told, cpuShares: 102, cpuQuota: 20_000 };
+    assert.deepEqual(shown(sliver, grown)?.resources, { requests: { cpu: '100m' }, limits: { cpu: '200m' } });
+  });
+
+  it('show nothing that nobody asked for', () => {
+    const told = { cpuShares: 2, memoryLimitBytes: 4096 };
+    assert.deepEqual(shown(undefined, told)?.resources, {});
+    assert.equal(shown(undefined, told)?.allocatedResources, undefined);
+  });
+
+  it('stay as published for the very same instance where the runtime is silent', () => {
+    const before = { requests: { cpu: '250m', memory: '64Mi' }, limits: { cpu: '400m', memory: '100Mi' } };
+    const published = (containerID: string): PodStatus => ({
+      containerStatuses: [
+        {
+          name: 'main',
+          ready: true,
+          restartCount: 0,
+          image: 'x',
+          imageID: '',
+          containerID,
+          state: { running: {} },
+          resources: before,
+        },
+      ],
+    });
+    const same = shown(allotted, undefined, { previous: published('containerd://main-0') });
+    assert.deepEqual(same?.resources?.limits, { ...allotted.limits, ...before.limits });
+    assert.deepEqual(same?.allocatedResources, allotted.requests);
+    const other = shown(allotted, undefined, { previous: published('containerd://other') });
+    assert.deepEqual(other?.resources, allotted);
+  });
+});
+
+describe('the resources of a pod', () => {
+  const one = (resources: ResourceRequirements) => ({ name: 'main', image: 'x', resources });
+
+  it('are the sum of its containers with its overhead', () => {
+    const amount = { cpu: '100m', memory: '100Mi' };
+    const { resources, allocatedResources } = statusOf({
+      containers: [one({ requests: amount, limits: amount })],
+      overhead: { cpu: '200m', memory: '140Mi' },
+    });
+    const sum = { cpu: '300m', memory: '240Mi' };
+    assert.deepEqual([allocatedResources, resources], [sum, { requests: sum, limits: sum }]);
+  });
+
+  it('have a limit only where nothing in the pod is left without one', () => {
+    const limited = one({ requests: { cpu: '1' }, limits: { cpu: '2', memory: '64Mi' } });
+    const free = { ...one({ limits: { cpu: '1' } }), name: 'other' };
+    const { resources } = statusOf({ containers: [limited, free] });
+    assert.deepEqual(resources, { requests: { cpu: '1' }, limits: { cpu: '3' } });
+  });
+
+  it('are those the pod sets as a whole', () => {
+    const whole = { requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '2', memory: '2Gi' } };
+    const { resources } = statusOf({ containers: [one({ requests: { cpu: '100m' } })], resources: whole });
+    assert.deepEqual(resources, whole);
+  });
+
+  it('are empty for a pod that asks for nothing', () => {
+    const { resources, allocatedResources } = statusOf({ containers: [one({})] });
+    assert.deepEqual([resources, allocatedResources], [{}, undefined]);
+  });
+});

@@ -1,0 +1,48 @@
+import type { Container, PodCondition, PodStatus } from '../kinds/index.ts';
+import { initContainersOf, type ObservedPod, type Pod, shouldRestartAllContainers } from '../pods/index.ts';
+
+export const restartingAll = 'RestartingAllContainers';
+const conditionType = 'AllContainersRestarting';
+
+/** Whether a rule of some container may restart all of them. */
+export function mayRestartAll(pod: Pod): boolean {
+  return [...initContainersOf(pod), ...pod.spec.containers].some(hasRule);
+}
+
+function hasRule({ restartPolicyRules }: Container): boolean {
+  return (restartPolicyRules ?? []).some(({ action }) => action === 'RestartAllContainers');
+}
+
+/** From the exit that asked for it until nothing of the old containers is left. */
+export function isRestartingAll(pod: Pod, observed: ObservedPod, previous: PodStatus): boolean {
+  return mayRestartAll(pod) && (saysRestartingAll(previous) || shouldRestartAllContainers(pod, observed));
+}
+
+/** Whether the status says that all containers have to go before any is started. */
+export function saysRestartingAll({ conditions = [] }: PodStatus): boolean {
+  return conditions.some(({ type, status }) => type === conditionType && status === 'True');
+}
+
+/** None for a pod to which it cannot happen. */
+export function restartingConditions(
+  pod: Pod,
+  observed: ObservedPod,
+  { phase }: PodStatus,
+  previous: PodStatus,
+): readonly PodCondition[] {
+  if (!mayRestartAll(pod)) return [];
+  const over = { type: conditionType, status: 'False' };
+  if (phase === 'Succeeded') return [{ ...over, reason: 'PodCompleted' }];
+  if (phase === 'Failed') return [{ ...over, reason: 'PodFailed' }];
+  const names = new Set([...initContainersOf(pod), ...pod.spec.containers].map(({ name }) => name));
+  const isLeft = observed.containers.some(({ name }) => names.has(name));
+  if (!isLeft || !isRestartingAll(pod, observed, previous)) return [over];
+  return [
+    {
+      type: conditionType,
+      status: 'True',
+      reason: 'RestartAllContainersStarted',
+      message: 'a container has ended in a way that restarts all of them',
+    },
+  ];
+}
