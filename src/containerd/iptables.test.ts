@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { KubelingError } from '../lib/index.ts';
-import { removeRules, rulesOfNetwork, splitArguments } from './iptables.ts';
+import { removeRules, rulesOfNetwork, sandboxesWithRules, splitArguments } from './iptables.ts';
 import type { Run } from './machine.ts';
 
 const listing = String.raw`-P POSTROUTING ACCEPT
@@ -32,7 +32,21 @@ describe('splitArguments', () => {
   });
 });
 
+describe('sandboxesWithRules', () => {
+  it('names each sandbox of our network once', () => {
+    assert.deepEqual(sandboxesWithRules(listing, 'klgours0000'), ['b']);
+    assert.deepEqual(sandboxesWithRules(listing, 'klgnobody00'), []);
+  });
+});
+
 describe('rulesOfNetwork', () => {
+  it('leaves the rules of sandboxes that are not meant', () => {
+    assert.deepEqual(
+      rulesOfNetwork(listing, 'klgours0000', (id) => id !== 'b'),
+      { rules: [], chains: [] },
+    );
+  });
+
   it('finds the rules and chains of our network and of no other', () => {
     const { rules, chains } = rulesOfNetwork(listing, 'klgours0000');
     assert.deepEqual(chains, ourChains);

@@ -13,15 +13,34 @@ export interface RuleCleanup {
  * The rules of our network in a listing of `iptables -S`. The plugins write the network's name in quotes into each
  * comment; the chains those rules jump to belong to one pod each. Chains shared by all networks are left.
  */
-export function rulesOfNetwork(listing: string, network: string): RuleCleanup {
-  const all = listing.split('\n').filter((line) => line.startsWith('-A '));
-  const ours = all.map(splitArguments).filter((words) => commentOf(words).includes(`"${network}"`));
+export function rulesOfNetwork(
+  listing: string,
+  network: string,
+  isMeant: (sandboxId: string) => boolean = () => true,
+): RuleCleanup {
+  const ours = commentedRules(listing, network).filter((words) => isMeant(sandboxOf(commentOf(words))));
   // A plugin that was cut short has filled a pod's chain to which nothing jumps yet.
   const touched = ours.flatMap((words) => [words[1] ?? '', words[words.indexOf('-j') + 1] ?? '']);
   const chains = new Set(touched.filter((chain) => /^CNI-(DN-)?[0-9a-f]{8,}$/.test(chain)));
   // Rules inside those chains go with them.
   const rules = ours.map((words) => words.slice(1)).filter(([chain = '']) => !chains.has(chain));
   return { rules, chains: [...chains] };
+}
+
+/** The sandboxes that have rules in our network, by their ids. */
+export function sandboxesWithRules(listing: string, network: string): readonly string[] {
+  const ids = commentedRules(listing, network).map((words) => sandboxOf(commentOf(words)));
+  return [...new Set(ids)].filter((id) => id !== '');
+}
+
+function commentedRules(listing: string, network: string): readonly (readonly string[])[] {
+  const all = listing.split('\n').filter((line) => line.startsWith('-A '));
+  return all.map(splitArguments).filter((words) => commentOf(words).includes(`"${network}"`));
+}
+
+/** The plugins write the sandbox's id into the comment too: name: "klg0" id: "0123". */
+function sandboxOf(comment: string): string {
+  return /\bid: "([^"]+)"/.exec(comment)?.[1] ?? '';
 }
 
 function commentOf(words: readonly string[]): string {
@@ -36,16 +55,21 @@ export function splitArguments(line: string): string[] {
   );
 }
 
-/** Deletes what is left of our network's rules in the nat table. */
+const nat = ['-w', '10', '-t', 'nat'];
+
+export async function listRules(iptables: string, run: Run, signal: AbortSignal): Promise<string> {
+  return (await run(iptables, [...nat, '-S'], signal)).stdout;
+}
+
+/** Deletes our network's rules in the nat table: all, or those of the sandboxes that are meant. */
 export async function removeRules(
   iptables: string,
   network: string,
   run: Run,
   signal: AbortSignal,
+  isMeant: (sandboxId: string) => boolean = () => true,
 ): Promise<Removal> {
-  const nat = ['-w', '10', '-t', 'nat'];
-  const listing = await run(iptables, [...nat, '-S'], signal);
-  const { rules, chains } = rulesOfNetwork(listing.stdout, network);
+  const { rules, chains } = rulesOfNetwork(await listRules(iptables, run, signal), network, isMeant);
   const commands = [
     ...rules.map((rule) => ['-D', ...rule]),
     ...chains.flatMap((chain) => [

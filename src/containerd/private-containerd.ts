@@ -4,6 +4,7 @@ import { type Clock, KubelingError, ProcessTable, type Random, withLockFile } fr
 import type { CgroupDriver, Snapshotter } from './config.ts';
 import { ImageStore } from './image-store.ts';
 import { readInstance } from './instance-file.ts';
+import { listRules, removeRules, sandboxesWithRules } from './iptables.ts';
 import {
   type LaunchDeps,
   type Launched,
@@ -183,6 +184,21 @@ export class PrivateContainerd {
     // With the lock gone the directory may be empty; somebody else may also have come in between.
     if (options.images === 'remove') await rmdir(this.layout.dir).catch(() => {});
     return report;
+  }
+
+  /** The ids of all sandboxes that have firewall rules in our network, whether they are still there or not. */
+  async sandboxesWithRules(signal: AbortSignal): Promise<readonly string[]> {
+    const iptables = await findProgram('iptables', this.#dirs);
+    if (iptables === undefined) return [];
+    return sandboxesWithRules(await listRules(iptables, this.#run, signal), this.layout.network);
+  }
+
+  /** Removes the firewall rules of these sandboxes; answers how many commands that took. */
+  async removeRulesOf(sandboxIds: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
+    const iptables = await findProgram('iptables', this.#dirs);
+    if (iptables === undefined) return 0;
+    const isMeant = (id: string) => sandboxIds.has(id);
+    return (await removeRules(iptables, this.layout.network, this.#run, signal, isMeant)).removed.length;
   }
 
   /** The images of the running one. */

@@ -43,8 +43,13 @@ check('sandbox', [
   },
   {
     what: 'a sandbox without an address is of no use',
-    seen: { sandboxes: [aSandbox({ ips: [] })] },
+    seen: { sandboxes: [aSandbox({ ips: [], unaddressed: true })] },
     expected: { ...create, start: [0, 1], attempt: 1, sandboxId: 'sandbox-0' },
+  },
+  {
+    what: 'a sandbox whose address the runtime does not tell, or tells in words nobody understands, is kept',
+    seen: { sandboxes: [aSandbox({ ips: [], unaddressed: false })] },
+    expected: { start: [0, 1], attempt: 0 },
   },
   {
     what: 'on the host network a sandbox has no address of its own',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { podUid } from '../pods/index.ts';
 import { scriptedFaults } from '../simulator/index.ts';
 
 const crash = { script: 'exit 1' };
@@ -41,7 +42,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await rig.machine.names('/logs/pods'), []);
     assert.deepEqual(await rig.machine.names('/logs/containers'), []);
     rig.runtime.forgetPod(pod.metadata.uid);
-    assert.deepEqual(rig.runtime.held(), { kills: 0, deletions: 0, reasons: 0 });
+    assert.deepEqual(Object.values(rig.runtime.held()), [0, 0, 0, 0, 0, 0]);
   });
 
   it('leaves nothing of a stopped pod when asked for that one', async () => {
@@ -68,11 +69,10 @@ describe('garbage collection', () => {
     assert.deepEqual([observed.containers.length, observed.sandboxes.length], [1, 1]);
   });
 
-  it('calls no pod gone before all sources have spoken', async () => {
+  it('touches nothing of a pod that the workers do not call gone', async () => {
     using rig = new PodRuntimeRig({
       deps: {
         pods: {
-          sourcesReady: () => false,
           shouldPodContentBeRemoved: () => false,
           shouldPodRuntimeBeRemoved: () => false,
         },
@@ -168,6 +168,103 @@ describe('garbage collection', () => {
     await rig.machine.link('/logs/pods/nothing', link);
     await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
     assert.equal(await rig.machine.readLink(link), undefined);
+  });
+
+  it('removes rotated logs with those they were rotated from, and no log of another instance', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: crash });
+    await runTimes(rig, pod, 2);
+    const logs = '/logs/pods/default_web_uid-web/a';
+    for (const name of [
+      '0.log.20260101-000000',
+      '0.log.20260101-000000.gz',
+      '1.log.20260101-000000',
+      '00.log',
+    ])
+      rig.files.write(`${logs}/${name}`, '');
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.deepEqual(await rig.machine.names(logs), ['00.log', '1.log', '1.log.20260101-000000']);
+  });
+
+  it('removes links without an id in their name only when the directory of the log is gone', async () => {
+    using rig = new PodRuntimeRig();
+    const name = (letter: string) => `/logs/containers/${letter.repeat(251)}.log`;
+    await rig.machine.makeDirectory('/logs/pods/default_web_uid-web/a', 0o755);
+    await rig.machine.link('/logs/pods/default_web_uid-web/a/0.log', name('r'));
+    await rig.machine.link('/logs/pods/default_old_uid-old/a/0.log', name('g'));
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.deepEqual(
+      [await rig.machine.readLink(name('r')), await rig.machine.readLink(name('g'))],
+      ['/logs/pods/default_web_uid-web/a/0.log', undefined],
+    );
+  });
+
+  it('removes the logs of pods that are gone though the runtime knows nothing of them, and no other', async () => {
+    using rig = new PodRuntimeRig();
+    rig.gone.add(podUid('uid-gone'));
+    for (const path of ['default_old_uid-gone/a/0.log', 'default_web_uid-web/a/0.log', 'audit/today.log'])
+      rig.files.write(`/logs/pods/${path}`, 'text');
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.deepEqual(await rig.machine.names('/logs/pods'), ['audit', 'default_web_uid-web']);
+  });
+
+  it('keeps a container whose logs cannot be removed, so that it is found again', async () => {
+    let stuck = true;
+    using rig = new PodRuntimeRig();
+    const { remove } = rig.machine;
+    Object.assign(rig.machine, {
+      remove: async (path: string) => {
+        if (stuck && path.endsWith('/0.log')) throw new Error('read-only file system');
+        await remove(path);
+      },
+    });
+    const pod = podOf({ a: crash });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    await rig.kill(pod, 1);
+    rig.gone.add(pod.metadata.uid);
+    const collect = () => rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    await assert.rejects(collect(), /read-only file system/);
+    assert.equal(rig.simulated.containers().length, 1);
+    stuck = false;
+    await collect();
+    assert.equal(rig.simulated.containers().length, 0);
+  });
+
+  it('removes the file for last words with the container it was made for', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: crash });
+    await runTimes(rig, pod, 3);
+    const files = () => rig.files.paths().filter((path) => path.startsWith('/pods/')).length;
+    assert.equal(files(), 3);
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    assert.equal(files(), 1);
+  });
+
+  it('stops what may still run before it is removed', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const real = rig.cri.listContainers;
+    Object.assign(rig.cri, {
+      listContainers: async (...args: Parameters<typeof real>) => {
+        const answer = await real(...args);
+        const containers = answer.containers.map((each) => ({
+          ...each,
+          state: 'CONTAINER_UNKNOWN' as const,
+        }));
+        return { ...answer, containers };
+      },
+    });
+    rig.gone.add(pod.metadata.uid);
+    rig.takeCalls();
+    await rig.done(rig.runtime.garbageCollect('gone-pods', rig.signal));
+    const calls = rig.takeCalls();
+    assert.ok(calls.indexOf('stopContainer') >= 0, calls.join());
+    assert.ok(calls.indexOf('stopContainer') < calls.indexOf('removeContainer'), calls.join());
+    assert.deepEqual(rig.eventsOf('Killing'), [
+      'Container is in unknown state, try killing it before removal',
+    ]);
   });
 });
 

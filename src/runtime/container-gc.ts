@@ -18,10 +18,8 @@ export interface GcPolicy {
   readonly maxContainers: number;
 }
 
-/** What the workers know of pods. */
+/** What the workers know of pods. No pod is called gone before all who could want it have spoken. */
 export interface GcPods {
-  /** Whether all sources have spoken: before that, no pod can be called gone. */
-  sourcesReady(): boolean;
   /** Nothing of the pod is wanted any more, its logs neither. */
   shouldPodContentBeRemoved(uid: PodUid): boolean;
   /** The pod has ended; its dead containers are kept for their logs only. */
@@ -119,7 +117,6 @@ export class ContainerGc {
 
   #isGone(uid: PodUid, scope: GcScope): boolean {
     const { pods } = this.#deps;
-    if (!pods.sourcesReady()) return false;
     if (pods.shouldPodContentBeRemoved(uid)) return true;
     return scope === 'ended-pods-too' && pods.shouldPodRuntimeBeRemoved(uid);
   }
@@ -177,9 +174,9 @@ export class ContainerGc {
 
   async #collectLogs(failures: string[]): Promise<void> {
     const { files, podLogsDir, pods } = this.#deps;
-    if (!pods.sourcesReady()) return;
     for (const name of await files.names(podLogsDir)) {
-      if (!pods.shouldPodContentBeRemoved(podUidOfLogDirectory(name))) continue;
+      const uid = podUidOfLogDirectory(name);
+      if (uid === undefined || !pods.shouldPodContentBeRemoved(uid)) continue;
       const path = posix.join(podLogsDir, name);
       await this.#attempt(failures, `remove the logs ${path}`, () => files.remove(path));
     }
@@ -189,10 +186,18 @@ export class ContainerGc {
     const { files, logLinksDir } = this.#deps;
     for (const name of await files.names(logLinksDir)) {
       const path = posix.join(logLinksDir, name);
-      const id = containerIdOfLogLink(name);
-      if (id === undefined || (await files.exists(path)) || !(await this.#isDead(id, signal))) continue;
+      if (!(await this.#isDangling(path, containerIdOfLogLink(name), signal))) continue;
       await this.#attempt(failures, `remove the link ${path}`, () => files.remove(path), signal);
     }
+  }
+
+  /** A link whose name was too long for the id goes when the whole directory it pointed into is gone. */
+  async #isDangling(path: string, id: string | undefined, signal: AbortSignal): Promise<boolean> {
+    const { files } = this.#deps;
+    if (await files.exists(path)) return false;
+    if (id !== undefined) return await this.#isDead(id, signal);
+    const target = await files.readLink(path);
+    return target !== undefined && !(await files.exists(posix.dirname(target)));
   }
 
   /** While a log is rotated its link points nowhere for a moment, so only links of the dead may go. */

@@ -4,6 +4,7 @@ import { isKind } from '../lib/index.ts';
 import { readOwner } from './labels.ts';
 import { containerLogLink } from './log-paths.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
+import { lastWordsFile } from './termination-message.ts';
 
 export interface ContainerRemoverDeps {
   readonly cri: Pick<CriClient, 'containerStatus' | 'removeContainer'>;
@@ -38,6 +39,8 @@ export class ContainerRemover {
     const { status } = await cri.containerStatus({ containerId }, signal);
     if (status === undefined) return;
     const owner = readOwner(status.labels);
+    const lastWords = lastWordsFile(status);
+    if (lastWords !== undefined) await files.remove(lastWords);
     if (owner !== undefined) await files.remove(containerLogLink(logLinksDir, { ...owner, containerId }));
     if (status.logPath === '') return;
     const directory = dirname(status.logPath);

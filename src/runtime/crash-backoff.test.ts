@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { anInstance, anObservedPod } from '../../test/fakes/observed.ts';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container } from '../kinds/index.ts';
-import { seededRandom } from '../lib/index.ts';
+import { type BackoffState, seededRandom } from '../lib/index.ts';
+import { type ObservedPod, podUid } from '../pods/index.ts';
 import { CrashBackoff, crashBackoffKey } from './crash-backoff.ts';
 
 const random = seededRandom(1);
@@ -15,6 +16,11 @@ const ended = (atMs: number, exitCode = 1) =>
     containers: [anInstance(main, { state: 'exited', exitCode, finishedAtNs: BigInt(atMs) * 1_000_000n })],
   });
 
+/** What is noted holds at once; the promise only says that it is kept. */
+function note(backoff: CrashBackoff, observed: ObservedPod, nowMs: number): void {
+  void backoff.noteRestart(pod, main, observed, nowMs);
+}
+
 /** Lets the container end at once after each start and tells how long each restart had to wait. */
 function waits(backoff: CrashBackoff, times: number, exitCode = 1): number[] {
   let nowMs = 1_000_000;
@@ -23,7 +29,7 @@ function waits(backoff: CrashBackoff, times: number, exitCode = 1): number[] {
     const delay = backoff.restartDelay(pod, main, ended(endMs, exitCode), nowMs);
     nowMs += delay.kind === 'wait' ? delay.waitMs : 0;
     assert.equal(backoff.restartDelay(pod, main, ended(endMs, exitCode), nowMs).kind, 'go');
-    backoff.noteRestart(pod, main, ended(endMs, exitCode), nowMs);
+    note(backoff, ended(endMs, exitCode), nowMs);
     return nowMs - endMs;
   });
 }
@@ -37,14 +43,14 @@ test('a container that never ran or runs does not wait', () => {
   const backoff = new CrashBackoff({ random });
   assert.deepEqual(backoff.restartDelay(pod, main, anObservedPod(), 0), { kind: 'go' });
   const running = anObservedPod({ containers: [anInstance(main)] });
-  backoff.noteRestart(pod, main, running, 0);
+  note(backoff, running, 0);
   assert.deepEqual(backoff.restartDelay(pod, main, running, 0), { kind: 'go' });
   assert.equal(backoff.size, 0);
 });
 
 test('who waits is told how long and why', () => {
   const backoff = new CrashBackoff({ random });
-  backoff.noteRestart(pod, main, ended(0), 0);
+  note(backoff, ended(0), 0);
   assert.deepEqual(backoff.restartDelay(pod, main, ended(2_000), 5_000), {
     kind: 'wait',
     delayMs: 10_000,
@@ -57,7 +63,7 @@ test('who waits is told how long and why', () => {
 
 test('the longest wait is written as minutes and seconds', () => {
   const backoff = new CrashBackoff({ random });
-  for (let n = 0; n < 8; n++) backoff.noteRestart(pod, main, ended(n), n);
+  for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const delay = backoff.restartDelay(pod, main, ended(10), 10);
   assert.ok(delay.kind === 'wait');
   assert.match(delay.message, /^back-off 5m0s /);
@@ -65,10 +71,10 @@ test('the longest wait is written as minutes and seconds', () => {
 
 test('a container that ran for more than ten minutes starts anew', () => {
   const backoff = new CrashBackoff({ random });
-  for (let n = 0; n < 5; n++) backoff.noteRestart(pod, main, ended(n), n);
+  for (let n = 0; n < 5; n++) note(backoff, ended(n), n);
   const endMs = 600_010;
   assert.equal(backoff.restartDelay(pod, main, ended(endMs), endMs).kind, 'go');
-  backoff.noteRestart(pod, main, ended(endMs), endMs);
+  note(backoff, ended(endMs), endMs);
   const delay = backoff.restartDelay(pod, main, ended(endMs + 1), endMs + 1);
   assert.ok(delay.kind === 'wait');
   assert.equal(delay.delayMs, 10_000);
@@ -86,7 +92,7 @@ test('a clean end waits as well, unless the node is told otherwise', () => {
 
 test('the newest end counts, not an instance that was only created since', () => {
   const backoff = new CrashBackoff({ random });
-  backoff.noteRestart(pod, main, ended(0), 0);
+  note(backoff, ended(0), 0);
   const made = anInstance(main, { state: 'created', id: 'newer' });
   const observed = { ...ended(1_000), containers: [made, ...ended(1_000).containers] };
   assert.equal(backoff.restartDelay(pod, main, observed, 1_000).kind, 'wait');
@@ -102,15 +108,52 @@ test('another image or other resources make another key, the order of resources 
   assert.equal(crashBackoffKey(pod, { ...main, command: ['sh'] }), crashBackoffKey(pod, main));
 });
 
+/** What a back-off would keep for its successor. */
+function keeping() {
+  const kept = new Map<string, BackoffState>();
+  const backoff = new CrashBackoff({
+    random,
+    keep: async (uid, entries) => {
+      assert.equal(uid, pod.metadata.uid);
+      for (const [key, state] of entries) kept.set(key, state);
+    },
+  });
+  return { backoff, kept };
+}
+
 test('what was quiet for long is forgotten, and what is kept can be given to a new one', () => {
-  const first = new CrashBackoff({ random });
-  first.noteRestart(pod, main, ended(0), 0);
+  const { backoff, kept } = keeping();
+  note(backoff, ended(0), 0);
+  assert.equal(kept.size, 1);
   const second = new CrashBackoff({ random });
-  second.restore(first.entries());
+  second.restore(kept, 500);
   assert.equal(second.restartDelay(pod, main, ended(1_000), 1_000).kind, 'wait');
   assert.equal(second.collect(600_000), 0);
   assert.equal(second.collect(600_001), 1);
   assert.equal(second.size, 0);
+});
+
+test('what was kept never makes anybody wait longer than the longest wait there is now', () => {
+  const { backoff, kept } = keeping();
+  for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
+  const strict = new CrashBackoff({ random, maxMs: 20_000 });
+  strict.restore(kept, 10);
+  const delay = strict.restartDelay(pod, main, ended(10), 10);
+  assert.ok(delay.kind === 'wait' && delay.waitMs === 20_000);
+  const later = new CrashBackoff({ random });
+  later.restore(kept, 700_000);
+  assert.equal(later.size, 0, 'quiet for so long that it starts anew');
+});
+
+test('a clock that was set back makes nobody wait longer than the delay, from when that is seen', () => {
+  const backoff = new CrashBackoff({ random });
+  note(backoff, ended(3_600_000), 3_600_000);
+  const last = ended(3_600_100);
+  const seen = backoff.restartDelay(pod, main, last, 200);
+  assert.ok(seen.kind === 'wait' && seen.waitMs === 10_000);
+  const on = backoff.restartDelay(pod, main, last, 6_200);
+  assert.ok(on.kind === 'wait' && on.waitMs === 4_000);
+  assert.equal(backoff.restartDelay(pod, main, last, 10_200).kind, 'go');
 });
 
 test('no run of ends makes a wait shorter than the one before, short of a long quiet', () => {
@@ -124,9 +167,18 @@ test('no run of ends makes a wait shorter than the one before, short of a long q
         const waitMs = delay.kind === 'wait' ? delay.delayMs : 0;
         assert.ok(waitMs >= last && waitMs <= 300_000);
         const startMs = nowMs + waitMs;
-        backoff.noteRestart(pod, main, ended(nowMs), startMs);
+        note(backoff, ended(nowMs), startMs);
         [nowMs, last] = [startMs, waitMs];
       }
     }),
   );
+});
+
+test('a pod that was removed and came back under the same uid begins anew, others go on waiting', () => {
+  const backoff = new CrashBackoff({ random });
+  const other = aPod({ metadata: { uid: podUid('uid-2') } });
+  for (const each of [pod, other]) void backoff.noteRestart(each, main, ended(0), 0);
+  backoff.forgetPod(pod.metadata.uid);
+  assert.equal(backoff.restartDelay(pod, main, ended(10), 10).kind, 'go');
+  assert.equal(backoff.restartDelay(other, main, ended(10), 10).kind, 'wait');
 });

@@ -1,6 +1,12 @@
 import type { Container } from '../kinds/index.ts';
-import { type BackoffState, formatDurationMs, KeyedBackoff, type Random } from '../lib/index.ts';
-import { describePod, type ObservedContainer, type ObservedPod, type Pod } from '../pods/index.ts';
+import { type BackoffState, formatDurationMs, KeyedBackoff, LruMap, type Random } from '../lib/index.ts';
+import {
+  describePod,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  type PodUid,
+} from '../pods/index.ts';
 
 export interface CrashBackoffOptions {
   readonly random: Random;
@@ -12,7 +18,11 @@ export interface CrashBackoffOptions {
   readonly resetAfterMs?: number;
   /** Whether a container that ended with 0 waits as well; it does unless told otherwise. */
   readonly cleanExits?: 'wait' | 'restart-at-once';
+  /** Told all there is on a pod when that changes; a container starts again only when the answer has settled. */
+  readonly keep?: (uid: PodUid, entries: readonly (readonly [string, BackoffState])[]) => Promise<void>;
 }
+
+const rememberedJumps = 1_000;
 
 export type RestartDelay =
   | { readonly kind: 'go' }
@@ -36,7 +46,13 @@ export type RestartDelay =
  */
 export class CrashBackoff {
   readonly #backoff: KeyedBackoff;
+  readonly #maxMs: number;
   readonly #cleanExits: 'wait' | 'restart-at-once';
+  readonly #keep: CrashBackoffOptions['keep'];
+  /** Ends that seem to lie ahead, as the clock was set back since: when each was first seen. */
+  readonly #ahead = new LruMap<string, { readonly endMs: number; readonly seenMs: number }>({
+    capacity: rememberedJumps,
+  });
 
   constructor(options: CrashBackoffOptions) {
     const maxMs = options.maxMs ?? 300_000;
@@ -48,7 +64,9 @@ export class CrashBackoff {
       },
       random: options.random,
     });
+    this.#maxMs = maxMs;
     this.#cleanExits = options.cleanExits ?? 'wait';
+    this.#keep = options.keep;
   }
 
   get size(): number {
@@ -60,7 +78,7 @@ export class CrashBackoff {
     const ended = this.#lastEnd(container, observed);
     if (ended === undefined) return { kind: 'go' };
     const key = crashBackoffKey(pod, container);
-    const eventMs = endMs(ended);
+    const eventMs = this.#endMs(key, ended, nowMs);
     const waitMs = this.#backoff.waitMs(key, { nowMs, eventMs });
     if (waitMs === 0) return { kind: 'go' };
     const delayMs = this.#backoff.state(key)?.delayMs ?? waitMs;
@@ -75,11 +93,14 @@ export class CrashBackoff {
     };
   }
 
-  /** Notes that the container is started once more: the next end of it waits longer. */
-  noteRestart(pod: Pod, container: Container, observed: ObservedPod, nowMs: number): void {
+  /** Notes that the container is started once more: the next end of it waits longer. Settles when that is kept. */
+  async noteRestart(pod: Pod, container: Container, observed: ObservedPod, nowMs: number): Promise<void> {
     const ended = this.#lastEnd(container, observed);
     if (ended === undefined) return;
-    this.#backoff.fail(crashBackoffKey(pod, container), { nowMs, eventMs: endMs(ended) });
+    const key = crashBackoffKey(pod, container);
+    this.#backoff.fail(key, { nowMs, eventMs: this.#endMs(key, ended, nowMs) });
+    this.#ahead.delete(key);
+    await this.#keep?.(pod.metadata.uid, this.#entriesOf(pod));
   }
 
   /** Forgets what was quiet for so long that it starts anew; answers how many. Call it now and then. */
@@ -87,13 +108,37 @@ export class CrashBackoff {
     return this.#backoff.collect(nowMs);
   }
 
-  /** To be kept on disk, so that a restart of the kubelet is no way around a wait. */
-  entries(): [string, BackoffState][] {
-    return this.#backoff.entries();
+  /**
+   * Takes over what `keep` was told before, so that a restart of the kubelet is no way around a wait. Whatever the
+   * clock and the settings have become since, nobody waits longer than the longest wait.
+   */
+  restore(entries: Iterable<readonly [string, BackoffState]>, nowMs: number): void {
+    for (const [key, { failures, delayMs, lastMs }] of entries)
+      this.#backoff.restore([
+        [key, { failures, delayMs: Math.min(delayMs, this.#maxMs), lastMs: Math.min(lastMs, nowMs) }],
+      ]);
+    this.#backoff.collect(nowMs);
   }
 
-  restore(entries: Iterable<readonly [string, BackoffState]>): void {
-    this.#backoff.restore(entries);
+  /** A pod that comes back under the same uid is another one: it begins anew. */
+  forgetPod(uid: PodUid): void {
+    for (const [key] of this.#backoff.entries()) if (uidOfKey(key) === uid) this.#backoff.forget(key);
+    for (const [key] of [...this.#ahead]) if (uidOfKey(key) === uid) this.#ahead.delete(key);
+  }
+
+  #entriesOf(pod: Pod): readonly (readonly [string, BackoffState])[] {
+    const start = keyStart(pod);
+    return this.#backoff.entries().filter(([key]) => key.startsWith(start));
+  }
+
+  /** When the container ended; where the clock was set back behind that, when it was first seen to have ended. */
+  #endMs(key: string, { finishedAtNs }: ObservedContainer, nowMs: number): number {
+    const endMs = Number(finishedAtNs / 1_000_000n);
+    if (endMs <= nowMs) return endMs;
+    const known = this.#ahead.get(key);
+    if (known?.endMs === endMs && known.seenMs <= nowMs) return known.seenMs;
+    this.#ahead.set(key, { endMs, seenMs: nowMs });
+    return nowMs;
   }
 
   #lastEnd({ name }: Container, observed: ObservedPod): ObservedContainer | undefined {
@@ -102,12 +147,18 @@ export class CrashBackoff {
   }
 }
 
-function endMs({ finishedAtNs }: ObservedContainer): number {
-  return Number(finishedAtNs / 1_000_000n);
+/** A change of image or resources may be the cure, so it makes another key that has not failed yet. */
+export function crashBackoffKey(pod: Pod, { name, image = '', resources }: Container): string {
+  const amounts = [resources?.requests, resources?.limits].map((list) => Object.entries(list ?? {}).sort());
+  return `${keyStart(pod)}${JSON.stringify([name, image, amounts])}`;
 }
 
-/** A change of image or resources may be the cure, so it makes another key that has not failed yet. */
-export function crashBackoffKey({ metadata }: Pod, { name, image = '', resources }: Container): string {
-  const amounts = [resources?.requests, resources?.limits].map((list) => Object.entries(list ?? {}).sort());
-  return JSON.stringify([metadata.namespace, metadata.name, metadata.uid, name, image, amounts]);
+/** Of all containers of the pod. */
+function keyStart({ metadata: { namespace, name, uid } }: Pod): string {
+  return JSON.stringify([namespace, name, uid]);
+}
+
+/** No part of how a pod is called has a bracket in it. */
+function uidOfKey(key: string): unknown {
+  return (JSON.parse(key.slice(0, key.indexOf(']') + 1)) as readonly unknown[])[2];
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
-import { cancelled } from '../lib/index.ts';
+import { cancelled, KubelingError } from '../lib/index.ts';
 import { noLatency, registryOf, scriptedFaults } from '../simulator/index.ts';
 import { pullPolicyOf, readImageName } from './image-name.ts';
 
@@ -191,6 +191,84 @@ describe('images of containers', () => {
       .eventsOf('Pulled')
       .map((text) => /in (\d+)\S* \((\d+)/.exec(text)?.slice(1).join(' of '));
     assert.deepEqual(waited, ['1 of 1', '1 of 2', '1 of 3']);
+  });
+
+  it('tell how a slow pull is doing, and the place in the queue of one that waits', async () => {
+    const many = ['slow', 'next', 'last'].map((name) => ({
+      reference: `localhost/${name}:1`,
+      pullMs: 45_000,
+      command: ['sh'],
+    }));
+    using rig = new PodRuntimeRig({ registry: registryOf(many) });
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const { reference: image } of many) {
+      const pod = podOf({ a: { image } }, {}, `pod-${syncs.length}`);
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+      await rig.clock.advance(1_000);
+    }
+    assert.equal(rig.runtime.held().pulls, 3);
+    await rig.done(Promise.all(syncs));
+    assert.deepEqual(rig.eventsOf('PullProgress').slice(0, 6), [
+      'Pulling image "localhost/slow:1": under way after 10s',
+      'Pulling image "localhost/next:1": waiting for its turn for 10s, place 1 of 2 in the queue',
+      'Pulling image "localhost/last:1": waiting for its turn for 10s, place 2 of 2 in the queue',
+      'Pulling image "localhost/slow:1": under way after 40s',
+      'Pulling image "localhost/next:1": waiting for its turn for 40s, place 1 of 2 in the queue',
+      'Pulling image "localhost/last:1": waiting for its turn for 40s, place 2 of 2 in the queue',
+    ]);
+    assert.equal(
+      rig.eventsOf('PullProgress').at(6),
+      'Pulling image "localhost/next:1": under way after 1m10s',
+    );
+    assert.equal(rig.runtime.held().pulls, 0);
+    const told = rig.eventsOf('PullProgress').length;
+    await rig.clock.advance(300_000);
+    assert.equal(
+      rig.eventsOf('PullProgress').length,
+      told,
+      'there is nothing to tell of a pull that has ended',
+    );
+  });
+
+  it('are pulled with the annotations and the sandbox of the pod, by one credential after the other', async () => {
+    for (const [accepted, failure] of [
+      ['second', undefined],
+      ['none of them', 'Failed to pull image "localhost/app:1": [first is refused, second is refused]'],
+    ] as const) {
+      const credentialsFor = async () => ['first', 'second'].map((username) => ({ username }));
+      using rig = new PodRuntimeRig({ registry, deps: { credentials: { credentialsFor } } });
+      const real = rig.cri.pullImage;
+      const asked: unknown[] = [];
+      Object.assign(rig.cri, {
+        pullImage: async (...[request, signal]: Parameters<typeof real>) => {
+          const { username } = request.auth ?? {};
+          asked.push([username, request.image?.annotations, request.sandboxConfig?.metadata?.uid]);
+          if (username === accepted) return await real({ ...request, auth: undefined }, signal);
+          throw new KubelingError('CRI_DENIED', `${username} is refused`);
+        },
+      });
+      const pod = podOf({ a: { image: remote } });
+      const annotated = { ...pod, metadata: { ...pod.metadata, annotations: { team: 'blue' } } };
+      const result = await rig.sync(annotated);
+      assert.equal(result.error === undefined, failure === undefined);
+      assert.deepEqual(rig.eventsOf('Failed')[0], failure);
+      assert.deepEqual(asked, [
+        ['first', { team: 'blue' }, 'uid-web'],
+        ['second', { team: 'blue' }, 'uid-web'],
+      ]);
+    }
+  });
+
+  it('that failed are tried at once by a pod that comes back under the same uid', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { image: 'localhost/nothing:1' } });
+    const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
+    rig.runtime.forgetPod(pod.metadata.uid);
+    assert.equal(rig.runtime.held().pullBackoffs, 0);
+    assert.equal(await reason(), 'ErrImagePull');
   });
 
   it('beyond the allowed rate fail at once, and may be tried again later', async () => {

@@ -8,9 +8,16 @@ import {
   type Random,
 } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
-import type { Pod, PodEvent, PodJournal } from '../pods/index.ts';
+import type { Pod, PodEvent, PodJournal, PodUid } from '../pods/index.ts';
 import { pullPolicyOf, readImageName } from './image-name.ts';
-import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';
+import {
+  ImagePulls,
+  type PulledImage,
+  type PullLimits,
+  type PullRequest,
+  type PullStanding,
+} from './image-pulls.ts';
+import type { StartObserver } from './metrics.ts';
 
 /** The waiting reasons of a container whose image is not to be had; part of the API. */
 export type ImageFailureReason =
@@ -70,10 +77,14 @@ export interface ImageManagerDeps {
   readonly journal: PodJournal;
   readonly credentials: CredentialProvider;
   readonly limits: PullLimits;
+  readonly startObserver?: Pick<StartObserver, 'imagePulled'> | undefined;
 }
 
 const backoffPolicy = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
 const rememberedErrors = 1_000;
+/** A pull is silent for so long, then tells how it is doing again and again. */
+const firstNewsMs = 10_000;
+const newsMs = 30_000;
 const namedFailures = [
   ['RegistryUnavailable', 'the registry is unavailable'],
   ['SignatureValidationFailed', 'the signature validation failed'],
@@ -91,6 +102,18 @@ export class ImageManager {
     this.#deps = deps;
     this.#pulls = new ImagePulls(deps);
     this.#backoff = new KeyedBackoff({ policy: backoffPolicy, random: deps.random });
+  }
+
+  /** What is remembered of pulls: under way, and failed ones that wait. */
+  held(): Readonly<Record<'pulls' | 'pullBackoffs', number>> {
+    return { pulls: this.#pulls.size, pullBackoffs: this.#backoff.size };
+  }
+
+  /** A pod that comes back under the same uid is another one: it does not wait for what its forerunner did. */
+  forgetPod(uid: PodUid): void {
+    const prefix = backoffKey(uid, '');
+    for (const [key] of this.#backoff.entries()) if (key.startsWith(prefix)) this.#backoff.forget(key);
+    for (const [key] of [...this.#lastErrors]) if (key.startsWith(prefix)) this.#lastErrors.delete(key);
   }
 
   /** Rejects only when the signal is aborted; all else is an answer. */
@@ -150,7 +173,7 @@ export class ImageManager {
     signal: AbortSignal,
   ): Promise<EnsuredImage> {
     const { image } = request.container;
-    const key = `${request.pod.metadata.uid}_${image}`;
+    const key = backoffKey(request.pod.metadata.uid, image);
     const waitMs = this.#backoff.waitMs(key, { nowMs: this.#deps.clock.monotonicMs() });
     if (waitMs > 0) return this.#backingOff(request, key, waitMs);
     this.#lastErrors.delete(key);
@@ -171,7 +194,24 @@ export class ImageManager {
     const { pod, sandboxConfig } = request;
     const credentials = await this.#deps.credentials.credentialsFor(pod, image, signal);
     const annotations = pod.metadata.annotations ?? {};
-    return await this.#pulls.pull({ image, annotations, sandboxConfig, credentials }, signal);
+    const pull = { image, annotations, sandboxConfig, credentials };
+    using _news = this.#tellNews(request, pull);
+    return await this.#pulls.pull(pull, signal);
+  }
+
+  /** Tells the owner of the pod now and then what a slow pull is about, until disposed of. */
+  #tellNews(request: ImageRequest, pull: PullRequest): Disposable {
+    const { clock } = this.#deps;
+    const { image } = request.container;
+    const startMs = clock.monotonicMs();
+    let timer = clock.timer(firstNewsMs, () => tell());
+    const tell = () => {
+      const elapsed = formatDurationMs(Math.round((clock.monotonicMs() - startMs) / 1_000) * 1_000);
+      const news = describeStanding(this.#pulls.standing(pull), elapsed);
+      this.#event(request, 'Normal', 'PullProgress', `Pulling image "${image}": ${news}`);
+      timer = clock.timer(newsMs, () => tell());
+    };
+    return { [Symbol.dispose]: () => timer.cancel() };
   }
 
   #backingOff(request: ImageRequest, key: string, waitMs: number): EnsuredImage {
@@ -190,6 +230,7 @@ export class ImageManager {
     const size = pulled.image?.size ?? 0n;
     const message = `Successfully pulled image "${image}" in ${took} (${whole} including waiting). Image size: ${size} bytes.`;
     this.#event(request, 'Normal', 'Pulled', message);
+    this.#deps.startObserver?.imagePulled(allMs, pulled.image?.size);
     journal.step(request.pod.metadata.uid, {
       stage: 'image',
       outcome: 'done',
@@ -220,6 +261,16 @@ export class ImageManager {
   #event(request: ImageRequest, type: PodEvent['type'], reason: string, message: string): void {
     this.#deps.journal.event(request.pod, { type, reason, message, fieldPath: request.fieldPath });
   }
+}
+
+function backoffKey(uid: PodUid, image: string): string {
+  return `${uid}_${image}`;
+}
+
+function describeStanding(standing: PullStanding, elapsed: string): string {
+  if (standing.kind === 'pulling') return `under way after ${elapsed}`;
+  const { place, length } = standing;
+  return `waiting for its turn for ${elapsed}, place ${place} of ${length} in the queue`;
 }
 
 function factsOf(ref: string, image: Image | undefined): ImageFacts {

@@ -26,6 +26,11 @@ export interface PulledImage {
   readonly ms: number;
 }
 
+/** How far a pull is: waiting for its turn, or under way. */
+export type PullStanding =
+  | { readonly kind: 'queued'; readonly place: number; readonly length: number }
+  | { readonly kind: 'pulling' };
+
 export interface PullDeps {
   readonly cri: Pick<CriClient, 'pullImage' | 'imageStatus'>;
   readonly clock: Clock;
@@ -52,14 +57,19 @@ export class ImagePulls {
 
   /** Rejects as the runtime refused, or with the signal's reason; the pull is dropped when nobody waits for it. */
   pull(request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
-    // Who has other credentials may be refused where somebody else is not.
-    const key = JSON.stringify([request.image, request.credentials]);
-    return this.#flights.run(key, (inner) => this.#pullInTurn(request, inner), signal);
+    const key = keyOf(request);
+    return this.#flights.run(key, (inner) => this.#pullInTurn(key, request, inner), signal);
   }
 
-  async #pullInTurn(request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
+  /** How far a pull is that somebody waits for. */
+  standing(request: PullRequest): PullStanding {
+    const place = this.#slots.placeOf(keyOf(request));
+    return place === undefined ? { kind: 'pulling' } : { kind: 'queued', place, length: this.#slots.waiting };
+  }
+
+  async #pullInTurn(key: string, request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
     if (!this.#rate.take()) throw new KubelingError('IMAGE_PULL_RATE', 'pull QPS exceeded');
-    using _slot = await this.#slots.take(signal);
+    using _slot = await this.#slots.take(key, signal);
     const startMs = this.#deps.clock.monotonicMs();
     const imageRef = await this.#pullWithAny(request, signal);
     const ms = this.#deps.clock.monotonicMs() - startMs;
@@ -95,6 +105,11 @@ export class ImagePulls {
   }
 }
 
+/** Who has other credentials may be refused where somebody else is not. */
+function keyOf({ image, credentials }: PullRequest): string {
+  return JSON.stringify([image, credentials]);
+}
+
 function severalFailures(failures: readonly unknown[]): KubelingError {
   const texts = [...new Set(failures.map(describeError))];
   return new KubelingError('CRI_FAILED', texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`, {
@@ -105,28 +120,39 @@ function severalFailures(failures: readonly unknown[]): KubelingError {
 /** A number of places, handed on in the order they were asked for. */
 class Slots {
   #free: number;
-  readonly #line = new Set<() => void>();
+  readonly #line = new Map<string, () => void>();
 
   constructor(count: number) {
     this.#free = count;
   }
 
-  async take(signal: AbortSignal): Promise<Disposable> {
+  get waiting(): number {
+    return this.#line.size;
+  }
+
+  /** Counted from 1; undefined for who does not wait. */
+  placeOf(who: string): number | undefined {
+    const at = [...this.#line.keys()].indexOf(who);
+    return at < 0 ? undefined : at + 1;
+  }
+
+  /** `who` has at most one place in the line. */
+  async take(who: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;
-    else await this.#wait(signal);
+    else await this.#wait(who, signal);
     return { [Symbol.dispose]: () => this.#giveBack() };
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
+  #wait(who: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = () => {
         link[Symbol.dispose]();
         resolve();
       };
-      this.#line.add(go);
+      this.#line.set(who, go);
       const link = onAbort(signal, (reason) => {
-        this.#line.delete(go);
+        this.#line.delete(who);
         reject(reason);
       });
     });
@@ -138,8 +164,9 @@ class Slots {
       this.#free++;
       return;
     }
-    this.#line.delete(next);
-    next();
+    const [who, go] = next;
+    this.#line.delete(who);
+    go();
   }
 }
 

@@ -30,6 +30,7 @@ export {
   noCredentials,
 } from './image-manager.ts';
 export type { PullLimits } from './image-pulls.ts';
+export { initializedSandbox } from './init-container-actions.ts';
 export { containerLabels, type LabelledOwner, labels, readOwner, sandboxLabels } from './labels.ts';
 export {
   containerResources,
@@ -50,11 +51,13 @@ export {
   restartCountFromLogs,
 } from './log-paths.ts';
 export { type FileStore, mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
+export { type StartObserver, startMetrics } from './metrics.ts';
 export { containerMounts, type MountableVolume, type MountInputs, type SubPath } from './mounts.ts';
 export {
   NodePlanner,
   type NodePlannerDeps,
   type NodePlannerSettings,
+  noRuntimeClasses,
 } from './node-planner.ts';
 export { RuntimeObserver } from './observe.ts';
 export { oomScoreAdj } from './oom-score.ts';
@@ -83,7 +86,8 @@ export {
   imageUser,
   type SecurityInputs,
 } from './security-context.ts';
-export { appArmorProfile, type SeccompSettings } from './security-profiles.ts';
+export { appArmorProblem, appArmorProfile, type SeccompSettings } from './security-profiles.ts';
 export { type KnownServices, serviceVariables } from './service-variables.ts';
 export { specHash } from './spec-hash.ts';
 export type { ActionFailure, KillResult, SyncAction, SyncPodResult } from './sync-result.ts';
+export { type SysctlRules, sysctlProblem } from './sysctls.ts';

@@ -1,6 +1,11 @@
-import { anInstance, aSandbox } from '../../test/fakes/observed.ts';
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { anInstance, anObservedPod, aSandbox } from '../../test/fakes/observed.ts';
 import { a, b, check, exited, i1, i2, i3, notReady, s1, s2, says } from '../../test/fakes/plans.ts';
+import { aPod } from '../../test/fakes/pods.ts';
 import type { Container } from '../kinds/index.ts';
+import type { ObservedContainer } from '../pods/index.ts';
+import { initializedSandbox } from './init-container-actions.ts';
 
 check('plain init containers', [
   {
@@ -228,3 +233,20 @@ check('sidecars', [
     expected: { init: [0] },
   },
 ]);
+
+test('a sandbox counts as initialized once the last plain init container has succeeded in it', () => {
+  const silent = { liveness: () => undefined, startup: () => undefined };
+  const sandboxOf = (initContainers: readonly Container[], ...containers: readonly ObservedContainer[]) =>
+    initializedSandbox(
+      aPod({ spec: { initContainers } }),
+      anObservedPod({ sandboxes: [aSandbox()], containers }),
+      silent,
+    );
+  const { id } = aSandbox();
+  assert.equal(sandboxOf([i1, i2], exited(i2)), id);
+  assert.equal(sandboxOf([i1, i2], exited(i1)), undefined);
+  assert.equal(sandboxOf([i1, i2], exited(i2, 1)), undefined);
+  assert.equal(sandboxOf([i1, i2], exited(i2, 0, { sandboxId: 'earlier' })), undefined);
+  assert.equal(sandboxOf([s1], anInstance(s1)), undefined, 'sidecars come back by themselves');
+  assert.equal(sandboxOf([]), undefined);
+});

@@ -11,6 +11,7 @@ import {
 } from '../pods/index.ts';
 import type { PlanContext } from './plan-context.ts';
 import type { ContainerToKill } from './pod-actions.ts';
+import { decideSandbox } from './sandbox-changed.ts';
 import { specHash } from './spec-hash.ts';
 
 export interface InitContainerActions {
@@ -94,6 +95,19 @@ export function passedInitialization(pod: Pod, observed: ObservedPod, context: P
   if (context.initializedSandboxId === sandbox) return true;
   const regular = new Set(pod.spec.containers.map(({ name }) => name));
   return observed.containers.some(({ name, sandboxId }) => sandboxId === sandbox && regular.has(name));
+}
+
+/** The sandbox in use, if all init containers that end have done their work in it; to be kept for later plans. */
+export function initializedSandbox(
+  pod: Pod,
+  observed: ObservedPod,
+  context: PlanContext,
+): string | undefined {
+  const { kind, sandboxId } = decideSandbox(pod, observed);
+  if (kind !== 'keep' || initContainersOf(pod).every(isSidecar)) return undefined;
+  const containers = observed.containers.filter((one) => one.sandboxId === sandboxId);
+  const { progress } = initContainerActions(pod, { ...observed, containers }, context);
+  return progress === 'ready' ? sandboxId : undefined;
 }
 
 function unseen(container: Container, { index, passed }: Place): Step {

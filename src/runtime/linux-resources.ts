@@ -1,13 +1,12 @@
 import type { HugepageLimit, LinuxContainerResources } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
-import { quantityValue, tryParseQuantity } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import {
   cpuQuotaUs,
   cpuShares,
   hasPodLevelResources,
+  hugePageAmounts,
   isCriticalPod,
-  isHugePages,
   memoryOf,
   milliCpuOf,
   type Pod,
@@ -129,29 +128,10 @@ function effectiveLimits(pod: Pod, container: Container): ResourceList {
 /** Every size the machine has gets a limit: what is not asked for is forbidden. */
 function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): MessageInit<HugepageLimit>[] {
   const asked = new Map([
-    ...hugePagesIn(hasPodLevelResources(pod) ? pod.spec.resources?.limits : {}),
-    ...hugePagesIn(container.resources?.limits),
+    ...hugePageAmounts(readResources(hasPodLevelResources(pod) ? pod.spec.resources?.limits : {})),
+    ...hugePageAmounts(readResources(container.resources?.limits)),
   ]);
   return node.hugePageSizes.map((pageSize) => ({ pageSize, limit: asked.get(pageSize) ?? 0n }));
-}
-
-function hugePagesIn(written: Readonly<Record<string, string>> | undefined): [string, bigint][] {
-  return [...readResources(written)].flatMap(([name, amount]): [string, bigint][] => {
-    const size = isHugePages(name) ? tryParseQuantity(name.slice('hugepages-'.length)) : undefined;
-    return size === undefined ? [] : [[pageSizeName(quantityValue(size)), quantityValue(amount)]];
-  });
-}
-
-const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'] as const;
-
-/** As cgroup files spell it: 2097152 is 2MB. */
-function pageSizeName(bytes: bigint): string {
-  let [size, unit] = [bytes, 0];
-  while (size > 0n && size % 1024n === 0n && unit < units.length - 1) {
-    size /= 1024n;
-    unit++;
-  }
-  return `${size}${units[unit]}`;
 }
 
 function swapResources(pod: Pod, container: Container, memoryLimit: bigint, node: LinuxNode): Resources {

@@ -21,7 +21,13 @@ test('logs of a pod are in a directory named by namespace, name and uid', () => 
 
 test('the uid can be read from the name of the directory, also of very old ones', () => {
   assert.equal(podUidOfLogDirectory('default_web_uid-1'), 'uid-1');
-  assert.equal(podUidOfLogDirectory('uid-1'), 'uid-1');
+  for (const uid of ['0123456789abcdef0123456789abcdef', '6a1f2b3c-0000-4000-8000-0123456789ab'])
+    assert.equal(podUidOfLogDirectory(uid), uid);
+});
+
+test('a directory that is not named like one of a pod belongs to none', () => {
+  for (const name of ['lost+found', 'archive', 'web_uid-1', 'a_b_c_d', 'default_web_', ''])
+    assert.equal(podUidOfLogDirectory(name), undefined, name);
 });
 
 const counts: readonly [readonly string[], number][] = [

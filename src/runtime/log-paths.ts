@@ -11,9 +11,16 @@ export function podLogDirectory(podLogsDir: string, { metadata }: Pod): string {
   return posix.join(podLogsDir, `${metadata.namespace}_${metadata.name}_${metadata.uid}`);
 }
 
-/** The pod a directory of logs belongs to; very old ones are named by the UID alone. */
-export function podUidOfLogDirectory(directoryName: string): PodUid {
-  return podUid(directoryName.slice(directoryName.lastIndexOf('_') + 1));
+const plainUid = /^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+
+/**
+ * The pod a directory of logs belongs to; very old ones are named by the UID alone. Undefined for what is no directory
+ * of a pod: whoever put it there still wants it.
+ */
+export function podUidOfLogDirectory(directoryName: string): PodUid | undefined {
+  const parts = directoryName.split('_');
+  const uid = parts.at(-1) ?? '';
+  return (parts.length === 3 && uid !== '') || plainUid.test(directoryName) ? podUid(uid) : undefined;
 }
 
 export function containerLogDirectory(podLogsDir: string, pod: Pod, container: Container): string {

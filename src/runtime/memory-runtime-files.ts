@@ -29,13 +29,13 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
     if (target !== undefined) return isThere(target);
     return store.read(path) !== undefined || directories.has(path) || store.paths().some(below(path));
   };
+  const names = (directory: string) => {
+    const inside = known().filter(below(directory));
+    return [...new Set(inside.map((path) => path.slice(directory.length + 1).split('/')[0] ?? ''))].sort();
+  };
   return {
     makeDirectory: async (path) => void directories.add(path),
-    async names(directory) {
-      const inside = known().filter(below(directory));
-      const names = inside.map((path) => path.slice(directory.length + 1).split('/')[0] ?? '');
-      return [...new Set(names)].sort();
-    },
+    names: async (directory) => names(directory),
     async readEnd(path, maxBytes) {
       const text = store.read(links.get(path) ?? path);
       return text === undefined ? undefined : endOf(Buffer.from(text), maxBytes);
@@ -44,6 +44,7 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
     readLink: async (path) => links.get(path),
     link: async (target, path) => void links.set(path, target),
     write: async (path, text) => store.write(path, text),
+    replace: async (path, text) => store.write(path, text),
     async remove(path) {
       const isInside = below(path);
       for (const file of store.paths()) if (file === path || isInside(file)) store.remove(file);
@@ -51,6 +52,11 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
         if (directory === path || isInside(directory)) directories.delete(directory);
       }
       for (const link of [...links.keys()]) if (link === path || isInside(link)) links.delete(link);
+    },
+    async removeEmptyDirectory(path) {
+      if (names(path).length > 0) return 'not-empty';
+      directories.delete(path);
+      return 'gone';
     },
   };
 }

@@ -6,7 +6,12 @@ import type { Container, PodSpec } from '../kinds/index.ts';
 import { seededRandom } from '../lib/index.ts';
 import type { PodEvent } from '../pods/index.ts';
 import { type ContainerInputs, containerConfig } from './container-config.ts';
-import { NodePlanner, type NodePlannerDeps, type NodePlannerSettings } from './node-planner.ts';
+import {
+  NodePlanner,
+  type NodePlannerDeps,
+  type NodePlannerSettings,
+  noRuntimeClasses,
+} from './node-planner.ts';
 
 const { signal } = new AbortController();
 const settings: NodePlannerSettings = {
@@ -81,6 +86,22 @@ test('a sandbox is planned with the node’s resolver, its cgroup and its handle
   assert.deepEqual([events.length, nodeEvents.length], [1, 1]);
 });
 
+test('a pod that wants users of its own is refused where there are none', async () => {
+  const { pod } = request(main, { hostUsers: false });
+  await assert.rejects(rig().planner.sandboxPlan(pod, 0, signal), {
+    code: 'SANDBOX_CONFIG',
+    message: "can't set `spec.hostUsers: false`, runtime does not support user namespaces",
+  });
+});
+
+test('a pod that names a runtime class is refused where none are known', async () => {
+  assert.equal(await noRuntimeClasses(request().pod), '');
+  await assert.rejects(noRuntimeClasses(request(main, { runtimeClassName: 'gvisor' }).pod), {
+    code: 'SANDBOX_CONFIG',
+    message: 'failed to lookup RuntimeClass gvisor: this node knows of no runtime classes',
+  });
+});
+
 test('a container is planned with all it asks for', async () => {
   const { config, files } = await rig().planner.containerPlan(request(), signal);
   const whole = ContainerConfig.create(config);
@@ -118,6 +139,28 @@ test('a container is planned with all it asks for', async () => {
 test('on the host network the node’s hosts are read', async () => {
   const { files } = await rig().planner.containerPlan(request(main, { hostNetwork: true }), signal);
   assert.equal(files[0]?.text, '# Kubernetes-managed hosts file (host network).\n127.0.0.1 node\n');
+});
+
+test('a container may be talked to, once or for ever', async () => {
+  const planned = async (container: Partial<Container>) =>
+    (await rig().planner.containerPlan(request({ ...main, ...container }), signal)).config;
+  const { stdin, stdinOnce } = await planned({ stdin: true, stdinOnce: true });
+  assert.deepEqual([stdin, stdinOnce], [true, true]);
+  const silent = await planned({});
+  assert.deepEqual([silent.stdin, silent.stdinOnce], [false, false]);
+});
+
+test('on the host network a pod has the addresses of the node', async () => {
+  const env = [{ name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIPs' } } }];
+  for (const [hostNetwork, expected] of [
+    [true, '192.0.2.1'],
+    [false, '10.0.0.7'],
+  ] as const) {
+    const own = { ...request({ ...main, env }, { hostNetwork }), podIps: hostNetwork ? [] : ['10.0.0.7'] };
+    const { config } = await rig().planner.containerPlan(own, signal);
+    const found = config.envs?.find(({ key }) => key === 'IP')?.value;
+    assert.equal(Buffer.from(found ?? '').toString(), expected);
+  }
 });
 
 test('a container that brings its own hosts file gets none', async () => {

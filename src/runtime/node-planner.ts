@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { Container } from '../kinds/index.ts';
-import type { Random } from '../lib/index.ts';
+import { KubelingError, type Random } from '../lib/index.ts';
 import type { Pod, PodEvent, PodJournal, PodUid, ResourceList } from '../pods/index.ts';
 import { computePodActions } from './compute-pod-actions.ts';
 import { containerConfig } from './container-config.ts';
@@ -62,6 +62,23 @@ export interface NodePlannerDeps {
   readonly subPath?: NonNullable<MountInputs['subPath']>;
 }
 
+/** For a node that has nobody to ask for runtime classes: a pod that names one must not run in another. */
+export async function noRuntimeClasses({ spec }: Pod): Promise<string> {
+  const name = spec.runtimeClassName ?? '';
+  if (name === '') return '';
+  throw new KubelingError(
+    'SANDBOX_CONFIG',
+    `failed to lookup RuntimeClass ${name}: this node knows of no runtime classes`,
+  );
+}
+
+/** Without users of its own such a pod would be root of the machine where it asked not to be. */
+function requireHostUsers({ spec }: Pod): void {
+  if (spec.hostUsers !== false) return;
+  const message = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
+  throw new KubelingError('SANDBOX_CONFIG', message);
+}
+
 const hostsFileMode = 0o644;
 /** Whatever user the container runs as may write its last words. */
 const terminationFileMode = 0o666;
@@ -79,6 +96,7 @@ export class NodePlanner implements PodPlanner {
 
   async sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan> {
     const { journal, nodeEvent } = this.#deps;
+    requireHostUsers(pod);
     const { config, events, nodeEvents } = sandboxConfig(pod, {
       attempt,
       podLogsDir: this.#settings.podLogsDir,
@@ -106,7 +124,7 @@ export class NodePlanner implements PodPlanner {
       {
         restartCount,
         imageRef: image.ref,
-        environment: this.#environment(podIps),
+        environment: this.#environment(pod, podIps),
         mounts: {
           volumes: this.#deps.volumes(uid),
           hostsFile: hostsFileOf(podDir),
@@ -132,9 +150,12 @@ export class NodePlanner implements PodPlanner {
     return { config, files: [...hosts, ...last] };
   }
 
-  #environment(podIps: readonly string[]) {
+  /** On the host network the pod's addresses are the node's. */
+  #environment({ spec }: Pod, ownIps: readonly string[]) {
     const { objects, services, allocatable, nodeIps } = this.#deps;
-    return { objects, services: services(), allocatable: allocatable(), podIps, hostIps: nodeIps() };
+    const hostIps = nodeIps();
+    const podIps = spec.hostNetwork === true ? hostIps : ownIps;
+    return { objects, services: services(), allocatable: allocatable(), podIps, hostIps };
   }
 
   async #dns(): Promise<DnsSettings> {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { PodSandboxStatus } from '../cri/index.ts';
 import { scriptedFaults } from '../simulator/index.ts';
-import { ipsOf } from './observe.ts';
+import { ipsOf, observedSandbox } from './observe.ts';
 
 describe('looking at the runtime', () => {
   it('groups by pod what is ours, and leaves the rest alone', async () => {
@@ -54,6 +55,27 @@ describe('looking at the runtime', () => {
     assert.ok((container?.finishedAtNs ?? 0n) >= (container?.startedAtNs ?? 1n));
   });
 
+  it('takes the later attempt for the newer instance, also when the clock was set back between them', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'exit 3' }, b: {} });
+    await rig.sync(pod);
+    await rig.clock.advance(1_000);
+    rig.clock.jumpWall(-3_600_000);
+    await rig.sync(pod);
+    const { containers } = await rig.observe(pod);
+    const listed = await rig.done(rig.runtime.listPod(pod.metadata.uid, rig.signal));
+    const ofA = containers.filter(({ name }) => name === 'a');
+    assert.deepEqual(
+      ofA.map(({ restartCount }) => restartCount),
+      [1, 0],
+    );
+    assert.deepEqual(
+      listed?.containers.filter(({ name }) => name === 'a').map(({ id }) => id),
+      ofA.map(({ id }) => id),
+    );
+    assert.equal(containers.length, 3);
+  });
+
   it('leaves out what went away since it was listed', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
@@ -84,6 +106,47 @@ describe('looking at the runtime', () => {
     assert.deepEqual(ipsOf(status('10.0.0.1', 'fd00::1')), ['10.0.0.1', 'fd00::1']);
     assert.deepEqual(ipsOf(status('10.0.0.1', 'nonsense')), []);
     assert.deepEqual(ipsOf(status('')), []);
+  });
+
+  it('takes the highest attempt for the newest sandbox, whenever it was made', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({});
+    const labels = { 'io.kubernetes.pod.uid': pod.metadata.uid };
+    for (const attempt of [1, 0]) {
+      const metadata = { name: 'web', namespace: 'default', uid: pod.metadata.uid, attempt };
+      await rig.done(rig.cri.runPodSandbox({ config: { metadata, labels, logDirectory: '/l' } }, rig.signal));
+      await rig.clock.advance(1_000);
+    }
+    const { sandboxes } = await rig.observe(pod);
+    assert.deepEqual(
+      sandboxes.map(({ attempt }) => attempt),
+      [1, 0],
+    );
+  });
+
+  it('gives a pod on the host network no address of its own, whatever the runtime says', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const real = rig.cri.podSandboxStatus;
+    Object.assign(rig.cri, {
+      podSandboxStatus: async (...args: Parameters<typeof real>) => {
+        const answer = await real(...args);
+        const linux = { namespaces: { options: { network: 'NODE' } } };
+        return { ...answer, status: { ...answer.status, linux } };
+      },
+    });
+    const { sandboxes, ips } = await rig.observe(pod);
+    assert.deepEqual([sandboxes[0]?.network, ips], ['node', []]);
+  });
+
+  it('tells a network without an address from one it is not told of', () => {
+    const seen = (network: PodSandboxStatus['network']) =>
+      observedSandbox(PodSandboxStatus.create(network === undefined ? {} : { network })).unaddressed;
+    assert.deepEqual(
+      [seen({ ip: '', additionalIps: [] }), seen({ ip: 'x', additionalIps: [] }), seen(undefined)],
+      [true, false, false],
+    );
   });
 
   it('shows no more of a message than its last 4096 bytes', async () => {

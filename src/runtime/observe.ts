@@ -64,7 +64,10 @@ export class RuntimeObserver {
       namespace: pod.namespace,
       ips: ready?.network === 'pod' ? ready.ips : [],
       sandboxes: found,
-      containers: containers.filter((container) => container !== undefined).sort(newestFirst),
+      containers: newestInstancesFirst(
+        containers.filter((container) => container !== undefined),
+        ({ restartCount }) => restartCount,
+      ),
     };
   }
 
@@ -122,15 +125,16 @@ function runtimePod(
   containers: readonly Container[],
 ): RuntimePod {
   const owner = readOwner([...sandboxes, ...containers][0]?.labels ?? {});
+  const attempts = new Map(containers.map(({ id, metadata }) => [id, metadata?.attempt ?? 0]));
   return {
     uid: podUid(uid),
     name: owner?.podName ?? '',
     namespace: owner?.namespace ?? '',
     sandboxes: [...sandboxes].sort(newestListedSandboxFirst).map(listedSandbox),
-    containers: containers
-      .filter((container) => containerName(container) !== '')
-      .map(listedContainer)
-      .sort(newestFirst),
+    containers: newestInstancesFirst(
+      containers.map(listedContainer).filter(({ name }) => name !== ''),
+      ({ id }) => attempts.get(id) ?? 0,
+    ),
   };
 }
 
@@ -173,6 +177,7 @@ export function observedSandbox(status: PodSandboxStatus): ObservedSandbox {
     createdAtNs: status.createdAt,
     network: status.linux?.namespaces?.options?.network === 'NODE' ? 'node' : 'pod',
     ips: ipsOf(status),
+    unaddressed: status.network?.ip === '',
     runtimeHandler: status.runtimeHandler,
   };
 }
@@ -242,6 +247,19 @@ interface Made {
 /** Ids decide between equals, so that the same answers always give the same order. */
 function newestFirst(a: Made, b: Made): number {
   return compare(b.createdAtNs, a.createdAtNs) || compare(a.id, b.id);
+}
+
+/** Of one container the later attempt is the newer one, whatever the clock was set to when it was made. */
+function newestInstancesFirst<T extends Made & { readonly name: string }>(
+  all: readonly T[],
+  attemptOf: (one: T) => number,
+): readonly T[] {
+  const byTime = all.toSorted(newestFirst);
+  const instances = Map.groupBy(
+    byTime.toSorted((a, b) => attemptOf(b) - attemptOf(a)),
+    ({ name }) => name,
+  );
+  return byTime.flatMap(({ name }) => instances.get(name)?.shift() ?? []);
 }
 
 function newestSandboxFirst(a: ObservedSandbox, b: ObservedSandbox): number {

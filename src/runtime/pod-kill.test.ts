@@ -176,6 +176,54 @@ describe('killing a pod', () => {
     assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
   });
 
+  it('takes a container for stopped that has ended though the runtime fails to stop it', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { script: 'sleep 1; exit 4' }, b: {} });
+    await rig.sync(pod);
+    const running = await rig.observe(pod);
+    await rig.clock.advance(2_000);
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'ttrpc: closed' } as const;
+    rig.simulated.setFaults(scriptedFaults({ calls: [{ method: 'stopContainer', fault }] }));
+    const { actions } = await rig.done(rig.runtime.killPod({ pod, running, graceSeconds: 2 }, rig.signal));
+    assert.deepEqual(
+      actions
+        .map(({ target, failure }) => [target, failure?.message])
+        .slice(0, 2)
+        .toSorted(),
+      [
+        ['a', undefined],
+        ['b', 'ttrpc: closed'],
+      ],
+    );
+  });
+
+  it('stops what may still run, and leaves alone what never did', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {}, b: {} });
+    await rig.sync(pod);
+    const seen = await rig.observe(pod);
+    const containers = seen.containers.map((each) => ({
+      ...each,
+      state: each.name === 'a' ? ('unknown' as const) : ('created' as const),
+    }));
+    rig.takeCalls();
+    await rig.done(
+      rig.runtime.killPod({ pod, running: { ...seen, containers }, graceSeconds: 2 }, rig.signal),
+    );
+    assert.deepEqual(rig.takeCalls(), ['stopContainer', 'stopPodSandbox']);
+  });
+
+  it('runs no hook when there is no time for one', async () => {
+    const runs: string[] = [];
+    using rig = new PodRuntimeRig({
+      hooks: { run: async (_hook, { container }) => void runs.push(container.name) },
+    });
+    const pod = podOf({ a: { lifecycle: { preStop: { exec: { command: ['x'] } } } } });
+    await rig.sync(pod);
+    await rig.kill(pod, 0);
+    assert.deepEqual(runs, []);
+  });
+
   it('takes what is gone for stopped', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });

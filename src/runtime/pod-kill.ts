@@ -50,7 +50,7 @@ export interface ContainerKill {
 }
 
 export interface PodKillerDeps {
-  readonly cri: Pick<CriClient, 'stopContainer' | 'stopPodSandbox'>;
+  readonly cri: Pick<CriClient, 'stopContainer' | 'stopPodSandbox' | 'containerStatus'>;
   readonly clock: Clock;
   readonly journal: PodJournal;
   readonly logger: Logger;
@@ -215,7 +215,19 @@ export class PodKiller implements Disposable {
     try {
       await this.#deps.cri.stopContainer({ containerId, timeout: BigInt(seconds) }, signal);
     } catch (error) {
-      if (!isKind(error, 'NotFound')) throw error;
+      if (isKind(error, 'NotFound')) return;
+      signal.throwIfAborted();
+      if (!(await this.#hasEnded(containerId, signal))) throw error;
+    }
+  }
+
+  /** A runtime may stumble over a container that ends in the very moment it is to be stopped. */
+  async #hasEnded(containerId: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
+      return status?.state === 'CONTAINER_EXITED';
+    } catch (error) {
+      return isKind(error, 'NotFound');
     }
   }
 

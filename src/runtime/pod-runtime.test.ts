@@ -101,8 +101,10 @@ describe('pods on a runtime that fails in every way', () => {
       for (const pod of pods) rig.runtime.forgetPod(pod.metadata.uid);
       const { sandboxes, containers, names, addresses, calls } = rig.simulated.held();
       assert.deepEqual(
-        { sandboxes, containers, names, addresses, calls, ...rig.runtime.held() },
-        { sandboxes: 0, containers: 0, names: 0, addresses: 0, calls: 0, kills: 0, deletions: 0, reasons: 0 },
+        Object.entries({ sandboxes, containers, names, addresses, calls, ...rig.runtime.held() }).filter(
+          ([, count]) => count !== 0,
+        ),
+        [],
         `seed ${seed}`,
       );
       assert.equal(rig.clock.pendingTimers, 0, `seed ${seed} left a timer`);

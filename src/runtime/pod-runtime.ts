@@ -8,6 +8,7 @@ import type { CrashBackoff } from './crash-backoff.ts';
 import type { HookRunner } from './hook-runner.ts';
 import { type CredentialProvider, ImageManager } from './image-manager.ts';
 import type { PullLimits } from './image-pulls.ts';
+import { type StartObserver, unobservedStarts } from './metrics.ts';
 import { RuntimeObserver } from './observe.ts';
 import { type KillPodRequest, PodKiller } from './pod-kill.ts';
 import type { PodPlanner } from './pod-planner.ts';
@@ -32,6 +33,7 @@ export interface PodRuntimeDeps {
   readonly credentials: CredentialProvider;
   readonly pods: GcPods;
   readonly settings: PodRuntimeSettings;
+  readonly startObserver?: StartObserver | undefined;
 }
 
 export interface PodRuntimeSettings {
@@ -42,6 +44,8 @@ export interface PodRuntimeSettings {
   readonly pulls: PullLimits;
   readonly gc: GcPolicy;
 }
+
+type HeldKind = 'kills' | 'deletions' | 'reasons' | 'crashBackoffs' | 'pulls' | 'pullBackoffs';
 
 /**
  * The pods of the container runtime: what is there, and making it what it should be. The only place that tells the
@@ -55,6 +59,7 @@ export class PodRuntime implements AsyncDisposable {
   readonly #killer: PodKiller;
   readonly #deletor: ContainerDeletor;
   readonly #gc: ContainerGc;
+  readonly #images: ImageManager;
   readonly #sync: PodSyncDeps;
 
   constructor(deps: PodRuntimeDeps) {
@@ -70,11 +75,13 @@ export class PodRuntime implements AsyncDisposable {
     const parts = { ...deps, ...settings, killer: this.#killer, remover, observer: this.#observer };
     this.#deletor = new ContainerDeletor(parts);
     this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
-    const images = new ImageManager({ ...deps, limits: settings.pulls });
+    const { startObserver = unobservedStarts } = deps;
+    this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls });
     this.#sync = {
       ...parts,
+      startObserver,
       sandboxes: new SandboxStarter(deps),
-      containers: new ContainerStarter({ ...parts, images }),
+      containers: new ContainerStarter({ ...parts, images: this.#images }),
     };
   }
 
@@ -134,6 +141,8 @@ export class PodRuntime implements AsyncDisposable {
   forgetPod(uid: PodUid): void {
     this.reasons.forgetPod(uid);
     this.#killer.forgetPod(uid);
+    this.#images.forgetPod(uid);
+    this.#deps.crashBackoff.forgetPod(uid);
   }
 
   version(signal: AbortSignal): Promise<VersionResponse> {
@@ -141,8 +150,14 @@ export class PodRuntime implements AsyncDisposable {
   }
 
   /** What is remembered of work under way: all zero when nothing is. */
-  held(): Readonly<Record<'kills' | 'deletions' | 'reasons', number>> {
-    return { kills: this.#killer.size, deletions: this.#deletor.size, reasons: this.reasons.size };
+  held(): Readonly<Record<HeldKind, number>> {
+    return {
+      kills: this.#killer.size,
+      deletions: this.#deletor.size,
+      reasons: this.reasons.size,
+      crashBackoffs: this.#deps.crashBackoff.size,
+      ...this.#images.held(),
+    };
   }
 
   /** Gives up hooks and removals still under way; containers run on. */

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, noProbes, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
 import { cancelled } from '../lib/index.ts';
+import type { ObservedPod } from '../pods/index.ts';
 import { scriptedFaults } from '../simulator/index.ts';
+
+const ignoreBig = (_key: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
 
 describe('syncing a pod', () => {
   it('starts sandbox and containers with no call more than needed', async () => {
@@ -10,10 +13,10 @@ describe('syncing a pod', () => {
     const pod = podOf({ a: {}, b: {} });
     const observed = await rig.observe(pod);
     rig.takeCalls();
-    const ready: (readonly string[])[] = [];
+    const ready: ObservedPod[] = [];
     const result = await rig.done(
       rig.runtime.syncPod(
-        { pod, observed, context: noProbes, sandboxReady: (ips) => ready.push(ips) },
+        { pod, observed, context: noProbes, sandboxReady: (now) => ready.push(now) },
         rig.signal,
       ),
     );
@@ -27,8 +30,13 @@ describe('syncing a pod', () => {
       'createContainer',
       'startContainer',
     ]);
-    assert.equal(ready.length, 1);
-    assert.equal(ready[0]?.length, 1);
+    assert.deepEqual(
+      ready.map(({ ips, sandboxes }) => [
+        ips.length,
+        sandboxes.map(({ state, attempt }) => [state, attempt]),
+      ]),
+      [[1, [['ready', 0]]]],
+    );
     assert.deepEqual(
       rig.simulated.runningContainers().map(({ name }) => name),
       ['a', 'b'],
@@ -281,6 +289,22 @@ describe('syncing a pod', () => {
     assert.equal(rig.simulated.runningContainers().length, 0);
   });
 
+  it('names the container in events where the runtime tells its id, which is another one each time', async () => {
+    using rig = new PodRuntimeRig({
+      faults: {
+        call: (method, request) => {
+          if (method !== 'startContainer') return undefined;
+          const { containerId } = request as { readonly containerId: string };
+          return { kind: 'error', code: 'UNKNOWN', message: `cannot start "${containerId}": no such file` };
+        },
+        event: () => undefined,
+      },
+    });
+    const result = await rig.sync(podOf({ a: {} }));
+    assert.equal(result.actions.at(-1)?.failure?.reason, 'RunContainerError');
+    assert.deepEqual(rig.eventsOf('Failed'), ['Error: cannot start "a": no such file']);
+  });
+
   it('counts restarts by the logs when the runtime has forgotten all containers', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
@@ -398,6 +422,33 @@ describe('other kinds of containers', () => {
     const after = await rig.observe(pod);
     assert.deepEqual([after.containers.length, after.sandboxes[0]?.state], [0, 'ready']);
     assert.deepEqual(await rig.machine.names('/logs/pods/default_web_uid-web/a'), ['0.log']);
+  });
+
+  it('a sidecar that cannot be started again does not keep the others from it, a plain one does', async () => {
+    for (const [init, expected] of [
+      [{ restartPolicy: 'Always', script: 'sleep 1; exit 1' }, ['main running 1', 'steady running 0']],
+      [{ script: 'exit 1' }, []],
+    ] as const) {
+      using rig = new PodRuntimeRig();
+      const pod = podOf({ main: { script: 'sleep 2; exit 1' }, steady: {} }, { init: { helper: init } });
+      await rig.sync(pod);
+      await rig.sync(pod);
+      await rig.clock.advance(5_000);
+      const fault = { kind: 'error', code: 'UNKNOWN', message: 'no space left' } as const;
+      const isHelper = (request: unknown) => JSON.stringify(request, ignoreBig).includes('"name":"helper"');
+      rig.simulated.setFaults(
+        scriptedFaults({ calls: [{ method: 'createContainer', fault, matches: isHelper }] }),
+      );
+      await rig.clock.advance(60_000);
+      const result = await rig.sync(pod);
+      assert.match(result.error?.message ?? '', /"helper" with CreateContainerError: "no space left"/);
+      const { containers } = await rig.observe(pod);
+      const running = containers.filter(({ state }) => state === 'running');
+      assert.deepEqual(
+        running.map(({ name, state, restartCount }) => `${name} ${state} ${restartCount}`).toSorted(),
+        expected,
+      );
+    }
   });
 
   it('sidecars start one after the other, before the regular ones, and keep running', async () => {

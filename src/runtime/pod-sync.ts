@@ -12,6 +12,7 @@ import {
   type PodJournal,
 } from '../pods/index.ts';
 import type { ContainerRemover } from './container-remover.ts';
+import { containerTypeOf, type StartObserver } from './metrics.ts';
 import type { PlanContext } from './plan-context.ts';
 import type { PodActions } from './pod-actions.ts';
 import type { PodKiller } from './pod-kill.ts';
@@ -26,8 +27,10 @@ export interface SyncPodRequest {
   /** What the runtime said after the last sync of this pod had ended. */
   readonly observed: ObservedPod;
   readonly context: PlanContext;
-  /** Called when the new sandbox has its network, before images are pulled. Must not throw. */
-  readonly sandboxReady?: ((ips: readonly string[]) => void) | undefined;
+  /**
+   * Called with what is known of the pod when its new sandbox has its network, before images are pulled. Must not throw.
+   */
+  readonly sandboxReady?: ((now: ObservedPod) => void) | undefined;
 }
 
 export interface PodSyncDeps {
@@ -38,6 +41,7 @@ export interface PodSyncDeps {
   readonly remover: ContainerRemover;
   readonly sandboxes: SandboxStarter;
   readonly containers: ContainerStarter;
+  readonly startObserver: StartObserver;
 }
 
 /** Carries out one sync of one pod. Made for that one, and told by `carryOut` when to begin. */
@@ -188,13 +192,15 @@ export class PodSync {
     const { pod, observed, sandboxReady } = this.#request;
     const { createSandbox, sandboxId, attempt } = this.#plan;
     if (!createSandbox) return await this.#sandboxInUse(sandboxId, attempt, signal);
+    this.#deps.startObserver.sandboxStarting();
     const started = await this.#deps.sandboxes.start(pod, attempt, signal);
+    if (!started.ok) this.#deps.startObserver.sandboxFailed();
     const action: SyncAction = { action: 'CreatePodSandbox', target: describePod(pod) };
     this.#actions.push(started.ok ? action : { ...action, failure: started.failure });
     if (!started.ok) return undefined;
-    const ips = pod.spec.hostNetwork === true ? observed.ips : started.sandbox.ips;
-    sandboxReady?.(ips);
-    return { ...started.sandbox, ips };
+    const { sandbox, seen } = started;
+    sandboxReady?.({ ...observed, ips: sandbox.ips, sandboxes: [seen, ...observed.sandboxes] });
+    return sandbox;
   }
 
   async #sandboxInUse(id: string, attempt: number, signal: AbortSignal): Promise<ReadySandbox | undefined> {
@@ -221,6 +227,7 @@ export class PodSync {
       { pod, container, observed, sandbox, seenImages: this.#seenImages, stopped: this.#stopped },
       signal,
     );
+    this.#count(name, failure?.reason);
     const action: SyncAction = { action: 'StartContainer', target: name };
     this.#actions.push(failure === undefined ? action : { ...action, failure });
     this.#starts.push(
@@ -229,6 +236,15 @@ export class PodSync {
         : { container: name, started: false, reason: failure.reason, message: failure.message },
     );
     return failure === undefined;
+  }
+
+  /** A container that waits for its back-off was not tried. */
+  #count(name: string, failure: string | undefined): void {
+    if (failure === 'CrashLoopBackOff') return;
+    const { startObserver } = this.#deps;
+    const type = containerTypeOf(this.#request.pod, name);
+    startObserver.containerStarting(type);
+    if (failure !== undefined) startObserver.containerFailed(type, failure);
   }
 
   #result(): SyncPodResult {

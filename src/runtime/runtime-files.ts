@@ -1,6 +1,6 @@
-import { mkdir, open, readdir, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readlink, rm, rmdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { KubelingError } from '../lib/index.ts';
+import { errnoOf, KubelingError, type WriteOptions, writeFileAtomic } from '../lib/index.ts';
 
 /**
  * The machine's files as far as running pods needs them: logs, links to logs, the files each container is given.
@@ -21,8 +21,12 @@ export interface RuntimeFiles {
   link(target: string, path: string): Promise<void>;
   /** Replaces what was there, and makes the directory; the mode is exact whatever the process's mask. */
   write(path: string, text: string, mode: number): Promise<void>;
+  /** Puts a new file in the place of the old one, in one step, and makes the directory: nobody ever sees half of it. */
+  replace(path: string, text: string, options: WriteOptions): Promise<void>;
   /** A file, a link or a whole directory; fine when it is not there. */
   remove(path: string): Promise<void>;
+  /** Answers whether there is no such directory any more, or whether something in it keeps it. */
+  removeEmptyDirectory(path: string): Promise<'gone' | 'not-empty'>;
 }
 
 const directoryMode = 0o755;
@@ -43,7 +47,13 @@ export function realRuntimeFiles(): RuntimeFiles {
         await symlink(target, path);
       }),
     write: (path, text, mode) => writing(path, () => writeWhole(path, text, mode)),
+    replace: (path, text, options) =>
+      writing(path, async () => {
+        await mkdir(dirname(path), { recursive: true, mode: directoryMode });
+        await writeFileAtomic(path, text, options);
+      }),
     remove: (path) => writing(path, () => rm(path, { recursive: true, force: true })),
+    removeEmptyDirectory: (path) => writing(path, () => removeEmpty(path)),
   };
 }
 
@@ -64,6 +74,17 @@ async function writeWhole(path: string, text: string, mode: number): Promise<voi
   await file.chmod(mode);
 }
 
+async function removeEmpty(path: string): Promise<'gone' | 'not-empty'> {
+  try {
+    await rmdir(path);
+  } catch (error) {
+    const code = errnoOf(error);
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return 'not-empty';
+    if (code !== 'ENOENT') throw error;
+  }
+  return 'gone';
+}
+
 async function reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
   try {
     return await act();
@@ -74,9 +95,9 @@ async function reading<T>(path: string, act: () => Promise<T>, absent: T): Promi
   }
 }
 
-async function writing(path: string, act: () => Promise<void>): Promise<void> {
+async function writing<T>(path: string, act: () => Promise<T>): Promise<T> {
   try {
-    await act();
+    return await act();
   } catch (error) {
     throw new KubelingError('FILE_WRITE', `Cannot write ${path}: ${messageOf(error)}`, { cause: error });
   }

@@ -17,7 +17,7 @@ export function decideSandbox(pod: Pod, { sandboxes }: ObservedPod): SandboxDeci
   if (ready > 1 || newest.state !== 'ready') return { ...next, sandboxId: newest.id };
   if (newest.network !== networkOf(pod)) return { ...next, sandboxId: '' };
   // A sandbox with a network of its own but no address can reach nobody.
-  if (newest.network === 'pod' && newest.ips.length === 0) return { ...next, sandboxId: newest.id };
+  if (newest.network === 'pod' && newest.unaddressed === true) return { ...next, sandboxId: newest.id };
   return { kind: 'keep', attempt: newest.attempt, sandboxId: newest.id };
 }
 

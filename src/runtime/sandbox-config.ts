@@ -14,6 +14,7 @@ import { podLogDirectory } from './log-paths.ts';
 import { podNamespaces } from './namespaces.ts';
 import { portMappings } from './port-mappings.ts';
 import { supplementalGroups, supplementalGroupsPolicy } from './security-context.ts';
+import { dottedSysctl } from './sysctls.ts';
 
 export interface SandboxInputs {
   readonly attempt: number;
@@ -60,7 +61,7 @@ function hostnameOf(pod: Pod, { dns }: SandboxInputs): string {
 
 function linuxConfig(pod: Pod, inputs: SandboxInputs): MessageInit<LinuxPodSandboxConfig> {
   const context = pod.spec.securityContext;
-  const sysctls = (context?.sysctls ?? []).map(({ name, value }) => [name.replaceAll('/', '.'), value]);
+  const sysctls = (context?.sysctls ?? []).map(({ name, value }) => [dottedSysctl(name), value]);
   return {
     cgroupParent: inputs.cgroupParent,
     sysctls: Object.fromEntries(sysctls),

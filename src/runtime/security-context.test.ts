@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container, PodSecurityContext, SecurityContext } from '../kinds/index.ts';
 import { containerSecurityContext, imageUser, type SecurityInputs } from './security-context.ts';
+import { appArmorProblem } from './security-profiles.ts';
 
 const inputs: SecurityInputs = {
   imageUser: imageUser(undefined, ''),
@@ -224,6 +225,20 @@ for (const [what, given, profile, legacy] of armours) {
     assert.deepEqual([apparmor, apparmorProfile], [profile, legacy]);
   });
 }
+
+test('AppArmor: a host without it refuses who wants to be confined by it, and nobody else', () => {
+  const refused = 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
+  const of = (type: string) => aPod({ spec: { securityContext: { appArmorProfile: { type } } } });
+  const annotated = aPod({
+    metadata: { annotations: { 'container.apparmor.security.beta.kubernetes.io/main': 'runtime/default' } },
+    spec: { containers: [{ name: 'main' }] },
+  });
+  assert.equal(appArmorProblem(of('RuntimeDefault'), 'disabled'), refused);
+  assert.equal(appArmorProblem(annotated, 'disabled'), refused);
+  assert.equal(appArmorProblem(of('RuntimeDefault'), 'enabled'), undefined);
+  assert.equal(appArmorProblem(of('Unconfined'), 'disabled'), undefined);
+  assert.equal(appArmorProblem(aPod(), 'disabled'), undefined);
+});
 
 test('AppArmor: a profile of the node must be named', () => {
   assert.throws(() => made({ own: { appArmorProfile: { type: 'Localhost' } } }), {

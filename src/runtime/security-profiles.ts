@@ -3,7 +3,7 @@ import type { LinuxContainerSecurityContext, SecurityProfile } from '../cri/inde
 import type { AppArmorProfile, Container, SeccompProfile } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
-import type { Pod } from '../pods/index.ts';
+import { ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index.ts';
 
 /** What confines system calls and file access of a container besides its user. */
 
@@ -59,6 +59,15 @@ export function appArmorProfile(pod: Pod, container: Container): AppArmorProfile
     annotatedAppArmor(annotation) ??
     pod.spec.securityContext?.appArmorProfile
   );
+}
+
+/** Why the pod cannot be confined as it asks for; undefined when it can, or asks for nothing. */
+export function appArmorProblem(pod: Pod, host: 'enabled' | 'disabled'): string | undefined {
+  if (host === 'enabled') return undefined;
+  const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
+  const asked = [pod.spec.securityContext?.appArmorProfile, ...all.map((each) => appArmorProfile(pod, each))];
+  const isConfined = asked.some((profile) => profile !== undefined && profile.type !== 'Unconfined');
+  return isConfined ? 'Cannot enforce AppArmor: AppArmor is not enabled on the host' : undefined;
 }
 
 function annotatedAppArmor(text: string | undefined): AppArmorProfile | undefined {

@@ -272,7 +272,8 @@ export class ContainerStarter {
 
   async #run(start: ContainerStart, { id, logPath }: MadeContainer, signal: AbortSignal): Promise<void> {
     const { pod, container, observed } = start;
-    this.#deps.crashBackoff.noteRestart(pod, container, observed, this.#deps.clock.now());
+    await this.#deps.crashBackoff.noteRestart(pod, container, observed, this.#deps.clock.now());
+    signal.throwIfAborted();
     try {
       await this.#deps.cri.startContainer({ containerId: id }, signal);
     } catch (error) {

@@ -1,13 +1,13 @@
-import type { CriClient, PodSandbox, PodSandboxConfig } from '../cri/index.ts';
-import { type Clock, describeError, type Logger } from '../lib/index.ts';
+import type { CriClient, PodSandbox, PodSandboxConfig, RunPodSandboxResponse } from '../cri/index.ts';
+import { type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
-import { describePod, type Pod, type PodJournal } from '../pods/index.ts';
+import { describePod, type ObservedSandbox, type Pod, type PodJournal } from '../pods/index.ts';
 import { labels } from './labels.ts';
-import { ipsOf } from './observe.ts';
-import type { PodPlanner } from './pod-planner.ts';
+import { observedSandbox } from './observe.ts';
+import type { PodPlanner, SandboxPlan } from './pod-planner.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import type { ActionFailure } from './sync-result.ts';
-import { isNameTaken, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
+import { isNameTaken, letFinish, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
 
 export interface SandboxStarterDeps {
   readonly cri: Pick<CriClient, 'runPodSandbox' | 'podSandboxStatus' | 'listPodSandbox'>;
@@ -26,7 +26,7 @@ export interface ReadySandbox {
 }
 
 export type SandboxStart =
-  | { readonly ok: true; readonly sandbox: ReadySandbox }
+  | { readonly ok: true; readonly sandbox: ReadySandbox; readonly seen: ObservedSandbox }
   | { readonly ok: false; readonly failure: ActionFailure };
 
 interface MadeSandbox {
@@ -67,8 +67,8 @@ export class SandboxStarter {
       const { config, runtimeHandler } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
       await this.#deps.files.makeDirectory(config.logDirectory ?? '', logDirectoryMode);
       try {
-        const answer = await this.#deps.cri.runPodSandbox({ config, runtimeHandler }, signal);
-        return { id: answer.podSandboxId, config };
+        const { podSandboxId } = await this.#run({ config, runtimeHandler }, signal);
+        return { id: podSandboxId, config };
       } catch (error) {
         signal.throwIfAborted();
         const found = mayHaveHappened(error) ? await this.#find(pod, attempt, error, signal) : undefined;
@@ -76,6 +76,17 @@ export class SandboxStarter {
         if (!isNameTaken(error) || attempt - firstAttempt >= mostSkips) throw error;
       }
     }
+  }
+
+  /**
+   * Not cut off when the pod is to end: what the runtime has half made by then might come to be after the pod was taken
+   * for stopped. Known to be there, it is stopped with the rest of the pod.
+   */
+  async #run(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
+    const { cri, clock } = this.#deps;
+    const answer = await letFinish(clock, (inner) => cri.runPodSandbox(plan, inner), signal);
+    signal.throwIfAborted();
+    return answer;
   }
 
   /** The sandbox of that attempt, if it is there after all. */
@@ -105,8 +116,9 @@ export class SandboxStarter {
   async #look(pod: Pod, { id, config }: MadeSandbox, signal: AbortSignal): Promise<SandboxStart> {
     try {
       const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId: id }, signal);
-      const ips = status === undefined || pod.spec.hostNetwork === true ? [] : ipsOf(status);
-      return { ok: true, sandbox: { id, config, ips } };
+      if (status === undefined) throw new KubelingError('CRI_BAD_ANSWER', 'pod sandbox status is nil');
+      const seen = observedSandbox(status);
+      return { ok: true, seen, sandbox: { id, config, ips: seen.network === 'pod' ? seen.ips : [] } };
     } catch (error) {
       signal.throwIfAborted();
       const message = `Unable to get pod sandbox status: ${describeError(error)}`;

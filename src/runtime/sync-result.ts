@@ -1,4 +1,5 @@
 import { type ErrorCode, KubelingError } from '../lib/index.ts';
+import { goQuote } from './go-quote.ts';
 import type { StartOutcome } from './reason-cache.ts';
 
 export type SyncActionKind =
@@ -53,7 +54,7 @@ export function errorOf(code: ErrorCode, actions: readonly SyncAction[]): Kubeli
 
 function describeFailure({ action, target, failure }: SyncAction): readonly string[] {
   if (failure === undefined) return [];
-  const message = JSON.stringify(failure.message);
+  const message = goQuote(failure.message);
   return [`failed to "${action}" for "${target}" with ${failure.reason}: ${message}`];
 }
 

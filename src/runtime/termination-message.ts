@@ -1,6 +1,8 @@
+import { posix } from 'node:path';
 import type { ContainerStatus } from '../cri/index.ts';
 import { describeError } from '../lib/index.ts';
 import { readContainerAnnotations } from './container-annotations.ts';
+import { readOwner } from './labels.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
 const maxFileBytes = 4_096;
@@ -28,7 +30,21 @@ async function ownMessage(status: ContainerStatus, files: RuntimeFiles): Promise
 
 function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | undefined {
   const path = readContainerAnnotations(annotations).terminationMessagePath;
-  return path === '' ? undefined : mounts.find((mount) => mount.containerPath === path)?.hostPath;
+  if (path === '') return undefined;
+  return mounts.find(({ containerPath }) => containerPath === posix.resolve('/', path))?.hostPath;
+}
+
+/**
+ * The file that was made for the last words of this container and goes with it. Undefined where the container has
+ * something else mounted in that place: that is not ours.
+ */
+export function lastWordsFile(status: ContainerStatus): string | undefined {
+  const owner = readOwner(status.labels);
+  const path = hostPathOfMessage(status);
+  if (owner === undefined || path === undefined) return undefined;
+  const [file = '', name, kind, uid] = path.split('/').reverse();
+  const isOurs = uid === owner.uid && kind === 'containers' && name === owner.containerName;
+  return isOurs && /^[0-9a-f]{8}$/.test(file) ? path : undefined;
 }
 
 /** A container that could not even be started has no log. */

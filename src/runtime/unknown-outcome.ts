@@ -1,4 +1,4 @@
-import { type Clock, isKind, KubelingError } from '../lib/index.ts';
+import { type Clock, isKind, KubelingError, onAbort, type Timer } from '../lib/index.ts';
 
 /** The runtime keeps a name for a call that never ended as far as we know, or for something we do not see yet. */
 export function isNameTaken(error: unknown): boolean {
@@ -29,5 +29,30 @@ export async function lookAfter<T>(
     const found = await look(signal);
     if (found !== undefined || clock.monotonicMs() >= endMs) return found;
     await clock.sleep(pollMs, signal);
+  }
+}
+
+/** Less than a process that is told to end has for that. */
+const finishMs = 3_000;
+
+/**
+ * Makes a call that leaves something half-made behind when it is cut off: once the signal is aborted it still gets a
+ * moment to come to its own end. Settles like the call; that the signal is aborted is for the caller to see to.
+ */
+export async function letFinish<T>(
+  clock: Clock,
+  call: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  signal.throwIfAborted();
+  const controller = new AbortController();
+  let patience: Timer | undefined;
+  using _link = onAbort(signal, (reason) => {
+    patience = clock.timer(finishMs, () => controller.abort(reason));
+  });
+  try {
+    return await call(controller.signal);
+  } finally {
+    patience?.cancel();
   }
 }

@@ -1,0 +1,84 @@
+import type { MetricRegistry } from '../lib/index.ts';
+import { ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index.ts';
+
+export type ContainerType = 'container' | 'init_container' | 'ephemeral_container';
+
+/** Told what is started, to be counted. Never throws. */
+export interface StartObserver {
+  sandboxStarting(): void;
+  sandboxFailed(): void;
+  /** A container is made; not told while it waits for its back-off. */
+  containerStarting(type: ContainerType): void;
+  containerFailed(type: ContainerType, reason: string): void;
+  /** `bytes` is undefined when the runtime would not say. */
+  imagePulled(ms: number, bytes: bigint | undefined): void;
+}
+
+export const unobservedStarts: StartObserver = {
+  sandboxStarting() {},
+  sandboxFailed() {},
+  containerStarting() {},
+  containerFailed() {},
+  imagePulled() {},
+};
+
+const pullBuckets = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600];
+const mebibyte = 1n << 20n;
+/** The name of each size, and what an image must be larger than to be of it; the largest first. */
+const imageSizes: readonly (readonly [string, bigint])[] = [
+  ['GT100GB', 102_400n * mebibyte],
+  ['60GB-100GB', 61_440n * mebibyte],
+  ['40GB-60GB', 40_960n * mebibyte],
+  ['30GB-40GB', 30_720n * mebibyte],
+  ['20GB-30GB', 20_480n * mebibyte],
+  ['10GB-20GB', 10_240n * mebibyte],
+  ['5GB-10GB', 5_120n * mebibyte],
+  ['1GB-5GB', 1_024n * mebibyte],
+  ['500MB-1GB', 500n * mebibyte],
+  ['100MB-500MB', 100n * mebibyte],
+  ['10MB-100MB', 10n * mebibyte],
+  ['0-10MB', 0n],
+];
+
+/** Make one for a registry; the names are those dashboards know. */
+export function startMetrics(registry: MetricRegistry): StartObserver {
+  const counter = (name: string, help: string) => registry.counter({ name, help }).with({});
+  const pods = counter('kubelet_started_pods_total', 'Sandboxes of pods that were started.');
+  const podErrors = counter(
+    'kubelet_started_pods_errors_total',
+    'Sandboxes of pods that could not be started.',
+  );
+  const containers = registry.counter({
+    name: 'kubelet_started_containers_total',
+    help: 'Containers that were started, by type.',
+    labels: ['container_type'],
+  });
+  const containerErrors = registry.counter({
+    name: 'kubelet_started_containers_errors_total',
+    help: 'Containers that could not be started, by type and reason.',
+    labels: ['container_type', 'code'],
+  });
+  const pulls = registry.histogram({
+    name: 'kubelet_image_pull_duration_seconds',
+    help: 'How long pulls of images took, by the size of the image.',
+    labels: ['image_size_in_bytes'],
+    buckets: pullBuckets,
+  });
+  return {
+    sandboxStarting: () => pods.inc(),
+    sandboxFailed: () => podErrors.inc(),
+    containerStarting: (container_type) => containers.with({ container_type }).inc(),
+    containerFailed: (container_type, code) => containerErrors.with({ container_type, code }).inc(),
+    imagePulled: (ms, bytes) => pulls.with({ image_size_in_bytes: imageSize(bytes) }).observe(ms / 1_000),
+  };
+}
+
+export function containerTypeOf(pod: Pod, name: string): ContainerType {
+  if (initContainersOf(pod).some((one) => one.name === name)) return 'init_container';
+  if (ephemeralContainersOf(pod).some((one) => one.name === name)) return 'ephemeral_container';
+  return 'container';
+}
+
+function imageSize(bytes: bigint | undefined): string {
+  return imageSizes.find(([, above]) => bytes !== undefined && bytes > above)?.[0] ?? 'N/A';
+}

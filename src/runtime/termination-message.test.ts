@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ContainerStatus } from '../cri/index.ts';
+import { mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
+import { lastWordsFile, terminationMessage } from './termination-message.ts';
+
+const labels = { 'io.kubernetes.pod.uid': 'uid-1', 'io.kubernetes.container.name': 'main' };
+
+function statusOf(hostPath: string, path = '/dev/termination-log'): ContainerStatus {
+  return ContainerStatus.create({
+    labels,
+    annotations: { 'io.kubernetes.container.terminationMessagePath': path },
+    mounts: [
+      { containerPath: '/data', hostPath: '/host/data' },
+      { containerPath: '/dev/termination-log', hostPath },
+    ],
+  });
+}
+
+const ours = '/var/lib/kubelet/pods/uid-1/containers/main/0123abcd';
+
+test('the file for last words is known by its place and name', () => {
+  assert.equal(lastWordsFile(statusOf(ours)), ours);
+});
+
+for (const path of [
+  '/home/user/notes',
+  '/var/lib/kubelet/pods/uid-2/containers/main/0123abcd',
+  '/var/lib/kubelet/pods/uid-1/containers/other/0123abcd',
+  '/var/lib/kubelet/pods/uid-1/containers/main/notes',
+  '/var/lib/kubelet/pods/uid-1/volumes/main/0123abcd',
+]) {
+  test(`${path} was not made for the last words of the container`, () => {
+    assert.equal(lastWordsFile(statusOf(path)), undefined);
+  });
+}
+
+test('a container without a place for last words has no file for them', () => {
+  assert.equal(lastWordsFile(statusOf(ours, '')), undefined);
+});
+
+test('last words are found under a path that does not begin at the root', async () => {
+  const store = mapFileStore();
+  store.write(ours, 'because');
+  const status = { ...statusOf(ours, 'dev/termination-log'), message: 'failed' };
+  assert.equal(await terminationMessage(status, memoryRuntimeFiles(store)), 'failed: because');
+});
+
+const logPath = '/logs/main/0.log';
+const lines = Array.from({ length: 100 }, (_, at) => `2026-01-01T00:00:00Z stdout F ${at}\n`).join('');
+
+async function fromLog(status: Partial<ContainerStatus>): Promise<string> {
+  const store = mapFileStore();
+  store.write(logPath, lines);
+  const annotations = {
+    'io.kubernetes.container.terminationMessagePath': '/dev/termination-log',
+    'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError',
+  };
+  const whole = { ...statusOf(ours), annotations, logPath, exitCode: 1, ...status };
+  return await terminationMessage(whole, memoryRuntimeFiles(store));
+}
+
+test('without last words the last 80 lines of the log speak for a container that failed', async () => {
+  const message = await fromLog({});
+  assert.deepEqual([message.split('\n').length - 1, message.slice(0, 3)], [80, '20\n']);
+});
+
+for (const [what, status] of [
+  ['ended well', { exitCode: 0 }],
+  ['could not even run', { exitCode: 128, reason: 'ContainerCannotRun' }],
+] as const) {
+  test(`the log does not speak for a container that ${what}`, async () => {
+    assert.equal(await fromLog(status), '');
+  });
+}
