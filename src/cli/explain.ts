@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { explainPod, type PodStory } from '../kubelet/index.ts';
+import { explainNode, explainPod, type NodeStory, type PodStory } from '../kubelet/index.ts';
 import {
   describeError,
   type FlagTable,
@@ -25,13 +25,15 @@ const flags = {
 const usage = `usage: kubeling explain [POD] [flags]
 
 Tells the story of a pod, by its name, name_namespace or UID: each step of its way with its time, each retry and failure
-with its cause. Without a pod: of all. What is wrong with manifests is told too.
+with its cause. Without a pod: of the node and of all its pods. What is wrong with manifests is told too.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
 const answerWithinMs = 10_000;
 
 interface Flights {
+  /** Left out when a pod was asked for. */
+  readonly node?: NodeStory;
   readonly pods: readonly PodStory[];
   readonly problems: readonly string[];
 }
@@ -47,7 +49,8 @@ async function run(context: CommandContext): Promise<number> {
   }
   const [pod] = positionals;
   const port = values.port ?? (await portOf(values['data-dir'] ?? defaultDataDirectory));
-  const { pods, problems: found } = await ask(port, pod, context);
+  const { node, pods, problems: found } = await ask(port, pod, context);
+  if (node !== undefined) context.stdout.write(explainNode(node));
   for (const story of pods) context.stdout.write(explainPod(story));
   for (const problem of found) context.stdout.write(`manifest problem: ${problem}\n`);
   if (pods.length > 0 || pod === undefined) return exitCodes.done;

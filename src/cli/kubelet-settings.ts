@@ -1,8 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { availableParallelism, hostname, networkInterfaces, totalmem } from 'node:os';
+import { availableParallelism, hostname, networkInterfaces, release, totalmem } from 'node:os';
 import type { LoadedConfig } from '../config/index.ts';
-import type { KubeletSettings, NodeMachine } from '../kubelet/index.ts';
+import {
+  type CgroupDriverDeps,
+  type KubeletSettings,
+  type NodeMachine,
+  runtimeCgroupDriver,
+} from '../kubelet/index.ts';
 import { detectCgroupLayout, realCgroupHost } from '../lib/index.ts';
+import { checkMachine, OwnOomScore, readMachineFacts, reservedAmount } from '../resources/index.ts';
 import { realRuntimeFiles } from '../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../sources/index.ts';
 
@@ -19,8 +25,25 @@ export function realMachine(): NodeMachine {
 
 /** Brings the configuration together with what this machine is. */
 export async function kubeletSettings({ config, flags, gates }: LoadedConfig): Promise<KubeletSettings> {
-  const memoryBytes = totalmem();
   const layout = await detectCgroupLayout(realCgroupHost());
+  const facts = await readMachineFacts({ read: (path) => readFile(path, 'utf8'), list: readdir }, layout);
+  checkMachine(
+    {
+      failSwapOn: config.failSwapOn,
+      failCgroupV1: config.failCgroupV1,
+      swapBehavior: config.memorySwap.swapBehavior,
+      singleProcessOomKill: config.singleProcessOOMKill,
+    },
+    facts,
+    layout.version,
+  );
+  const memoryBytes = totalmem();
+  const capacity = {
+    milliCpu: availableParallelism() * 1_000,
+    memoryBytes,
+    pids: facts.pids,
+    hugePages: facts.hugePages,
+  };
   const enabledGates = new Set<string>(gates.list().flatMap(({ name, enabled }) => (enabled ? [name] : [])));
   return {
     nodeName: flags.hostnameOverride || hostname().toLowerCase(),
@@ -36,17 +59,25 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     syncFrequencyMs: config.syncFrequencyMs,
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
-    capacity: { milliCpu: availableParallelism() * 1_000, memoryBytes },
+    cgroupsPerQos: config.cgroupsPerQOS,
+    capacity,
+    reserved: reservedAmount(config, capacity),
     node: {
       cgroups: layout.version === 2 ? 'v2' : 'v1',
       memoryCapacity: BigInt(memoryBytes),
-      swapCapacity: 0n,
-      swapController: 'absent',
-      swapBehavior: 'NoSwap',
-      hugePageSizes: layout.version === 1 && !layout.controllers.has('hugetlb') ? [] : await hugePageSizes(),
+      swapCapacity: facts.swapBytes,
+      swapController: facts.swapController,
+      swapBehavior: config.memorySwap.swapBehavior === 'LimitedSwap' ? 'LimitedSwap' : 'NoSwap',
+      hugePageSizes:
+        layout.version === 1 && !layout.controllers.has('hugetlb') ? [] : [...facts.hugePages.keys()],
       cpuQuota: config.cpuCFSQuota ? 'enforced' : 'off',
       cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
+    },
+    thermalThrottlePaths: await thermalThrottlePaths(),
+    kernel: {
+      sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },
+      appArmor: await appArmor(),
     },
     podPidsLimit: config.podPidsLimit,
     clusterDns: config.clusterDNS,
@@ -69,6 +100,17 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
   };
 }
 
+/** Once the runtime can be asked: the settings as they have to be with it, and our own process as configured. */
+export async function settleWithRuntime(
+  settings: KubeletSettings,
+  { config }: LoadedConfig,
+  deps: CgroupDriverDeps,
+  signal: AbortSignal,
+): Promise<KubeletSettings> {
+  await new OwnOomScore({ score: config.oomScoreAdj, logger: deps.logger }).apply();
+  return { ...settings, cgroupDriver: await runtimeCgroupDriver(settings.cgroupDriver, deps, signal) };
+}
+
 /** The addresses others reach this machine by, IPv4 first. */
 function ownAddresses(): readonly string[] {
   const all = Object.entries(networkInterfaces())
@@ -82,15 +124,25 @@ function ownAddresses(): readonly string[] {
   return sorted.length === 0 ? ['127.0.0.1'] : sorted.map(({ address }) => address);
 }
 
-const pageKinds = /^hugepages-(\d+)kB$/;
+const cpusDir = '/sys/devices/system/cpu';
 
-/** As the cgroup files name them: 2MB, 1GB. */
-async function hugePageSizes(): Promise<readonly string[]> {
-  const names = await readdir('/sys/kernel/mm/hugepages').catch(() => []);
-  return names.flatMap((name) => {
-    const kb = Number(pageKinds.exec(name)?.[1] ?? 0);
-    if (kb === 0) return [];
-    if (kb >= 1 << 20) return [`${kb >> 20}GB`];
-    return [kb >= 1 << 10 ? `${kb >> 10}MB` : `${kb}KB`];
-  });
+/** What tells of the machine's heat, one directory a CPU; only those that are there. */
+async function thermalThrottlePaths(): Promise<readonly string[]> {
+  const cpus = (await readdir(cpusDir).catch(() => [])).filter((name) => /^cpu\d+$/.test(name));
+  const paths = cpus.map((name) => `${cpusDir}/${name}/thermal_throttle`);
+  const there = await Promise.all(
+    paths.map((path) =>
+      readdir(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return paths.filter((_, index) => there[index] === true);
+}
+
+/** As the kernel tells; where it does not know of AppArmor at all there is no such file. */
+async function appArmor(): Promise<'enabled' | 'disabled'> {
+  const said = await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => 'N');
+  return said.startsWith('Y') ? 'enabled' : 'disabled';
 }

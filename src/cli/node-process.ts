@@ -9,7 +9,7 @@ import {
   type Random,
   type Timer,
 } from '../lib/index.ts';
-import { type HealthCheck, healthRoutes, kubeletRoutes, Listener } from '../server/index.ts';
+import { healthRoutes, kubeletRoutes, Listener, type Route } from '../server/index.ts';
 import { describeProblem } from '../sources/index.ts';
 import { realMachine } from './kubelet-settings.ts';
 
@@ -24,7 +24,7 @@ export interface NodeOptions {
   /** How the runtime calls itself: the scheme of container ids. */
   readonly runtimeName: string;
   /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
-  readonly runtimeLooked: (error: unknown) => void;
+  readonly runtimeLooked?: ((error: unknown) => void) | undefined;
   readonly port: number;
   /** 0 for none. */
   readonly healthzPort: number;
@@ -41,27 +41,28 @@ export interface Node {
 }
 
 const loopback = '127.0.0.1';
-const slowLoopMs = 5 * 60_000;
 const endWithinMs = 5_000;
 
 export async function openNode(options: NodeOptions): Promise<Node> {
-  const { clock, random, logger, metrics, cri, settings, runtimeLooked } = options;
+  const { clock, random, logger, metrics, cri, settings, runtimeLooked = () => {} } = options;
   const kubelet = await Kubelet.create(
     settings,
     { clock, random, logger, metrics, cri, machine: realMachine(), runtimeLooked },
     options.runtimeName,
   );
-  const checks = healthChecks(kubelet, clock, settings.syncFrequencyMs);
+  const { live, ready } = kubelet.health;
+  const health = healthRoutes(live, ready);
   const view = {
     pods: () => kubelet.podsWithStatus(),
     runningPods: (signal: AbortSignal) => kubelet.running.get(signal),
     flights: (key: string | undefined) => ({
+      ...(key === undefined ? { node: kubelet.node.story() } : {}),
       pods: key === undefined ? kubelet.flights.all() : kubelet.flights.find(key),
       problems: kubelet.sourceProblems().map(describeProblem),
     }),
   };
-  const main = await listen(options, [...healthRoutes(checks), ...kubeletRoutes(view, metrics)]);
-  const health = await listenForHealth(options, checks).catch(async (error) => {
+  const main = await listen(options, [...health, ...kubeletRoutes(view, metrics)]);
+  const healthz = await listenForHealth(options, health).catch(async (error) => {
     await main.close();
     throw error;
   });
@@ -73,7 +74,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
         await endsInTime(kubelet.run(signal), clock, logger, signal);
       } finally {
         await main.close();
-        await health?.close();
+        await healthz?.close();
       }
     },
   };
@@ -99,26 +100,7 @@ function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: A
   });
 }
 
-/** The loop must come round; that the process answers at all is the ping. */
-function healthChecks(kubelet: Kubelet, clock: Clock, syncFrequencyMs: number): readonly HealthCheck[] {
-  const limitMs = Math.max(2 * syncFrequencyMs, slowLoopMs);
-  return [
-    { name: 'ping', problem: () => undefined },
-    {
-      name: 'syncloop',
-      problem() {
-        const enteredMs = kubelet.loop.enteredMs;
-        if (enteredMs === undefined || clock.monotonicMs() - enteredMs <= limitMs) return undefined;
-        return 'sync Loop took longer than expected';
-      },
-    },
-  ];
-}
-
-async function listen(
-  { port, portTaken, logger }: NodeOptions,
-  routes: Parameters<typeof Listener.open>[0]['routes'],
-): Promise<Listener> {
+async function listen({ port, portTaken, logger }: NodeOptions, routes: readonly Route[]): Promise<Listener> {
   try {
     return await Listener.open({ host: loopback, port, routes, logger });
   } catch (error) {
@@ -129,12 +111,12 @@ async function listen(
 
 async function listenForHealth(
   options: NodeOptions,
-  checks: readonly HealthCheck[],
+  routes: readonly Route[],
 ): Promise<Listener | undefined> {
   const { healthzPort, logger, portTaken } = options;
   if (healthzPort === 0) return undefined;
   try {
-    return await Listener.open({ host: loopback, port: healthzPort, routes: healthRoutes(checks), logger });
+    return await Listener.open({ host: loopback, port: healthzPort, routes, logger });
   } catch (error) {
     if (portTaken === 'fail') throw error;
     return undefined;

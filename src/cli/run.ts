@@ -11,7 +11,7 @@ import {
 import { type CriClient, createCriClient, criMetrics, wireTransport } from '../cri/index.ts';
 import { descriptorOutput, type Logger, MetricRegistry, openLog, Verbosity } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { kubeletSettings } from './kubelet-settings.ts';
+import { kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
 import { openNode } from './node-process.ts';
 import { kubernetesVersion, command as version } from './version.ts';
 
@@ -55,15 +55,15 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
     tellConfig(loaded, logger);
     const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
     logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
+    const deps = { cri, clock, logger, metrics };
     const node = await openNode({
       clock,
       random,
       logger,
       metrics,
       cri,
-      settings: await kubeletSettings(loaded),
+      settings: await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal),
       runtimeName,
-      runtimeLooked: tellChanges(logger),
       port: config.port,
       healthzPort: config.healthzPort,
       portTaken: 'fail',
@@ -108,17 +108,6 @@ function tellConfig(loaded: LoadedConfig, logger: Logger): void {
   for (const row of evictionTable(loaded.config, loaded.origins)) {
     if (row.hard !== undefined || row.soft !== undefined) logger.info('Eviction threshold', { ...row });
   }
-}
-
-/** Says once that the runtime is away, and once that it is back. */
-function tellChanges(logger: Logger): (error: unknown) => void {
-  let away = false;
-  return (error) => {
-    if ((error !== undefined) === away) return;
-    away = error !== undefined;
-    if (away) logger.error('The container runtime does not answer', error);
-    else logger.info('The container runtime answers again');
-  };
 }
 
 export const command: Command = {

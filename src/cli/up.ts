@@ -28,9 +28,11 @@ import {
   refuseWithoutRoot,
   writeUpState,
 } from './home.ts';
-import { kubeletSettings } from './kubelet-settings.ts';
+import { kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
 import { type NodeOptions, openNode } from './node-process.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
+import { RuleSweep } from './rule-sweep.ts';
+import { RuntimeWatcher } from './runtime-watcher.ts';
 import { ownVersion } from './version.ts';
 
 const flags = {
@@ -95,6 +97,7 @@ async function live(home: Home, asked: string | undefined, context: CommandConte
   try {
     const version = await cri.checkVersion(context.signal);
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
+    const sweep = await openSweep(runtime, cri, context);
     await check(home, runtime, cri, context);
     const given = { cri, metrics, runtimeName: version.runtimeName };
     const { node, close } = await openKubelet(home, runtime, given, context);
@@ -104,7 +107,7 @@ async function live(home: Home, asked: string | undefined, context: CommandConte
       `answers at 127.0.0.1:${node.port}, runs the pods of ${home.manifests}, log in ${home.log}`,
     );
     say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
-    await node.run(context.signal);
+    await Promise.all([node.run(context.signal), sweep?.run(context.signal)]);
     await close();
   } finally {
     cri.close();
@@ -142,6 +145,20 @@ async function check(home: Home, runtime: Runtime, cri: CriClient, context: Comm
     say('self-check', `no container was tried, as the runtime has no image ${busyboxImageName}`);
 }
 
+/** Only our own containerd's network is ours to clean. */
+async function openSweep(
+  { own }: Runtime,
+  cri: CriClient,
+  context: CommandContext,
+): Promise<RuleSweep | undefined> {
+  if (own === undefined) return undefined;
+  const say = sayTo(context);
+  const { clock, signal } = context;
+  const sweep = new RuleSweep({ clock, cri, rules: own, say: (text) => say('network', text) });
+  await sweep.open(signal);
+  return sweep;
+}
+
 /** The kubelet of this home: pods come from its manifest directory; its log goes to a file. */
 async function openKubelet(
   home: Home,
@@ -155,6 +172,8 @@ async function openKubelet(
     `--root-dir=${home.rootDir}`,
     `--pod-manifest-path=${home.manifests}`,
     `--cgroup-root=${cgroupOf(runtime)}`,
+    // Whoever tries kubeling on a laptop has swap; pods get none of it.
+    '--fail-swap-on=false',
   ];
   const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
   const file = await open(home.log, 'a', 0o640);
@@ -165,17 +184,18 @@ async function openKubelet(
     verbosity: new Verbosity(2),
   });
   const settings = {
-    ...(await kubeletSettings(loaded)),
+    ...(await settleWithRuntime(await kubeletSettings(loaded), loaded, { clock, logger, ...given }, signal)),
     podLogsDir: home.podLogs,
     logLinksDir: join(home.podLogs, 'containers'),
   };
+  const watcher = watcherOf(runtime, context);
   const node = await openNode({
     clock,
     random,
     logger,
     ...given,
     settings,
-    runtimeLooked: runtimeWatcher(runtime, context),
+    runtimeLooked: (error) => watcher.looked(error),
     port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
     portTaken: 'take-another',
@@ -191,20 +211,12 @@ function cgroupOf({ own }: Runtime): string {
   return own?.layout.cgroup ?? '/kubeling';
 }
 
-/** Tells when the runtime goes away and when it is back; a containerd of our own is started again. */
-function runtimeWatcher({ own }: Runtime, context: CommandContext): (error: unknown) => void {
+function watcherOf({ own }: Runtime, context: CommandContext): RuntimeWatcher {
   const say = sayTo(context);
-  let away = false;
-  return (error) => {
-    if ((error !== undefined) === away) return;
-    away = error !== undefined;
-    say('runtime', away ? `does not answer: ${describeError(error)}` : 'answers again');
-    if (away) {
-      own
-        ?.ensureRunning(context.signal)
-        .catch((cause) => say('runtime', `cannot be started again: ${describeError(cause)}`));
-    }
-  };
+  return new RuntimeWatcher({
+    say: (text) => say('runtime', text),
+    restart: own === undefined ? undefined : () => own.ensureRunning(context.signal),
+  });
 }
 
 type Say = (about: string, text: string) => void;

@@ -1,5 +1,6 @@
 import { formatDurationMs } from '../lib/index.ts';
 import type { PodStory, StoryEntry } from './flight-recorder.ts';
+import type { NodeEntry, NodeStory } from './node-journal.ts';
 
 /** A pod's story for people: one line an entry, with the time since the first. */
 export function explainPod({ uid, fullName, entries, dropped }: PodStory): string {
@@ -11,6 +12,20 @@ export function explainPod({ uid, fullName, entries, dropped }: PodStory): strin
     ...entries.map((entry) => `  ${line(entry, start)}`),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** The node's story for people: one line an entry, with its time. */
+export function explainNode({ name, entries, dropped }: NodeStory): string {
+  const lines = [
+    `the node ${name}`,
+    ...(dropped === 0 ? [] : [`  … ${dropped} earlier lines were dropped`]),
+    ...entries.map((entry) => `  ${new Date(entry.at).toISOString()}  ${nodeText(entry)}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function nodeText(entry: NodeEntry): string {
+  return entry.is === 'event' ? eventText(entry) : entry.message;
 }
 
 function line(entry: StoryEntry, startMs: number): string {
@@ -25,7 +40,9 @@ function stepText(entry: Extract<StoryEntry, { is: 'step' }>): string {
   return `${what.padEnd(18)} ${mark.padEnd(8)} ${entry.message}${took}`;
 }
 
-function eventText(entry: Extract<StoryEntry, { is: 'event' }>): string {
+function eventText(
+  entry: Extract<NodeEntry, { is: 'event' }> & { readonly fieldPath?: string | undefined },
+): string {
   const times = entry.count === 1 ? '' : ` (${entry.count} times)`;
   const about = entry.fieldPath === undefined ? '' : ` ${entry.fieldPath}`;
   return `${'event'.padEnd(18)} ${entry.type.padEnd(8)} ${entry.reason}${about}: ${entry.message}${times}`;

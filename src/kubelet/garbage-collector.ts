@@ -1,47 +1,47 @@
-import { type Clock, type Logger, onAbort } from '../lib/index.ts';
+import { type Clock, describeError, HintLatch } from '../lib/index.ts';
+import type { NodeJournal } from './node-journal.ts';
 
 export interface GarbageCollectorDeps {
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly node: Pick<NodeJournal, 'trouble' | 'mended'>;
   readonly collect: (signal: AbortSignal) => Promise<void>;
 }
 
 const periodMs = 60_000;
+const trouble = 'container garbage';
 
 /** Removes what dead containers have left, one round at a time: a minute apart, or at once when somebody knows of some. */
 export class GarbageCollector {
   readonly #deps: GarbageCollectorDeps;
-  #wanted = false;
-  #wake: (() => void) | undefined;
+  readonly #wanted: HintLatch;
 
   constructor(deps: GarbageCollectorDeps) {
     this.#deps = deps;
+    this.#wanted = new HintLatch(deps.clock);
   }
 
   collectSoon(): void {
-    this.#wanted = true;
-    this.#wake?.();
+    this.#wanted.raise();
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#wait(signal);
+      await this.#wanted.wait(periodMs, signal).catch(() => {});
       if (signal.aborted) return;
-      this.#wanted = false;
-      await this.#deps.collect(signal).catch((error) => {
-        if (!signal.aborted) this.#deps.logger.error('Cannot remove dead containers', error);
-      });
+      this.#wanted.clear();
+      await this.#round(signal);
     }
   }
 
-  async #wait(signal: AbortSignal): Promise<void> {
-    if (this.#wanted || signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _ending = onAbort(signal, () => resolve());
-    const timer = this.#deps.clock.timer(periodMs, resolve);
-    this.#wake = resolve;
-    await promise;
-    timer.cancel();
-    this.#wake = undefined;
+  async #round(signal: AbortSignal): Promise<void> {
+    const { collect, node } = this.#deps;
+    try {
+      await collect(signal);
+      node.mended(trouble, 'Dead containers are removed again');
+    } catch (error) {
+      if (signal.aborted) return;
+      const message = describeError(error);
+      node.trouble(trouble, { type: 'Warning', reason: 'ContainerGCFailed', message });
+    }
   }
 }

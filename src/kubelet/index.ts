@@ -1,6 +1,8 @@
-export { explainPod } from './explain.ts';
+export { type CgroupDriverDeps, runtimeCgroupDriver } from './cgroup-driver.ts';
+export { explainNode, explainPod } from './explain.ts';
 export { FlightRecorder, type PodStory, type StoryEntry } from './flight-recorder.ts';
 export { Kubelet, type KubeletDeps, type NodeMachine } from './kubelet.ts';
+export { type NodeEntry, NodeJournal, type NodeStory } from './node-journal.ts';
 export { type RuntimeProblems, RuntimeState, type RuntimeWatch, watchRuntime } from './runtime-state.ts';
 export {
   removeSandbox,

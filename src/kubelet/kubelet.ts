@@ -4,7 +4,8 @@ import {
   Backoff,
   type CgroupHost,
   type Clock,
-  detectCgroupLayout,
+  describeError,
+  HintLatch,
   type Logger,
   type MetricRegistry,
   type Random,
@@ -13,44 +14,51 @@ import {
 } from '../lib/index.ts';
 import { Pleg, plegMetrics, proofContainerId, RunningPods, runtimeEvents } from '../pleg/index.ts';
 import { isTerminalPhase, type Pod, PodManager, type PodUid, readResources } from '../pods/index.ts';
+import type { CgroupManager, PodCgroups } from '../resources/index.ts';
 import {
-  CgroupManager,
-  kubepodsValues,
-  PodContainerManager,
-  parseCgroupPath,
-  QosContainerManager,
-} from '../resources/index.ts';
-import {
+  appArmorProblem,
   CrashBackoff,
   decideSandbox,
   NodePlanner,
   noCredentials,
   noHooks,
+  noRuntimeClasses,
   PodRuntime,
   type RuntimeFiles,
+  type Surplus,
+  startMetrics,
+  sysctlProblem,
 } from '../runtime/index.ts';
 import {
-  describeProblem,
-  FileSource,
+  type FileSource,
   type HttpGet,
-  HttpSource,
+  type HttpSource,
   type ManifestFiles,
   PodConfig,
   type SourceProblem,
 } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
+import { admitPod } from './admission.ts';
+import { EarlierPods } from './earlier-pods.ts';
 import { FlightRecorder } from './flight-recorder.ts';
 import { GarbageCollector } from './garbage-collector.ts';
+import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
+import { Housekeeping } from './housekeeping.ts';
+import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
+import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
+import { NodeJournal } from './node-journal.ts';
 import { PlainVolumes } from './plain-volumes.ts';
-import { PodCleanups } from './pod-cleanups.ts';
-import { PodDirectories } from './pod-files.ts';
+import { mountPoints, PodDirectories } from './pod-files.ts';
 import { PodHandlers } from './pod-handlers.ts';
+import { PodNotebook } from './pod-notebook.ts';
+import { manifestSources, sourceNames } from './pod-sources.ts';
 import { isPastDeadline, KubeletPodSyncer } from './pod-syncer.ts';
-import { RuntimeState, watchRuntime } from './runtime-state.ts';
+import { RuntimeState, watchRuntime, withHints } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
 import { SyncLoop } from './sync-loop.ts';
 import { ticker } from './ticker.ts';
+import { Watchdog } from './watchdog.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
 export interface NodeMachine {
@@ -73,12 +81,12 @@ export interface KubeletDeps {
 }
 
 const syncTickMs = 1_000;
-const housekeepingMs = 2_000;
 const loopPause = { baseMs: 100, maxMs: 5_000 };
 
 /** One node's kubelet: all rooms, wired. Nothing runs before `run`. */
 export class Kubelet {
   readonly flights: FlightRecorder;
+  readonly node: NodeJournal;
   readonly config: PodConfig;
   readonly pods = new PodManager();
   readonly statuses: StatusManager;
@@ -90,19 +98,19 @@ export class Kubelet {
   readonly #settings: KubeletSettings;
   readonly #deps: KubeletDeps;
   readonly #runtime: PodRuntime;
-  readonly #qos: QosContainerManager;
+  readonly #cgroups: CgroupUpkeep;
   readonly #garbage: GarbageCollector;
+  readonly #observer: KubeletObserver;
+  /** Raised when the runtime may have gone away or come back. */
+  readonly #runtimeHints: HintLatch;
+  readonly #housekeeping: Housekeeping;
+  readonly #notes: PodNotebook;
+  readonly #crashBackoff: CrashBackoff;
+  readonly #earlier: EarlierPods;
   readonly #sources: readonly (FileSource | HttpSource)[];
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
-    const layout = await detectCgroupLayout(deps.machine.cgroups);
-    const { clock } = deps;
-    const cgroups = new CgroupManager({
-      host: deps.machine.cgroups,
-      layout,
-      driver: settings.cgroupDriver,
-      clock,
-    });
+    const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
     return new Kubelet(settings, deps, cgroups, runtimeName);
   }
 
@@ -117,20 +125,47 @@ export class Kubelet {
     this.#settings = settings;
     this.#deps = deps;
     this.flights = journal;
+    this.node = new NodeJournal({ clock, logger, nodeName: settings.nodeName });
+    this.#observer = kubeletMetrics(deps.metrics);
+    this.#runtimeHints = new HintLatch(clock);
+    collectPodMetrics(deps.metrics, () => this.pods.getPods());
     this.runtimeState = new RuntimeState(clock);
-    this.statuses = new StatusManager({ clock, logger, findPod: (uid) => this.#findPod(uid) });
+    this.statuses = new StatusManager({ clock, logger, findPod: (uid) => this.#findTranslated(uid) });
     this.config = new PodConfig({ sources: sourceNames(settings), clock, logger, journal });
-    this.#sources = this.#makeSources();
-    this.#qos = this.#makeQos(cgroups);
-    const podCgroups = this.#makePodCgroups(cgroups);
-    const directories = new PodDirectories(settings.rootDir, deps.machine.files);
+    this.#sources = manifestSources(settings, { ...deps, config: this.config, node: this.node });
+    const { upkeep, pods: podCgroups } = nodeCgroups(settings, cgroups, {
+      clock,
+      logger,
+      journal,
+      activePods: () => this.pods.getPods().filter((pod) => this.#isActive(pod)),
+    });
+    this.#cgroups = upkeep;
+    const directories = new PodDirectories(settings.rootDir, deps.machine.files, () =>
+      mountPoints(deps.machine),
+    );
     const volumes = new PlainVolumes(directories, deps.machine.files);
-    const crashBackoff = new CrashBackoff({ random, maxMs: settings.maxRestartWaitMs });
-    this.#runtime = this.#makeRuntime(podCgroups, directories, volumes, crashBackoff, runtimeName);
+    this.#notes = new PodNotebook({
+      clock,
+      logger,
+      files: deps.machine.files,
+      directories,
+      readBoot: () => deps.machine.readFile('/proc/sys/kernel/random/boot_id'),
+    });
+    this.#earlier = new EarlierPods({
+      notes: this.#notes,
+      observed: (uid) => this.pleg.cache.get(uid),
+      sources: this.config,
+    });
+    this.#crashBackoff = new CrashBackoff({
+      random,
+      maxMs: settings.maxRestartWaitMs,
+      keep: (uid, entries) => this.#notes.restarted(uid, entries),
+    });
+    this.#runtime = this.#makeRuntime(podCgroups, directories, volumes, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
     this.#garbage = new GarbageCollector({
       clock,
-      logger,
+      node: this.node,
       collect: (signal) => this.#runtime.garbageCollect('gone-pods', signal),
     });
     this.pleg = new Pleg({
@@ -141,28 +176,43 @@ export class Kubelet {
       events: runtimeEvents(deps.cri, (signal) =>
         deps.cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal),
       ),
-      metrics: plegMetrics(deps.metrics),
+      metrics: withHints(plegMetrics(deps.metrics), () => this.#runtimeHints.raise()),
     });
     const queue = new WorkQueue<PodUid>(clock);
     this.workers = this.#makeWorkers(podCgroups, directories, volumes, queue);
-    const cleanups = this.#makeCleanups(podCgroups, directories, crashBackoff);
-    this.loop = this.#makeLoop(queue, cleanups);
+    this.#housekeeping = this.#makeHousekeeping(podCgroups, directories);
+    this.loop = this.#makeLoop(queue);
+    this.statuses.onChange((change) => {
+      const ms = startedAfterMs(change, clock.now());
+      if (ms !== undefined) this.#observer.startedToRun(ms);
+    });
   }
 
   /** Runs until the signal ends it; pods run on. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, cri, runtimeLooked: looked = () => {} } = this.#deps;
+    const { clock, cri } = this.#deps;
+    this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     try {
-      await this.#qos.start(signal);
+      await Promise.all([this.#cgroups.start(signal), this.#recall()]);
     } catch (error) {
       // Told to end before it began: an end like any other.
       if (signal.aborted) return;
       throw error;
     }
     const background = [
-      watchRuntime({ cri, clock, state: this.runtimeState, looked }, signal),
+      watchRuntime(
+        {
+          cri,
+          clock,
+          state: this.runtimeState,
+          looked: (error) => this.#looked(error),
+          hints: this.#runtimeHints,
+        },
+        signal,
+      ),
+      this.#makeWatchdog().run(signal),
       this.pleg.run(signal),
-      this.#qos.run(signal),
+      this.#cgroups.run(signal),
       this.#garbage.run(signal),
       ...this.#sources.map((source) => source.run(signal)),
     ];
@@ -170,15 +220,30 @@ export class Kubelet {
       await this.loop.run(signal);
     } finally {
       await this.workers[Symbol.asyncDispose]();
+      await this.#housekeeping[Symbol.asyncDispose]();
       await Promise.allSettled(background);
       await this.#runtime[Symbol.asyncDispose]();
     }
+  }
+
+  /** What earlier kubelets have noted. */
+  async #recall(): Promise<void> {
+    await this.#notes.open();
+    this.#crashBackoff.restore(this.#notes.restarts(), this.#deps.clock.now());
   }
 
   /** Why pods cannot be worked on now. */
   problems(): readonly string[] {
     const pleg = this.pleg.problem();
     return [...this.runtimeState.problems().runtime, ...(pleg === undefined ? [] : [pleg])];
+  }
+
+  /** Why the node should be ended and begun anew, and why it cannot work on pods now. */
+  get health() {
+    const { loop, config: sources, runtimeState: runtime, pleg } = this;
+    const { syncFrequencyMs } = this.#settings;
+    const source: HealthSource = { clock: this.#deps.clock, syncFrequencyMs, loop, sources, runtime, pleg };
+    return { live: livenessChecks(source), ready: readinessChecks(source) };
   }
 
   /** What the rooms remember of pods: all zero on an empty node with nothing under way. */
@@ -189,6 +254,8 @@ export class Kubelet {
       ...named('pleg', pleg.remembered),
       ...named('runtime', this.#runtime.held()),
       statuses: statuses.size,
+      directories: this.#housekeeping.orphanDirectories,
+      notes: this.#notes.size,
       pods: pods.getPods().length,
     };
   }
@@ -205,6 +272,11 @@ export class Kubelet {
       .map((pod) => ({ ...pod, status: this.statuses.getPodStatus(pod.metadata.uid) ?? pod.status }));
   }
 
+  /** Also by the UID of its mirror. */
+  #findTranslated(uid: PodUid): Pod | undefined {
+    return this.#findPod(this.pods.translatePodUid(uid));
+  }
+
   #findPod(uid: PodUid): Pod | undefined {
     return this.pods.getPodByUid(uid);
   }
@@ -217,70 +289,10 @@ export class Kubelet {
     return !isOver || this.workers.queries.isPodTerminationRequested(uid);
   }
 
-  #makeSources(): readonly (FileSource | HttpSource)[] {
-    const { clock, logger, machine } = this.#deps;
-    const settings = this.#settings;
-    const base = {
-      nodeName: settings.nodeName,
-      rules: { enabled: settings.isGateEnabled, apiReferences: 'refused' },
-      clock,
-      logger,
-      onProblem: (problem: SourceProblem) => logger.warn(describeProblem(problem)),
-    } as const;
-    const file = new FileSource({
-      ...base,
-      path: settings.staticPodPath,
-      files: machine.manifests,
-      checkMs: settings.fileCheckMs,
-      setPods: (pods, signal) => this.config.set('file', pods, signal),
-    });
-    const http = new HttpSource({
-      ...base,
-      url: settings.staticPodUrl,
-      headers: settings.staticPodUrlHeader,
-      get: machine.httpGet,
-      checkMs: settings.httpCheckMs,
-      setPods: (pods, signal) => this.config.set('http', pods, signal),
-    });
-    return [
-      ...(settings.staticPodPath === '' ? [] : [file]),
-      ...(settings.staticPodUrl === '' ? [] : [http]),
-    ];
-  }
-
-  #makeQos(cgroups: CgroupManager): QosContainerManager {
-    const { clock, logger } = this.#deps;
-    const { cgroupRoot, cgroupDriver, capacity } = this.#settings;
-    return new QosContainerManager({
-      cgroups,
-      cgroupRoot: parseCgroupPath(cgroupRoot, cgroupDriver),
-      kubepods: kubepodsValues(capacity, { milliCpu: 0, memoryBytes: 0 }),
-      activePods: () => this.pods.getPods().filter((pod) => this.#isActive(pod)),
-      clock,
-      logger,
-    });
-  }
-
-  #makePodCgroups(cgroups: CgroupManager): PodContainerManager {
-    const { node, podPidsLimit } = this.#settings;
-    return new PodContainerManager({
-      cgroups,
-      qos: this.#qos,
-      settings: {
-        cpuCfsQuota: node.cpuQuota === 'enforced',
-        cpuCfsQuotaPeriodUs: Number(node.cpuPeriodUs),
-        podPidsLimit,
-      },
-      journal: this.flights,
-      logger: this.#deps.logger,
-    });
-  }
-
   #makeRuntime(
-    cgroups: PodContainerManager,
+    cgroups: PodCgroups,
     directories: PodDirectories,
     volumes: PlainVolumes,
-    crashBackoff: CrashBackoff,
     runtimeName: string,
   ): PodRuntime {
     const { clock, random, logger, cri, machine } = this.#deps;
@@ -294,11 +306,11 @@ export class Kubelet {
       journal: this.flights,
       files: machine.files,
       planner: this.#makePlanner(cgroups, directories, volumes),
-      crashBackoff,
+      crashBackoff: this.#crashBackoff,
       hooks: noHooks,
       credentials: noCredentials,
+      startObserver: startMetrics(this.#deps.metrics),
       pods: {
-        sourcesReady: () => this.config.allReady(),
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),
       },
@@ -306,12 +318,8 @@ export class Kubelet {
     });
   }
 
-  #makePlanner(
-    cgroups: PodContainerManager,
-    directories: PodDirectories,
-    volumes: PlainVolumes,
-  ): NodePlanner {
-    const { random, logger, machine } = this.#deps;
+  #makePlanner(cgroups: PodCgroups, directories: PodDirectories, volumes: PlainVolumes): NodePlanner {
+    const { random, machine } = this.#deps;
     const settings = this.#settings;
     const { node, podLogsDir, clusterDns, clusterDomain, resolvConf, capacity } = settings;
     const allocatable = readResources({ cpu: `${capacity.milliCpu}m`, memory: String(capacity.memoryBytes) });
@@ -322,7 +330,7 @@ export class Kubelet {
         podsDir: directories.podsDir,
         seccomp: { profileRoot: posix.join(settings.rootDir, 'seccomp'), fallback: settings.seccompFallback },
         selinux: 'disabled',
-        thermalThrottlePaths: [],
+        thermalThrottlePaths: settings.thermalThrottlePaths ?? [],
         clusterDns,
         clusterDomain,
         resolvConf,
@@ -331,12 +339,12 @@ export class Kubelet {
       {
         random,
         journal: this.flights,
-        nodeEvent: (event) => logger.warn(event.message, { reason: event.reason }),
+        nodeEvent: (event) => this.node.trouble(event.reason, event),
         readNodeFile: (path) => machine.readFile(path),
         nodeIps: () => settings.nodeIps,
         allocatable: () => allocatable,
         cgroupParent: (pod) => cgroups.cgroupParent(pod),
-        runtimeHandler: async () => '',
+        runtimeHandler: noRuntimeClasses,
         supportsRecursiveReadOnly: () => false,
         objects: undefined,
         services: () => ({ state: 'none' }),
@@ -350,7 +358,7 @@ export class Kubelet {
   }
 
   #makeWorkers(
-    cgroups: PodContainerManager,
+    cgroups: PodCgroups,
     directories: PodDirectories,
     volumes: PlainVolumes,
     queue: WorkQueue<PodUid>,
@@ -365,8 +373,13 @@ export class Kubelet {
       cgroups,
       directories,
       volumes,
+      notes: this.#notes,
       isTerminationRequested: (uid) => this.workers.queries.isPodTerminationRequested(uid),
       isWanted: (uid) => this.#findPod(uid) !== undefined,
+      unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
+        this.pleg
+          .runningUnder(name, namespace)
+          .find((other) => other !== uid && this.#findPod(other) === undefined),
       networkProblems: () => this.runtimeState.problems().network,
       nodeIps: () => this.#settings.nodeIps,
       startedAt: clock.now(),
@@ -381,35 +394,53 @@ export class Kubelet {
       observed: this.pleg.cache,
       requestRelist: (uid) => this.pleg.requestRelist(uid),
       queue,
+      mayJudge: (uid) => this.#earlier.mayJudge(uid),
       syncFrequencyMs: this.#settings.syncFrequencyMs,
       metrics: workerMetrics(metrics),
     });
   }
 
-  #makeCleanups(
-    cgroups: PodContainerManager,
-    directories: PodDirectories,
-    crashBackoff: CrashBackoff,
-  ): PodCleanups {
-    const { clock, logger } = this.#deps;
-    return new PodCleanups({
-      logger,
+  #makeHousekeeping(cgroups: PodCgroups, podDirectories: PodDirectories): Housekeeping {
+    const { clock } = this.#deps;
+    return new Housekeeping({
+      ...this.#deps,
+      node: this.node,
+      observer: this.#observer,
       journal: this.flights,
       pods: this.pods,
       workers: this.workers,
-      runningPods: (signal) => this.running.refresh(signal),
       statuses: this.statuses,
       cgroups,
-      directories,
+      podDirectories,
+      runningPods: (signal) => this.running.refresh(signal),
       isActive: (pod) => this.#isActive(pod),
+      earlier: this.#earlier,
+      notes: this.#notes,
       forgetPod: (uid) => this.#runtime.forgetPod(uid),
-      collectBackoffs: () => crashBackoff.collect(clock.now()),
+      collectBackoffs: () => this.#crashBackoff.collect(clock.now()),
       collectGarbage: () => this.#garbage.collectSoon(),
-      observe: () => {},
     });
   }
 
-  #makeLoop(queue: WorkQueue<PodUid>, cleanups: PodCleanups): SyncLoop {
+  #makeWatchdog(): Watchdog {
+    const { clock, logger } = this.#deps;
+    return new Watchdog({
+      clock,
+      logger,
+      journal: this.flights,
+      desiredPods: () => this.pods.getPods(),
+      workers: this.workers,
+      observe: (counts) => this.#observer.stuck(counts),
+    });
+  }
+
+  #looked(error: unknown): void {
+    if (error === undefined) this.node.mended('runtime', 'The container runtime answers again');
+    else this.node.noteTrouble('runtime', `The container runtime does not answer: ${describeError(error)}`);
+    this.#deps.runtimeLooked?.(error);
+  }
+
+  #makeLoop(queue: WorkQueue<PodUid>): SyncLoop {
     const { clock, random, logger } = this.#deps;
     const silent = { next: () => new Promise<undefined>(() => {}) };
     return new SyncLoop({
@@ -421,7 +452,7 @@ export class Kubelet {
         config: { next: (signal) => this.config.nextUpdate(signal) },
         pleg: { next: (signal) => this.pleg.nextEvent(signal) },
         sync: ticker(clock, syncTickMs),
-        housekeeping: ticker(clock, housekeepingMs),
+        housekeeping: this.#housekeeping,
         probes: silent,
         devices: silent,
       },
@@ -433,34 +464,35 @@ export class Kubelet {
         workers: this.workers,
         sources: this.config,
         statuses: this.statuses,
+        nodeIps: () => this.#settings.nodeIps,
         queue,
-        admit: (_pod, others) => this.#admit(others.length),
+        rejected: (reason) => this.#observer.rejected(reason),
+        earlier: this.#earlier,
+        admit: (pod, { length: others }, standing) =>
+          admitPod({ standing, others, ...this.#kernelProblems(pod), maxPods: this.#settings.maxPods }),
         deleteSurplus: (uid, containerId) =>
-          this.#runtime.deleteSurplus(this.pleg.cache.get(uid), {
-            kind: 'instances-of',
-            containerId,
-            keep: Math.max(this.#settings.gc.maxPerContainer, 1),
-          }),
-        cleanUp: (signal) => cleanups.run(signal),
+          this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
+        cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),
         isPastDeadline: (pod) =>
           isPastDeadline(pod, this.statuses.getPodStatus(pod.metadata.uid), clock.now()),
       }),
     });
   }
 
-  #admit(others: number) {
-    const { maxPods } = this.#settings;
-    if (others < maxPods) return { admit: true } as const;
-    const message = `Node didn't have enough resource: pods, requested: 1, used: ${others}, capacity: ${maxPods}`;
-    return { admit: false, reason: 'OutOfpods', message } as const;
+  #kernelProblems(pod: Pod) {
+    const { kernel } = this.#settings;
+    if (kernel === undefined) return {};
+    return {
+      sysctlProblem: sysctlProblem(pod, kernel.sysctls),
+      appArmorProblem: appArmorProblem(pod, kernel.appArmor),
+    };
   }
-}
 
-function sourceNames({ staticPodPath, staticPodUrl }: KubeletSettings): readonly ('file' | 'http')[] {
-  return [
-    ...(staticPodPath === '' ? [] : (['file'] as const)),
-    ...(staticPodUrl === '' ? [] : (['http'] as const)),
-  ];
+  /** What may go when a container has died: all of a pod that nobody wants any more, else its older instances. */
+  #surplus(uid: PodUid, containerId: string): Surplus {
+    if (this.workers.queries.shouldPodContentBeRemoved(uid)) return { kind: 'all' };
+    return { kind: 'instances-of', containerId, keep: Math.max(this.#settings.gc.maxPerContainer, 1) };
+  }
 }
 
 function named(room: string, counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {

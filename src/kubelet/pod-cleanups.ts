@@ -1,31 +1,45 @@
-import type { Logger } from '../lib/index.ts';
-import type { Pod, PodJournal, PodUid, RuntimePod } from '../pods/index.ts';
+import type { Clock, Logger } from '../lib/index.ts';
+import { isStaticPod, type Pod, type PodJournal, type PodUid, type RuntimePod } from '../pods/index.ts';
 import type { KnownWorker, UpdatePodOptions } from '../workers/index.ts';
-import type { PodDirectories } from './pod-files.ts';
+import type { CleanupSnapshot } from './cleanup-snapshots.ts';
+import type { OrphanDirectories } from './orphan-directories.ts';
 
 export interface CleanupDeps {
+  readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: PodJournal;
-  readonly pods: { getPods(): readonly Pod[]; getPodByUid(uid: PodUid): Pod | undefined };
+  readonly pods: {
+    getPods(): readonly Pod[];
+    getPodByUid(uid: PodUid): Pod | undefined;
+    getPodsAndMirrorPods(): { readonly mirrorPods: readonly Pod[] };
+  };
   readonly workers: {
     syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, KnownWorker>;
     updatePod(options: UpdatePodOptions): void;
+    /** All the workers know now. */
+    uids(): ReadonlySet<PodUid>;
+    knows(uid: PodUid): boolean;
+    readonly queries: { couldHaveRunningContainers(uid: PodUid): boolean };
   };
-  /** Asked of the runtime now. */
-  readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
   readonly statuses: {
     removeOrphanedStatuses(known: ReadonlySet<PodUid>): void;
     forget(uid: PodUid): void;
   };
   readonly cgroups: {
-    list(): Promise<ReadonlyMap<PodUid, unknown>>;
     removeOrphans(
       rules: { mayRun(uid: PodUid): boolean; hasVolumes(uid: PodUid): boolean },
       signal: AbortSignal,
     ): Promise<readonly PodUid[]>;
   };
-  readonly directories: PodDirectories;
+  readonly directories: OrphanDirectories;
   readonly isActive: (pod: Pod) => boolean;
+  /** What earlier kubelets have noted. */
+  readonly earlier: {
+    /** Whether all who could want the pod have spoken: nothing of another is touched. */
+    mayJudge(uid: PodUid): boolean;
+    secondsLeft(uid: PodUid): number | undefined;
+  };
+  readonly notes: { retain(isKept: (uid: PodUid) => boolean): void };
   /** Nothing of the pod is left: whoever remembers it may forget it. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
@@ -37,82 +51,133 @@ export interface CleanupDeps {
 /** For metrics. */
 export interface CleanupCounts {
   readonly desired: readonly Pod[];
+  readonly active: readonly Pod[];
+  readonly mirrors: readonly Pod[];
+  /** Those just begun and just told to end among them. */
   readonly workers: ReadonlyMap<PodUid, KnownWorker>;
-  readonly restarted: number;
+  readonly restarted: readonly Pod[];
   readonly orphanedRuntimePods: number;
 }
 
 const orphanGraceSeconds = 1;
+/** What was seen longer ago than this, as the loop was held up, is not acted on. */
+const freshMs = 10_000;
 
-/** Compares what is wanted with what is there, and ends or begins what fell between. The order is load-bearing. */
-export class PodCleanups {
+/**
+ * Compares what is wanted with what is there, and ends or begins what fell between. The order is load-bearing. Decides
+ * within one turn of the loop by what was gathered before it; what takes time is done beside the loop, and asks again
+ * whether the pod is wanted before it takes anything away.
+ */
+export class PodCleanups implements AsyncDisposable {
   readonly #deps: CleanupDeps;
   /** undefined before the first round: what earlier kubelets have left is not known. */
   #remembered: ReadonlySet<PodUid> | undefined;
+  #removingCgroups: Promise<void> | undefined;
 
   constructor(deps: CleanupDeps) {
     this.#deps = deps;
   }
 
-  async run(signal: AbortSignal): Promise<void> {
-    const { pods, workers, cgroups, statuses } = this.#deps;
-    // Before the desired pods are read: a pod that arrives later must keep the cgroup it makes.
-    const withCgroup = await cgroups.list();
+  run(snapshot: CleanupSnapshot, signal: AbortSignal): void {
+    const { pods, workers, statuses } = this.#deps;
+    // Read after the cgroups were: a pod that came meanwhile is among them and keeps the cgroup it made.
     const desired = pods.getPods();
-    const known = workers.syncKnownPods(desired);
+    const worked = workers.uids();
+    const known = new Map(workers.syncKnownPods(desired));
     // Nothing may be called gone on the word of a runtime that does not answer: a failure ends the round here.
-    const running = await this.#deps.runningPods(signal);
-    const mayRun = (uid: PodUid) => isPossiblyRunning(known.get(uid));
+    const running = this.#runningOf(snapshot);
+    if (running === undefined) return;
     statuses.removeOrphanedStatuses(new Set(desired.map((pod) => pod.metadata.uid)));
-    await this.#removeDirectories(known, running, signal);
+    const alive = new Set(running.map(({ uid }) => uid));
+    this.#removeDirectories(snapshot, alive, signal);
+    const active = desired.filter((pod) => this.#deps.isActive(pod));
     const restarted = this.#beginMissing(desired, known);
-    const orphaned = this.#endUnknown(running, known);
-    this.#forgetGone(new Set([...known.keys(), ...orphaned, ...desired.map((pod) => pod.metadata.uid)]));
-    this.#deps.observe({ desired, workers: known, restarted, orphanedRuntimePods: orphaned.length });
-    // Reading all cgroups is a good part of what an idle node does: again only when there is something to remove.
-    if ([...withCgroup.keys()].some((uid) => !mayRun(uid))) {
-      const rules = { mayRun: (uid: PodUid) => mayRun(uid) || !withCgroup.has(uid), hasVolumes: () => false };
-      await cgroups.removeOrphans(rules, signal);
-    }
+    // The worker of a pod knows better than an older list whether something of the pod runs.
+    const unseen = running.filter(({ uid }) => !snapshot.worked.has(uid) && !worked.has(uid));
+    const orphaned = this.#endUnknown(unseen);
+    for (const uid of orphaned) known.set(uid, orphanWorker);
+    this.#forgetGone(new Set([...known.keys(), ...desired.map((pod) => pod.metadata.uid)]));
+    const mirrors = pods.getPodsAndMirrorPods().mirrorPods;
+    const orphanedRuntimePods = orphaned.length;
+    this.#deps.observe({ desired, active, mirrors, workers: known, restarted, orphanedRuntimePods });
+    this.#removeCgroups(snapshot, alive, signal);
     this.#deps.collectBackoffs();
   }
 
-  async #removeDirectories(
-    known: ReadonlyMap<PodUid, KnownWorker>,
-    running: readonly RuntimePod[],
+  /** Everything that was begun has ended. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled([this.#removingCgroups, this.#deps.directories.settled()]);
+  }
+
+  #runningOf({ running, atMs }: CleanupSnapshot): readonly RuntimePod[] | undefined {
+    return this.#deps.clock.monotonicMs() - atMs > freshMs ? undefined : running;
+  }
+
+  #removeDirectories(
+    { directories }: CleanupSnapshot,
+    alive: ReadonlySet<PodUid>,
     signal: AbortSignal,
-  ): Promise<void> {
-    const { directories, pods, logger } = this.#deps;
-    const alive = new Set(running.map((pod) => pod.uid));
-    for (const uid of await directories.list()) {
-      signal.throwIfAborted();
-      if (known.has(uid) || alive.has(uid) || pods.getPodByUid(uid) !== undefined) continue;
-      await directories
-        .remove(uid)
-        .catch((error) => logger.error('Cannot remove the directory of a pod', error, { podUid: uid }));
-    }
+  ): void {
+    if (directories === undefined) return;
+    const there = new Set(directories);
+    this.#deps.notes.retain((uid) => there.has(uid) || this.#isKnown(uid));
+    const orphans = directories.filter((uid) => this.#isOrphan(uid) && !alive.has(uid));
+    this.#deps.directories.removeSoon(new Set(orphans), signal);
+  }
+
+  /** One round at a time. Each cgroup is looked at again before it is removed. */
+  #removeCgroups({ withCgroup }: CleanupSnapshot, alive: ReadonlySet<PodUid>, signal: AbortSignal): void {
+    const { queries } = this.#deps.workers;
+    const mayRun = (uid: PodUid) =>
+      !withCgroup.has(uid) || alive.has(uid) || queries.couldHaveRunningContainers(uid);
+    // Reading all cgroups is a good part of what an idle node does: again only when there is something to remove.
+    if (this.#removingCgroups !== undefined || [...withCgroup].every(mayRun)) return;
+    this.#removingCgroups = this.#deps.cgroups
+      .removeOrphans({ mayRun, hasVolumes: () => false }, signal)
+      .then(
+        () => {},
+        (error) => {
+          if (!signal.aborted) this.#deps.logger.error('Cannot remove cgroups of pods that are gone', error);
+        },
+      )
+      .finally(() => {
+        this.#removingCgroups = undefined;
+      });
+  }
+
+  /** Whether it is sure that nobody wants the pod. */
+  #isOrphan(uid: PodUid): boolean {
+    return !this.#isKnown(uid) && this.#deps.earlier.mayJudge(uid);
+  }
+
+  #isKnown(uid: PodUid): boolean {
+    return this.#deps.workers.knows(uid) || this.#deps.pods.getPodByUid(uid) !== undefined;
   }
 
   /** Wanted, active, and without a worker: it finished and is to begin anew, or a worker got lost. */
-  #beginMissing(desired: readonly Pod[], known: ReadonlyMap<PodUid, KnownWorker>): number {
+  #beginMissing(desired: readonly Pod[], known: Map<PodUid, KnownWorker>): readonly Pod[] {
     const idle = desired.filter((pod) => !known.has(pod.metadata.uid));
     // How an earlier pod of this UID ended says nothing about the one that is wanted now.
     for (const pod of idle) this.#deps.statuses.forget(pod.metadata.uid);
     const missing = idle.filter((pod) => this.#deps.isActive(pod));
-    for (const pod of missing) this.#deps.workers.updatePod({ updateType: 'create', pod });
-    return missing.length;
+    for (const pod of missing) {
+      this.#deps.workers.updatePod({ updateType: 'create', pod });
+      known.set(pod.metadata.uid, {
+        state: 'sync',
+        orphan: false,
+        hasConfig: true,
+        isStatic: isStaticPod(pod),
+      });
+    }
+    return missing;
   }
 
-  #endUnknown(running: readonly RuntimePod[], known: ReadonlyMap<PodUid, KnownWorker>): readonly PodUid[] {
-    const unknown = running.filter(
-      ({ uid }) => !known.has(uid) && this.#deps.pods.getPodByUid(uid) === undefined,
-    );
+  #endUnknown(running: readonly RuntimePod[]): readonly PodUid[] {
+    const { workers, earlier } = this.#deps;
+    const unknown = running.filter(({ uid }) => this.#isOrphan(uid));
     for (const runningPod of unknown) {
-      this.#deps.workers.updatePod({
-        updateType: 'kill',
-        runningPod,
-        kill: { graceOverrideSeconds: orphanGraceSeconds },
-      });
+      const graceOverrideSeconds = earlier.secondsLeft(runningPod.uid) ?? orphanGraceSeconds;
+      workers.updatePod({ updateType: 'kill', runningPod, kill: { graceOverrideSeconds } });
     }
     return unknown.map(({ uid }) => uid);
   }
@@ -129,6 +194,5 @@ export class PodCleanups {
   }
 }
 
-function isPossiblyRunning(worker: KnownWorker | undefined): boolean {
-  return worker !== undefined && worker.state !== 'terminated';
-}
+/** A pod of the runtime that was just told to end. */
+const orphanWorker: KnownWorker = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };

@@ -1,17 +1,32 @@
 import { posix } from 'node:path';
+import { KeyedMutex, parseMountinfo } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 
 const directoryMode = 0o750;
+/** The one kind of volume whose content has no life of its own: it ends with its pod. */
+const ownVolumes = 'kubernetes.io~empty-dir';
+/** `volumes/<kind>/<volume>` and `volume-subpaths/<volume>/<container>/<mount>`: what lies deeper is content. */
+const volumeTrees = { volumes: 2, 'volume-subpaths': 3 } as const;
+
+export type DirectoryRemoval =
+  | { readonly kind: 'removed' }
+  /** Somebody wants the pod after all. */
+  | { readonly kind: 'wanted' }
+  | { readonly kind: 'blocked'; readonly path: string; readonly why: string };
 
 /** The directories of pods under the root directory: one for each, named by its UID. */
 export class PodDirectories {
   readonly podsDir: string;
   readonly #files: RuntimeFiles;
+  readonly #mountPoints: () => Promise<readonly string[]>;
+  /** A pod may come back while what an earlier one of its UID left is being removed. */
+  readonly #lock = new KeyedMutex<PodUid>();
 
-  constructor(rootDir: string, files: RuntimeFiles) {
+  constructor(rootDir: string, files: RuntimeFiles, mountPoints: () => Promise<readonly string[]>) {
     this.podsDir = posix.join(rootDir, 'pods');
     this.#files = files;
+    this.#mountPoints = mountPoints;
   }
 
   of(uid: PodUid): string {
@@ -19,7 +34,8 @@ export class PodDirectories {
   }
 
   /** Fine when they are there already. */
-  async make(uid: PodUid): Promise<void> {
+  async make(uid: PodUid, signal: AbortSignal): Promise<void> {
+    using _held = await this.#lock.acquire(uid, signal);
     for (const name of ['volumes', 'plugins', 'containers']) {
       await this.#files.makeDirectory(posix.join(this.of(uid), name), directoryMode);
     }
@@ -29,11 +45,45 @@ export class PodDirectories {
     return (await this.#files.names(this.podsDir)) as readonly PodUid[];
   }
 
-  /** Everything but volumes, which belong to whoever mounted them; their directory goes only when it is empty. */
-  async remove(uid: PodUid): Promise<'removed' | 'volumes-left'> {
-    const volumes = await this.#files.names(posix.join(this.of(uid), 'volumes'));
-    if (volumes.length > 0) return 'volumes-left';
+  /**
+   * Removes what a pod has left. Never what a volume holds and never across a mount: then nothing is touched and the
+   * answer names what is in the way. `isWanted` is asked once nobody can make the directory any more.
+   */
+  async remove(uid: PodUid, isWanted: () => boolean, signal: AbortSignal): Promise<DirectoryRemoval> {
+    using _held = await this.#lock.acquire(uid, signal);
+    if (isWanted()) return { kind: 'wanted' };
+    const mounted = await this.#mountedBelow(uid);
+    if (mounted !== undefined) return { kind: 'blocked', path: mounted, why: 'is mounted' };
+    await this.#files.remove(posix.join(this.of(uid), 'volumes', ownVolumes));
+    for (const [name, depth] of Object.entries(volumeTrees)) {
+      const left = await this.#removeEmpty(posix.join(this.of(uid), name), depth);
+      if (left !== undefined) return { kind: 'blocked', path: left, why: 'still has content of a volume' };
+    }
     await this.#files.remove(this.of(uid));
-    return 'removed';
+    return { kind: 'removed' };
   }
+
+  /** The directory may lie behind a link, which mount points do not show; the UID tells them apart all the same. */
+  async #mountedBelow(uid: PodUid): Promise<string | undefined> {
+    const own = `/pods/${uid}`;
+    return (await this.#mountPoints()).find((point) => point.endsWith(own) || point.includes(`${own}/`));
+  }
+
+  /** Removes the empty directories down to that depth; answers the first that is not. */
+  async #removeEmpty(directory: string, depth: number): Promise<string | undefined> {
+    const names = depth > 0 ? await this.#files.names(directory) : [];
+    for (const name of names) {
+      const left = await this.#removeEmpty(posix.join(directory, name), depth - 1);
+      if (left !== undefined) return left;
+    }
+    return (await this.#files.removeEmptyDirectory(directory)) === 'gone' ? undefined : directory;
+  }
+}
+
+/** Where something is mounted, as this process sees it. */
+export async function mountPoints(machine: {
+  readFile(path: string): Promise<string>;
+}): Promise<readonly string[]> {
+  const text = await machine.readFile('/proc/self/mountinfo');
+  return parseMountinfo(text).map(({ mountPoint }) => mountPoint);
 }

@@ -8,13 +8,11 @@ import {
   type PodJournal,
   type PodUid,
 } from '../pods/index.ts';
+import { rejectedPodStatus } from '../status/index.ts';
 import type { UpdatePodOptions } from '../workers/index.ts';
+import type { Admission, PodStanding } from './admission.ts';
+import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import type { ConfigUpdate, LifecycleHint, SyncHandler } from './sync-loop.ts';
-
-/** Whether a pod may run here; a refusal is final for this pod. */
-export type Admission =
-  | { readonly admit: true }
-  | { readonly admit: false; readonly reason: string; readonly message: string };
 
 /** The desired pods, as far as the handlers need them. */
 export interface DesiredPods {
@@ -35,6 +33,7 @@ export interface HandlerDeps {
   readonly workers: {
     updatePod(options: UpdatePodOptions): void;
     rejectPod(pod: Pod): void;
+    resumeTermination(pod: Pod, graceSeconds: number): void;
     readonly queries: {
       isPodTerminationRequested(uid: PodUid): boolean;
       isPodKnownTerminated(uid: PodUid): boolean;
@@ -43,17 +42,26 @@ export interface HandlerDeps {
   readonly sources: {
     markHandled(source: ConfigUpdate['source']): void;
     isReady(source: ConfigUpdate['source']): boolean;
-    allReady(): boolean;
+    someReady(): boolean;
+  };
+  /** What earlier kubelets have left. */
+  readonly earlier: {
+    see(pod: Pod): void;
+    standing(pod: Pod): PodStanding;
+    secondsLeft(uid: PodUid): number | undefined;
   };
   readonly statuses: {
     getPodStatus(uid: PodUid): PodStatus | undefined;
     setPodStatus(pod: Pod, status: PodStatus): void;
   };
+  readonly nodeIps: () => readonly string[];
   readonly queue: { takeDue(): readonly PodUid[] };
-  readonly admit: (pod: Pod, others: readonly Pod[]) => Admission;
+  /** A pod was refused. */
+  readonly rejected: (reason: string) => void;
+  readonly admit: (pod: Pod, others: readonly Pod[], standing: PodStanding) => Admission;
   /** Removes dead containers beyond those that are kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
-  readonly cleanUp: (signal: AbortSignal) => Promise<void>;
+  readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
   /** Pods that have been active for longer than they may. */
   readonly isPastDeadline: (pod: Pod) => boolean;
 }
@@ -92,14 +100,17 @@ export class PodHandlers implements SyncHandler {
     if (pod !== undefined) this.#sync(pod);
   }
 
-  async handlePodCleanups(signal: AbortSignal): Promise<void> {
-    if (this.#deps.sources.allReady()) await this.#deps.cleanUp(signal);
+  async handlePodCleanups(found: CleanupSnapshot, signal: AbortSignal): Promise<void> {
+    if (this.#deps.sources.someReady()) this.#deps.cleanUp(found, signal);
   }
 
-  /** Oldest first: who came first gets the node's resources first. */
+  /** Who is here already, and then who came first, gets the node's resources first. */
   #additions(added: readonly Pod[]): void {
     const oldestFirst = added.toSorted((one, other) => createdAt(one) - createdAt(other));
-    for (const pod of oldestFirst) {
+    const { 'lives-here': here = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
+      this.#deps.earlier.standing(pod),
+    );
+    for (const pod of [...here, ...others]) {
       this.#deps.pods.addPod(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       else this.#add(pod);
@@ -108,30 +119,33 @@ export class PodHandlers implements SyncHandler {
 
   #add(pod: Pod): void {
     const { uid } = pod.metadata;
-    const { workers, journal, clock } = this.#deps;
+    const { workers, journal, earlier } = this.#deps;
+    earlier.see(pod);
     journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${seenIn(pod)}` });
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
-    const admission = isOver ? ({ admit: true } as const) : this.#deps.admit(pod, this.#activeBeside(pod));
+    const admission = isOver ? ({ admit: true } as const) : this.#judge(pod);
     if (!admission.admit) {
       this.#reject(pod, admission.reason, admission.message);
       return;
     }
     if (!isOver)
       journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node has room for it' });
-    const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
-    workers.updatePod({ updateType: 'create', pod, mirrorPod, startStamp: clock.stamp() });
+    const secondsLeft = isOver ? undefined : earlier.secondsLeft(uid);
+    if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
+    else this.#update(pod, 'create');
+  }
+
+  #judge(pod: Pod): Admission {
+    return this.#deps.admit(pod, this.#activeBeside(pod), this.#deps.earlier.standing(pod));
   }
 
   #reject(pod: Pod, reason: string, message: string): void {
     const { journal, statuses, workers } = this.#deps;
     journal.event(pod, { type: 'Warning', reason, message });
     journal.step(pod.metadata.uid, { stage: 'admitted', outcome: 'failed', message });
-    statuses.setPodStatus(pod, {
-      ...pod.status,
-      phase: 'Failed',
-      reason,
-      message: `Pod was rejected: ${message}`,
-    });
+    this.#deps.rejected(reason);
+    const why = { reason, message: `Pod was rejected: ${message}` };
+    statuses.setPodStatus(pod, rejectedPodStatus(pod, why, this.#deps.nodeIps()));
     workers.rejectPod(pod);
   }
 
@@ -172,7 +186,7 @@ export class PodHandlers implements SyncHandler {
     if (!isMirrorPod(pod)) this.#update(pod, 'sync');
   }
 
-  #update(pod: Pod, updateType: 'update' | 'sync'): void {
+  #update(pod: Pod, updateType: 'create' | 'update' | 'sync'): void {
     const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
     this.#deps.workers.updatePod({ updateType, pod, mirrorPod, startStamp: this.#deps.clock.stamp() });
   }

@@ -1,7 +1,15 @@
 import type { PodStatus } from '../kinds/index.ts';
-import { type Clock, describeError, type Instant, KubelingError, type Logger } from '../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  type Instant,
+  KubelingError,
+  type Logger,
+  withDeadline,
+} from '../lib/index.ts';
 import {
   describePod,
+  isStaticPod,
   isTerminalPhase,
   type ObservedPod,
   type Pod,
@@ -9,14 +17,16 @@ import {
   type PodUid,
   type RuntimePod,
 } from '../pods/index.ts';
-import type {
-  KillPodRequest,
-  KillResult,
-  SyncPodRequest,
-  SyncPodResult,
-  WaitingReason,
+import {
+  initializedSandbox,
+  type KillPodRequest,
+  type KillResult,
+  type PlanContext,
+  type SyncPodRequest,
+  type SyncPodResult,
+  type WaitingReason,
 } from '../runtime/index.ts';
-import { generatePodStatus } from '../status/index.ts';
+import { generatePodStatus, saysRestartingAll } from '../status/index.ts';
 import type {
   PodSyncer,
   SyncPodContext,
@@ -26,6 +36,7 @@ import type {
 } from '../workers/index.ts';
 import type { PlainVolumes } from './plain-volumes.ts';
 import type { PodDirectories } from './pod-files.ts';
+import type { PodNotebook } from './pod-notebook.ts';
 
 export interface SyncerDeps {
   readonly clock: Clock;
@@ -51,9 +62,15 @@ export interface SyncerDeps {
   };
   readonly directories: PodDirectories;
   readonly volumes: PlainVolumes;
+  readonly notes: Pick<
+    PodNotebook,
+    'get' | 'begin' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended'
+  >;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
   /** Whether a source still has the pod; if not, nothing of it needs to be kept. */
   readonly isWanted: (uid: PodUid) => boolean;
+  /** Another pod of the same name that runs and no source has; undefined if there is none. */
+  readonly unwantedUnderNameOf: (pod: Pod) => PodUid | undefined;
   /** Why pods with a network of their own cannot start now; empty when they can. */
   readonly networkProblems: () => readonly string[];
   readonly nodeIps: () => readonly string[];
@@ -62,6 +79,9 @@ export interface SyncerDeps {
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
 }
 
+const earlierRetryMs = 500;
+/** A disk that does not answer keeps a worker no longer than this. */
+const volumeWaitMs = 123_000;
 const deadlineMessage = 'Pod was active on the node longer than the specified deadline';
 const noProbes = { liveness: () => undefined, startup: () => undefined, readiness: () => undefined };
 
@@ -78,16 +98,18 @@ export class KubeletPodSyncer implements PodSyncer {
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) return 'terminal';
     this.#refuseWithoutNetwork(pod);
+    this.#refuseBesideEarlier(pod, observed);
     await this.#prepare(pod, observed, signal);
-    const result = await this.#deps.runtime.syncPod(
-      {
-        pod,
-        observed,
-        context: noProbes,
-        sandboxReady: (ips) => this.#publish(pod, { ...observed, ips }, 'active'),
-      },
-      signal,
-    );
+    const planning = {
+      ...noProbes,
+      initializedSandboxId: this.#deps.notes.get(pod.metadata.uid)?.initializedSandbox,
+      restart: saysRestartingAll(status) ? ('all-containers' as const) : undefined,
+    };
+    const noted = this.#noteInitialized(pod, observed, planning);
+    const sandboxReady = (now: ObservedPod) => this.#publish(pod, now, 'active');
+    const result = await this.#deps.runtime
+      .syncPod({ pod, observed, context: planning, sandboxReady }, signal)
+      .finally(() => noted);
     if (result.actions.length > 0) context.lookAgain();
     if (result.error !== undefined) {
       // Why a container does not start is known now, and nobody should have to wait for the next sync to see it.
@@ -98,9 +120,11 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   async syncTerminatingPod(context: SyncTerminatingContext, signal: AbortSignal): Promise<void> {
-    const { pod, observed, statusFn, graceSeconds } = context;
-    this.#publish(pod, observed, 'ending', statusFn);
+    const { pod, observed } = context;
+    this.#publish(pod, observed, 'ending', context.statusFn);
     context.lookAgain();
+    const graceSeconds = await this.#noteTermination(pod, observed, context.graceSeconds);
+    signal.throwIfAborted();
     const { error } = await this.#deps.runtime.killPod({ pod, running: observed, graceSeconds }, signal);
     if (error !== undefined) {
       this.#deps.journal.event(pod, {
@@ -119,7 +143,7 @@ export class KubeletPodSyncer implements PodSyncer {
       );
     }
     // The exit codes are only known now that everything has stopped.
-    this.#publish(pod, after, 'ending', statusFn);
+    this.#publish(pod, after, 'ending', context.statusFn);
     this.#deps.journal.step(pod.metadata.uid, {
       stage: 'termination',
       outcome: 'done',
@@ -139,10 +163,37 @@ export class KubeletPodSyncer implements PodSyncer {
 
   async syncTerminatedPod({ pod, observed }: SyncTerminatedContext, signal: AbortSignal): Promise<void> {
     this.#publish(pod, observed, 'ending');
-    if (!this.#deps.isWanted(pod.metadata.uid)) await this.#removeContent(pod, signal);
-    await this.#deps.volumes.remove(pod);
+    const { uid } = pod.metadata;
+    const fate = this.#deps.isWanted(uid) ? 'wanted' : 'unwanted';
+    if (fate === 'unwanted') await this.#removeContent(pod, signal);
+    await this.#inTime('remove the volumes', () => this.#deps.volumes.remove(pod), signal);
     await this.#deps.cgroups.destroy(pod, signal);
+    await this.#deps.notes.ended(uid, fate);
     this.#deps.statuses.terminatePod(pod);
+  }
+
+  /** Beside the start of what comes after them: who finds no note looks for the init containers themselves. */
+  async #noteInitialized(pod: Pod, observed: ObservedPod, context: PlanContext): Promise<void> {
+    // What restarts as a whole initializes anew, also in the same sandbox.
+    const isReset = context.restart === 'all-containers';
+    const sandboxId = isReset ? '' : initializedSandbox(pod, observed, context);
+    if (sandboxId === undefined || sandboxId === context.initializedSandboxId) return;
+    await this.#deps.notes.initialized(pod.metadata.uid, sandboxId);
+  }
+
+  /** Before the first container is told to stop. Answers how long they have, of which an earlier kubelet may have used some. */
+  async #noteTermination(
+    pod: Pod,
+    observed: ObservedPod,
+    graceSeconds: number | undefined,
+  ): Promise<number | undefined> {
+    const { notes } = this.#deps;
+    const { metadata, spec } = pod;
+    const given = graceSeconds ?? metadata.deletionGracePeriodSeconds ?? spec.terminationGracePeriodSeconds;
+    const isAlive = observed.containers.some(({ state }) => state === 'running' || state === 'unknown');
+    if (given === undefined) return undefined;
+    if (isAlive) await notes.terminating(pod, given);
+    return Math.min(given, notes.secondsLeft(metadata.uid) ?? given);
   }
 
   /** What cannot be removed now the garbage collection will find: the pod's end must not wait for it. */
@@ -167,6 +218,17 @@ export class KubeletPodSyncer implements PodSyncer {
     throw new KubelingError('NETWORK_NOT_READY', message);
   }
 
+  /** Both would write to the same files: the one that an earlier kubelet has left must end before this one begins. */
+  #refuseBesideEarlier(pod: Pod, observed: ObservedPod): void {
+    if (!isStaticPod(pod) || observed.sandboxes.some(({ state }) => state === 'ready')) return;
+    const earlier = this.#deps.unwantedUnderNameOf(pod);
+    if (earlier === undefined) return;
+    const message = `waits until the pod ${earlier} of the same name has ended`;
+    this.#deps.journal.step(pod.metadata.uid, { stage: 'seen', outcome: 'waiting', message });
+    const retryAtMs = this.#deps.clock.monotonicMs() + earlierRetryMs;
+    throw new KubelingError('POD_NAME_HELD', `The pod ${message}`, { details: { retryAtMs } });
+  }
+
   /** Asked again right before anything is made: a kill may have come while the status was published. */
   async #prepare(pod: Pod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
@@ -183,8 +245,23 @@ export class KubeletPodSyncer implements PodSyncer {
         new KubelingError('POD_CGROUP_LOST', 'The cgroup of the pod was gone while its containers ran')
       );
     }
-    await this.#deps.directories.make(uid);
-    await this.#deps.volumes.make(pod);
+    await this.#inTime('make the directories', (inner) => this.#makeDirectories(pod, inner), signal);
+  }
+
+  async #makeDirectories(pod: Pod, signal: AbortSignal): Promise<void> {
+    await this.#deps.directories.make(pod.metadata.uid, signal);
+    signal.throwIfAborted();
+    await Promise.all([this.#deps.notes.begin(pod), this.#deps.volumes.make(pod)]);
+  }
+
+  /** Given up with the signal even if the work does not listen to it. */
+  async #inTime(
+    what: string,
+    work: (signal: AbortSignal) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#deps;
+    await withDeadline({ clock, ms: volumeWaitMs, what: `${what} of a pod` }, work, signal);
   }
 
   async #lookNow(pod: Pod, signal: AbortSignal): Promise<ObservedPod> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { StatusResponse } from '../cri/index.ts';
-import { cancelled, VirtualClock } from '../lib/index.ts';
+import { cancelled, HintLatch, VirtualClock } from '../lib/index.ts';
 import { RuntimeState, watchRuntime } from './runtime-state.ts';
 
 const good = StatusResponse.create({
@@ -78,4 +78,37 @@ test('the watch looks every five seconds, through failures, until it is told to 
   controller.abort(cancelled('enough'));
   await watching;
   assert.equal(clock.pendingTimers, 0);
+});
+
+test('a hint makes the watch look at once', async () => {
+  const clock = new VirtualClock();
+  const state = new RuntimeState(clock);
+  const hints = new HintLatch(clock);
+  const controller = new AbortController();
+  let away = false;
+  const cri = { status: async () => (away ? Promise.reject(new Error('gone')) : good) };
+  const watching = watchRuntime({ cri, clock, state, looked: () => {}, hints }, controller.signal);
+  await clock.advance(1);
+  assert.deepEqual(state.readiness(), { runtime: [], network: [] });
+  away = true;
+  hints.raise();
+  await clock.advance(1);
+  assert.deepEqual(state.readiness().runtime, ['container runtime does not answer: gone']);
+  assert.deepEqual(state.problems().runtime, [], 'pods are worked on for a while yet');
+  controller.abort(cancelled('enough'));
+  await watching;
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a runtime that keeps silent is missed before it is given up', async () => {
+  const clock = new VirtualClock();
+  const state = new RuntimeState(clock);
+  state.answered(good);
+  state.asked();
+  await clock.advance(5_000);
+  assert.deepEqual(state.readiness().runtime, []);
+  await clock.advance(2_000);
+  assert.deepEqual(state.readiness().runtime, ['container runtime has not answered for 7s']);
+  state.answered(good);
+  assert.deepEqual(state.readiness().runtime, []);
 });

@@ -1,8 +1,11 @@
 import type { CriClient, StatusResponse } from '../cri/index.ts';
-import { type Clock, describeError } from '../lib/index.ts';
+import { type Clock, describeError, formatDurationMs, HintLatch } from '../lib/index.ts';
+import type { PlegObserver } from '../pleg/index.ts';
 
 /** How often the runtime is asked how it is. */
 const pollMs = 5_000;
+/** An answer that takes longer than this is missed. */
+const slowAfterMs = 5_000;
 /** A good answer counts for this long. */
 const staleAfterMs = 30_000;
 
@@ -19,13 +22,20 @@ export class RuntimeState {
   readonly #clock: Clock;
   #lastGoodMs: number | undefined;
   #lastFailure: string | undefined;
+  /** Since when an answer is waited for; undefined while nobody asks. */
+  #askedMs: number | undefined;
   #conditions: Omit<RuntimeProblems, 'failure'> = { runtime: [], network: [] };
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
+  asked(): void {
+    this.#askedMs = this.#clock.monotonicMs();
+  }
+
   answered(answer: StatusResponse): void {
+    this.#askedMs = undefined;
     this.#lastGoodMs = this.#clock.monotonicMs();
     this.#lastFailure = undefined;
     this.#conditions = {
@@ -35,6 +45,7 @@ export class RuntimeState {
   }
 
   failed(error: unknown): void {
+    this.#askedMs = undefined;
     this.#lastFailure = describeError(error);
   }
 
@@ -43,6 +54,19 @@ export class RuntimeState {
     return silence === undefined
       ? this.#conditions
       : { runtime: [silence], network: this.#conditions.network };
+  }
+
+  /** For people who ask how the node is: the last answer counts, not the last good one, and so does waiting for one. */
+  readiness(): RuntimeProblems {
+    const missed = this.#missed();
+    return missed === undefined ? this.problems() : { runtime: [missed], network: this.#conditions.network };
+  }
+
+  #missed(): string | undefined {
+    if (this.#lastFailure !== undefined) return `container runtime does not answer: ${this.#lastFailure}`;
+    const waitedMs = this.#askedMs === undefined ? 0 : this.#clock.monotonicMs() - this.#askedMs;
+    if (waitedMs <= slowAfterMs) return undefined;
+    return `container runtime has not answered for ${formatDurationMs(Math.trunc(waitedMs))}`;
   }
 
   #silence(): string | undefined {
@@ -67,14 +91,18 @@ export interface RuntimeWatch {
   readonly state: RuntimeState;
   /** Told after each answer and each failure. */
   readonly looked: (error: unknown) => void;
+  /** Raised by who has reason to think that the runtime went away or came back: it is asked at once. */
+  readonly hints?: HintLatch | undefined;
 }
 
 /** Asks the runtime how it is, now and every few seconds, until the signal ends it. */
 export async function watchRuntime(
-  { cri, clock, state, looked }: RuntimeWatch,
+  { cri, clock, state, looked, hints = new HintLatch(clock) }: RuntimeWatch,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
+    hints.clear();
+    state.asked();
     try {
       state.answered(await cri.status({}, signal));
       looked(undefined);
@@ -83,6 +111,21 @@ export async function watchRuntime(
       state.failed(error);
       looked(error);
     }
-    await clock.sleep(pollMs, signal).catch(() => {});
+    await hints.wait(pollMs, signal).catch(() => {});
   }
+}
+
+/** The stream of events breaks and comes back with the runtime: nobody should wait for the next look to know. */
+export function withHints(observer: PlegObserver, hint: () => void): PlegObserver {
+  return {
+    ...observer,
+    streamOpened() {
+      observer.streamOpened();
+      hint();
+    },
+    streamFailed() {
+      observer.streamFailed();
+      hint();
+    },
+  };
 }

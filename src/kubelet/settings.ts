@@ -1,4 +1,5 @@
-import type { LinuxNode } from '../runtime/index.ts';
+import type { NodeAmount } from '../resources/index.ts';
+import type { LinuxNode, SysctlRules } from '../runtime/index.ts';
 
 /** What the kubelet is told once, from its configuration and from what the machine is. */
 export interface KubeletSettings {
@@ -11,13 +12,23 @@ export interface KubeletSettings {
   readonly staticPodPath: string;
   readonly staticPodUrl: string;
   readonly staticPodUrlHeader: Readonly<Record<string, readonly string[]>>;
+  /** Whether pods of the API are waited for; whoever reads the API gives their lists to the kubelet's `config`. */
+  readonly apiPods?: 'expected' | 'none';
   readonly fileCheckMs: number;
   readonly httpCheckMs: number;
   readonly syncFrequencyMs: number;
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
-  readonly capacity: { readonly milliCpu: number; readonly memoryBytes: number };
+  /** Whether pods get cgroups of their own. */
+  readonly cgroupsPerQos: boolean;
+  readonly capacity: NodeAmount;
+  /** Of the capacity, what pods may not have. */
+  readonly reserved: NodeAmount;
   readonly node: LinuxNode;
+  /** Of the machine's CPUs, where there are some; containers must not see how hot the machine is. */
+  readonly thermalThrottlePaths?: readonly string[] | undefined;
+  /** What pods may have of the kernel; left out, nobody is refused for it. */
+  readonly kernel?: { readonly sysctls: SysctlRules; readonly appArmor: 'enabled' | 'disabled' } | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: readonly string[];
   readonly clusterDomain: string;

@@ -1,5 +1,6 @@
 import type { Backoff, Clock, Logger } from '../lib/index.ts';
 import type { Pod, PodSource } from '../pods/index.ts';
+import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import { InputMux, type LoopInput } from './input-mux.ts';
 
 /** A change of the desired pods, as the sources announce it. */
@@ -21,7 +22,8 @@ export interface SyncLoopInputs {
   readonly config: LoopInput<ConfigUpdate>;
   readonly pleg: LoopInput<LifecycleHint>;
   readonly sync: LoopInput<'tick'>;
-  readonly housekeeping: LoopInput<'tick'>;
+  /** What was found, gathered outside the loop. */
+  readonly housekeeping: LoopInput<CleanupSnapshot>;
   readonly probes: LoopInput<string>;
   readonly devices: LoopInput<string>;
 }
@@ -34,7 +36,7 @@ export interface SyncHandler {
   handleDue(): Promise<void>;
   /** A pod whose probes or devices have something new. */
   handlePodSync(uid: string): Promise<void>;
-  handlePodCleanups(signal: AbortSignal): Promise<void>;
+  handlePodCleanups(found: CleanupSnapshot, signal: AbortSignal): Promise<void>;
 }
 
 export interface SyncLoopOptions {
@@ -113,17 +115,17 @@ export class SyncLoop {
       case 'sync':
         return await handler.handleDue();
       case 'housekeeping':
-        return await this.#housekeeping(signal);
+        return await this.#housekeeping(item as CleanupSnapshot, signal);
       case 'probes':
       case 'devices':
         return await handler.handlePodSync(item as string);
     }
   }
 
-  async #housekeeping(signal: AbortSignal): Promise<void> {
+  async #housekeeping(found: CleanupSnapshot, signal: AbortSignal): Promise<void> {
     const { clock, logger, handler } = this.#options;
     const start = clock.monotonicMs();
-    await handler.handlePodCleanups(signal);
+    await handler.handlePodCleanups(found, signal);
     const tookMs = clock.monotonicMs() - start;
     if (tookMs > slowHousekeepingMs)
       logger.warn('Housekeeping took longer than expected', { tookMs: Math.round(tookMs) });

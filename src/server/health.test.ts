@@ -20,6 +20,13 @@ test('one that fails shows all checks but not why', () => {
   });
 });
 
+test('where reasons are shown each failed check says why', () => {
+  assert.deepEqual(answerHealth([well, ill], new URLSearchParams(), { name: 'readyz', reasons: 'shown' }), {
+    status: 500,
+    body: '[+]ping ok\n[-]syncloop failed: sync Loop took longer than expected\nreadyz check failed\n',
+  });
+});
+
 test('a check can be left out, and an unknown one is told', () => {
   assert.deepEqual(answerHealth([well, ill], new URLSearchParams('verbose&exclude=syncloop&exclude=x')), {
     status: 200,

@@ -1,7 +1,7 @@
 import type { MetricRegistry } from '../lib/index.ts';
 import { metricsContentType } from '../lib/index.ts';
 import type { Pod, RuntimePod } from '../pods/index.ts';
-import { answerCheck, answerHealth, type HealthCheck } from './health.ts';
+import { answerCheck, answerHealth, type HealthCheck, type HealthView } from './health.ts';
 import { json, type Route, text } from './router.ts';
 
 /** What the server shows of the kubelet; each is a read that changes nothing. */
@@ -13,21 +13,34 @@ export interface KubeletView {
   flights(key: string | undefined): unknown;
 }
 
-export function healthRoutes(checks: readonly HealthCheck[]): readonly Route[] {
+/** /healthz and /livez say whether the process should live on, /readyz whether the node can work on pods now. */
+export function healthRoutes(
+  live: readonly HealthCheck[],
+  ready: readonly HealthCheck[] = live,
+): readonly Route[] {
+  return [
+    ...checkRoutes(live, { name: 'healthz', reasons: 'withheld' }),
+    ...checkRoutes(live, { name: 'livez', reasons: 'shown' }),
+    ...checkRoutes(ready, { name: 'readyz', reasons: 'shown' }),
+  ];
+}
+
+function checkRoutes(checks: readonly HealthCheck[], view: HealthView): readonly Route[] {
+  const path = `/${view.name}`;
   return [
     {
-      path: '/healthz',
+      path,
       methods: 'any',
       answer({ query }) {
-        const { status, body } = answerHealth(checks, query);
+        const { status, body } = answerHealth(checks, query, view);
         return text(status, body);
       },
     },
     {
-      path: '/healthz/',
+      path: `${path}/`,
       methods: 'any',
-      answer({ path }) {
-        const answer = answerCheck(checks, path.slice('/healthz/'.length));
+      answer(request) {
+        const answer = answerCheck(checks, request.path.slice(path.length + 1));
         return answer === undefined ? text(404, '404: Page Not Found') : text(answer.status, answer.body);
       },
     },

@@ -1,6 +1,7 @@
 import { fullNameOf, type Pod } from '../pods/index.ts';
 import type { ManifestPod } from './manifest.ts';
 import { problemAt, type SourceProblem } from './problems.ts';
+import type { StaticUids } from './static-uids.ts';
 
 /** A pod that a manifest asks for. */
 export interface Claimant extends ManifestPod {
@@ -18,26 +19,35 @@ export interface SettledClaims {
 
 /**
  * Two manifests may ask for a pod of one name, or give two pods one UID. The one that is in use stays in use, so that
- * a copy left lying about changes nothing; of two new ones the first counts. The other is told, with both places.
+ * a copy left lying about changes nothing; of two new ones the first counts. The other is told, with both places. UIDs
+ * are unique over all sources; a name that another source has too is waited for.
  */
 export function settleClaims(
   claimants: readonly Claimant[],
   before: Holders,
   source: 'file' | 'http',
+  uids: StaticUids,
 ): SettledClaims {
   const byName = settle(claimants, (one) => fullNameOf(one.pod), before);
   const byUid = settle(byName.winners, (one) => one.pod.metadata.uid, before);
+  const free = byUid.winners.filter(({ pod }) => uids.elsewhere(pod.metadata.uid, source) === undefined);
+  uids.hold(source, free);
+  const taken = byUid.winners.flatMap((loser) => {
+    const winner = uids.elsewhere(loser.pod.metadata.uid, source);
+    return winner === undefined ? [] : [{ loser, winner }];
+  });
   const problems = [
     ...byName.losers.map((loser) => describe(loser, source, 'metadata.name')),
-    ...byUid.losers.map((loser) => describe(loser, source, 'metadata.uid')),
+    ...[...byUid.losers, ...taken].map((loser) => describe(loser, source, 'metadata.uid')),
   ];
-  const holders = new Map(byUid.winners.map((one) => [fullNameOf(one.pod) as string, one]));
-  return { holders, pods: byUid.winners.map((one) => one.pod), problems };
+  const holders = new Map(free.map((one) => [fullNameOf(one.pod) as string, one]));
+  return { holders, pods: free.map((one) => one.pod), problems };
 }
 
 interface Loser {
   readonly loser: Claimant;
-  readonly winner: Claimant;
+  /** Where the one that counts is. */
+  readonly winner: string;
 }
 
 function settle(claimants: readonly Claimant[], keyOf: (one: Claimant) => string, before: Holders) {
@@ -49,7 +59,8 @@ function settle(claimants: readonly Claimant[], keyOf: (one: Claimant) => string
       group.find((one) => isSame(one, before)) ?? group.find((one) => isHeir(one, before)) ?? group[0];
     if (winner === undefined) continue;
     winners.push(winner);
-    losers.push(...group.filter((one) => one !== winner).map((loser) => ({ loser, winner })));
+    const where = `${winner.path}:${winner.at.line}`;
+    losers.push(...group.filter((one) => one !== winner).map((loser) => ({ loser, winner: where })));
   }
   return { winners, losers };
 }
@@ -76,7 +87,7 @@ function describe(
     {
       at: loser.at,
       field,
-      message: `must be unique: ${what} comes from ${winner.path}:${winner.at.line} already, and stays so`,
+      message: `must be unique: ${what} comes from ${winner} already, and stays so`,
     },
   );
 }

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 import { describeError } from '../lib/index.ts';
 import { fullNameOf } from '../pods/index.ts';
 import type { ManifestFiles } from './files.ts';
+import type { LastGoodManifests } from './kept-manifests.ts';
 import {
   type ManifestPod,
   type ManifestReader,
@@ -31,6 +32,8 @@ export interface FolderScan {
   readonly lost: readonly string[];
   /** Whether something was written to while it was read, and must be looked at again soon. */
   readonly unsettled: boolean;
+  /** The texts that are good and were not so before. */
+  readonly good: ReadonlyMap<string, Uint8Array>;
 }
 
 /** Copies that editors and package managers leave behind. */
@@ -44,7 +47,10 @@ export interface FileScannerOptions {
   readonly files: ManifestFiles;
   readonly reader: ManifestReader;
   readonly nodeName: string;
+  readonly lastGood: LastGoodManifests;
 }
+
+type Seen = { readonly state: FileState; readonly good?: Uint8Array } | 'unsettled' | undefined;
 
 /** Looks at all manifests there are. Keeps nothing itself: what was known before comes in, what is known now goes out. */
 export class FileScanner {
@@ -68,45 +74,55 @@ export class FileScanner {
 
   async #scan(paths: readonly string[], before: FileStates): Promise<FolderScan> {
     const files = new Map<string, FileState>();
+    const good = new Map<string, Uint8Array>();
     let unsettled = false;
     for (const path of paths) {
-      const state = await this.#look(path, before.get(path));
-      if (state === 'unsettled') unsettled = true;
-      const kept = state === 'unsettled' ? before.get(path) : state;
-      if (kept !== undefined) files.set(path, kept);
+      const known = before.get(path) ?? (await this.#fromLastLife(path));
+      const seen = await this.#look(path, known);
+      if (seen === 'unsettled') unsettled = true;
+      const state = seen === 'unsettled' ? known : seen?.state;
+      if (state !== undefined) files.set(path, state);
+      if (typeof seen === 'object' && seen.good !== undefined) good.set(path, seen.good);
     }
     const lost = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
-    return { files, lost: lost.map(([path]) => path), unsettled };
+    return { files, lost: lost.map(([path]) => path), unsettled, good };
+  }
+
+  /** What the file said when it was last good, as an earlier kubelet has kept it. */
+  async #fromLastLife(path: string): Promise<FileState | undefined> {
+    const { lastGood, reader, nodeName } = this.#options;
+    const bytes = await lastGood.read(path);
+    if (bytes === undefined) return undefined;
+    const { pods, problems, whole } = await reader.read(bytes, { source: 'file', path, nodeName });
+    // What is no longer good by today's rules must be told when it is met again.
+    return { digest: whole ? digestOf(bytes) : '', version: '', pods, problems };
   }
 
   /** Undefined when there is no such file. */
-  async #look(path: string, before: FileState | undefined): Promise<FileState | 'unsettled' | undefined> {
+  async #look(path: string, before: FileState | undefined): Promise<Seen> {
     try {
       return await this.#read(path, before);
     } catch (error) {
       const message = `cannot be read: ${describeError(error)}`;
-      return this.#keep(path, before, { version: message, message });
+      return { state: this.#keep(path, before, { version: message, message }) };
     }
   }
 
-  async #read(path: string, before: FileState | undefined): Promise<FileState | 'unsettled' | undefined> {
+  async #read(path: string, before: FileState | undefined): Promise<Seen> {
     const { files, reader, nodeName } = this.#options;
     const facts = await files.stat(path);
     if (facts?.kind !== 'file') return undefined;
     if (facts.size >= manifestLimit)
-      return this.#keep(path, before, { version: facts.version, message: tooLarge(facts.size) });
+      return { state: this.#keep(path, before, { version: facts.version, message: tooLarge(facts.size) }) };
     const bytes = await files.read(path);
     if (bytes === undefined) return undefined;
-    const digest = createHash('sha256').update(bytes).digest('hex');
-    if (before?.digest === digest) return { ...before, version: facts.version };
+    const digest = digestOf(bytes);
+    if (before?.digest === digest) return { state: { ...before, version: facts.version } };
     if ((await files.stat(path))?.version !== facts.version) return 'unsettled';
     const reading = await reader.read(bytes, { source: 'file', path, nodeName });
-    return {
-      digest,
-      version: facts.version,
-      pods: keepPods(reading, before?.pods ?? []),
-      problems: reading.problems,
-    };
+    const pods = keepPods(reading, before?.pods ?? []);
+    const state = { digest, version: facts.version, pods, problems: reading.problems };
+    return reading.whole ? { state, good: bytes } : { state };
   }
 
   /** What cannot be read says nothing about its pods. */
@@ -118,6 +134,10 @@ export class FileScanner {
     const problems = [problemAt({ source: 'file', path }, { message })];
     return { digest: message, version, pods: before?.pods ?? [], problems };
   }
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 /**

@@ -1,12 +1,20 @@
-import { backoffDelayMs, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
+import {
+  backoffDelayMs,
+  type Clock,
+  describeError,
+  HintLatch,
+  type Logger,
+  withDeadline,
+} from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { type Claimant, type Holders, settleClaims } from './claims.ts';
 import { FileScanner, type FileStates, type FolderScan } from './file-scan.ts';
 import type { FileFacts, ManifestFiles } from './files.ts';
-import { HintLatch } from './hint-latch.ts';
+import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { ManifestReader } from './manifest.ts';
 import { describeProblem, ProblemBoard, problemAt, type SourceProblem } from './problems.ts';
 import type { PodRules } from './rules.ts';
+import { StaticUids } from './static-uids.ts';
 
 export interface FileSourceOptions {
   /** A directory of manifests, or a single one. Absolute. */
@@ -22,6 +30,12 @@ export interface FileSourceOptions {
   readonly setPods: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
   /** Told once for each problem that comes up. */
   readonly onProblem: (problem: SourceProblem) => void;
+  /** Told once when a file has no problem any more, or is gone. */
+  readonly onMended?: ((path: string) => void) | undefined;
+  /** Shared with all other sources of manifests. */
+  readonly uids?: StaticUids;
+  /** What outlives the process; nothing unless given. */
+  readonly lastGood?: LastGoodManifests;
 }
 
 /** At most one look in this time, however many hints come: a file is rarely written in one go. */
@@ -38,10 +52,16 @@ type Look =
   | { readonly kind: 'missing' }
   | { readonly kind: 'failed'; readonly problem: SourceProblem };
 
+type SureLook = Exclude<Look, { kind: 'failed' }>;
+
 interface FoundProblem {
   readonly problem: SourceProblem;
   /** Of the file it is in. */
   readonly version: string;
+}
+
+function pathsOf(look: SureLook): Iterable<string> {
+  return look.kind === 'seen' ? look.scan.files.keys() : [];
 }
 
 function doubtKey({ problem, version }: FoundProblem): string {
@@ -57,6 +77,8 @@ export class FileSource {
   readonly #scanner: FileScanner;
   readonly #board: ProblemBoard;
   readonly #hints: HintLatch;
+  readonly #uids: StaticUids;
+  readonly #lastGood: LastGoodManifests;
   #files: FileStates = new Map();
   #holders: Holders = new Map();
   #sent: readonly Pod[] | undefined;
@@ -70,8 +92,11 @@ export class FileSource {
   constructor(options: FileSourceOptions) {
     this.#options = options;
     const { files, rules, nodeName } = options;
-    this.#scanner = new FileScanner({ files, nodeName, reader: new ManifestReader(rules) });
-    this.#board = new ProblemBoard(options.onProblem);
+    this.#uids = options.uids ?? new StaticUids();
+    this.#lastGood = options.lastGood ?? noLastGoodManifests;
+    const reader = new ManifestReader(rules);
+    this.#scanner = new FileScanner({ files, nodeName, reader, lastGood: this.#lastGood });
+    this.#board = new ProblemBoard(options.onProblem, options.onMended);
     this.#hints = new HintLatch(options.clock);
   }
 
@@ -119,12 +144,15 @@ export class FileSource {
   /** What is gone is looked for once more before anybody hears of it. */
   async #lookTwice(signal: AbortSignal): Promise<Look> {
     const first = await this.#lookOnce(signal);
-    const hadPods = (this.#sent?.length ?? 0) > 0;
-    if (first.kind === 'missing' && hadPods) await this.#options.clock.sleep(pathGoneMs, signal);
-    else if (first.kind === 'seen' && first.scan.lost.length > 0)
-      await this.#options.clock.sleep(fileGoneMs, signal);
-    else return first;
+    if (first.kind === 'failed' || !(await this.#hasLost(first))) return first;
+    await this.#options.clock.sleep(first.kind === 'missing' ? pathGoneMs : fileGoneMs, signal);
     return await this.#lookOnce(signal);
+  }
+
+  /** At the first look it is what an earlier kubelet knew that counts. */
+  async #hasLost(look: SureLook): Promise<boolean> {
+    if (this.#sent === undefined) return await this.#lastGood.hasMoreThan(pathsOf(look));
+    return look.kind === 'seen' ? look.scan.lost.length > 0 : this.#sent.length > 0;
   }
 
   async #lookOnce(signal: AbortSignal): Promise<Look> {
@@ -152,21 +180,28 @@ export class FileSource {
     return { kind: 'seen', scan };
   }
 
-  async #take(look: Exclude<Look, { kind: 'failed' }>, signal: AbortSignal): Promise<'sure' | 'doubtful'> {
+  async #take(look: SureLook, signal: AbortSignal): Promise<'sure' | 'doubtful'> {
     this.#files = look.kind === 'seen' ? look.scan.files : new Map();
     const claimants: Claimant[] = [...this.#files].flatMap(([path, { pods }]) =>
       pods.map((pod) => ({ ...pod, path })),
     );
-    const settled = settleClaims(claimants, this.#holders, 'file');
+    const settled = settleClaims(claimants, this.#holders, 'file', this.#uids);
     this.#holders = settled.holders;
     const found = [...this.#files.values()].flatMap(({ problems, version }) =>
       problems.map((problem) => ({ problem, version })),
     );
     const repeated = settled.problems.map((problem) => ({ problem, version: '' }));
     const confirmed = this.#confirm([...found, ...repeated]);
-    await this.#send(settled.pods, signal);
+    // Beside each other: the pods need not wait for the disk.
+    await Promise.all([this.#remember(look), this.#send(settled.pods, signal)]);
     const unsettled = look.kind === 'seen' && look.scan.unsettled;
     return confirmed === 'all' && !unsettled ? 'sure' : 'doubtful';
+  }
+
+  async #remember(look: SureLook): Promise<void> {
+    const good = look.kind === 'seen' ? [...look.scan.good] : [];
+    await Promise.all(good.map(([path, text]) => this.#lastGood.keep(path, text)));
+    await this.#lastGood.retain(pathsOf(look));
   }
 
   /** Only what was so a look ago, with nothing written since, is told. */
@@ -176,7 +211,10 @@ export class FileSource {
       (one) => known.has(describeProblem(one.problem)) || this.#doubtful.has(doubtKey(one)),
     );
     this.#doubtful = new Set(found.map(doubtKey));
-    this.#board.replace(confirmed.map(({ problem }) => problem));
+    this.#board.replace(
+      confirmed.map(({ problem }) => problem),
+      found.map(({ problem }) => problem),
+    );
     return confirmed.length === found.length ? 'all' : 'some';
   }
 

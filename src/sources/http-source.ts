@@ -4,9 +4,11 @@ import type { Pod } from '../pods/index.ts';
 import { type Holders, settleClaims } from './claims.ts';
 import { keepPods } from './file-scan.ts';
 import type { HttpGet } from './http-fetch.ts';
+import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { type ManifestPod, ManifestReader } from './manifest.ts';
 import { ProblemBoard, problemAt, type SourceProblem } from './problems.ts';
 import type { PodRules } from './rules.ts';
+import { StaticUids } from './static-uids.ts';
 
 export interface HttpSourceOptions {
   readonly url: string;
@@ -20,6 +22,12 @@ export interface HttpSourceOptions {
   readonly checkMs: number;
   readonly setPods: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
   readonly onProblem: (problem: SourceProblem) => void;
+  /** Told once when it has no problem any more. */
+  readonly onMended?: ((path: string) => void) | undefined;
+  /** Shared with all other sources of manifests. */
+  readonly uids?: StaticUids;
+  /** What outlives the process; nothing unless given. */
+  readonly lastGood?: LastGoodManifests;
 }
 
 const deadlineMs = 10_000;
@@ -31,17 +39,25 @@ export class HttpSource {
   readonly #options: HttpSourceOptions;
   readonly #reader: ManifestReader;
   readonly #board: ProblemBoard;
+  readonly #uids: StaticUids;
+  readonly #lastGood: LastGoodManifests;
   #digest: string | undefined;
-  #pods: readonly ManifestPod[] = [];
+  /** undefined as long as nobody knows. */
+  #pods: readonly ManifestPod[] | undefined;
   #holders: Holders = new Map();
+  #sent: readonly Pod[] | undefined;
   /** What is wrong with the last body; it stays wrong while the body stays the same. */
   #bodyProblems: readonly SourceProblem[] = [];
+  /** A good text that is to be kept. */
+  #unkept: Uint8Array | undefined;
   #failures = 0;
 
   constructor(options: HttpSourceOptions) {
     this.#options = options;
     this.#reader = new ManifestReader(options.rules);
-    this.#board = new ProblemBoard(options.onProblem);
+    this.#board = new ProblemBoard(options.onProblem, options.onMended);
+    this.#uids = options.uids ?? new StaticUids();
+    this.#lastGood = options.lastGood ?? noLastGoodManifests;
   }
 
   problems(): readonly SourceProblem[] {
@@ -51,6 +67,7 @@ export class HttpSource {
   /** Asks until the signal ends it; returns then. */
   async run(signal: AbortSignal): Promise<void> {
     try {
+      await this.#recall();
       while (!signal.aborted) {
         await this.#turn(signal);
         await this.#options.clock.sleep(this.#options.checkMs, signal);
@@ -60,18 +77,26 @@ export class HttpSource {
     }
   }
 
+  /** The last good answer an earlier kubelet had. */
+  async #recall(): Promise<void> {
+    const { url, nodeName } = this.#options;
+    const bytes = await this.#lastGood.read(url);
+    if (bytes === undefined) return;
+    this.#pods = (await this.#reader.read(bytes, { source: 'http', path: url, nodeName })).pods;
+  }
+
   async #turn(signal: AbortSignal): Promise<void> {
-    let body: Uint8Array;
+    let failures: readonly SourceProblem[] = [];
     try {
-      body = await this.#ask(signal);
+      const body = await this.#ask(signal);
+      this.#succeeded();
+      await this.#take(body);
     } catch (error) {
       signal.throwIfAborted();
-      this.#failed(error);
-      return;
+      failures = [this.#failed(error)];
     }
-    this.#succeeded();
-    await this.#take(body, signal);
-    this.#board.replace(this.#bodyProblems);
+    const repeated = this.#pods === undefined ? [] : await this.#settle(this.#pods, signal);
+    this.#board.replace([...this.#bodyProblems, ...repeated, ...failures]);
   }
 
   async #ask(signal: AbortSignal): Promise<Uint8Array> {
@@ -89,33 +114,53 @@ export class HttpSource {
     );
   }
 
-  async #take(body: Uint8Array, signal: AbortSignal): Promise<void> {
+  async #take(body: Uint8Array): Promise<void> {
     const digest = createHash('sha256').update(body).digest('hex');
     if (digest === this.#digest) return;
     const { url, nodeName } = this.#options;
     const path = withoutSecrets(url);
     const reading = await this.#reader.read(body, { source: 'http', path: url, nodeName });
     // Nothing at all is an answer too: there shall be no pods. It is so rarely meant that it is told as a mistake.
-    this.#pods = body.byteLength === 0 ? [] : keepPods(reading, this.#pods);
-    const claimants = this.#pods.map((pod) => ({ ...pod, path }));
-    const settled = settleClaims(claimants, this.#holders, 'http');
-    this.#holders = settled.holders;
-    this.#bodyProblems = [...reading.problems, ...settled.problems].map((problem) => ({ ...problem, path }));
-    await this.#options.setPods(settled.pods, signal);
+    this.#pods = body.byteLength === 0 ? [] : keepPods(reading, this.#pods ?? []);
+    this.#bodyProblems = reading.problems.map((problem) => ({ ...problem, path }));
+    this.#unkept = reading.whole ? body : undefined;
     this.#digest = digest;
   }
 
-  #failed(error: unknown): void {
+  /** Each time, as another source may have given up a UID. */
+  async #settle(pods: readonly ManifestPod[], signal: AbortSignal): Promise<readonly SourceProblem[]> {
+    const path = withoutSecrets(this.#options.url);
+    const claimants = pods.map((pod) => ({ ...pod, path }));
+    const settled = settleClaims(claimants, this.#holders, 'http', this.#uids);
+    this.#holders = settled.holders;
+    // Beside each other: the pods need not wait for the disk.
+    await Promise.all([this.#remember(pods), this.#send(settled.pods, signal)]);
+    return settled.problems;
+  }
+
+  async #send(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
+    const before = this.#sent;
+    if (before?.length === pods.length && pods.every((pod, index) => pod === before[index])) return;
+    await this.#options.setPods(pods, signal);
+    this.#sent = pods;
+  }
+
+  async #remember(pods: readonly ManifestPod[]): Promise<void> {
+    const { url } = this.#options;
+    const text = this.#unkept;
+    this.#unkept = undefined;
+    if (text !== undefined) await this.#lastGood.keep(url, text);
+    await this.#lastGood.retain(pods.length === 0 ? [] : [url]);
+  }
+
+  #failed(error: unknown): SourceProblem {
     const path = withoutSecrets(this.#options.url);
     if (++this.#failures <= failuresTold)
       this.#options.logger.error('The manifest URL does not answer; its pods stay as they are', error, {
         url: path,
       });
-    const problem = problemAt(
-      { source: 'http', path },
-      { message: `cannot be read: ${describeError(error)}` },
-    );
-    this.#board.replace([...this.#bodyProblems, problem]);
+    const message = `cannot be read: ${describeError(error)}`;
+    return problemAt({ source: 'http', path }, { message });
   }
 
   #succeeded(): void {

@@ -3,6 +3,7 @@ export { FileSource, type FileSourceOptions } from './file-source.ts';
 export { type FileFacts, hostManifestFiles, type ManifestFiles, type WatchListener } from './files.ts';
 export { type HttpAnswer, type HttpGet, httpGet } from './http-fetch.ts';
 export { HttpSource, type HttpSourceOptions } from './http-source.ts';
+export { type KeptFiles, KeptManifests, type LastGoodManifests } from './kept-manifests.ts';
 export { type ManifestPod, ManifestReader, type ManifestReading, manifestLimit } from './manifest.ts';
 export { MemoryManifestFiles } from './memory-files.ts';
 export type { PodOperation } from './merge.ts';
@@ -10,4 +11,5 @@ export { PodConfig, type PodConfigOptions, type PodUpdate } from './pod-config.t
 export { describeProblem, type SourceProblem } from './problems.ts';
 export type { FeatureGate, FieldProblem, PodRules } from './rules.ts';
 export { type ManifestPlace, staticPodUid } from './static-uid.ts';
+export { StaticUids } from './static-uids.ts';
 export { validatePod } from './validation/pod.ts';

@@ -80,6 +80,12 @@ export class PodConfig {
     return this.#options.sources.every((source) => this.isReady(source));
   }
 
+  /** Whether there is one that is ready, or none to wait for. */
+  someReady(): boolean {
+    const { sources } = this.#options;
+    return sources.length === 0 || sources.some((source) => this.isReady(source));
+  }
+
   /** The sources that are set up, each with its readiness. */
   readiness(): readonly { readonly source: PodSource; readonly ready: boolean }[] {
     return this.#options.sources.map((source) => ({ source, ready: this.isReady(source) }));

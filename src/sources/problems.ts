@@ -46,13 +46,17 @@ export function bounded(problems: readonly SourceProblem[]): readonly SourceProb
   return [...problems.slice(0, mostProblems), problemAt(first, { message: `has ${more} more problems` })];
 }
 
-/** Tells each problem once: again only after it was gone. */
+/** Tells each problem once: again only after it was gone. Of a file that has none any more it tells that once, too. */
 export class ProblemBoard {
   readonly #tell: (problem: SourceProblem) => void;
+  readonly #mended: (path: string) => void;
   #current: ReadonlyMap<string, SourceProblem> = new Map();
+  /** Files of which a problem was told. */
+  readonly #troubled = new Set<string>();
 
-  constructor(tell: (problem: SourceProblem) => void) {
+  constructor(tell: (problem: SourceProblem) => void, mended: (path: string) => void = () => {}) {
     this.#tell = tell;
+    this.#mended = mended;
   }
 
   /** The problems there are now, for those who ask. */
@@ -60,9 +64,18 @@ export class ProblemBoard {
     return [...this.#current.values()];
   }
 
-  replace(problems: readonly SourceProblem[]): void {
+  /** A file with something doubtful is not called mended yet. */
+  replace(problems: readonly SourceProblem[], doubtful: readonly SourceProblem[] = []): void {
     const before = this.#current;
     this.#current = new Map(problems.map((problem) => [describeProblem(problem), problem]));
     for (const [key, problem] of this.#current) if (!before.has(key)) this.#tell(problem);
+    const unsound = new Set([...problems, ...doubtful].map(({ path }) => path));
+    for (const path of this.#troubled) if (!unsound.has(path)) this.#tellMended(path);
+    for (const { path } of problems) this.#troubled.add(path);
+  }
+
+  #tellMended(path: string): void {
+    this.#troubled.delete(path);
+    this.#mended(path);
   }
 }

@@ -1,10 +1,5 @@
 import { isTerminalPhase, type Pod } from '../pods/index.ts';
-import {
-  requestedGraceSeconds,
-  shortestGraceSeconds,
-  shrunkGraceSeconds,
-  specGraceSeconds,
-} from './grace.ts';
+import { requestedGraceSeconds, shrunkGraceSeconds, specGraceSeconds } from './grace.ts';
 import type { UpdatePodOptions, WorkSubject } from './updates.ts';
 import { knownPod, type WorkerRecord } from './worker-record.ts';
 
@@ -69,10 +64,8 @@ function beginTermination(
   if (reason === undefined) return undefined;
   record.deleted ||= reason.marks === 'deleted';
   record.evicted ||= reason.marks === 'evicted';
-  const graceSeconds =
-    subject.kind === 'pod'
-      ? requestedGraceSeconds(subject.pod, options.kill?.graceOverrideSeconds)
-      : shortestGraceSeconds;
+  const pod = subject.kind === 'pod' ? subject.pod : undefined;
+  const graceSeconds = requestedGraceSeconds(pod, options.kill?.graceOverrideSeconds);
   record.lifecycle.enter(
     { state: 'terminating', sinceMs: nowMs, graceSeconds, progress: 'requested' },
     reason.why,

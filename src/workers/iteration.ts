@@ -59,7 +59,8 @@ async function syncOnce(
   const runningPod = work.subject.pod;
   record.lifecycle.seeTermination();
   return await finishing(deps, record, work, async (lookAgain) => {
-    const context = { runningPod, graceSeconds: shortestGraceSeconds, lookAgain };
+    const graceSeconds = record.lifecycle.graceSeconds ?? shortestGraceSeconds;
+    const context = { runningPod, graceSeconds, lookAgain };
     await deps.syncer.syncTerminatingRuntimePod(context, signal);
     return { kind: 'runtime-pod-stopped' };
   });
@@ -126,8 +127,13 @@ async function syncKnown(
     case 'terminating': {
       lifecycle.seeTermination();
       const { graceSeconds } = lifecycle;
-      const { statusFn } = record;
-      await syncer.syncTerminatingPod({ ...known, updateType, graceSeconds, statusFn }, signal);
+      const newest = {
+        get statusFn() {
+          return record.statusFn;
+        },
+      };
+      const context = Object.assign(newest, { ...known, updateType, graceSeconds });
+      await syncer.syncTerminatingPod(context, signal);
       return { kind: 'stopped' };
     }
     case 'terminated':

@@ -266,6 +266,43 @@ test('a rejected pod is terminated at once and cleaned up; one that runs is stop
   assert.deepEqual(node.kinds(), ['terminated', 'terminating']);
 });
 
+test('a pod that was being stopped before a restart is stopped first, in the time it has left, and begins anew', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf({ source: 'file' });
+  node.observed.get = (id) => observedOf(id, 'running');
+  node.workers.resumeTermination(pod, 7);
+  assert.equal((await node.next('terminating')).graceSeconds, 7);
+  await node.answer('terminating');
+  await node.answer('terminated');
+  assert.equal(node.workers.syncKnownPods([pod]).size, 0, 'forgotten, so that it can begin');
+  node.workers.resumeTermination(podOf({ source: 'file', uid: 'b', name: 'b' }), 7);
+  node.observed.get = (id) => observedOf(id);
+  node.workers.resumeTermination(podOf({ source: 'file', uid: 'c', name: 'c' }), 7);
+  await node.next('terminated', 'c');
+  assert.deepEqual(node.kinds('c'), ['terminated'], 'nothing runs, but it may have left something');
+});
+
+test('a pod whose source has not spoken is neither unwanted nor gone', async () => {
+  const node = new WorkerFixture({ mayJudge: (id) => id !== 'other' });
+  const other = podUid('other');
+  node.workers.updatePod({ updateType: 'create', pod: podOf({ uid: 'other' }) });
+  await node.answer('sync');
+  assert.equal(node.workers.syncKnownPods([]).get(other)?.orphan, false);
+  assert.deepEqual(node.kinds(), ['sync']);
+  const { queries } = new WorkerFixture({ mayJudge: (id) => id !== 'other' }).workers;
+  assert.equal(queries.shouldPodContentBeRemoved(other), false);
+  node.workers.syncKnownPods([]);
+  assert.equal(node.workers.queries.shouldPodContentBeRemoved(podUid('gone')), true);
+  assert.equal(node.workers.queries.couldHaveRunningContainers(podUid('gone')), false);
+});
+
+test('a pod of the runtime alone is given the time it has left, where that is known', async () => {
+  const node = new WorkerFixture();
+  const kill = { graceOverrideSeconds: 12 };
+  node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1'), kill });
+  assert.equal((await node.next('terminating-runtime')).graceSeconds, 12);
+});
+
 test('a pod of the runtime alone is killed within one second and forgotten', async () => {
   const node = new WorkerFixture();
   const runningPod = runtimePodOf('uid-1');

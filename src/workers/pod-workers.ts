@@ -4,7 +4,15 @@ import type { Lifecycle } from './lifecycle.ts';
 import { adoptOrphan, type KnownWorker, knownWorker } from './orphans.ts';
 import { PodWorkerQueries } from './queries.ts';
 import { couldRun } from './syncer.ts';
-import { podOf, replacing, subjectOf, type UpdatePodOptions, uidOf, type WorkSubject } from './updates.ts';
+import {
+  type KillOptions,
+  podOf,
+  replacing,
+  subjectOf,
+  type UpdatePodOptions,
+  uidOf,
+  type WorkSubject,
+} from './updates.ts';
 import { type BookDeps, WorkerBook } from './worker-book.ts';
 import { type LoopDeps, WorkerLoops } from './worker-loops.ts';
 import type { WorkerRecord } from './worker-record.ts';
@@ -13,6 +21,8 @@ export interface PodWorkersDeps extends LoopDeps, BookDeps {
   readonly queue: LoopDeps['queue'] & BookDeps['queue'];
   /** The pod with the resources it was allocated instead of those it asks for. */
   readonly withAllocation?: ((pod: Pod) => Pod) | undefined;
+  /** Whether all who could want the pod have told which pods they want; true unless given. */
+  readonly mayJudge?: ((uid: PodUid) => boolean) | undefined;
 }
 
 /** A worker that has been at one sync for long. */
@@ -41,13 +51,22 @@ export class PodWorkers implements AsyncDisposable {
     this.queries = new PodWorkerQueries({
       find: (uid) => this.#book.find(uid),
       holderOf: (name) => this.#book.holderOf(name),
-      allKnown: () => this.#allKnown,
+      allKnown: (uid) => this.#allKnown && this.#mayJudge(uid),
     });
   }
 
   /** How many pods and names of static pods are remembered, and how many pods are at work: all zero on an empty node. */
   get remembered(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
     return { pods: this.#book.size, names: this.#book.names, loops: this.#loops.running };
+  }
+
+  knows(uid: PodUid): boolean {
+    return this.#book.find(uid) !== undefined;
+  }
+
+  /** All pods there are workers of. */
+  uids(): ReadonlySet<PodUid> {
+    return new Set([...this.#book].map(({ uid }) => uid));
   }
 
   /** What was last handed to a syncer of the pod: what it is to be, for all who act on it. */
@@ -77,13 +96,20 @@ export class PodWorkers implements AsyncDisposable {
    * is then stopped. Only what the pod may have left behind is still cleaned up.
    */
   rejectPod(pod: Pod): void {
+    if (this.#book.find(pod.metadata.uid) === undefined && !this.#loops.stopped) this.#endAtOnce(pod, {});
+  }
+
+  /**
+   * A pod that an earlier kubelet was stopping and that is wanted again: it is stopped first, within the time it has
+   * left, and begins anew then.
+   */
+  resumeTermination(pod: Pod, graceSeconds: number): void {
     const { uid } = pod.metadata;
     if (this.#book.find(uid) !== undefined || this.#loops.stopped) return;
-    const given: WorkSubject = { kind: 'pod', pod };
-    const alive = this.#couldRun(uid);
-    const record = this.#book.meet(given, alive ? { state: 'syncing' } : this.#terminatedNow());
-    record.observedRuntime = alive;
-    this.#offer(record, { updateType: 'kill', pod }, given, 'first');
+    const record = this.#endAtOnce(pod, { graceOverrideSeconds: graceSeconds });
+    record.restartRequested = true;
+    // It was started once, so there may be something to give back even if nothing runs.
+    record.observedRuntime = true;
   }
 
   /**
@@ -96,7 +122,7 @@ export class PodWorkers implements AsyncDisposable {
     this.#allKnown = true;
     const left = new Map<PodUid, KnownWorker>();
     for (const record of this.#book) {
-      const orphan = !wanted.has(record.uid);
+      const orphan = !wanted.has(record.uid) && this.#mayJudge(record.uid);
       if (this.#mayForget(record, orphan)) this.#book.forget(record);
       else left.set(record.uid, knownWorker(record, orphan));
     }
@@ -115,6 +141,20 @@ export class PodWorkers implements AsyncDisposable {
   /** Gives up all syncs under way and waits for them to end. Pods go on running; nothing is accepted any more. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loops.stop('kubeling ends');
+  }
+
+  /** Of a pod that is to go from its first moment here. */
+  #endAtOnce(pod: Pod, kill: KillOptions): WorkerRecord {
+    const given: WorkSubject = { kind: 'pod', pod };
+    const alive = this.#couldRun(pod.metadata.uid);
+    const record = this.#book.meet(given, alive ? { state: 'syncing' } : this.#terminatedNow());
+    record.observedRuntime = alive;
+    this.#offer(record, { updateType: 'kill', pod, kill }, given, 'first');
+    return record;
+  }
+
+  #mayJudge(uid: PodUid): boolean {
+    return this.#deps.mayJudge?.(uid) ?? true;
   }
 
   #offer(

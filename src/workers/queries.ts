@@ -12,8 +12,8 @@ export interface QuerySource {
   find(uid: PodUid): QueriedWorker | undefined;
   /** The pod that was let run under the name. */
   holderOf(name: PodFullName): PodUid | undefined;
-  /** Whether all pods of this node have been told to the workers once, so that an unknown one is known to be gone. */
-  readonly allKnown: () => boolean;
+  /** Whether all who could want the pod have told the workers their pods, so that an unknown one is known to be gone. */
+  readonly allKnown: (uid: PodUid) => boolean;
 }
 
 /**
@@ -35,13 +35,13 @@ export class PodWorkerQueries {
   /** For the status manager: whether a terminal phase must still be held back. */
   couldHaveRunningContainers(uid: PodUid): boolean {
     const worker = this.#source.find(uid);
-    return worker === undefined ? !this.#source.allKnown() : !worker.lifecycle.ended;
+    return worker === undefined ? !this.#source.allKnown(uid) : !worker.lifecycle.ended;
   }
 
   /** For the status manager: whether the pod's API object may go. */
   shouldPodBeFinished(uid: PodUid): boolean {
     const worker = this.#source.find(uid);
-    return worker === undefined ? this.#source.allKnown() : worker.lifecycle.state === 'finished';
+    return worker === undefined ? this.#source.allKnown(uid) : worker.lifecycle.state === 'finished';
   }
 
   /** For syncs: whether to stop bringing the pod up. */
@@ -51,18 +51,18 @@ export class PodWorkerQueries {
 
   /** For the volume manager: no container will be started any more, so no volume is needed for one. */
   shouldPodContainersBeTerminating(uid: PodUid): boolean {
-    return this.#source.find(uid)?.lifecycle.terminationSeen ?? this.#source.allKnown();
+    return this.#source.find(uid)?.lifecycle.terminationSeen ?? this.#source.allKnown(uid);
   }
 
   /** For the volume manager: nothing runs any more, so volumes may be unmounted. */
   shouldPodRuntimeBeRemoved(uid: PodUid): boolean {
-    return this.#source.find(uid)?.lifecycle.ended ?? this.#source.allKnown();
+    return this.#source.find(uid)?.lifecycle.ended ?? this.#source.allKnown(uid);
   }
 
   /** For garbage collection: dead containers, logs and images of the pod may go. */
   shouldPodContentBeRemoved(uid: PodUid): boolean {
     const worker = this.#source.find(uid);
-    if (worker === undefined) return this.#source.allKnown();
+    if (worker === undefined) return this.#source.allKnown(uid);
     return worker.evicted || (worker.deleted && worker.lifecycle.ended);
   }
 

@@ -18,6 +18,7 @@ export interface SyncTerminatingContext extends SyncContext {
   readonly updateType: UpdateType;
   /** undefined for a pod that came to its natural end: its spec's applies. Otherwise at least 1. */
   readonly graceSeconds: number | undefined;
+  /** The newest there is each time it is read: one may still come while the pod is being stopped. */
   readonly statusFn: StatusFn | undefined;
 }
 
@@ -56,7 +57,7 @@ export interface ObservedPods {
 
 export function couldRun(observed: ObservedPod): boolean {
   return (
-    observed.containers.some(({ state }) => state === 'running') ||
+    observed.containers.some(({ state }) => state === 'running' || state === 'unknown') ||
     observed.sandboxes.some(({ state }) => state === 'ready')
   );
 }

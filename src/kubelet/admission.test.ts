@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admitPod } from './admission.ts';
+
+const crowded = { standing: 'new', others: 3, maxPods: 3 } as const;
+const sysctlProblem = 'forbidden sysctl: "kernel.sem" not allowlisted';
+const appArmorProblem = 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
+
+test('a pod is admitted as long as there is room', () => {
+  assert.deepEqual(admitPod({ ...crowded, others: 2 }), { admit: true });
+  assert.deepEqual(admitPod(crowded), {
+    admit: false,
+    reason: 'OutOfpods',
+    message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",
+  });
+});
+
+test('of several reasons the first counts: sysctls, then room, then AppArmor', () => {
+  const all = { ...crowded, sysctlProblem, appArmorProblem };
+  assert.deepEqual(admitPod(all), { admit: false, reason: 'SysctlForbidden', message: sysctlProblem });
+  assert.equal(JSON.stringify(admitPod({ ...all, sysctlProblem: undefined })).includes('OutOfpods'), true);
+  assert.deepEqual(admitPod({ ...crowded, others: 0, appArmorProblem }), {
+    admit: false,
+    reason: 'AppArmor',
+    message: appArmorProblem,
+  });
+});
+
+test('a pod that lives here already is not thrown out', () => {
+  assert.deepEqual(admitPod({ ...crowded, standing: 'lives-here', sysctlProblem, appArmorProblem }), {
+    admit: true,
+  });
+});

@@ -1,0 +1,39 @@
+/** Whether a pod may run here; a refusal is final for this pod. */
+export type Admission =
+  | { readonly admit: true }
+  | { readonly admit: false; readonly reason: string; readonly message: string };
+
+/**
+ * A pod that `lives-here` was admitted by an earlier kubelet since the machine was started, and has its sandbox: what
+ * became of the node's labels or resources meanwhile is no reason to throw it out.
+ */
+export type PodStanding = 'new' | 'lives-here';
+
+export interface AdmissionRequest {
+  readonly standing: PodStanding;
+  /** How many other pods use, or will use, resources of the node. */
+  readonly others: number;
+  readonly maxPods: number;
+  /** Why the pod may not have the sysctls it asks for. */
+  readonly sysctlProblem?: string | undefined;
+  /** Why the pod cannot be confined as it asks for. */
+  readonly appArmorProblem?: string | undefined;
+}
+
+/** Of several reasons to refuse it the first counts. */
+export function admitPod(request: AdmissionRequest): Admission {
+  if (request.standing === 'lives-here') return { admit: true };
+  const refusals = [
+    ['SysctlForbidden', request.sysctlProblem],
+    ['OutOfpods', roomProblem(request)],
+    ['AppArmor', request.appArmorProblem],
+  ] as const;
+  for (const [reason, message] of refusals)
+    if (message !== undefined) return { admit: false, reason, message };
+  return { admit: true };
+}
+
+function roomProblem({ others, maxPods }: AdmissionRequest): string | undefined {
+  if (others < maxPods) return undefined;
+  return `Node didn't have enough resource: pods, requested: 1, used: ${others}, capacity: ${maxPods}`;
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cancelled, collectLogs, VirtualClock } from '../lib/index.ts';
+import { podUid } from '../pods/index.ts';
+import { CleanupSnapshots, type SnapshotDeps } from './cleanup-snapshots.ts';
+import { ticker } from './ticker.ts';
+
+const uid = podUid('u1');
+
+function rig(change: Partial<SnapshotDeps> = {}) {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const order: string[] = [];
+  const noted = <T>(what: string, value: T) => {
+    order.push(what);
+    return value;
+  };
+  const snapshots = new CleanupSnapshots({
+    clock,
+    logger,
+    tick: ticker(clock, 2_000),
+    workedPods: () => noted('workers', new Set([uid])),
+    podCgroups: async () => noted('cgroups', new Map([[uid, []]])),
+    runningPods: async () => noted('running', []),
+    podDirectories: async () => noted('directories', [uid]),
+    ...change,
+  });
+  const end = new AbortController();
+  return { clock, records, order, snapshots, end };
+}
+
+test('cgroups are looked at before the runtime and the disk', async () => {
+  const { snapshots, clock, order, end } = rig();
+  const next = snapshots.next(end.signal);
+  await clock.advance(2_000);
+  const { worked, withCgroup, running, directories } = (await next) ?? {};
+  assert.deepEqual([worked, withCgroup, running, directories], [new Set([uid]), new Set([uid]), [], [uid]]);
+  assert.deepEqual(order, ['workers', 'cgroups', 'running', 'directories']);
+});
+
+test('a runtime that does not answer is told once, and once when it does again', async () => {
+  let away = true;
+  const { snapshots, clock, records, end } = rig({
+    runningPods: async () => (away ? Promise.reject(new Error('refused')) : []),
+  });
+  for (let round = 0; round < 5; round++) {
+    const next = snapshots.next(end.signal);
+    await clock.advance(2_000);
+    away = round < 2;
+    assert.equal((await next)?.running === undefined, round < 3);
+  }
+  assert.deepEqual(
+    [...records].map(({ message }) => message),
+    [
+      'Housekeeping removes nothing, as it cannot list the pods that run',
+      'Housekeeping can list the pods that run again',
+    ],
+  );
+});
+
+test('without the cgroups there is no snapshot at all', async () => {
+  let fails = 2;
+  const { snapshots, clock, end } = rig({
+    podCgroups: async () => (fails-- > 0 ? Promise.reject(new Error('EIO')) : new Map()),
+  });
+  const next = snapshots.next(end.signal);
+  let got = false;
+  void next.then(() => {
+    got = true;
+  });
+  await clock.advance(4_000);
+  assert.equal(got, false);
+  await clock.advance(2_000);
+  assert.equal(got, true);
+});
+
+test('a disk that hangs is not asked twice at a time, and is left out in the end', async () => {
+  let looks = 0;
+  const { snapshots, clock, end } = rig({
+    podDirectories: () => {
+      looks++;
+      return new Promise(() => {});
+    },
+  });
+  for (let round = 0; round < 3; round++) {
+    const next = snapshots.next(end.signal);
+    await clock.advance(40_000);
+    assert.equal((await next)?.directories, undefined);
+  }
+  assert.equal(looks, 1);
+  const last = snapshots.next(end.signal);
+  end.abort(cancelled('the test ends'));
+  await assert.rejects(last, /the test ends/);
+  assert.equal(clock.pendingTimers, 0);
+});

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { observedOf, podOf } from '../../test/fakes/pod-sketch.ts';
+import type { PodSource } from '../pods/index.ts';
+import { podUid } from '../pods/index.ts';
+import { admitPod } from './admission.ts';
+import { EarlierPods } from './earlier-pods.ts';
+
+const uid = podUid('uid-1');
+
+interface Known {
+  readonly source?: PodSource;
+  readonly ready?: readonly PodSource[];
+  readonly configured?: readonly PodSource[];
+  readonly runtime?: 'running' | 'exited' | 'silent';
+  readonly boot?: 'this' | 'another';
+}
+
+function earlier({
+  source,
+  ready = [],
+  configured = ['file', 'api'],
+  runtime = 'running',
+  boot = 'this',
+}: Known) {
+  const notes = source && { source, name: 'web', namespace: 'default', boot };
+  return new EarlierPods({
+    notes: {
+      get: () => notes,
+      see: () => {},
+      secondsLeft: () => undefined,
+      ranInThisBoot: () => notes?.boot === 'this',
+    },
+    observed: () => {
+      if (runtime === 'silent') throw new Error('no answer');
+      return observedOf(uid, runtime);
+    },
+    sources: {
+      allReady: () => configured.every((one) => ready.includes(one)),
+      isReady: (one) => ready.includes(one),
+      readiness: () => configured.map((one) => ({ source: one })),
+    },
+  });
+}
+
+describe('whether a pod may be called gone', () => {
+  it('is known when its own source has spoken', () => {
+    assert.equal(earlier({ source: 'file', ready: ['file'] }).mayJudge(uid), true);
+    assert.equal(earlier({ source: 'api', ready: ['file'] }).mayJudge(uid), false);
+    assert.equal(earlier({ source: 'file', ready: ['api'] }).mayJudge(uid), false);
+  });
+
+  it('waits for all sources where its own is not known', () => {
+    assert.equal(earlier({ ready: ['file'] }).mayJudge(uid), false);
+    assert.equal(earlier({ ready: ['file', 'api'] }).mayJudge(uid), true);
+  });
+
+  it('waits for no source that is not set up any more', () => {
+    assert.equal(earlier({ source: 'http', ready: ['file'] }).mayJudge(uid), true);
+  });
+});
+
+describe('a pod that comes after a restart', () => {
+  it('lives here if it was let run in this boot and has its sandbox', () => {
+    const pod = podOf();
+    assert.equal(earlier({ source: 'file' }).standing(pod), 'lives-here');
+    assert.equal(earlier({ source: 'file', boot: 'another' }).standing(pod), 'new');
+    assert.equal(earlier({ source: 'file', runtime: 'exited' }).standing(pod), 'new');
+    assert.equal(earlier({ source: 'file', runtime: 'silent' }).standing(pod), 'new');
+    assert.equal(earlier({}).standing(pod), 'new');
+  });
+
+  it('is not thrown out because the node holds fewer pods now', () => {
+    assert.deepEqual(admitPod({ standing: 'lives-here', others: 3, maxPods: 2 }), { admit: true });
+    assert.deepEqual(admitPod({ standing: 'new', others: 1, maxPods: 2 }), { admit: true });
+    assert.deepEqual(admitPod({ standing: 'new', others: 2, maxPods: 2 }), {
+      admit: false,
+      reason: 'OutOfpods',
+      message: "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2",
+    });
+  });
+});

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { StatusResponse } from '../cri/index.ts';
+import { VirtualClock } from '../lib/index.ts';
+import { answerHealth } from '../server/index.ts';
+import { livenessChecks, readinessChecks } from './health.ts';
+import { RuntimeState } from './runtime-state.ts';
+
+function rig() {
+  const clock = new VirtualClock();
+  const state = { ready: true, pleg: undefined as string | undefined, enteredMs: clock.monotonicMs() };
+  const runtime = new RuntimeState(clock);
+  const conditions = ['RuntimeReady', 'NetworkReady'].map((type) => ({ type, status: true }));
+  const well = () => runtime.answered(StatusResponse.create({ status: { conditions } }));
+  well();
+  const source = {
+    clock,
+    syncFrequencyMs: 60_000,
+    loop: {
+      get enteredMs() {
+        return state.enteredMs;
+      },
+    },
+    sources: { readiness: () => [{ source: 'file', ready: state.ready }] },
+    runtime,
+    pleg: { problem: () => state.pleg },
+  };
+  const ready = () =>
+    answerHealth(readinessChecks(source), new URLSearchParams('verbose'), {
+      name: 'readyz',
+      reasons: 'shown',
+    });
+  const live = () => answerHealth(livenessChecks(source), new URLSearchParams());
+  return { clock, state, runtime, ready, live, well };
+}
+
+test('a node that can work on pods is ready', () => {
+  const { ready } = rig();
+  const names = ['ping', 'sources', 'runtime', 'network', 'pleg', 'syncloop'];
+  assert.deepEqual(ready(), {
+    status: 200,
+    body: `${names.map((name) => `[+]${name} ok\n`).join('')}readyz check passed\n`,
+  });
+});
+
+test('a runtime that is away makes the node unready at once, with the reason, while it lives on', async () => {
+  const { ready, live, runtime, clock, well, state } = rig();
+  runtime.failed(new Error('connection refused'));
+  assert.equal(ready().status, 500);
+  assert.match(ready().body, /^\[-\]runtime failed: container runtime does not answer: connection refused$/m);
+  assert.equal(live().status, 200);
+  await clock.advance(5 * 60_000 + 1);
+  assert.equal(live().status, 500, 'the loop stood still for too long');
+  well();
+  state.enteredMs = clock.monotonicMs();
+  assert.deepEqual([ready().status, live().status], [200, 200]);
+});
+
+test('sources that were not read and a PLEG that does not see make the node unready', () => {
+  const { ready, state, live } = rig();
+  state.ready = false;
+  assert.match(ready().body, /^\[-\]sources failed: the source file has not been read yet$/m);
+  state.ready = true;
+  state.pleg = 'pleg has yet to be successful';
+  assert.match(ready().body, /^\[-\]pleg failed: pleg has yet to be successful$/m);
+  assert.equal(live().status, 200);
+});

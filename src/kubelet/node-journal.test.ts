@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { explainNode } from './explain.ts';
+import { NodeJournal } from './node-journal.ts';
+
+function rig(capacity = 10) {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const journal = new NodeJournal({ clock, logger, nodeName: 'box', capacity });
+  const told = () => journal.story().entries.map(({ message }) => message);
+  return { clock, journal, told, records };
+}
+
+const warning = (message: string) => ({ type: 'Warning', reason: 'ContainerGCFailed', message }) as const;
+
+test('a trouble is told when it begins and when it changes, and its end once', () => {
+  const { journal, told, records } = rig();
+  for (const message of ['busy', 'busy', 'full', 'full']) journal.trouble('gc', warning(message));
+  for (let times = 0; times < 3; times++) journal.mended('gc', 'well again');
+  journal.trouble('gc', warning('full'));
+  assert.deepEqual(told(), ['busy', 'full', 'well again', 'full']);
+  assert.equal([...records].length, 4, 'one line of the log each');
+});
+
+test('a trouble that changes all the time may be told once only', () => {
+  const { journal, told } = rig();
+  journal.noteTrouble('runtime', 'away: refused');
+  journal.noteTrouble('runtime', 'away: no answer');
+  journal.mended('runtime', 'back');
+  assert.deepEqual(told(), ['away: refused', 'back']);
+});
+
+test('what repeats is counted, and what is old makes room', () => {
+  const { journal, told } = rig(2);
+  journal.event(warning('one'));
+  journal.event(warning('one'));
+  journal.event(warning('two'));
+  journal.note('three');
+  assert.deepEqual(told(), ['two', 'three']);
+  assert.equal(journal.story().dropped, 1);
+});
+
+test('the explanation gives each entry its time', () => {
+  const { journal, clock } = rig();
+  journal.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
+  journal.event(warning('busy'));
+  journal.event(warning('busy'));
+  journal.note('well again');
+  const time = new Date(clock.now()).toISOString();
+  assert.equal(
+    explainNode(journal.story()),
+    [
+      'the node box',
+      `  ${time}  event              Normal   Starting: Starting kubelet.`,
+      `  ${time}  event              Warning  ContainerGCFailed: busy (2 times)`,
+      `  ${time}  well again`,
+      '',
+    ].join('\n'),
+  );
+});

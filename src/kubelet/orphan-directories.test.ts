@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { type PodUid, podUid } from '../pods/index.ts';
+import { NodeJournal } from './node-journal.ts';
+import { OrphanDirectories } from './orphan-directories.ts';
+import type { DirectoryRemoval } from './pod-files.ts';
+
+const { signal } = new AbortController();
+const uid = podUid('u1');
+
+function rig(answer: () => Promise<DirectoryRemoval>) {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const node = new NodeJournal({ clock, logger, nodeName: 'box' });
+  const tries: number[] = [];
+  const startMs = clock.monotonicMs();
+  const directories = {
+    of: (of: PodUid) => `/root/pods/${of}`,
+    async remove() {
+      tries.push((clock.monotonicMs() - startMs) / 1_000);
+      return await answer();
+    },
+  };
+  const random = seededRandom(1);
+  const orphans = new OrphanDirectories({ clock, random, logger, node, directories, isWanted: () => false });
+  /** As housekeeping does, every other second. */
+  const keepHouse = async (forMs: number, found: readonly PodUid[] = [uid]) => {
+    for (let passedMs = 0; passedMs < forMs; passedMs += 2_000) {
+      orphans.removeSoon(new Set(found), signal);
+      await clock.advance(2_000);
+    }
+  };
+  return { orphans, keepHouse, tries, records, node };
+}
+
+const blocked = { kind: 'blocked', path: '/root/pods/u1/volumes/x', why: 'is mounted' } as const;
+
+test('a directory that cannot go is tried ever more rarely, and told once with what is in the way', async () => {
+  const { keepHouse, tries, records, orphans } = rig(async () => blocked);
+  await keepHouse(8 * 60_000);
+  assert.ok(tries.length >= 5 && tries.length <= 9, `tried at ${tries.join(', ')}`);
+  assert.deepEqual(
+    [...records].map(({ message, fields }) => [message, fields?.['because']]),
+    [['The directory of a pod that is gone cannot be removed', '/root/pods/u1/volumes/x is mounted']],
+  );
+  assert.deepEqual(orphans.counts, { orphans: 1, blocked: 1 });
+});
+
+test('after ten minutes it is an event of the node, and its end is told', async () => {
+  let answer: DirectoryRemoval = blocked;
+  const { keepHouse, node, orphans } = rig(async () => answer);
+  await keepHouse(9 * 60_000);
+  assert.deepEqual(node.story().entries, []);
+  await keepHouse(20 * 60_000);
+  answer = { kind: 'removed' };
+  await keepHouse(10 * 60_000);
+  assert.deepEqual(
+    node.story().entries.map(({ message }) => message),
+    [
+      'The directory /root/pods/u1 of a pod that is gone could not be removed for 10m0s: /root/pods/u1/volumes/x is mounted',
+      'The directory /root/pods/u1 is out of the way now',
+    ],
+  );
+  assert.deepEqual(orphans.counts, { orphans: 0, blocked: 0 });
+});
+
+test('one that somebody else removed is forgotten, and a failure is a reason like any other', async () => {
+  const { keepHouse, records, orphans } = rig(async () => {
+    throw new Error('EBUSY: resource busy, rmdir /root/pods/u1/x');
+  });
+  await keepHouse(4_000);
+  assert.match(String([...records][0]?.fields?.['because']), /rmdir \/root\/pods\/u1\/x/);
+  await keepHouse(2_000, []);
+  assert.deepEqual(orphans.counts, { orphans: 0, blocked: 0 });
+});
+
+test('a removal that hangs is not begun again, and keeps no other waiting', async () => {
+  const { keepHouse, tries, orphans } = rig(() => new Promise(() => {}));
+  await keepHouse(60_000, [uid, podUid('u2')]);
+  assert.equal(tries.length, 2);
+  assert.deepEqual(orphans.counts, { orphans: 2, blocked: 0 });
+});

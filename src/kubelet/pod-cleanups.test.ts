@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { annotations, type Pod, type PodUid, podUid, type RuntimePod } from '../pods/index.ts';
+import type { KnownWorker, UpdatePodOptions } from '../workers/index.ts';
+import type { CleanupSnapshot } from './cleanup-snapshots.ts';
+import type { OrphanDirectories } from './orphan-directories.ts';
+import { type CleanupCounts, PodCleanups } from './pod-cleanups.ts';
+
+const { signal } = new AbortController();
+const [wanted, gone, late] = [podUid('wanted'), podUid('gone'), podUid('late')];
+const syncing: KnownWorker = { state: 'sync', orphan: false, hasConfig: true, isStatic: true };
+
+function podOf(uid: PodUid): Pod {
+  return aPod({ metadata: { uid, name: uid, annotations: { [annotations.source]: 'file' } } });
+}
+
+function runtimePod(uid: PodUid): RuntimePod {
+  return { uid, name: uid, namespace: 'default', sandboxes: [], containers: [] };
+}
+
+function rig() {
+  const clock = new VirtualClock();
+  const state = {
+    desired: [podOf(wanted)] as readonly Pod[],
+    known: new Map<PodUid, KnownWorker>([[wanted, syncing]]),
+    /** What the workers forget when they are told which pods are wanted. */
+    finished: [] as readonly PodUid[],
+    counts: undefined as CleanupCounts | undefined,
+  };
+  const acts: string[] = [];
+  const cgroupRules: { mayRun(uid: PodUid): boolean }[] = [];
+  const cleanups = new PodCleanups({
+    clock,
+    logger: collectLogs(clock).logger,
+    journal: { event: () => {}, step: () => {} },
+    pods: {
+      getPods: () => state.desired,
+      getPodByUid: (uid) => state.desired.find((pod) => pod.metadata.uid === uid),
+      getPodsAndMirrorPods: () => ({ mirrorPods: [] }),
+    },
+    workers: {
+      uids: () => new Set(state.known.keys()),
+      knows: (uid) => state.known.has(uid),
+      syncKnownPods: () => {
+        acts.push('sync known');
+        for (const uid of state.finished) state.known.delete(uid);
+        return state.known;
+      },
+      updatePod: ({ updateType, pod, runningPod }: UpdatePodOptions) => {
+        const uid = pod?.metadata.uid ?? runningPod?.uid ?? podUid('');
+        acts.push(`${updateType} ${uid}`);
+        state.known.set(uid, syncing);
+      },
+      queries: { couldHaveRunningContainers: (uid) => state.known.has(uid) },
+    },
+    statuses: { removeOrphanedStatuses: () => acts.push('statuses'), forget: () => {} },
+    cgroups: {
+      removeOrphans: async (rules) => {
+        cgroupRules.push(rules);
+        return [];
+      },
+    },
+    directories: {
+      removeSoon: (uids: ReadonlySet<PodUid>) => acts.push(`directories ${[...uids].join()}`),
+      settled: async () => {},
+    } as unknown as OrphanDirectories,
+    isActive: () => true,
+    earlier: { mayJudge: () => true, secondsLeft: () => undefined },
+    notes: { retain: () => {} },
+    forgetPod: () => {},
+    collectBackoffs: () => {},
+    collectGarbage: () => {},
+    observe: (counts) => {
+      state.counts = counts;
+    },
+  });
+  const snapshot = (change: Partial<CleanupSnapshot> = {}): CleanupSnapshot => ({
+    worked: new Set(),
+    withCgroup: new Set([wanted]),
+    running: [runtimePod(wanted)],
+    directories: [wanted],
+    atMs: clock.monotonicMs(),
+    ...change,
+  });
+  return { clock, cleanups, state, acts, cgroupRules, snapshot };
+}
+
+test('what nobody wants is ended, its directory left while it runs, and all is counted', () => {
+  const { cleanups, acts, snapshot, state, cgroupRules } = rig();
+  const running = [runtimePod(wanted), runtimePod(gone)];
+  cleanups.run(
+    snapshot({ running, directories: [wanted, gone, late], withCgroup: new Set([wanted, gone]) }),
+    signal,
+  );
+  assert.deepEqual(acts, ['sync known', 'statuses', `directories ${late}`, `kill ${gone}`]);
+  assert.equal(state.counts?.orphanedRuntimePods, 1);
+  assert.deepEqual(state.counts?.workers.get(gone), {
+    state: 'terminating',
+    orphan: true,
+    hasConfig: false,
+    isStatic: false,
+  });
+  assert.deepEqual(cgroupRules, [], 'its cgroup stays as long as its worker');
+});
+
+test('a runtime list that failed, or is too old, deletes nothing', async () => {
+  const { cleanups, acts, snapshot, clock } = rig();
+  cleanups.run(snapshot({ running: undefined, directories: [gone] }), signal);
+  const old = snapshot({ running: [runtimePod(gone)] });
+  await clock.advance(10_001);
+  cleanups.run(old, signal);
+  assert.deepEqual(acts, ['sync known', 'sync known']);
+});
+
+test('a pod that came after the snapshot keeps its cgroup', () => {
+  const { cleanups, snapshot, state, cgroupRules } = rig();
+  cleanups.run(snapshot({ withCgroup: new Set([wanted, gone]) }), signal);
+  const [rules] = cgroupRules;
+  assert.ok(rules);
+  assert.deepEqual([wanted, gone, late].map(rules.mayRun), [true, false, true]);
+  state.known.set(gone, syncing);
+  assert.equal(rules.mayRun(gone), true, 'also one that came back before its cgroup was removed');
+});
+
+test('a pod whose worker has just ended is not taken for an orphan of the runtime', () => {
+  for (const when of ['while it was gathered', 'in this round'] as const) {
+    const { cleanups, acts, snapshot, state } = rig();
+    if (when === 'in this round') {
+      state.known.set(gone, syncing);
+      state.finished = [gone];
+    }
+    const worked = new Set(when === 'in this round' ? [] : [gone]);
+    cleanups.run(snapshot({ worked, running: [runtimePod(wanted), runtimePod(gone)] }), signal);
+    assert.ok(!acts.includes(`kill ${gone}`), when);
+  }
+});
+
+test('a wanted pod without a worker is begun anew', () => {
+  const { cleanups, acts, snapshot, state } = rig();
+  state.known.clear();
+  cleanups.run(snapshot(), signal);
+  assert.ok(acts.includes(`create ${wanted}`));
+  assert.deepEqual(
+    state.counts?.restarted.map((pod) => pod.metadata.uid),
+    [wanted],
+  );
+  assert.equal(state.counts?.workers.get(wanted)?.state, 'sync');
+});

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podUid } from '../pods/index.ts';
+import { mapFileStore, memoryRuntimeFiles } from '../runtime/index.ts';
+import { PodDirectories } from './pod-files.ts';
+
+const { signal } = new AbortController();
+const uid = podUid('u1');
+const pod = '/root/pods/u1';
+
+function rig(mounts: readonly string[] = []) {
+  const store = mapFileStore();
+  const files = memoryRuntimeFiles(store);
+  const directories = new PodDirectories('/root', files, async () => mounts);
+  const remove = (isWanted = () => false) => directories.remove(uid, isWanted, signal);
+  return { store, files, directories, remove };
+}
+
+test('everything of a pod goes, with what its empty directories held', async () => {
+  const { directories, files, store, remove } = rig();
+  await directories.make(uid, signal);
+  store.write(`${pod}/etc-hosts`, 'hosts');
+  store.write(`${pod}/volumes/kubernetes.io~empty-dir/cache/file`, 'content');
+  await files.makeDirectory(`${pod}/volumes/kubernetes.io~nfs/share`, 0o750);
+  assert.deepEqual(await remove(), { kind: 'removed' });
+  assert.deepEqual(await directories.list(), []);
+  assert.deepEqual(store.paths(), []);
+});
+
+test('what any other volume holds stays, and is named', async () => {
+  const { directories, store, remove } = rig();
+  await directories.make(uid, signal);
+  const share = `${pod}/volumes/kubernetes.io~nfs/share`;
+  store.write(`${share}/deep/data`, 'precious');
+  store.write(`${pod}/etc-hosts`, 'hosts');
+  assert.deepEqual(await remove(), { kind: 'blocked', path: share, why: 'still has content of a volume' });
+  assert.deepEqual(store.paths(), [`${share}/deep/data`, `${pod}/etc-hosts`]);
+});
+
+test('nothing is removed while something is mounted below, also where the directory lies behind a link', async () => {
+  for (const mount of [`${pod}/volumes/kubernetes.io~nfs/share`, '/data/real/pods/u1']) {
+    const { store, remove } = rig(['/', '/root/pods/u10/volumes/x', mount]);
+    store.write(`${pod}/volumes/kubernetes.io~empty-dir/cache/file`, 'content');
+    assert.deepEqual(await remove(), { kind: 'blocked', path: mount, why: 'is mounted' });
+    assert.equal(store.paths().length, 1);
+  }
+});
+
+test('a pod that came back meanwhile keeps its directory, and makes it after a removal has ended', async () => {
+  const { directories, remove } = rig();
+  await directories.make(uid, signal);
+  assert.deepEqual(await remove(() => true), { kind: 'wanted' });
+  const removing = remove();
+  const making = directories.make(uid, signal);
+  assert.deepEqual(await removing, { kind: 'removed' });
+  await making;
+  assert.deepEqual(await directories.list(), [uid]);
+});

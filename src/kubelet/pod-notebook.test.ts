@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { podOf } from '../../test/fakes/pod-sketch.ts';
+import { collectLogs, KubelingError, VirtualClock } from '../lib/index.ts';
+import { podUid } from '../pods/index.ts';
+import { mapFileStore, memoryRuntimeFiles, type RuntimeFiles } from '../runtime/index.ts';
+import { PodDirectories } from './pod-files.ts';
+import { PodNotebook } from './pod-notebook.ts';
+
+const uid = podUid('uid-1');
+const path = '/root/pods/uid-1/kubeling.json';
+const web = podOf({ source: 'file' });
+
+/** A machine on which kubelets come and go. */
+function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => files) {
+  const clock = new VirtualClock();
+  const logs = collectLogs(clock);
+  const store = mapFileStore();
+  const writes: string[] = [];
+  const files = memoryRuntimeFiles(store);
+  const counted: RuntimeFiles = {
+    ...files,
+    replace: async (at, text, options) => {
+      writes.push(at);
+      await files.replace(at, text, options);
+    },
+  };
+  const machine = change(counted);
+  const directories = new PodDirectories('/root', machine, async () => []);
+  const open = async (boot = 'boot-1') => {
+    const book = new PodNotebook({
+      clock,
+      logger: logs.logger,
+      files: machine,
+      directories,
+      readBoot: async () => boot,
+    });
+    await book.open();
+    return book;
+  };
+  const told = () =>
+    logs.records.toArray().map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`);
+  return { clock, store, writes, open, told };
+}
+
+describe('the notebook', () => {
+  it('tells the next kubelet what the last one noted, with one write for a pod that is let run', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web);
+    await first.begin(web);
+    assert.deepEqual(machine.writes, [path]);
+    await first.initialized(uid, 'sandbox-7');
+    await first.restarted(uid, [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
+    const second = await machine.open();
+    assert.deepEqual(second.get(uid), {
+      source: 'file',
+      name: 'web',
+      namespace: 'default',
+      boot: 'boot-1',
+      initializedSandbox: 'sandbox-7',
+      restarts: { main: { failures: 2, delayMs: 20_000, lastMs: 5 } },
+    });
+    assert.deepEqual(second.restarts(), [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
+    assert.equal(second.ranInThisBoot(uid), true);
+    assert.equal((await machine.open('boot-2')).ranInThisBoot(uid), false);
+    assert.equal((await machine.open('')).ranInThisBoot(uid), false, 'an unknown boot is no boot');
+  });
+
+  it('takes a bad file for none, and says which', async () => {
+    for (const text of ['', '{"version":1,"sour', 'x'.repeat(300_000), '[]']) {
+      const machine = aMachine();
+      machine.store.write(path, text);
+      const book = await machine.open();
+      assert.equal(book.size, 0);
+      assert.deepEqual(
+        machine.told().map((line) => line.includes(path)),
+        [true],
+      );
+      await book.begin(web);
+      assert.equal((await machine.open()).get(uid)?.source, 'file');
+    }
+  });
+
+  it('goes on when nothing can be written, and tries again with the next note', async () => {
+    let isFull = true;
+    const machine = aMachine((files) => ({
+      ...files,
+      replace: async (...args) => {
+        if (isFull) throw new KubelingError('FILE_WRITE', 'the disk is full');
+        await files.replace(...args);
+      },
+    }));
+    const book = await machine.open();
+    await book.begin(web);
+    assert.equal(book.get(uid)?.name, 'web');
+    isFull = false;
+    await book.begin(web);
+    assert.equal((await machine.open()).get(uid)?.name, 'web');
+  });
+
+  it('waits no longer than a moment for a disk that does not answer', async () => {
+    const machine = aMachine((files) => ({ ...files, replace: () => new Promise(() => {}) }));
+    const book = await machine.open();
+    let isOver = false;
+    const noted = book.terminating(web, 30).then(() => {
+      isOver = true;
+    });
+    await machine.clock.advance(4_000);
+    assert.equal(isOver, false);
+    await machine.clock.advance(1_000);
+    await noted;
+    assert.equal(machine.clock.pendingTimers, 0);
+    assert.match(machine.told().join(), /not written yet/);
+  });
+
+  it('goes on with the grace that is left, at least a second', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web);
+    await first.terminating(web, 30);
+    await machine.clock.advance(12_500);
+    await first.terminating(web, 30);
+    assert.equal(first.secondsLeft(uid), 18);
+    const second = await machine.open();
+    assert.equal(second.secondsLeft(uid), 18);
+    await machine.clock.advance(60_000);
+    assert.equal((await machine.open()).secondsLeft(uid), 1);
+    assert.equal(machine.writes.length, 2);
+  });
+
+  it('shortens the grace when asked to, never lengthens it', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.terminating(web, 30);
+    await machine.clock.advance(10_000);
+    await book.terminating(web, 5);
+    await book.terminating(web, 60);
+    assert.equal(book.secondsLeft(uid), 5);
+    assert.equal((await machine.open()).secondsLeft(uid), 5);
+  });
+
+  it('gives the grace once more after the clock was set back, and only once', async () => {
+    const machine = aMachine();
+    await (await machine.open()).terminating(web, 30);
+    machine.clock.jumpWall(-3_600_000);
+    await machine.clock.advance(10_000);
+    assert.equal((await machine.open()).secondsLeft(uid), 30);
+    await machine.clock.advance(10_000);
+    assert.equal((await machine.open()).secondsLeft(uid), 20);
+  });
+
+  it('forgets a termination that is over, and a pod whose directory is gone', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.begin(web);
+    await book.terminating(web, 30);
+    await book.ended(uid, 'wanted');
+    assert.equal((await machine.open()).secondsLeft(uid), undefined);
+    await book.terminating(web, 30);
+    const before = machine.writes.length;
+    await book.ended(uid, 'unwanted');
+    assert.equal(machine.writes.length, before, 'it goes with the directory');
+    assert.equal(book.secondsLeft(uid), undefined);
+    book.retain(() => false);
+    assert.equal(book.size, 0);
+    await book.initialized(uid, 'late');
+    assert.equal(machine.writes.length, before, 'nothing brings the directory back');
+  });
+
+  it('knows the source of a pod it has only seen, without a file', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    book.see(podOf({ source: 'http' }));
+    assert.equal(book.get(uid)?.source, 'http');
+    await book.ended(uid, 'wanted');
+    assert.deepEqual(machine.writes, []);
+    assert.equal(book.ranInThisBoot(uid), false);
+  });
+});

@@ -1,0 +1,230 @@
+import { posix } from 'node:path';
+import { type BackoffState, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
+import { type Pod, type PodSource, type PodUid, sameJson, sourceOf } from '../pods/index.ts';
+import type { RuntimeFiles } from '../runtime/index.ts';
+import type { PodDirectories } from './pod-files.ts';
+import {
+  decodeNotes,
+  encodeNotes,
+  type NotedTermination,
+  type PodNotes,
+  terminationMsLeft,
+} from './pod-notes.ts';
+
+export interface NotebookDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly files: RuntimeFiles;
+  readonly directories: Pick<PodDirectories, 'of' | 'list'>;
+  /** Tells this run of the machine from every other. */
+  readonly readBoot: () => Promise<string>;
+}
+
+interface Page {
+  notes: PodNotes;
+  /** When the noted termination ends, by the monotonic clock. */
+  deadlineMs: number | undefined;
+  /** What the file says, as far as known. */
+  written: PodNotes | undefined;
+  /** Settles when everything noted so far is written; never rejects. */
+  writing: Promise<void>;
+}
+
+const fileName = 'kubeling.json';
+const patienceMs = 5_000;
+/** Far more than the notes of a pod ever take. */
+const largestFile = 256 * 1024;
+/** A power cut ends everything the notes are about, so nothing waits for the disk. */
+const writeOptions = { mode: 0o600, survives: 'crash' } as const;
+
+/**
+ * The notes on all pods, each in the directory of its pod, with which it goes. What is noted holds at once; the answer
+ * settles when it is on disk, or cannot be for now. A note that is not written is lost to the next kubelet only.
+ */
+export class PodNotebook {
+  readonly #deps: NotebookDeps;
+  readonly #pages = new Map<PodUid, Page>();
+  /** Empty while nobody knows. */
+  #boot = '';
+
+  constructor(deps: NotebookDeps) {
+    this.#deps = deps;
+  }
+
+  get size(): number {
+    return this.#pages.size;
+  }
+
+  /** Reads what earlier kubelets have noted; to be called once, before anything else. */
+  async open(): Promise<void> {
+    const { directories, logger, readBoot } = this.#deps;
+    this.#boot = (await readBoot().catch(() => '')).trim();
+    try {
+      await Promise.all((await directories.list()).map((uid) => this.#read(uid)));
+    } catch (error) {
+      logger.error('Cannot read the notes on pods; what runs is taken up without them', error);
+    }
+  }
+
+  get(uid: PodUid): PodNotes | undefined {
+    return this.#pages.get(uid)?.notes;
+  }
+
+  /** Whether the pod was let run here since the machine was started. */
+  ranInThisBoot(uid: PodUid): boolean {
+    return this.#boot !== '' && this.get(uid)?.boot === this.#boot;
+  }
+
+  /** What is left of the time a pod has to end, in whole seconds and at least one; undefined unless it is ending. */
+  secondsLeft(uid: PodUid): number | undefined {
+    const deadlineMs = this.#pages.get(uid)?.deadlineMs;
+    if (deadlineMs === undefined) return undefined;
+    // The clock has fractions: what they cannot tell exactly must not count as one second more.
+    return Math.max(1, Math.ceil(Math.round(deadlineMs - this.#deps.clock.monotonicMs()) / 1_000));
+  }
+
+  /** All crash back-offs there are notes of. */
+  restarts(): readonly (readonly [string, BackoffState])[] {
+    return [...this.#pages.values()].flatMap(({ notes }) => Object.entries(notes.restarts ?? {}));
+  }
+
+  /** A source has brought the pod. Nothing is written before the pod is let run. */
+  see(pod: Pod): void {
+    const { uid } = pod.metadata;
+    const page = this.#pages.get(uid);
+    if (page === undefined) this.#pages.set(uid, newPage(firstNotes(pod), undefined));
+    else page.notes = { ...page.notes, source: sourceNameOf(pod) };
+  }
+
+  /** The pod is let run. Writes only when that is news. */
+  async begin(pod: Pod): Promise<void> {
+    const { uid } = pod.metadata;
+    const { termination: _over, ...before } = this.get(uid) ?? {};
+    await this.#note(uid, { ...before, ...firstNotes(pod), boot: this.#boot }, undefined);
+  }
+
+  async initialized(uid: PodUid, sandboxId: string): Promise<void> {
+    await this.#change(uid, (notes) => ({ ...notes, initializedSandbox: sandboxId }));
+  }
+
+  /** All that is known of how often containers of the pod have ended. */
+  async restarted(uid: PodUid, restarts: Iterable<readonly [string, BackoffState]>): Promise<void> {
+    const all = Object.fromEntries(restarts);
+    await this.#change(uid, (notes) => ({ ...notes, restarts: all }));
+  }
+
+  /**
+   * The pod is being stopped, with so much time from now on; one that is being stopped already gets no more than it
+   * has left.
+   */
+  async terminating(pod: Pod, graceSeconds: number): Promise<void> {
+    const { clock } = this.#deps;
+    const page = this.#pages.get(pod.metadata.uid);
+    const deadlineMs = clock.monotonicMs() + graceSeconds * 1_000;
+    if (deadlineMs >= (page?.deadlineMs ?? Number.POSITIVE_INFINITY)) return;
+    const termination = { sinceMs: clock.now(), graceSeconds };
+    await this.#note(pod.metadata.uid, { ...(page?.notes ?? firstNotes(pod)), termination }, deadlineMs);
+  }
+
+  /** Nothing of the pod runs any more. What is noted of one that nobody wants goes with its directory soon. */
+  async ended(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
+    const page = this.#pages.get(uid);
+    if (page === undefined) return;
+    const { termination: _over, ...notes } = page.notes;
+    page.notes = notes;
+    page.deadlineMs = undefined;
+    if (fate === 'wanted' && page.written !== undefined) await this.#note(uid, notes, undefined);
+  }
+
+  /** Forgets the pods that have no directory any more; to be asked of those that nobody works on. */
+  retain(isKept: (uid: PodUid) => boolean): void {
+    for (const uid of [...this.#pages.keys()]) if (!isKept(uid)) this.#pages.delete(uid);
+  }
+
+  async #change(uid: PodUid, change: (notes: PodNotes) => PodNotes): Promise<void> {
+    const page = this.#pages.get(uid);
+    if (page !== undefined) await this.#note(uid, change(page.notes), page.deadlineMs);
+  }
+
+  async #note(uid: PodUid, notes: PodNotes, deadlineMs: number | undefined): Promise<void> {
+    const page = this.#pages.get(uid) ?? newPage(notes, undefined);
+    this.#pages.set(uid, page);
+    page.notes = notes;
+    page.deadlineMs = deadlineMs;
+    page.writing = page.writing.then(() => this.#write(uid, page));
+    await this.#soon(uid, page.writing);
+  }
+
+  /** A disk that does not answer keeps nobody from going on. */
+  async #soon(uid: PodUid, writing: Promise<void>): Promise<void> {
+    const { clock, logger } = this.#deps;
+    const patience = { clock, ms: patienceMs, what: 'write the notes on a pod' };
+    try {
+      await withDeadline(patience, () => writing, new AbortController().signal);
+    } catch (error) {
+      logger.error('The notes on a pod are not written yet', error, { path: this.#path(uid) });
+    }
+  }
+
+  /** Always what is noted last: what came in between needs no write of its own. */
+  async #write(uid: PodUid, page: Page): Promise<void> {
+    const { notes } = page;
+    if (this.#pages.get(uid) !== page || sameJson(page.written, notes)) return;
+    const path = this.#path(uid);
+    try {
+      await this.#deps.files.replace(path, encodeNotes(notes), writeOptions);
+      page.written = notes;
+    } catch (error) {
+      page.written = undefined;
+      this.#deps.logger.error('Cannot write the notes on a pod', error, { path });
+    }
+  }
+
+  async #read(uid: PodUid): Promise<void> {
+    const { files, logger } = this.#deps;
+    const path = this.#path(uid);
+    try {
+      const bytes = await files.readEnd(path, largestFile + 1);
+      if (bytes === undefined) return;
+      const notes = bytes.byteLength > largestFile ? undefined : decodeNotes(bytes.toString('utf8'));
+      if (notes === undefined) {
+        logger.warn('The notes on a pod cannot be used; it goes on without', { path });
+        return;
+      }
+      const page = newPage(notes, notes);
+      this.#pages.set(uid, page);
+      if (notes.termination !== undefined) await this.#resume(uid, notes, notes.termination);
+    } catch (error) {
+      logger.warn('The notes on a pod cannot be read; it goes on without', {
+        path,
+        because: describeError(error),
+      });
+    }
+  }
+
+  /** Where the clock was set back behind the beginning, the time counts from now on, also for who comes after us. */
+  async #resume(uid: PodUid, notes: PodNotes, termination: NotedTermination): Promise<void> {
+    const { clock } = this.#deps;
+    const sinceMs = Math.min(termination.sinceMs, clock.now());
+    const deadlineMs = clock.monotonicMs() + terminationMsLeft(termination, clock.now());
+    await this.#note(uid, { ...notes, termination: { ...termination, sinceMs } }, deadlineMs);
+  }
+
+  #path(uid: PodUid): string {
+    return posix.join(this.#deps.directories.of(uid), fileName);
+  }
+}
+
+function firstNotes(pod: Pod): PodNotes {
+  const { name, namespace } = pod.metadata;
+  return { source: sourceNameOf(pod), name, namespace, boot: '' };
+}
+
+function sourceNameOf(pod: Pod): PodSource {
+  const source = sourceOf(pod);
+  return source === 'file' || source === 'http' ? source : 'api';
+}
+
+function newPage(notes: PodNotes, written: PodNotes | undefined): Page {
+  return { notes, written, deadlineMs: undefined, writing: Promise.resolve() };
+}

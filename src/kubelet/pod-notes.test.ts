@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { decodeNotes, encodeNotes, type PodNotes, terminationMsLeft } from './pod-notes.ts';
+
+const count = fc.nat();
+const notes: fc.Arbitrary<PodNotes> = fc.record(
+  {
+    source: fc.constantFrom('file', 'http', 'api'),
+    name: fc.string(),
+    namespace: fc.string(),
+    boot: fc.string(),
+    initializedSandbox: fc.string(),
+    termination: fc.record({ sinceMs: count, graceSeconds: count }),
+    restarts: fc.dictionary(
+      fc.string().filter((key) => key !== '__proto__'),
+      fc.record({ failures: count, delayMs: count, lastMs: count }),
+    ),
+  },
+  { requiredKeys: ['source', 'name', 'namespace', 'boot'] },
+) as fc.Arbitrary<PodNotes>;
+
+describe('the notes on a pod', () => {
+  it('are read as they were written', () => {
+    fc.assert(
+      fc.property(notes, (one) => {
+        assert.equal(encodeNotes(decodeNotes(encodeNotes(one)) ?? one), encodeNotes(one));
+        assert.notEqual(decodeNotes(encodeNotes(one)), undefined);
+      }),
+    );
+  });
+
+  it('are none when cut off anywhere', () => {
+    fc.assert(
+      fc.property(notes, fc.double({ min: 0, max: 0.99, noNaN: true }), (one, share) => {
+        const text = encodeNotes(one).trimEnd();
+        assert.equal(decodeNotes(text.slice(0, Math.floor(text.length * share))), undefined);
+      }),
+    );
+  });
+
+  it('are none when they are anything else', () => {
+    fc.assert(fc.property(fc.json(), (text) => decodeNotes(text) === undefined));
+    const good = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b' };
+    const bad = [
+      { version: 2 },
+      { source: 'elsewhere' },
+      { name: 7 },
+      { boot: undefined },
+      { initializedSandbox: {} },
+      { termination: { sinceMs: 1 } },
+      { termination: { sinceMs: -1, graceSeconds: 1 } },
+      { restarts: [] },
+      { restarts: { main: { failures: 1, delayMs: '10', lastMs: 0 } } },
+    ];
+    assert.notEqual(decodeNotes(JSON.stringify(good)), undefined);
+    for (const part of bad) assert.equal(decodeNotes(JSON.stringify({ ...good, ...part })), undefined);
+  });
+});
+
+it('of the time to end a second is left at least and the whole at most, whatever the clock does', () => {
+  const left = (nowMs: number) => terminationMsLeft({ sinceMs: 100_000, graceSeconds: 30 }, nowMs);
+  assert.deepEqual([100_000, 110_000, 129_500, 130_000].map(left), [30_000, 20_000, 1_000, 1_000]);
+  assert.equal(left(3_700_000), 1_000);
+  assert.equal(left(0), 30_000);
+  assert.equal(terminationMsLeft({ sinceMs: 0, graceSeconds: 0 }, 0), 1_000);
+});

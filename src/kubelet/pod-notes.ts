@@ -1,0 +1,97 @@
+import type { BackoffState } from '../lib/index.ts';
+import type { PodSource } from '../pods/index.ts';
+
+/** How long a pod was given to end, and since when. */
+export interface NotedTermination {
+  /** Wall time: nothing else means the same to the next process. */
+  readonly sinceMs: number;
+  readonly graceSeconds: number;
+}
+
+/** What a kubelet leaves to the next one about a pod, beyond what the runtime and the sources can tell. */
+export interface PodNotes {
+  readonly source: PodSource;
+  readonly name: string;
+  readonly namespace: string;
+  /** The boot of the machine in which the pod was last let run here. */
+  readonly boot: string;
+  /** The sandbox in which all init containers have done their work. */
+  readonly initializedSandbox?: string;
+  /** There while the pod is being stopped. */
+  readonly termination?: NotedTermination;
+  /** The crash back-off of its containers, by the keys the back-off gives them. */
+  readonly restarts?: Readonly<Record<string, BackoffState>>;
+}
+
+const version = 1;
+
+export function encodeNotes(notes: PodNotes): string {
+  return `${JSON.stringify({ version, ...notes })}\n`;
+}
+
+/** undefined for anything that is not what `encodeNotes` makes: half of notes would be worse than none. */
+export function decodeNotes(text: string): PodNotes | undefined {
+  const value = parsed(text);
+  if (!isRecord(value) || value['version'] !== version) return undefined;
+  const { source, name, namespace, boot, initializedSandbox, termination, restarts } = value;
+  if (!isSource(source) || !isText(name) || !isText(namespace) || !isText(boot)) return undefined;
+  if (initializedSandbox !== undefined && !isText(initializedSandbox)) return undefined;
+  if (termination !== undefined && !isTermination(termination)) return undefined;
+  if (restarts !== undefined && !isRestarts(restarts)) return undefined;
+  return {
+    source,
+    name,
+    namespace,
+    boot,
+    ...(initializedSandbox !== undefined && { initializedSandbox }),
+    ...(termination !== undefined && { termination }),
+    ...(restarts !== undefined && { restarts }),
+  };
+}
+
+/**
+ * What is left of the time to end. A clock that was set back gives nobody more than the whole, one that was set
+ * forward leaves at least a second.
+ */
+export function terminationMsLeft({ sinceMs, graceSeconds }: NotedTermination, nowMs: number): number {
+  const wholeMs = graceSeconds * 1_000;
+  return Math.max(1_000, Math.min(wholeMs, wholeMs - (nowMs - sinceMs)));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSource(value: unknown): value is PodSource {
+  return value === 'file' || value === 'http' || value === 'api';
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isTermination(value: unknown): value is NotedTermination {
+  return isRecord(value) && isCount(value['sinceMs']) && isCount(value['graceSeconds']);
+}
+
+function isRestarts(value: unknown): value is Readonly<Record<string, BackoffState>> {
+  return isRecord(value) && Object.values(value).every(isBackoffState);
+}
+
+function isBackoffState(value: unknown): boolean {
+  return (
+    isRecord(value) && isCount(value['failures']) && isCount(value['delayMs']) && isCount(value['lastMs'])
+  );
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,80 @@
+import { posix } from 'node:path';
+import type { Clock, Logger } from '../lib/index.ts';
+import type { PodSource } from '../pods/index.ts';
+import type { RuntimeFiles } from '../runtime/index.ts';
+import {
+  describeProblem,
+  FileSource,
+  type HttpGet,
+  HttpSource,
+  KeptManifests,
+  type ManifestFiles,
+  type PodConfig,
+  type SourceProblem,
+  StaticUids,
+} from '../sources/index.ts';
+import type { NodeJournal } from './node-journal.ts';
+import type { KubeletSettings } from './settings.ts';
+
+export interface PodSourcesDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly machine: {
+    readonly manifests: ManifestFiles;
+    readonly httpGet: HttpGet;
+    readonly files: RuntimeFiles;
+  };
+  readonly config: PodConfig;
+  readonly node: NodeJournal;
+}
+
+/** The sources of pods the settings ask for. */
+export function sourceNames({ staticPodPath, staticPodUrl, apiPods }: KubeletSettings): readonly PodSource[] {
+  return [
+    ...(staticPodPath === '' ? [] : (['file'] as const)),
+    ...(staticPodUrl === '' ? [] : (['http'] as const)),
+    ...(apiPods === 'expected' ? (['api'] as const) : []),
+  ];
+}
+
+/** Those of them that read manifests. */
+export function manifestSources(
+  settings: KubeletSettings,
+  deps: PodSourcesDeps,
+): readonly (FileSource | HttpSource)[] {
+  const { clock, logger, machine, config, node } = deps;
+  const base = {
+    nodeName: settings.nodeName,
+    rules: { enabled: settings.isGateEnabled, apiReferences: 'refused' },
+    clock,
+    logger,
+    uids: new StaticUids(),
+    onProblem: (problem: SourceProblem) =>
+      node.event({ type: 'Warning', reason: 'FailedValidation', message: describeProblem(problem) }),
+    onMended: (path: string) => node.note(`${path} has no problem any more`),
+  } as const;
+  const lastGood = (source: 'file' | 'http') =>
+    new KeptManifests({
+      files: machine.files,
+      directory: posix.join(settings.rootDir, 'last-good-manifests', source),
+      logger,
+    });
+  const file = new FileSource({
+    ...base,
+    path: settings.staticPodPath,
+    files: machine.manifests,
+    checkMs: settings.fileCheckMs,
+    lastGood: lastGood('file'),
+    setPods: (pods, signal) => config.set('file', pods, signal),
+  });
+  const http = new HttpSource({
+    ...base,
+    url: settings.staticPodUrl,
+    headers: settings.staticPodUrlHeader,
+    get: machine.httpGet,
+    checkMs: settings.httpCheckMs,
+    lastGood: lastGood('http'),
+    setPods: (pods, signal) => config.set('http', pods, signal),
+  });
+  return [...(settings.staticPodPath === '' ? [] : [file]), ...(settings.staticPodUrl === '' ? [] : [http])];
+}

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
+import { collectLogs, KubelingError, settle, VirtualClock } from '../lib/index.ts';
+import type { Pod } from '../pods/index.ts';
+import { FileSource } from './file-source.ts';
+import { HttpSource } from './http-source.ts';
+import { type KeptFiles, KeptManifests } from './kept-manifests.ts';
+import { MemoryManifestFiles } from './memory-files.ts';
+import { describeProblem } from './problems.ts';
+import { StaticUids } from './static-uids.ts';
+
+const folder = '/etc/manifests';
+const url = 'http://example.com/pods?token=abc';
+const keptDirectory = '/root/kept';
+
+function memoryKeptFiles(): KeptFiles & { readonly texts: Map<string, string> } {
+  const texts = new Map<string, string>();
+  return {
+    texts,
+    names: async (directory) =>
+      [...texts.keys()]
+        .filter((path) => path.startsWith(`${directory}/`))
+        .map((path) => path.slice(directory.length + 1)),
+    readEnd: async (path) => (texts.has(path) ? Buffer.from(texts.get(path) ?? '') : undefined),
+    replace: async (path, text) => void texts.set(path, text),
+    remove: async (path) => void texts.delete(path),
+  };
+}
+
+/** A machine on which sources come and go with their process. */
+class Machine {
+  readonly clock = new VirtualClock();
+  readonly logs = collectLogs(this.clock);
+  readonly manifests = new MemoryManifestFiles();
+  readonly kept = memoryKeptFiles();
+  readonly uids = new StaticUids();
+  answer: string | Error = new Error('connect ECONNREFUSED');
+
+  constructor() {
+    this.manifests.makeDirectory(folder);
+  }
+
+  file(): Promise<Life> {
+    return this.#live((common) => new FileSource({ ...common, path: folder, files: this.manifests }), 'file');
+  }
+
+  http(): Promise<Life> {
+    const get = async () => {
+      if (this.answer instanceof Error) throw this.answer;
+      return { status: 200, body: Buffer.from(this.answer) };
+    };
+    return this.#live((common) => new HttpSource({ ...common, url, headers: {}, get }), 'http');
+  }
+
+  async #live(make: (common: Common) => FileSource | HttpSource, kind: string): Promise<Life> {
+    await import('yaml');
+    const { clock, kept: files } = this;
+    const sets: (readonly Pod[])[] = [];
+    const told: string[] = [];
+    const stop = new AbortController();
+    const { logger } = this.logs;
+    const source = make({
+      nodeName: 'node-a',
+      rules: defaultRules,
+      clock,
+      logger,
+      checkMs: 20_000,
+      uids: this.uids,
+      lastGood: new KeptManifests({ files, directory: `${keptDirectory}/${kind}`, logger }),
+      setPods: async (pods) => void sets.push(pods),
+      onProblem: (problem) => void told.push(describeProblem(problem)),
+    });
+    const running = source.run(stop.signal);
+    await this.pass(1_000);
+    return {
+      sets,
+      told,
+      names: () => (sets.at(-1) ?? []).map(({ metadata }) => metadata.name),
+      [Symbol.asyncDispose]: async () => {
+        stop.abort();
+        await running;
+      },
+    };
+  }
+
+  async pass(ms: number): Promise<void> {
+    for (let turn = 0; turn < 5; turn++) await settle();
+    await this.clock.advance(ms);
+    for (let turn = 0; turn < 5; turn++) await settle();
+  }
+}
+
+type Common = Omit<ConstructorParameters<typeof FileSource>[0], 'path' | 'files'>;
+
+interface Life extends AsyncDisposable {
+  readonly sets: (readonly Pod[])[];
+  readonly told: string[];
+  readonly names: () => readonly string[];
+}
+
+const broken = 'kind: Pod\nspec: 3\n';
+
+describe('a manifest that is broken when kubeling starts', () => {
+  it('stands for the pod it asked for when it was last good, and is told', async () => {
+    const machine = new Machine();
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
+    machine.manifests.write(`${folder}/b.yaml`, podManifest('b'));
+    let before: Pod | undefined;
+    {
+      await using first = await machine.file();
+      before = first.sets[0]?.[0];
+    }
+    machine.manifests.write(`${folder}/a.yaml`, broken);
+    await using second = await machine.file();
+    assert.deepEqual(second.sets[0]?.[0], before);
+    assert.deepEqual(second.names(), ['a-node-a', 'b-node-a']);
+    assert.equal(second.told.filter((line) => line.includes('a.yaml')).length > 0, true);
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('a', 'busybox:2'));
+    await machine.pass(1_000);
+    assert.equal(second.sets.at(-1)?.[0]?.spec.containers[0]?.image, 'busybox:2');
+  });
+
+  it('asks for nothing when it was never good', async () => {
+    const machine = new Machine();
+    machine.manifests.write(`${folder}/a.yaml`, broken);
+    await using life = await machine.file();
+    assert.deepEqual(life.sets, [[]]);
+  });
+
+  it('is forgotten with its file, also while nobody looks', async () => {
+    const machine = new Machine();
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
+    machine.manifests.write(`${folder}/b.yaml`, podManifest('b'));
+    {
+      await using _first = await machine.file();
+      assert.equal(machine.kept.texts.size, 2);
+      machine.manifests.remove(`${folder}/a.yaml`);
+      await machine.pass(1_000);
+      assert.equal(machine.kept.texts.size, 1);
+    }
+    machine.manifests.remove(`${folder}/b.yaml`);
+    await using second = await machine.file();
+    assert.deepEqual(second.sets, [[]]);
+    assert.equal(machine.kept.texts.size, 0);
+  });
+
+  it('is not missed when it is put back a moment after the start', async () => {
+    const machine = new Machine();
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
+    {
+      await using _first = await machine.file();
+    }
+    machine.manifests.remove(`${folder}/a.yaml`);
+    const starting = machine.file();
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
+    await using second = await starting;
+    assert.deepEqual(
+      second.sets.map((pods) => pods.length),
+      [1],
+    );
+  });
+
+  it('is not read anew when it says what it said', async () => {
+    const machine = new Machine();
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
+    {
+      await using _first = await machine.file();
+    }
+    const [path = ''] = machine.kept.texts.keys();
+    machine.kept.replace = () => Promise.reject(new Error('nobody should write'));
+    await using second = await machine.file();
+    assert.deepEqual(second.names(), ['a-node-a']);
+    assert.ok(machine.kept.texts.has(path));
+    assert.deepEqual(
+      machine.logs.records.toArray().filter(({ severity }) => severity === 'error'),
+      [],
+    );
+  });
+
+  it('costs nothing but itself when nothing can be kept', async () => {
+    const machine = new Machine();
+    machine.kept.replace = () => Promise.reject(new KubelingError('FILE_WRITE', 'the disk is full'));
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('a'));
+    await using life = await machine.file();
+    assert.deepEqual(life.names(), ['a-node-a']);
+    assert.match(JSON.stringify(machine.logs.records.toArray()), /Cannot keep the last good manifest/);
+  });
+});
+
+describe('a URL that gives nothing of use when kubeling starts', () => {
+  it('stands for the pods of its last good answer', async () => {
+    const machine = new Machine();
+    machine.answer = podManifest('a');
+    {
+      await using _first = await machine.http();
+    }
+    for (const answer of [new Error('connect ECONNREFUSED'), broken]) {
+      machine.answer = answer;
+      await using life = await machine.http();
+      assert.deepEqual(life.names(), ['a-node-a']);
+      assert.equal(life.told.length > 0, true);
+    }
+    assert.equal([...machine.kept.texts.keys()].join().includes('abc'), false, 'no name shows the token');
+  });
+
+  it('says nothing while it never answered', async () => {
+    await using life = await new Machine().http();
+    assert.deepEqual(life.sets, []);
+  });
+
+  it('is forgotten with its last pod', async () => {
+    const machine = new Machine();
+    machine.answer = podManifest('a');
+    await using life = await machine.http();
+    machine.answer = '';
+    await machine.pass(20_000);
+    assert.deepEqual(life.names(), []);
+    assert.equal(machine.kept.texts.size, 0);
+  });
+});
+
+it('one fixed metadata.uid in a file and behind a URL: the second is rejected, until the first goes', async () => {
+  const withUid = (name: string) => podManifest(name).replace('metadata:', 'metadata:\n  uid: fixed');
+  const machine = new Machine();
+  machine.manifests.write(`${folder}/a.yaml`, withUid('a'));
+  machine.answer = withUid('b');
+  await using file = await machine.file();
+  await using http = await machine.http();
+  assert.deepEqual([file.names(), http.names()], [['a-node-a'], []]);
+  assert.match(
+    http.told[0] ?? '',
+    /http:\/\/example\.com\/pods:1:1: metadata\.uid: must be unique: a pod of the UID fixed comes from \/etc\/manifests\/a\.yaml:1 already/,
+  );
+  machine.manifests.remove(`${folder}/a.yaml`);
+  await machine.pass(20_000);
+  assert.deepEqual([file.names(), http.names()], [[], ['b-node-a']]);
+  machine.manifests.write(`${folder}/a.yaml`, withUid('a'));
+  await machine.pass(1_000);
+  assert.deepEqual(file.names(), []);
+  assert.match(
+    file.told[0] ?? '',
+    /a\.yaml:1:1: metadata\.uid: must be unique: .* comes from http:\/\/example\.com\/pods:1/,
+  );
+});

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto';
+import { posix } from 'node:path';
+import type { Logger, WriteOptions } from '../lib/index.ts';
+import { manifestLimit } from './manifest.ts';
+
+/** Where texts are kept; what is not there is an answer, not a failure. */
+export interface KeptFiles {
+  names(directory: string): Promise<readonly string[]>;
+  readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
+  replace(path: string, text: string, options: WriteOptions): Promise<void>;
+  remove(path: string): Promise<void>;
+}
+
+/** How sources remember over a restart what their manifests last said while they were good. Nothing here fails. */
+export interface LastGoodManifests {
+  /** undefined when there is none. */
+  read(place: string): Promise<Uint8Array | undefined>;
+  /** Settles when the text will be there after a restart. */
+  keep(place: string, text: Uint8Array): Promise<void>;
+  /** Whether there are texts of other places than these. */
+  hasMoreThan(places: Iterable<string>): Promise<boolean>;
+  /** Those of all other places are removed. */
+  retain(places: Iterable<string>): Promise<void>;
+}
+
+/** For sources that forget with their process. */
+export const noLastGoodManifests: LastGoodManifests = {
+  read: async () => undefined,
+  keep: async () => {},
+  hasMoreThan: async () => false,
+  retain: async () => {},
+};
+
+/** Manifests may hold secrets. */
+const writeOptions = { mode: 0o600 };
+
+/** The last good text of each manifest of one source: one file each, as many as there are manifests. */
+export class KeptManifests implements LastGoodManifests {
+  readonly #files: KeptFiles;
+  readonly #directory: string;
+  readonly #logger: Logger;
+  #names: Promise<Set<string>> | undefined;
+
+  constructor(options: { readonly files: KeptFiles; readonly directory: string; readonly logger: Logger }) {
+    this.#files = options.files;
+    this.#directory = options.directory;
+    this.#logger = options.logger;
+  }
+
+  async read(place: string): Promise<Uint8Array | undefined> {
+    const path = this.#path(nameOf(place));
+    return await this.#attempt('read the last good manifest', path, undefined, () =>
+      this.#files.readEnd(path, manifestLimit),
+    );
+  }
+
+  async keep(place: string, text: Uint8Array): Promise<void> {
+    const name = nameOf(place);
+    const path = this.#path(name);
+    (await this.#known()).add(name);
+    await this.#attempt('keep the last good manifest', path, undefined, () =>
+      this.#files.replace(path, Buffer.from(text).toString('utf8'), writeOptions),
+    );
+  }
+
+  async hasMoreThan(places: Iterable<string>): Promise<boolean> {
+    return (await this.#beyond(places)).length > 0;
+  }
+
+  async retain(places: Iterable<string>): Promise<void> {
+    const known = await this.#known();
+    for (const name of await this.#beyond(places)) {
+      known.delete(name);
+      const path = this.#path(name);
+      await this.#attempt('remove the last good manifest', path, undefined, () => this.#files.remove(path));
+    }
+  }
+
+  async #beyond(places: Iterable<string>): Promise<readonly string[]> {
+    const kept = new Set([...places].map(nameOf));
+    return [...(await this.#known())].filter((name) => !kept.has(name));
+  }
+
+  #known(): Promise<Set<string>> {
+    this.#names ??= this.#attempt('list the last good manifests', this.#directory, [], () =>
+      this.#files.names(this.#directory),
+    ).then((names) => new Set(names));
+    return this.#names;
+  }
+
+  #path(name: string): string {
+    return posix.join(this.#directory, name);
+  }
+
+  /** What is not kept is missed only if the manifest is broken when kubeling starts next. */
+  async #attempt<T>(what: string, path: string, otherwise: T, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act();
+    } catch (error) {
+      this.#logger.error(`Cannot ${what}`, error, { path });
+      return otherwise;
+    }
+  }
+}
+
+/** A path or URL may be long and hold secrets; its hash is neither. */
+function nameOf(place: string): string {
+  return createHash('sha256').update(place).digest('hex').slice(0, 32);
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ProblemBoard, problemAt } from './problems.ts';
+
+const problem = (path: string, message: string) => problemAt({ source: 'file', path }, { message });
+
+function rig() {
+  const told: string[] = [];
+  const board = new ProblemBoard(
+    ({ path, message }) => told.push(`${path} ${message}`),
+    (path) => told.push(`${path} mended`),
+  );
+  return { board, told };
+}
+
+test('each problem is told once, again when it is another, and its end once', () => {
+  const { board, told } = rig();
+  for (const message of ['a', 'a', 'b', 'b']) board.replace([problem('/x', message)]);
+  board.replace([]);
+  board.replace([]);
+  assert.deepEqual(told, ['/x a', '/x b', '/x mended']);
+});
+
+test('a file is mended when its last problem is gone', () => {
+  const { board, told } = rig();
+  board.replace([problem('/x', 'a'), problem('/x', 'b'), problem('/y', 'c')]);
+  board.replace([problem('/x', 'b')]);
+  board.replace([]);
+  assert.deepEqual(told, ['/x a', '/x b', '/y c', '/y mended', '/x mended']);
+});
+
+test('a file whose problem is being replaced by another is not called mended in between', () => {
+  const { board, told } = rig();
+  board.replace([problem('/x', 'a')]);
+  board.replace([], [problem('/x', 'b')]);
+  board.replace([problem('/x', 'b')], [problem('/x', 'b')]);
+  assert.deepEqual(told, ['/x a', '/x b']);
+});
