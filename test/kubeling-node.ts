@@ -47,25 +47,37 @@ export async function eventually<T>(
   }
 }
 
+type PrepareNode = (dataDir: string) => Promise<Readonly<Record<string, string>>>;
+
 /** A `kubeling up` of the test's own with a containerd of its own, as a process that can be killed and started again. */
 export class KubelingNode implements AsyncDisposable {
   readonly dataDir: string;
   readonly #clean: MachineSnapshot;
+  readonly #env: NodeJS.ProcessEnv;
   #process: ChildProcess | undefined;
+  #state: 'open' | 'left' = 'open';
   #out = '';
   #port = 0;
   #cri: CriClient | undefined;
 
-  static async open(): Promise<KubelingNode> {
+  /** `prepare` may put things into the data directory; what it answers is added to the environment of kubeling. */
+  static async open(prepare: PrepareNode = async () => ({})): Promise<KubelingNode> {
     const dataDir = await mkdtemp(join(tmpdir(), 'klg-node-'));
-    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()));
-    await node.start();
+    const env = { ...process.env, ...(await prepare(dataDir)) };
+    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()), env);
+    try {
+      await node.start();
+    } catch (error) {
+      await node.leave();
+      throw error;
+    }
     return node;
   }
 
-  private constructor(dataDir: string, clean: MachineSnapshot) {
+  private constructor(dataDir: string, clean: MachineSnapshot, env: NodeJS.ProcessEnv) {
     this.dataDir = dataDir;
     this.#clean = clean;
+    this.#env = env;
   }
 
   get pid(): number {
@@ -85,7 +97,9 @@ export class KubelingNode implements AsyncDisposable {
 
   /** Starts the process without waiting for anything. */
   launch(): void {
-    const child = spawn(kubeling, ['up', '--data-dir', this.dataDir, '--runtime-endpoint', 'private']);
+    assert.equal(this.#state, 'open', 'a node that was left cannot be started again');
+    const args = ['up', '--data-dir', this.dataDir, '--runtime-endpoint', 'private'];
+    const child = spawn(kubeling, args, { env: this.#env });
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk) => {
         this.#out += String(chunk);
@@ -190,6 +204,7 @@ export class KubelingNode implements AsyncDisposable {
 
   /** Takes everything down; answers what of this node is still on the machine. */
   async leave(): Promise<readonly string[]> {
+    this.#state = 'left';
     await this.end('SIGTERM');
     this.#cri?.close();
     const told = await this.command('down', '--all');

@@ -85,7 +85,6 @@ export class PodRuntimeRig implements Disposable {
       hooks: hooks ?? noHooks,
       credentials: noCredentials,
       pods: {
-        sourcesReady: () => true,
         shouldPodContentBeRemoved: (uid) => this.gone.has(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.gone.has(uid),
       },

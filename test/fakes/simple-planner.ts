@@ -27,7 +27,8 @@ export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
     computePodActions,
     sandboxPlan: async (pod, attempt) => ({ config: sandboxConfig(pod, attempt), runtimeHandler: '' }),
     async containerPlan({ pod, container, restartCount, image }) {
-      const messages = `${options.podsDir}/${pod.metadata.uid}/containers/${container.name}/${restartCount}`;
+      const file = restartCount.toString(16).padStart(8, '0');
+      const messages = `${options.podsDir}/${pod.metadata.uid}/containers/${container.name}/${file}`;
       return {
         config: {
           metadata: { name: container.name, attempt: restartCount },

@@ -10,7 +10,7 @@ import {
 import type { ObservedPod, Pod, PodEvent, PodStep, PodUid, RuntimePod } from '../../src/pods/index.ts';
 import { podUid } from '../../src/pods/index.ts';
 import type { ObservedPods, PodSyncer, StatusFn, Transition, UpdateType } from '../../src/workers/index.ts';
-import { PodWorkers } from '../../src/workers/index.ts';
+import { PodWorkers, type PodWorkersDeps } from '../../src/workers/index.ts';
 import { observedOf, podOf } from './pod-sketch.ts';
 
 export type SyncKind = 'sync' | 'terminating' | 'terminating-runtime' | 'terminated';
@@ -58,8 +58,9 @@ export class WorkerFixture {
   /** Whether the held calls reject by themselves when they are cancelled, as good syncers do. */
   listens = true;
 
-  constructor() {
+  constructor({ mayJudge }: Pick<PodWorkersDeps, 'mayJudge'> = {}) {
     this.workers = new PodWorkers({
+      mayJudge,
       clock: this.clock,
       log: this.logs.logger,
       random: seededRandom(7),

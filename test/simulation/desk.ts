@@ -3,8 +3,7 @@ import { type PodSketch, uidOf } from './manifests.ts';
 interface Sheet {
   readonly sketch: PodSketch;
   readonly uid: string;
-  /** `lost` is broken with nobody left who knows what it said. */
-  readonly state: 'good' | 'broken' | 'lost';
+  readonly state: 'good' | 'broken';
 }
 
 /** What lies in the manifest directory, and what that asks for. */
@@ -35,7 +34,7 @@ export class Desk {
     this.#sheets.delete(name);
   }
 
-  /** What was asked for before counts on. */
+  /** What was asked for before counts on, for every kubelet that comes. */
   spoil(name: string): void {
     const sheet = this.#sheets.get(name);
     if (sheet !== undefined) this.#sheets.set(name, { ...sheet, state: 'broken' });
@@ -44,19 +43,11 @@ export class Desk {
   /** The manifest is whole again, and says what it said. */
   restore(name: string): void {
     const sheet = this.#sheets.get(name);
-    if (sheet === undefined) return;
-    if (sheet.state === 'lost') this.#unwantedMs.set(sheet.uid, this.#nowMs());
-    this.#sheets.set(name, { ...sheet, state: 'good' });
+    if (sheet !== undefined) this.#sheets.set(name, { ...sheet, state: 'good' });
   }
 
   everyUid(): readonly string[] {
     return [...this.#sketches.keys()];
-  }
-
-  /** A kubelet that starts cannot know what stood in a broken manifest before. */
-  kubeletStarts(): void {
-    for (const [name, sheet] of this.#sheets)
-      if (sheet.state === 'broken') this.#sheets.set(name, { ...sheet, state: 'lost' });
   }
 
   /** Those whose manifest is whole. */
@@ -69,7 +60,7 @@ export class Desk {
   }
 
   isBroken(name: string): boolean {
-    return (this.#sheets.get(name)?.state ?? 'good') !== 'good';
+    return this.#sheets.get(name)?.state === 'broken';
   }
 
   sketchOf(name: string): PodSketch | undefined {
@@ -83,7 +74,7 @@ export class Desk {
 
   /** Whether the pod has been asked for without a break since then. */
   wantedSince(uid: string, sinceMs: number): boolean {
-    const isThere = [...this.#sheets.values()].some((sheet) => sheet.uid === uid && sheet.state !== 'lost');
+    const isThere = [...this.#sheets.values()].some((sheet) => sheet.uid === uid);
     return isThere && (this.#unwantedMs.get(uid) ?? Number.NEGATIVE_INFINITY) < sinceMs;
   }
 }

@@ -22,6 +22,8 @@ export interface Rule {
   entry?(entry: TraceEntry): void;
   calling?(method: string, request: unknown): void;
   kubeletStarted?(life: KubeletLife): void;
+  /** Nobody can tell any more how long ago something was that only the wall clock knew. */
+  clockJumped?(): void;
 }
 
 export function allRules(scene: Scene): readonly Rule[] {
@@ -126,19 +128,41 @@ const roundingMs = 1_000;
 /** What every container is given at least. */
 const minimumGraceSeconds = 2;
 
-function graceOnlyShrinks({ runtime, report, desk, nowMs }: Scene): Rule {
-  const deadlines = new Map<string, number>();
+interface Order {
+  readonly deadlineMs: number;
+  /** Whether it was the whole pod that was to end, from the first order on: that the next kubelet must know. */
+  readonly ofPod: boolean;
+  readonly by: Kubelet | undefined;
+}
+
+function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rule {
+  const orders = new Map<string, Order>();
+  const compare = (id: string, before: Order, deadlineMs: number, timeout: bigint) => {
+    const moreMs = deadlineMs - before.deadlineMs;
+    if (moreMs > roundingMs && timeout > minimumGraceSeconds)
+      report('grace only shrinks', `${id} was given ${moreMs / 1_000} s more`);
+    if (moreMs < -1 && before.by !== kubelet())
+      report('a restart takes no grace away', `${id} was given ${-moreMs / 1_000} s less`);
+  };
   return {
-    kubeletStarted: () => deadlines.clear(),
+    kubeletStarted() {
+      for (const [id, { ofPod }] of orders) if (!ofPod) orders.delete(id);
+    },
+    clockJumped: () => orders.clear(),
     calling(method, request) {
       if (method !== 'stopContainer') return;
       const { containerId, timeout } = request as { containerId: string; timeout: bigint };
-      const deadlineMs = nowMs() + Number(timeout) * 1_000;
-      const before = deadlines.get(containerId) ?? Number.POSITIVE_INFINITY;
-      if (deadlineMs > before + roundingMs && timeout > minimumGraceSeconds)
-        report('grace only shrinks', `${containerId} was given ${(deadlineMs - before) / 1_000} s more`);
-      deadlines.set(containerId, Math.min(before, deadlineMs));
       const uid = runtime.containers().find(({ id }) => id === containerId)?.podUid;
+      const before = orders.get(containerId);
+      const deadlineMs = nowMs() + Number(timeout) * 1_000;
+      if (before !== undefined) compare(containerId, before, deadlineMs, timeout);
+      const by = kubelet();
+      const isOfPod = by?.workers.queries.isPodTerminationRequested(uid as PodUid) ?? false;
+      orders.set(containerId, {
+        deadlineMs: Math.min(before?.deadlineMs ?? Number.POSITIVE_INFINITY, deadlineMs),
+        ofPod: isOfPod && before?.ofPod !== false,
+        by,
+      });
       const grace = Math.max(
         minimumGraceSeconds,
         desk.known(uid ?? '')?.graceSeconds ?? Number.POSITIVE_INFINITY,
@@ -146,7 +170,7 @@ function graceOnlyShrinks({ runtime, report, desk, nowMs }: Scene): Rule {
       if (timeout > grace) report('grace is what the manifest says', `${containerId}: ${timeout} s`);
     },
     entry(entry) {
-      if (entry.kind === 'container-removed') deadlines.delete(entry.id);
+      if (entry.kind === 'container-removed') orders.delete(entry.id);
     },
   };
 }

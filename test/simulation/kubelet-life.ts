@@ -15,6 +15,10 @@ export interface LifeOptions {
   readonly runtime: SimulatedRuntime;
   readonly machine: NodeMachine;
   readonly mutate?: Mutation | undefined;
+  /** Instead of those every seed has. */
+  readonly settings?: Partial<KubeletSettings> | undefined;
+  /** Put between the kubelet and the runtime. */
+  readonly aroundCri?: ((client: CriClient) => CriClient) | undefined;
   /** Told of each call to the runtime before it is made. */
   readonly calling: (method: string, request: unknown) => void;
   readonly died: () => void;
@@ -36,7 +40,9 @@ export const settings: KubeletSettings = {
   syncFrequencyMs: 60_000,
   cgroupRoot: '/',
   cgroupDriver: 'cgroupfs',
+  cgroupsPerQos: true,
   capacity: { milliCpu: 4_000, memoryBytes: 8 * 2 ** 30 },
+  reserved: { milliCpu: 0, memoryBytes: 0 },
   node: {
     cgroups: 'v2',
     memoryCapacity: 8n << 30n,
@@ -63,6 +69,7 @@ export const settings: KubeletSettings = {
 /** One kubelet process from its start until it is stopped or killed. */
 export class KubeletLife {
   readonly kubelet: Kubelet;
+  readonly metrics: MetricRegistry;
   readonly #gate: ProcessGate;
   readonly #controller = new AbortController();
   #running: Promise<void> | undefined;
@@ -74,7 +81,8 @@ export class KubeletLife {
       options.died();
     });
     const clock = gate.clock(options.clock);
-    const cri = gate.around(observed(createCriClient({ transport, clock }), options.calling));
+    const { aroundCri = (client: CriClient) => client } = options;
+    const cri = gate.around(aroundCri(observed(createCriClient({ transport, clock }), options.calling)));
     const { manifests, files, cgroups, httpGet, readFile } = options.machine;
     const machine: NodeMachine = {
       manifests: gate.around(manifests),
@@ -91,15 +99,16 @@ export class KubeletLife {
       cri,
       machine,
     };
-    const kubelet = await Kubelet.create(settings, deps, 'containerd');
+    const kubelet = await Kubelet.create({ ...settings, ...options.settings }, deps, 'containerd');
     options.mutate?.(kubelet);
-    const life = new KubeletLife(kubelet, gate);
+    const life = new KubeletLife(kubelet, deps.metrics, gate);
     life.#run(options.ended);
     return life;
   }
 
-  private constructor(kubelet: Kubelet, gate: ProcessGate) {
+  private constructor(kubelet: Kubelet, metrics: MetricRegistry, gate: ProcessGate) {
     this.kubelet = kubelet;
+    this.metrics = metrics;
     this.#gate = gate;
   }
 

@@ -136,7 +136,6 @@ class SeedRun {
   }
 
   kubeletStarted(life: KubeletLife): void {
-    this.#desk.kubeletStarts();
     for (const rule of this.#rules) rule.kubeletStarted?.(life);
   }
 
@@ -217,6 +216,7 @@ class SeedRun {
         return world.runtime.setNetworkReady(step.state);
       case 'jump-clock':
         world.note(`clock: jumps by ${step.ms} ms`);
+        for (const rule of this.#rules) rule.clockJumped?.();
         return world.clock.jumpWall(step.ms);
     }
   }

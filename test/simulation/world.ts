@@ -20,7 +20,7 @@ import {
   type TraceEntry,
 } from '../../src/simulator/index.ts';
 import { MemoryManifestFiles } from '../../src/sources/index.ts';
-import { KubeletLife, type Mutation } from './kubelet-life.ts';
+import { KubeletLife, type LifeOptions, type Mutation } from './kubelet-life.ts';
 import {
   images,
   manifestDirectory,
@@ -36,6 +36,10 @@ export interface WorldOptions {
   readonly mutate?: Mutation | undefined;
   /** Whether to keep the kubelet's log, which takes time. */
   readonly logs?: 'kept' | 'dropped';
+  readonly settings?: LifeOptions['settings'];
+  readonly aroundCri?: LifeOptions['aroundCri'];
+  /** The machine with parts of it replaced. */
+  readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */
@@ -93,13 +97,14 @@ export class World {
       witness.entry(entry);
     });
     this.manifests.makeDirectory(manifestDirectory);
-    this.machine = {
+    const { aroundMachine = (machine: NodeMachine) => machine } = options;
+    this.machine = aroundMachine({
       manifests: this.manifests,
       files: memoryRuntimeFiles(this.files),
       cgroups: this.cgroups,
       httpGet: () => Promise.reject(new Error('There is no network')),
       readFile: async () => 'nameserver 10.0.0.2\n',
-    };
+    });
   }
 
   get life(): KubeletLife | undefined {
@@ -121,6 +126,8 @@ export class World {
       runtime: this.runtime,
       machine: this.machine,
       mutate: this.#options.mutate,
+      settings: this.#options.settings,
+      aroundCri: this.#options.aroundCri,
       calling: (method, request) => this.#calling(method, request),
       died: () => {
         this.note('kubelet: gone');

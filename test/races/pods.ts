@@ -1,0 +1,53 @@
+import type { PodSpec, PodStatus, Pod as WrittenPod } from '../../src/kinds/index.ts';
+import { annotations, type Pod, type PodMeta, podUid } from '../../src/pods/index.ts';
+import { withPodDefaults } from '../../src/sources/index.ts';
+import { type Behaviour, images, manifestText, type PodSketch } from '../simulation/manifests.ts';
+
+export interface PodShape extends Behaviour {
+  /** `app` unless given, each of the same behaviour. */
+  readonly containers?: readonly string[];
+  readonly image?: string;
+  readonly revision?: number;
+  readonly graceSeconds?: number;
+  readonly restartPolicy?: PodSketch['restartPolicy'];
+  readonly metadata?: Partial<PodMeta>;
+  readonly spec?: Partial<PodSpec>;
+  readonly status?: PodStatus;
+}
+
+/** The manifest of a pod that runs for ever and dies when asked to, unless told otherwise. */
+export function manifest(name: string, shape: PodShape = {}): string {
+  return JSON.stringify(written(name, shape));
+}
+
+/** A pod as the API server would hand it out. */
+export function apiPod(name: string, uid: string, shape: PodShape = {}): Pod {
+  const { metadata, spec } = withPodDefaults(written(name, shape), () => false);
+  return {
+    metadata: { ...metadata, name, namespace: 'default', uid: podUid(uid), ...shape.metadata },
+    spec,
+    status: shape.status ?? { phase: 'Pending' },
+  };
+}
+
+/** The mirror of a static pod, as the API would hand it out under that UID. */
+export function mirrorOf(pod: Pod, uid: string, metadata: Partial<PodMeta> = {}): Pod {
+  const hash = pod.metadata.annotations?.[annotations.hash] ?? '';
+  const own = { ...pod.metadata.annotations, [annotations.mirror]: hash };
+  return { ...pod, metadata: { ...pod.metadata, annotations: own, ...metadata, uid: podUid(uid) } };
+}
+
+function written(name: string, shape: PodShape): WrittenPod {
+  const { containers = ['app'], image = images.present, metadata, spec, status: _status, ...rest } = shape;
+  const { revision = 0, graceSeconds = 2, restartPolicy = 'Always', ...behaviour } = rest;
+  const sketch: PodSketch = {
+    name,
+    revision,
+    graceSeconds,
+    restartPolicy,
+    init: [],
+    containers: containers.map((container) => ({ name: container, image, ...behaviour })),
+  };
+  const pod = JSON.parse(manifestText(sketch)) as WrittenPod & { readonly spec: PodSpec };
+  return { ...pod, metadata: { ...pod.metadata, ...metadata }, spec: { ...pod.spec, ...spec } };
+}

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { manifest } from './pods.ts';
+import { RaceNode } from './race-node.ts';
+
+const kernel = {
+  sysctls: { kernelRelease: '6.1.0', allowedUnsafe: ['kernel.msg*'] },
+  appArmor: 'disabled',
+} as const;
+
+it('a pod that asks for a forbidden sysctl is refused before anything of it is made, others run', async () => {
+  await using node = await RaceNode.start({ settings: { kernel } });
+  const withSysctl = (name: string) => ({ spec: { securityContext: { sysctls: [{ name, value: '1' }] } } });
+  node.write('bad', manifest('bad', withSysctl('kernel.sem')));
+  node.write('good', manifest('good', withSysctl('kernel.msgmax')));
+  const [bad, good] = [await node.uidOf('bad'), await node.uidOf('good')];
+  await node.runs(good);
+  const status = node.kubelet.statuses.getPodStatus(bad);
+  assert.deepEqual(
+    [status?.phase, status?.reason, status?.message],
+    ['Failed', 'SysctlForbidden', 'Pod was rejected: forbidden sysctl: "kernel.sem" not allowlisted'],
+  );
+  assert.ok(node.events(bad).includes('SysctlForbidden'));
+  assert.deepEqual(node.of(bad), []);
+});
+
+it('a pod that wants users or a runtime class of its own waits, and says why', async () => {
+  await using node = await RaceNode.start({ settings: { kernel } });
+  node.write('users', manifest('users', { spec: { hostUsers: false } }));
+  node.write('class', manifest('class', { spec: { runtimeClassName: 'gvisor' } }));
+  for (const [name, why] of [
+    ['users', /runtime does not support user namespaces/],
+    ['class', /failed to lookup RuntimeClass gvisor/],
+  ] as const) {
+    const uid = await node.uidOf(name);
+    await node.until(`${name} is refused`, () => node.events(uid).includes('FailedCreatePodSandBox'));
+    assert.equal(node.phase(uid), 'Pending');
+    assert.deepEqual(node.of(uid), []);
+    assert.match(JSON.stringify(node.kubelet.flights.find(uid)), why);
+  }
+});

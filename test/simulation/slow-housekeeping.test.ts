@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { before, it } from 'node:test';
+import { settings } from './kubelet-life.ts';
+import { images, type PodSketch } from './manifests.ts';
+import { prepareSimulation } from './simulate.ts';
+import { World } from './world.ts';
+
+const sketch = (name: string): PodSketch => ({
+  name,
+  revision: 1,
+  restartPolicy: 'Always',
+  graceSeconds: 1,
+  init: [],
+  containers: [{ name: 'main', image: images.present, onTerm: 'die' }],
+});
+
+before(prepareSimulation);
+
+it('a disk that hangs while housekeeping looks keeps no pod waiting', async () => {
+  const fail = (_method: string, error: unknown) => assert.fail(String(error));
+  const world = new World(
+    { seed: 1 },
+    {
+      entry() {},
+      calling() {},
+      kubeletStarted() {},
+      kubeletGone() {},
+      kubeletEnded: (e) => fail('', e),
+      bug: fail,
+    },
+  );
+  const { files } = world.machine;
+  const names = files.names.bind(files);
+  let hangs = false;
+  let looks = 0;
+  Object.assign(files, {
+    names: (directory: string) => {
+      if (!hangs || directory !== `${settings.rootDir}/pods`) return names(directory);
+      looks++;
+      return new Promise(() => {});
+    },
+  });
+  const running = () => world.runtime.runningContainers().length;
+  await world.startKubelet();
+  await world.clock.advance(10_000);
+  hangs = true;
+  await world.clock.advance(5_000);
+  assert.equal(looks, 1);
+  world.write(sketch('one'));
+  await world.clock.advance(1_000);
+  assert.equal(running(), 1);
+  world.write(sketch('two'));
+  await world.clock.advance(1_000);
+  assert.equal(running(), 2);
+  world.remove('one');
+  await world.clock.advance(3_000);
+  assert.equal(running(), 1);
+  await world.clock.advance(120_000);
+  assert.equal(looks, 1, 'the disk is not asked again while it hangs');
+  assert.equal(await world.stopKubelet(), undefined);
+});
