@@ -50,9 +50,18 @@ describe('pod cgroups on this machine', { skip }, () => {
   const active = [guaranteed, burstable, bestEffort];
   const cgroups = new CgroupManager({ host, layout, driver: 'cgroupfs', clock });
   const kubepods = { cpuShares: 2048, memoryBytes: 1_073_741_824, pidsLimit: 5000 };
-  const deps = { cgroups, cgroupRoot: root, kubepods, activePods: () => active, clock, logger };
+  const hugePageSizes = ['2MB', '1GB'];
+  const deps = {
+    cgroups,
+    cgroupRoot: root,
+    kubepods,
+    hugePageSizes,
+    activePods: () => active,
+    clock,
+    logger,
+  };
   const qos = new QosContainerManager(deps);
-  const settings = { cpuCfsQuota: true, cpuCfsQuotaPeriodUs: 100_000, podPidsLimit: 1024 };
+  const settings = { cpuCfsQuota: true, cpuCfsQuotaPeriodUs: 100_000, podPidsLimit: 1024, hugePageSizes };
   const journal = new RecordedJournal();
   const pods = new PodContainerManager({ cgroups, qos, settings, journal, logger });
 

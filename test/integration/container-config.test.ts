@@ -315,7 +315,9 @@ describe('containers on containerd are what their pods ask for', { skip: skipRea
   test('namespaces of the host, and processes that are shared', async () => {
     await using host = await RunningPod.start(runtime, 'host', {
       spec: { hostNetwork: true, hostPID: true, hostIPC: true },
+      container: { env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }] },
     });
+    assert.equal(await host.sh('echo $POD_IP'), '192.0.2.1');
     for (const name of ['net', 'pid', 'ipc']) {
       const inside = await host.sh(`readlink /proc/self/ns/${name}`);
       assert.equal(inside, await readlink(`/proc/self/ns/${name}`), name);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { type CriClient, createCriClient, wireTransport } from '../../src/cri/index.ts';
 import { collectLogs, realClock, systemRandom } from '../../src/lib/index.ts';
 import type { ObservedPod, Pod, PodEvent, PodUid } from '../../src/pods/index.ts';
 import {
@@ -31,9 +32,13 @@ describe('the pods of a real containerd', () => {
   before(async () => {
     containerd = await openPrivateRuntime();
     image = containerd.image;
+    runtime = runtimeOn(containerd.cri);
+  });
+
+  const runtimeOn = (cri: CriClient): PodRuntime => {
     const at = (name: string) => join(containerd.dataDir, name);
-    runtime = new PodRuntime({
-      cri: containerd.cri,
+    return new PodRuntime({
+      cri,
       clock,
       random,
       journal: { event: (_pod, event) => void events.push(event), step: () => {} },
@@ -48,7 +53,6 @@ describe('the pods of a real containerd', () => {
       hooks: noHooks,
       credentials: noCredentials,
       pods: {
-        sourcesReady: () => true,
         shouldPodContentBeRemoved: (uid) => gone.has(uid),
         shouldPodRuntimeBeRemoved: (uid) => gone.has(uid),
       },
@@ -60,7 +64,7 @@ describe('the pods of a real containerd', () => {
         gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
       },
     });
-  });
+  };
 
   after(async () => {
     await runtime?.[Symbol.asyncDispose]();
@@ -75,10 +79,10 @@ describe('the pods of a real containerd', () => {
       return { uid, name, namespace, ips: [], sandboxes: [], containers: [] };
     });
 
-  const sync = async (pod: Pod): Promise<SyncPodResult> => {
+  const sync = async (pod: Pod, by: PodRuntime = runtime): Promise<SyncPodResult> => {
     const observed = await observe(pod);
     return await within(limitMs, 'sync a pod', (signal) =>
-      runtime.syncPod({ pod, observed, context: noProbes }, signal),
+      by.syncPod({ pod, observed, context: noProbes }, signal),
     );
   };
 
@@ -99,12 +103,15 @@ describe('the pods of a real containerd', () => {
     };
   };
 
+  /** A runtime under load may refuse now and then; who stops a pod tries again. */
   const clear = async (pod: Pod, graceSeconds = 2): Promise<void> => {
-    const running = await observe(pod);
-    const result = await within(limitMs, 'kill a pod', (signal) =>
-      runtime.killPod({ pod, running, graceSeconds }, signal),
-    );
-    assert.equal(result.error, undefined);
+    await poll('the pod to be stopped', async () => {
+      const running = await observe(pod);
+      const { error } = await within(limitMs, 'kill a pod', (signal) =>
+        runtime.killPod({ pod, running, graceSeconds }, signal),
+      );
+      return error === undefined ? true : undefined;
+    });
     gone.add(pod.metadata.uid);
     await within(limitMs, 'collect garbage', (signal) => runtime.garbageCollect('gone-pods', signal));
     const left = await observe(pod);
@@ -180,6 +187,59 @@ describe('the pods of a real containerd', () => {
     const main = await until(pod, 'main', 'running');
     const after = await observe(pod);
     assert.deepEqual([after.sandboxes[0]?.attempt, main.restartCount], [1, 1]);
+    await clear(pod, 1);
+  });
+
+  it('leave no sandbox when they are to end while it is made', async () => {
+    const made: number[] = [];
+    for (const afterMs of [1, 20, 60, 120, 250]) {
+      const pod = withImage(podOf({ main: {} }, {}, `hasty-${afterMs}`));
+      const observed = await observe(pod);
+      const controller = new AbortController();
+      using _timer = clock.timer(afterMs, () => controller.abort(new Error('it is to end')));
+      await runtime.syncPod({ pod, observed, context: noProbes }, controller.signal).catch((error) => {
+        if (!controller.signal.aborted) throw error;
+      });
+      made.push((await observe(pod)).sandboxes.length);
+      await clear(pod, 1);
+      const logs = await files.names(join(containerd.dataDir, 'logs/pods'));
+      assert.deepEqual(
+        logs.filter((name) => name.includes('hasty')),
+        [],
+      );
+    }
+    assert.ok(made.includes(1), 'no sandbox was made in any of these');
+    const { items } = await within(limitMs, 'list sandboxes', (signal) =>
+      containerd.cri.listPodSandbox({}, signal),
+    );
+    assert.deepEqual(
+      items.filter(({ metadata }) => metadata?.name.startsWith('hasty')),
+      [],
+    );
+  });
+
+  it('come to run though calls run out of time at any moment, with nothing running twice', async () => {
+    const pod = withImage(podOf({ main: {} }, {}, 'impatient'));
+    const failures: string[] = [];
+    for (const requestTimeoutMs of [15, 25, 40, 60, 90, 130, 200, 300, 450, 700, 5_000]) {
+      const endpoint = `unix://${containerd.containerd.layout.socket}`;
+      const cri = createCriClient({
+        transport: wireTransport({ endpoint, clock, random }),
+        clock,
+        requestTimeoutMs,
+      });
+      await using impatient = runtimeOn(cri);
+      const { error } = await sync(pod, impatient);
+      cri.close();
+      if (error === undefined) break;
+      failures.push(error.message);
+    }
+    assert.match(failures.join(), /within \d+ ms|deadline/i);
+    await until(pod, 'main', 'running');
+    const { sandboxes, containers } = await observe(pod);
+    const ready = sandboxes.filter(({ state }) => state === 'ready');
+    assert.deepEqual([ready.length, ready[0]], [1, sandboxes[0]], 'the newest sandbox is the one in use');
+    assert.equal(containers.filter(({ state }) => state === 'running').length, 1);
     await clear(pod, 1);
   });
 

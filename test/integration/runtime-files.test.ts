@@ -28,6 +28,11 @@ for (const [kind, files] of kinds) {
         await files.link(log, link);
         assert.deepEqual([await files.exists(link), await files.readLink(link)], [true, log]);
         assert.equal((await files.readEnd(link, 9))?.toString(), 'hello');
+        const notes = join(root, 'notes/a.json');
+        await files.replace(notes, 'old', { mode: 0o600 });
+        await files.replace(notes, 'new', { mode: 0o600, survives: 'crash' });
+        assert.equal((await files.readEnd(notes, 9))?.toString(), 'new');
+        assert.deepEqual(await files.names(join(root, 'notes')), ['a.json']);
         await files.remove(join(root, 'pod'));
         assert.equal(await files.exists(link), false);
         await files.remove(link);

@@ -135,3 +135,19 @@ test('faults and restarts look over the wire as they do in process', async () =>
   const { status } = await cri.containerStatus({ containerId }, signal);
   assert.equal(status?.state, 'CONTAINER_RUNNING');
 });
+
+test('answers up to 16 MiB are taken, larger ones are told from other failures', async () => {
+  await using node = await serve();
+  const { cri, signal, config } = node;
+  const annotations = { notes: 'x'.repeat(3 << 20) };
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const metadata = { ...config.metadata, attempt };
+    await cri.runPodSandbox({ config: { ...config, metadata, annotations } }, signal);
+  }
+  assert.equal((await cri.listPodSandbox({}, signal)).items.length, 5);
+  await cri.runPodSandbox(
+    { config: { ...config, metadata: { ...config.metadata, attempt: 5 }, annotations } },
+    signal,
+  );
+  await assert.rejects(cri.listPodSandbox({}, signal), { code: 'CRI_TOO_LARGE' });
+});
