@@ -1,0 +1,114 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  createServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import { connect as connectSocket } from 'node:net';
+
+/** Calls whose answers are events: CRI's own and containerd's. */
+const eventCalls: ReadonlySet<string> = new Set([
+  '/runtime.v1.RuntimeService/GetContainerEvents',
+  '/containerd.services.events.v1.Events/Subscribe',
+]);
+
+/**
+ * Stands between a client and containerd on unix sockets and passes every call on. Events can be swallowed: their
+ * streams stay open then, and everything else works, as when a runtime forgets who listens.
+ */
+export class EventProxy implements AsyncDisposable {
+  events: 'pass' | 'swallow' = 'pass';
+  swallowed = 0;
+  readonly #target: string;
+  readonly #server: Http2Server;
+  readonly #behind = new Map<ServerHttp2Session, ClientHttp2Session>();
+
+  constructor(target: string) {
+    this.#target = target;
+    this.#server = createServer();
+    this.#server.on('session', (session) => this.#connect(session));
+    this.#server.on('stream', (near, headers) => this.#pass(near as ServerHttp2Stream, headers));
+  }
+
+  async listen(path: string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(path, () => resolve());
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const [near, far] of this.#behind) {
+      near.destroy();
+      far.destroy();
+    }
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  /** One connection behind for each in front, so that an end on one side is one on the other. */
+  #connect(near: ServerHttp2Session): void {
+    const far = connect('http://localhost', { createConnection: () => connectSocket(this.#target) });
+    this.#behind.set(near, far);
+    near.on('error', () => far.destroy());
+    far.on('error', () => near.destroy());
+    near.on('close', () => far.destroy());
+    far.on('close', () => {
+      near.destroy();
+      this.#behind.delete(near);
+    });
+  }
+
+  #pass(near: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const behind =
+      near.session === undefined ? undefined : this.#behind.get(near.session as ServerHttp2Session);
+    if (behind === undefined || behind.destroyed) {
+      near.close(constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
+    const far = behind.request(headers);
+    tieEnds(near, far);
+    near.pipe(far);
+    passAnswer(near, far);
+    if (eventCalls.has(String(headers[':path']))) this.#passEvents(near, far);
+    else far.pipe(near);
+  }
+
+  #passEvents(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
+    far.on('data', (chunk) => {
+      if (this.events === 'pass') near.write(chunk);
+      else this.swallowed++;
+    });
+    far.on('end', () => near.end());
+  }
+}
+
+/** Headers at the beginning and trailers at the end; gRPC may send all of it at once, without a body. */
+function passAnswer(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
+  let trailers: IncomingHttpHeaders = {};
+  far.on('trailers', (received) => {
+    trailers = received;
+  });
+  near.on('wantTrailers', () => near.sendTrailers(trailers));
+  far.on('response', (answer, flags) => {
+    if (near.destroyed) return;
+    const isAll = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+    near.respond(answer, isAll ? { endStream: true } : { waitForTrailers: true });
+  });
+}
+
+/** Whoever gives up a call gives it up for both. */
+function tieEnds(near: ServerHttp2Stream, far: ClientHttp2Stream): void {
+  near.on('error', () => {});
+  far.on('error', () => {});
+  near.on('close', () => {
+    if (!far.closed) far.close(near.rstCode || constants.NGHTTP2_CANCEL);
+  });
+  far.on('close', () => {
+    if (far.rstCode !== constants.NGHTTP2_NO_ERROR && !near.closed) near.close(far.rstCode);
+  });
+}

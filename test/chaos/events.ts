@@ -1,0 +1,8 @@
+/** Cuts off the runtime's events and gives them back. usage: events.ts */
+import { EventRounds } from './event-rounds.ts';
+import { runScript } from './script-end.ts';
+
+await runScript(async (interrupted) => {
+  await EventRounds.run({ exits: 10, until: 'restored', tell: console.log, interrupted });
+  console.log('exits were answered by events; their lack and their return were noticed');
+});

@@ -1,0 +1,11 @@
+import { test } from 'node:test';
+import { KillRounds } from './kill-rounds.ts';
+
+test('kubeling killed at random moments starts nothing twice and loses nothing', {
+  timeout: 300_000,
+}, async (t) => {
+  const seed = Number(process.env['KUBELING_SEED'] ?? 1);
+  t.diagnostic(`seed ${seed}`);
+  const report = await KillRounds.run({ kills: 6, seed, tell: (text) => t.diagnostic(text) });
+  t.diagnostic(JSON.stringify(report));
+});

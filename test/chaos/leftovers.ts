@@ -1,0 +1,67 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { networkName } from '../../src/containerd/index.ts';
+import { selfCheckLabel } from '../../src/kubelet/index.ts';
+import type { KubelingNode } from '../kubeling-node.ts';
+import {
+  compareSnapshots,
+  listSnapshot,
+  type MachineSnapshot,
+  mentioning,
+  takeSnapshot,
+} from '../machine-snapshot.ts';
+
+const signal = new AbortController().signal;
+
+/** What the pods of a node left, while the node itself goes on: held against how it was before there were any. */
+export class Leftovers {
+  readonly #node: KubelingNode;
+  readonly #before: MachineSnapshot;
+
+  /** To be called while the node has no pods. */
+  static async before(node: KubelingNode): Promise<Leftovers> {
+    return new Leftovers(node, await takeSnapshot());
+  }
+
+  private constructor(node: KubelingNode, before: MachineSnapshot) {
+    this.#node = node;
+    this.#before = before;
+  }
+
+  /** One line for each thing; `words` are the ids by which things of the pods are known besides the node's own. */
+  async find(words: readonly string[]): Promise<readonly string[]> {
+    const { dataDir } = this.#node;
+    const all = [dataDir, networkName(dataDir), ...words];
+    const { added } = compareSnapshots(this.#before, mentioning(await takeSnapshot(), all));
+    return [...(await this.#inRuntime()), ...(await this.#inFiles()), ...listSnapshot(added)];
+  }
+
+  async #inRuntime(): Promise<readonly string[]> {
+    const { cri } = this.#node;
+    const { items } = await cri.listPodSandbox({}, signal);
+    const { containers } = await cri.listContainers({}, signal);
+    return [
+      ...items.filter(({ labels }) => labels[selfCheckLabel] === undefined).map(({ id }) => `sandbox: ${id}`),
+      ...containers
+        .filter(({ labels }) => 'io.kubernetes.pod.uid' in labels)
+        .map(({ id }) => `container: ${id}`),
+    ];
+  }
+
+  async #inFiles(): Promise<readonly string[]> {
+    const { dataDir } = this.#node;
+    const network = networkName(dataDir);
+    const places = [
+      join(dataDir, 'kubelet', 'pods'),
+      join(dataDir, 'logs'),
+      join(dataDir, 'logs', 'containers'),
+      join(dataDir, 'containerd', 'cni', 'ipam', network),
+      join('/sys/class/net', network, 'brif'),
+    ];
+    const found = await Promise.all(places.map((place) => readdir(place).catch(() => [])));
+    const own = new Set(['containers', 'last_reserved_ip.0', 'lock']);
+    return found.flatMap((names, index) =>
+      names.filter((name) => !own.has(name)).map((name) => `file: ${join(places[index] ?? '', name)}`),
+    );
+  }
+}

@@ -1,0 +1,175 @@
+import type { ContainerdEvent, ContainerStatus, CriClient } from '../../src/cri/index.ts';
+import { isKind } from '../../src/lib/index.ts';
+import { eventually } from '../kubeling-node.ts';
+
+/** A container of a pod that was started, as the runtime itself told of it. */
+export interface Instance {
+  readonly id: string;
+  readonly uid: string;
+  /** As kubeling names it. */
+  readonly podName: string;
+  readonly container: string;
+  readonly attempt: number;
+  /** Why it ended, in the runtime's words; undefined while it runs. */
+  readonly end: string | undefined;
+}
+
+interface Started {
+  readonly id: string;
+  readonly startedMs: number;
+  end: string | undefined;
+  status: ContainerStatus | undefined;
+}
+
+const looks = 50;
+const lookAgainMs = 20;
+
+/**
+ * Reads the runtime's own events from the first pod to the last, past kubeling and all its lives, and so sees every
+ * start: of what is started twice, or beside another of the same kind, nothing else need be left to tell.
+ */
+export class Witness implements AsyncDisposable {
+  readonly #cri: CriClient;
+  readonly #controller = new AbortController();
+  readonly #started = new Map<string, Started>();
+  readonly #sandboxes = new Set<string>();
+  readonly #problems: string[] = [];
+  readonly #looking = new Set<Promise<void>>();
+  readonly #reading: Promise<void>;
+  #stands = false;
+
+  static async open(cri: CriClient): Promise<Witness> {
+    const witness = new Witness(cri);
+    await eventually('events to arrive', async () => {
+      await cri.publishContainerdEvent('witness', witness.#controller.signal);
+      return witness.#stands ? true : undefined;
+    });
+    return witness;
+  }
+
+  private constructor(cri: CriClient) {
+    this.#cri = cri;
+    this.#reading = this.#read();
+  }
+
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /** In the order of their starts. */
+  get instances(): readonly Instance[] {
+    return [...this.#started.values()].flatMap(({ id, status, end }) =>
+      status === undefined ? [] : [{ id, ...nameOf(status), attempt: status.metadata?.attempt ?? 0, end }],
+    );
+  }
+
+  /** By which anything that belongs to a container or pod of the past can be recognised. */
+  get words(): readonly string[] {
+    const uids = this.instances.map(({ uid }) => uid);
+    return [...new Set([...this.#started.keys(), ...this.#sandboxes, ...uids])];
+  }
+
+  /** Waits until all that was heard has been looked into. */
+  async idle(): Promise<void> {
+    while (this.#looking.size > 0) await Promise.all(this.#looking);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#controller.abort(new Error('the witness leaves'));
+    await this.#reading;
+    await this.idle();
+  }
+
+  async #read(): Promise<void> {
+    const { signal } = this.#controller;
+    try {
+      for await (const event of this.#cri.containerdEvents(signal)) this.#heard(event);
+      throw new Error('the stream of events ended');
+    } catch (error) {
+      if (!signal.aborted) this.#problems.push(`The witness became blind: ${error}`);
+    }
+  }
+
+  #heard({ topic, containerId, atMs }: ContainerdEvent): void {
+    this.#stands = true;
+    if (topic === '/tasks/start') this.#look(this.#start(containerId, atMs));
+    if (topic === '/tasks/exit') this.#look(this.#exit(containerId));
+  }
+
+  #look(work: Promise<void>): void {
+    const told = work
+      .catch((error) => {
+        if (!this.#controller.signal.aborted) this.#problems.push(`The witness cannot look: ${error}`);
+      })
+      .finally(() => this.#looking.delete(told));
+    this.#looking.add(told);
+  }
+
+  async #start(id: string, startedMs: number): Promise<void> {
+    if (this.#started.has(id)) this.#problems.push(`${id} was started twice`);
+    const before = [...this.#started.values()];
+    const started: Started = { id, startedMs, end: undefined, status: undefined };
+    this.#started.set(id, started);
+    started.status = await this.#status(id);
+    if (started.status === undefined || nameOf(started.status).uid === '') {
+      this.#started.delete(id);
+      this.#sandboxes.add(id);
+      return;
+    }
+    const { status } = started;
+    const { podName, container } = nameOf(status);
+    for (const other of before) {
+      if (other.status === undefined) continue;
+      const named = nameOf(other.status);
+      if (named.podName !== podName || named.container !== container) continue;
+      await this.#compare(other, started, status);
+    }
+  }
+
+  /** Two of one pod's name: the earlier must have ended when the later began, also when the manifest was edited. */
+  async #compare(earlier: Started, later: Started, status: ContainerStatus): Promise<void> {
+    const { uid, podName, container } = nameOf(status);
+    const before = earlier.status;
+    const attempt = status.metadata?.attempt;
+    if (before !== undefined && nameOf(before).uid === uid && before.metadata?.attempt === attempt)
+      this.#problems.push(`attempt ${attempt} of ${container} of ${podName} was started twice`);
+    const now = earlier.end === undefined ? await this.#status(earlier.id) : undefined;
+    if (now === undefined) return;
+    const finishedMs = now.state === 'CONTAINER_EXITED' ? Number(now.finishedAt / 1_000_000n) : Infinity;
+    if (finishedMs > later.startedMs + 1)
+      this.#problems.push(`${container} of ${podName} ran twice at a time: ${earlier.id} and ${later.id}`);
+  }
+
+  /** The event comes a moment before the runtime tells of the exit. */
+  async #exit(id: string): Promise<void> {
+    for (let look = 0; look < looks; look++) {
+      const status = await this.#status(id);
+      const started = this.#started.get(id);
+      if (status === undefined || status.state === 'CONTAINER_EXITED') {
+        if (started !== undefined)
+          started.end = status === undefined ? 'removed' : `${status.reason} ${status.exitCode}`;
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
+    }
+    this.#problems.push(`${id} ended, but the runtime does not say so`);
+  }
+
+  /** undefined when the runtime has no such container: it is a sandbox, or gone. */
+  async #status(containerId: string): Promise<ContainerStatus | undefined> {
+    try {
+      return (await this.#cri.containerStatus({ containerId }, this.#controller.signal)).status;
+    } catch (error) {
+      if (isKind(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  }
+}
+
+function nameOf({ labels, metadata }: ContainerStatus) {
+  return {
+    uid: labels['io.kubernetes.pod.uid'] ?? '',
+    podName: labels['io.kubernetes.pod.name'] ?? '',
+    container: metadata?.name ?? '',
+  };
+}
