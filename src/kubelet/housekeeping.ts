@@ -19,20 +19,35 @@ export interface HousekeepingDeps extends Omit<CleanupDeps, 'directories' | 'obs
   readonly podDirectories: PodDirectories;
   /** Asked of the runtime now. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
+  /** Whether the runtime is known to tell of what happens in it. */
+  readonly hearsOfChanges: () => boolean;
 }
 
 const periodMs = 2_000;
+const calmPeriodMs = 30_000;
+
+/** The last round: whether it left anything to do, and how many changes had been told of before it looked around. */
+interface Round {
+  readonly atMs: number;
+  readonly changes: number;
+  readonly end: 'settled' | 'unsettled';
+}
 
 /**
  * Housekeeping in its three parts: looking around beside the sync loop, deciding in one turn of it, and removing beside
- * it again.
+ * it again. Every other second; now and then while nothing happens and the last round left nothing to do.
  */
 export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable {
   readonly #snapshots: CleanupSnapshots;
   readonly #directories: OrphanDirectories;
   readonly #cleanups: PodCleanups;
+  readonly #deps: Pick<HousekeepingDeps, 'clock' | 'hearsOfChanges'>;
+  #changes = 0;
+  #changesSeen = 0;
+  #last: Round | undefined;
 
   constructor(deps: HousekeepingDeps) {
+    this.#deps = deps;
     const { clock, pods, workers, podDirectories, cgroups, observer } = deps;
     const isWanted = (uid: PodUid) => workers.knows(uid) || pods.getPodByUid(uid) !== undefined;
     const directories = new OrphanDirectories({ ...deps, directories: podDirectories, isWanted });
@@ -47,7 +62,7 @@ export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable
     });
     this.#snapshots = new CleanupSnapshots({
       ...deps,
-      tick: ticker(clock, periodMs),
+      tick: this.#ticks(ticker(clock, periodMs)),
       workedPods: () => workers.uids(),
       podCgroups: () => cgroups.list(),
       podDirectories: () => podDirectories.list(),
@@ -59,16 +74,40 @@ export class Housekeeping implements LoopInput<CleanupSnapshot>, AsyncDisposable
     return this.#directories.counts.orphans;
   }
 
-  /** What there is, every other second. */
+  /** Something has happened to a pod, or what is wanted of it. */
+  changed(): void {
+    this.#changes++;
+  }
+
+  /** What there is, when it is time for a round. */
   next(signal: AbortSignal): Promise<CleanupSnapshot | undefined> {
     return this.#snapshots.next(signal);
   }
 
   cleanUp(found: CleanupSnapshot, signal: AbortSignal): void {
-    this.#cleanups.run(found, signal);
+    const end = this.#cleanups.run(found, signal);
+    this.#last = { atMs: this.#deps.clock.monotonicMs(), changes: this.#changesSeen, end };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#cleanups[Symbol.asyncDispose]();
+  }
+
+  #ticks(every: LoopInput<'tick'>): LoopInput<'tick'> {
+    return {
+      next: async (signal) => {
+        do await every.next(signal);
+        while (this.#isCalm());
+        this.#changesSeen = this.#changes;
+        return 'tick';
+      },
+    };
+  }
+
+  #isCalm(): boolean {
+    const { clock, hearsOfChanges } = this.#deps;
+    if (this.#last === undefined || this.#last.end === 'unsettled' || !hearsOfChanges()) return false;
+    const { atMs, changes } = this.#last;
+    return changes === this.#changes && clock.monotonicMs() - atMs < calmPeriodMs;
   }
 }

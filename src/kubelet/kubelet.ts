@@ -413,6 +413,7 @@ export class Kubelet {
       cgroups,
       podDirectories,
       runningPods: (signal) => this.running.refresh(signal),
+      hearsOfChanges: () => this.pleg.eventTrust === 'trusted',
       isActive: (pod) => this.#isActive(pod),
       earlier: this.#earlier,
       notes: this.#notes,
@@ -473,6 +474,7 @@ export class Kubelet {
         deleteSurplus: (uid, containerId) =>
           this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
         cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),
+        changed: () => this.#housekeeping.changed(),
         isPastDeadline: (pod) =>
           isPastDeadline(pod, this.statuses.getPodStatus(pod.metadata.uid), clock.now()),
       }),

@@ -53,7 +53,10 @@ function rig() {
         acts.push(`${updateType} ${uid}`);
         state.known.set(uid, syncing);
       },
-      queries: { couldHaveRunningContainers: (uid) => state.known.has(uid) },
+      queries: {
+        couldHaveRunningContainers: (uid) => state.known.has(uid),
+        shouldPodBeFinished: () => false,
+      },
     },
     statuses: { removeOrphanedStatuses: () => acts.push('statuses'), forget: () => {} },
     cgroups: {

@@ -19,7 +19,10 @@ export interface CleanupDeps {
     /** All the workers know now. */
     uids(): ReadonlySet<PodUid>;
     knows(uid: PodUid): boolean;
-    readonly queries: { couldHaveRunningContainers(uid: PodUid): boolean };
+    readonly queries: {
+      couldHaveRunningContainers(uid: PodUid): boolean;
+      shouldPodBeFinished(uid: PodUid): boolean;
+    };
   };
   readonly statuses: {
     removeOrphanedStatuses(known: ReadonlySet<PodUid>): void;
@@ -78,7 +81,8 @@ export class PodCleanups implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  run(snapshot: CleanupSnapshot, signal: AbortSignal): void {
+  /** Answers `settled` when there was nothing to do and, unless something happens, will be nothing to do. */
+  run(snapshot: CleanupSnapshot, signal: AbortSignal): 'settled' | 'unsettled' {
     const { pods, workers, statuses } = this.#deps;
     // Read after the cgroups were: a pod that came meanwhile is among them and keeps the cgroup it made.
     const desired = pods.getPods();
@@ -86,10 +90,10 @@ export class PodCleanups implements AsyncDisposable {
     const known = new Map(workers.syncKnownPods(desired));
     // Nothing may be called gone on the word of a runtime that does not answer: a failure ends the round here.
     const running = this.#runningOf(snapshot);
-    if (running === undefined) return;
+    if (running === undefined) return 'unsettled';
     statuses.removeOrphanedStatuses(new Set(desired.map((pod) => pod.metadata.uid)));
     const alive = new Set(running.map(({ uid }) => uid));
-    this.#removeDirectories(snapshot, alive, signal);
+    const orphanDirectories = this.#removeDirectories(snapshot, alive, signal);
     const active = desired.filter((pod) => this.#deps.isActive(pod));
     const restarted = this.#beginMissing(desired, known);
     // The worker of a pod knows better than an older list whether something of the pod runs.
@@ -100,8 +104,10 @@ export class PodCleanups implements AsyncDisposable {
     const mirrors = pods.getPodsAndMirrorPods().mirrorPods;
     const orphanedRuntimePods = orphaned.length;
     this.#deps.observe({ desired, active, mirrors, workers: known, restarted, orphanedRuntimePods });
-    this.#removeCgroups(snapshot, alive, signal);
+    const orphanCgroups = this.#removeCgroups(snapshot, alive, signal);
     this.#deps.collectBackoffs();
+    const begunOrEnded = orphanDirectories + orphanCgroups + restarted.length + orphaned.length;
+    return begunOrEnded === 0 && this.#areSettled(known) ? 'settled' : 'unsettled';
   }
 
   /** Everything that was begun has ended. */
@@ -113,25 +119,36 @@ export class PodCleanups implements AsyncDisposable {
     return this.#deps.clock.monotonicMs() - atMs > freshMs ? undefined : running;
   }
 
+  /** A worker that brings its pod to an end, or waits to be forgotten, needs another round. */
+  #areSettled(known: ReadonlyMap<PodUid, KnownWorker>): boolean {
+    const { queries } = this.#deps.workers;
+    return [...known].every(
+      ([uid, { state, orphan }]) => !orphan && (state === 'sync' || queries.shouldPodBeFinished(uid)),
+    );
+  }
+
+  /** Answers how many there are. */
   #removeDirectories(
     { directories }: CleanupSnapshot,
     alive: ReadonlySet<PodUid>,
     signal: AbortSignal,
-  ): void {
-    if (directories === undefined) return;
+  ): number {
+    if (directories === undefined) return 1;
     const there = new Set(directories);
     this.#deps.notes.retain((uid) => there.has(uid) || this.#isKnown(uid));
     const orphans = directories.filter((uid) => this.#isOrphan(uid) && !alive.has(uid));
     this.#deps.directories.removeSoon(new Set(orphans), signal);
+    return orphans.length;
   }
 
-  /** One round at a time. Each cgroup is looked at again before it is removed. */
-  #removeCgroups({ withCgroup }: CleanupSnapshot, alive: ReadonlySet<PodUid>, signal: AbortSignal): void {
+  /** One round at a time. Each cgroup is looked at again before it is removed. Answers how many there are. */
+  #removeCgroups({ withCgroup }: CleanupSnapshot, alive: ReadonlySet<PodUid>, signal: AbortSignal): number {
     const { queries } = this.#deps.workers;
     const mayRun = (uid: PodUid) =>
       !withCgroup.has(uid) || alive.has(uid) || queries.couldHaveRunningContainers(uid);
     // Reading all cgroups is a good part of what an idle node does: again only when there is something to remove.
-    if (this.#removingCgroups !== undefined || [...withCgroup].every(mayRun)) return;
+    const orphans = [...withCgroup].filter((uid) => !mayRun(uid)).length;
+    if (this.#removingCgroups !== undefined || orphans === 0) return orphans;
     this.#removingCgroups = this.#deps.cgroups
       .removeOrphans({ mayRun, hasVolumes: () => false }, signal)
       .then(
@@ -143,6 +160,7 @@ export class PodCleanups implements AsyncDisposable {
       .finally(() => {
         this.#removingCgroups = undefined;
       });
+    return orphans;
   }
 
   /** Whether it is sure that nobody wants the pod. */

@@ -36,9 +36,11 @@ export class PodDirectories {
   /** Fine when they are there already. */
   async make(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
-    for (const name of ['volumes', 'plugins', 'containers']) {
-      await this.#files.makeDirectory(posix.join(this.of(uid), name), directoryMode);
-    }
+    await Promise.all(
+      ['volumes', 'plugins', 'containers'].map((name) =>
+        this.#files.makeDirectory(posix.join(this.of(uid), name), directoryMode),
+      ),
+    );
   }
 
   async list(): Promise<readonly PodUid[]> {

@@ -62,6 +62,8 @@ export interface HandlerDeps {
   /** Removes dead containers beyond those that are kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
+  /** Told of all that may give housekeeping something to do. */
+  readonly changed: () => void;
   /** Pods that have been active for longer than they may. */
   readonly isPastDeadline: (pod: Pod) => boolean;
 }
@@ -75,6 +77,7 @@ export class PodHandlers implements SyncHandler {
   }
 
   async handleConfig({ op, pods, source }: ConfigUpdate): Promise<void> {
+    this.#deps.changed();
     if (op === 'ADD') this.#additions(pods);
     else if (op === 'REMOVE') this.#removes(pods, source);
     else if (op === 'RECONCILE') this.#reconcile(pods);
@@ -83,6 +86,7 @@ export class PodHandlers implements SyncHandler {
   }
 
   async handleLifecycle({ type, uid, containerId }: LifecycleHint): Promise<void> {
+    this.#deps.changed();
     if (type !== 'ContainerRemoved') await this.handlePodSync(uid);
     if (type === 'ContainerDied' && containerId !== undefined)
       this.#deps.deleteSurplus(uid as PodUid, containerId);

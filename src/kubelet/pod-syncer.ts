@@ -64,7 +64,7 @@ export interface SyncerDeps {
   readonly volumes: PlainVolumes;
   readonly notes: Pick<
     PodNotebook,
-    'get' | 'begin' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended'
+    'get' | 'begin' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended' | 'ranInThisBoot'
   >;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
   /** Whether a source still has the pod; if not, nothing of it needs to be kept. */
@@ -234,7 +234,13 @@ export class KubeletPodSyncer implements PodSyncer {
     const { uid } = pod.metadata;
     if (this.#deps.isTerminationRequested(uid))
       throw new KubelingError('CANCELLED', 'The pod is to be terminated');
-    const made = await this.#deps.cgroups.ensureExists(pod, signal);
+    const making = [
+      this.#deps.cgroups.ensureExists(pod, signal),
+      this.#inTime('make the directories', (inner) => this.#makeDirectories(pod, observed, inner), signal),
+    ] as const;
+    // Neither goes on beside a sync that has failed.
+    await Promise.allSettled(making);
+    const [made] = await Promise.all(making);
     if (made === 'created')
       this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'made' });
     if (made === 'created' && observed.containers.some(({ state }) => state === 'running')) {
@@ -245,10 +251,10 @@ export class KubeletPodSyncer implements PodSyncer {
         new KubelingError('POD_CGROUP_LOST', 'The cgroup of the pod was gone while its containers ran')
       );
     }
-    await this.#inTime('make the directories', (inner) => this.#makeDirectories(pod, inner), signal);
   }
 
-  async #makeDirectories(pod: Pod, signal: AbortSignal): Promise<void> {
+  async #makeDirectories(pod: Pod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
+    if (this.#deps.notes.ranInThisBoot(pod.metadata.uid) && runsWhole(pod, observed)) return;
     await this.#deps.directories.make(pod.metadata.uid, signal);
     signal.throwIfAborted();
     await Promise.all([this.#deps.notes.begin(pod), this.#deps.volumes.make(pod)]);
@@ -300,6 +306,14 @@ export class KubeletPodSyncer implements PodSyncer {
     }
     return { reason: 'DeadlineExceeded', message: deadlineMessage };
   }
+}
+
+/** What runs has all it needs. */
+function runsWhole({ spec }: Pod, { sandboxes, containers }: ObservedPod): boolean {
+  const running = new Set(containers.flatMap(({ name, state }) => (state === 'running' ? [name] : [])));
+  return (
+    sandboxes.some(({ state }) => state === 'ready') && spec.containers.every(({ name }) => running.has(name))
+  );
 }
 
 /** Counted from the pod's start on this node; a pod that has not started has no deadline yet. */

@@ -16,6 +16,8 @@ const ended = (atMs: number, exitCode = 1) =>
     containers: [anInstance(main, { state: 'exited', exitCode, finishedAtNs: BigInt(atMs) * 1_000_000n })],
   });
 
+const at = (ms: number) => ({ nowMs: ms, monotonicMs: ms });
+
 /** What is noted holds at once; the promise only says that it is kept. */
 function note(backoff: CrashBackoff, observed: ObservedPod, nowMs: number): void {
   void backoff.noteRestart(pod, main, observed, nowMs);
@@ -26,9 +28,9 @@ function waits(backoff: CrashBackoff, times: number, exitCode = 1): number[] {
   let nowMs = 1_000_000;
   return Array.from({ length: times }, () => {
     const endMs = nowMs;
-    const delay = backoff.restartDelay(pod, main, ended(endMs, exitCode), nowMs);
+    const delay = backoff.restartDelay(pod, main, ended(endMs, exitCode), at(nowMs));
     nowMs += delay.kind === 'wait' ? delay.waitMs : 0;
-    assert.equal(backoff.restartDelay(pod, main, ended(endMs, exitCode), nowMs).kind, 'go');
+    assert.equal(backoff.restartDelay(pod, main, ended(endMs, exitCode), at(nowMs)).kind, 'go');
     note(backoff, ended(endMs, exitCode), nowMs);
     return nowMs - endMs;
   });
@@ -41,17 +43,17 @@ test('the first restart is immediate, the second waits 10 s, then it doubles up 
 
 test('a container that never ran or runs does not wait', () => {
   const backoff = new CrashBackoff({ random });
-  assert.deepEqual(backoff.restartDelay(pod, main, anObservedPod(), 0), { kind: 'go' });
+  assert.deepEqual(backoff.restartDelay(pod, main, anObservedPod(), at(0)), { kind: 'go' });
   const running = anObservedPod({ containers: [anInstance(main)] });
   note(backoff, running, 0);
-  assert.deepEqual(backoff.restartDelay(pod, main, running, 0), { kind: 'go' });
+  assert.deepEqual(backoff.restartDelay(pod, main, running, at(0)), { kind: 'go' });
   assert.equal(backoff.size, 0);
 });
 
 test('who waits is told how long and why', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(0), 0);
-  assert.deepEqual(backoff.restartDelay(pod, main, ended(2_000), 5_000), {
+  assert.deepEqual(backoff.restartDelay(pod, main, ended(2_000), at(5_000)), {
     kind: 'wait',
     delayMs: 10_000,
     waitMs: 7_000,
@@ -64,7 +66,7 @@ test('who waits is told how long and why', () => {
 test('the longest wait is written as minutes and seconds', () => {
   const backoff = new CrashBackoff({ random });
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
-  const delay = backoff.restartDelay(pod, main, ended(10), 10);
+  const delay = backoff.restartDelay(pod, main, ended(10), at(10));
   assert.ok(delay.kind === 'wait');
   assert.match(delay.message, /^back-off 5m0s /);
 });
@@ -73,9 +75,9 @@ test('a container that ran for more than ten minutes starts anew', () => {
   const backoff = new CrashBackoff({ random });
   for (let n = 0; n < 5; n++) note(backoff, ended(n), n);
   const endMs = 600_010;
-  assert.equal(backoff.restartDelay(pod, main, ended(endMs), endMs).kind, 'go');
+  assert.equal(backoff.restartDelay(pod, main, ended(endMs), at(endMs)).kind, 'go');
   note(backoff, ended(endMs), endMs);
-  const delay = backoff.restartDelay(pod, main, ended(endMs + 1), endMs + 1);
+  const delay = backoff.restartDelay(pod, main, ended(endMs + 1), at(endMs + 1));
   assert.ok(delay.kind === 'wait');
   assert.equal(delay.delayMs, 10_000);
 });
@@ -95,7 +97,7 @@ test('the newest end counts, not an instance that was only created since', () =>
   note(backoff, ended(0), 0);
   const made = anInstance(main, { state: 'created', id: 'newer' });
   const observed = { ...ended(1_000), containers: [made, ...ended(1_000).containers] };
-  assert.equal(backoff.restartDelay(pod, main, observed, 1_000).kind, 'wait');
+  assert.equal(backoff.restartDelay(pod, main, observed, at(1_000)).kind, 'wait');
 });
 
 test('another image or other resources make another key, the order of resources does not', () => {
@@ -127,7 +129,7 @@ test('what was quiet for long is forgotten, and what is kept can be given to a n
   assert.equal(kept.size, 1);
   const second = new CrashBackoff({ random });
   second.restore(kept, 500);
-  assert.equal(second.restartDelay(pod, main, ended(1_000), 1_000).kind, 'wait');
+  assert.equal(second.restartDelay(pod, main, ended(1_000), at(1_000)).kind, 'wait');
   assert.equal(second.collect(600_000), 0);
   assert.equal(second.collect(600_001), 1);
   assert.equal(second.size, 0);
@@ -138,22 +140,37 @@ test('what was kept never makes anybody wait longer than the longest wait there 
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const strict = new CrashBackoff({ random, maxMs: 20_000 });
   strict.restore(kept, 10);
-  const delay = strict.restartDelay(pod, main, ended(10), 10);
+  const delay = strict.restartDelay(pod, main, ended(10), at(10));
   assert.ok(delay.kind === 'wait' && delay.waitMs === 20_000);
   const later = new CrashBackoff({ random });
   later.restore(kept, 700_000);
   assert.equal(later.size, 0, 'quiet for so long that it starts anew');
 });
 
-test('a clock that was set back makes nobody wait longer than the delay, from when that is seen', () => {
+test('nobody waits longer or shorter because the clock was set', () => {
+  for (const jumpMs of [-3_600_000, 3_600_000]) {
+    const backoff = new CrashBackoff({ random });
+    const before = { nowMs: 10_000_000, monotonicMs: 500 };
+    note(backoff, ended(before.nowMs - 100), before.nowMs);
+    const last = ended(before.nowMs);
+    assert.equal(backoff.restartDelay(pod, main, last, before).kind, 'wait');
+    const later = (ms: number) => ({
+      nowMs: before.nowMs + jumpMs + ms,
+      monotonicMs: before.monotonicMs + ms,
+    });
+    const on = backoff.restartDelay(pod, main, last, later(6_000));
+    assert.ok(on.kind === 'wait' && on.waitMs === 4_000);
+    assert.equal(backoff.restartDelay(pod, main, last, later(10_000)).kind, 'go');
+  }
+});
+
+test('an end that seems to lie ahead counts from when it is first seen', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(3_600_000), 3_600_000);
   const last = ended(3_600_100);
-  const seen = backoff.restartDelay(pod, main, last, 200);
+  const seen = backoff.restartDelay(pod, main, last, at(200));
   assert.ok(seen.kind === 'wait' && seen.waitMs === 10_000);
-  const on = backoff.restartDelay(pod, main, last, 6_200);
-  assert.ok(on.kind === 'wait' && on.waitMs === 4_000);
-  assert.equal(backoff.restartDelay(pod, main, last, 10_200).kind, 'go');
+  assert.equal(backoff.restartDelay(pod, main, last, at(10_200)).kind, 'go');
 });
 
 test('no run of ends makes a wait shorter than the one before, short of a long quiet', () => {
@@ -163,7 +180,7 @@ test('no run of ends makes a wait shorter than the one before, short of a long q
       let [nowMs, last] = [0, 0];
       for (const ran of ranMs) {
         nowMs += ran;
-        const delay = backoff.restartDelay(pod, main, ended(nowMs), nowMs);
+        const delay = backoff.restartDelay(pod, main, ended(nowMs), at(nowMs));
         const waitMs = delay.kind === 'wait' ? delay.delayMs : 0;
         assert.ok(waitMs >= last && waitMs <= 300_000);
         const startMs = nowMs + waitMs;
@@ -179,6 +196,6 @@ test('a pod that was removed and came back under the same uid begins anew, other
   const other = aPod({ metadata: { uid: podUid('uid-2') } });
   for (const each of [pod, other]) void backoff.noteRestart(each, main, ended(0), 0);
   backoff.forgetPod(pod.metadata.uid);
-  assert.equal(backoff.restartDelay(pod, main, ended(10), 10).kind, 'go');
-  assert.equal(backoff.restartDelay(other, main, ended(10), 10).kind, 'wait');
+  assert.equal(backoff.restartDelay(pod, main, ended(10), at(10)).kind, 'go');
+  assert.equal(backoff.restartDelay(other, main, ended(10), at(10)).kind, 'wait');
 });

@@ -22,7 +22,13 @@ export interface CrashBackoffOptions {
   readonly keep?: (uid: PodUid, entries: readonly (readonly [string, BackoffState])[]) => Promise<void>;
 }
 
-const rememberedJumps = 1_000;
+const rememberedEnds = 1_000;
+
+/** The same moment on both clocks. */
+export interface Moment {
+  readonly nowMs: number;
+  readonly monotonicMs: number;
+}
 
 export type RestartDelay =
   | { readonly kind: 'go' }
@@ -42,16 +48,17 @@ export type RestartDelay =
 
 /**
  * How long a container that ended waits before it is started again: the first time not at all, then 10 s and double
- * each time. Times are wall time in milliseconds, since the runtime tells ends of containers in it.
+ * each time. The runtime tells ends of containers in wall time; once an end was seen the monotonic clock counts, so that
+ * nobody waits longer or shorter because the other was set.
  */
 export class CrashBackoff {
   readonly #backoff: KeyedBackoff;
   readonly #maxMs: number;
   readonly #cleanExits: 'wait' | 'restart-at-once';
   readonly #keep: CrashBackoffOptions['keep'];
-  /** Ends that seem to lie ahead, as the clock was set back since: when each was first seen. */
-  readonly #ahead = new LruMap<string, { readonly endMs: number; readonly seenMs: number }>({
-    capacity: rememberedJumps,
+  /** When each container that waits has ended, by the monotonic clock; `finishedAtNs` tells its ends apart. */
+  readonly #ends = new LruMap<string, { readonly finishedAtNs: bigint; readonly atMs: number }>({
+    capacity: rememberedEnds,
   });
 
   constructor(options: CrashBackoffOptions) {
@@ -74,20 +81,20 @@ export class CrashBackoff {
   }
 
   /** Whether the container may start now. Changes nothing: say `noteRestart` when it is really started. */
-  restartDelay(pod: Pod, container: Container, observed: ObservedPod, nowMs: number): RestartDelay {
+  restartDelay(pod: Pod, container: Container, observed: ObservedPod, at: Moment): RestartDelay {
     const ended = this.#lastEnd(container, observed);
     if (ended === undefined) return { kind: 'go' };
     const key = crashBackoffKey(pod, container);
-    const eventMs = this.#endMs(key, ended, nowMs);
-    const waitMs = this.#backoff.waitMs(key, { nowMs, eventMs });
-    if (waitMs === 0) return { kind: 'go' };
-    const delayMs = this.#backoff.state(key)?.delayMs ?? waitMs;
+    const eventMs = endMs(ended, at.nowMs);
+    const delayMs = this.#backoff.waitMs(key, { nowMs: eventMs, eventMs });
+    const waitMs = delayMs - (at.monotonicMs - this.#endedAt(key, ended, at));
+    if (waitMs <= 0) return { kind: 'go' };
     const whom = describePod(pod);
     return {
       kind: 'wait',
       delayMs,
       waitMs,
-      untilMs: eventMs + delayMs,
+      untilMs: at.nowMs + waitMs,
       message: `back-off ${formatDurationMs(delayMs)} restarting failed container=${container.name} pod=${whom}`,
       eventMessage: `Back-off restarting failed container ${container.name} in pod ${whom}`,
     };
@@ -98,8 +105,8 @@ export class CrashBackoff {
     const ended = this.#lastEnd(container, observed);
     if (ended === undefined) return;
     const key = crashBackoffKey(pod, container);
-    this.#backoff.fail(key, { nowMs, eventMs: this.#endMs(key, ended, nowMs) });
-    this.#ahead.delete(key);
+    this.#backoff.fail(key, { nowMs, eventMs: endMs(ended, nowMs) });
+    this.#ends.delete(key);
     await this.#keep?.(pod.metadata.uid, this.#entriesOf(pod));
   }
 
@@ -123,7 +130,7 @@ export class CrashBackoff {
   /** A pod that comes back under the same uid is another one: it begins anew. */
   forgetPod(uid: PodUid): void {
     for (const [key] of this.#backoff.entries()) if (uidOfKey(key) === uid) this.#backoff.forget(key);
-    for (const [key] of [...this.#ahead]) if (uidOfKey(key) === uid) this.#ahead.delete(key);
+    for (const [key] of [...this.#ends]) if (uidOfKey(key) === uid) this.#ends.delete(key);
   }
 
   #entriesOf(pod: Pod): readonly (readonly [string, BackoffState])[] {
@@ -131,20 +138,24 @@ export class CrashBackoff {
     return this.#backoff.entries().filter(([key]) => key.startsWith(start));
   }
 
-  /** When the container ended; where the clock was set back behind that, when it was first seen to have ended. */
-  #endMs(key: string, { finishedAtNs }: ObservedContainer, nowMs: number): number {
-    const endMs = Number(finishedAtNs / 1_000_000n);
-    if (endMs <= nowMs) return endMs;
-    const known = this.#ahead.get(key);
-    if (known?.endMs === endMs && known.seenMs <= nowMs) return known.seenMs;
-    this.#ahead.set(key, { endMs, seenMs: nowMs });
-    return nowMs;
+  #endedAt(key: string, ended: ObservedContainer, { nowMs, monotonicMs }: Moment): number {
+    const { finishedAtNs } = ended;
+    const known = this.#ends.get(key);
+    if (known?.finishedAtNs === finishedAtNs) return known.atMs;
+    const atMs = monotonicMs - (nowMs - endMs(ended, nowMs));
+    this.#ends.set(key, { finishedAtNs, atMs });
+    return atMs;
   }
 
   #lastEnd({ name }: Container, observed: ObservedPod): ObservedContainer | undefined {
     const ended = observed.containers.find((seen) => seen.name === name && seen.state === 'exited');
     return ended?.exitCode === 0 && this.#cleanExits === 'restart-at-once' ? undefined : ended;
   }
+}
+
+/** No later than now: the clock may have been set back behind it. */
+function endMs({ finishedAtNs }: ObservedContainer, nowMs: number): number {
+  return Math.min(Number(finishedAtNs / 1_000_000n), nowMs);
 }
 
 /** A change of image or resources may be the cure, so it makes another key that has not failed yet. */

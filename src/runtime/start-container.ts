@@ -125,7 +125,8 @@ export class ContainerStarter {
 
   #checkBackoff({ pod, container, observed }: ContainerStart): void {
     const { crashBackoff, clock } = this.#deps;
-    const delay = crashBackoff.restartDelay(pod, container, observed, clock.now());
+    const moment = { nowMs: clock.now(), monotonicMs: clock.monotonicMs() };
+    const delay = crashBackoff.restartDelay(pod, container, observed, moment);
     if (delay.kind === 'go') return;
     this.#event(pod, container, 'Warning', 'BackOff', delay.eventMessage);
     throw new StartFailure({

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { manifest } from '../races/pods.ts';
+import { RaceNode } from '../races/race-node.ts';
+
+const minutes = 5;
+/** A look at all pods and a round of housekeeping each half minute, and a look at each of two pods each minute. */
+const mostListings = minutes * (2 + 2 + 2) + 5;
+
+test('a node on which nothing happens hardly asks the runtime, and still notices what does', async () => {
+  await using node = await RaceNode.start();
+  for (const name of ['one', 'two']) await node.runsStatic(name, manifest(name));
+  await node.pass(60_000);
+  assert.equal(node.kubelet.pleg.eventTrust, 'trusted');
+  let listings = 0;
+  node.toll = {
+    before: ({ method }) => {
+      if (method === 'listPodSandbox') listings++;
+      return undefined;
+    },
+  };
+  await node.pass(minutes * 60_000);
+  assert.ok(listings <= mostListings, `${listings} listings in ${minutes} minutes`);
+  node.remove('one');
+  await node.until('all of it is forgotten', () => node.kubelet.held()['workers.pods'] === 1, 5_000);
+});
