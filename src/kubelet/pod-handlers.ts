@@ -85,9 +85,9 @@ export class PodHandlers implements SyncHandler {
     this.#deps.sources.markHandled(source);
   }
 
-  async handleLifecycle({ type, uid, containerId }: LifecycleHint): Promise<void> {
+  async handleLifecycle({ type, uid, containerId, sync }: LifecycleHint): Promise<void> {
     this.#deps.changed();
-    if (type !== 'ContainerRemoved') await this.handlePodSync(uid);
+    if (type !== 'ContainerRemoved' && sync === undefined) await this.handlePodSync(uid);
     if (type === 'ContainerDied' && containerId !== undefined)
       this.#deps.deleteSurplus(uid as PodUid, containerId);
   }

@@ -15,6 +15,8 @@ export interface LifecycleHint {
   readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved' | 'PodSync';
   readonly uid: string;
   readonly containerId?: string | undefined;
+  /** Given when another hint of the same look has asked for a sync of the pod: one sees all of it. */
+  readonly sync?: 'asked-for' | undefined;
 }
 
 /** What the loop listens to. Probe results and device health have nobody to send them yet: their inputs stay silent. */

@@ -21,9 +21,9 @@ interface Followed {
 /** A runtime may tell of an exit before it shows it; so long apart are the looks for it. */
 const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
 const shortDelaysMs: readonly number[] = [1, 2, 2, 3, 3, 5, 5, 10, 10, ...longDelaysMs];
-/** Whoever starts a container looks at it then: time for that, so that one look does for both. */
+/** Whoever starts a container looks at it when its pod has started: time for that, so that one look does for both. */
 const startedDelayMs = 50;
-const unknownStartedDelayMs = 1_000;
+const unknownStartedDelayMs = 15_000;
 const relistTries = 3;
 const most = 1_000;
 /** Hints at what a look would show, in the order of a container's life. Nobody acts on one that is merely created. */

@@ -1,12 +1,16 @@
 import type { ObservedContainerState, PodUid, RuntimeItem, RuntimePod } from '../pods/index.ts';
 
+export interface ContainerLifecycleEvent {
+  readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved';
+  readonly uid: PodUid;
+  /** Of a container or a sandbox. */
+  readonly containerId: string;
+  /** Given when an event told before it, of the same look, makes for a sync of the pod that sees this too. */
+  readonly sync?: 'asked-for';
+}
+
 export type PodLifecycleEvent =
-  | {
-      readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved';
-      readonly uid: PodUid;
-      /** Of a container or a sandbox. */
-      readonly containerId: string;
-    }
+  | ContainerLifecycleEvent
   /** The pod was looked at anew, and nothing of the above happened. */
   | { readonly type: 'PodSync'; readonly uid: PodUid };
 
@@ -38,8 +42,8 @@ function statesOf(pod: RuntimePod | undefined): ReadonlyMap<string, ObservedCont
 }
 
 /** What to tell of changes; created and unknown ones are for the cache only. */
-export function eventsOf(uid: PodUid, changes: readonly ItemChange[]): readonly PodLifecycleEvent[] {
-  return changes.flatMap(({ id: containerId, from, to }): PodLifecycleEvent[] => {
+export function eventsOf(uid: PodUid, changes: readonly ItemChange[]): readonly ContainerLifecycleEvent[] {
+  return changes.flatMap(({ id: containerId, from, to }): ContainerLifecycleEvent[] => {
     if (to === 'running') return [{ type: 'ContainerStarted', uid, containerId }];
     if (to === 'exited') return [{ type: 'ContainerDied', uid, containerId }];
     if (to !== undefined) return [];

@@ -415,15 +415,31 @@ test('a hint about a container nobody knows makes it look at all pods, and is dr
   await node.clock.advance(2_000);
   node.take();
   node.runtime.set('b', 'new', 'running');
-  await node.clock.advance(1_000);
+  await node.clock.advance(15_000);
   assert.deepEqual(await node.events(), ['ContainerStarted new']);
   node.take();
   for (let again = 0; again < 5; again++) {
     node.runtime.hint({ containerId: 'foreign', what: 'started' });
     await node.clock.advance(1_000);
   }
+  await node.clock.advance(12_000);
   assert.equal(node.take().length, 3);
   assert.equal(node.pleg.remembered.hints, 0);
+});
+
+test('of all that one look shows, only the first makes for a sync', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(2_000);
+  node.runtime.set('b', 'sandbox', 'running');
+  node.runtime.set('b', 'container', 'running');
+  node.pleg.requestRelist(podUid('b'));
+  await settle();
+  const open = new AbortController().signal;
+  const [first, second] = [await node.pleg.nextEvent(open), await node.pleg.nextEvent(open)];
+  assert.deepEqual(
+    [first, second].map((event) => event && 'sync' in event && event.sync),
+    [false, 'asked-for'],
+  );
 });
 
 test('whoever starts a container looks at it, so that the hint costs no look at all pods', async () => {

@@ -199,9 +199,11 @@ export class Pleg {
     });
   }
 
-  #deliver(event: PodLifecycleEvent): void {
-    if (this.#queue.size < queueCapacity) this.#queue.push(event);
+  #deliver(event: PodLifecycleEvent): boolean {
+    const isHeard = this.#queue.size < queueCapacity;
+    if (isHeard) this.#queue.push(event);
     else this.#options.metrics?.discarded();
+    return isHeard;
   }
 
   #heard(hint: RuntimeHint): void {

@@ -13,7 +13,8 @@ export interface RelisterDeps {
   readonly runtime: RuntimeLister;
   readonly cache: PodCache;
   readonly metrics?: PlegObserver | undefined;
-  readonly deliver: (event: PodLifecycleEvent) => void;
+  /** Answers whether somebody will hear of it. */
+  readonly deliver: (event: PodLifecycleEvent) => boolean;
   /** Told of all changes, with when the pod was last seen without them. */
   readonly changed: (changes: readonly ItemChange[], unchangedAt: number) => void;
   /** Told of each pod that could not be inspected. */
@@ -154,7 +155,11 @@ export class Relister {
     if (!(await this.#update(uid, record, signal))) return;
     this.records.told(uid, record);
     if (changes.length === 0) this.#deps.deliver({ type: 'PodSync', uid });
-    for (const event of eventsOf(uid, changes)) this.#deps.deliver(event);
+    let isAsked = false;
+    for (const event of eventsOf(uid, changes)) {
+      const isHeard = this.#deps.deliver(isAsked ? { ...event, sync: 'asked-for' } : event);
+      isAsked ||= isHeard && event.type !== 'ContainerRemoved';
+    }
   }
 
   /** Answers whether the cache now holds what the listing showed. */
