@@ -1,4 +1,3 @@
-import { posix } from 'node:path';
 import type { CriClient } from '../cri/index.ts';
 import {
   Backoff,
@@ -13,16 +12,14 @@ import {
   WorkQueue,
 } from '../lib/index.ts';
 import { Pleg, plegMetrics, proofContainerId, RunningPods, runtimeEvents } from '../pleg/index.ts';
-import { isTerminalPhase, type Pod, PodManager, type PodUid, readResources } from '../pods/index.ts';
+import { isTerminalPhase, type Pod, PodManager, type PodUid } from '../pods/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
 import {
   appArmorProblem,
   CrashBackoff,
   decideSandbox,
-  NodePlanner,
   noCredentials,
   noHooks,
-  noRuntimeClasses,
   PodRuntime,
   type RuntimeFiles,
   type Surplus,
@@ -45,6 +42,7 @@ import { FlightRecorder } from './flight-recorder.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
 import { Housekeeping } from './housekeeping.ts';
+import { makeNodePlanner } from './make-node-planner.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
 import { NodeJournal } from './node-journal.ts';
@@ -305,7 +303,17 @@ export class Kubelet {
       logger,
       journal: this.flights,
       files: machine.files,
-      planner: this.#makePlanner(cgroups, directories, volumes),
+      planner: makeNodePlanner(settings, {
+        ...this.#deps,
+        journal: this.flights,
+        node: this.node,
+        podsDir: directories.podsDir,
+        cgroups,
+        volumesOf: (uid) => {
+          const pod = this.workers.activePod(uid)?.pod ?? this.#findPod(uid);
+          return pod === undefined ? new Map() : volumes.of(pod);
+        },
+      }),
       crashBackoff: this.#crashBackoff,
       hooks: noHooks,
       credentials: noCredentials,
@@ -316,45 +324,6 @@ export class Kubelet {
       },
       settings: { runtimeName, podLogsDir, logLinksDir, pulls, gc },
     });
-  }
-
-  #makePlanner(cgroups: PodCgroups, directories: PodDirectories, volumes: PlainVolumes): NodePlanner {
-    const { random, machine } = this.#deps;
-    const settings = this.#settings;
-    const { node, podLogsDir, clusterDns, clusterDomain, resolvConf, capacity } = settings;
-    const allocatable = readResources({ cpu: `${capacity.milliCpu}m`, memory: String(capacity.memoryBytes) });
-    return new NodePlanner(
-      {
-        node,
-        podLogsDir,
-        podsDir: directories.podsDir,
-        seccomp: { profileRoot: posix.join(settings.rootDir, 'seccomp'), fallback: settings.seccompFallback },
-        selinux: 'disabled',
-        thermalThrottlePaths: settings.thermalThrottlePaths ?? [],
-        clusterDns,
-        clusterDomain,
-        resolvConf,
-        stopSignals: 'ignored',
-      },
-      {
-        random,
-        journal: this.flights,
-        nodeEvent: (event) => this.node.trouble(event.reason, event),
-        readNodeFile: (path) => machine.readFile(path),
-        nodeIps: () => settings.nodeIps,
-        allocatable: () => allocatable,
-        cgroupParent: (pod) => cgroups.cgroupParent(pod),
-        runtimeHandler: noRuntimeClasses,
-        supportsRecursiveReadOnly: () => false,
-        objects: undefined,
-        services: () => ({ state: 'none' }),
-        volumes: (uid) => {
-          const pod = this.workers.activePod(uid)?.pod ?? this.#findPod(uid);
-          return pod === undefined ? new Map() : volumes.of(pod);
-        },
-        volumeGroups: () => [],
-      },
-    );
   }
 
   #makeWorkers(
