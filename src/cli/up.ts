@@ -187,7 +187,8 @@ async function openKubelet(
     ...(await settleWithRuntime(await kubeletSettings(loaded), loaded, { clock, logger, ...given }, signal)),
     podLogsDir: home.podLogs,
     logLinksDir: join(home.podLogs, 'containers'),
-  };
+    clusterDns: 'no-cluster',
+  } as const;
   const watcher = watcherOf(runtime, context);
   const node = await openNode({
     clock,

@@ -1,5 +1,5 @@
 import type { NodeAmount } from '../resources/index.ts';
-import type { LinuxNode, SysctlRules } from '../runtime/index.ts';
+import type { ClusterDns, LinuxNode, SysctlRules } from '../runtime/index.ts';
 
 /** What the kubelet is told once, from its configuration and from what the machine is. */
 export interface KubeletSettings {
@@ -30,7 +30,7 @@ export interface KubeletSettings {
   /** What pods may have of the kernel; left out, nobody is refused for it. */
   readonly kernel?: { readonly sysctls: SysctlRules; readonly appArmor: 'enabled' | 'disabled' } | undefined;
   readonly podPidsLimit: number;
-  readonly clusterDns: readonly string[];
+  readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;
   readonly resolvConf: string;
   readonly seccompFallback: 'RuntimeDefault' | 'Unconfined';

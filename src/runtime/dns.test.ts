@@ -62,6 +62,12 @@ for (const [what, spec, other, expected] of policies) {
   });
 }
 
+test('on a node without a cluster the host’s servers are used, and nobody misses others', () => {
+  const { config, events, nodeEvents } = made({ dnsPolicy: 'ClusterFirst' }, { clusterDns: 'no-cluster' });
+  assert.deepEqual(config, host);
+  assert.deepEqual([events, nodeEvents], [[], []]);
+});
+
 test('without servers of the cluster the host’s are used, and both owners hear of it', () => {
   const { config, events, nodeEvents } = made({ dnsPolicy: 'ClusterFirst' }, { clusterDns: [] });
   assert.deepEqual(config, host);

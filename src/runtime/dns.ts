@@ -3,8 +3,11 @@ import type { PodDNSConfig } from '../kinds/index.ts';
 import { describePod, type Pod, type PodEvent } from '../pods/index.ts';
 import { mergeOptions, parseResolvConf, type ResolverConfig } from './resolv-conf.ts';
 
+/** The cluster's name servers; `no-cluster` where nobody would expect any, as the node is on its own. */
+export type ClusterDns = readonly string[] | 'no-cluster';
+
 export interface DnsSettings {
-  readonly clusterDns: readonly string[];
+  readonly clusterDns: ClusterDns;
   /** Empty for none. */
   readonly clusterDomain: string;
   readonly nodeIps: readonly string[];
@@ -67,8 +70,9 @@ function baseConfig(pod: Pod, settings: DnsSettings): { base: ResolverConfig; mi
   const want = wanted(pod);
   if (want === 'nothing') return { base: { servers: [], searches: [], options: [] }, missing: [] };
   const host = hostConfig(settings);
-  if (want === 'host') return { base: host, missing: [] };
-  if (settings.clusterDns.length > 0) return { base: clusterConfig(pod, settings, host), missing: [] };
+  const { clusterDns } = settings;
+  if (want === 'host' || clusterDns === 'no-cluster') return { base: host, missing: [] };
+  if (clusterDns.length > 0) return { base: clusterConfig(pod, clusterDns, settings, host), missing: [] };
   const message =
     'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.';
   return { base: host, missing: [message] };
@@ -82,11 +86,16 @@ function hostConfig({ resolvConf, nodeIps }: DnsSettings): ResolverConfig {
 }
 
 /** The cluster's servers ask others themselves, so no others are named beside them. */
-function clusterConfig(pod: Pod, settings: DnsSettings, host: ResolverConfig): ResolverConfig {
+function clusterConfig(
+  pod: Pod,
+  servers: readonly string[],
+  settings: DnsSettings,
+  host: ResolverConfig,
+): ResolverConfig {
   const domain = settings.clusterDomain;
   const ours = domain === '' ? [] : [`${pod.metadata.namespace}.svc.${domain}`, `svc.${domain}`, domain];
   const hosts = settings.resolvConf === undefined ? [] : host.searches;
-  return { servers: settings.clusterDns, searches: unique([...ours, ...hosts]), options: ['ndots:5'] };
+  return { servers, searches: unique([...ours, ...hosts]), options: ['ndots:5'] };
 }
 
 function withPodConfig(base: ResolverConfig, own: PodDNSConfig | undefined): ResolverConfig {

@@ -8,7 +8,7 @@ export { type ContainerInputs, containerConfig, type DeviceGrants } from './cont
 export { ContainerDeletor, type Surplus, surplusContainers } from './container-deletor.ts';
 export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
 export { CrashBackoff, type CrashBackoffOptions, type RestartDelay } from './crash-backoff.ts';
-export { checkResolvConf, type DnsSettings, type PodDns, podDns } from './dns.ts';
+export { type ClusterDns, checkResolvConf, type DnsSettings, type PodDns, podDns } from './dns.ts';
 export { type DownwardAddresses, formatMap, orderPodIps, podField } from './downward-fields.ts';
 export {
   containerEnvironment,

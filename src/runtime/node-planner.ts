@@ -4,7 +4,7 @@ import { KubelingError, type Random } from '../lib/index.ts';
 import type { Pod, PodEvent, PodJournal, PodUid, ResourceList } from '../pods/index.ts';
 import { computePodActions } from './compute-pod-actions.ts';
 import { containerConfig } from './container-config.ts';
-import type { DnsSettings } from './dns.ts';
+import type { ClusterDns, DnsSettings } from './dns.ts';
 import type { ObjectLookup } from './environment.ts';
 import { podHostname } from './hostname.ts';
 import { hostsFile, hostsFilePath } from './hosts-file.ts';
@@ -31,7 +31,7 @@ export interface NodePlannerSettings {
   readonly seccomp: SeccompSettings;
   readonly selinux: 'enabled' | 'disabled';
   readonly thermalThrottlePaths: readonly string[];
-  readonly clusterDns: readonly string[];
+  readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;
   /** Empty for none. */
   readonly resolvConf: string;

@@ -219,7 +219,7 @@ export const swap: Check = {
         severity: 'warn',
         finding: `on: ${devices.join(', ')}`,
         consequence:
-          'the default failSwapOn: true refuses to start with swap, as memory limits mean less with it',
+          'memory limits mean less with it; kubeling up starts all the same, while kubeling run refuses to, by the default failSwapOn: true',
         advice:
           'swapoff -a and remove it from /etc/fstab, or set failSwapOn: false in the kubelet configuration',
       },
