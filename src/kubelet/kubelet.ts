@@ -321,6 +321,7 @@ export class Kubelet {
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),
+        secondsLeft: (uid) => this.#earlier.secondsLeft(uid),
       },
       settings: { runtimeName, podLogsDir, logLinksDir, pulls, gc },
     });

@@ -75,6 +75,7 @@ describe('garbage collection', () => {
         pods: {
           shouldPodContentBeRemoved: () => false,
           shouldPodRuntimeBeRemoved: () => false,
+          secondsLeft: () => undefined,
         },
       },
     });

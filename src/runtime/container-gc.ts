@@ -24,6 +24,8 @@ export interface GcPods {
   shouldPodContentBeRemoved(uid: PodUid): boolean;
   /** The pod has ended; its dead containers are kept for their logs only. */
   shouldPodRuntimeBeRemoved(uid: PodUid): boolean;
+  /** What a pod that was told to end has left of its time; undefined for any other. */
+  secondsLeft(uid: PodUid): number | undefined;
 }
 
 export interface ContainerGcDeps {
@@ -137,7 +139,8 @@ export class ContainerGc {
       const observed = await observer.observe(alone, signal);
       const message = 'Container is in unknown state, try killing it before removal';
       if (observed.containers.length > 0) {
-        const kill = { id, name, message, reason: 'Unknown' } as const;
+        const graceSeconds = this.#deps.pods.secondsLeft(pod.uid);
+        const kill = { id, name, message, reason: 'Unknown', graceSeconds } as const;
         const { failure } = await killer.killContainer(restorePod(observed), kill, signal);
         if (failure !== undefined) throw new KubelingError('POD_KILL', failure.message);
       }

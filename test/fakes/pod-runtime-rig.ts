@@ -87,6 +87,7 @@ export class PodRuntimeRig implements Disposable {
       pods: {
         shouldPodContentBeRemoved: (uid) => this.gone.has(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.gone.has(uid),
+        secondsLeft: () => undefined,
       },
       settings: {
         runtimeName: 'containerd',

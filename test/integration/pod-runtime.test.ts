@@ -55,6 +55,7 @@ describe('the pods of a real containerd', () => {
       pods: {
         shouldPodContentBeRemoved: (uid) => gone.has(uid),
         shouldPodRuntimeBeRemoved: (uid) => gone.has(uid),
+        secondsLeft: () => undefined,
       },
       settings: {
         runtimeName: 'containerd',
