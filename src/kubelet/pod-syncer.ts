@@ -11,6 +11,7 @@ import {
   describePod,
   isStaticPod,
   isTerminalPhase,
+  mayRun,
   type ObservedPod,
   type Pod,
   type PodJournal,
@@ -190,7 +191,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const { notes } = this.#deps;
     const { metadata, spec } = pod;
     const given = graceSeconds ?? metadata.deletionGracePeriodSeconds ?? spec.terminationGracePeriodSeconds;
-    const isAlive = observed.containers.some(({ state }) => state === 'running' || state === 'unknown');
+    const isAlive = observed.containers.some(mayRun);
     if (given === undefined) return undefined;
     if (isAlive) await notes.terminating(pod, given);
     return Math.min(given, notes.secondsLeft(metadata.uid) ?? given);

@@ -1,4 +1,4 @@
-import type { PodUid, RuntimePod } from '../pods/index.ts';
+import { mayRun, type PodUid, type RuntimePod } from '../pods/index.ts';
 import { itemsOf } from './lifecycle-events.ts';
 
 export interface PodRecord {
@@ -33,7 +33,7 @@ export class PodRecords {
   runningUnder(name: string, namespace: string): readonly PodUid[] {
     return [...this.#records].flatMap(([uid, { listed }]) => {
       if (listed?.name !== name || listed.namespace !== namespace) return [];
-      return itemsOf(listed).some(({ state }) => state === 'running') ? [uid] : [];
+      return itemsOf(listed).some(mayRun) ? [uid] : [];
     });
   }
 

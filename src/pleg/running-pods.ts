@@ -1,5 +1,5 @@
 import { type Clock, SingleFlight } from '../lib/index.ts';
-import type { RuntimePod } from '../pods/index.ts';
+import { mayRun, type RuntimePod } from '../pods/index.ts';
 import { itemsOf } from './lifecycle-events.ts';
 import type { RuntimeLister } from './runtime.ts';
 
@@ -33,12 +33,8 @@ export class RunningPods {
 
   async #list(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     const atMs = this.#clock.monotonicMs();
-    const pods = (await this.#runtime.listPods(signal)).filter((pod) => itemsOf(pod).some(isRunning));
+    const pods = (await this.#runtime.listPods(signal)).filter((pod) => itemsOf(pod).some(mayRun));
     if (this.#last === undefined || this.#last.atMs <= atMs) this.#last = { atMs, pods };
     return pods;
   }
-}
-
-function isRunning({ state }: { readonly state: string }): boolean {
-  return state === 'running';
 }

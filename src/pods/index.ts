@@ -17,16 +17,17 @@ export {
   type PodWithMirror,
   type UidTranslations,
 } from './manager.ts';
-export type {
-  ObservedContainer,
-  ObservedContainerState,
-  ObservedPod,
-  ObservedResources,
-  ObservedSandbox,
-  ObservedUser,
-  RuntimeContainer,
-  RuntimeItem,
-  RuntimePod,
+export {
+  mayRun,
+  type ObservedContainer,
+  type ObservedContainerState,
+  type ObservedPod,
+  type ObservedResources,
+  type ObservedSandbox,
+  type ObservedUser,
+  type RuntimeContainer,
+  type RuntimeItem,
+  type RuntimePod,
 } from './observed.ts';
 export {
   annotations,

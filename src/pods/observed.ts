@@ -28,6 +28,11 @@ export interface ObservedSandbox {
 
 export type ObservedContainerState = 'created' | 'running' | 'exited' | 'unknown';
 
+/** What the runtime has lost track of may well run. */
+export function mayRun({ state }: { readonly state: ObservedContainerState }): boolean {
+  return state === 'running' || state === 'unknown';
+}
+
 export interface ObservedContainer {
   /** The runtime's own id, without the scheme. */
   readonly id: string;

@@ -6,6 +6,7 @@ import {
   describePod,
   ephemeralContainersOf,
   initContainersOf,
+  mayRun,
   type ObservedContainerState,
   type Pod,
   type PodEvent,
@@ -94,7 +95,7 @@ export class PodKiller implements Disposable {
    */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
     const { running, pod, graceSeconds } = request;
-    const alive = running.containers.filter(({ state }) => state === 'running' || state === 'unknown');
+    const alive = running.containers.filter(mayRun);
     for (const { id, state } of running.containers) if (state === 'exited') this.forget(id);
     const names = alive.map(({ name }) => name);
     const order = hasSidecar(pod) ? new TerminationOrder(pod, names) : undefined;

@@ -1,4 +1,4 @@
-import type { ObservedPod, Pod, PodUid, RuntimePod } from '../pods/index.ts';
+import { mayRun, type ObservedPod, type Pod, type PodUid, type RuntimePod } from '../pods/index.ts';
 import type { StatusFn, UpdateType } from './updates.ts';
 
 interface SyncContext {
@@ -56,8 +56,5 @@ export interface ObservedPods {
 }
 
 export function couldRun(observed: ObservedPod): boolean {
-  return (
-    observed.containers.some(({ state }) => state === 'running' || state === 'unknown') ||
-    observed.sandboxes.some(({ state }) => state === 'ready')
-  );
+  return observed.containers.some(mayRun) || observed.sandboxes.some(({ state }) => state === 'ready');
 }
