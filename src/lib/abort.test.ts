@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { abortable, cancelled, LinkedController, onAbort, withDeadline } from './abort.ts';
+import { abortable, cancelled, LinkedController, onAbort, together, withDeadline } from './abort.ts';
 import { isKind } from './errors.ts';
 import { settle, VirtualClock } from './virtual-clock.ts';
 
@@ -161,4 +161,16 @@ test('when one of several things under a deadline fails, the others are given up
   await assert.rejects(withDeadline({ clock, ms: 10, what: 'x' }, work, parent.signal), /one failed/);
   await settle();
   assert.equal(clock.pendingTimers, 0);
+});
+
+test('when one of several things done together fails, the others are given up, and nothing listens on', async () => {
+  const parent = new AbortController();
+  const seen: boolean[] = [];
+  const both = (signal: AbortSignal) =>
+    Promise.all([Promise.reject(new Error('one of two')), abortable(never(), signal)]).finally(() => {
+      onAbort(signal, () => seen.push(true));
+    });
+  await assert.rejects(together(both, parent.signal), /one of two/);
+  assert.deepEqual(seen, [true]);
+  assert.equal(listeners(parent.signal), 0);
 });

@@ -61,6 +61,20 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
+/** For work that begins several things at once: when one of them fails the others are given up, not left to themselves. */
+export async function together<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  parent: AbortSignal,
+): Promise<T> {
+  using controller = new LinkedController(parent);
+  try {
+    return await work(controller.signal);
+  } catch (error) {
+    controller.abort(cancelled('Another part of it failed'));
+    throw error;
+  }
+}
+
 export interface DeadlineOptions {
   readonly clock: Clock;
   readonly ms: number;

@@ -1,4 +1,4 @@
-export { abortable, cancelled, LinkedController, onAbort, withDeadline } from './abort.ts';
+export { abortable, cancelled, LinkedController, onAbort, together, withDeadline } from './abort.ts';
 export {
   type ReadJsonOptions,
   readJsonFile,

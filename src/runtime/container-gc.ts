@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { CriClient } from '../cri/index.ts';
-import { type Clock, describeError, isKind, KubelingError, type Logger } from '../lib/index.ts';
+import { type Clock, describeError, isKind, KubelingError, type Logger, together } from '../lib/index.ts';
 import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../pods/index.ts';
 import type { ContainerRemover } from './container-remover.ts';
 import { containerIdOfLogLink, podLogDirectory, podUidOfLogDirectory } from './log-paths.ts';
@@ -80,7 +80,9 @@ export class ContainerGc {
     const { uid } = pod.metadata;
     const found = await observer.listPod(uid, signal);
     const dead = found?.containers.filter(({ state }) => state === 'exited' || state === 'created') ?? [];
-    await Promise.all(dead.map(({ id }) => remover.remove(id, 'with-logs', signal)));
+    const remove = (inner: AbortSignal) =>
+      Promise.all(dead.map(({ id }) => remover.remove(id, 'with-logs', inner)));
+    await together(remove, signal);
     const gone = new Set(dead.map(({ id }) => id));
     const used = new Set(found?.containers.filter(({ id }) => !gone.has(id)).map((each) => each.sandboxId));
     const idle = found?.sandboxes.filter(({ id, state }) => state !== 'running' && !used.has(id)) ?? [];

@@ -7,7 +7,7 @@ import type {
   PodSandbox,
   PodSandboxStatus,
 } from '../cri/index.ts';
-import { isKind } from '../lib/index.ts';
+import { isKind, together } from '../lib/index.ts';
 import {
   type ObservedContainer,
   type ObservedContainerState,
@@ -52,10 +52,12 @@ export class RuntimeObserver {
 
   /** All details of a listed pod. What went away since it was listed is left out. */
   async observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
-    const [sandboxes, containers] = await Promise.all([
-      Promise.all(pod.sandboxes.map(({ id }) => this.#sandbox(id, signal))),
-      Promise.all(pod.containers.map((container) => this.#container(container, signal))),
-    ]);
+    const look = (inner: AbortSignal) =>
+      Promise.all([
+        Promise.all(pod.sandboxes.map(({ id }) => this.#sandbox(id, inner))),
+        Promise.all(pod.containers.map((container) => this.#container(container, inner))),
+      ]);
+    const [sandboxes, containers] = await together(look, signal);
     const found = sandboxes.filter((sandbox) => sandbox !== undefined).sort(newestSandboxFirst);
     const ready = found.find(({ state }) => state === 'ready');
     return {
@@ -76,10 +78,12 @@ export class RuntimeObserver {
     signal: AbortSignal,
   ): Promise<readonly RuntimePod[]> {
     const { cri } = this.#deps;
-    const [{ items }, { containers }] = await Promise.all([
-      cri.listPodSandbox({ filter: { labelSelector } }, signal),
-      cri.listContainers({ filter: { labelSelector } }, signal),
-    ]);
+    const look = (inner: AbortSignal) =>
+      Promise.all([
+        cri.listPodSandbox({ filter: { labelSelector } }, inner),
+        cri.listContainers({ filter: { labelSelector } }, inner),
+      ]);
+    const [{ items }, { containers }] = await together(look, signal);
     return grouped(items, containers);
   }
 
