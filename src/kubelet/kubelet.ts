@@ -130,7 +130,12 @@ export class Kubelet {
     this.runtimeState = new RuntimeState(clock);
     this.statuses = new StatusManager({ clock, logger, findPod: (uid) => this.#findTranslated(uid) });
     this.config = new PodConfig({ sources: sourceNames(settings), clock, logger, journal });
-    this.#sources = manifestSources(settings, { ...deps, config: this.config, node: this.node });
+    this.#sources = manifestSources(settings, {
+      ...deps,
+      config: this.config,
+      node: this.node,
+      ranHere: (uid) => this.#notes.ranInThisBoot(uid),
+    });
     const { upkeep, pods: podCgroups } = nodeCgroups(settings, cgroups, {
       clock,
       logger,

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { Clock, Logger } from '../lib/index.ts';
-import type { PodSource } from '../pods/index.ts';
+import type { PodSource, PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 import {
   describeProblem,
@@ -26,6 +26,8 @@ export interface PodSourcesDeps {
   };
   readonly config: PodConfig;
   readonly node: NodeJournal;
+  /** Whether the pod was let run here since the machine was started. */
+  readonly ranHere: (uid: PodUid) => boolean;
 }
 
 /** The sources of pods the settings ask for. */
@@ -48,7 +50,7 @@ export function manifestSources(
     rules: { enabled: settings.isGateEnabled, apiReferences: 'refused' },
     clock,
     logger,
-    uids: new StaticUids(),
+    uids: new StaticUids(deps.ranHere),
     onProblem: (problem: SourceProblem) =>
       node.event({ type: 'Warning', reason: 'FailedValidation', message: describeProblem(problem) }),
     onMended: (path: string) => node.note(`${path} has no problem any more`),

@@ -59,11 +59,17 @@ export class Listener implements AsyncDisposable {
   }
 
   #serve({ routes, logger }: ListenerOptions, incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://localhost');
-    const request = { method: incoming.method ?? 'GET', path: pathname, query: searchParams };
     outgoing.on('error', () => {});
     // Nothing served here takes a body; what a client sends all the same is read and dropped.
     incoming.resume();
+    const target = URL.parse(incoming.url ?? '/', 'http://localhost');
+    // A client may write anything there; an exception out of this callback would end the process.
+    if (target === null) {
+      send(outgoing, text(400, '400: Bad Request'));
+      return;
+    }
+    const { pathname, searchParams } = target;
+    const request = { method: incoming.method ?? 'GET', path: pathname, query: searchParams };
     dispatch(routes, request, this.#calls.signal).then(
       (response) => send(outgoing, response),
       (error) => {

@@ -28,8 +28,9 @@ export function settleClaims(
   source: 'file' | 'http',
   uids: StaticUids,
 ): SettledClaims {
-  const byName = settle(claimants, (one) => fullNameOf(one.pod), before);
-  const byUid = settle(byName.winners, (one) => one.pod.metadata.uid, before);
+  const inUse = (one: Claimant) => uids.wasInUse(one.pod.metadata.uid);
+  const byName = settle(claimants, (one) => fullNameOf(one.pod), before, inUse);
+  const byUid = settle(byName.winners, (one) => one.pod.metadata.uid, before, inUse);
   const free = byUid.winners.filter(({ pod }) => uids.elsewhere(pod.metadata.uid, source) === undefined);
   uids.hold(source, free);
   const taken = byUid.winners.flatMap((loser) => {
@@ -50,13 +51,21 @@ interface Loser {
   readonly winner: string;
 }
 
-function settle(claimants: readonly Claimant[], keyOf: (one: Claimant) => string, before: Holders) {
+function settle(
+  claimants: readonly Claimant[],
+  keyOf: (one: Claimant) => string,
+  before: Holders,
+  inUse: (one: Claimant) => boolean,
+) {
   const groups = Map.groupBy(claimants, keyOf);
   const winners: Claimant[] = [];
   const losers: Loser[] = [];
   for (const group of groups.values()) {
     const winner =
-      group.find((one) => isSame(one, before)) ?? group.find((one) => isHeir(one, before)) ?? group[0];
+      group.find((one) => isSame(one, before)) ??
+      group.find((one) => isHeir(one, before)) ??
+      group.find(inUse) ??
+      group[0];
     if (winner === undefined) continue;
     winners.push(winner);
     const where = `${winner.path}:${winner.at.line}`;

@@ -122,7 +122,7 @@ export class FileScanner {
     const reading = await reader.read(bytes, { source: 'file', path, nodeName });
     const pods = keepPods(reading, before?.pods ?? []);
     const state = { digest, version: facts.version, pods, problems: reading.problems };
-    return reading.whole ? { state, good: bytes } : { state };
+    return saysAll(reading, pods) ? { state, good: bytes } : { state };
   }
 
   /** What cannot be read says nothing about its pods. */
@@ -138,6 +138,11 @@ export class FileScanner {
 
 function digestOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Whether the next kubelet finds in this text all the pods that are kept, even if some part of it cannot be used. */
+export function saysAll({ whole, pods }: ManifestReading, kept: readonly ManifestPod[]): boolean {
+  return whole || (pods.length > 0 && pods.length === kept.length);
 }
 
 /**

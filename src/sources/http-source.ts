@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Clock, describeError, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { type Holders, settleClaims } from './claims.ts';
-import { keepPods } from './file-scan.ts';
+import { keepPods, saysAll } from './file-scan.ts';
 import type { HttpGet } from './http-fetch.ts';
 import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { type ManifestPod, ManifestReader } from './manifest.ts';
@@ -123,7 +123,7 @@ export class HttpSource {
     // Nothing at all is an answer too: there shall be no pods. It is so rarely meant that it is told as a mistake.
     this.#pods = body.byteLength === 0 ? [] : keepPods(reading, this.#pods ?? []);
     this.#bodyProblems = reading.problems.map((problem) => ({ ...problem, path }));
-    this.#unkept = reading.whole ? body : undefined;
+    this.#unkept = saysAll(reading, this.#pods) ? body : undefined;
     this.#digest = digest;
   }
 

@@ -34,7 +34,7 @@ class Machine {
   readonly logs = collectLogs(this.clock);
   readonly manifests = new MemoryManifestFiles();
   readonly kept = memoryKeptFiles();
-  readonly uids = new StaticUids();
+  uids = new StaticUids();
   answer: string | Error = new Error('connect ECONNREFUSED');
 
   constructor() {
@@ -99,6 +99,26 @@ interface Life extends AsyncDisposable {
   readonly names: () => readonly string[];
 }
 
+describe('two manifests of one name when kubeling starts', () => {
+  it('leave the pod that ran before where it was', async () => {
+    const machine = new Machine();
+    machine.manifests.write(`${folder}/b.yaml`, podManifest('web', 'busybox:b'));
+    let uid = '';
+    {
+      await using first = await machine.file();
+      uid = first.sets.at(-1)?.[0]?.metadata.uid ?? '';
+    }
+    machine.manifests.write(`${folder}/a.yaml`, podManifest('web', 'busybox:a'));
+    machine.uids = new StaticUids((one) => one === uid);
+    await using second = await machine.file();
+    assert.deepEqual(
+      second.sets.at(-1)?.map(({ metadata }) => metadata.uid),
+      [uid],
+    );
+    assert.match(second.told.join(), /a\.yaml.*b\.yaml/);
+  });
+});
+
 const broken = 'kind: Pod\nspec: 3\n';
 
 describe('a manifest that is broken when kubeling starts', () => {
@@ -119,6 +139,19 @@ describe('a manifest that is broken when kubeling starts', () => {
     machine.manifests.write(`${folder}/a.yaml`, podManifest('a', 'busybox:2'));
     await machine.pass(1_000);
     assert.equal(second.sets.at(-1)?.[0]?.spec.containers[0]?.image, 'busybox:2');
+  });
+
+  it('stands for the pods of its good part, where only a part of it was ever good', async () => {
+    const machine = new Machine();
+    const path = `${folder}/a.yaml`;
+    machine.manifests.write(path, `${podManifest('a')}---\n${broken}`);
+    {
+      await using first = await machine.file();
+      assert.deepEqual(first.names(), ['a-node-a']);
+    }
+    machine.manifests.write(path, broken);
+    await using second = await machine.file();
+    assert.deepEqual(second.names(), ['a-node-a']);
   });
 
   it('asks for nothing when it was never good', async () => {

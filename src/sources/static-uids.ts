@@ -12,6 +12,12 @@ interface Holder {
 /** Which manifest has which UID, over all sources of manifests of one kubelet: who comes first has it until it goes. */
 export class StaticUids {
   readonly #holders = new Map<PodUid, Holder>();
+  /** Whether an earlier kubelet has let the pod run: nobody else remembers which of two manifests it used. */
+  readonly wasInUse: (uid: PodUid) => boolean;
+
+  constructor(wasInUse: (uid: PodUid) => boolean = () => false) {
+    this.wasInUse = wasInUse;
+  }
 
   /** Where another source has a pod of that UID. */
   elsewhere(uid: PodUid, source: StaticSource): string | undefined {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { collectLogs, MetricRegistry, realClock } from '../../src/lib/index.ts';
 import { podUid } from '../../src/pods/index.ts';
@@ -68,6 +70,13 @@ test('what fails says so and the server lives on', async () => {
     body: 'Internal Error: the runtime is away',
   });
   assert.equal((await get('/healthz')).status, 200);
+});
+
+test('a request for what is no path is refused, and the server lives on', async () => {
+  const socket = connect(listener?.port ?? 0, '127.0.0.1');
+  socket.write('GET //[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  assert.match(await text(socket), /^HTTP\/1\.1 400 /);
+  assert.equal((await get('/pods')).status, 200);
 });
 
 test('metrics are in the text format', async () => {
