@@ -47,7 +47,8 @@ export interface SyncerDeps {
     readonly reasons: { get(uid: PodUid, container: string): WaitingReason | undefined };
     syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult>;
     killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult>;
-    killRuntimePod(pod: RuntimePod, graceSeconds: number, signal: AbortSignal): Promise<KillResult>;
+    /** `graceSeconds` is asked right before the first container is told to stop. */
+    killRuntimePod(pod: RuntimePod, graceSeconds: () => number, signal: AbortSignal): Promise<KillResult>;
     removePod(pod: Pod, signal: AbortSignal): Promise<void>;
     listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined>;
     observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod>;
@@ -153,11 +154,10 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   async syncTerminatingRuntimePod(context: SyncRuntimePodContext, signal: AbortSignal): Promise<void> {
-    const { error } = await this.#deps.runtime.killRuntimePod(
-      context.runningPod,
-      context.graceSeconds,
-      signal,
-    );
+    const { notes, runtime } = this.#deps;
+    const { runningPod, graceSeconds: given } = context;
+    const graceSeconds = () => Math.min(given, notes.secondsLeft(runningPod.uid) ?? given);
+    const { error } = await runtime.killRuntimePod(runningPod, graceSeconds, signal);
     context.lookAgain();
     if (error !== undefined) throw error;
   }

@@ -248,7 +248,7 @@ describe('killing a pod', () => {
     const [listed] = await rig.done(rig.runtime.listPods(rig.signal));
     assert.ok(listed !== undefined);
     const startMs = rig.clock.now();
-    const result = await rig.done(rig.runtime.killRuntimePod(listed, 1, rig.signal));
+    const result = await rig.done(rig.runtime.killRuntimePod(listed, () => 1, rig.signal));
     assert.equal(result.error, undefined);
     assert.deepEqual(ran, [[preStop.lifecycle.preStop, 'web', listed.containers[0]?.id]]);
     assert.deepEqual(exits(rig, startMs), { a: 2 });

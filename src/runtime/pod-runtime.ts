@@ -116,9 +116,14 @@ export class PodRuntime implements AsyncDisposable {
   }
 
   /** The same for a pod nobody has a spec of: what was written on its containers must do. */
-  async killRuntimePod(pod: RuntimePod, graceSeconds: number, signal: AbortSignal): Promise<KillResult> {
+  async killRuntimePod(
+    pod: RuntimePod,
+    graceSeconds: () => number,
+    signal: AbortSignal,
+  ): Promise<KillResult> {
     const observed = await this.#observer.observe(pod, signal);
-    return await this.#killer.killPod({ pod: restorePod(observed), running: observed, graceSeconds }, signal);
+    const kill = { pod: restorePod(observed), running: observed, graceSeconds: graceSeconds() };
+    return await this.#killer.killPod(kill, signal);
   }
 
   /** Throws CONTAINER_GC with what could not be removed. */

@@ -250,7 +250,7 @@ describe('the pods of a real containerd', () => {
     await within(limitMs, 'kill an orphan', async (signal) => {
       const listed = await runtime.listPod(pod.metadata.uid, signal);
       assert.ok(listed !== undefined);
-      const result = await runtime.killRuntimePod(listed, 1, signal);
+      const result = await runtime.killRuntimePod(listed, () => 1, signal);
       assert.equal(result.error, undefined);
     });
     await clear(pod, 1);
