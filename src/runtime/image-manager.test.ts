@@ -232,6 +232,17 @@ describe('images of containers', () => {
     );
   });
 
+  it('that are there after all end a pull whose answer never comes', async () => {
+    const faults = scriptedFaults({
+      calls: [{ method: 'pullImage', fault: { kind: 'lost-reply', code: 'none' } }],
+    });
+    using rig = new PodRuntimeRig({ registry, faults });
+    const { error } = await rig.sync(podOf({ a: { image: remote } }));
+    assert.equal(error, undefined);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
+    assert.equal(rig.runtime.held().pulls, 0);
+  });
+
   it('are pulled with the annotations and the sandbox of the pod, by one credential after the other', async () => {
     for (const [accepted, failure] of [
       ['second', undefined],

@@ -194,7 +194,8 @@ export class ImageManager {
     const { pod, sandboxConfig } = request;
     const credentials = await this.#deps.credentials.credentialsFor(pod, image, signal);
     const annotations = pod.metadata.annotations ?? {};
-    const pull = { image, annotations, sandboxConfig, credentials };
+    const before = pullPolicyOf(request.container.pullPolicy, image) === 'Always' ? 'unknown' : 'absent';
+    const pull = { image, annotations, sandboxConfig, credentials, before } as const;
     using _news = this.#tellNews(request, pull);
     return await this.#pulls.pull(pull, signal);
   }

@@ -1,5 +1,14 @@
 import type { AuthConfig, CriClient, Image, PodSandboxConfig } from '../cri/index.ts';
-import { type Clock, describeError, isKind, KubelingError, onAbort, SingleFlight } from '../lib/index.ts';
+import {
+  type Clock,
+  cancelled,
+  describeError,
+  isKind,
+  KubelingError,
+  LinkedController,
+  onAbort,
+  SingleFlight,
+} from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 
 export interface PullLimits {
@@ -16,6 +25,8 @@ export interface PullRequest {
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
   /** Tried in this order; none for an anonymous pull. */
   readonly credentials: readonly MessageInit<AuthConfig>[];
+  /** Whether the image was looked for right before, and not found. */
+  readonly before: 'absent' | 'unknown';
 }
 
 export interface PulledImage {
@@ -36,6 +47,9 @@ export interface PullDeps {
   readonly clock: Clock;
   readonly limits: PullLimits;
 }
+
+/** How often a long pull is checked for having done its work without saying so. */
+const checkMs = 60_000;
 
 /** Brings images from registries: each once however many pods want it, and not too many at a time. */
 export class ImagePulls {
@@ -71,9 +85,34 @@ export class ImagePulls {
     if (!this.#rate.take()) throw new KubelingError('IMAGE_PULL_RATE', 'pull QPS exceeded');
     using _slot = await this.#slots.take(key, signal);
     const startMs = this.#deps.clock.monotonicMs();
-    const imageRef = await this.#pullWithAny(request, signal);
+    const imageRef = await this.#pullUntilThere(request, signal);
     const ms = this.#deps.clock.monotonicMs() - startMs;
     return { imageRef, image: await this.#look(request, signal), ms };
+  }
+
+  /** A pull has no deadline, as nobody can tell how long one may take; so an answer that is lost must not be waited for. */
+  async #pullUntilThere(request: PullRequest, signal: AbortSignal): Promise<string> {
+    using controller = new LinkedController(signal);
+    const answered = this.#pullWithAny(request, controller.signal);
+    const seen = this.#appears(request, controller.signal);
+    try {
+      return await Promise.race([answered, seen]);
+    } finally {
+      controller.abort(cancelled('The pull is over'));
+      await Promise.allSettled([answered, seen]);
+    }
+  }
+
+  /** Settles with the image's id once one that was not there is; never for one of which nobody knows. */
+  async #appears(request: PullRequest, signal: AbortSignal): Promise<string> {
+    let before = request.before;
+    for (;;) {
+      await this.#deps.clock.sleep(checkMs, signal);
+      const found = await this.#find(request, signal).catch(() => 'not-said' as const);
+      signal.throwIfAborted();
+      if (found === undefined) before = 'absent';
+      else if (found !== 'not-said' && before === 'absent') return found.id;
+    }
   }
 
   async #pullWithAny(request: PullRequest, signal: AbortSignal): Promise<string> {
@@ -95,13 +134,17 @@ export class ImagePulls {
   }
 
   /** Its size and user are wanted at once; not to know them is no reason to fail. */
-  async #look({ image, annotations }: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
+  async #look(request: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
     try {
-      return (await this.#deps.cri.imageStatus({ image: { image, annotations } }, signal)).image;
+      return await this.#find(request, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       return undefined;
     }
+  }
+
+  async #find({ image, annotations }: PullRequest, signal: AbortSignal): Promise<Image | undefined> {
+    return (await this.#deps.cri.imageStatus({ image: { image, annotations } }, signal)).image;
   }
 }
 

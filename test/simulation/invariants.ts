@@ -106,15 +106,18 @@ function startsOnlyWhatIsWanted({ runtime, report, kubelet }: Scene): Rule {
   };
 }
 
-function stopsOnlyWhatIsUnwanted({ runtime, report, desk, nowMs, isDamaged }: Scene): Rule {
+function stopsOnlyWhatIsUnwanted({ runtime, report, desk, nowMs, isDamaged, kubelet }: Scene): Rule {
   const startedMs = new Map<string, number>();
+  const isPastDeadline = (uid: string) =>
+    desk.known(uid)?.deadlineSeconds !== undefined &&
+    kubelet()?.statuses.getPodStatus(uid as PodUid)?.phase === 'Failed';
   return {
     entry(entry) {
       if (entry.kind === 'container-started') startedMs.set(entry.id, nowMs());
       if (entry.kind === 'container-removed') startedMs.delete(entry.id);
       if (entry.kind !== 'container-signalled' || isDamaged(entry.podUid)) return;
       const { id, podUid, name, attempt } = entry;
-      if (!desk.wantedSince(podUid, startedMs.get(id) ?? 0)) return;
+      if (!desk.wantedSince(podUid, startedMs.get(id) ?? 0) || isPastDeadline(podUid)) return;
       const hasTwin = runtime
         .runningContainers()
         .some((other) => other.id !== id && other.podUid === podUid && other.name === name);
@@ -141,7 +144,8 @@ function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rul
     const moreMs = deadlineMs - before.deadlineMs;
     if (moreMs > roundingMs && timeout > minimumGraceSeconds)
       report('grace only shrinks', `${id} was given ${moreMs / 1_000} s more`);
-    if (moreMs < -1 && before.by !== kubelet())
+    // The time counts from when it is noted, which is some moments before the runtime is told.
+    if (moreMs < -roundingMs && before.by !== kubelet())
       report('a restart takes no grace away', `${id} was given ${-moreMs / 1_000} s less`);
   };
   return {
@@ -175,19 +179,42 @@ function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rul
   };
 }
 
-/** For as long as the pod is asked for, across kubelets, and unless the runtime forgot what ran. */
+/** After this long a kubelet has noted what it saw. */
+const notedMs = 6_000;
+
+interface Ended {
+  readonly phase: string;
+  readonly atMs: number;
+  /** Whether it was noted, so that the next kubelet knows it whatever the runtime says. */
+  readonly isNoted: boolean;
+}
+
+/** For as long as the pod is asked for, across kubelets, unless the runtime forgets what ran before it was noted. */
 function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): Rule {
-  const ended = new Map<string, { readonly phase: string; readonly atMs: number }>();
+  const ended = new Map<string, Ended>();
   const begunMs = new Map<string, number>();
+  let aliveMs = 0;
+  const lasting = (uid: string) => {
+    const before = ended.get(uid);
+    if (before === undefined || !desk.wantedSince(uid, before.atMs)) return undefined;
+    return isDamaged(uid) && !before.isNoted ? undefined : before;
+  };
   return {
+    calling() {
+      aliveMs = nowMs();
+    },
     entry(entry) {
+      if (entry.kind === 'container-started' && lasting(entry.podUid) !== undefined)
+        report('nothing starts in a pod that has ended', `${entry.name} of ${entry.podUid}`);
       if (entry.kind === 'sandbox-started') begunMs.set(entry.podUid, nowMs());
     },
-    kubeletStarted({ kubelet }) {
-      kubelet.statuses.onChange(({ uid, after }) => {
+    kubeletStarted({ kubelet: next }) {
+      for (const [uid, one] of ended)
+        ended.set(uid, { ...one, isNoted: one.isNoted || aliveMs - one.atMs > notedMs });
+      next.statuses.onChange(({ uid, after }) => {
         const phase = after.phase ?? '';
-        const before = ended.get(uid);
-        if (before !== undefined && desk.wantedSince(uid, before.atMs) && !isDamaged(uid)) {
+        const before = lasting(uid);
+        if (before !== undefined) {
           if (phase !== before.phase)
             report('a terminal phase stays', `${uid} was ${before.phase} and is ${phase}`);
           return;
@@ -195,7 +222,7 @@ function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): Rule {
         // A pod that was told to end may be wanted again by now: the end is not the one of what is wanted.
         const isOwnEnd = desk.wantedSince(uid, begunMs.get(uid) ?? 0);
         if (isOwnEnd && (phase === 'Succeeded' || phase === 'Failed'))
-          ended.set(uid, { phase, atMs: nowMs() });
+          ended.set(uid, { phase, atMs: nowMs(), isNoted: false });
         else ended.delete(uid);
       });
     },
