@@ -230,6 +230,8 @@ test('a file must say what it is', async () => {
     [`${header}---\nmore: true\n`, '', /one document only/],
     ['a: [1\n', '', /./],
     ['a: *b\n', '', /anchor/],
+    [`${header}a: ${'['.repeat(200_000)}\n`, '', /nested at most 100 levels/],
+    [header + 'a: b\n'.repeat(40_000), '', /at most 100000 words and marks/],
   ] as const) {
     for (const argv of [['--config=/d/k.conf'], ['--config-dir=/d']]) {
       const problems = await problemsOf({ '/d/k.conf': text }, ...argv);

@@ -1,9 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
-import { type Clock, describeError, KubelingError, type ProcessTable, withDeadline } from '../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  KubelingError,
+  logSize,
+  type ProcessTable,
+  rotateLog,
+  tailLog,
+  withDeadline,
+} from '../lib/index.ts';
 import type { Layout } from './layout.ts';
-import { logSize, rotateLog, tailLog } from './log-file.ts';
 import type { Environment } from './machine.ts';
 import { containerdArguments, type OwnProcess, writePidFile } from './own-process.ts';
 

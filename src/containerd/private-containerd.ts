@@ -1,6 +1,14 @@
 import { mkdir, realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type Clock, KubelingError, ProcessTable, type Random, withLockFile } from '../lib/index.ts';
+import {
+  type Clock,
+  KubelingError,
+  logSize,
+  ProcessTable,
+  type Random,
+  rotateLog,
+  withLockFile,
+} from '../lib/index.ts';
 import type { CgroupDriver, Snapshotter } from './config.ts';
 import { ImageStore } from './image-store.ts';
 import { readInstance } from './instance-file.ts';
@@ -16,7 +24,6 @@ import {
 } from './launch.ts';
 import { containerdLayout, type Layout } from './layout.ts';
 import { type TeardownOptions, usualPlaces } from './leftover-files.ts';
-import { logSize, rotateLog } from './log-file.ts';
 import {
   childEnvironment,
   commandRunner,

@@ -32,6 +32,8 @@ export function decodeJson<T>(table: KindTable, kind: string, json: unknown): De
 }
 
 const nowhere: Place = { line: 1, column: 1 };
+/** A guess costs more than the finding it is for; so many mistakes are no slips of the pen. */
+const mostAdvice = 100;
 
 function treeOfJson(json: unknown): YamlTree {
   if (Array.isArray(json)) return { kind: 'list', items: json.map(treeOfJson), at: nowhere };
@@ -134,7 +136,8 @@ class Decoder {
   }
 
   #unknown(entry: YamlEntry, path: FieldPath, fields: KindFields): void {
-    this.#warn(entry, path, `is not a known field and has no effect${didYouMean(entry.key, fields.keys())}`);
+    const advice = this.findings.length < mostAdvice ? didYouMean(entry.key, fields.keys()) : '';
+    this.#warn(entry, path, `is not a known field and has no effect${advice}`);
   }
 
   #error(part: { readonly at: Place }, field: FieldPath, message: string): void {

@@ -5,12 +5,14 @@
 export function nearestName(written: string, known: Iterable<string>): string | undefined {
   const plain = plainName(written.slice(0, longestName));
   let best: { readonly name: string; readonly distance: number } | undefined;
-  for (const name of known) {
-    const distance = editDistance(plain, plainName(name));
-    if (best === undefined || distance < best.distance) best = { name, distance };
-  }
   // A third of the letters may be wrong, though never fewer than one nor more than four.
   const tolerance = Math.min(4, Math.max(1, Math.floor(plain.length / 3)));
+  for (const name of known) {
+    const other = plainName(name);
+    if (Math.abs(other.length - plain.length) > tolerance) continue;
+    const distance = editDistance(plain, other);
+    if (best === undefined || distance < best.distance) best = { name, distance };
+  }
   const near = best !== undefined && best.distance <= tolerance && best.distance < plain.length;
   return near ? best?.name : undefined;
 }

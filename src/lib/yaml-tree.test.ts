@@ -186,3 +186,9 @@ test('documents are read one by one, and a bad one does not spoil the others', a
   );
   assert.deepEqual(await readYamlDocuments('---\n# nothing\n---\n'), []);
 });
+
+test('who indents with tabs is told so once', async () => {
+  const text = 'kind: Pod\nmetadata:\n\tname: a\nspec:\n\tcontainers:\n\t- name: a\n\t  image: b\n';
+  const { problems } = await readYaml(text);
+  assert.deepEqual(problems, [{ message: 'Tabs are not allowed as indentation', line: 3, column: 1 }]);
+});

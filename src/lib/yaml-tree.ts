@@ -1,4 +1,15 @@
-import type { Alias, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import type {
+  Alias,
+  Document,
+  LineCounter,
+  Node,
+  Pair,
+  Scalar,
+  YAMLMap,
+  YAMLParseError,
+  YAMLSeq,
+} from 'yaml';
+import { deepest, findExcess } from './yaml-bounds.ts';
 import { resolveYamlWord, type YamlScalar } from './yaml-scalar.ts';
 
 /**
@@ -37,7 +48,8 @@ export interface YamlText {
 
 /** Aliases can make a small text a huge tree; this bounds what it may grow to. */
 const mostNodes = 100_000;
-const deepest = 100;
+/** A message may quote the text, of which one word can be megabytes. */
+const longestMessage = 300;
 
 type YamlLibrary = typeof import('yaml');
 
@@ -79,10 +91,35 @@ interface ParsedDocument {
   readonly build: () => Pick<YamlDocument, 'tree' | 'problems'>;
 }
 
-async function parseDocuments(text: string) {
+/** What would cost too much to parse is one document that cannot be read. */
+async function parseDocuments(written: string) {
   const yaml = await import('yaml');
+  const text = indentWithSpaces(written);
+  const excess = findExcess(yaml, text);
+  const documents = excess === undefined ? withoutStacks(() => parseAll(yaml, text)) : [unparsed(excess)];
+  return { documents, problems: documents.flatMap((document) => document.problems) };
+}
+
+/** Each mistake in a text is an error, and the stacks of a hundred thousand of them take more than all the rest. */
+function withoutStacks<T>(work: () => T): T {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return work();
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
+function unparsed(problem: YamlProblem): ParsedDocument {
+  const problems = [problem];
+  const build = () => ({ tree: undefined, problems });
+  return { isEmpty: false, at: { line: 1, column: 1 }, problems, build };
+}
+
+function parseAll(yaml: YamlLibrary, text: string): readonly ParsedDocument[] {
   const lines = new yaml.LineCounter();
-  const parsed = yaml.parseAllDocuments(indentWithSpaces(text), {
+  const parsed = yaml.parseAllDocuments(text, {
     schema: 'failsafe',
     version: '1.1',
     merge: false,
@@ -91,8 +128,7 @@ async function parseDocuments(text: string) {
     logLevel: 'silent',
     lineCounter: lines,
   });
-  const documents = (Array.isArray(parsed) ? parsed : []).map((document) => describe(yaml, lines, document));
-  return { documents, problems: documents.flatMap((document) => document.problems) };
+  return (Array.isArray(parsed) ? parsed : []).map((document) => describe(yaml, lines, document));
 }
 
 function describe(yaml: YamlLibrary, lines: LineCounter, document: Document): ParsedDocument {
@@ -102,11 +138,17 @@ function describe(yaml: YamlLibrary, lines: LineCounter, document: Document): Pa
     const tree = document.contents ? builder.build(document.contents, 0) : undefined;
     return { tree: builder.problems.length === 0 ? tree : undefined, problems: builder.problems };
   };
-  const problems = document.errors.map((error) => ({
-    message: error.message,
+  const problems = causes(document.errors).map((error) => ({
+    message: error.message.slice(0, longestMessage),
     ...place(lines, error.pos[0]),
   }));
   return { isEmpty: isEmpty(yaml, document), at, problems, build };
+}
+
+/** Who indents with tabs does so on every line, and confuses all that follows: the first is the mistake. */
+function causes(errors: readonly YAMLParseError[]): readonly YAMLParseError[] {
+  const tab = errors.find(({ code }) => code === 'TAB_AS_INDENT');
+  return tab === undefined ? errors : [tab];
 }
 
 /** JSON may be indented with tabs, which YAML refuses; a space keeps every column where it is. */
@@ -129,10 +171,11 @@ class TreeBuilder {
   readonly problems: YamlProblem[] = [];
   readonly #yaml: YamlLibrary;
   readonly #lines: LineCounter;
-  readonly #document: Document | undefined;
+  readonly #document: Document;
+  #targets: ReadonlyMap<Alias, Node> | undefined;
   #nodes = 0;
 
-  constructor(yaml: YamlLibrary, lines: LineCounter, document: Document | undefined) {
+  constructor(yaml: YamlLibrary, lines: LineCounter, document: Document) {
     this.#yaml = yaml;
     this.#lines = lines;
     this.#document = document;
@@ -154,8 +197,12 @@ class TreeBuilder {
 
   /** The place of an alias is where it is used; what is below it keeps the place where it was written. */
   #follow(alias: Alias, depth: number, at: Place): YamlTree {
-    const target = this.#document === undefined ? undefined : alias.resolve(this.#document);
-    if (target === undefined) return this.#refuse(at, `uses an anchor that is not defined: ${alias.source}`);
+    this.#targets ??= aliasTargets(this.#yaml, this.#document);
+    const target = this.#targets.get(alias);
+    if (target === undefined) {
+      const message = `uses an anchor that is not defined: ${alias.source}`;
+      return this.#refuse(at, message.slice(0, longestMessage));
+    }
     return { ...this.build(target, depth + 1), at };
   }
 
@@ -199,6 +246,22 @@ class TreeBuilder {
     const range = this.#yaml.isNode(node) ? (node as Node).range : undefined;
     return range ? place(this.#lines, range[0]) : { line: 1, column: 1 };
   }
+}
+
+/** What each alias stands for: the last node of that anchor before it. To ask each of them takes a walk of its own. */
+function aliasTargets(yaml: YamlLibrary, document: Document): ReadonlyMap<Alias, Node> {
+  const anchors = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  yaml.visit(document, {
+    Alias: (_key, alias) => {
+      const target = anchors.get(alias.source);
+      if (target !== undefined) targets.set(alias, target);
+    },
+    Value: (_key, node) => {
+      if (node.anchor !== undefined) anchors.set(node.anchor, node);
+    },
+  });
+  return targets;
 }
 
 function emptyAt(at: Place): YamlTree {

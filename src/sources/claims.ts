@@ -96,6 +96,7 @@ function describe(
     {
       at: loser.at,
       field,
+      pods: [fullNameOf(loser.pod)],
       message: `must be unique: ${what} comes from ${winner} already, and stays so`,
     },
   );

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
-import { describeError } from '../lib/index.ts';
+import { type Clock, describeError, KubelingError, withDeadline } from '../lib/index.ts';
 import { fullNameOf } from '../pods/index.ts';
 import type { ManifestFiles } from './files.ts';
 import type { LastGoodManifests } from './kept-manifests.ts';
@@ -43,7 +43,13 @@ export function isManifestName(name: string): boolean {
   return !name.startsWith('.') && !leftovers.test(name);
 }
 
+/** For the list of names, and for what an earlier kubelet has kept of one file. */
+export const scanDeadlineMs = 30_000;
+/** For one file, after which the others get their turn. */
+const fileDeadlineMs = 5_000;
+
 export interface FileScannerOptions {
+  readonly clock: Clock;
   readonly files: ManifestFiles;
   readonly reader: ManifestReader;
   readonly nodeName: string;
@@ -52,33 +58,40 @@ export interface FileScannerOptions {
 
 type Seen = { readonly state: FileState; readonly good?: Uint8Array } | 'unsettled' | undefined;
 
-/** Looks at all manifests there are. Keeps nothing itself: what was known before comes in, what is known now goes out. */
+/** Looks at all manifests there are. What was known of them before comes in, what is known now goes out. */
 export class FileScanner {
   readonly #options: FileScannerOptions;
+  /** Files that are being read, also those nobody waits for any more: none is read twice at a time. */
+  readonly #underWay = new Set<string>();
 
   constructor(options: FileScannerOptions) {
     this.#options = options;
   }
 
-  async folder(path: string, before: FileStates): Promise<FolderScan> {
-    const names = (await this.#options.files.list(path)).filter(isManifestName).sort();
+  async folder(path: string, before: FileStates, signal: AbortSignal): Promise<FolderScan> {
+    const { files, clock } = this.#options;
+    const deadline = { clock, ms: scanDeadlineMs, what: `list the manifests in ${path}` };
+    const names = (await withDeadline(deadline, () => files.list(path), signal))
+      .filter(isManifestName)
+      .sort();
     return await this.#scan(
       names.map((name) => posix.join(path, name)),
       before,
+      signal,
     );
   }
 
-  async single(path: string, before: FileStates): Promise<FolderScan> {
-    return await this.#scan([path], before);
+  async single(path: string, before: FileStates, signal: AbortSignal): Promise<FolderScan> {
+    return await this.#scan([path], before, signal);
   }
 
-  async #scan(paths: readonly string[], before: FileStates): Promise<FolderScan> {
+  async #scan(paths: readonly string[], before: FileStates, signal: AbortSignal): Promise<FolderScan> {
     const files = new Map<string, FileState>();
     const good = new Map<string, Uint8Array>();
     let unsettled = false;
     for (const path of paths) {
-      const known = before.get(path) ?? (await this.#fromLastLife(path));
-      const seen = await this.#look(path, known);
+      const known = before.get(path) ?? (await this.#fromLastLife(path, signal));
+      const seen = await this.#look(path, known, signal);
       if (seen === 'unsettled') unsettled = true;
       const state = seen === 'unsettled' ? known : seen?.state;
       if (state !== undefined) files.set(path, state);
@@ -89,23 +102,37 @@ export class FileScanner {
   }
 
   /** What the file said when it was last good, as an earlier kubelet has kept it. */
-  async #fromLastLife(path: string): Promise<FileState | undefined> {
-    const { lastGood, reader, nodeName } = this.#options;
-    const bytes = await lastGood.read(path);
+  async #fromLastLife(path: string, signal: AbortSignal): Promise<FileState | undefined> {
+    const { lastGood, reader, nodeName, clock } = this.#options;
+    const deadline = { clock, ms: scanDeadlineMs, what: `read what is kept of ${path}` };
+    const bytes = await withDeadline(deadline, () => lastGood.read(path), signal);
     if (bytes === undefined) return undefined;
     const { pods, problems, whole } = await reader.read(bytes, { source: 'file', path, nodeName });
     // What is no longer good by today's rules must be told when it is met again.
     return { digest: whole ? digestOf(bytes) : '', version: '', pods, problems };
   }
 
-  /** Undefined when there is no such file. */
-  async #look(path: string, before: FileState | undefined): Promise<Seen> {
+  /** Undefined when there is no such file. The trouble with it is its own: the others are read all the same. */
+  async #look(path: string, before: FileState | undefined, signal: AbortSignal): Promise<Seen> {
     try {
-      return await this.#read(path, before);
+      return await this.#readInTime(path, before, signal);
     } catch (error) {
+      signal.throwIfAborted();
       const message = `cannot be read: ${describeError(error)}`;
       return { state: this.#keep(path, before, { version: message, message }) };
     }
+  }
+
+  /** A read that hangs cannot be ended; another beside it would hang as well, and hold one more thread. */
+  async #readInTime(path: string, before: FileState | undefined, signal: AbortSignal): Promise<Seen> {
+    if (this.#underWay.has(path))
+      throw new KubelingError('DEADLINE_EXCEEDED', `Cannot read it within ${fileDeadlineMs} ms`);
+    const deadline = { clock: this.#options.clock, ms: fileDeadlineMs, what: 'read it' };
+    const read = async () => {
+      this.#underWay.add(path);
+      return await this.#read(path, before).finally(() => this.#underWay.delete(path));
+    };
+    return await withDeadline(deadline, read, signal);
   }
 
   async #read(path: string, before: FileState | undefined): Promise<Seen> {

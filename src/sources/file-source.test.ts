@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
-import { collectLogs, settle, VirtualClock } from '../lib/index.ts';
+import { type CollectedLogs, collectLogs, settle, VirtualClock } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { FileSource } from './file-source.ts';
 import { MemoryManifestFiles } from './memory-files.ts';
@@ -15,6 +15,8 @@ interface Rig extends AsyncDisposable {
   readonly source: FileSource;
   readonly sets: (readonly Pod[])[];
   readonly told: string[];
+  readonly mended: string[];
+  readonly logs: CollectedLogs;
   /** Names and images of the last list. */
   readonly pods: () => readonly string[];
 }
@@ -27,16 +29,19 @@ async function run(prepare: (files: MemoryManifestFiles) => void = () => {}, pat
   prepare(files);
   const sets: (readonly Pod[])[] = [];
   const told: string[] = [];
+  const mended: string[] = [];
+  const logs = collectLogs(clock);
   const source = new FileSource({
     path,
     files,
     clock,
     nodeName: 'node-a',
     rules: defaultRules,
-    logger: collectLogs(clock).logger,
+    logger: logs.logger,
     checkMs: 20_000,
     setPods: async (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(describeProblem(problem)),
+    onMended: (path) => void mended.push(path),
   });
   const stop = new AbortController();
   const running = source.run(stop.signal);
@@ -48,6 +53,8 @@ async function run(prepare: (files: MemoryManifestFiles) => void = () => {}, pat
     source,
     sets,
     told,
+    mended,
+    logs,
     pods: () =>
       (sets.at(-1) ?? []).map(({ metadata, spec }) => `${metadata.name} ${spec.containers[0]?.image}`),
     [Symbol.asyncDispose]: async () => {
@@ -151,6 +158,49 @@ test('a missing directory is an empty list, looked for each second', async () =>
   rig.files.write(`${folder}/a.yaml`, podManifest('a'));
   await rig.clock.advance(1_100);
   assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
+});
+
+test('a directory that goes is told once with what follows, and once when it is back', async () => {
+  await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
+  rig.files.remove(folder);
+  await rig.clock.advance(60_000);
+  assert.deepEqual(rig.pods(), []);
+  const told = [
+    `${folder}: does not exist: pods it asked for are ended, and none come from it until it is back`,
+  ];
+  assert.deepEqual(rig.told, told);
+  assert.deepEqual(rig.source.problems().map(describeProblem), told);
+  assert.deepEqual(rig.mended, []);
+  rig.files.write(`${folder}/a.yaml`, podManifest('a'));
+  await rig.clock.advance(60_000);
+  assert.deepEqual([rig.told, rig.mended, rig.source.problems()], [told, [folder], []]);
+});
+
+test('a directory that is back in a moment was never gone', async () => {
+  await using rig = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
+  rig.files.remove(folder);
+  await rig.clock.advance(50);
+  rig.files.write(`${folder}/a.yaml`, podManifest('a'));
+  await rig.clock.advance(60_000);
+  assert.deepEqual([rig.told, rig.sets.length], [[], 1]);
+});
+
+test('a watch that fails is told once and tried again with each look', async () => {
+  await using rig = await run((files) => files.failWatches(new Error('ENOSPC: too many watches')));
+  const lines = () => [...rig.logs.records].filter(({ message }) => /^Changes of manifests/.test(message));
+  await rig.clock.advance(50_000);
+  assert.deepEqual(
+    lines().map(({ severity }) => severity),
+    ['warning'],
+  );
+  rig.files.failWatches(undefined);
+  await rig.clock.advance(20_000);
+  rig.files.write(`${folder}/a.yaml`, podManifest('a'));
+  await rig.clock.advance(1);
+  assert.deepEqual(rig.pods(), ['a-node-a busybox:1']);
+  await rig.clock.advance(40_000);
+  assert.equal(lines().at(-1)?.message, 'Changes of manifests are watched again');
+  assert.equal(lines().length, 2);
 });
 
 test('manifest dir deleted, recreated, emptied: converges, and nothing comes back by itself', async () => {
@@ -325,4 +375,28 @@ test('a warning does not keep a pod from being used', async () => {
   assert.deepEqual(rig.told, [
     `${folder}/a.yaml:9:3: spec.restartPolcy: is not a known field and has no effect (did you mean restartPolicy?)`,
   ]);
+});
+
+test('a problem names the pods it concerns, as far as anybody can tell', async () => {
+  await using rig = await run((files) => {
+    files.write(`${folder}/kept.yaml`, podManifest('kept'));
+    files.write(`${folder}/bad.yaml`, podManifest('bad', '""'));
+    files.write(`${folder}/nonsense.yaml`, 'a: [');
+  });
+  rig.files.write(`${folder}/kept.yaml`, '{');
+  await rig.clock.advance(1_000);
+  assert.deepEqual(
+    rig.source.problems().map(({ path, pods }) => [path.slice(folder.length + 1), pods]),
+    [
+      ['bad.yaml', ['bad-node-a_default']],
+      ['kept.yaml', ['kept-node-a_default']],
+      ['nonsense.yaml', []],
+    ],
+  );
+  rig.files.remove(folder);
+  await rig.clock.advance(5_000);
+  assert.deepEqual(
+    rig.source.problems().map(({ pods }) => pods),
+    [undefined],
+  );
 });

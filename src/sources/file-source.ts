@@ -8,11 +8,11 @@ import {
 } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { type Claimant, type Holders, settleClaims } from './claims.ts';
-import { FileScanner, type FileStates, type FolderScan } from './file-scan.ts';
+import { FileScanner, type FileStates, type FolderScan, scanDeadlineMs } from './file-scan.ts';
 import type { FileFacts, ManifestFiles } from './files.ts';
 import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { ManifestReader } from './manifest.ts';
-import { describeProblem, ProblemBoard, problemAt, type SourceProblem } from './problems.ts';
+import { describeProblem, ProblemBoard, problemAt, type SourceProblem, withPods } from './problems.ts';
 import type { PodRules } from './rules.ts';
 import { StaticUids } from './static-uids.ts';
 
@@ -45,7 +45,6 @@ const fileGoneMs = 10;
 const pathGoneMs = 100;
 const missingRetryMs = 1_000;
 const failureBackoff = { baseMs: 1_000, maxMs: 20_000 };
-const scanDeadlineMs = 30_000;
 
 type Look =
   | { readonly kind: 'seen'; readonly scan: FolderScan }
@@ -53,6 +52,13 @@ type Look =
   | { readonly kind: 'failed'; readonly problem: SourceProblem };
 
 type SureLook = Exclude<Look, { kind: 'failed' }>;
+
+/** Once lost it is opened anew at the next look; till then it gives what hints it can. */
+interface Watch {
+  readonly identity: string;
+  handle: Disposable | undefined;
+  state: 'standing' | 'lost';
+}
 
 interface FoundProblem {
   readonly problem: SourceProblem;
@@ -62,6 +68,11 @@ interface FoundProblem {
 
 function pathsOf(look: SureLook): Iterable<string> {
   return look.kind === 'seen' ? look.scan.files.keys() : [];
+}
+
+function missingPath(path: string): SourceProblem {
+  const message = 'does not exist: pods it asked for are ended, and none come from it until it is back';
+  return problemAt({ source: 'file', path }, { severity: 'warning', message });
 }
 
 function doubtKey({ problem, version }: FoundProblem): string {
@@ -87,15 +98,17 @@ export class FileSource {
   #failures = 0;
   /** When the last look ended, by the monotonic clock. */
   #lookedMs = Number.NEGATIVE_INFINITY;
-  #watch: { readonly identity: string; readonly handle: Disposable } | undefined;
+  #watch: Watch | undefined;
+  /** Whether it was told that hints do not come. */
+  #toldUnwatched = false;
 
   constructor(options: FileSourceOptions) {
     this.#options = options;
-    const { files, rules, nodeName } = options;
+    const { files, rules, nodeName, clock } = options;
     this.#uids = options.uids ?? new StaticUids();
     this.#lastGood = options.lastGood ?? noLastGoodManifests;
     const reader = new ManifestReader(rules);
-    this.#scanner = new FileScanner({ files, nodeName, reader, lastGood: this.#lastGood });
+    this.#scanner = new FileScanner({ files, nodeName, reader, clock, lastGood: this.#lastGood });
     this.#board = new ProblemBoard(options.onProblem, options.onMended);
     this.#hints = new HintLatch(options.clock);
   }
@@ -156,10 +169,9 @@ export class FileSource {
   }
 
   async #lookOnce(signal: AbortSignal): Promise<Look> {
-    const { clock, path } = this.#options;
+    const { path } = this.#options;
     try {
-      const what = `read the manifests in ${path}`;
-      return await withDeadline({ clock, ms: scanDeadlineMs, what }, () => this.#look(), signal);
+      return await this.#look(signal);
     } catch (error) {
       signal.throwIfAborted();
       const message = `cannot be read: ${describeError(error)}`;
@@ -168,15 +180,16 @@ export class FileSource {
   }
 
   /** The watch comes first, so that no change falls between it and the look. */
-  async #look(): Promise<Look> {
-    const { path, files } = this.#options;
-    const facts = await files.stat(path);
+  async #look(signal: AbortSignal): Promise<Look> {
+    const { path, files, clock } = this.#options;
+    const deadline = { clock, ms: scanDeadlineMs, what: `find ${path}` };
+    const facts = await withDeadline(deadline, () => files.stat(path), signal);
     this.#rewatch(facts);
     if (facts === undefined) return { kind: 'missing' };
     const scan =
       facts.kind === 'directory'
-        ? await this.#scanner.folder(path, this.#files)
-        : await this.#scanner.single(path, this.#files);
+        ? await this.#scanner.folder(path, this.#files, signal)
+        : await this.#scanner.single(path, this.#files, signal);
     return { kind: 'seen', scan };
   }
 
@@ -187,11 +200,14 @@ export class FileSource {
     );
     const settled = settleClaims(claimants, this.#holders, 'file', this.#uids);
     this.#holders = settled.holders;
-    const found = [...this.#files.values()].flatMap(({ problems, version }) =>
-      problems.map((problem) => ({ problem, version })),
-    );
+    const found = [...this.#files.values()].flatMap(({ problems, pods, version }) => {
+      const stoodFor = pods.map(({ pod }) => pod);
+      return problems.map((problem) => ({ problem: withPods(problem, stoodFor), version }));
+    });
     const repeated = settled.problems.map((problem) => ({ problem, version: '' }));
-    const confirmed = this.#confirm([...found, ...repeated]);
+    const missing =
+      look.kind === 'missing' ? [{ problem: missingPath(this.#options.path), version: '' }] : [];
+    const confirmed = this.#confirm([...missing, ...found, ...repeated]);
     // Beside each other: the pods need not wait for the disk.
     await Promise.all([this.#remember(look), this.#send(settled.pods, signal)]);
     const unsettled = look.kind === 'seen' && look.scan.unsettled;
@@ -228,24 +244,44 @@ export class FileSource {
 
   #rewatch(facts: FileFacts | undefined): void {
     const identity = facts?.identity ?? 'missing';
-    if (this.#watch?.identity === identity) return;
+    if (this.#watch?.identity === identity && this.#watch.state === 'standing') {
+      if (facts !== undefined) this.#tellWatched();
+      return;
+    }
     this.#unwatch();
-    const { files, path, logger } = this.#options;
-    const handle = files.watch(path, {
+    const watch: Watch = { identity, handle: undefined, state: 'standing' };
+    this.#watch = watch;
+    watch.handle = this.#options.files.watch(this.#options.path, {
       onHint: () => this.#hints.raise(),
+      // It may be called before there is a handle.
       onLost: (error) => {
-        logger.v(2)?.info('Changes of manifests are found by looking now and then only', {
-          path,
-          error: describeError(error),
-        });
-        this.#unwatch();
+        watch.state = 'lost';
+        // What is not there cannot be watched, and that it is not there is told already.
+        if (facts !== undefined) this.#tellUnwatched(error);
       },
     });
-    this.#watch = { identity, handle };
+  }
+
+  #tellUnwatched(error: unknown): void {
+    if (this.#toldUnwatched) return;
+    this.#toldUnwatched = true;
+    const { logger, path, checkMs } = this.#options;
+    logger.warn('Changes of manifests are found by looking now and then only, as they cannot be watched', {
+      path,
+      everyMs: checkMs,
+      error: describeError(error),
+    });
+  }
+
+  /** Only of a watch that has lasted from one look to the next. */
+  #tellWatched(): void {
+    if (!this.#toldUnwatched) return;
+    this.#toldUnwatched = false;
+    this.#options.logger.info('Changes of manifests are watched again', { path: this.#options.path });
   }
 
   #unwatch(): void {
-    this.#watch?.handle[Symbol.dispose]();
+    this.#watch?.handle?.[Symbol.dispose]();
     this.#watch = undefined;
   }
 }

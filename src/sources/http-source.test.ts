@@ -105,7 +105,10 @@ test('an empty body is an empty list, and told', async () => {
   rig.answer('');
   await rig.clock.advance(20_000);
   assert.deepEqual(rig.names(), []);
-  assert.match(rig.told[0] ?? '', /must hold a pod: it is empty/);
+  assert.match(rig.told[0] ?? '', /must hold a pod: it is empty \(answer with a PodList without items/);
+  rig.answer('{"apiVersion":"v1","kind":"PodList","items":[]}');
+  await rig.clock.advance(20_000);
+  assert.deepEqual(rig.source.problems(), []);
 });
 
 test('an answer that does not come is given up after ten seconds, and the period counts from then', async () => {

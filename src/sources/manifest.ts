@@ -1,16 +1,27 @@
 import { decodeTree, FieldPath, KindTable, type PodSpec, type Pod as WrittenPod } from '../kinds/index.ts';
-import { type Place, readYamlDocuments, type YamlDocument, type YamlTree } from '../lib/index.ts';
+import {
+  describeError,
+  type Place,
+  readYamlDocuments,
+  type YamlDocument,
+  type YamlTree,
+} from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { withPodDefaults } from './defaults/pod.ts';
 import { bounded, problemAt, type SourceProblem } from './problems.ts';
 import type { FieldProblem, PodRules } from './rules.ts';
-import { toStaticPod } from './static-pod.ts';
+import { nameOnNode, toStaticPod } from './static-pod.ts';
 import { type ManifestPlace, staticPodUid } from './static-uid.ts';
 import { refusedReferences } from './validation/api-references.ts';
 import { validatePod } from './validation/pod.ts';
 
 /** A manifest of this size or more is something else. */
 export const manifestLimit: number = 10 * 1024 * 1024;
+
+const howToAskForNone = {
+  file: 'delete the file to remove its pod',
+  http: 'answer with a PodList without items to have no pods',
+} as const;
 
 export interface ManifestPod {
   readonly pod: Pod;
@@ -34,16 +45,26 @@ export class ManifestReader {
     this.#rules = rules;
   }
 
-  /** Never rejects because of what the bytes are. */
+  /** Never rejects: what is wrong with these bytes is a reading to be remembered, whatever it is. */
   async read(bytes: Uint8Array, place: ManifestPlace): Promise<ManifestReading> {
+    try {
+      return await this.#read(bytes, place);
+    } catch (error) {
+      return failed(place, `cannot be read: ${describeError(error)}`);
+    }
+  }
+
+  async #read(bytes: Uint8Array, place: ManifestPlace): Promise<ManifestReading> {
     if (bytes.byteLength >= manifestLimit) return failed(place, tooLarge(bytes.byteLength));
     const text = textOf(bytes);
     if (text === undefined) return failed(place, 'must be text in UTF-8: it is something else');
     const documents = await readYamlDocuments(text);
     if (documents.length === 0)
-      return failed(place, 'must hold a pod: it is empty (delete the file to remove its pod)');
+      return failed(place, `must hold a pod: it is empty (${howToAskForNone[place.source]})`);
     const parts = documents.flatMap((document) => partsOf(document, place));
-    const read = parts.map((part) => (part.kind === 'wrong' ? part : this.#pod(part, place)));
+    const read = parts.map((part) =>
+      part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, place), place),
+    );
     return {
       pods: read.flatMap((part) => ('pod' in part && part.pod ? [{ pod: part.pod, at: part.at }] : [])),
       problems: bounded(read.flatMap((part) => part.problems).sort(byPlace)),
@@ -95,6 +116,16 @@ interface PodPart {
 }
 
 type Part = PodPart | { readonly kind: 'wrong'; readonly problems: readonly SourceProblem[] };
+
+/** Says of each problem whose it is, as far as the manifest got to say its name. */
+function naming(tree: YamlTree, read: ReadPod, { nodeName }: ManifestPlace): ReadPod {
+  const metadata = entryOf(tree, 'metadata');
+  const name = metadata === undefined ? undefined : textAt(metadata, 'name');
+  if (metadata === undefined || name === undefined) return read;
+  const namespace = textAt(metadata, 'namespace') || 'default';
+  const pods = [`${nameOnNode(name, nodeName)}_${namespace}`];
+  return { ...read, problems: read.problems.map((problem) => ({ ...problem, pods })) };
+}
 
 export function tooLarge(size: number): string {
   return `must be smaller than ${manifestLimit} bytes: it has ${size}`;

@@ -13,6 +13,7 @@ export class MemoryManifestFiles implements ManifestFiles {
   readonly #directories = new Map<string, number>();
   readonly #watchers = new Map<WatchListener, string>();
   readonly #failures = new Map<string, Error>();
+  #watchFailure: Error | undefined;
   #counter = 0;
 
   /** Writes in place, as an editor may. */
@@ -49,6 +50,12 @@ export class MemoryManifestFiles implements ManifestFiles {
     this.#watchers.clear();
   }
 
+  /** Makes every new watch fail, until told to no longer; those there are end. */
+  failWatches(error: Error | undefined): void {
+    this.#watchFailure = error;
+    if (error !== undefined) this.#watchers.clear();
+  }
+
   async stat(path: string): Promise<FileFacts | undefined> {
     this.#check(path);
     const file = this.#files.get(path);
@@ -74,7 +81,8 @@ export class MemoryManifestFiles implements ManifestFiles {
   }
 
   watch(path: string, listener: WatchListener): Disposable {
-    this.#watchers.set(listener, path);
+    if (this.#watchFailure === undefined) this.#watchers.set(listener, path);
+    else listener.onLost(this.#watchFailure);
     return { [Symbol.dispose]: () => this.#watchers.delete(listener) };
   }
 

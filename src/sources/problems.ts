@@ -1,4 +1,5 @@
 import type { Place } from '../lib/index.ts';
+import { fullNameOf, type Pod } from '../pods/index.ts';
 
 /** Something a user should know about a manifest. An error keeps a pod from being used; a warning does not. */
 export interface SourceProblem {
@@ -11,6 +12,8 @@ export interface SourceProblem {
   /** The path of the field; empty when it is about no field. */
   readonly field: string;
   readonly message: string;
+  /** The full names of the pods it concerns, none where nobody can tell; undefined when it concerns all of the source. */
+  readonly pods?: readonly string[];
 }
 
 export interface ProblemPlace {
@@ -23,17 +26,24 @@ export interface ProblemText {
   readonly at?: Place | undefined;
   readonly field?: string | undefined;
   readonly message: string;
+  readonly pods?: readonly string[] | undefined;
 }
 
 export function problemAt({ source, path }: ProblemPlace, text: ProblemText): SourceProblem {
-  const { severity = 'error', at, field = '', message } = text;
-  return { source, severity, path, line: at?.line, column: at?.column, field, message };
+  const { severity = 'error', at, field = '', message, pods } = text;
+  const problem = { source, severity, path, line: at?.line, column: at?.column, field, message };
+  return pods === undefined ? problem : { ...problem, pods };
 }
 
 /** As `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: must be set`. */
 export function describeProblem(problem: SourceProblem): string {
   const place = [problem.path, problem.line, problem.column].filter((part) => part !== undefined).join(':');
   return [place, problem.field, problem.message].filter((part) => part !== '').join(': ');
+}
+
+/** What is wrong with a manifest and with no pod in particular concerns those it is known to stand for. */
+export function withPods(problem: SourceProblem, pods: readonly Pod[]): SourceProblem {
+  return problem.pods === undefined ? { ...problem, pods: pods.map(fullNameOf) } : problem;
 }
 
 /** One mistake can have a thousand consequences; the first of them are enough to act on. */

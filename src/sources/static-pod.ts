@@ -18,7 +18,7 @@ export function toStaticPod(
     metadata: {
       ...metadata,
       uid,
-      name: `${metadata.name ?? ''}-${place.nodeName.toLowerCase()}`,
+      name: nameOnNode(metadata.name ?? '', place.nodeName),
       namespace: metadata.namespace || 'default',
       annotations: { ...metadata.annotations, [annotations.hash]: uid },
     },
@@ -29,6 +29,10 @@ export function toStaticPod(
     },
     status: { ...manifest.status, phase: 'Pending' },
   };
+}
+
+export function nameOnNode(name: string, nodeName: string): string {
+  return `${name}-${nodeName.toLowerCase()}`;
 }
 
 const staysOnBadNode: Toleration = { operator: 'Exists', effect: 'NoExecute' };

@@ -1,4 +1,5 @@
 import type { FieldPath, LabelSelector, ObjectMeta, OwnerReference } from '../../kinds/index.ts';
+import { mayBePodUid } from '../../pods/index.ts';
 import { annotationKey, dnsLabel, dnsSubdomain, labelValue, qualifiedName } from './names.ts';
 import {
   checkName,
@@ -12,6 +13,12 @@ import {
   wrong,
 } from './report.ts';
 
+/** Directories are named by it. */
+function uid(text: string): string | undefined {
+  if (mayBePodUid(text)) return undefined;
+  return "be letters, digits, '.', '_' and '-', begin with a letter or digit, and be no longer than 253";
+}
+
 type Texts = Readonly<Record<string, string>>;
 
 const mostAnnotationBytes = 256 * 1024;
@@ -20,6 +27,7 @@ export function checkMetadata(report: Report, path: FieldPath, meta: ObjectMeta)
   checkText(report, path.child('generateName'), meta.generateName?.replace(/-$/, ''), dnsSubdomain);
   checkName(report, path.child('name'), meta.name, dnsSubdomain);
   checkName(report, path.child('namespace'), meta.namespace, dnsLabel);
+  checkText(report, path.child('uid'), meta.uid, uid);
   checkRange(report, path.child('generation'), meta.generation, [0, Number.POSITIVE_INFINITY]);
   checkLabels(report, path.child('labels'), meta.labels);
   checkAnnotations(report, path.child('annotations'), meta.annotations);

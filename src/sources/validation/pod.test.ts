@@ -467,6 +467,8 @@ describe('the metadata of a pod is refused', () => {
     ['name: a_b', /^metadata\.name: must consist/],
     [`name: ${'a'.repeat(250)}`, /^metadata\.name: .*at most 253/],
     ['name: a, namespace: A', /^metadata\.namespace: must consist/],
+    ['name: a, uid: ../../etc', /^metadata\.uid: must be letters/],
+    ['name: a, uid: ..', /^metadata\.uid: must be letters/],
     ['name: a, labels: {a: "b c"}', /^metadata\.labels\[a\]: must consist/],
     ['name: a, labels: {"/a": b}', /^metadata\.labels\[\/a\]: must have a key/],
     ['name: a, annotations: {"a b": c}', /^metadata\.annotations\[a b\]: must have a key/],

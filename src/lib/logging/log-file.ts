@@ -1,6 +1,6 @@
 import { copyFile, open, rename, stat, truncate } from 'node:fs/promises';
 
-const maxLogBytes = 10 * 1024 * 1024;
+export const maxLogBytes: number = 10 * 1024 * 1024;
 
 /** How a log is cut: a file nobody writes to is moved aside, one that is written to is copied and emptied in place. */
 export type LogWriter = 'none' | 'running';

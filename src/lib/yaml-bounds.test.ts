@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import * as yaml from 'yaml';
+import { deepest, findExcess, mostLines, mostParts, mostQuoted } from './yaml-bounds.ts';
+import { readYaml, readYamlDocuments } from './yaml-tree.ts';
+
+const heavy: readonly (readonly [string, string, RegExp, readonly [number, number] | undefined])[] = [
+  ['a list of a million lines', '- a: b\n'.repeat(1_200_000), /words and marks/, undefined],
+  ['a long map', 'key: value\n'.repeat(40_000), /words and marks/, undefined],
+  ['a long list on one line', `[${'a,'.repeat(mostParts)}]`, /words and marks/, [1, mostParts]],
+  ['a large JSON object', JSON.stringify(Array(mostParts).fill({})), /words and marks/, undefined],
+  ['many documents', '---\na: b\n'.repeat(20_000), /words and marks/, undefined],
+  ['many empty documents', '---\n'.repeat(20_000), /words and marks/, undefined],
+  ['many anchors', '- &a x\n- *a\n'.repeat(20_000), /words and marks/, undefined],
+  ['brackets in brackets', '['.repeat(200_000), /100 levels deep/, [1, deepest + 1]],
+  ['objects in objects', '{"a":'.repeat(1_000), /100 levels deep/, [1, deepest * 5 + 1]],
+  [
+    'indentation',
+    Array.from({ length: 1_000 }, (_, n) => `${' '.repeat(n)}a:`).join('\n'),
+    /deep/,
+    undefined,
+  ],
+  ['lists in lists on one line', '- '.repeat(1_000), /100 levels deep/, [1, deepest * 2 + 1]],
+  ['keys of keys', '? '.repeat(1_000), /100 levels deep/, undefined],
+  ['maps in maps on one line', 'a: '.repeat(1_000), /100 levels deep/, undefined],
+  ['brackets below indentation', `a:\n  b: ${'['.repeat(deepest)}`, /100 levels deep/, undefined],
+  ['much text in quotes', `a: "${'x'.repeat(mostQuoted)}"`, /1048576 characters in quotes/, [1, 4]],
+  ['a text of many lines', `a: |\n${'  x\n'.repeat(mostLines)}`, /50000 lines/, [mostLines + 1, 1]],
+];
+
+function watchParser(t: TestContext) {
+  return t.mock.method(yaml.Parser.prototype, 'parse').mock;
+}
+
+test('what is too much to parse is refused with its place, and the parser never sees it', async (t) => {
+  const parser = watchParser(t);
+  for (const [what, text, message, at] of heavy) {
+    const { tree, problems } = await readYaml(text);
+    assert.equal(tree, undefined, what);
+    assert.equal(problems.length, 1, what);
+    assert.match(problems[0]?.message ?? '', message, what);
+    if (at !== undefined) assert.deepEqual([problems[0]?.line, problems[0]?.column], at, what);
+    const documents = await readYamlDocuments(text);
+    assert.deepEqual(
+      [documents.length, documents[0]?.tree, documents[0]?.problems],
+      [1, undefined, problems],
+    );
+  }
+  assert.equal(parser.callCount(), 0);
+});
+
+test('what is large but cheap is read', async (t) => {
+  const parser = watchParser(t);
+  const texts = [
+    `a: |\n${'  {[- a: b, "c": []]}\n'.repeat(mostLines - 100)}`,
+    `a: x${'[{" '.repeat(500_000)}`,
+    `a: '${'['.repeat(mostQuoted - 10)}'`,
+    `${'#[['.repeat(10_000)}\na: b\n`,
+    'metadata:\n  name: a\nspec:\n  containers:\n  - name: b\n    args: [a, b]\n'.repeat(2_000),
+    `${'['.repeat(deepest - 1)}${']'.repeat(deepest - 1)}`,
+    `${'[a, {b: [c]}]\n---\n'.repeat(1_000)}`,
+  ];
+  for (const text of texts) {
+    const { problems } = await readYaml(text);
+    assert.deepEqual(problems, [], text.slice(0, 40));
+  }
+  assert.equal(parser.callCount(), texts.length);
+});
+
+test('the depth that is measured is never less than the depth that is read', () => {
+  const level = fc.constantFrom('- ', '? ', 'a:\n', '-\n', '[', '{a: ', '&x ', '!t ');
+  fc.assert(
+    fc.property(fc.array(level, { minLength: 3 * deepest, maxLength: 4 * deepest }), (levels) => {
+      let text = '';
+      let indent = 0;
+      let flow = 0;
+      for (const one of levels) {
+        if (one.startsWith('[') || one.startsWith('{')) flow++;
+        else if (flow > 0) continue;
+        if (text.endsWith('\n')) text += ' '.repeat(indent);
+        text += one;
+        indent += 2;
+      }
+      if (readDepth(text) > deepest) assert.notEqual(findExcess(yaml, text), undefined, text);
+    }),
+  );
+});
+
+function readDepth(text: string): number {
+  let most = 0;
+  for (const document of yaml.parseAllDocuments(text, { schema: 'failsafe', logLevel: 'silent' }))
+    yaml.visit(document as yaml.Document, {
+      Collection: (_key, _node, path) => {
+        most = Math.max(most, path.filter((node) => yaml.isCollection(node)).length + 1);
+      },
+    });
+  return most;
+}
+
+test('many aliases are each what was last written under their name', async () => {
+  const { tree } = await readYaml(`[&a x, *a, &a y, *a, [&a z, *a], *a]`);
+  assert.ok(tree?.kind === 'list');
+  assert.deepEqual(
+    tree.items.map((item) => (item.kind === 'scalar' ? item.value : item.kind)),
+    ['x', 'x', true, true, 'list', 'z'],
+  );
+});
+
+test('a message never quotes more than a few words', async () => {
+  for (const text of [`a: *${'x'.repeat(100_000)}`, `a: !<${'x'.repeat(100_000)}`]) {
+    const { problems } = await readYaml(text);
+    assert.ok(problems.every(({ message }) => message.length <= 300));
+  }
+});
+
+test('errors keep their stacks outside of the parser', async () => {
+  const before = Error.stackTraceLimit;
+  await readYaml('a: [');
+  assert.equal(Error.stackTraceLimit, before);
+});

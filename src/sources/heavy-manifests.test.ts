@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import * as yaml from 'yaml';
+import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
+import { collectLogs, VirtualClock } from '../lib/index.ts';
+import type { Pod } from '../pods/index.ts';
+import { FileSource } from './file-source.ts';
+import { HttpSource } from './http-source.ts';
+import { MemoryManifestFiles } from './memory-files.ts';
+import { describeProblem } from './problems.ts';
+
+const folder = '/etc/manifests';
+const url = 'http://example.com/pods';
+const heavy = '- a: b\n'.repeat(1_000_000);
+
+/** Files of which some hang when they are read, until they are let go. */
+class HangingFiles extends MemoryManifestFiles {
+  readonly hanging = new Set<string>();
+  readonly reads: string[] = [];
+
+  override async read(path: string): Promise<Uint8Array | undefined> {
+    this.reads.push(path);
+    if (this.hanging.has(path)) await new Promise(() => {});
+    return await super.read(path);
+  }
+}
+
+type Kind = { readonly files: HangingFiles } | { readonly get: () => string };
+
+async function run(t: TestContext, kind: Kind) {
+  const lexer = t.mock.method(yaml.Lexer.prototype, 'lex').mock;
+  const parser = t.mock.method(yaml.Parser.prototype, 'parse').mock;
+  const clock = new VirtualClock();
+  const sets: (readonly Pod[])[] = [];
+  const common = {
+    clock,
+    nodeName: 'node-a',
+    rules: defaultRules,
+    logger: collectLogs(clock).logger,
+    checkMs: 20_000,
+    setPods: async (pods: readonly Pod[]) => void sets.push(pods),
+    onProblem: () => {},
+  };
+  const source =
+    'files' in kind
+      ? new FileSource({ ...common, path: folder, files: kind.files })
+      : new HttpSource({
+          ...common,
+          url,
+          headers: {},
+          get: async () => ({ status: 200, body: Buffer.from(kind.get()) }),
+        });
+  const stop = new AbortController();
+  const running = source.run(stop.signal);
+  await clock.advance(1_000);
+  return {
+    clock,
+    sets,
+    lexer,
+    parser,
+    names: () => sets.at(-1)?.map(({ metadata }) => metadata.name),
+    problems: () => source.problems().map(describeProblem),
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await running;
+      assert.equal(clock.pendingTimers, 0);
+    },
+  };
+}
+
+function filesWith(texts: Readonly<Record<string, string>>): HangingFiles {
+  const files = new HangingFiles();
+  for (const [name, text] of Object.entries(texts)) files.write(`${folder}/${name}`, text);
+  return files;
+}
+
+test('a manifest that is too much to parse is told by its name, and the others are used', async (t) => {
+  const files = filesWith({ 'a.yaml': podManifest('a'), 'b.yaml': heavy, 'c.yaml': podManifest('c') });
+  await using rig = await run(t, { files });
+  assert.deepEqual(rig.names(), ['a-node-a', 'c-node-a']);
+  assert.equal(rig.problems().length, 1);
+  assert.match(rig.problems()[0] ?? '', /^\/etc\/manifests\/b\.yaml:\d+:\d+: must have at most \d+ words/);
+  assert.equal(rig.parser.callCount(), 2, 'only the good ones are parsed');
+});
+
+test('what was refused is not looked at again while it stays the same', async (t) => {
+  const files = filesWith({ 'b.yaml': heavy });
+  await using rig = await run(t, { files });
+  assert.equal(rig.lexer.callCount(), 1);
+  await rig.clock.advance(120_000);
+  assert.equal(rig.lexer.callCount(), 1);
+  assert.equal(rig.problems().length, 1);
+  files.write(`${folder}/b.yaml`, podManifest('b'));
+  await rig.clock.advance(1_000);
+  assert.deepEqual([rig.names(), rig.problems()], [['b-node-a'], []]);
+});
+
+test('a manifest on which the parser itself fails is told and remembered as well', async (t) => {
+  const files = filesWith({ 'a.yaml': podManifest('a') });
+  await using rig = await run(t, { files });
+  rig.parser.mockImplementation(() => {
+    throw new RangeError('Maximum call stack size exceeded');
+  });
+  files.write(`${folder}/b.yaml`, podManifest('b'));
+  await rig.clock.advance(120_000);
+  assert.deepEqual(rig.names(), ['a-node-a']);
+  assert.deepEqual(rig.problems(), [`${folder}/b.yaml: cannot be read: Maximum call stack size exceeded`]);
+  assert.equal(rig.parser.callCount(), 2);
+});
+
+test('a pod stays while its manifest has become too much to parse', async (t) => {
+  const files = filesWith({ 'a.yaml': podManifest('a') });
+  await using rig = await run(t, { files });
+  files.write(`${folder}/a.yaml`, heavy);
+  await rig.clock.advance(60_000);
+  assert.deepEqual([rig.names(), rig.sets.length, rig.problems().length], [['a-node-a'], 1, 1]);
+});
+
+test('a file that cannot be read in time holds up nobody for long, and is not read once more beside', async (t) => {
+  const files = filesWith({
+    'a.yaml': podManifest('a'),
+    'b.yaml': podManifest('b'),
+    'c.yaml': podManifest('c'),
+  });
+  files.hanging.add(`${folder}/b.yaml`);
+  await using rig = await run(t, { files });
+  await rig.clock.advance(10_000);
+  assert.deepEqual(rig.names(), ['a-node-a', 'c-node-a']);
+  assert.deepEqual(rig.problems(), [`${folder}/b.yaml: cannot be read: Cannot read it within 5000 ms`]);
+  await rig.clock.advance(120_000);
+  assert.equal(files.reads.filter((path) => path === `${folder}/b.yaml`).length, 1);
+  assert.equal(rig.problems().length, 1);
+});
+
+test('a body that is too much to parse is told once, and the pods stay', async (t) => {
+  let body = podManifest('a');
+  await using rig = await run(t, { get: () => body });
+  body = heavy;
+  await rig.clock.advance(100_000);
+  assert.deepEqual([rig.names(), rig.sets.length], [['a-node-a'], 1]);
+  assert.match(rig.problems().join(), /^http:\/\/example\.com\/pods:\d+:\d+: must have at most \d+ words/);
+  assert.deepEqual([rig.parser.callCount(), rig.problems().length], [1, 1]);
+});
