@@ -37,6 +37,7 @@ export {
   isMirrorPod,
   isStaticPod,
   isTerminalPhase,
+  mayBePodUid,
   type Pod,
   type PodFullName,
   type PodMeta,

@@ -31,6 +31,13 @@ export function podUid(text: string): PodUid {
   return text as PodUid;
 }
 
+const uidText = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})$/;
+
+/** Directories are named by UIDs, so a UID must be a name a file can have, and no step to another directory. */
+export function mayBePodUid(text: string): text is PodUid {
+  return uidText.test(text);
+}
+
 export function fullNameOf(pod: Pod): PodFullName {
   return `${pod.metadata.name}_${pod.metadata.namespace}` as PodFullName;
 }

@@ -123,6 +123,31 @@ check('ephemeral containers', [
   },
 ]);
 
+const gone = anInstance({ name: 'gone', image: 'x:1' });
+check('containers the spec no longer has', [
+  {
+    what: 'one that runs is stopped',
+    seen: { containers: [anInstance(a), anInstance(b), gone] },
+    expected: { kill: ['Container gone is no longer part of the pod'] },
+  },
+  {
+    what: 'one that was renamed makes way for the new one',
+    seen: { containers: [anInstance(a), gone] },
+    expected: { kill: ['Container gone is no longer part of the pod'], start: [1] },
+  },
+  {
+    what: 'one that may run is stopped also while the pod initializes',
+    spec: { initContainers: [i1] },
+    seen: { containers: [anInstance(i1), { ...gone, state: 'unknown' }] },
+    expected: { kill: ['Container gone is no longer part of the pod'] },
+  },
+  {
+    what: 'one that has ended is left alone',
+    seen: { containers: [anInstance(a), anInstance(b), { ...gone, state: 'exited' }] },
+    expected: {},
+  },
+]);
+
 test('restarting all containers takes every instance away, those that asked for it last', () => {
   const trigger: Container = {
     ...a,

@@ -4,6 +4,7 @@ import {
   ephemeralContainersOf,
   exitRestartsAllContainers,
   initContainersOf,
+  mayRun,
   newestInstance,
   type ObservedPod,
   type Pod,
@@ -12,6 +13,7 @@ import { initContainerActions, passedInitialization } from './init-container-act
 import type { PlanContext } from './plan-context.ts';
 import type { ContainerToKill, ContainerToReset, PodActions } from './pod-actions.ts';
 import { regularContainerActions } from './regular-container-actions.ts';
+import { restoreContainer } from './restored-spec.ts';
 import { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
 
 /**
@@ -21,7 +23,8 @@ import { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
 export function computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions {
   const sandbox = decideSandbox(pod, observed);
   if (context.restart === 'all-containers') {
-    return { ...idle(sandbox), containersToReset: containersToReset(pod, observed) };
+    const containersToKill = byId(noLongerInSpec(pod, observed));
+    return { ...idle(sandbox), containersToKill, containersToReset: containersToReset(pod, observed) };
   }
   return sandbox.kind === 'create'
     ? actionsForNewSandbox(pod, observed, sandbox)
@@ -82,6 +85,7 @@ function actionsInSandbox(
   sandbox: SandboxDecision,
 ): PodActions {
   const init = initContainerActions(pod, observed, context);
+  const strangers = noLongerInSpec(pod, observed);
   const ephemeralContainersToStart = [...ephemeralContainersOf(pod).entries()]
     .filter(([, { name }]) => newestInstance(observed, name) === undefined)
     .map(([index]) => index);
@@ -89,7 +93,7 @@ function actionsInSandbox(
     ...idle(sandbox),
     ephemeralContainersToStart,
     initContainersToStart: init.toStart,
-    containersToKill: byId(init.toKill),
+    containersToKill: byId([...strangers, ...init.toKill]),
   };
   const dead = { ...plan, killPod: true, initContainersToStart: [], ephemeralContainersToStart: [] };
   if (init.progress === 'failed') return dead;
@@ -102,8 +106,23 @@ function actionsInSandbox(
   return {
     ...(finished ? dead : plan),
     containersToStart: regular.toStart,
-    containersToKill: byId([...init.toKill, ...regular.toKill]),
+    containersToKill: byId([...strangers, ...init.toKill, ...regular.toKill]),
   };
+}
+
+/** Whoever edits a pod that names its own UID may rename or drop what runs. */
+function noLongerInSpec(pod: Pod, observed: ObservedPod): readonly ContainerToKill[] {
+  const all = [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
+  const names = new Set(all.map(({ name }) => name));
+  return observed.containers
+    .filter((one) => mayRun(one) && !names.has(one.name))
+    .map((one) => ({
+      id: one.id,
+      name: one.name,
+      container: restoreContainer(one),
+      message: `Container ${one.name} is no longer part of the pod`,
+      reason: 'SpecChanged',
+    }));
 }
 
 function byId(containers: readonly ContainerToKill[]): ReadonlyMap<string, ContainerToKill> {

@@ -77,7 +77,7 @@ export { ReasonCache, type StartOutcome, type WaitingReason } from './reason-cac
 export { parseResolvConf, type ResolverConfig } from './resolv-conf.ts';
 export { resourceField } from './resource-field.ts';
 export { restoreContainer, restorePod } from './restored-spec.ts';
-export { type RuntimeFiles, realRuntimeFiles } from './runtime-files.ts';
+export { type FileKind, type RuntimeFiles, realRuntimeFiles } from './runtime-files.ts';
 export { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
 export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './sandbox-config.ts';
 export {

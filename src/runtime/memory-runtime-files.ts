@@ -29,6 +29,10 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
     if (target !== undefined) return isThere(target);
     return store.read(path) !== undefined || directories.has(path) || store.paths().some(below(path));
   };
+  const kindOf = (path: string) => {
+    if (store.read(path) !== undefined) return 'file';
+    return directories.has(path) || known().some(below(path)) ? 'directory' : undefined;
+  };
   const names = (directory: string) => {
     const inside = known().filter(below(directory));
     return [...new Set(inside.map((path) => path.slice(directory.length + 1).split('/')[0] ?? ''))].sort();
@@ -41,9 +45,14 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
       return text === undefined ? undefined : endOf(Buffer.from(text), maxBytes);
     },
     exists: async (path) => isThere(path),
+    kindAt: async (path) => (links.has(path) ? 'link' : kindOf(path)),
+    kindBehind: async (path) => kindOf(links.get(path) ?? path),
     readLink: async (path) => links.get(path),
     link: async (target, path) => void links.set(path, target),
     write: async (path, text) => store.write(path, text),
+    async makeFile(path) {
+      if (!isThere(path)) store.write(path, '');
+    },
     replace: async (path, text) => store.write(path, text),
     async remove(path) {
       const isInside = below(path);

@@ -13,8 +13,8 @@ export type KillReason =
 export interface ContainerToKill {
   readonly id: string;
   readonly name: string;
-  /** undefined when the pod's spec no longer has it. */
-  readonly container: Container | undefined;
+  /** As the runtime remembers it when the pod's spec no longer has it. */
+  readonly container: Container;
   readonly message: string;
   readonly reason: KillReason;
 }

@@ -65,6 +65,21 @@ describe('killing a pod', () => {
     }
   });
 
+  it('stops what the spec no longer has as the runtime remembers it', async () => {
+    const hooked: string[] = [];
+    const hooks: HookRunner = { run: async (_hook, { container }) => void hooked.push(container.name) };
+    using rig = new PodRuntimeRig({ hooks });
+    const pod = podOf({ old: { ...ignoring, ...preStop } }, { terminationGracePeriodSeconds: 5 });
+    await rig.sync(pod);
+    const startMs = rig.clock.now();
+    const renamed = podOf({ new: {} }, { terminationGracePeriodSeconds: 5 });
+    const result = await rig.kill({ ...renamed, metadata: pod.metadata });
+    assert.equal(result.error, undefined);
+    assert.deepEqual(exits(rig, startMs), { old: 5 });
+    assert.deepEqual(hooked, ['old']);
+    assert.deepEqual(rig.eventsOf('Killing'), ['Stopping container old']);
+  });
+
   it('shortens the grace of a container that is being stopped when ordered again', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: ignoring });

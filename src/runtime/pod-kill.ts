@@ -1,6 +1,6 @@
 import type { CriClient } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
-import { type Clock, describeError, isKind, KubelingError, type Logger, LruMap } from '../lib/index.ts';
+import { type Clock, describeError, isKind, type Logger, LruMap } from '../lib/index.ts';
 import {
   containerFieldPath,
   describePod,
@@ -17,6 +17,7 @@ import { graceSecondsOf, minimumGraceSeconds } from './grace-period.ts';
 import type { HookRunner } from './hook-runner.ts';
 import { KillRecord } from './kill-record.ts';
 import type { KillReason } from './pod-actions.ts';
+import { restoreContainer } from './restored-spec.ts';
 import { type KillResult, killResult, type SyncAction } from './sync-result.ts';
 import { hasSidecar, settledWithin, TerminationOrder } from './termination-order.ts';
 
@@ -30,6 +31,9 @@ export interface KillablePod {
     readonly id: string;
     readonly name: string;
     readonly state: ObservedContainerState;
+    /** What the runtime remembers of it, for one that the spec no longer has. */
+    readonly image?: string;
+    readonly annotations?: Readonly<Record<string, string>>;
   }[];
 }
 
@@ -45,6 +49,8 @@ export interface ContainerKill {
   readonly id: string;
   readonly name: string;
   readonly reason: KillReason;
+  /** For one that the pod's spec does not have. */
+  readonly container?: Container | undefined;
   /** Shown to users; "Stopping container NAME" when empty. */
   readonly message?: string;
   readonly graceSeconds?: number | undefined;
@@ -100,9 +106,12 @@ export class PodKiller implements Disposable {
     const names = alive.map(({ name }) => name);
     const order = hasSidecar(pod) ? new TerminationOrder(pod, names) : undefined;
     const containers = await Promise.all(
-      alive.map(({ id, name }) =>
-        this.#killOne(pod, { id, name, reason: 'PodTermination', graceSeconds }, order, signal),
-      ),
+      alive.map((one) => {
+        const { id, name } = one;
+        const container = restoreContainer(one);
+        const kill = { id, name, container, reason: 'PodTermination', graceSeconds } as const;
+        return this.#killOne(pod, kill, order, signal);
+      }),
     );
     signal.throwIfAborted();
     const sandboxes = await Promise.all(running.sandboxes.map(({ id }) => this.#stopSandbox(id, signal)));
@@ -155,7 +164,7 @@ export class PodKiller implements Disposable {
   }
 
   #victim(pod: Pod, kill: ContainerKill): Victim {
-    const container = inSpec(pod, kill);
+    const container = specOf(pod, kill);
     const graceSeconds = kill.graceSeconds ?? graceSecondsOf(pod, container, kill.reason);
     const message = kill.message || `Stopping container ${container.name}`;
     return { pod, container, id: kill.id, message, record: this.#record(pod, kill.id, graceSeconds) };
@@ -250,12 +259,8 @@ export class PodKiller implements Disposable {
   }
 }
 
-function inSpec(pod: Pod, { name, id, message }: ContainerKill): Container {
+/** One that the spec no longer has is stopped as the runtime remembers it, with the time its pod has. */
+function specOf(pod: Pod, { name, container = { name } }: ContainerKill): Container {
   const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
-  const container = all.find((each) => each.name === name);
-  if (container !== undefined) return container;
-  throw new KubelingError(
-    'POD_KILL',
-    `Cannot stop the container ${name} (${id}) of ${describePod(pod)} as the pod's spec must have it: it was to be stopped for "${message ?? ''}"`,
-  );
+  return all.find((each) => each.name === name) ?? container;
 }

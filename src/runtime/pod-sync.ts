@@ -97,8 +97,9 @@ export class PodSync {
 
   async #killUnwanted(signal: AbortSignal): Promise<boolean> {
     const { pod } = this.#request;
-    for (const { id, name, message, reason } of this.#plan.containersToKill.values()) {
-      const action = await this.#deps.killer.killContainer(pod, { id, name, message, reason }, signal);
+    for (const kill of this.#plan.containersToKill.values()) {
+      const { id } = kill;
+      const action = await this.#deps.killer.killContainer(pod, kill, signal);
       this.#actions.push(action);
       if (action.failure !== undefined) return false;
       this.#stopped.add(id);

@@ -29,9 +29,13 @@ export function restorePod(observed: ObservedPod): Pod {
   };
 }
 
-export function restoreContainer(observed: ObservedContainer): Container {
+/** As much as a kill may know of a container besides its name. */
+export type RememberedContainer = Pick<ObservedContainer, 'name'> &
+  Partial<Pick<ObservedContainer, 'image' | 'annotations'>>;
+
+export function restoreContainer(observed: RememberedContainer): Container {
   const { terminationMessagePath, terminationMessagePolicy, preStop, ports } = readContainerAnnotations(
-    observed.annotations,
+    observed.annotations ?? {},
   );
   return {
     name: observed.name,

@@ -1,6 +1,9 @@
-import { mkdir, open, readdir, readlink, rm, rmdir, stat, symlink, writeFile } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, mkdir, open, readdir, readlink, rm, rmdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errnoOf, KubelingError, type WriteOptions, writeFileAtomic } from '../lib/index.ts';
+
+export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
 
 /**
  * The machine's files as far as running pods needs them: logs, links to logs, the files each container is given.
@@ -15,12 +18,18 @@ export interface RuntimeFiles {
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
   /** Whether something is there, at the far end of a link too. */
   exists(path: string): Promise<boolean>;
+  /** What is there; undefined for nothing. Links are not followed. */
+  kindAt(path: string): Promise<FileKind | 'link' | undefined>;
+  /** What is there, at the far end of a link too; undefined for nothing. */
+  kindBehind(path: string): Promise<FileKind | undefined>;
   /** Where a link points, or undefined when there is no link. */
   readLink(path: string): Promise<string | undefined>;
   /** Replaces what was there, and makes the directory. */
   link(target: string, path: string): Promise<void>;
   /** Replaces what was there, and makes the directory; the mode is exact whatever the process's mask. */
   write(path: string, text: string, mode: number): Promise<void>;
+  /** Makes an empty file, not its directory; what is there already stays. */
+  makeFile(path: string, mode: number): Promise<void>;
   /** Puts a new file in the place of the old one, in one step, and makes the directory: nobody ever sees half of it. */
   replace(path: string, text: string, options: WriteOptions): Promise<void>;
   /** A file, a link or a whole directory; fine when it is not there. */
@@ -39,6 +48,16 @@ export function realRuntimeFiles(): RuntimeFiles {
     names: (directory) => reading(directory, async () => (await readdir(directory)).sort(), []),
     readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
     exists: (path) => reading(path, async () => (await stat(path)) !== undefined, false),
+    kindAt: (path) =>
+      reading(
+        path,
+        async () => {
+          const facts = await lstat(path);
+          return facts.isSymbolicLink() ? 'link' : kindOf(facts);
+        },
+        undefined,
+      ),
+    kindBehind: (path) => reading(path, async () => kindOf(await stat(path)), undefined),
     readLink: (path) => reading(path, () => readlink(path), undefined),
     link: (target, path) =>
       writing(path, async () => {
@@ -47,6 +66,7 @@ export function realRuntimeFiles(): RuntimeFiles {
         await symlink(target, path);
       }),
     write: (path, text, mode) => writing(path, () => writeWhole(path, text, mode)),
+    makeFile: (path, mode) => writing(path, async () => await (await open(path, 'a', mode)).close()),
     replace: (path, text, options) =>
       writing(path, async () => {
         await mkdir(dirname(path), { recursive: true, mode: directoryMode });
@@ -55,6 +75,14 @@ export function realRuntimeFiles(): RuntimeFiles {
     remove: (path) => writing(path, () => rm(path, { recursive: true, force: true })),
     removeEmptyDirectory: (path) => writing(path, () => removeEmpty(path)),
   };
+}
+
+function kindOf(facts: Stats): FileKind {
+  if (facts.isDirectory()) return 'directory';
+  if (facts.isFile()) return 'file';
+  if (facts.isSocket()) return 'socket';
+  if (facts.isCharacterDevice()) return 'character-device';
+  return facts.isBlockDevice() ? 'block-device' : 'other';
 }
 
 async function readEnd(path: string, maxBytes: number): Promise<Buffer> {

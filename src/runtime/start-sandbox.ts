@@ -54,7 +54,7 @@ export class SandboxStarter {
       const made = await this.#make(pod, attempt, signal);
       const started = await this.#look(pod, made, signal);
       const ms = clock.monotonicMs() - startMs;
-      if (started.ok) this.#step(pod, 'done', `Sandbox is ready at ${started.sandbox.ips.join(', ')}`, ms);
+      if (started.ok) this.#step(pod, 'done', readiness(pod, started.sandbox.ips), ms);
       return started;
     } catch (error) {
       signal.throwIfAborted();
@@ -141,4 +141,9 @@ export class SandboxStarter {
   #step(pod: Pod, outcome: 'done' | 'failed', message: string, ms?: number): void {
     this.#deps.journal.step(pod.metadata.uid, { stage: 'sandbox', outcome, message, ms });
   }
+}
+
+function readiness({ spec }: Pod, ips: readonly string[]): string {
+  if (spec.hostNetwork === true) return "Sandbox is ready on the node's network";
+  return ips.length === 0 ? 'Sandbox is ready' : `Sandbox is ready at ${ips.join(', ')}`;
 }

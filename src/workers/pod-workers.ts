@@ -87,7 +87,7 @@ export class PodWorkers implements AsyncDisposable {
       return;
     }
     const known = this.#book.find(uidOf(given));
-    const record = known ?? this.#book.meet(given, this.#firstState(given));
+    const record = known ?? this.#meet(given);
     this.#offer(record, options, given, known === undefined ? 'first' : 'again');
   }
 
@@ -141,6 +141,13 @@ export class PodWorkers implements AsyncDisposable {
   /** Gives up all syncs under way and waits for them to end. Pods go on running; nothing is accepted any more. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#loops.stop('kubeling ends');
+  }
+
+  #meet(given: WorkSubject): WorkerRecord {
+    const record = this.#book.meet(given, this.#firstState(given));
+    // One that has ended before was started once, so there may be something to give back even if nothing runs.
+    record.observedRuntime = given.kind === 'pod' && isTerminalPhase(given.pod.status.phase);
+    return record;
   }
 
   /** Of a pod that is to go from its first moment here. */
