@@ -2,6 +2,7 @@ import type { CriClient } from '../cri/index.ts';
 import { Kubelet, type KubeletSettings } from '../kubelet/index.ts';
 import {
   type Clock,
+  describeError,
   isKind,
   type Logger,
   type MetricRegistry,
@@ -58,7 +59,9 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     flights: (key: string | undefined) => ({
       ...(key === undefined ? { node: kubelet.node.story() } : {}),
       pods: key === undefined ? kubelet.flights.all() : kubelet.flights.find(key),
-      problems: kubelet.sourceProblems().map(describeProblem),
+      problems: (key === undefined ? kubelet.sourceProblems() : kubelet.sourceProblemsOf(key)).map(
+        describeProblem,
+      ),
     }),
   };
   const main = await listen(options, [...health, ...kubeletRoutes(view, metrics)]);
@@ -119,6 +122,10 @@ async function listenForHealth(
     return await Listener.open({ host: loopback, port: healthzPort, routes, logger });
   } catch (error) {
     if (portTaken === 'fail') throw error;
+    logger.warn('Health is served on the main port only', {
+      port: healthzPort,
+      because: describeError(error),
+    });
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-import { mkdir, open } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hostFiles, loadConfig } from '../config/index.ts';
 import { busyboxImageName, findRuntimeSocket, type PrivateContainerd } from '../containerd/index.ts';
@@ -6,13 +6,13 @@ import { type CriClient, criMetrics } from '../cri/index.ts';
 import { selfCheck } from '../kubelet/index.ts';
 import {
   describeError,
-  descriptorOutput,
   type FlagTable,
   formatFlagHelp,
   KubelingError,
   MetricRegistry,
   openLog,
   ProcessTable,
+  RotatingLog,
   readLockOwner,
   stringFlag,
   Verbosity,
@@ -176,11 +176,11 @@ async function openKubelet(
     '--fail-swap-on=false',
   ];
   const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
-  const file = await open(home.log, 'a', 0o640);
+  const output = await RotatingLog.open(home.log, { clock });
   const { logger, sink } = openLog({
     clock,
     format: 'text',
-    output: descriptorOutput(file.fd, clock),
+    output,
     verbosity: new Verbosity(2),
   });
   const settings = {
@@ -203,7 +203,7 @@ async function openKubelet(
   });
   const close = async () => {
     sink.flushSync();
-    await file.close();
+    await output[Symbol.asyncDispose]();
   };
   return { node, close };
 }

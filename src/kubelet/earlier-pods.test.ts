@@ -14,7 +14,16 @@ interface Known {
   readonly configured?: readonly PodSource[];
   readonly runtime?: 'running' | 'exited' | 'silent';
   readonly boot?: 'this' | 'another';
+  /** Where it is told which pods go on. */
+  readonly lives?: string[];
 }
+
+const ended = {
+  startTime: '2026-01-01T00:00:00Z',
+  phase: 'Failed',
+  reason: 'DeadlineExceeded',
+  conditions: [],
+};
 
 function earlier({
   source,
@@ -22,12 +31,16 @@ function earlier({
   configured = ['file', 'api'],
   runtime = 'running',
   boot = 'this',
+  lives = [],
 }: Known) {
   const notes = source && { source, name: 'web', namespace: 'default', boot };
   return new EarlierPods({
     notes: {
       get: () => notes,
-      see: () => {},
+      see: (_pod, life) => lives.push(life),
+      statusOf: () => ended,
+      closed: async () => {},
+      unwanted: async () => {},
       secondsLeft: () => undefined,
       ranInThisBoot: () => notes?.boot === 'this',
     },
@@ -68,6 +81,15 @@ describe('a pod that comes after a restart', () => {
     assert.equal(earlier({ source: 'file', runtime: 'exited' }).standing(pod), 'new');
     assert.equal(earlier({ source: 'file', runtime: 'silent' }).standing(pod), 'new');
     assert.equal(earlier({}).standing(pod), 'new');
+  });
+
+  it('goes on from where it was if it is static and in the first list of its source', () => {
+    const lives: string[] = [];
+    const pod = podOf({ source: 'file' });
+    assert.deepEqual(earlier({ lives }).see(pod), { ...pod, status: ended });
+    assert.deepEqual(earlier({ lives, ready: ['file'] }).see(pod), pod);
+    assert.deepEqual(earlier({ lives }).see(podOf()), podOf());
+    assert.deepEqual(lives, ['goes-on', 'anew', 'anew']);
   });
 
   it('is not thrown out because the node holds fewer pods now', () => {

@@ -1,9 +1,20 @@
-import type { ObservedPod, Pod, PodSource, PodUid } from '../pods/index.ts';
+import type { PodStatus } from '../kinds/index.ts';
+import {
+  isStaticPod,
+  type ObservedPod,
+  type Pod,
+  type PodSource,
+  type PodUid,
+  sourceOf,
+} from '../pods/index.ts';
 import type { PodStanding } from './admission.ts';
 import type { PodNotebook } from './pod-notebook.ts';
 
 export interface EarlierPodsDeps {
-  readonly notes: Pick<PodNotebook, 'get' | 'see' | 'ranInThisBoot' | 'secondsLeft'>;
+  readonly notes: Pick<
+    PodNotebook,
+    'get' | 'see' | 'statusOf' | 'closed' | 'unwanted' | 'ranInThisBoot' | 'secondsLeft'
+  >;
   /** What the runtime last said; throws where it does not say. */
   readonly observed: (uid: PodUid) => ObservedPod;
   readonly sources: {
@@ -21,9 +32,25 @@ export class EarlierPods {
     this.#deps = deps;
   }
 
-  /** A source has brought the pod. */
-  see(pod: Pod): void {
-    this.#deps.notes.see(pod);
+  /**
+   * A source has brought the pod. Answers it with the status to go on with: a static pod that is in the first list of
+   * its source was there all the time, as far as anybody can tell.
+   */
+  see(pod: Pod): Pod {
+    const { notes } = this.#deps;
+    const status = isStaticPod(pod) && this.#isFirstList(pod) ? notes.statusOf(pod.metadata.uid) : undefined;
+    notes.see(pod, status === undefined ? 'anew' : 'goes-on');
+    return status === undefined ? pod : { ...pod, status: { ...pod.status, ...status } };
+  }
+
+  /** The pod has ended before anything of it ran. */
+  refused(pod: Pod, status: PodStatus): void {
+    void this.#deps.notes.closed(pod, status);
+  }
+
+  /** Its source has the pod no more. */
+  removed({ metadata: { uid } }: Pod): void {
+    void this.#deps.notes.unwanted(uid);
   }
 
   /** One that has lived here since before this kubelet need not ask again whether it may. */
@@ -46,6 +73,11 @@ export class EarlierPods {
     const source = notes.get(uid)?.source;
     if (source === undefined) return false;
     return sources.isReady(source) || sources.readiness().every((one) => one.source !== source);
+  }
+
+  #isFirstList(pod: Pod): boolean {
+    const source = sourceOf(pod);
+    return (source === 'file' || source === 'http') && !this.#deps.sources.isReady(source);
   }
 
   #hasLiveSandbox(uid: PodUid): boolean {

@@ -99,3 +99,23 @@ test('the explanation reads as a story', async () => {
     ].join('\n'),
   );
 });
+
+test('stories of one name are told in the order they began, whichever was written to last', async () => {
+  const clock = new VirtualClock();
+  const recorder = new FlightRecorder({ clock });
+  const started = { type: 'Normal', reason: 'Started', message: 'Container started' } as const;
+  const lives = ['u2', 'u1', 'u3'].map((uid) => ({
+    ...pod('web'),
+    metadata: { ...pod('web').metadata, uid: podUid(uid) },
+  }));
+  for (const life of lives) {
+    recorder.event(life, started);
+    await clock.advance(1_000);
+  }
+  for (const life of lives.toReversed()) recorder.event(life, started);
+  for (const stories of [recorder.find('web'), recorder.all()])
+    assert.deepEqual(
+      stories.map(({ uid }) => uid),
+      ['u2', 'u1', 'u3'],
+    );
+});

@@ -44,6 +44,7 @@ export interface FlightRecorderOptions {
 }
 
 interface Flight {
+  readonly beganMs: number;
   fullName: string | undefined;
   readonly entries: Ring<StoryEntry>;
 }
@@ -84,14 +85,15 @@ export class FlightRecorder implements PodJournal {
     else flight.entries.push({ ...step, is: 'step', at });
   }
 
-  /** By UID, by `name_namespace` or by name, each also as a manifest gives it; all that fit. */
+  /** By UID, by `name_namespace` or by name, each also as a manifest gives it; all that fit, the oldest first. */
   find(key: string): readonly PodStory[] {
-    return [...this.#flights]
-      .filter(([uid, { fullName }]) => uid === key || this.#isCalled(fullName, key))
+    return this.#inOrder()
+      .filter(([uid, { fullName }]) => uid === key || this.isCalled(fullName, key))
       .map(([uid, flight]) => storyOf(uid, flight));
   }
 
-  #isCalled(fullName: string | undefined, key: string): boolean {
+  /** Whether a pod of this full name is what is asked for. */
+  isCalled(fullName: string | undefined, key: string): boolean {
     if (fullName === undefined) return false;
     const [wanted = '', wantedNamespace] = key.split('_');
     const [name = '', namespace] = fullName.split('_');
@@ -100,13 +102,19 @@ export class FlightRecorder implements PodJournal {
   }
 
   all(): readonly PodStory[] {
-    return [...this.#flights].map(([uid, flight]) => storyOf(uid, flight));
+    return this.#inOrder().map(([uid, flight]) => storyOf(uid, flight));
+  }
+
+  /** As they began; the map has them by their last use. */
+  #inOrder(): readonly (readonly [PodUid, Flight])[] {
+    return [...this.#flights].sort(([, one], [, other]) => one.beganMs - other.beganMs);
   }
 
   #flight(uid: PodUid): Flight {
     const known = this.#flights.get(uid);
     if (known !== undefined) return known;
-    const flight: Flight = { fullName: undefined, entries: new Ring(this.#entriesPerPod) };
+    const beganMs = this.#clock.monotonicMs();
+    const flight: Flight = { beganMs, fullName: undefined, entries: new Ring(this.#entriesPerPod) };
     this.#flights.set(uid, flight);
     return flight;
   }

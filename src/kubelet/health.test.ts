@@ -8,7 +8,8 @@ import { RuntimeState } from './runtime-state.ts';
 
 function rig() {
   const clock = new VirtualClock();
-  const state = { ready: true, pleg: undefined as string | undefined, enteredMs: clock.monotonicMs() };
+  const none = undefined as string | undefined;
+  const state = { ready: true, pleg: none, down: none, enteredMs: clock.monotonicMs() };
   const runtime = new RuntimeState(clock);
   const conditions = ['RuntimeReady', 'NetworkReady'].map((type) => ({ type, status: true }));
   const well = () => runtime.answered(StatusResponse.create({ status: { conditions } }));
@@ -24,6 +25,7 @@ function rig() {
     sources: { readiness: () => [{ source: 'file', ready: state.ready }] },
     runtime,
     pleg: { problem: () => state.pleg },
+    background: { problem: () => state.down },
   };
   const ready = () =>
     answerHealth(readinessChecks(source), new URLSearchParams('verbose'), {
@@ -36,7 +38,7 @@ function rig() {
 
 test('a node that can work on pods is ready', () => {
   const { ready } = rig();
-  const names = ['ping', 'sources', 'runtime', 'network', 'pleg', 'syncloop'];
+  const names = ['ping', 'sources', 'runtime', 'network', 'pleg', 'background', 'syncloop'];
   assert.deepEqual(ready(), {
     status: 200,
     body: `${names.map((name) => `[+]${name} ok\n`).join('')}readyz check passed\n`,
@@ -56,12 +58,14 @@ test('a runtime that is away makes the node unready at once, with the reason, wh
   assert.deepEqual([ready().status, live().status], [200, 200]);
 });
 
-test('sources that were not read and a PLEG that does not see make the node unready', () => {
+test('sources that were not read, a PLEG that does not see and a loop that is down make the node unready', () => {
   const { ready, state, live } = rig();
   state.ready = false;
   assert.match(ready().body, /^\[-\]sources failed: the source file has not been read yet$/m);
   state.ready = true;
   state.pleg = 'pleg has yet to be successful';
   assert.match(ready().body, /^\[-\]pleg failed: pleg has yet to be successful$/m);
+  [state.pleg, state.down] = [undefined, 'the loop file is down: a bug'];
+  assert.match(ready().body, /^\[-\]background failed: the loop file is down: a bug$/m);
   assert.equal(live().status, 200);
 });

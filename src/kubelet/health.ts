@@ -11,6 +11,7 @@ export interface HealthSource {
   /** As it is now, without any patience. */
   readonly runtime: { readiness(): RuntimeProblems };
   readonly pleg: { problem(): string | undefined };
+  readonly background: { problem(): string | undefined };
 }
 
 const slowLoopMs = 5 * 60_000;
@@ -23,7 +24,7 @@ export function livenessChecks(health: HealthSource): readonly HealthCheck[] {
 
 /** Whether pods can be worked on at this moment. */
 export function readinessChecks(health: HealthSource): readonly HealthCheck[] {
-  const { sources, runtime, pleg } = health;
+  const { sources, runtime, pleg, background } = health;
   const unread = ({ source }: { readonly source: string }) => `the source ${source} has not been read yet`;
   return [
     ping,
@@ -40,6 +41,7 @@ export function readinessChecks(health: HealthSource): readonly HealthCheck[] {
     { name: 'runtime', problem: () => joined(runtime.readiness().runtime) },
     { name: 'network', problem: () => joined(runtime.readiness().network) },
     { name: 'pleg', problem: () => pleg.problem() },
+    { name: 'background', problem: () => background.problem() },
     syncLoopCheck(health),
   ];
 }

@@ -37,6 +37,7 @@ import {
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
 import { admitPod } from './admission.ts';
+import { Background, type BackgroundLoops } from './background.ts';
 import { EarlierPods } from './earlier-pods.ts';
 import { FlightRecorder } from './flight-recorder.ts';
 import { GarbageCollector } from './garbage-collector.ts';
@@ -52,6 +53,7 @@ import { PodHandlers } from './pod-handlers.ts';
 import { PodNotebook } from './pod-notebook.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
 import { isPastDeadline, KubeletPodSyncer } from './pod-syncer.ts';
+import { problemsOfPod } from './problems-of-pod.ts';
 import { RuntimeState, watchRuntime, withHints } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
 import { SyncLoop } from './sync-loop.ts';
@@ -105,7 +107,8 @@ export class Kubelet {
   readonly #notes: PodNotebook;
   readonly #crashBackoff: CrashBackoff;
   readonly #earlier: EarlierPods;
-  readonly #sources: readonly (FileSource | HttpSource)[];
+  readonly #sources: ReadonlyMap<string, FileSource | HttpSource>;
+  readonly #background: Background;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
@@ -126,6 +129,7 @@ export class Kubelet {
     this.node = new NodeJournal({ clock, logger, nodeName: settings.nodeName });
     this.#observer = kubeletMetrics(deps.metrics);
     this.#runtimeHints = new HintLatch(clock);
+    this.#background = new Background(deps);
     collectPodMetrics(deps.metrics, () => this.pods.getPods());
     this.runtimeState = new RuntimeState(clock);
     this.statuses = new StatusManager({ clock, logger, findPod: (uid) => this.#findTranslated(uid) });
@@ -146,7 +150,7 @@ export class Kubelet {
     const directories = new PodDirectories(settings.rootDir, deps.machine.files, () =>
       mountPoints(deps.machine),
     );
-    const volumes = new PlainVolumes(directories, deps.machine.files);
+    const volumes = new PlainVolumes(directories, deps.machine.files, journal);
     this.#notes = new PodNotebook({
       clock,
       logger,
@@ -193,7 +197,6 @@ export class Kubelet {
 
   /** Runs until the signal ends it; pods run on. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, cri } = this.#deps;
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     try {
       await Promise.all([this.#cgroups.start(signal), this.#recall()]);
@@ -202,31 +205,39 @@ export class Kubelet {
       if (signal.aborted) return;
       throw error;
     }
-    const background = [
-      watchRuntime(
-        {
-          cri,
-          clock,
-          state: this.runtimeState,
-          looked: (error) => this.#looked(error),
-          hints: this.#runtimeHints,
-        },
-        signal,
-      ),
-      this.#makeWatchdog().run(signal),
-      this.pleg.run(signal),
-      this.#cgroups.run(signal),
-      this.#garbage.run(signal),
-      ...this.#sources.map((source) => source.run(signal)),
-    ];
+    try {
+      await this.#background.beside(this.#loops(), (inner) => this.#work(inner), signal);
+    } finally {
+      await this.#runtime[Symbol.asyncDispose]();
+    }
+  }
+
+  async #work(signal: AbortSignal): Promise<void> {
     try {
       await this.loop.run(signal);
     } finally {
       await this.workers[Symbol.asyncDispose]();
       await this.#housekeeping[Symbol.asyncDispose]();
-      await Promise.allSettled(background);
-      await this.#runtime[Symbol.asyncDispose]();
     }
+  }
+
+  #loops(): BackgroundLoops {
+    const watch = {
+      ...this.#deps,
+      state: this.runtimeState,
+      looked: (error: unknown) => this.#looked(error),
+      hints: this.#runtimeHints,
+    };
+    return {
+      again: {
+        'runtime watch': { run: (signal) => watchRuntime(watch, signal) },
+        watchdog: this.#makeWatchdog(),
+        cgroups: this.#cgroups,
+        'garbage collector': this.#garbage,
+        ...Object.fromEntries(this.#sources),
+      },
+      once: { pleg: this.pleg },
+    };
   }
 
   /** What earlier kubelets have noted. */
@@ -245,7 +256,15 @@ export class Kubelet {
   get health() {
     const { loop, config: sources, runtimeState: runtime, pleg } = this;
     const { syncFrequencyMs } = this.#settings;
-    const source: HealthSource = { clock: this.#deps.clock, syncFrequencyMs, loop, sources, runtime, pleg };
+    const source: HealthSource = {
+      clock: this.#deps.clock,
+      syncFrequencyMs,
+      loop,
+      sources,
+      runtime,
+      pleg,
+      background: this.#background,
+    };
     return { live: livenessChecks(source), ready: readinessChecks(source) };
   }
 
@@ -265,7 +284,15 @@ export class Kubelet {
 
   /** What is wrong with the manifests now. */
   sourceProblems(): readonly SourceProblem[] {
-    return this.#sources.flatMap((source) => source.problems());
+    return [...this.#sources.values()].flatMap((source) => source.problems());
+  }
+
+  /** Those of them that concern one pod, by any of its names. */
+  sourceProblemsOf(key: string): readonly SourceProblem[] {
+    const stories = this.flights.find(key);
+    const names = new Set(stories.map(({ fullName }) => fullName));
+    const isCalled = (fullName: string) => names.has(fullName) || this.flights.isCalled(fullName, key);
+    return problemsOfPod(this.sourceProblems(), { isCalled, isKnown: stories.length > 0 });
   }
 
   /** The desired pods with the status they have here. */

@@ -1,20 +1,46 @@
 import { posix } from 'node:path';
-import type { Pod } from '../pods/index.ts';
-import type { RuntimeFiles } from '../runtime/index.ts';
+import type { Volume } from '../kinds/index.ts';
+import { describeError, KubelingError } from '../lib/index.ts';
+import type { Pod, PodJournal } from '../pods/index.ts';
+import type { FileKind, RuntimeFiles } from '../runtime/index.ts';
 import type { PodDirectories } from './pod-files.ts';
 
 type PathVolume = { readonly kind: 'path'; readonly hostPath: string };
 
 const emptyDirMode = 0o777;
+const hostDirectoryMode = 0o755;
+const hostFileMode = 0o644;
+
+interface HostPathRule {
+  readonly kind: FileKind;
+  /** As the message calls it. */
+  readonly called: string;
+}
+
+const directory: HostPathRule = { kind: 'directory', called: 'directory' };
+const file: HostPathRule = { kind: 'file', called: 'file' };
+
+/** What must be at the path of the host, by the type the volume gives. */
+const hostPathRules: ReadonlyMap<string, HostPathRule> = new Map([
+  ['DirectoryOrCreate', directory],
+  ['Directory', directory],
+  ['FileOrCreate', file],
+  ['File', file],
+  ['Socket', { kind: 'socket', called: 'socket file' }],
+  ['CharDevice', { kind: 'character-device', called: 'character device' }],
+  ['BlockDevice', { kind: 'block-device', called: 'block device' }],
+]);
 
 /** The volumes that need no mount: paths of the host, and empty directories on the disk of the pods. */
 export class PlainVolumes {
   readonly #directories: PodDirectories;
   readonly #files: RuntimeFiles;
+  readonly #journal: Pick<PodJournal, 'event'>;
 
-  constructor(directories: PodDirectories, files: RuntimeFiles) {
+  constructor(directories: PodDirectories, files: RuntimeFiles, journal: Pick<PodJournal, 'event'>) {
     this.#directories = directories;
     this.#files = files;
+    this.#journal = journal;
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
@@ -22,25 +48,65 @@ export class PlainVolumes {
     const found = new Map<string, PathVolume>();
     for (const { name, hostPath, emptyDir } of pod.spec.volumes ?? []) {
       if (hostPath !== undefined) found.set(name, { kind: 'path', hostPath: hostPath.path });
-      else if (emptyDir !== undefined)
-        found.set(name, { kind: 'path', hostPath: posix.join(this.#emptyDirs(pod), name) });
+      else if (emptyDir !== undefined) found.set(name, { kind: 'path', hostPath: this.#emptyDir(pod, name) });
     }
     return found;
   }
 
+  /** Rejects with VOLUME_UNUSABLE, after an event for each volume that cannot be had: without all the pod must not start. */
   async make(pod: Pod): Promise<void> {
-    for (const { name, emptyDir } of pod.spec.volumes ?? []) {
-      if (emptyDir !== undefined)
-        await this.#files.makeDirectory(posix.join(this.#emptyDirs(pod), name), emptyDirMode);
+    const problems: string[] = [];
+    for (const volume of pod.spec.volumes ?? []) {
+      const problem = await this.#makeOne(pod, volume).catch(describeError);
+      if (problem === undefined) continue;
+      const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${problem}`;
+      this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
+      problems.push(message);
     }
+    if (problems.length > 0) throw new KubelingError('VOLUME_UNUSABLE', problems.join('; '));
   }
 
   /** To be called once nothing of the pod runs; what is on the host's own paths stays. */
   async remove(pod: Pod): Promise<void> {
-    await this.#files.remove(this.#emptyDirs(pod));
+    await this.#directories.removeEmptyDirs(pod.metadata.uid);
   }
 
-  #emptyDirs(pod: Pod): string {
-    return posix.join(this.#directories.of(pod.metadata.uid), 'volumes', 'kubernetes.io~empty-dir');
+  /** Answers why the volume cannot be had. */
+  async #makeOne(pod: Pod, volume: Volume): Promise<string | undefined> {
+    const { name, hostPath, emptyDir } = volume;
+    if (hostPath !== undefined) return await this.#checkHostPath(hostPath.path, hostPath.type ?? '');
+    if (emptyDir === undefined)
+      return `volumes of the kind ${kindOf(volume)} are not supported by this node yet`;
+    const { medium = '' } = emptyDir;
+    if (medium !== '')
+      return `empty directories on the medium "${medium}" are not supported by this node yet`;
+    await this.#files.makeDirectory(this.#emptyDir(pod, name), emptyDirMode);
+    return undefined;
   }
+
+  async #checkHostPath(path: string, type: string): Promise<string | undefined> {
+    if (type === '') return undefined;
+    const rule = hostPathRules.get(type);
+    if (rule === undefined) return `${type} is an invalid volume type`;
+    const kind = await this.#files.kindBehind(path);
+    if (kind === undefined && type === 'DirectoryOrCreate') {
+      await this.#files.makeDirectory(path, hostDirectoryMode);
+      return undefined;
+    }
+    if (kind === undefined && type === 'FileOrCreate') {
+      await this.#files.makeFile(path, hostFileMode);
+      return undefined;
+    }
+    return kind === rule.kind ? undefined : `hostPath type check failed: ${path} is not a ${rule.called}`;
+  }
+
+  #emptyDir(pod: Pod, name: string): string {
+    return posix.join(this.#directories.emptyDirsOf(pod.metadata.uid), name);
+  }
+}
+
+/** By the field that is set besides the name. */
+function kindOf(volume: Volume): string {
+  const set = Object.entries(volume).find(([field, value]) => field !== 'name' && value !== undefined);
+  return set?.[0] ?? 'unknown';
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { podUid } from '../pods/index.ts';
-import { mapFileStore, memoryRuntimeFiles } from '../runtime/index.ts';
+import { mapFileStore, memoryRuntimeFiles, realRuntimeFiles } from '../runtime/index.ts';
 import { PodDirectories } from './pod-files.ts';
 
 const { signal } = new AbortController();
@@ -55,4 +58,49 @@ test('a pod that came back meanwhile keeps its directory, and makes it after a r
   assert.deepEqual(await removing, { kind: 'removed' });
   await making;
   assert.deepEqual(await directories.list(), [uid]);
+});
+
+test('only directories whose name can be a UID are those of pods', async () => {
+  const { directories, files, store } = rig();
+  await directories.make(uid, signal);
+  await files.link('/precious', '/root/pods/u2');
+  await files.makeDirectory('/root/pods/.hidden', 0o750);
+  await files.makeDirectory('/root/pods/lost+found', 0o750);
+  store.write('/root/pods/u3', 'a file');
+  assert.deepEqual(await directories.list(), [uid]);
+});
+
+test('no link is followed, wherever below the pods it is', async () => {
+  const disk = await mkdtemp(join(tmpdir(), 'pods-'));
+  try {
+    const files = realRuntimeFiles();
+    const directories = new PodDirectories(disk, files, async () => []);
+    const precious = join(disk, 'precious');
+    const deep = join(precious, 'volumes/kubernetes.io~empty-dir/deep');
+    const ways: readonly (readonly [link: string, target: string, below: string])[] = [
+      ['u1', precious, ''],
+      ['u2/volumes', join(precious, 'volumes'), 'volumes'],
+      ['u3/volumes/kubernetes.io~nfs', join(precious, 'volumes'), 'volumes/kubernetes.io~nfs'],
+      ['u4/volume-subpaths', precious, 'volume-subpaths'],
+    ];
+    for (const [link, target, below] of ways) {
+      await files.makeDirectory(deep, 0o750);
+      await files.link(target, join(disk, 'pods', link));
+      const [name = ''] = link.split('/');
+      await directories.removeEmptyDirs(podUid(name));
+      const removal = await directories.remove(podUid(name), () => false, signal);
+      assert.deepEqual(
+        [removal.kind, removal.kind === 'blocked' && removal.path],
+        ['blocked', join(disk, 'pods', name, below)],
+      );
+      assert.equal(await files.kindAt(deep), 'directory', link);
+    }
+    assert.deepEqual(await directories.list(), ['u2', 'u3', 'u4']);
+    // What is content of the pod itself goes as the link it is.
+    await files.link(precious, join(disk, 'pods/u5/volumes/kubernetes.io~empty-dir'));
+    assert.deepEqual(await directories.remove(podUid('u5'), () => false, signal), { kind: 'removed' });
+    assert.equal(await files.kindAt(deep), 'directory');
+  } finally {
+    await rm(disk, { recursive: true });
+  }
 });

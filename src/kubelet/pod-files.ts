@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { KeyedMutex, parseMountinfo } from '../lib/index.ts';
-import type { PodUid } from '../pods/index.ts';
+import { mayBePodUid, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 
 const directoryMode = 0o750;
@@ -43,8 +43,24 @@ export class PodDirectories {
     );
   }
 
+  /** What else lies there is not ours: files, links, and names that no pod can have. */
   async list(): Promise<readonly PodUid[]> {
-    return (await this.#files.names(this.podsDir)) as readonly PodUid[];
+    const uids = (await this.#files.names(this.podsDir)).filter(mayBePodUid);
+    const kinds = await Promise.all(uids.map((uid) => this.#files.kindAt(this.of(uid))));
+    return uids.filter((_uid, index) => kinds[index] === 'directory');
+  }
+
+  /** Where a pod has those of its volumes whose content ends with it. */
+  emptyDirsOf(uid: PodUid): string {
+    return posix.join(this.of(uid), 'volumes', ownVolumes);
+  }
+
+  /** Unless a link leads there: then they are somebody else's. */
+  async removeEmptyDirs(uid: PodUid): Promise<void> {
+    for (const above of [this.of(uid), posix.join(this.of(uid), 'volumes')]) {
+      if ((await this.#files.kindAt(above)) !== 'directory') return;
+    }
+    await this.#files.remove(this.emptyDirsOf(uid));
   }
 
   /**
@@ -56,7 +72,10 @@ export class PodDirectories {
     if (isWanted()) return { kind: 'wanted' };
     const mounted = await this.#mountedBelow(uid);
     if (mounted !== undefined) return { kind: 'blocked', path: mounted, why: 'is mounted' };
-    await this.#files.remove(posix.join(this.of(uid), 'volumes', ownVolumes));
+    const kind = await this.#files.kindAt(this.of(uid));
+    if (kind !== undefined && kind !== 'directory')
+      return { kind: 'blocked', path: this.of(uid), why: 'is no directory' };
+    await this.removeEmptyDirs(uid);
     for (const [name, depth] of Object.entries(volumeTrees)) {
       const left = await this.#removeEmpty(posix.join(this.of(uid), name), depth);
       if (left !== undefined) return { kind: 'blocked', path: left, why: 'still has content of a volume' };
@@ -71,8 +90,11 @@ export class PodDirectories {
     return (await this.#mountPoints()).find((point) => point.endsWith(own) || point.includes(`${own}/`));
   }
 
-  /** Removes the empty directories down to that depth; answers the first that is not. */
+  /** Removes the empty directories down to that depth; answers the first that is not, or is none. No link is followed. */
   async #removeEmpty(directory: string, depth: number): Promise<string | undefined> {
+    const kind = await this.#files.kindAt(directory);
+    if (kind === undefined) return undefined;
+    if (kind !== 'directory') return directory;
     const names = depth > 0 ? await this.#files.names(directory) : [];
     for (const name of names) {
       const left = await this.#removeEmpty(posix.join(directory, name), depth - 1);

@@ -46,13 +46,16 @@ export interface HandlerDeps {
   };
   /** What earlier kubelets have left. */
   readonly earlier: {
-    see(pod: Pod): void;
+    /** Answers the pod with the status it has to go on with. */
+    see(pod: Pod): Pod;
+    refused(pod: Pod, status: PodStatus): void;
+    removed(pod: Pod): void;
     standing(pod: Pod): PodStanding;
     secondsLeft(uid: PodUid): number | undefined;
   };
   readonly statuses: {
     getPodStatus(uid: PodUid): PodStatus | undefined;
-    setPodStatus(pod: Pod, status: PodStatus): void;
+    setPodStatus(pod: Pod, status: PodStatus): PodStatus;
   };
   readonly nodeIps: () => readonly string[];
   readonly queue: { takeDue(): readonly PodUid[] };
@@ -114,7 +117,8 @@ export class PodHandlers implements SyncHandler {
     const { 'lives-here': here = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
       this.#deps.earlier.standing(pod),
     );
-    for (const pod of [...here, ...others]) {
+    for (const brought of [...here, ...others]) {
+      const pod = isMirrorPod(brought) ? brought : this.#deps.earlier.see(brought);
       this.#deps.pods.addPod(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       else this.#add(pod);
@@ -124,7 +128,6 @@ export class PodHandlers implements SyncHandler {
   #add(pod: Pod): void {
     const { uid } = pod.metadata;
     const { workers, journal, earlier } = this.#deps;
-    earlier.see(pod);
     journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${seenIn(pod)}` });
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
     const admission = isOver ? ({ admit: true } as const) : this.#judge(pod);
@@ -132,8 +135,7 @@ export class PodHandlers implements SyncHandler {
       this.#reject(pod, admission.reason, admission.message);
       return;
     }
-    if (!isOver)
-      journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node has room for it' });
+    if (!isOver) journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
     const secondsLeft = isOver ? undefined : earlier.secondsLeft(uid);
     if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
     else this.#update(pod, 'create');
@@ -144,12 +146,13 @@ export class PodHandlers implements SyncHandler {
   }
 
   #reject(pod: Pod, reason: string, message: string): void {
-    const { journal, statuses, workers } = this.#deps;
+    const { journal, statuses, workers, earlier } = this.#deps;
     journal.event(pod, { type: 'Warning', reason, message });
     journal.step(pod.metadata.uid, { stage: 'admitted', outcome: 'failed', message });
     this.#deps.rejected(reason);
     const why = { reason, message: `Pod was rejected: ${message}` };
-    statuses.setPodStatus(pod, rejectedPodStatus(pod, why, this.#deps.nodeIps()));
+    const status = statuses.setPodStatus(pod, rejectedPodStatus(pod, why, this.#deps.nodeIps()));
+    earlier.refused(pod, status);
     workers.rejectPod(pod);
   }
 
@@ -164,6 +167,7 @@ export class PodHandlers implements SyncHandler {
   #removes(removed: readonly Pod[], source: ConfigUpdate['source']): void {
     for (const pod of removed) {
       this.#deps.pods.removePod(pod);
+      if (!isMirrorPod(pod)) this.#deps.earlier.removed(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       // Before its source is ready a missing pod proves nothing; housekeeping will find it then.
       else if (this.#deps.sources.isReady(source)) {

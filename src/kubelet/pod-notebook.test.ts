@@ -10,6 +10,11 @@ import { PodNotebook } from './pod-notebook.ts';
 const uid = podUid('uid-1');
 const path = '/root/pods/uid-1/kubeling.json';
 const web = podOf({ source: 'file' });
+const startTime = '2026-01-01T00:00:00Z';
+const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: startTime };
+const waiting = { type: 'Ready', status: 'False', lastTransitionTime: startTime };
+const running = { phase: 'Pending', startTime, conditions: [scheduled, waiting] };
+const failed = { ...running, phase: 'Failed', reason: 'DeadlineExceeded', message: 'too long' };
 
 /** A machine on which kubelets come and go. */
 function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => files) {
@@ -47,8 +52,8 @@ describe('the notebook', () => {
   it('tells the next kubelet what the last one noted, with one write for a pod that is let run', async () => {
     const machine = aMachine();
     const first = await machine.open();
-    await first.begin(web);
-    await first.begin(web);
+    await first.begin(web, running);
+    await first.begin(web, running);
     assert.deepEqual(machine.writes, [path]);
     await first.initialized(uid, 'sandbox-7');
     await first.restarted(uid, [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
@@ -60,6 +65,7 @@ describe('the notebook', () => {
       boot: 'boot-1',
       initializedSandbox: 'sandbox-7',
       restarts: { main: { failures: 2, delayMs: 20_000, lastMs: 5 } },
+      status: { startTime, conditions: [scheduled] },
     });
     assert.deepEqual(second.restarts(), [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
     assert.equal(second.ranInThisBoot(uid), true);
@@ -77,7 +83,7 @@ describe('the notebook', () => {
         machine.told().map((line) => line.includes(path)),
         [true],
       );
-      await book.begin(web);
+      await book.begin(web, running);
       assert.equal((await machine.open()).get(uid)?.source, 'file');
     }
   });
@@ -92,10 +98,10 @@ describe('the notebook', () => {
       },
     }));
     const book = await machine.open();
-    await book.begin(web);
+    await book.begin(web, running);
     assert.equal(book.get(uid)?.name, 'web');
     isFull = false;
-    await book.begin(web);
+    await book.begin(web, running);
     assert.equal((await machine.open()).get(uid)?.name, 'web');
   });
 
@@ -117,7 +123,7 @@ describe('the notebook', () => {
   it('goes on with the grace that is left, at least a second', async () => {
     const machine = aMachine();
     const first = await machine.open();
-    await first.begin(web);
+    await first.begin(web, running);
     await first.terminating(web, 30);
     await machine.clock.advance(12_500);
     await first.terminating(web, 30);
@@ -153,7 +159,7 @@ describe('the notebook', () => {
   it('forgets a termination that is over, and a pod whose directory is gone', async () => {
     const machine = aMachine();
     const book = await machine.open();
-    await book.begin(web);
+    await book.begin(web, running);
     await book.terminating(web, 30);
     await book.ended(uid, 'wanted');
     assert.equal((await machine.open()).secondsLeft(uid), undefined);
@@ -171,10 +177,59 @@ describe('the notebook', () => {
   it('knows the source of a pod it has only seen, without a file', async () => {
     const machine = aMachine();
     const book = await machine.open();
-    book.see(podOf({ source: 'http' }));
+    book.see(podOf({ source: 'http' }), 'anew');
     assert.equal(book.get(uid)?.source, 'http');
     await book.ended(uid, 'wanted');
     assert.deepEqual(machine.writes, []);
     assert.equal(book.ranInThisBoot(uid), false);
+  });
+
+  it('tells how a static pod ended, with one more write', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    await first.closed(web, failed);
+    await first.closed(web, failed);
+    await first.terminating(web, 30);
+    assert.equal(machine.writes.length, 3);
+    const ended = { ...failed, conditions: [scheduled, waiting] };
+    assert.deepEqual((await machine.open()).statusOf(uid), ended);
+  });
+
+  it('leaves the status of other pods to the API', async () => {
+    const book = await aMachine().open();
+    await book.begin(podOf(), running);
+    await book.closed(podOf(), failed);
+    assert.equal(book.statusOf(uid), undefined);
+  });
+
+  it('keeps the start of a pod that goes on, not of one that begins anew or was told to end', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    const second = await machine.open();
+    second.see(web, 'goes-on');
+    assert.equal(second.statusOf(uid)?.startTime, startTime);
+    second.see(web, 'anew');
+    assert.equal(second.statusOf(uid), undefined);
+    const later = '2026-01-01T00:01:00Z';
+    await second.begin(web, { ...running, startTime: later });
+    assert.equal((await machine.open()).statusOf(uid)?.startTime, later);
+    await second.terminating(web, 30);
+    assert.equal((await machine.open()).statusOf(uid), undefined);
+  });
+
+  it('forgets how a pod ended when its source has it no more', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.unwanted(uid);
+    await book.begin(web, running);
+    await book.closed(web, failed);
+    await book.unwanted(uid);
+    assert.equal((await machine.open()).statusOf(uid), undefined);
+    const before = machine.writes.length;
+    await book.begin(web, running);
+    await book.unwanted(uid);
+    assert.equal(machine.writes.length, before + 1, 'of one that had not ended the kill is noted anyway');
   });
 });

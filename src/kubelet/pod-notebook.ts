@@ -1,7 +1,9 @@
 import { posix } from 'node:path';
+import type { PodStatus } from '../kinds/index.ts';
 import { type BackoffState, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
-import { type Pod, type PodSource, type PodUid, sameJson, sourceOf } from '../pods/index.ts';
+import { isStaticPod, type Pod, type PodSource, type PodUid, sameJson, sourceOf } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
+import { type NotedStatus, notedStatus } from './noted-status.ts';
 import type { PodDirectories } from './pod-files.ts';
 import {
   decodeNotes,
@@ -88,19 +90,50 @@ export class PodNotebook {
     return [...this.#pages.values()].flatMap(({ notes }) => Object.entries(notes.restarts ?? {}));
   }
 
+  /** What the pod's status has to go on with; undefined for a pod that begins anew. */
+  statusOf(uid: PodUid): NotedStatus | undefined {
+    const { status, termination } = this.get(uid) ?? {};
+    // Whoever was told to end without having come to an end was not wanted any more.
+    return termination !== undefined && status?.phase === undefined ? undefined : status;
+  }
+
   /** A source has brought the pod. Nothing is written before the pod is let run. */
-  see(pod: Pod): void {
+  see(pod: Pod, life: 'goes-on' | 'anew'): void {
     const { uid } = pod.metadata;
     const page = this.#pages.get(uid);
     if (page === undefined) this.#pages.set(uid, newPage(firstNotes(pod), undefined));
-    else page.notes = { ...page.notes, source: sourceNameOf(pod) };
+    else
+      page.notes = {
+        ...(life === 'anew' ? withoutStatus(page.notes) : page.notes),
+        source: sourceNameOf(pod),
+      };
   }
 
   /** The pod is let run. Writes only when that is news. */
-  async begin(pod: Pod): Promise<void> {
+  async begin(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
-    const { termination: _over, ...before } = this.get(uid) ?? {};
-    await this.#note(uid, { ...before, ...firstNotes(pod), boot: this.#boot }, undefined);
+    const { termination: _over, status: before, ...notes } = this.get(uid) ?? {};
+    const status = before?.startTime === now.startTime ? before : keptOf(pod, now);
+    const kept = status === undefined ? {} : { status };
+    await this.#note(uid, { ...notes, ...firstNotes(pod), boot: this.#boot, ...kept }, undefined);
+  }
+
+  /** The pod has ended for good: no later kubelet runs it again for as long as it is wanted. */
+  async closed(pod: Pod, now: PodStatus): Promise<void> {
+    const { uid } = pod.metadata;
+    const status = keptOf(pod, now);
+    if (status === undefined) return;
+    const page = this.#pages.get(uid);
+    await this.#note(uid, { ...(page?.notes ?? firstNotes(pod)), status }, page?.deadlineMs);
+  }
+
+  /** Its source has it no more: how it stood says nothing about another pod of its UID. */
+  async unwanted(uid: PodUid): Promise<void> {
+    const page = this.#pages.get(uid);
+    if (page === undefined) return;
+    const isOver = page.notes.status?.phase !== undefined;
+    page.notes = withoutStatus(page.notes);
+    if (isOver) await this.#note(uid, page.notes, page.deadlineMs);
   }
 
   async initialized(uid: PodUid, sandboxId: string): Promise<void> {
@@ -218,6 +251,15 @@ export class PodNotebook {
 function firstNotes(pod: Pod): PodNotes {
   const { name, namespace } = pod.metadata;
   return { source: sourceNameOf(pod), name, namespace, boot: '' };
+}
+
+/** Of any other pod the API keeps the status. */
+function keptOf(pod: Pod, status: PodStatus): NotedStatus | undefined {
+  return isStaticPod(pod) ? notedStatus(status) : undefined;
+}
+
+function withoutStatus({ status: _gone, ...notes }: PodNotes): PodNotes {
+  return notes;
 }
 
 function sourceNameOf(pod: Pod): PodSource {

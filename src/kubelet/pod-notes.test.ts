@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { decodeNotes, encodeNotes, type PodNotes, terminationMsLeft } from './pod-notes.ts';
 
 const count = fc.nat();
+const time = fc.date({ noInvalidDate: true }).map((at) => at.toISOString());
 const notes: fc.Arbitrary<PodNotes> = fc.record(
   {
     source: fc.constantFrom('file', 'http', 'api'),
@@ -15,6 +16,23 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
     restarts: fc.dictionary(
       fc.string().filter((key) => key !== '__proto__'),
       fc.record({ failures: count, delayMs: count, lastMs: count }),
+    ),
+    status: fc.record(
+      {
+        startTime: time,
+        phase: fc.constantFrom('Succeeded', 'Failed'),
+        reason: fc.string(),
+        message: fc.string(),
+        conditions: fc.array(
+          fc.record({
+            type: fc.constantFrom('Ready', 'PodScheduled'),
+            status: fc.constantFrom('True', 'False'),
+            lastTransitionTime: time,
+          }),
+          { maxLength: 5 },
+        ),
+      },
+      { requiredKeys: ['startTime', 'conditions'] },
     ),
   },
   { requiredKeys: ['source', 'name', 'namespace', 'boot'] },
@@ -52,6 +70,11 @@ describe('the notes on a pod', () => {
       { termination: { sinceMs: -1, graceSeconds: 1 } },
       { restarts: [] },
       { restarts: { main: { failures: 1, delayMs: '10', lastMs: 0 } } },
+      { status: { startTime: '2026-01-01T00:00:00Z' } },
+      { status: { startTime: 'yesterday', conditions: [] } },
+      { status: { startTime: '2026-01-01T00:00:00Z', phase: 'Running', conditions: [] } },
+      { status: { startTime: '2026-01-01T00:00:00Z', reason: 7, conditions: [] } },
+      { status: { startTime: '2026-01-01T00:00:00Z', conditions: [{ type: 'Ready', status: 'True' }] } },
     ];
     assert.notEqual(decodeNotes(JSON.stringify(good)), undefined);
     for (const part of bad) assert.equal(decodeNotes(JSON.stringify({ ...good, ...part })), undefined);

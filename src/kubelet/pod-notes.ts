@@ -1,5 +1,6 @@
 import type { BackoffState } from '../lib/index.ts';
 import type { PodSource } from '../pods/index.ts';
+import { isNotedStatus, type NotedStatus } from './noted-status.ts';
 
 /** How long a pod was given to end, and since when. */
 export interface NotedTermination {
@@ -21,6 +22,8 @@ export interface PodNotes {
   readonly termination?: NotedTermination;
   /** The crash back-off of its containers, by the keys the back-off gives them. */
   readonly restarts?: Readonly<Record<string, BackoffState>>;
+  /** Of a static pod, since it began and once more when it has ended for good. */
+  readonly status?: NotedStatus;
 }
 
 const version = 1;
@@ -33,11 +36,12 @@ export function encodeNotes(notes: PodNotes): string {
 export function decodeNotes(text: string): PodNotes | undefined {
   const value = parsed(text);
   if (!isRecord(value) || value['version'] !== version) return undefined;
-  const { source, name, namespace, boot, initializedSandbox, termination, restarts } = value;
+  const { source, name, namespace, boot, initializedSandbox, termination, restarts, status } = value;
   if (!isSource(source) || !isText(name) || !isText(namespace) || !isText(boot)) return undefined;
   if (initializedSandbox !== undefined && !isText(initializedSandbox)) return undefined;
   if (termination !== undefined && !isTermination(termination)) return undefined;
   if (restarts !== undefined && !isRestarts(restarts)) return undefined;
+  if (status !== undefined && !isNotedStatus(status)) return undefined;
   return {
     source,
     name,
@@ -46,6 +50,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
     ...(initializedSandbox !== undefined && { initializedSandbox }),
     ...(termination !== undefined && { termination }),
     ...(restarts !== undefined && { restarts }),
+    ...(status !== undefined && { status }),
   };
 }
 

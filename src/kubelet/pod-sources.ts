@@ -39,11 +39,11 @@ export function sourceNames({ staticPodPath, staticPodUrl, apiPods }: KubeletSet
   ];
 }
 
-/** Those of them that read manifests. */
+/** Those of them that read manifests, each with a name for people. */
 export function manifestSources(
   settings: KubeletSettings,
   deps: PodSourcesDeps,
-): readonly (FileSource | HttpSource)[] {
+): ReadonlyMap<string, FileSource | HttpSource> {
   const { clock, logger, machine, config, node } = deps;
   const base = {
     nodeName: settings.nodeName,
@@ -78,5 +78,8 @@ export function manifestSources(
     lastGood: lastGood('http'),
     setPods: (pods, signal) => config.set('http', pods, signal),
   });
-  return [...(settings.staticPodPath === '' ? [] : [file]), ...(settings.staticPodUrl === '' ? [] : [http])];
+  return new Map<string, FileSource | HttpSource>([
+    ...(settings.staticPodPath === '' ? [] : [['file source', file] as const]),
+    ...(settings.staticPodUrl === '' ? [] : [['http source', http] as const]),
+  ]);
 }

@@ -66,7 +66,7 @@ export interface SyncerDeps {
   readonly volumes: PlainVolumes;
   readonly notes: Pick<
     PodNotebook,
-    'get' | 'begin' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended' | 'ranInThisBoot'
+    'get' | 'begin' | 'closed' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended' | 'ranInThisBoot'
   >;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
   /** Whether a source still has the pod; if not, nothing of it needs to be kept. */
@@ -98,10 +98,13 @@ export class KubeletPodSyncer implements PodSyncer {
   async syncPod(context: SyncPodContext, signal: AbortSignal): Promise<'terminal' | 'not-terminal'> {
     const { pod, observed } = context;
     const status = this.#publish(pod, observed, 'active');
-    if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) return 'terminal';
+    if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {
+      await this.#noteEnd(pod, status);
+      return 'terminal';
+    }
     this.#refuseWithoutNetwork(pod);
     this.#refuseBesideEarlier(pod, observed);
-    await this.#prepare(pod, observed, signal);
+    await this.#prepare(pod, observed, status, signal);
     const planning = {
       ...noProbes,
       initializedSandboxId: this.#deps.notes.get(pod.metadata.uid)?.initializedSandbox,
@@ -123,8 +126,10 @@ export class KubeletPodSyncer implements PodSyncer {
 
   async syncTerminatingPod(context: SyncTerminatingContext, signal: AbortSignal): Promise<void> {
     const { pod, observed } = context;
-    this.#publish(pod, observed, 'ending', context.statusFn);
+    const status = this.#publish(pod, observed, 'ending', context.statusFn);
     context.lookAgain();
+    if (context.statusFn !== undefined && isTerminalPhase(status.phase))
+      await this.#deps.notes.closed(pod, status);
     const graceSeconds = await this.#noteTermination(pod, observed, context.graceSeconds);
     signal.throwIfAborted();
     const { error } = await this.#deps.runtime.killPod({ pod, running: observed, graceSeconds }, signal);
@@ -182,6 +187,11 @@ export class KubeletPodSyncer implements PodSyncer {
     await this.#deps.notes.initialized(pod.metadata.uid, sandboxId);
   }
 
+  /** How a pod ends that is told to end is not how it ends by itself. */
+  async #noteEnd(pod: Pod, status: PodStatus): Promise<void> {
+    if (!this.#deps.isTerminationRequested(pod.metadata.uid)) await this.#deps.notes.closed(pod, status);
+  }
+
   /** Before the first container is told to stop. Answers how long they have, of which an earlier kubelet may have used some. */
   async #noteTermination(
     pod: Pod,
@@ -231,13 +241,17 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /** Asked again right before anything is made: a kill may have come while the status was published. */
-  async #prepare(pod: Pod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
+  async #prepare(pod: Pod, observed: ObservedPod, status: PodStatus, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
     if (this.#deps.isTerminationRequested(uid))
       throw new KubelingError('CANCELLED', 'The pod is to be terminated');
     const making = [
       this.#deps.cgroups.ensureExists(pod, signal),
-      this.#inTime('make the directories', (inner) => this.#makeDirectories(pod, observed, inner), signal),
+      this.#inTime(
+        'make the directories',
+        (inner) => this.#makeDirectories(pod, observed, status, inner),
+        signal,
+      ),
     ] as const;
     // Neither goes on beside a sync that has failed.
     await Promise.allSettled(making);
@@ -254,11 +268,16 @@ export class KubeletPodSyncer implements PodSyncer {
     }
   }
 
-  async #makeDirectories(pod: Pod, observed: ObservedPod, signal: AbortSignal): Promise<void> {
+  async #makeDirectories(
+    pod: Pod,
+    observed: ObservedPod,
+    status: PodStatus,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (this.#deps.notes.ranInThisBoot(pod.metadata.uid) && runsWhole(pod, observed)) return;
     await this.#deps.directories.make(pod.metadata.uid, signal);
     signal.throwIfAborted();
-    await Promise.all([this.#deps.notes.begin(pod), this.#deps.volumes.make(pod)]);
+    await Promise.all([this.#deps.notes.begin(pod, status), this.#deps.volumes.make(pod)]);
   }
 
   /** Given up with the signal even if the work does not listen to it. */

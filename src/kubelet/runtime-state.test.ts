@@ -112,3 +112,27 @@ test('a runtime that keeps silent is missed before it is given up', async () => 
   state.answered(good);
   assert.deepEqual(state.readiness().runtime, []);
 });
+
+test('a runtime that hangs is told like one that is away, after ten seconds', async () => {
+  const clock = new VirtualClock();
+  const state = new RuntimeState(clock);
+  const controller = new AbortController();
+  const looks: unknown[] = [];
+  let answer: Promise<StatusResponse> = new Promise(() => {});
+  const cri = { status: () => answer };
+  const watching = watchRuntime(
+    { cri, clock, state, looked: (error) => looks.push(error) },
+    controller.signal,
+  );
+  await clock.advance(9_999);
+  assert.deepEqual(looks, []);
+  await clock.advance(1);
+  assert.match(String(looks), /Cannot ask the container runtime how it is within 10000 ms/);
+  assert.match(state.readiness().runtime.join(), /container runtime does not answer: Cannot ask/);
+  answer = Promise.resolve(good);
+  await clock.advance(5_000);
+  assert.equal(looks.at(-1), undefined);
+  controller.abort(cancelled('enough'));
+  await watching;
+  assert.equal(clock.pendingTimers, 0);
+});

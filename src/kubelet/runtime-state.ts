@@ -1,9 +1,11 @@
 import type { CriClient, StatusResponse } from '../cri/index.ts';
-import { type Clock, describeError, formatDurationMs, HintLatch } from '../lib/index.ts';
+import { type Clock, describeError, formatDurationMs, HintLatch, withDeadline } from '../lib/index.ts';
 import type { PlegObserver } from '../pleg/index.ts';
 
 /** How often the runtime is asked how it is. */
 const pollMs = 5_000;
+/** One that hangs is told like one that is away, long before calls that may take their time give up. */
+const answerMs = 10_000;
 /** An answer that takes longer than this is missed. */
 const slowAfterMs = 5_000;
 /** A good answer counts for this long. */
@@ -100,11 +102,12 @@ export async function watchRuntime(
   { cri, clock, state, looked, hints = new HintLatch(clock) }: RuntimeWatch,
   signal: AbortSignal,
 ): Promise<void> {
+  const deadline = { clock, ms: answerMs, what: 'ask the container runtime how it is' };
   while (!signal.aborted) {
     hints.clear();
     state.asked();
     try {
-      state.answered(await cri.status({}, signal));
+      state.answered(await withDeadline(deadline, (inner) => cri.status({}, inner), signal));
       looked(undefined);
     } catch (error) {
       if (signal.aborted) return;

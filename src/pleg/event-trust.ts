@@ -7,7 +7,7 @@ export interface EventTrustDeps {
   readonly random: Random;
   /** Told of every change of mind, with the reason. */
   readonly changed: (state: TrustState, why: string) => void;
-  /** An event that should have come did not, on a stream that was trusted until now. */
+  /** An event that should have come did not, or none that would show so, on a stream that was trusted until now. */
   readonly missed: (why: string) => void;
 }
 
@@ -17,7 +17,8 @@ type What = RuntimeHint['what'];
 
 /** An event may come a little after what it tells of was seen. */
 const lateMs = 2_000;
-const proofLateMs = 5_000;
+/** From when it is asked for: the runtime has half of this to take it in. */
+const proofLateMs = 10_000;
 const proofId = '';
 /** Containers whose events are remembered; more than any node has at a time. */
 const remembered = 10_000;
@@ -29,7 +30,8 @@ const remembered = 10_000;
  *     untrusted ─────────────────────────────────────────────────────> trusted
  *         ^                                                               │
  *         └───────────────────────────────────────────────────────────────┘
- *            a change nobody announced, a provoked event that does not come, a broken stream
+ *            a change nobody announced, a provoked event that does not come, a broken stream,
+ *            nothing that has shown for long that events arrive
  *
  * After an event was missed, trust comes back only after a while, which grows with each time: a stream that loses some
  * events must not be relied on because it delivers others.
@@ -102,6 +104,13 @@ export class EventTrust implements Disposable {
   unexpectProof(): void {
     this.#expected.delete(proofId);
     this.#arm();
+  }
+
+  /** Nothing has shown for too long that events arrive. None is known to be lost, so one proof brings trust back. */
+  expire(why: string): void {
+    if (this.#state === 'untrusted') return;
+    this.#become('untrusted', why);
+    this.#deps.missed(why);
   }
 
   [Symbol.dispose](): void {

@@ -1,5 +1,5 @@
 import type { MetricRegistry } from '../lib/index.ts';
-import type { RuntimePod } from '../pods/index.ts';
+import type { Tally } from './pod-records.ts';
 
 /** Told what the generator does, to be counted. Never throws. */
 export interface PlegObserver {
@@ -7,8 +7,10 @@ export interface PlegObserver {
   relisted(ms: number, sinceLastMs: number | undefined): void;
   /** One pod was looked at by itself. */
   lookedAt(ms: number): void;
-  /** The listing succeeded. */
-  seen(pods: readonly RuntimePod[], atMs: number): void;
+  /** All pods were listed. */
+  listed(atMs: number): void;
+  /** What there is, after any look that found a change and after each at all pods. */
+  counted(tally: Tally): void;
   discarded(): void;
   streamOpened(): void;
   streamFailed(): void;
@@ -63,15 +65,11 @@ export function plegMetrics(registry: MetricRegistry): PlegObserver {
       if (sinceLastMs !== undefined) interval.observe(sinceLastMs / 1_000);
     },
     lookedAt: (ms) => one.observe(ms / 1_000),
-    seen: (pods, atMs) => {
-      lastSeen.set(atMs / 1_000);
-      runningPods.set(pods.filter(({ sandboxes }) => sandboxes.some(isRunning)).length);
-      const all = pods.flatMap((pod) => pod.containers);
-      for (const state of containerStates) {
-        containers
-          .with({ container_state: state })
-          .set(all.filter((container) => container.state === state).length);
-      }
+    listed: (atMs) => lastSeen.set(atMs / 1_000),
+    counted: (tally) => {
+      runningPods.set(tally.runningPods);
+      for (const state of containerStates)
+        containers.with({ container_state: state }).set(tally.containers[state]);
     },
     discarded: () => discarded.inc(),
     streamOpened: () => opened.inc(),
@@ -79,8 +77,4 @@ export function plegMetrics(registry: MetricRegistry): PlegObserver {
     eventArrived: (latencyMs) => latency.observe(Math.max(0, latencyMs) / 1_000),
     trusted: (state) => trusted.set(state === 'trusted' ? 1 : 0),
   };
-}
-
-function isRunning({ state }: { readonly state: string }): boolean {
-  return state === 'running';
 }

@@ -5,6 +5,7 @@ import {
   abortable,
   collectLogs,
   isKind,
+  KubelingError,
   MetricRegistry,
   seededRandom,
   settle,
@@ -377,6 +378,60 @@ test('a change that no event announced ends the trust in events, and announced o
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
+test('a runtime that hangs is no longer relied on after two periods, and is again when it goes on', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(10_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+  const hang = (signal: AbortSignal) => abortable(new Promise<void>(() => {}), signal);
+  const wellMs = node.clock.monotonicMs();
+  [node.runtime.beforeProvoke, node.runtime.beforeList] = [hang, hang];
+  assert.ok(await node.clock.advanceUntil(() => node.pleg.eventTrust === 'untrusted', 100_000));
+  assert.ok(node.clock.monotonicMs() - wellMs < 70_000);
+  assert.equal(await node.metric('kubeling_pleg_events_trusted'), 0);
+  await node.clock.advance(600_000);
+  assert.equal(node.pleg.eventTrust, 'untrusted');
+  [node.runtime.beforeProvoke, node.runtime.beforeList] = [async () => {}, async () => {}];
+  await node.clock.advance(35_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+});
+
+test('a provoke that fails is no proof, but changes that are announced are', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(10_000);
+  node.runtime.beforeProvoke = async () => {
+    throw new Error('forbidden');
+  };
+  for (const state of ['running', 'exited', 'running', 'exited'] as const) {
+    node.runtime.set('a', 'web', state);
+    await node.clock.advance(40_000);
+    assert.equal(node.pleg.eventTrust, 'trusted');
+  }
+  await node.clock.advance(40_000);
+  assert.equal(node.pleg.eventTrust, 'untrusted');
+});
+
+test('where nothing can be provoked a quiet runtime is relied on while it can be listed', async () => {
+  const beforeProvoke = async () => {
+    throw new KubelingError('CRI_UNSUPPORTED', 'no call for it');
+  };
+  for (const events of ['yes', 'provoked'] as const) {
+    await using node = new Watched({ events });
+    node.runtime.beforeProvoke = beforeProvoke;
+    await node.clock.advance(1_000);
+    node.runtime.set('a', 'web', 'running');
+    await node.clock.advance(3_600_000);
+    assert.equal(node.pleg.eventTrust, 'trusted');
+    node.runtime.beforeList = (signal) => abortable(new Promise<void>(() => {}), signal);
+    await node.clock.advance(65_000);
+    assert.equal(node.pleg.eventTrust, 'untrusted');
+    node.runtime.beforeList = async () => {};
+    await node.clock.advance(120_000);
+    node.runtime.set('a', 'web', 'exited');
+    await node.clock.advance(1_000);
+    assert.equal(node.pleg.eventTrust, 'trusted');
+  }
+});
+
 test('an event that comes a little late is not missed', async () => {
   await using node = new Watched({ events: 'yes' });
   await settle();
@@ -499,4 +554,30 @@ test('what runs is counted by state', async () => {
   node.runtime.set('a', 'web', undefined);
   await node.clock.advance(1_000);
   assert.equal(await node.metric('kubelet_running_containers{container_state="exited"}'), 0);
+});
+
+test('what runs is counted by looks at single pods too', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  await node.clock.advance(5_000);
+  assert.equal(node.pleg.eventTrust, 'trusted');
+  node.take();
+  const counted = async () => [
+    await node.metric('kubelet_running_pods'),
+    await node.metric('kubelet_running_containers{container_state="running"}'),
+    await node.metric('kubelet_running_containers{container_state="exited"}'),
+  ];
+  assert.deepEqual(await counted(), [0, 0, 0]);
+  node.runtime.set('a', 'sandbox-a', 'running');
+  node.runtime.set('a', 'web', 'running');
+  node.pleg.requestRelist(uid);
+  await settle();
+  assert.deepEqual(await counted(), [1, 1, 0]);
+  node.runtime.set('a', 'web', 'exited');
+  await settle();
+  assert.deepEqual(await counted(), [1, 0, 1]);
+  assert.ok(!node.take().includes('list'), 'no look at all pods was needed');
+  node.runtime.set('a', 'sandbox-a', undefined);
+  node.runtime.set('a', 'web', undefined);
+  await node.clock.advance(1_000);
+  assert.deepEqual(await counted(), [0, 0, 0]);
 });

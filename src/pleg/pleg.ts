@@ -1,14 +1,13 @@
 import {
   type Clock,
-  describeError,
   formatDurationMs,
   type Logger,
   type Random,
   Subscription,
   WorkQueue,
-  withDeadline,
 } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
+import { EventProver } from './event-prover.ts';
 import { EventReader } from './event-reader.ts';
 import { EventTrust, type TrustState } from './event-trust.ts';
 import { HintFollower } from './hint-follower.ts';
@@ -49,10 +48,6 @@ const inspectionsAtATime = 8;
 /** Hints about containers nobody knows yet come in bursts. */
 const relistSpacingMs = 250;
 const retryMs = 1_000;
-const provePeriodMs = 30_000;
-const provokeMs = 5_000;
-/** A stream that was opened is silent until it stands, and nobody says when that is. */
-const standsMs = 100;
 
 /**
  * Notices what happens to pods in the runtime: fills the pod cache, and tells of containers that started, died or were
@@ -70,10 +65,10 @@ export class Pleg {
   readonly #hints: HintFollower;
   readonly #trust: EventTrust;
   readonly #reader: EventReader | undefined;
+  readonly #prover: EventProver;
   readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
   readonly #looks: WorkQueue<PodUid>;
   readonly #relists: WorkQueue<'all' | 'unknown'>;
-  readonly #proofs: WorkQueue<'events'>;
   /** When each look that waits was asked for. */
   readonly #requests = new Map<PodUid, number>();
   #lastRelistMs = Number.NEGATIVE_INFINITY;
@@ -83,7 +78,6 @@ export class Pleg {
     this.#options = options;
     this.#looks = new WorkQueue(clock);
     this.#relists = new WorkQueue(clock);
-    this.#proofs = new WorkQueue(clock);
     this.cache = new PodCache((uid) => this.requestRelist(uid));
     this.#trust = new EventTrust({
       clock,
@@ -96,6 +90,14 @@ export class Pleg {
       records: this.#relister.records,
       look: (uid, delayMs) => this.#look(uid, delayMs),
       relist: (delayMs) => this.#relists.add('unknown', Math.max(delayMs, this.#spacingMs())),
+    });
+    this.#prover = new EventProver({
+      clock,
+      log: options.log,
+      trust: this.#trust,
+      provoke: options.events?.provoke,
+      lastListedMs: () => this.#relister.lastListed?.ms,
+      trustedRelistMs: this.#trustedRelistMs,
     });
     this.#reader = this.#newReader();
     metrics?.trusted(this.#trust.state);
@@ -149,12 +151,10 @@ export class Pleg {
     await Promise.all([
       this.#relistLoop(signal),
       ...lookers,
-      this.#reader?.run(signal),
-      this.#proveLoop(signal),
+      ...(this.#reader === undefined ? [] : [this.#reader.run(signal), this.#prover.run(signal)]),
     ]);
     this.#looks.close();
     this.#relists.close();
-    this.#proofs.close();
     this.#requests.clear();
     this.#hints.clear();
     this.#trust[Symbol.dispose]();
@@ -193,7 +193,7 @@ export class Pleg {
       heard: (hint) => this.#heard(hint),
       opening: () => {
         this.#trust.reset('a new stream must prove itself');
-        this.#proofs.add('events', standsMs);
+        this.#prover.opened();
       },
       broken: () => this.#trust.reset('the stream of events broke'),
     });
@@ -254,8 +254,11 @@ export class Pleg {
   }
 
   #periodMs(): number {
-    const { relistMs = 1_000, trustedRelistMs = 30_000 } = this.#options.times ?? {};
-    return this.#trust.state === 'trusted' ? trustedRelistMs : relistMs;
+    return this.#trust.state === 'trusted' ? this.#trustedRelistMs : (this.#options.times?.relistMs ?? 1_000);
+  }
+
+  get #trustedRelistMs(): number {
+    return this.#options.times?.trustedRelistMs ?? 30_000;
   }
 
   async #lookLoop(signal: AbortSignal): Promise<void> {
@@ -288,39 +291,6 @@ export class Pleg {
       } finally {
         queue.done(key);
       }
-    }
-  }
-
-  /** Shows from time to time that events arrive, when nothing else has shown it. */
-  async #proveLoop(signal: AbortSignal): Promise<void> {
-    const provoke = this.#options.events?.provoke;
-    if (provoke === undefined) return;
-    let waitMs = retryMs;
-    await this.#serve(this.#proofs, signal, async () => {
-      if (!this.#provedWithin(provePeriodMs)) await this.#provoke(provoke, signal);
-      const trusted = this.#trust.state === 'trusted';
-      this.#proofs.add('events', trusted ? provePeriodMs : waitMs);
-      // Ever longer while events do not come.
-      waitMs = trusted ? retryMs : Math.min(provePeriodMs, 2 * waitMs);
-    });
-  }
-
-  #provedWithin(ms: number): boolean {
-    const { lastProofMs, state } = this.#trust;
-    return (
-      state === 'trusted' && lastProofMs !== undefined && this.#options.clock.monotonicMs() - lastProofMs < ms
-    );
-  }
-
-  /** That it cannot be provoked says nothing about events. */
-  async #provoke(provoke: NonNullable<EventSource['provoke']>, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#options;
-    this.#trust.expectProof();
-    try {
-      await withDeadline({ clock, ms: provokeMs, what: 'provoke an event of the runtime' }, provoke, signal);
-    } catch (error) {
-      this.#trust.unexpectProof();
-      if (!signal.aborted) log.v(2)?.info('Cannot provoke an event', { reason: describeError(error) });
     }
   }
 }

@@ -1,4 +1,4 @@
-import { mayRun, type PodUid, type RuntimePod } from '../pods/index.ts';
+import { mayRun, type ObservedContainerState, type PodUid, type RuntimePod } from '../pods/index.ts';
 import { itemsOf } from './lifecycle-events.ts';
 
 export interface PodRecord {
@@ -12,13 +12,26 @@ export interface PodRecord {
   readonly reinspect: boolean;
 }
 
+/** How much there is in the runtime, as far as the newest listings show. */
+export interface Tally {
+  /** With a ready sandbox. */
+  readonly runningPods: number;
+  readonly containers: Readonly<Record<ObservedContainerState, number>>;
+}
+
 /** What the listings showed of each pod, and which container belongs to which pod. */
 export class PodRecords {
   readonly #records = new Map<PodUid, PodRecord>();
   readonly #owners = new Map<string, PodUid>();
+  #runningPods = 0;
+  readonly #containers = { created: 0, running: 0, exited: 0, unknown: 0 };
 
   get size(): number {
     return this.#records.size;
+  }
+
+  get tally(): Tally {
+    return { runningPods: this.#runningPods, containers: { ...this.#containers } };
   }
 
   uids(): IterableIterator<PodUid> {
@@ -48,6 +61,8 @@ export class PodRecords {
     if (before !== undefined && before.stamp >= stamp) return undefined;
     for (const { id } of itemsOf(before?.listed)) this.#owners.delete(id);
     for (const { id } of itemsOf(listed)) this.#owners.set(id, uid);
+    this.#count(before?.listed, -1);
+    this.#count(listed, 1);
     const record = { told: before?.told, listed, stamp, reinspect: before?.reinspect ?? false };
     this.#records.set(uid, record);
     return record;
@@ -64,5 +79,10 @@ export class PodRecords {
   reinspect(uid: PodUid): void {
     const record = this.#records.get(uid);
     if (record !== undefined) this.#records.set(uid, { ...record, reinspect: true });
+  }
+
+  #count(pod: RuntimePod | undefined, by: 1 | -1): void {
+    if (pod?.sandboxes.some(({ state }) => state === 'running')) this.#runningPods += by;
+    for (const { state } of pod?.containers ?? []) this.#containers[state] += by;
   }
 }

@@ -125,12 +125,13 @@ export class Relister {
     const { cache, clock, limits, metrics } = this.#deps;
     const unchangedAt = this.#lastListed?.stamp;
     this.#lastListed = { stamp, ms: startMs };
-    metrics?.seen(pods, clock.now());
+    metrics?.listed(clock.now());
     const listed = new Map(pods.map((pod) => [pod.uid, pod]));
     const uids = new Set([...listed.keys(), ...this.records.uids()]);
     await forEachBounded([...uids], limits.inspections, (uid) =>
       this.#reconcile(uid, listed.get(uid), stamp, signal, unchangedAt),
     );
+    metrics?.counted(this.records.tally);
     // Only now is everything in the cache at least this new.
     cache.setGlobal(stamp);
   }
@@ -151,7 +152,10 @@ export class Relister {
       if (listed === undefined) this.records.told(uid, record);
       return;
     }
-    if (changes.length > 0) this.#deps.changed(changes, seenAt ?? Number.NEGATIVE_INFINITY);
+    if (changes.length > 0) {
+      this.#deps.metrics?.counted(this.records.tally);
+      this.#deps.changed(changes, seenAt ?? Number.NEGATIVE_INFINITY);
+    }
     if (!(await this.#update(uid, record, signal))) return;
     this.records.told(uid, record);
     if (changes.length === 0) this.#deps.deliver({ type: 'PodSync', uid });

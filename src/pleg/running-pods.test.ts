@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryLister } from '../../test/fakes/memory-lister.ts';
 import { VirtualClock } from '../lib/index.ts';
+import type { RuntimePod } from '../pods/index.ts';
 import { RunningPods } from './running-pods.ts';
 
 const never = new AbortController().signal;
@@ -36,4 +37,23 @@ test('those who ask at the same time share one list, and a failure is told to th
     throw new Error('away');
   };
   await assert.rejects(running.refresh(never), /away/);
+});
+
+test('of pods that run only what runs is told, while housekeeping sees all there may be', async () => {
+  const clock = new VirtualClock();
+  const runtime = new MemoryLister();
+  const running = new RunningPods(clock, runtime);
+  runtime.set('crashing', 'sandbox', 'running');
+  runtime.set('crashing', 'web', 'exited');
+  runtime.set('running', 'db', 'running');
+  runtime.set('running', 'init', 'exited');
+  runtime.set('lost', 'unknown', 'unknown');
+  const told = (pods: readonly RuntimePod[]) =>
+    pods.map(({ uid, containers }) => `${uid}: ${containers.map(({ id }) => id).join(' ')}`);
+  assert.deepEqual(told(await running.get(never)), ['crashing: ', 'running: db']);
+  assert.deepEqual(told(await running.refresh(never)), [
+    'crashing: web',
+    'running: db init',
+    'lost: unknown',
+  ]);
 });

@@ -1,11 +1,11 @@
 import { type Clock, SingleFlight } from '../lib/index.ts';
-import { mayRun, type RuntimePod } from '../pods/index.ts';
+import { mayRun, type RuntimeItem, type RuntimePod } from '../pods/index.ts';
 import { itemsOf } from './lifecycle-events.ts';
 import type { RuntimeLister } from './runtime.ts';
 
 const freshMs = 3_000;
 
-/** The pods that run right now, asked of the runtime at most every few seconds; for housekeeping and /runningpods. */
+/** The pods that run right now, asked of the runtime at most every few seconds; for /runningpods and housekeeping. */
 export class RunningPods {
   readonly #clock: Clock;
   readonly #runtime: Pick<RuntimeLister, 'listPods'>;
@@ -18,14 +18,17 @@ export class RunningPods {
     this.#runtime = runtime;
   }
 
-  /** At most three seconds old. */
+  /** What surely runs, and nothing else: containers that have exited are left out. At most three seconds old. */
   async get(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     const last = this.#last;
-    if (last !== undefined && this.#clock.monotonicMs() - last.atMs < freshMs) return last.pods;
-    return await this.#flights.run(this.#asked, (inner) => this.#list(inner), signal);
+    const isFresh = last !== undefined && this.#clock.monotonicMs() - last.atMs < freshMs;
+    const pods = isFresh
+      ? last.pods
+      : await this.#flights.run(this.#asked, (inner) => this.#list(inner), signal);
+    return pods.map(runningPart).filter((pod) => itemsOf(pod).length > 0);
   }
 
-  /** Asked for after this call. */
+  /** Pods of which something may run, with all there is of them. Asked for after this call. */
   async refresh(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     this.#asked++;
     return await this.#flights.run(this.#asked, (inner) => this.#list(inner), signal);
@@ -37,4 +40,9 @@ export class RunningPods {
     if (this.#last === undefined || this.#last.atMs <= atMs) this.#last = { atMs, pods };
     return pods;
   }
+}
+
+function runningPart(pod: RuntimePod): RuntimePod {
+  const runs = ({ state }: RuntimeItem) => state === 'running';
+  return { ...pod, sandboxes: pod.sandboxes.filter(runs), containers: pod.containers.filter(runs) };
 }

@@ -19,6 +19,7 @@ export class MemoryLister implements RuntimeLister {
   /** Called before each answer; may wait or throw. */
   beforeList: (signal: AbortSignal) => Promise<void> = async () => {};
   beforeObserve: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {};
+  beforeProvoke: (signal: AbortSignal) => Promise<void> = async () => {};
   /** Whether events are delivered. */
   events: 'delivered' | 'lost' = 'delivered';
   subscriptions = 0;
@@ -51,7 +52,8 @@ export class MemoryLister implements RuntimeLister {
   source(options: { readonly provokes: 'yes' | 'no' } = { provokes: 'no' }): EventSource {
     const events = (signal: AbortSignal) => this.#stream(signal);
     if (options.provokes === 'no') return { events };
-    const provoke = async () => {
+    const provoke = async (signal: AbortSignal) => {
+      await this.beforeProvoke(signal);
       this.provoked++;
       this.hint({ containerId: 'proof', what: 'proof' });
     };

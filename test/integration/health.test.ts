@@ -34,7 +34,7 @@ describe('health and metrics of a node of its own', { timeout: 180_000 }, () => 
 
   it('is ready once its sources are read', async () => {
     const text = await readyz(/readyz check passed/);
-    for (const name of ['ping', 'sources', 'runtime', 'network', 'pleg', 'syncloop'])
+    for (const name of ['ping', 'sources', 'runtime', 'network', 'pleg', 'background', 'syncloop'])
       assert.match(text, new RegExp(`^\\[\\+\\]${name} ok$`, 'm'));
     assert.equal(await node.get('/healthz'), 'ok');
     assert.equal(await node.get('/livez/syncloop'), 'ok');

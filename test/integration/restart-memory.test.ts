@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { busyboxImageName } from '../../src/containerd/index.ts';
-import { eventually, KubelingNode } from '../kubeling-node.ts';
+import { eventually, KubelingNode, type NodePod } from '../kubeling-node.ts';
 
 const graceMs = 15_000;
 
@@ -83,6 +83,25 @@ describe('what a node remembers when kubeling is killed', { timeout: 180_000 }, 
     await eventually('it to be started again', async () => ((await restarts()) > before ? true : undefined));
     assert.ok(performance.now() - waitsSinceMs > 17_000, 'the whole wait');
     await node.take('crash.yaml');
+  });
+
+  it('that a pod has had its time', async () => {
+    const script = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
+    await node.put('brief.yaml', podOf('brief', script, { activeDeadlineSeconds: 4 }));
+    const isOver = ({ phase, reason }: NodePod['status']) =>
+      phase === 'Failed' && reason === 'DeadlineExceeded';
+    const { status: before } = await node.podIs('brief', 'over', isOver);
+    const ids = await idsOf('brief');
+    await node.end('SIGKILL');
+    await node.start();
+    const { status: after } = await node.podIs('brief', 'over', isOver);
+    assert.equal(after.startTime, before.startTime);
+    await until(performance.now() + 3_000);
+    assert.deepEqual(await idsOf('brief'), ids);
+    await node.take('brief.yaml');
+    await eventually('nothing to be left of it', async () =>
+      (await idsOf('brief')).length === 0 ? true : undefined,
+    );
   });
 
   it('how much of its grace a pod has left', async () => {

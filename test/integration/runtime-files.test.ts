@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -28,6 +30,14 @@ for (const [kind, files] of kinds) {
         await files.link(log, link);
         assert.deepEqual([await files.exists(link), await files.readLink(link)], [true, log]);
         assert.equal((await files.readEnd(link, 9))?.toString(), 'hello');
+        assert.deepEqual([await files.kindAt(link), await files.kindBehind(link)], ['link', 'file']);
+        assert.deepEqual(
+          [await files.kindAt(log), await files.kindAt(join(root, 'no'))],
+          ['file', undefined],
+        );
+        assert.equal(await files.kindAt(join(root, 'pod')), 'directory');
+        await files.makeFile(log, 0o644);
+        assert.equal((await files.readEnd(log, 9))?.toString(), 'hello');
         const notes = join(root, 'notes/a.json');
         await files.replace(notes, 'old', { mode: 0o600 });
         await files.replace(notes, 'new', { mode: 0o600, survives: 'crash' });
@@ -56,6 +66,27 @@ it('files of the runtime have exactly the mode asked for', async () => {
     assert.equal((await stat(path)).mode & 0o777, 0o666);
     await assert.rejects(realRuntimeFiles().write(root, 'x', 0o666), { code: 'FILE_WRITE' });
   } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+});
+
+it('files of the runtime tell sockets and devices from files', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
+  const server = createServer();
+  try {
+    const path = join(root, 'socket');
+    server.listen(path);
+    await once(server, 'listening');
+    const files = realRuntimeFiles();
+    assert.deepEqual(
+      [await files.kindBehind(path), await files.kindAt('/dev/null'), await files.kindBehind(root)],
+      ['socket', 'character-device', 'directory'],
+    );
+    await assert.rejects(files.makeFile(join(root, 'no/file'), 0o644), { code: 'FILE_WRITE' });
+    await files.makeFile(join(root, 'file'), 0o644);
+    assert.equal(await files.kindAt(join(root, 'file')), 'file');
+  } finally {
+    server.close();
     await rm(root, { recursive: true, force: true });
   }
 });

@@ -6,7 +6,8 @@ import type { World } from './world.ts';
 /** What becomes of a pod that is left alone. */
 export type Outcome = 'running' | 'succeeded' | 'failed' | 'never-settles';
 
-export function outcomeOf({ init, containers, restartPolicy }: PodSketch): Outcome {
+export function outcomeOf({ init, containers, restartPolicy, deadlineSeconds }: PodSketch): Outcome {
+  if (deadlineSeconds !== undefined) return 'failed';
   const all = [...init, ...containers];
   if (all.some(({ image }) => image === images.missing)) return 'never-settles';
   const failing = init.some((one) => (restartPolicy === 'Never' && fails(one)) || alwaysFails(one));
@@ -30,6 +31,7 @@ function fails(one: ContainerSketch): boolean {
   return alwaysFails(one) || (one.failsBefore ?? 0) > 0;
 }
 
+const farMs = 10 * 60_000;
 const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } as const;
 
 /** What of a wanted pod is not yet as it should be; `disturbed` if its containers ended other than it says. */
@@ -43,6 +45,7 @@ export function unsettled(
   const outcome = outcomeOf(sketch);
   if (outcome === 'never-settles')
     return kubelet?.workers.activePod(uid as PodUid) === undefined ? [`${uid} has no worker`] : [];
+  if (isFarFromDeadline(world, uid, sketch)) return [];
   const phase = kubelet?.statuses.getPodStatus(uid as PodUid)?.phase ?? 'unknown';
   const seen: Seen = {
     phase,
@@ -52,6 +55,13 @@ export function unsettled(
   const mayDiffer = fate === 'disturbed' && sketch.restartPolicy !== 'Always';
   const problems = mayDiffer ? unsound(seen) : unlike(seen, sketch, outcome);
   return problems.map((problem) => `${uid} of ${sketch.name} ${problem}`);
+}
+
+/** After the clock was set back a pod may have far more time than its manifest says. */
+export function isFarFromDeadline(world: World, uid: string, { deadlineSeconds }: PodSketch): boolean {
+  const startTime = world.life?.kubelet.statuses.getPodStatus(uid as PodUid)?.startTime;
+  if (deadlineSeconds === undefined || startTime === undefined) return false;
+  return Date.parse(startTime) + deadlineSeconds * 1_000 - world.clock.now() > farMs;
 }
 
 interface Seen {

@@ -24,6 +24,8 @@ export interface PodSketch {
   readonly revision: number;
   readonly restartPolicy: 'Always' | 'OnFailure' | 'Never';
   readonly graceSeconds: number;
+  /** How long it may be active; for ever unless given. */
+  readonly deadlineSeconds?: number | undefined;
   readonly init: readonly ContainerSketch[];
   readonly containers: readonly ContainerSketch[];
 }
@@ -50,6 +52,7 @@ export function manifestText(sketch: PodSketch): string {
     spec: {
       restartPolicy: sketch.restartPolicy,
       terminationGracePeriodSeconds: sketch.graceSeconds,
+      activeDeadlineSeconds: sketch.deadlineSeconds,
       ...(sketch.init.length > 0 && { initContainers: sketch.init.map(containerOf) }),
       containers: sketch.containers.map(containerOf),
     },

@@ -19,6 +19,13 @@ export const mutations: Readonly<Record<string, Mutation>> = {
       return held?.op === 'ADD' ? await config.nextUpdate(signal) : update;
     };
   },
+
+  /** A pod that ran its time runs it again with each kubelet. */
+  'how a pod has ended is forgotten with the kubelet': ({ workers }) => {
+    const update = workers.updatePod.bind(workers);
+    workers.updatePod = ({ pod, ...rest }) =>
+      update(pod === undefined ? rest : { ...rest, pod: { ...pod, status: { phase: 'Pending' } } });
+  },
 };
 
 const turns = 5;

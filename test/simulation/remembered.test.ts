@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { PodUid } from '../../src/pods/index.ts';
 import { manifest } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';
 import { images, manifestPath } from './manifests.ts';
@@ -163,6 +164,140 @@ it('a manifest that is broken when the kubelet starts keeps its pod', async () =
   await node.becomesClean(20_000);
   assert.deepEqual(
     node.world.files.paths().filter((path) => path.includes('last-good')),
+    [],
+  );
+});
+
+describe('how a static pod has ended', () => {
+  const deadline = { spec: { activeDeadlineSeconds: 4 } };
+
+  /** Forgets all the pod's containers and sandboxes, as a runtime does whose state is lost. */
+  async function forget(node: RaceNode, uid: string): Promise<void> {
+    const cri = node.behindTheBack();
+    const { signal } = new AbortController();
+    const sandboxes = node.world.runtime.sandboxes().filter(({ podUid }) => podUid === uid);
+    for (const { id: podSandboxId } of sandboxes)
+      await node.settled(cri.removePodSandbox({ podSandboxId }, signal));
+  }
+
+  it('is the same for every later kubelet, and gives no deadline twice', async () => {
+    await using node = await RaceNode.start();
+    const uid = await node.runsStatic('web', manifest('web', deadline));
+    await node.until('its time is over', () => node.of(uid, 'container-exited').length === 1);
+    await node.pass(5_000);
+    const before = node.kubelet.statuses.getPodStatus(uid);
+    assert.deepEqual([before?.phase, before?.reason], ['Failed', 'DeadlineExceeded']);
+    for (const times of [1, 2]) {
+      await node.restartKubelet(() => (times === 2 ? forget(node, uid) : undefined));
+      await node.pass(60_000);
+      const after = node.kubelet.statuses.getPodStatus(uid);
+      const { startTime, phase, reason, message } = after ?? {};
+      assert.deepEqual({ ...before, startTime, phase, reason, message }, before);
+      const since = (status: typeof before, type: string) =>
+        status?.conditions?.find((one) => one.type === type)?.lastTransitionTime;
+      for (const type of ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady'])
+        assert.equal(since(after, type), since(before, type), type);
+    }
+    assert.equal(node.of(uid, 'container-started').length, 1);
+    assert.equal(node.of(uid, 'sandbox-started').length, 1);
+  });
+
+  it('does not depend on when the kubelet that ended it is killed', async () => {
+    await using node = await RaceNode.start();
+    const text = manifest('web', { ...deadline, graceSeconds: 30, onTerm: 'ignore' });
+    const uid = await node.runsStatic('web', text);
+    await node.until('it is told to end', () => stops(node).length === 1);
+    await node.pass(10_000);
+    await node.restartKubelet();
+    await node.until('it has ended', () => node.of(uid, 'container-exited').length === 1, 25_000);
+    await node.pass(60_000);
+    assert.equal(node.phase(uid), 'Failed');
+    assert.equal(node.of(uid, 'container-started').length, 1);
+  });
+
+  it('comes when its deadline is over, whichever kubelet sees that', async () => {
+    await using node = await RaceNode.start();
+    const uid = await node.runsStatic('web', manifest('web', { spec: { activeDeadlineSeconds: 30 } }));
+    const startTime = node.kubelet.statuses.getPodStatus(uid)?.startTime;
+    await node.pass(20_000);
+    await node.restartKubelet();
+    assert.equal(node.kubelet.statuses.getPodStatus(uid)?.startTime, startTime);
+    await node.until('its time is over', () => node.of(uid, 'container-exited').length === 1, 12_000);
+    assert.equal(node.of(uid, 'container-started').length, 1);
+  });
+
+  it('is known also when the runtime has forgotten it', async () => {
+    await using node = await RaceNode.start();
+    const once = { restartPolicy: 'Never', runMs: 100, exitCode: 0 } as const;
+    node.write('once', manifest('once', once));
+    const uid = await node.uidOf('once');
+    await node.until('it is done', () => node.phase(uid) === 'Succeeded');
+    await node.pass(5_000);
+    await node.restartKubelet(() => forget(node, uid));
+    await node.pass(60_000);
+    assert.equal(node.phase(uid), 'Succeeded');
+    assert.equal(node.of(uid, 'container-started').length, 1);
+  });
+
+  it('holds for one that was refused, until its manifest goes and comes again', async () => {
+    const settings = { maxPods: 1 };
+    await using node = await RaceNode.start({ settings });
+    await node.runsStatic('a', manifest('a'));
+    node.write('b', manifest('b'));
+    const uid = await node.uidOf('b');
+    await node.pass(5_000);
+    settings.maxPods = 2;
+    await node.restartKubelet();
+    await node.pass(30_000);
+    assert.deepEqual([node.phase(uid), node.running(uid)], ['Failed', []]);
+    assert.equal(node.kubelet.statuses.getPodStatus(uid)?.reason, 'OutOfpods');
+    node.remove('b');
+    await node.pass(1_000);
+    node.write('b', manifest('b'));
+    await node.runs(uid);
+  });
+
+  it('is over when its manifest comes again, in this kubelet and the next', async () => {
+    await using node = await RaceNode.start();
+    const text = manifest('web', deadline);
+    const uid = await node.runsStatic('web', text);
+    await node.until('its time is over', () => node.phase(uid) === 'Failed');
+    await node.pass(3_000);
+    node.remove('web');
+    await node.pass(300);
+    node.write('web', text);
+    await node.until('it runs again', () => node.of(uid, 'container-started').length === 2);
+    await node.restartKubelet();
+    await node.pass(30_000);
+    assert.equal(node.of(uid, 'container-started').length, 2);
+    await node.restartKubelet(() => node.remove('web'));
+    node.write('web', text);
+    await node.until('it runs once more', () => node.of(uid, 'container-started').length === 3);
+  });
+});
+
+it('a container that an edit renames ends with its grace before the new one starts', async () => {
+  await using node = await RaceNode.start();
+  const metadata = { uid: '0f0e0d0c-0b0a-4908-8706-050403020100' as PodUid };
+  const shape = { metadata, graceSeconds: 10, onTerm: 1_500 } as const;
+  const uid = await node.runsStatic('web', manifest('web', { ...shape, containers: ['old'] }));
+  node.write('web', manifest('web', { ...shape, containers: ['new'] }));
+  await node.until('the new one runs', () => node.running(uid).includes('new'));
+  assert.deepEqual(node.running(uid), ['new']);
+  assert.deepEqual(
+    stops(node).map(([, seconds]) => seconds),
+    [10],
+  );
+  const names = node
+    .of(uid, 'container-started', 'container-exited')
+    .map((one) => [one.kind, 'name' in one && one.name]);
+  assert.deepEqual(names, [
+    ['container-started', 'old'],
+    ['container-exited', 'old'],
+    ['container-started', 'new'],
+  ]);
+  assert.deepEqual(
+    node.events(uid).filter((reason) => reason === 'FailedKillPod'),
     [],
   );
 });

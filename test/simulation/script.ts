@@ -165,12 +165,15 @@ class ScriptWriter {
 
   #sketch(name: string): PodSketch {
     const restartPolicy = this.#of(['Always', 'Always', 'OnFailure', 'Never'] as const);
+    // Of one that may end by itself nobody could tell which end comes first.
+    const mayHaveDeadline = restartPolicy === 'Always' && this.#random.next() < 0.2;
     const init = this.#random.next() < 0.3 ? this.#many('init', 2, () => this.#initContainer()) : [];
     return {
       name,
       revision: ++this.#revision,
       restartPolicy,
       graceSeconds: this.#of([0, 1, 5, 30]),
+      deadlineSeconds: mayHaveDeadline ? this.#of([3, 10, 40]) : undefined,
       init,
       containers: this.#many('main', 3, () => this.#container()),
     };

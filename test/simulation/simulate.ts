@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { pick, type Random, randomInt, readYaml, seededRandom } from '../../src/lib/index.ts';
 import { randomFaults, scriptedFaults, type TraceEntry } from '../../src/simulator/index.ts';
 import { Desk } from './desk.ts';
-import { leftovers, outcomeOf, remembered, unsettled } from './end-state.ts';
+import { isFarFromDeadline, leftovers, outcomeOf, remembered, unsettled } from './end-state.ts';
 import { allRules, type Rule } from './invariants.ts';
 import type { KubeletLife, Mutation } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
@@ -287,8 +287,7 @@ class SeedRun {
       .wanted()
       .filter(({ sketch }) => outcomeOf(sketch) !== 'never-settles')
       .filter(({ uid, sketch }) => unsettled(this.#world, uid, sketch, 'left-alone').length === 0)
-      // A pod that has ended runs again where the runtime has forgotten it.
-      .filter(({ uid }) => this.#world.runtime.containers().some(({ podUid }) => podUid === uid));
+      .filter(({ uid, sketch }) => !isFarFromDeadline(this.#world, uid, sketch));
     this.#quiet = new Set(stable.map(({ uid }) => uid));
     if (this.#random.next() < 0.5) this.#world.killKubelet();
     else await this.#stop();

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Volume } from '../kinds/index.ts';
+import { type Pod, podUid } from '../pods/index.ts';
+import { type RuntimeFiles, realRuntimeFiles } from '../runtime/index.ts';
+import { PlainVolumes } from './plain-volumes.ts';
+import { PodDirectories } from './pod-files.ts';
+
+const uid = podUid('u1');
+let root = '';
+
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'volumes-'));
+  await mkdir(join(root, 'dir'));
+  await writeFile(join(root, 'file'), 'content');
+  await symlink('dir', join(root, 'link'));
+});
+after(async () => {
+  await rm(root, { recursive: true });
+});
+
+/** The messages of the events, after an attempt to make the volumes. */
+async function make(...volumes: readonly Volume[]): Promise<readonly string[]> {
+  const real = realRuntimeFiles();
+  const files: RuntimeFiles = {
+    ...real,
+    kindBehind: async (path) => (path.endsWith('/socket') ? 'socket' : await real.kindBehind(path)),
+  };
+  const told: string[] = [];
+  const made = new PlainVolumes(new PodDirectories(join(root, 'kubelet'), files, async () => []), files, {
+    event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
+  });
+  const pod: Pod = {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: { containers: [], volumes },
+    status: {},
+  };
+  const failure = await made.make(pod).then(
+    () => undefined,
+    (error) => error,
+  );
+  assert.equal(failure?.code, told.length === 0 ? undefined : 'VOLUME_UNUSABLE');
+  return told;
+}
+
+const at = (name: string, type: string): Volume => ({
+  name: 'v',
+  hostPath: { path: join(root, name), type },
+});
+
+describe('the type of a path of the host', () => {
+  const good = [
+    ['dir', 'Directory'],
+    ['link', 'Directory'],
+    ['dir', 'DirectoryOrCreate'],
+    ['file', 'File'],
+    ['file', 'FileOrCreate'],
+    ['socket', 'Socket'],
+    ['missing', ''],
+  ] as const;
+  for (const [name, type] of good)
+    test(`${name} will do where ${type === '' ? 'nothing' : type} is asked for`, async () => {
+      assert.deepEqual(await make(at(name, type)), []);
+    });
+
+  const bad = [
+    ['file', 'Directory', 'is not a directory'],
+    ['missing', 'Directory', 'is not a directory'],
+    ['file', 'DirectoryOrCreate', 'is not a directory'],
+    ['dir', 'File', 'is not a file'],
+    ['socket', 'FileOrCreate', 'is not a file'],
+    ['file', 'Socket', 'is not a socket file'],
+    ['file', 'CharDevice', 'is not a character device'],
+    ['file', 'BlockDevice', 'is not a block device'],
+  ] as const;
+  for (const [name, type, what] of bad)
+    test(`${name} will not do where ${type} is asked for`, async () => {
+      assert.deepEqual(await make(at(name, type)), [
+        `FailedMount MountVolume.SetUp failed for volume "v" : hostPath type check failed: ${join(root, name)} ${what}`,
+      ]);
+    });
+
+  test('/dev/null will do where CharDevice is asked for', async () => {
+    assert.deepEqual(await make({ name: 'v', hostPath: { path: '/dev/null', type: 'CharDevice' } }), []);
+  });
+
+  test('what may be made is made, and what is there stays', async () => {
+    assert.deepEqual(await make(at('new/deep', 'DirectoryOrCreate'), at('new-file', 'FileOrCreate')), []);
+    assert.equal((await stat(join(root, 'new/deep'))).mode & 0o777, 0o755);
+    assert.equal(await readFile(join(root, 'new-file'), 'utf8'), '');
+    assert.deepEqual(await make(at('file', 'FileOrCreate')), []);
+    assert.equal(await readFile(join(root, 'file'), 'utf8'), 'content');
+    const [told] = await make(at('nowhere/file', 'FileOrCreate'));
+    assert.match(
+      told ?? '',
+      /^FailedMount MountVolume.SetUp failed for volume "v" : .*no such file or directory/,
+    );
+  });
+});
+
+test('an empty directory is made on the disk, and on no other medium', async () => {
+  assert.deepEqual(await make({ name: 'v', emptyDir: {} }), []);
+  assert.ok((await stat(join(root, 'kubelet/pods/u1/volumes/kubernetes.io~empty-dir/v'))).isDirectory());
+  for (const medium of ['Memory', 'HugePages', 'HugePages-2Mi'])
+    assert.deepEqual(await make({ name: 'v', emptyDir: { medium } }), [
+      `FailedMount MountVolume.SetUp failed for volume "v" : empty directories on the medium "${medium}" are not supported by this node yet`,
+    ]);
+});
+
+test('each volume of another kind is told, also one that no container mounts', async () => {
+  const told = await make(
+    { name: 'a', downwardAPI: {} },
+    { name: 'b', nfs: { server: 's', path: '/' } },
+    { name: 'c', emptyDir: {} },
+    { name: 'd', image: { reference: 'busybox' } },
+  );
+  const message = (name: string, kind: string) =>
+    `FailedMount MountVolume.SetUp failed for volume "${name}" : volumes of the kind ${kind} are not supported by this node yet`;
+  assert.deepEqual(told, [message('a', 'downwardAPI'), message('b', 'nfs'), message('d', 'image')]);
+});

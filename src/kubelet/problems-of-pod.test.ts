@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { SourceProblem } from '../sources/index.ts';
+import { problemsOfPod } from './problems-of-pod.ts';
+
+const place = {
+  source: 'file',
+  severity: 'error',
+  path: '/m',
+  line: undefined,
+  column: undefined,
+  field: '',
+} as const;
+const problems: readonly SourceProblem[] = [
+  { ...place, message: 'mine', pods: ['web-n_default', 'db-n_default'] },
+  { ...place, message: 'another pod', pods: ['db-n_default'] },
+  { ...place, message: 'nobody knows whose', pods: [] },
+  { ...place, message: 'all' },
+];
+
+test('a pod that is known hears of its own manifest and of its whole source', () => {
+  const found = problemsOfPod(problems, { isCalled: (name) => name === 'web-n_default', isKnown: true });
+  assert.deepEqual(
+    found.map(({ message }) => message),
+    ['mine', 'all'],
+  );
+});
+
+test('of a pod that nobody knows a manifest that cannot be read may be the reason', () => {
+  const found = problemsOfPod(problems, { isCalled: () => false, isKnown: false });
+  assert.deepEqual(
+    found.map(({ message }) => message),
+    ['nobody knows whose', 'all'],
+  );
+});
