@@ -1,3 +1,7 @@
+import type { Pod } from '../pods/index.ts';
+import { appArmorProblem, sysctlProblem } from '../runtime/index.ts';
+import type { KubeletSettings } from './settings.ts';
+
 /** Whether a pod may run here; a refusal is final for this pod. */
 export type Admission =
   | { readonly admit: true }
@@ -36,4 +40,13 @@ export function admitPod(request: AdmissionRequest): Admission {
 function roomProblem({ others, maxPods }: AdmissionRequest): string | undefined {
   if (others < maxPods) return undefined;
   return `Node didn't have enough resource: pods, requested: 1, used: ${others}, capacity: ${maxPods}`;
+}
+
+/** What the pod asks of the kernel that this node does not give. */
+export function kernelProblems(pod: Pod, { kernel }: Pick<KubeletSettings, 'kernel'>) {
+  if (kernel === undefined) return {};
+  return {
+    sysctlProblem: sysctlProblem(pod, kernel.sysctls),
+    appArmorProblem: appArmorProblem(pod, kernel.appArmor),
+  };
 }

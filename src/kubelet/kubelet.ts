@@ -1,48 +1,27 @@
-import type { CriClient } from '../cri/index.ts';
-import {
-  Backoff,
-  type CgroupHost,
-  type Clock,
-  describeError,
-  HintLatch,
-  type Logger,
-  type MetricRegistry,
-  type Random,
-  randomHex,
-  WorkQueue,
-} from '../lib/index.ts';
+import { Backoff, describeError, HintLatch, randomHex, WorkQueue } from '../lib/index.ts';
 import { Pleg, plegMetrics, proofContainerId, RunningPods, runtimeEvents } from '../pleg/index.ts';
 import { isTerminalPhase, type Pod, PodManager, type PodUid } from '../pods/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
 import {
-  appArmorProblem,
   CrashBackoff,
   decideSandbox,
   noCredentials,
   noHooks,
   PodRuntime,
-  type RuntimeFiles,
   type Surplus,
   startMetrics,
-  sysctlProblem,
 } from '../runtime/index.ts';
-import {
-  type FileSource,
-  type HttpGet,
-  type HttpSource,
-  type ManifestFiles,
-  PodConfig,
-  type SourceProblem,
-} from '../sources/index.ts';
+import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
-import { admitPod } from './admission.ts';
+import { admitPod, kernelProblems } from './admission.ts';
 import { Background, type BackgroundLoops } from './background.ts';
 import { EarlierPods } from './earlier-pods.ts';
 import { FlightRecorder } from './flight-recorder.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
 import { Housekeeping } from './housekeeping.ts';
+import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeNodePlanner } from './make-node-planner.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
@@ -59,26 +38,6 @@ import type { KubeletSettings } from './settings.ts';
 import { SyncLoop } from './sync-loop.ts';
 import { ticker } from './ticker.ts';
 import { Watchdog } from './watchdog.ts';
-
-/** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
-export interface NodeMachine {
-  readonly manifests: ManifestFiles;
-  readonly httpGet: HttpGet;
-  readonly files: RuntimeFiles;
-  readonly cgroups: CgroupHost;
-  readFile(path: string): Promise<string>;
-}
-
-export interface KubeletDeps {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly metrics: MetricRegistry;
-  readonly cri: CriClient;
-  readonly machine: NodeMachine;
-  /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
-  readonly runtimeLooked?: (error: unknown) => void;
-}
 
 const syncTickMs = 1_000;
 const loopPause = { baseMs: 100, maxMs: 5_000 };
@@ -472,7 +431,12 @@ export class Kubelet {
         rejected: (reason) => this.#observer.rejected(reason),
         earlier: this.#earlier,
         admit: (pod, { length: others }, standing) =>
-          admitPod({ standing, others, ...this.#kernelProblems(pod), maxPods: this.#settings.maxPods }),
+          admitPod({
+            standing,
+            others,
+            ...kernelProblems(pod, this.#settings),
+            maxPods: this.#settings.maxPods,
+          }),
         deleteSurplus: (uid, containerId) =>
           this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
         cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),
@@ -481,15 +445,6 @@ export class Kubelet {
           isPastDeadline(pod, this.statuses.getPodStatus(pod.metadata.uid), clock.now()),
       }),
     });
-  }
-
-  #kernelProblems(pod: Pod) {
-    const { kernel } = this.#settings;
-    if (kernel === undefined) return {};
-    return {
-      sysctlProblem: sysctlProblem(pod, kernel.sysctls),
-      appArmorProblem: appArmorProblem(pod, kernel.appArmor),
-    };
   }
 
   /** What may go when a container has died: all of a pod that nobody wants any more, else its older instances. */

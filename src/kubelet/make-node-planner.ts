@@ -3,7 +3,7 @@ import type { Random } from '../lib/index.ts';
 import { type PodJournal, type PodUid, readResources } from '../pods/index.ts';
 import type { PodCgroups } from '../resources/index.ts';
 import { NodePlanner, noRuntimeClasses } from '../runtime/index.ts';
-import type { NodeMachine } from './kubelet.ts';
+import type { NodeMachine } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { PlainVolumes } from './plain-volumes.ts';
 import type { KubeletSettings } from './settings.ts';
