@@ -54,6 +54,8 @@ class History {
   }
 
   async play(step: Step): Promise<void> {
+    // What was called since the last step was called before this one.
+    this.#check();
     switch (step.do) {
       case 'update':
         this.#update(step);
