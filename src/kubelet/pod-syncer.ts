@@ -111,7 +111,7 @@ export class KubeletPodSyncer implements PodSyncer {
       restart: saysRestartingAll(status) ? ('all-containers' as const) : undefined,
     };
     const noted = this.#noteInitialized(pod, observed, planning);
-    const sandboxReady = (now: ObservedPod) => this.#publish(pod, now, 'active');
+    const sandboxReady = (now: ObservedPod) => this.#publish(pod, now, 'starting');
     const result = await this.#deps.runtime
       .syncPod({ pod, observed, context: planning, sandboxReady }, signal)
       .finally(() => noted);
@@ -301,7 +301,7 @@ export class KubeletPodSyncer implements PodSyncer {
   #publish(
     pod: Pod,
     observed: ObservedPod,
-    state: 'active' | 'ending',
+    state: 'active' | 'starting' | 'ending',
     change: ((status: PodStatus) => PodStatus) | undefined = undefined,
   ): PodStatus {
     const { statuses, runtime, nodeIps, startedAt, hasUsableSandbox } = this.#deps;
@@ -314,7 +314,8 @@ export class KubeletPodSyncer implements PodSyncer {
       probes: noProbes,
       nodeIps: nodeIps(),
       kubeletStartedAt: startedAt,
-      eviction: this.#pastDeadline(pod, previous),
+      // A pod whose containers are being started ends with the next sync, not in the middle of this one.
+      eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),
     });
     return statuses.setPodStatus(pod, change === undefined ? generated : change(generated));
   }

@@ -55,6 +55,7 @@ export interface ObservedPods {
   getNewerThan(uid: PodUid, stamp: number, signal: AbortSignal): Promise<ObservedPod>;
 }
 
-export function couldRun(observed: ObservedPod): boolean {
-  return observed.containers.some(mayRun) || observed.sandboxes.some(({ state }) => state === 'ready');
+/** A sandbox that is not ready may still hold processes and an address: to stop it once more costs little. */
+export function couldRun({ containers, sandboxes }: ObservedPod): boolean {
+  return containers.some(mayRun) || sandboxes.length > 0;
 }
