@@ -113,6 +113,11 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
     await eventually('the mistake to be forgotten', async () =>
       (await node.command('explain', 'web')).includes('manifest problem') ? undefined : true,
     );
+    await eventually('the mended one to have taken its place', async () => {
+      const ids = await idsOf('web');
+      return ids.length === 1 && ids[0] !== before[0] ? true : undefined;
+    });
+    await node.running('web');
   });
 
   it('runs init containers one after the other, then all others', async () => {
