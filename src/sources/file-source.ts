@@ -1,41 +1,18 @@
-import {
-  backoffDelayMs,
-  type Clock,
-  describeError,
-  HintLatch,
-  type Logger,
-  withDeadline,
-} from '../lib/index.ts';
+import { backoffDelayMs, describeError, HintLatch, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { type Claimant, type Holders, settleClaims } from './claims.ts';
 import { FileScanner, type FileStates, type FolderScan, scanDeadlineMs } from './file-scan.ts';
 import type { FileFacts, ManifestFiles } from './files.ts';
 import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { ManifestReader } from './manifest.ts';
+import type { ManifestSourceOptions } from './manifest-source.ts';
 import { describeProblem, ProblemBoard, problemAt, type SourceProblem, withPods } from './problems.ts';
-import type { PodRules } from './rules.ts';
 import { StaticUids } from './static-uids.ts';
 
-export interface FileSourceOptions {
+export interface FileSourceOptions extends ManifestSourceOptions {
   /** A directory of manifests, or a single one. Absolute. */
   readonly path: string;
-  readonly nodeName: string;
-  readonly rules: PodRules;
   readonly files: ManifestFiles;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** How often to look although nothing hinted at a change. */
-  readonly checkMs: number;
-  /** Takes the complete list of pods each time it changes; awaited. */
-  readonly setPods: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
-  /** Told once for each problem that comes up. */
-  readonly onProblem: (problem: SourceProblem) => void;
-  /** Told once when a file has no problem any more, or is gone. */
-  readonly onMended?: ((path: string) => void) | undefined;
-  /** Shared with all other sources of manifests. */
-  readonly uids?: StaticUids;
-  /** What outlives the process; nothing unless given. */
-  readonly lastGood?: LastGoodManifests;
 }
 
 /** At most one look in this time, however many hints come: a file is rarely written in one go. */

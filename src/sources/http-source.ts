@@ -1,33 +1,20 @@
 import { createHash } from 'node:crypto';
-import { type Clock, describeError, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
+import { describeError, KubelingError, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { type Holders, settleClaims } from './claims.ts';
 import { keepPods, saysAll } from './file-scan.ts';
 import type { HttpGet } from './http-fetch.ts';
 import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
 import { type ManifestPod, ManifestReader } from './manifest.ts';
+import type { ManifestSourceOptions } from './manifest-source.ts';
 import { ProblemBoard, problemAt, type SourceProblem } from './problems.ts';
-import type { PodRules } from './rules.ts';
 import { StaticUids } from './static-uids.ts';
 
-export interface HttpSourceOptions {
+/** `checkMs` counts from the end of one question to the next. */
+export interface HttpSourceOptions extends ManifestSourceOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, readonly string[]>>;
-  readonly nodeName: string;
-  readonly rules: PodRules;
   readonly get: HttpGet;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** How long to wait between the end of one question and the next. */
-  readonly checkMs: number;
-  readonly setPods: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
-  readonly onProblem: (problem: SourceProblem) => void;
-  /** Told once when it has no problem any more. */
-  readonly onMended?: ((path: string) => void) | undefined;
-  /** Shared with all other sources of manifests. */
-  readonly uids?: StaticUids;
-  /** What outlives the process; nothing unless given. */
-  readonly lastGood?: LastGoodManifests;
 }
 
 const deadlineMs = 10_000;
