@@ -144,8 +144,7 @@ function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rul
     const moreMs = deadlineMs - before.deadlineMs;
     if (moreMs > roundingMs && timeout > minimumGraceSeconds)
       report('grace only shrinks', `${id} was given ${moreMs / 1_000} s more`);
-    // The time counts from when it is noted, which is some moments before the runtime is told.
-    if (moreMs < -roundingMs && before.by !== kubelet())
+    if (moreMs < -1 && before.by !== kubelet())
       report('a restart takes no grace away', `${id} was given ${-moreMs / 1_000} s less`);
   };
   return {
