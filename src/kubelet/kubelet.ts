@@ -11,7 +11,13 @@ import {
   type Surplus,
   startMetrics,
 } from '../runtime/index.ts';
-import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
+import {
+  type FileSource,
+  type HttpSource,
+  PodConfig,
+  type PodUpdate,
+  type SourceProblem,
+} from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
 import { admitPod, kernelProblems } from './admission.ts';
@@ -309,6 +315,7 @@ export class Kubelet {
       hooks: noHooks,
       credentials: noCredentials,
       startObserver: startMetrics(this.#deps.metrics),
+      startNotes: this.#notes.starts,
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),
@@ -402,6 +409,11 @@ export class Kubelet {
     this.#deps.runtimeLooked?.(error);
   }
 
+  async #configChanged(signal: AbortSignal): Promise<() => PodUpdate | undefined> {
+    await this.config.someChanged(signal);
+    return () => this.config.takeUpdate();
+  }
+
   #makeLoop(queue: WorkQueue<PodUid>): SyncLoop {
     const { clock, random, logger } = this.#deps;
     const silent = { next: () => new Promise<undefined>(() => {}) };
@@ -411,7 +423,7 @@ export class Kubelet {
       pause: new Backoff(loopPause, random),
       problems: () => this.problems(),
       inputs: {
-        config: { next: (signal) => this.config.nextUpdate(signal) },
+        config: { next: (signal) => this.#configChanged(signal) },
         pleg: { next: (signal) => this.pleg.nextEvent(signal) },
         sync: ticker(clock, syncTickMs),
         housekeeping: this.#housekeeping,

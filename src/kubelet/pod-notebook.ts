@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { PodStatus } from '../kinds/index.ts';
 import { type BackoffState, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
 import { isStaticPod, type Pod, type PodSource, type PodUid, sameJson, sourceOf } from '../pods/index.ts';
-import type { RuntimeFiles } from '../runtime/index.ts';
+import type { RuntimeFiles, StartNotes } from '../runtime/index.ts';
 import { type NotedStatus, notedStatus } from './noted-status.ts';
 import type { PodDirectories } from './pod-files.ts';
 import {
@@ -139,6 +139,16 @@ export class PodNotebook {
   async initialized(uid: PodUid, sandboxId: string): Promise<void> {
     await this.#change(uid, (notes) => ({ ...notes, initializedSandbox: sandboxId }));
   }
+
+  /** What is known of a start that an earlier kubelet has asked for, or this one. */
+  readonly starts: StartNotes = {
+    underWay: ({ metadata }, containerId) =>
+      this.#change(metadata.uid, (notes) => ({ ...notes, startUnderWay: containerId })),
+    answered: ({ metadata }, containerId) =>
+      this.#change(metadata.uid, ({ startUnderWay, ...notes }) =>
+        startUnderWay === undefined || startUnderWay === containerId ? notes : { ...notes, startUnderWay },
+      ),
+  };
 
   /** All that is known of how often containers of the pod have ended. */
   async restarted(uid: PodUid, restarts: Iterable<readonly [string, BackoffState]>): Promise<void> {

@@ -18,6 +18,8 @@ export interface PodNotes {
   readonly boot: string;
   /** The sandbox in which all init containers have done their work. */
   readonly initializedSandbox?: string;
+  /** The container whose start was asked for, while the runtime has not said how it went. */
+  readonly startUnderWay?: string;
   /** There while the pod is being stopped. */
   readonly termination?: NotedTermination;
   /** The crash back-off of its containers, by the keys the back-off gives them. */
@@ -36,9 +38,11 @@ export function encodeNotes(notes: PodNotes): string {
 export function decodeNotes(text: string): PodNotes | undefined {
   const value = parsed(text);
   if (!isRecord(value) || value['version'] !== version) return undefined;
-  const { source, name, namespace, boot, initializedSandbox, termination, restarts, status } = value;
+  const { source, name, namespace, boot, initializedSandbox, startUnderWay, termination, restarts, status } =
+    value;
   if (!isSource(source) || !isText(name) || !isText(namespace) || !isText(boot)) return undefined;
   if (initializedSandbox !== undefined && !isText(initializedSandbox)) return undefined;
+  if (startUnderWay !== undefined && !isText(startUnderWay)) return undefined;
   if (termination !== undefined && !isTermination(termination)) return undefined;
   if (restarts !== undefined && !isRestarts(restarts)) return undefined;
   if (status !== undefined && !isNotedStatus(status)) return undefined;
@@ -48,6 +52,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
     namespace,
     boot,
     ...(initializedSandbox !== undefined && { initializedSandbox }),
+    ...(startUnderWay !== undefined && { startUnderWay }),
     ...(termination !== undefined && { termination }),
     ...(restarts !== undefined && { restarts }),
     ...(status !== undefined && { status }),

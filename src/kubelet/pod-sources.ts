@@ -67,7 +67,7 @@ export function manifestSources(
     files: machine.manifests,
     checkMs: settings.fileCheckMs,
     lastGood: lastGood('file'),
-    setPods: (pods, signal) => config.set('file', pods, signal),
+    setPods: (pods) => config.set('file', pods),
   });
   const http = new HttpSource({
     ...base,
@@ -76,7 +76,7 @@ export function manifestSources(
     get: machine.httpGet,
     checkMs: settings.httpCheckMs,
     lastGood: lastGood('http'),
-    setPods: (pods, signal) => config.set('http', pods, signal),
+    setPods: (pods) => config.set('http', pods),
   });
   return new Map<string, FileSource | HttpSource>([
     ...(settings.staticPodPath === '' ? [] : [['file source', file] as const]),

@@ -26,6 +26,7 @@ import {
   type SyncPodRequest,
   type SyncPodResult,
   type WaitingReason,
+  withUnansweredStart,
 } from '../runtime/index.ts';
 import { generatePodStatus, saysRestartingAll } from '../status/index.ts';
 import type {
@@ -96,7 +97,9 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   async syncPod(context: SyncPodContext, signal: AbortSignal): Promise<'terminal' | 'not-terminal'> {
-    const { pod, observed } = context;
+    const { pod } = context;
+    const { startUnderWay } = this.#deps.notes.get(pod.metadata.uid) ?? {};
+    const observed = withUnansweredStart(context.observed, startUnderWay);
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {
       await this.#noteEnd(pod, status);

@@ -21,7 +21,8 @@ export interface LifecycleHint {
 
 /** What the loop listens to. Probe results and device health have nobody to send them yet: their inputs stay silent. */
 export interface SyncLoopInputs {
-  readonly config: LoopInput<ConfigUpdate>;
+  /** Called when its turn has come, so that what is handled is what holds then; it may find nothing to do. */
+  readonly config: LoopInput<() => ConfigUpdate | undefined>;
   readonly pleg: LoopInput<LifecycleHint>;
   readonly sync: LoopInput<'tick'>;
   /** What was found, gathered outside the loop. */
@@ -111,7 +112,7 @@ export class SyncLoop {
     const { handler } = this.#options;
     switch (name) {
       case 'config':
-        return await handler.handleConfig(item as ConfigUpdate);
+        return await this.#config((item as () => ConfigUpdate | undefined)());
       case 'pleg':
         return await handler.handleLifecycle(item as LifecycleHint);
       case 'sync':
@@ -122,6 +123,10 @@ export class SyncLoop {
       case 'devices':
         return await handler.handlePodSync(item as string);
     }
+  }
+
+  async #config(update: ConfigUpdate | undefined): Promise<void> {
+    if (update !== undefined) await this.#options.handler.handleConfig(update);
   }
 
   async #housekeeping(found: CleanupSnapshot, signal: AbortSignal): Promise<void> {

@@ -89,5 +89,6 @@ export {
 export { appArmorProblem, appArmorProfile, type SeccompSettings } from './security-profiles.ts';
 export { type KnownServices, serviceVariables } from './service-variables.ts';
 export { specHash } from './spec-hash.ts';
+export { noStartNotes, type StartNotes, withUnansweredStart } from './start-notes.ts';
 export type { ActionFailure, KillResult, SyncAction, SyncPodResult } from './sync-result.ts';
 export { type SysctlRules, sysctlProblem } from './sysctls.ts';

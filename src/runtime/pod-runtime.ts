@@ -17,6 +17,7 @@ import { ReasonCache } from './reason-cache.ts';
 import { restorePod } from './restored-spec.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { ContainerStarter } from './start-container.ts';
+import { noStartNotes, type StartNotes } from './start-notes.ts';
 import { SandboxStarter } from './start-sandbox.ts';
 import type { KillResult, SyncPodResult } from './sync-result.ts';
 
@@ -34,6 +35,7 @@ export interface PodRuntimeDeps {
   readonly pods: GcPods;
   readonly settings: PodRuntimeSettings;
   readonly startObserver?: StartObserver | undefined;
+  readonly startNotes?: StartNotes | undefined;
 }
 
 export interface PodRuntimeSettings {
@@ -75,13 +77,13 @@ export class PodRuntime implements AsyncDisposable {
     const parts = { ...deps, ...settings, killer: this.#killer, remover, observer: this.#observer };
     this.#deletor = new ContainerDeletor(parts);
     this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
-    const { startObserver = unobservedStarts } = deps;
+    const { startObserver = unobservedStarts, startNotes = noStartNotes } = deps;
     this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls });
     this.#sync = {
       ...parts,
       startObserver,
       sandboxes: new SandboxStarter(deps),
-      containers: new ContainerStarter({ ...parts, images: this.#images }),
+      containers: new ContainerStarter({ ...parts, startNotes, images: this.#images }),
     };
   }
 

@@ -23,6 +23,7 @@ import type { PodKiller } from './pod-kill.ts';
 import type { ContainerPlan, PodPlanner } from './pod-planner.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { specHash } from './spec-hash.ts';
+import { isOnlyStart, type StartNotes } from './start-notes.ts';
 import type { ReadySandbox } from './start-sandbox.ts';
 import type { ActionFailure } from './sync-result.ts';
 import { isNameTaken, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
@@ -40,6 +41,7 @@ export interface ContainerStarterDeps {
   readonly remover: ContainerRemover;
   readonly hooks: HookRunner;
   readonly logLinksDir: string;
+  readonly startNotes: StartNotes;
 }
 
 export interface ContainerStart {
@@ -273,15 +275,22 @@ export class ContainerStarter {
 
   async #run(start: ContainerStart, { id, logPath }: MadeContainer, signal: AbortSignal): Promise<void> {
     const { pod, container, observed } = start;
-    await this.#deps.crashBackoff.noteRestart(pod, container, observed, this.#deps.clock.now());
+    const { crashBackoff, clock, startNotes, cri } = this.#deps;
+    await crashBackoff.noteRestart(pod, container, observed, clock.now());
+    const isNoted = isOnlyStart(pod, container);
+    if (isNoted) await startNotes.underWay(pod, id);
     signal.throwIfAborted();
     try {
-      await this.#deps.cri.startContainer({ containerId: id }, signal);
+      await cri.startContainer({ containerId: id }, signal);
+      if (isNoted) await startNotes.answered(pod, id);
     } catch (error) {
       signal.throwIfAborted();
       if (!(await this.#hasStarted(id, error, signal))) {
         // One that may yet start must stay the one to start: another beside it could come to run at the same time.
-        if (!mayHaveHappened(error)) this.#refused.set(id, true);
+        if (!mayHaveHappened(error)) {
+          this.#refused.set(id, true);
+          if (isNoted) await startNotes.answered(pod, id);
+        }
         throw this.#failed(start, 'RunContainerError', error, id);
       }
     }

@@ -39,7 +39,7 @@ async function run(prepare: (files: MemoryManifestFiles) => void = () => {}, pat
     rules: defaultRules,
     logger: logs.logger,
     checkMs: 20_000,
-    setPods: async (pods) => void sets.push(pods),
+    setPods: (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(describeProblem(problem)),
     onMended: (path) => void mended.push(path),
   });

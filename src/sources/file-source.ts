@@ -126,7 +126,7 @@ export class FileSource {
       return backoffDelayMs(failureBackoff, ++this.#failures);
     }
     this.#failures = 0;
-    const sure = await this.#take(look, signal);
+    const sure = await this.#take(look);
     if (sure === 'doubtful') return quietMs;
     return look.kind === 'missing' ? missingRetryMs : this.#options.checkMs;
   }
@@ -170,7 +170,7 @@ export class FileSource {
     return { kind: 'seen', scan };
   }
 
-  async #take(look: SureLook, signal: AbortSignal): Promise<'sure' | 'doubtful'> {
+  async #take(look: SureLook): Promise<'sure' | 'doubtful'> {
     this.#files = look.kind === 'seen' ? look.scan.files : new Map();
     const claimants: Claimant[] = [...this.#files].flatMap(([path, { pods }]) =>
       pods.map((pod) => ({ ...pod, path })),
@@ -185,8 +185,9 @@ export class FileSource {
     const missing =
       look.kind === 'missing' ? [{ problem: missingPath(this.#options.path), version: '' }] : [];
     const confirmed = this.#confirm([...missing, ...found, ...repeated]);
-    // Beside each other: the pods need not wait for the disk.
-    await Promise.all([this.#remember(look), this.#send(settled.pods, signal)]);
+    // First: the pods need not wait for the disk.
+    this.#send(settled.pods);
+    await this.#remember(look);
     const unsettled = look.kind === 'seen' && look.scan.unsettled;
     return confirmed === 'all' && !unsettled ? 'sure' : 'doubtful';
   }
@@ -212,10 +213,10 @@ export class FileSource {
   }
 
   /** Unchanged files give the very same pods, so comparing the objects is enough. */
-  async #send(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
+  #send(pods: readonly Pod[]): void {
     const before = this.#sent;
     if (before?.length === pods.length && pods.every((pod, index) => pod === before[index])) return;
-    await this.#options.setPods(pods, signal);
+    this.#options.setPods(pods);
     this.#sent = pods;
   }
 

@@ -38,7 +38,7 @@ async function run(t: TestContext, kind: Kind) {
     rules: defaultRules,
     logger: collectLogs(clock).logger,
     checkMs: 20_000,
-    setPods: async (pods: readonly Pod[]) => void sets.push(pods),
+    setPods: (pods: readonly Pod[]) => void sets.push(pods),
     onProblem: () => {},
   };
   const source =

@@ -25,7 +25,7 @@ async function run(first: Reply) {
     clock,
     logger: logs.logger,
     checkMs: 20_000,
-    setPods: async (pods) => void sets.push(pods),
+    setPods: (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(describeProblem(problem)),
     get: async (_url, headers): Promise<HttpAnswer> => {
       asked.push({ atMs: clock.monotonicMs(), headers });

@@ -82,7 +82,7 @@ export class HttpSource {
       signal.throwIfAborted();
       failures = [this.#failed(error)];
     }
-    const repeated = this.#pods === undefined ? [] : await this.#settle(this.#pods, signal);
+    const repeated = this.#pods === undefined ? [] : await this.#settle(this.#pods);
     this.#board.replace([...this.#bodyProblems, ...repeated, ...failures]);
   }
 
@@ -115,20 +115,21 @@ export class HttpSource {
   }
 
   /** Each time, as another source may have given up a UID. */
-  async #settle(pods: readonly ManifestPod[], signal: AbortSignal): Promise<readonly SourceProblem[]> {
+  async #settle(pods: readonly ManifestPod[]): Promise<readonly SourceProblem[]> {
     const path = withoutSecrets(this.#options.url);
     const claimants = pods.map((pod) => ({ ...pod, path }));
     const settled = settleClaims(claimants, this.#holders, 'http', this.#uids);
     this.#holders = settled.holders;
-    // Beside each other: the pods need not wait for the disk.
-    await Promise.all([this.#remember(pods), this.#send(settled.pods, signal)]);
+    // First: the pods need not wait for the disk.
+    this.#send(settled.pods);
+    await this.#remember(pods);
     return settled.problems;
   }
 
-  async #send(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
+  #send(pods: readonly Pod[]): void {
     const before = this.#sent;
     if (before?.length === pods.length && pods.every((pod, index) => pod === before[index])) return;
-    await this.#options.setPods(pods, signal);
+    this.#options.setPods(pods);
     this.#sent = pods;
   }
 

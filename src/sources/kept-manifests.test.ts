@@ -68,7 +68,7 @@ class Machine {
       checkMs: 20_000,
       uids: this.uids,
       lastGood: new KeptManifests({ files, directory: `${keptDirectory}/${kind}`, logger }),
-      setPods: async (pods) => void sets.push(pods),
+      setPods: (pods) => void sets.push(pods),
       onProblem: (problem) => void told.push(describeProblem(problem)),
     });
     const running = source.run(stop.signal);

@@ -13,8 +13,8 @@ export interface ManifestSourceOptions {
   readonly logger: Logger;
   /** How often to look although nothing hinted at a change. */
   readonly checkMs: number;
-  /** Takes the complete list of pods each time it changes; awaited. */
-  readonly setPods: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
+  /** Takes the complete list of pods each time it changes. */
+  readonly setPods: (pods: readonly Pod[]) => void;
   /** Told once for each problem that comes up. */
   readonly onProblem: (problem: SourceProblem) => void;
   /** Told once when a file or URL has no problem any more, or is gone. */

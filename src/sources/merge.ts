@@ -12,52 +12,20 @@ export type PodOperation = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
 /** What is known of the pods of one source. */
 export type KnownPods = ReadonlyMap<PodUid, Pod>;
 
-export interface Merged {
-  readonly known: KnownPods;
-  readonly changes: Readonly<Record<PodOperation, readonly Pod[]>>;
+/** What is known of a source's pods once it has sent a complete list. Names and UIDs in the list must be unique. */
+export function mergePods(before: KnownPods, pods: readonly Pod[], seen: string): KnownPods {
+  return new Map(pods.map((pod) => [pod.metadata.uid, mergePod(before.get(pod.metadata.uid), pod, seen)]));
 }
 
-/**
- * The order in which changes are told. What is removed goes first: a pod recreated under its old name is another pod
- * with the same name, and must not meet its predecessor.
- */
-export const tellingOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
-
-/** Compares the complete list a source has sent with what was known. Names and UIDs in the list must be unique. */
-export function mergePods(before: KnownPods, pods: readonly Pod[], seen: string): Merged {
-  const known = new Map<PodUid, Pod>();
-  const changes = { ADD: [], UPDATE: [], DELETE: [], REMOVE: [], RECONCILE: [] } as Record<
-    PodOperation,
-    Pod[]
-  >;
-  for (const pod of pods) {
-    const { uid } = pod.metadata;
-    const { result, operation } = mergePod(before.get(uid), pod, seen);
-    known.set(uid, result);
-    if (operation !== undefined) changes[operation].push(result);
-  }
-  for (const [uid, pod] of before) if (!known.has(uid)) changes.REMOVE.push(pod);
-  return { known, changes };
-}
-
-interface MergedPod {
-  readonly result: Pod;
-  readonly operation: PodOperation | undefined;
-}
-
-function mergePod(existing: Pod | undefined, pod: Pod, seen: string): MergedPod {
-  if (existing === undefined)
-    return { result: withAnnotation(pod, annotations.seen, seen), operation: 'ADD' };
+function mergePod(existing: Pod | undefined, pod: Pod, seen: string): Pod {
+  if (existing === undefined) return withAnnotation(pod, annotations.seen, seen);
   switch (changeOf(existing, pod)) {
     case 'none':
-      return { result: existing, operation: undefined };
+      return existing;
     case 'status':
-      return { result: { ...existing, status: pod.status }, operation: 'RECONCILE' };
+      return { ...existing, status: pod.status };
     case 'desired':
-      return {
-        result: refreshed(existing, pod),
-        operation: pod.metadata.deletionTimestamp === undefined ? 'UPDATE' : 'DELETE',
-      };
+      return refreshed(existing, pod);
   }
 }
 

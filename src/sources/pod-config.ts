@@ -1,15 +1,7 @@
-import { type Clock, type Instant, KeyedMutex, type Logger } from '../lib/index.ts';
+import { type Clock, type Instant, type Logger, Waiters } from '../lib/index.ts';
 import { annotations, describePod, type Pod, type PodJournal, type PodSource } from '../pods/index.ts';
-import {
-  type KnownPods,
-  type Merged,
-  mergePods,
-  type PodOperation,
-  tellingOrder,
-  withAnnotation,
-  withoutRepeats,
-} from './merge.ts';
-import { UpdateQueue } from './update-queue.ts';
+import { type KnownPods, mergePods, type PodOperation, withAnnotation, withoutRepeats } from './merge.ts';
+import { nextChange, type ToldPods } from './telling.ts';
 
 /** A change of the desired pods, one batch of one kind from one source. */
 export interface PodUpdate {
@@ -26,18 +18,19 @@ export interface PodConfigOptions {
   readonly journal: PodJournal;
 }
 
-/** Sources that are ahead of the sync loop wait when this many updates are not handled yet. */
-const queueDepth = 50;
-
 /**
- * Merges the complete lists (SET) the sources send into one ordered stream of changes. What it hands out is frozen:
- * whoever wants to change a pod copies it.
+ * Merges the complete lists (SET) the sources send into one ordered stream of changes. What changes is told only when
+ * somebody takes it, as the difference between what was told before and what holds now: what was undone in the
+ * meantime is not told at all, and a source that changes its mind often makes nobody wait and nothing grow. What it
+ * hands out is frozen: whoever wants to change a pod copies it.
  */
 export class PodConfig {
   readonly #options: PodConfigOptions;
-  readonly #queue = new UpdateQueue<PodUpdate>(queueDepth);
-  readonly #turns = new KeyedMutex<'merge'>();
   readonly #known = new Map<PodSource, KnownPods>();
+  readonly #told = new Map<PodSource, ToldPods>();
+  /** Sources that may have something to tell, the one that waits longest first. */
+  readonly #changed = new Set<PodSource>();
+  readonly #takers = new Waiters<void>();
   /** Sources the sync loop has handled at least one update of. */
   readonly #handled = new Set<PodSource>();
 
@@ -45,23 +38,36 @@ export class PodConfig {
     this.#options = options;
   }
 
-  /**
-   * Takes the complete list of a source's pods. Resolves when all changes stand in the queue, so a source that awaits
-   * it cannot run ahead. Lists of several sources are merged one after the other, each whole.
-   */
-  async set(source: PodSource, pods: readonly Pod[], signal: AbortSignal): Promise<void> {
-    await this.#turns.run(
-      'merge',
-      async () => {
-        const updates = this.#merge(source, pods);
-        for (const update of updates) await this.#queue.put(update, signal);
-      },
-      signal,
-    );
+  /** Takes the complete list of a source's pods. */
+  set(source: PodSource, pods: readonly Pod[]): void {
+    const { clock } = this.#options;
+    const before = this.#known.get(source) ?? new Map();
+    const stamped = pods.map((pod) => withAnnotation(pod, annotations.source, source));
+    const known = mergePods(before, this.#unique(source, stamped), timeSeen(clock.now()));
+    for (const pod of known.values()) deepFreeze(pod);
+    this.#known.set(source, known);
+    this.#changed.add(source);
+    this.#takers.serveAll();
   }
 
-  async nextUpdate(signal: AbortSignal): Promise<PodUpdate> {
-    return await this.#queue.take(signal);
+  /** Resolves when there may be something to take. */
+  async someChanged(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#changed.size === 0) await this.#takers.wait(signal);
+  }
+
+  /** The next of what has changed since it was told last, as it is now; undefined when everything is told. */
+  takeUpdate(): PodUpdate | undefined {
+    for (const source of this.#changed) {
+      const change = nextChange(this.#told.get(source), this.#known.get(source) ?? new Map());
+      if (change === undefined) {
+        this.#changed.delete(source);
+        continue;
+      }
+      this.#told.set(source, change.told);
+      return { op: change.op, pods: change.pods, source };
+    }
+    return undefined;
   }
 
   /** The sync loop has finished handling an update of that source. */
@@ -91,18 +97,6 @@ export class PodConfig {
     return this.#options.sources.map((source) => ({ source, ready: this.isReady(source) }));
   }
 
-  #merge(source: PodSource, pods: readonly Pod[]): readonly PodUpdate[] {
-    const before = this.#known.get(source);
-    const stamped = pods.map((pod) => deepFreeze(withAnnotation(pod, annotations.source, source)));
-    const merged = mergePods(
-      before ?? new Map(),
-      this.#unique(source, stamped),
-      timeSeen(this.#options.clock.now()),
-    );
-    this.#known.set(source, merged.known);
-    return updatesOf(source, merged, before === undefined ? 'first' : 'later');
-  }
-
   #unique(source: PodSource, pods: readonly Pod[]): readonly Pod[] {
     const { unique, repeated } = withoutRepeats(pods);
     for (const { pod, what } of repeated) {
@@ -113,15 +107,6 @@ export class PodConfig {
     }
     return unique;
   }
-}
-
-/** A first list that adds nothing is told all the same: it is how the sync loop learns that the source is there. */
-function updatesOf(source: PodSource, { changes }: Merged, set: 'first' | 'later'): readonly PodUpdate[] {
-  const quiet = (['ADD', 'UPDATE', 'DELETE'] as const).every((op) => changes[op].length === 0);
-  const announced = set === 'first' && quiet;
-  return tellingOrder
-    .filter((op) => changes[op].length > 0 || (op === 'ADD' && announced))
-    .map((op) => ({ op, pods: changes[op].map(deepFreeze), source }));
 }
 
 /** As annotations have it: with nine digits behind the second, of which the clock knows three. */

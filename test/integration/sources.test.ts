@@ -50,7 +50,7 @@ async function run(
     rules: defaultRules,
     logger: quietLogger(),
     checkMs: options.checkMs ?? 600_000,
-    setPods: async (pods) => void sets.push(pods),
+    setPods: (pods) => void sets.push(pods),
     onProblem: (problem) => void told.push(problem),
   });
   const stop = new AbortController();
@@ -306,7 +306,7 @@ test('pods come from a real server, with headers, through a redirect', async () 
     clock: realClock(),
     logger: quietLogger(),
     checkMs: 20,
-    setPods: async (pods) => void sets.push(pods),
+    setPods: (pods) => void sets.push(pods),
     onProblem: () => {},
   });
   const stop = new AbortController();

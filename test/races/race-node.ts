@@ -42,8 +42,6 @@ export interface RuntimeCall {
   readonly atMs: number;
 }
 
-const never = new AbortController().signal;
-
 /** A whole kubelet on a simulated node under virtual time, with a hand on everything that passes between the two. */
 export class RaceNode implements Witness, AsyncDisposable {
   readonly world: World;
@@ -113,8 +111,8 @@ export class RaceNode implements Witness, AsyncDisposable {
   }
 
   /** What the API has now. */
-  async api(...pods: readonly Pod[]): Promise<void> {
-    await this.kubelet.config.set('api', pods, never);
+  api(...pods: readonly Pod[]): void {
+    this.kubelet.config.set('api', pods);
   }
 
   async pass(ms: number): Promise<void> {

@@ -133,10 +133,15 @@ const minimumGraceSeconds = 2;
 
 interface Order {
   readonly deadlineMs: number;
+  /** What it must have at least: a kubelet that goes on with an order of unknown beginning tells it rounded up. */
+  readonly dueMs: number;
   /** Whether it was the whole pod that was to end, from the first order on: that the next kubelet must know. */
   readonly ofPod: boolean;
   readonly by: Kubelet | undefined;
 }
+
+/** Of an order whose beginning only the wall clock knew, which was set since. */
+const unknownSince = { deadlineMs: Number.POSITIVE_INFINITY, dueMs: Number.NEGATIVE_INFINITY } as const;
 
 function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rule {
   const orders = new Map<string, Order>();
@@ -144,14 +149,17 @@ function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rul
     const moreMs = deadlineMs - before.deadlineMs;
     if (moreMs > roundingMs && timeout > minimumGraceSeconds)
       report('grace only shrinks', `${id} was given ${moreMs / 1_000} s more`);
-    if (moreMs < -1 && before.by !== kubelet())
-      report('a restart takes no grace away', `${id} was given ${-moreMs / 1_000} s less`);
+    const lessMs = before.dueMs - deadlineMs;
+    if (lessMs > 1 && before.by !== kubelet())
+      report('a restart takes no grace away', `${id} was given ${lessMs / 1_000} s less`);
   };
   return {
     kubeletStarted() {
       for (const [id, { ofPod }] of orders) if (!ofPod) orders.delete(id);
     },
-    clockJumped: () => orders.clear(),
+    clockJumped() {
+      for (const [id, order] of orders) orders.set(id, { ...order, ...unknownSince });
+    },
     calling(method, request) {
       if (method !== 'stopContainer') return;
       const { containerId, timeout } = request as { containerId: string; timeout: bigint };
@@ -159,10 +167,12 @@ function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rul
       const before = orders.get(containerId);
       const deadlineMs = nowMs() + Number(timeout) * 1_000;
       if (before !== undefined) compare(containerId, before, deadlineMs, timeout);
+      const isExact = before === undefined || before.deadlineMs !== unknownSince.deadlineMs;
       const by = kubelet();
       const isOfPod = by?.workers.queries.isPodTerminationRequested(uid as PodUid) ?? false;
       orders.set(containerId, {
         deadlineMs: Math.min(before?.deadlineMs ?? Number.POSITIVE_INFINITY, deadlineMs),
+        dueMs: isExact ? Math.min(before?.dueMs ?? deadlineMs, deadlineMs) : deadlineMs - roundingMs,
         ofPod: isOfPod && before?.ofPod !== false,
         by,
       });

@@ -9,14 +9,14 @@ export const mutations: Readonly<Record<string, Mutation>> = {
 
   /** Of an edited static pod only the new one is told, and the old one stays. */
   'REMOVE is forgotten when ADD follows': ({ config }) => {
-    const take = config.nextUpdate.bind(config);
-    let held: Awaited<ReturnType<typeof take>> | undefined;
-    config.nextUpdate = async (signal) => {
-      const update = held ?? (await take(signal));
+    const take = config.takeUpdate.bind(config);
+    let held: ReturnType<typeof take>;
+    config.takeUpdate = () => {
+      const update = held ?? take();
       held = undefined;
-      if (update.op !== 'REMOVE') return update;
-      held = await takeAtOnce(take);
-      return held?.op === 'ADD' ? await config.nextUpdate(signal) : update;
+      if (update?.op !== 'REMOVE') return update;
+      held = take();
+      return held?.op === 'ADD' ? config.takeUpdate() : update;
     };
   },
 
@@ -27,14 +27,3 @@ export const mutations: Readonly<Record<string, Mutation>> = {
       update(pod === undefined ? rest : { ...rest, pod: { ...pod, status: { phase: 'Pending' } } });
   },
 };
-
-const turns = 5;
-
-/** What is there already, if anything is. */
-async function takeAtOnce<T>(take: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-  const controller = new AbortController();
-  const taken = take(controller.signal).catch(() => undefined);
-  for (let turn = 0; turn < turns; turn++) await Promise.resolve();
-  controller.abort(new Error('Nothing is there'));
-  return await taken;
-}
