@@ -98,7 +98,13 @@ export class Kubelet {
     collectPodMetrics(deps.metrics, () => this.pods.getPods());
     this.runtimeState = new RuntimeState(clock);
     this.statuses = new StatusManager({ clock, logger, findPod: (uid) => this.#findTranslated(uid) });
-    this.config = new PodConfig({ sources: sourceNames(settings), clock, logger, journal });
+    this.config = new PodConfig({
+      sources: sourceNames(settings),
+      clock,
+      logger,
+      journal,
+      hasEnded: (uid) => this.#hasEnded(uid),
+    });
     this.#sources = manifestSources(settings, {
       ...deps,
       config: this.config,
@@ -282,6 +288,13 @@ export class Kubelet {
     const isOver =
       isTerminalPhase(pod.status.phase) || isTerminalPhase(this.statuses.getPodStatus(uid)?.phase);
     return !isOver || this.workers.queries.isPodTerminationRequested(uid);
+  }
+
+  #hasEnded(uid: PodUid): boolean {
+    return (
+      this.workers.queries.isPodTerminationRequested(uid) ||
+      isTerminalPhase(this.statuses.getPodStatus(uid)?.phase)
+    );
   }
 
   #makeRuntime(

@@ -25,7 +25,9 @@ function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
     event: (about: Pod, event: PodEvent) => void events.push({ ...event, uid: about.metadata.uid }),
     step: () => {},
   };
-  const config = new PodConfig({ sources, clock, journal, logger: collectLogs(clock).logger });
+  const ended = new Set<string>();
+  const hasEnded = (uid: string) => ended.has(uid);
+  const config = new PodConfig({ sources, clock, journal, hasEnded, logger: collectLogs(clock).logger });
   const next = async () => {
     await config.someChanged(never);
     return config.takeUpdate() ?? assert.fail('Nothing is there');
@@ -39,7 +41,7 @@ function rig(sources: readonly ('file' | 'http' | 'api')[] = ['file', 'api']) {
       updates.push(update);
     return updates;
   };
-  return { clock, config, events, next, brief, drain, told: async () => (await drain()).map(brief) };
+  return { clock, config, ended, events, next, brief, drain, told: async () => (await drain()).map(brief) };
 }
 
 test('a new pod is an ADD with its source and the time it was seen', async () => {
@@ -224,13 +226,20 @@ test('a removal that was told is followed by what holds when the next is taken',
   assert.deepEqual(await told(), ['file ADD 3']);
 });
 
-test('a pod that was gone in between begins anew', async () => {
-  const { clock, config, drain, told } = rig(['file']);
+test('a pod that was gone in between goes on as it is, and begins anew if it has ended', async () => {
+  const { clock, config, ended, drain, told } = rig(['file']);
   config.set('file', [pod('1')]);
   await drain();
   config.set('file', []);
   await clock.advance(1);
   config.set('file', [pod('1')]);
+  assert.deepEqual(await told(), []);
+  ended.add('1');
+  config.set('file', [pod('1'), pod('2')]);
+  assert.deepEqual(await told(), ['file ADD 2']);
+  config.set('file', [pod('2')]);
+  await clock.advance(1);
+  config.set('file', [pod('1'), pod('2')]);
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 1']);
 });
 

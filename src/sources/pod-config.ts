@@ -1,7 +1,7 @@
 import { type Clock, type Instant, type Logger, Waiters } from '../lib/index.ts';
 import { annotations, describePod, type Pod, type PodJournal, type PodSource } from '../pods/index.ts';
 import { type KnownPods, mergePods, type PodOperation, withAnnotation, withoutRepeats } from './merge.ts';
-import { nextChange, type ToldPods } from './telling.ts';
+import { type HasEnded, type ToldPods, tell } from './telling.ts';
 
 /** A change of the desired pods, one batch of one kind from one source. */
 export interface PodUpdate {
@@ -16,6 +16,7 @@ export interface PodConfigOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: PodJournal;
+  readonly hasEnded: HasEnded;
 }
 
 /**
@@ -59,13 +60,11 @@ export class PodConfig {
   /** The next of what has changed since it was told last, as it is now; undefined when everything is told. */
   takeUpdate(): PodUpdate | undefined {
     for (const source of this.#changed) {
-      const change = nextChange(this.#told.get(source), this.#known.get(source) ?? new Map());
-      if (change === undefined) {
-        this.#changed.delete(source);
-        continue;
-      }
-      this.#told.set(source, change.told);
-      return { op: change.op, pods: change.pods, source };
+      const known = this.#known.get(source) ?? new Map();
+      const { next, told } = tell(this.#told.get(source), known, this.#options.hasEnded);
+      this.#told.set(source, told);
+      if (next !== undefined) return { ...next, source };
+      this.#changed.delete(source);
     }
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { annotations, changeOf, type Pod, type PodUid } from '../pods/index.ts';
-import type { KnownPods, PodOperation } from './merge.ts';
+import { type KnownPods, type PodOperation, withAnnotation } from './merge.ts';
 
 /** What the sync loop was told of a source. */
 export type ToldPods = KnownPods;
@@ -7,7 +7,12 @@ export type ToldPods = KnownPods;
 export interface Change {
   readonly op: PodOperation;
   readonly pods: readonly Pod[];
-  /** What is told once this is. */
+}
+
+export interface Telling {
+  /** One kind at a time; undefined when everything is told. */
+  readonly next: Change | undefined;
+  /** What is told once that is. */
   readonly told: ToldPods;
 }
 
@@ -17,22 +22,31 @@ export interface Change {
  */
 const tellingOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
 
+/** Whether a pod that was told is on its way out or has ended. */
+export type HasEnded = (uid: PodUid) => boolean;
+
 /**
- * What is to be told next, one kind at a time, to get from what was told to what is known; undefined when nothing is.
- * A first list that has no pods is told all the same: it is how the sync loop learns that the source is there.
+ * What is to be told next to get from what was told to what is known. A first list that has no pods is told all the
+ * same: it is how the sync loop learns that the source is there.
  */
-export function nextChange(told: ToldPods | undefined, known: KnownPods): Change | undefined {
-  const before = told ?? new Map<PodUid, Pod>();
+export function tell(told: ToldPods | undefined, known: KnownPods, hasEnded: HasEnded): Telling {
+  if (told === undefined && known.size === 0) return { next: { op: 'ADD', pods: [] }, told: known };
+  const before = new Map([...(told ?? [])].map(([uid, pod]) => [uid, adopt(pod, known.get(uid), hasEnded)]));
   const changes = changesBetween(before, known);
   const op = tellingOrder.find((each) => changes.has(each));
-  if (op === undefined) return told === undefined ? { op: 'ADD', pods: [], told: known } : undefined;
+  if (op === undefined) return { next: undefined, told: before };
   const pods = changes.get(op) ?? [];
-  const after = new Map(before);
   for (const pod of pods) {
-    if (op === 'REMOVE') after.delete(pod.metadata.uid);
-    else after.set(pod.metadata.uid, pod);
+    if (op === 'REMOVE') before.delete(pod.metadata.uid);
+    else before.set(pod.metadata.uid, pod);
   }
-  return { op, pods, told: after };
+  return { next: { op, pods }, told: before };
+}
+
+/** One that was gone in between, and nobody knew, goes on, unless it has ended: then it is wanted once more. */
+function adopt(before: Pod, now: Pod | undefined, hasEnded: HasEnded): Pod {
+  if (now === undefined || isSameLife(before, now) || hasEnded(now.metadata.uid)) return before;
+  return withAnnotation(before, annotations.seen, now.metadata.annotations?.[annotations.seen] ?? '');
 }
 
 function changesBetween(told: ToldPods, known: KnownPods): ReadonlyMap<PodOperation, readonly Pod[]> {
@@ -63,7 +77,6 @@ function operationOf(before: Pod | undefined, pod: Pod): PodOperation | undefine
   }
 }
 
-/** One that was gone in between begins anew, even if it looks the same. */
 function isSameLife(before: Pod, now: Pod | undefined): boolean {
   const seen = (pod: Pod) => pod.metadata.annotations?.[annotations.seen];
   return now !== undefined && seen(before) === seen(now);
