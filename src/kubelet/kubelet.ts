@@ -39,6 +39,7 @@ import { PodNotebook } from './pod-notebook.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
 import { isPastDeadline, KubeletPodSyncer } from './pod-syncer.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
+import { RestartAhead } from './restart-ahead.ts';
 import { RuntimeState, watchRuntime, withHints } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
 import { SyncLoop } from './sync-loop.ts';
@@ -70,6 +71,7 @@ export class Kubelet {
   readonly #runtimeHints: HintLatch;
   readonly #housekeeping: Housekeeping;
   readonly #notes: PodNotebook;
+  readonly #ahead: RestartAhead;
   readonly #crashBackoff: CrashBackoff;
   readonly #earlier: EarlierPods;
   readonly #sources: ReadonlyMap<string, FileSource | HttpSource>;
@@ -155,6 +157,14 @@ export class Kubelet {
         deps.cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal),
       ),
       metrics: withHints(plegMetrics(deps.metrics), () => this.#runtimeHints.raise()),
+      exitAnnounced: (uid, containerId) => this.#ahead.announced(uid, containerId),
+    });
+    this.#ahead = new RestartAhead({
+      logger,
+      observed: (uid) => this.pleg.cache.get(uid),
+      findPod: (uid) => (this.#findPod(uid) === undefined ? undefined : this.workers.activePod(uid)?.pod),
+      isTerminationRequested: (uid) => this.workers.queries.isPodTerminationRequested(uid),
+      prepare: (request, mayMake, signal) => this.#runtime.prepareRestart(request, mayMake, signal),
     });
     const queue = new WorkQueue<PodUid>(clock);
     this.workers = this.#makeWorkers(podCgroups, directories, volumes, queue);
@@ -179,6 +189,7 @@ export class Kubelet {
     try {
       await this.#background.beside(this.#loops(), (inner) => this.#work(inner), signal);
     } finally {
+      this.#ahead[Symbol.dispose]();
       await this.#runtime[Symbol.asyncDispose]();
     }
   }

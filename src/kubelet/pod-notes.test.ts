@@ -12,6 +12,7 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
     namespace: fc.string(),
     boot: fc.string(),
     initializedSandbox: fc.string(),
+    startUnderWay: fc.string(),
     termination: fc.record({ sinceMs: count, graceSeconds: count }),
     restarts: fc.dictionary(
       fc.string().filter((key) => key !== '__proto__'),
@@ -66,6 +67,7 @@ describe('the notes on a pod', () => {
       { name: 7 },
       { boot: undefined },
       { initializedSandbox: {} },
+      { startUnderWay: 7 },
       { termination: { sinceMs: 1 } },
       { termination: { sinceMs: -1, graceSeconds: 1 } },
       { restarts: [] },

@@ -39,6 +39,8 @@ export interface PlegOptions {
   readonly events?: EventSource | undefined;
   readonly metrics?: PlegObserver | undefined;
   readonly times?: PlegTimes | undefined;
+  /** Told of a container that is said to have ended, before the runtime shows it. A hint, and no more. */
+  readonly exitAnnounced?: ((uid: PodUid, containerId: string) => void) | undefined;
 }
 
 const queueCapacity = 1_000;
@@ -209,6 +211,12 @@ export class Pleg {
   #heard(hint: RuntimeHint): void {
     this.#trust.heard(hint);
     this.#hints.heard(hint);
+    if (hint.what === 'stopped') this.#announce(hint);
+  }
+
+  #announce({ containerId, podUid }: RuntimeHint): void {
+    const uid = podUid ?? this.#relister.records.ownerOf(containerId);
+    if (uid !== undefined) this.#options.exitAnnounced?.(uid, containerId);
   }
 
   #trusts(state: TrustState, why: string): void {

@@ -71,7 +71,12 @@ export type {
   PodPlanner,
   SandboxPlan,
 } from './pod-planner.ts';
-export { PodRuntime, type PodRuntimeDeps, type PodRuntimeSettings } from './pod-runtime.ts';
+export {
+  PodRuntime,
+  type PodRuntimeDeps,
+  type PodRuntimeSettings,
+  type RestartRequest,
+} from './pod-runtime.ts';
 export type { SyncPodRequest } from './pod-sync.ts';
 export { ReasonCache, type StartOutcome, type WaitingReason } from './reason-cache.ts';
 export { parseResolvConf, type ResolverConfig } from './resolv-conf.ts';

@@ -14,6 +14,7 @@ import { type KillPodRequest, PodKiller } from './pod-kill.ts';
 import type { PodPlanner } from './pod-planner.ts';
 import { PodSync, type PodSyncDeps, type SyncPodRequest } from './pod-sync.ts';
 import { ReasonCache } from './reason-cache.ts';
+import { announcedExit } from './restart-ahead.ts';
 import { restorePod } from './restored-spec.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { ContainerStarter } from './start-container.ts';
@@ -47,7 +48,22 @@ export interface PodRuntimeSettings {
   readonly gc: GcPolicy;
 }
 
-type HeldKind = 'kills' | 'deletions' | 'reasons' | 'crashBackoffs' | 'pulls' | 'pullBackoffs';
+export interface RestartRequest {
+  readonly pod: Pod;
+  /** What the runtime said of it last. */
+  readonly observed: ObservedPod;
+  /** Of the container that is said to have ended. */
+  readonly containerId: string;
+}
+
+type HeldKind =
+  | 'kills'
+  | 'preparations'
+  | 'deletions'
+  | 'reasons'
+  | 'crashBackoffs'
+  | 'pulls'
+  | 'pullBackoffs';
 
 /**
  * The pods of the container runtime: what is there, and making it what it should be. The only place that tells the
@@ -62,6 +78,7 @@ export class PodRuntime implements AsyncDisposable {
   readonly #deletor: ContainerDeletor;
   readonly #gc: ContainerGc;
   readonly #images: ImageManager;
+  readonly #containers: ContainerStarter;
   readonly #sync: PodSyncDeps;
 
   constructor(deps: PodRuntimeDeps) {
@@ -79,11 +96,12 @@ export class PodRuntime implements AsyncDisposable {
     this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
     const { startObserver = unobservedStarts, startNotes = noStartNotes } = deps;
     this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls });
+    this.#containers = new ContainerStarter({ ...parts, startNotes, images: this.#images });
     this.#sync = {
       ...parts,
       startObserver,
       sandboxes: new SandboxStarter(deps),
-      containers: new ContainerStarter({ ...parts, startNotes, images: this.#images }),
+      containers: this.#containers,
     };
   }
 
@@ -112,9 +130,27 @@ export class PodRuntime implements AsyncDisposable {
     }
   }
 
+  /**
+   * The runtime announces that a container has ended, but may not show it yet: if it is to run once more, its next
+   * instance is made meanwhile, as long as `mayMake` says so. The next sync starts it.
+   */
+  async prepareRestart(
+    { pod, observed, containerId }: RestartRequest,
+    mayMake: () => boolean,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const exit = announcedExit(pod, observed, containerId, this.#deps.clock.now());
+    if (exit === undefined || this.#killer.isStopping(containerId)) return;
+    const { config } = await this.#deps.planner.sandboxPlan(pod, exit.sandbox.attempt, signal);
+    const sandbox = { id: exit.sandbox.id, config, ips: observed.ips };
+    const start = { ...exit, pod, sandbox, seenImages: new Map(), stopped: new Set<string>() };
+    if (mayMake()) this.#containers.prepare(start, mayMake, signal);
+  }
+
   /** Stops everything of the pod and removes nothing. */
-  killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
-    return this.#killer.killPod(request, signal);
+  async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
+    await this.#containers.giveUpPreparations(request.pod.metadata.uid);
+    return await this.#killer.killPod(request, signal);
   }
 
   /** The same for a pod nobody has a spec of: what was written on its containers must do. */
@@ -146,6 +182,7 @@ export class PodRuntime implements AsyncDisposable {
 
   /** The pod is gone for good: nothing is remembered of it. */
   forgetPod(uid: PodUid): void {
+    void this.#containers.giveUpPreparations(uid);
     this.reasons.forgetPod(uid);
     this.#killer.forgetPod(uid);
     this.#images.forgetPod(uid);
@@ -160,6 +197,7 @@ export class PodRuntime implements AsyncDisposable {
   held(): Readonly<Record<HeldKind, number>> {
     return {
       kills: this.#killer.size,
+      preparations: this.#containers.preparing,
       deletions: this.#deletor.size,
       reasons: this.reasons.size,
       crashBackoffs: this.#deps.crashBackoff.size,

@@ -11,16 +11,18 @@ import {
   type Pod,
   type PodEvent,
   type PodJournal,
+  type PodUid,
 } from '../pods/index.ts';
 import { readContainerAnnotations } from './container-annotations.ts';
 import type { ContainerRemover } from './container-remover.ts';
-import type { CrashBackoff } from './crash-backoff.ts';
+import type { CrashBackoff, RestartDelay } from './crash-backoff.ts';
 import type { HookRunner } from './hook-runner.ts';
 import type { ImageFacts, ImageManager } from './image-manager.ts';
 import { labels } from './labels.ts';
 import { containerLogLink, restartCountFromLogs } from './log-paths.ts';
 import type { PodKiller } from './pod-kill.ts';
 import type { ContainerPlan, PodPlanner } from './pod-planner.ts';
+import { type MadeContainer, Preparations } from './restart-ahead.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { specHash } from './spec-hash.ts';
 import { isOnlyStart, type StartNotes } from './start-notes.ts';
@@ -55,13 +57,6 @@ export interface ContainerStart {
   readonly stopped: ReadonlySet<string>;
 }
 
-/** A container that is made but does not run yet. */
-interface MadeContainer {
-  readonly id: string;
-  /** Where its log will be. */
-  readonly logPath: string;
-}
-
 /** Ends a start with the reason its status shows. */
 class StartFailure extends Error {
   readonly failure: ActionFailure;
@@ -81,9 +76,31 @@ export class ContainerStarter {
   readonly #deps: ContainerStarterDeps;
   /** Containers whose start the runtime refused: to try those again is in vain. */
   readonly #refused = new LruMap<string, true>({ capacity: rememberedFailures });
+  readonly #preparations = new Preparations();
 
   constructor(deps: ContainerStarterDeps) {
     this.#deps = deps;
+  }
+
+  /** How many containers are made, or being made, ahead of their start. */
+  get preparing(): number {
+    return this.#preparations.size;
+  }
+
+  /**
+   * Makes the container that a later `start` will need, unless it would have to wait for its back-off. `mayMake` is
+   * asked right before. What goes wrong, that start will meet again and tell.
+   */
+  prepare(start: ContainerStart, mayMake: () => boolean, signal: AbortSignal): void {
+    const { uid } = start.pod.metadata;
+    if (this.#delay(start).kind === 'wait') return;
+    const key = { uid, name: start.container.name, fits: fitOf(start) };
+    this.#preparations.begin(key, (inner) => this.#make(start, inner, mayMake), signal);
+  }
+
+  /** The pod ends: nothing of it is made ahead any more. */
+  async giveUpPreparations(uid: PodUid): Promise<void> {
+    await this.#preparations.giveUp(uid);
   }
 
   /** Answers why it does not run, or undefined when it does. Rejects only when the signal is aborted. */
@@ -91,9 +108,13 @@ export class ContainerStarter {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     try {
-      if (await this.#runsAlready(start, signal)) return undefined;
+      const prepared = await this.#prepared(start, signal);
+      if (await this.#runsAlready(start, signal)) {
+        if (prepared !== undefined) await this.#deps.remover.remove(prepared.id, 'keep-logs', signal);
+        return undefined;
+      }
       this.#checkBackoff(start);
-      const made = this.#madeBefore(start) ?? (await this.#make(start, signal));
+      const made = prepared ?? this.#madeBefore(start) ?? (await this.#make(start, signal));
       await this.#run(start, made, signal);
       const message = `Started container ${start.container.name}`;
       this.#step(start, 'done', message, clock.monotonicMs() - startMs);
@@ -125,10 +146,16 @@ export class ContainerStarter {
     return true;
   }
 
-  #checkBackoff({ pod, container, observed }: ContainerStart): void {
+  #delay({ pod, container, observed }: ContainerStart): RestartDelay {
     const { crashBackoff, clock } = this.#deps;
     const moment = { nowMs: clock.now(), monotonicMs: clock.monotonicMs() };
-    const delay = crashBackoff.restartDelay(pod, container, observed, moment);
+    return crashBackoff.restartDelay(pod, container, observed, moment);
+  }
+
+  #checkBackoff(start: ContainerStart): void {
+    const { pod, container } = start;
+    const { clock } = this.#deps;
+    const delay = this.#delay(start);
     if (delay.kind === 'go') return;
     this.#event(pod, container, 'Warning', 'BackOff', delay.eventMessage);
     throw new StartFailure({
@@ -136,6 +163,15 @@ export class ContainerStarter {
       message: delay.message,
       retryAtMs: clock.monotonicMs() + delay.waitMs,
     });
+  }
+
+  /** What was made for just this start when the end of the instance before it was announced. */
+  async #prepared(start: ContainerStart, signal: AbortSignal): Promise<MadeContainer | undefined> {
+    const { uid } = start.pod.metadata;
+    const { use, discard } = await this.#preparations.take(uid, start.container.name, fitOf(start));
+    signal.throwIfAborted();
+    if (discard !== undefined) await this.#deps.remover.remove(discard.id, 'keep-logs', signal);
+    return use;
   }
 
   /** One that an earlier sync made and could not start any more, because kubeling ended or gave up in between. */
@@ -149,12 +185,17 @@ export class ContainerStarter {
     return usable ? { id: newest.id, logPath: newest.logPath } : undefined;
   }
 
-  async #make(start: ContainerStart, signal: AbortSignal): Promise<MadeContainer> {
+  async #make(
+    start: ContainerStart,
+    signal: AbortSignal,
+    mayMake: () => boolean = () => true,
+  ): Promise<MadeContainer> {
     const image = await this.#image(start, signal);
     await this.#removeUnstarted(start, signal);
     const first = await this.#restartCount(start);
     for (let restartCount = first; ; restartCount++) {
       const plan = await this.#plan(start, image, restartCount, signal);
+      if (!mayMake()) throw new KubelingError('CANCELLED', 'The container is not wanted any more');
       try {
         const id = await this.#create(start, plan, restartCount, signal);
         this.#event(start.pod, start.container, 'Normal', 'Created', 'Container created', id);
@@ -383,6 +424,11 @@ export class ContainerStarter {
       ms,
     });
   }
+}
+
+/** What a container is made for: one that was made for anything else is of no use. */
+function fitOf({ container, sandbox }: ContainerStart): string {
+  return `${sandbox.id} ${specHash(container)}`;
 }
 
 function logPathOf({ sandbox }: ContainerStart, { config }: ContainerPlan): string {
