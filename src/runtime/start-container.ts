@@ -179,6 +179,8 @@ export class ContainerStarter {
     const newest = newestInstance(observed, container.name);
     const usable =
       newest?.state === 'created' &&
+      // One whose start was given up is there to be removed.
+      newest.finishedAtNs <= 0n &&
       newest.sandboxId === sandbox.id &&
       newest.hash === specHash(container) &&
       !this.#refused.has(newest.id);

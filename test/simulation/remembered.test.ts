@@ -61,7 +61,7 @@ it('a restart of the kubelet is no way around the wait of a container that crash
   await node.restartKubelet();
   await node.pass(30_000);
   assert.equal(starts(), 4);
-  await node.until('its wait is over', () => starts() === 5, 20_000);
+  await node.until('its wait is over', () => starts() === 5, 30_000);
   await node.pass(5_000);
   node.world.clock.jumpWall(-3_600_000);
   await node.restartKubelet();
@@ -300,4 +300,19 @@ it('a container that an edit renames ends with its grace before the new one star
     node.events(uid).filter((reason) => reason === 'FailedKillPod'),
     [],
   );
+});
+
+it('a start that was given up with the kubelet that asked for it is no failure of a pod that is not restarted', async () => {
+  await using node = await RaceNode.start();
+  const text = manifest('once', { restartPolicy: 'Never', containers: ['first', 'second'] });
+  node.write('once', text);
+  const startsAsked = () => node.calls.filter(({ method }) => method === 'startContainer').length;
+  await node.until('the second is being started', () => startsAsked() === 2);
+  await node.pass(3);
+  await node.restartKubelet();
+  const uid = await node.uidOf('once');
+  assert.equal(node.of(uid, 'container-start-failed').length, 1);
+  await node.until('both run', () => node.running(uid).length === 2);
+  await node.pass(60_000);
+  assert.equal(node.kubelet.statuses.getPodStatus(uid)?.phase, 'Running');
 });
