@@ -1,5 +1,5 @@
 import type { Container } from '../kinds/index.ts';
-import { cancelled, LinkedController } from '../lib/index.ts';
+import { cancelled, LinkedController, onAbort } from '../lib/index.ts';
 import {
   newestInstance,
   type ObservedContainer,
@@ -94,14 +94,24 @@ export class Preparations {
     uid: PodUid,
     name: string,
     fits: string,
+    signal: AbortSignal,
   ): Promise<{ readonly use?: MadeContainer; readonly discard?: MadeContainer }> {
     const found = this.#byName.get(nameOf(uid, name));
     if (found === undefined) return {};
     this.#byName.delete(nameOf(uid, name));
-    const made = await found.made;
-    found.controller[Symbol.dispose]();
+    const made = await this.#made(found, signal);
     if (made === undefined) return {};
     return found.fits === fits ? { use: made } : { discard: made };
+  }
+
+  /** Who gives up waiting for it gives it up. */
+  async #made({ made, controller }: Preparation, signal: AbortSignal): Promise<MadeContainer | undefined> {
+    using _link = onAbort(signal, (reason) => controller.abort(reason));
+    try {
+      return await made;
+    } finally {
+      controller[Symbol.dispose]();
+    }
   }
 
   /** The pod ends: nothing is made for it any more. What was made goes with its sandbox. */

@@ -168,7 +168,7 @@ export class ContainerStarter {
   /** What was made for just this start when the end of the instance before it was announced. */
   async #prepared(start: ContainerStart, signal: AbortSignal): Promise<MadeContainer | undefined> {
     const { uid } = start.pod.metadata;
-    const { use, discard } = await this.#preparations.take(uid, start.container.name, fitOf(start));
+    const { use, discard } = await this.#preparations.take(uid, start.container.name, fitOf(start), signal);
     signal.throwIfAborted();
     if (discard !== undefined) await this.#deps.remover.remove(discard.id, 'keep-logs', signal);
     return use;
