@@ -46,9 +46,9 @@ describe('syncing a pod', () => {
       [
         'Pulled spec.containers{a}',
         'Created spec.containers{a}',
-        'Started spec.containers{a}',
         'Pulled spec.containers{b}',
         'Created spec.containers{b}',
+        'Started spec.containers{a}',
         'Started spec.containers{b}',
       ],
     );

@@ -18,7 +18,7 @@ import type { PodActions } from './pod-actions.ts';
 import type { PodKiller } from './pod-kill.ts';
 import type { PodPlanner } from './pod-planner.ts';
 import type { StartOutcome } from './reason-cache.ts';
-import type { ContainerStarter } from './start-container.ts';
+import type { ContainerStart, ContainerStarter } from './start-container.ts';
 import type { ReadySandbox, SandboxStarter } from './start-sandbox.ts';
 import { earliestBackoffExpiryMs, errorOf, type SyncAction, type SyncPodResult } from './sync-result.ts';
 
@@ -185,7 +185,29 @@ export class PodSync {
       const started = await this.#start(container, sandbox, signal);
       if (!started && !isSidecar(container)) return;
     }
-    for (const container of regular) await this.#start(container, sandbox, signal);
+    await this.#startRegular(regular, sandbox, signal);
+  }
+
+  /** They start one after the other, but while one starts the next is made. */
+  async #startRegular(
+    containers: readonly Container[],
+    sandbox: ReadySandbox,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const [index, container] of containers.entries()) {
+      const next = containers[index + 1];
+      const made = next === undefined ? undefined : () => this.#makeAhead(next, sandbox, signal);
+      await this.#start(container, sandbox, signal, made);
+    }
+  }
+
+  #makeAhead(container: Container, sandbox: ReadySandbox, signal: AbortSignal): void {
+    this.#deps.containers.prepare(this.#startOf(container, sandbox), () => !signal.aborted, signal);
+  }
+
+  #startOf(container: Container | EphemeralContainer, sandbox: ReadySandbox): ContainerStart {
+    const { pod, observed } = this.#request;
+    return { pod, container, observed, sandbox, seenImages: this.#seenImages, stopped: this.#stopped };
   }
 
   /** The one that is there, or a new one; undefined when there is none to be had. */
@@ -221,13 +243,11 @@ export class PodSync {
     container: Container | EphemeralContainer,
     sandbox: ReadySandbox,
     signal: AbortSignal,
+    made?: () => void,
   ): Promise<boolean> {
-    const { pod, observed } = this.#request;
     const { name } = container;
-    const failure = await this.#deps.containers.start(
-      { pod, container, observed, sandbox, seenImages: this.#seenImages, stopped: this.#stopped },
-      signal,
-    );
+    const start = { ...this.#startOf(container, sandbox), made };
+    const failure = await this.#deps.containers.start(start, signal);
     this.#count(name, failure?.reason);
     const action: SyncAction = { action: 'StartContainer', target: name };
     this.#actions.push(failure === undefined ? action : { ...action, failure });

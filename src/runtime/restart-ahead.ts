@@ -1,5 +1,5 @@
 import type { Container } from '../kinds/index.ts';
-import { cancelled, LinkedController, onAbort } from '../lib/index.ts';
+import { cancelled, isKind, LinkedController, onAbort } from '../lib/index.ts';
 import {
   newestInstance,
   type ObservedContainer,
@@ -66,8 +66,16 @@ interface Preparation {
   readonly fits: string;
   readonly controller: LinkedController;
   /** Never rejects. */
-  readonly made: Promise<MadeContainer | undefined>;
+  readonly made: Promise<Outcome>;
 }
+
+type Outcome = { readonly made: MadeContainer } | { readonly error: unknown };
+
+/** What became of a container that was made ahead. */
+export type Prepared =
+  | { readonly kind: 'use' | 'discard'; readonly made: MadeContainer }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'none' };
 
 /** Containers that are made before it is certain that they are needed, by pod and name; at most one each. */
 export class Preparations {
@@ -85,27 +93,27 @@ export class Preparations {
     const { uid, name, fits } = key;
     if (this.#byName.has(nameOf(uid, name))) return;
     const controller = new LinkedController(signal);
-    const made = make(controller.signal).catch(() => undefined);
+    const made = make(controller.signal).then(
+      (one) => ({ made: one }),
+      (error: unknown) => ({ error }),
+    );
     this.#byName.set(nameOf(uid, name), { uid, fits, controller, made });
   }
 
-  /** What was made for just this, if anything was; what was made for anything else is answered to be thrown away. */
-  async take(
-    uid: PodUid,
-    name: string,
-    fits: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly use?: MadeContainer; readonly discard?: MadeContainer }> {
+  /** What was made for just this, if anything was; what was made for anything else is to be thrown away. */
+  async take(uid: PodUid, name: string, fits: string, signal: AbortSignal): Promise<Prepared> {
     const found = this.#byName.get(nameOf(uid, name));
-    if (found === undefined) return {};
+    if (found === undefined) return { kind: 'none' };
     this.#byName.delete(nameOf(uid, name));
-    const made = await this.#made(found, signal);
-    if (made === undefined) return {};
-    return found.fits === fits ? { use: made } : { discard: made };
+    const outcome = await this.#outcome(found, signal);
+    const isFit = found.fits === fits;
+    if ('made' in outcome) return { kind: isFit ? 'use' : 'discard', made: outcome.made };
+    const { error } = outcome;
+    return isFit && !isKind(error, 'Cancelled') ? { kind: 'failed', error } : { kind: 'none' };
   }
 
   /** Who gives up waiting for it gives it up. */
-  async #made({ made, controller }: Preparation, signal: AbortSignal): Promise<MadeContainer | undefined> {
+  async #outcome({ made, controller }: Preparation, signal: AbortSignal): Promise<Outcome> {
     using _link = onAbort(signal, (reason) => controller.abort(reason));
     try {
       return await made;

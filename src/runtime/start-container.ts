@@ -55,6 +55,8 @@ export interface ContainerStart {
   readonly seenImages: Map<string, Image>;
   /** Containers this sync has stopped: the observation still has them running. */
   readonly stopped: ReadonlySet<string>;
+  /** Called when it is made and about to be started. */
+  readonly made?: (() => void) | undefined;
 }
 
 /** Ends a start with the reason its status shows. */
@@ -115,6 +117,7 @@ export class ContainerStarter {
       }
       this.#checkBackoff(start);
       const made = prepared ?? this.#madeBefore(start) ?? (await this.#make(start, signal));
+      start.made?.();
       await this.#run(start, made, signal);
       const message = `Started container ${start.container.name}`;
       this.#step(start, 'done', message, clock.monotonicMs() - startMs);
@@ -168,10 +171,11 @@ export class ContainerStarter {
   /** What was made for just this start when the end of the instance before it was announced. */
   async #prepared(start: ContainerStart, signal: AbortSignal): Promise<MadeContainer | undefined> {
     const { uid } = start.pod.metadata;
-    const { use, discard } = await this.#preparations.take(uid, start.container.name, fitOf(start), signal);
+    const prepared = await this.#preparations.take(uid, start.container.name, fitOf(start), signal);
     signal.throwIfAborted();
-    if (discard !== undefined) await this.#deps.remover.remove(discard.id, 'keep-logs', signal);
-    return use;
+    if (prepared.kind === 'failed') throw prepared.error;
+    if (prepared.kind === 'discard') await this.#deps.remover.remove(prepared.made.id, 'keep-logs', signal);
+    return prepared.kind === 'use' ? prepared.made : undefined;
   }
 
   /** One that an earlier sync made and could not start any more, because kubeling ended or gave up in between. */
