@@ -95,7 +95,7 @@ export class ContainerStarter {
    */
   prepare(start: ContainerStart, mayMake: () => boolean, signal: AbortSignal): void {
     const { uid } = start.pod.metadata;
-    if (this.#delay(start).kind === 'wait') return;
+    if (this.#madeBefore(start) !== undefined || this.#delay(start).kind === 'wait') return;
     const key = { uid, name: start.container.name, fits: fitOf(start) };
     this.#preparations.begin(key, (inner) => this.#make(start, inner, mayMake), signal);
   }
@@ -245,10 +245,16 @@ export class ContainerStarter {
     throw new StartFailure({ reason, message, ...retry });
   }
 
-  /** One more than any instance has; when the runtime has forgotten all of them, by the logs they left. */
+  /**
+   * One more than any instance that ran has: one that never did is not counted, and makes way. When the runtime has
+   * forgotten all of them, by the logs they left.
+   */
   async #restartCount({ observed, container, sandbox }: ContainerStart): Promise<number> {
     const instances = observed.containers.filter(({ name }) => name === container.name);
-    if (instances.length > 0) return Math.max(...instances.map(({ restartCount }) => restartCount)) + 1;
+    const counts = instances.map(({ state, restartCount }) =>
+      state === 'created' ? restartCount : restartCount + 1,
+    );
+    if (counts.length > 0) return Math.max(...counts);
     const directory = posix.join(sandbox.config.logDirectory ?? '', container.name);
     return restartCountFromLogs(await this.#deps.files.names(directory).catch(() => []));
   }
