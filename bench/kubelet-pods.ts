@@ -6,12 +6,14 @@ import { busyboxImageName } from '../src/containerd/index.ts';
 import { KubelingNode } from '../test/kubeling-node.ts';
 import { openPrivateRuntime, type PrivateRuntime } from '../test/private-runtime.ts';
 import { percentile, percentiles, print } from './figures.ts';
-import { type PodHandle, removePod, startContainer, startPod } from './pods.ts';
+import { type PodHandle, removeFullPod, removePod, startContainer, startFullPod, startPod } from './pods.ts';
 import { processFigures } from './process-figures.ts';
 import { RuntimeWatch } from './runtime-watch.ts';
 
 const sequentialPods = 20;
 const manyPods = 50;
+const fullPods = 8;
+const containersOfFullPod = 10;
 const idleSeconds = 60;
 const signal = new AbortController().signal;
 
@@ -20,14 +22,18 @@ interface Sides {
   readonly ours: number[];
 }
 
-function manifest(name: string, script: string) {
+function manifest(name: string, script: string, containers: readonly string[] = ['main']) {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name },
     spec: {
       terminationGracePeriodSeconds: 1,
-      containers: [{ name: 'main', image: busyboxImageName, command: ['sh', '-c', script] }],
+      containers: containers.map((container) => ({
+        name: container,
+        image: busyboxImageName,
+        command: ['sh', '-c', script],
+      })),
     },
   };
 }
@@ -109,6 +115,28 @@ async function restarts(runtime: PrivateRuntime, node: KubelingNode, watch: Runt
   compare('container exited to running again', sides, 'p50 + 40 ms');
 }
 
+/** One pod at a time, of ten containers each, which start one after the other. */
+async function fullPod(runtime: PrivateRuntime, node: KubelingNode, watch: RuntimeWatch): Promise<void> {
+  const sides: Sides = { floor: [], ours: [] };
+  const containers = names('main', containersOfFullPod);
+  for (const name of names('full', fullPods)) {
+    const floor = await timed(() => startFullPod(runtime, name, containers));
+    sides.floor.push(floor.ms);
+    await removeFullPod(runtime, floor.value);
+    const reveal = await node.stage(`${name}.yaml`, manifest(name, sleeps, containers));
+    watch.reset();
+    const ours = await timed(async () => {
+      await reveal();
+      await watch.seen('start', 1 + containers.length);
+      await watch.lastRuns();
+    });
+    sides.ours.push(ours.ms);
+    await node.take(`${name}.yaml`);
+    await watch.seen('delete', 1 + containers.length);
+  }
+  compare(`pod of ${containersOfFullPod} containers running`, sides, '1.1 x floor at p50');
+}
+
 async function bareRestart(runtime: PrivateRuntime, name: string): Promise<number> {
   const { podSandboxId, containerId } = await startPod(runtime, name);
   await runtime.cri.stopContainer({ containerId, timeout: 0n }, signal);
@@ -150,4 +178,5 @@ using watch = new RuntimeWatch(node.cri);
 console.log(`containerd ${runtime.version}, Node.js ${process.versions.node}`);
 await oneByOne(runtime, node, watch);
 await restarts(runtime, node, watch);
+await fullPod(runtime, node, watch);
 await manyAtOnce(runtime, node, watch);

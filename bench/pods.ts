@@ -24,19 +24,52 @@ export async function startPod(runtime: PrivateRuntime, name: string): Promise<P
   return { podSandboxId, containerId: await startContainer(runtime, podSandboxId, name, 0) };
 }
 
+export interface FullPodHandle {
+  readonly podSandboxId: string;
+  readonly containerIds: readonly string[];
+}
+
+/** The same for several containers, which start one after the other. */
+export async function startFullPod(
+  runtime: PrivateRuntime,
+  name: string,
+  containers: readonly string[],
+): Promise<FullPodHandle> {
+  const { podSandboxId } = await runtime.cri.runPodSandbox({ config: sandboxConfig(runtime, name) }, signal);
+  const containerIds: string[] = [];
+  for (const container of containers)
+    containerIds.push(await startContainer(runtime, podSandboxId, name, 0, container));
+  return { podSandboxId, containerIds };
+}
+
+export async function removeFullPod(
+  { cri }: PrivateRuntime,
+  { podSandboxId, containerIds }: FullPodHandle,
+): Promise<void> {
+  await Promise.all(
+    containerIds.map(async (containerId) => {
+      await cri.stopContainer({ containerId, timeout: 0n }, signal);
+      await cri.removeContainer({ containerId }, signal);
+    }),
+  );
+  await cri.stopPodSandbox({ podSandboxId }, signal);
+  await cri.removePodSandbox({ podSandboxId }, signal);
+}
+
 /** The next attempt of the pod's container; answers its id. */
 export async function startContainer(
   runtime: PrivateRuntime,
   podSandboxId: string,
   name: string,
   attempt: number,
+  container = 'main',
 ): Promise<string> {
   const { cri, image } = runtime;
   const { containerId } = await cri.createContainer(
     {
       podSandboxId,
       sandboxConfig: sandboxConfig(runtime, name),
-      config: { metadata: { name: 'main', attempt }, image: { image }, command: ['sleep', '100000'] },
+      config: { metadata: { name: container, attempt }, image: { image }, command: ['sleep', '100000'] },
     },
     signal,
   );
