@@ -53,6 +53,16 @@ export {
   tryParseDurationMs,
 } from './go-duration.ts';
 export { HintLatch } from './hint-latch.ts';
+export {
+  dialHttp,
+  type FollowedReply,
+  followHttp,
+  type HttpDial,
+  type HttpReply,
+  type HttpRequest,
+  hostPort,
+  requestTarget,
+} from './http-request.ts';
 export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './keyed-backoff.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';

@@ -124,7 +124,7 @@ function requestHeaders(path: string, { timeoutMs, metadata }: CallOptions): Rec
     ':path': path,
     'content-type': 'application/grpc',
     te: 'trailers',
-    'user-agent': 'kubeling',
+    'user-agent': metadata?.['user-agent'] ?? 'kubeling',
   };
   if (timeoutMs !== undefined) headers['grpc-timeout'] = formatTimeout(timeoutMs);
   return metadata === undefined ? headers : { ...metadata, ...headers };

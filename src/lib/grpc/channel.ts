@@ -50,6 +50,11 @@ export class GrpcChannel implements Disposable {
     return calls as ServiceClient<Methods>;
   }
 
+  /** Connects unless that is so already; rejects with UNAVAILABLE, or as a call would that is given up. */
+  async connect(signal: AbortSignal): Promise<void> {
+    await this.#session(signal);
+  }
+
   /** Ends the connection and every call on it. */
   close(): void {
     this.#connection.close();

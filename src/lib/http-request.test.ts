@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { followHttp, type HttpReply, type HttpRequest, hostPort, requestTarget } from './http-request.ts';
+
+const open = new AbortController().signal;
+const request: HttpRequest = {
+  scheme: 'http',
+  host: '10.0.0.7',
+  port: 8080,
+  target: '/a',
+  headers: [
+    ['Host', 'web'],
+    ['X-Key', '1'],
+  ],
+};
+
+function reply(status: number, location?: string): HttpReply {
+  return { status, headers: { location }, body: Buffer.alloc(0) };
+}
+
+/** Answers one reply after the other, and tells what it was asked. */
+function dialer(...replies: readonly HttpReply[]) {
+  const asked: HttpRequest[] = [];
+  const dial = async (one: HttpRequest) => {
+    asked.push(one);
+    return replies[Math.min(asked.length, replies.length) - 1] ?? reply(200);
+  };
+  return { asked, dial };
+}
+
+describe('following redirects', () => {
+  it('goes where it is sent on the same host, with its headers', async () => {
+    const { asked, dial } = dialer(reply(302, '/b?c=d'), reply(200));
+    assert.equal((await followHttp(dial, request, 10, open)).kind, 'answered');
+    assert.deepEqual(asked[1], { ...request, target: '/b?c=d' });
+  });
+
+  it('keeps a host of its own only until another is named', async () => {
+    const { asked, dial } = dialer(reply(301, 'https://10.0.0.7/b'), reply(500));
+    const { reply: last } = await followHttp(dial, request, 10, open);
+    assert.equal(last.status, 500);
+    assert.deepEqual(asked[1], {
+      ...request,
+      scheme: 'https',
+      port: 443,
+      target: '/b',
+      headers: [['X-Key', '1']],
+    });
+  });
+
+  it('does not go to another host', async () => {
+    const { asked, dial } = dialer(reply(307, 'http://elsewhere/b'));
+    assert.equal((await followHttp(dial, request, 10, open)).kind, 'leads-away');
+    assert.equal(asked.length, 1);
+  });
+
+  it('ends after ten', async () => {
+    const { asked, dial } = dialer(reply(308, '/a'));
+    await assert.rejects(followHttp(dial, request, 10, open), { message: 'stopped after 10 redirects' });
+    assert.equal(asked.length, 10);
+  });
+});
+
+it('the target of a request is made of any path', () => {
+  for (const [path, target] of [
+    ['', '/'],
+    ['healthz', '/healthz'],
+    ['/a b?c=ü', '/a%20b?c=%C3%BC'],
+    ['/a%20b?x=%', '/a%20b?x=%'],
+    ['/100%?x', '/100%25%3Fx'],
+    ['/a#b', '/a'],
+    ['http://other:1/a/../b', '/a/../b'],
+    ['?x=1', '/?x=1'],
+  ] as const)
+    assert.equal(requestTarget(path), target, path);
+});
+
+it('an address of IPv6 stands in brackets before its port', () => {
+  assert.equal(hostPort('fd00::1', 80), '[fd00::1]:80');
+  assert.equal(hostPort('10.0.0.1', 80), '10.0.0.1:80');
+});

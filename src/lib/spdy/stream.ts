@@ -1,0 +1,94 @@
+import { Duplex } from 'node:stream';
+
+export type Done = (error?: Error | null) => void;
+
+/** What a stream asks of the connection that carries it. */
+export interface StreamCarrier {
+  /** Calls back when the bytes were taken by the network. */
+  send(streamId: number, bytes: Buffer, end: 'fin' | 'more', done: Done): void;
+  reset(streamId: number): void;
+  /** The reader of the stream wants more. */
+  wanted(streamId: number): void;
+  forget(streamId: number): void;
+}
+
+/** Longer writes are cut, so that streams of one connection take turns. */
+const maxFrameBytes = 64 * 1024;
+
+export type StreamState = 'asked' | 'open' | 'closed';
+
+/** One stream of a connection. Ending the writing side leaves the reading side open. */
+export class SpdyStream extends Duplex {
+  readonly id: number;
+  readonly #carrier: StreamCarrier;
+  #state: StreamState = 'asked';
+  /** The other side has ended or is gone: nothing more may be pushed. */
+  #heardAll = false;
+
+  constructor(id: number, carrier: StreamCarrier) {
+    super({ allowHalfOpen: true, emitClose: true, autoDestroy: true });
+    this.id = id;
+    this.#carrier = carrier;
+  }
+
+  get state(): StreamState {
+    return this.#state;
+  }
+
+  get heardAll(): boolean {
+    return this.#heardAll;
+  }
+
+  /** The other side has accepted the stream. */
+  accepted(): void {
+    if (this.#state === 'asked') this.#state = 'open';
+  }
+
+  /** Answers whether the reader can take more now. */
+  received(bytes: Buffer): boolean {
+    return this.#heardAll || bytes.length === 0 || this.push(bytes);
+  }
+
+  receivedEnd(): void {
+    if (this.#heardAll) return;
+    this.#heardAll = true;
+    this.push(null);
+  }
+
+  /** The other side ended both directions: to the reader that is an end; what is still written goes nowhere. */
+  receivedReset(): void {
+    this.#state = 'closed';
+    this.receivedEnd();
+    if (!this.writableEnded) this.end();
+  }
+
+  override _read(): void {
+    this.#carrier.wanted(this.id);
+  }
+
+  override _write(chunk: Buffer, encoding: BufferEncoding, done: Done): void {
+    const first = chunk.subarray(0, maxFrameBytes);
+    const rest = chunk.subarray(maxFrameBytes);
+    this.#send(first, 'more', (error) => {
+      if (error || rest.length === 0) done(error);
+      else this._write(rest, encoding, done);
+    });
+  }
+
+  override _final(done: Done): void {
+    this.#send(Buffer.alloc(0), 'fin', done);
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    // A side that has said all and is not listened to any more needs no farewell; by now it may be gone.
+    if (this.#state !== 'closed' && !this.#heardAll) this.#carrier.reset(this.id);
+    this.#state = 'closed';
+    this.#carrier.forget(this.id);
+    done(error);
+  }
+
+  #send(bytes: Buffer, end: 'fin' | 'more', done: Done): void {
+    if (this.#state === 'closed') done();
+    else this.#carrier.send(this.id, bytes, end, done);
+  }
+}
