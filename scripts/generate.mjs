@@ -13,6 +13,7 @@ const repo = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const outputs = [
   { room: 'src/cri', file: 'runtime.ts', lib: '../../lib', protos: /^[^/]+\.proto$/ },
   { room: 'src/cri', file: 'containerd.ts', lib: '../../lib', protos: /^containerd\// },
+  { room: 'src/probes', file: 'health.ts', lib: '../../lib', protos: /\.proto$/ },
   { room: 'src/kinds', file: 'kinds.ts', protos: /\.proto$/, render: renderKinds },
 ];
 

@@ -2,6 +2,7 @@ import type { CallOptions, ServerStream, Unary } from '../lib/grpc/index.ts';
 import { type Clock, KubelingError, withDeadline } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import { checkAnswer } from './answers.ts';
+import { type Ingest, readContentOf, readIngests } from './containerd-content.ts';
 import { type ContainerdEvent, publishContainerdEvent, readContainerdEvents } from './containerd-events.ts';
 import { translateFailure } from './failures.ts';
 import { ImageService, RuntimeService, type VersionResponse } from './gen/runtime.ts';
@@ -43,6 +44,10 @@ export interface CriClient extends CriCalls {
    * `containerdEvents` under that id.
    */
   publishContainerdEvent(containerId: string, signal: AbortSignal): Promise<void>;
+  /** What containerd is writing into its store: the layers that pulls bring. CRI_UNSUPPORTED at other runtimes. */
+  containerdIngests(signal: AbortSignal): Promise<readonly Ingest[]>;
+  /** The digests of what containerd has, or is about to get, of a repository such as `r.io/team/app`. */
+  containerdContentOf(repository: string, signal: AbortSignal): Promise<ReadonlySet<string>>;
   /** Refuses a runtime whose interface we do not speak; answers who it is. */
   checkVersion(signal: AbortSignal): Promise<VersionResponse>;
   close(): void;
@@ -79,6 +84,9 @@ export function createCriClient(options: CriClientOptions): CriClient {
     containerdEvents: (signal) => readContainerdEvents(transport.containerdEvents, signal),
     publishContainerdEvent: (containerId, signal) =>
       publishContainerdEvent(transport.containerdEvents, containerId, signal),
+    containerdIngests: (signal) => readIngests(transport.containerdContent, options.clock, signal),
+    containerdContentOf: (repository, signal) =>
+      readContentOf(transport.containerdContent, options.clock, repository, signal),
     checkVersion: (signal) => checkVersion(client, signal),
     close: () => transport.close(),
   };

@@ -1,12 +1,21 @@
 export { type CriClient, type CriClientOptions, type CriObserver, createCriClient } from './client.ts';
+export type { Ingest } from './containerd-content.ts';
 export type { ContainerdEvent } from './containerd-events.ts';
 export { parseEndpoint } from './endpoint.ts';
 export {
   Any,
   ContainerEvent,
+  Content,
+  ContentInfo,
+  type ContentMethods,
   Envelope,
   Events,
   type EventsMethods,
+  IngestStatus,
+  ListContentRequest,
+  ListContentResponse,
+  ListStatusesRequest,
+  ListStatusesResponse,
   TaskEvent,
   TaskExit,
 } from './gen/containerd.ts';

@@ -1,7 +1,7 @@
 import { GrpcChannel, type ServiceClient } from '../lib/grpc/index.ts';
 import type { Clock, Random } from '../lib/index.ts';
 import { parseEndpoint } from './endpoint.ts';
-import { Events, type EventsMethods } from './gen/containerd.ts';
+import { Content, type ContentMethods, Events, type EventsMethods } from './gen/containerd.ts';
 import {
   ImageService,
   type ImageServiceMethods,
@@ -18,6 +18,8 @@ export interface CriTransport {
   readonly image: ServiceClient<ImageServiceMethods>;
   /** containerd's own events; other runtimes answer UNIMPLEMENTED. */
   readonly containerdEvents: ServiceClient<EventsMethods>;
+  /** What containerd is writing; other runtimes answer UNIMPLEMENTED. */
+  readonly containerdContent: ServiceClient<ContentMethods>;
   /** Ends all calls; the transport cannot be used again. */
   close(): void;
 }
@@ -52,6 +54,7 @@ export function wireTransport(options: WireOptions): CriTransport {
     runtime: channel.client(RuntimeService),
     image: imageChannel.client(ImageService),
     containerdEvents: channel.client(Events),
+    containerdContent: imageChannel.client(Content),
     close() {
       channel.close();
       imageChannel.close();
