@@ -25,6 +25,8 @@ export interface Origin {
   closed: boolean;
 }
 
+const stalledPullMs = 5 * 60_000;
+
 /**
  * The only door to the simulated runtime: every call waits its time here, meets its fault, and ends at once when its
  * caller leaves, the connection breaks or the runtime dies, just as on a wire.
@@ -72,7 +74,7 @@ export class CallGate {
       const whole = method.request.create(request as never);
       const fault = this.#fault(name, whole);
       await call.run(async () => {
-        await this.#beforeEffect(fault);
+        await this.#beforeEffect(name, fault);
         await this.#travel('request');
       });
       for await (const item of handler(whole, call)) yield method.response.create(item as never);
@@ -117,7 +119,7 @@ export class CallGate {
     call: Call,
   ): Promise<unknown> {
     const fault = this.#fault(name, request);
-    await this.#beforeEffect(fault, () => this.#inBackground(name, handler, request));
+    await this.#beforeEffect(name, fault, () => this.#inBackground(name, handler, request));
     await this.#travel('request');
     // Nobody waits any more, but whether the request had left already is up to chance.
     if (call.broken && this.#options.random.next() >= this.#options.abandonedEffect) return undefined;
@@ -133,12 +135,12 @@ export class CallGate {
     return fault;
   }
 
-  async #beforeEffect(fault: Fault | undefined, effect?: () => void): Promise<void> {
+  async #beforeEffect(name: SimulatedMethod, fault: Fault | undefined, effect?: () => void): Promise<void> {
     switch (fault?.kind) {
       case 'delay':
         return await this.#options.work.pause(fault.ms);
       case 'hang':
-        return await new Promise<never>(() => {});
+        return await this.#hang(name);
       case 'error':
         await this.#travel('request');
         throw new GrpcError(fault.code, fault.message);
@@ -148,6 +150,13 @@ export class CallGate {
         throw lostReply(fault.code);
       default:
     }
+  }
+
+  /** Callers set no deadline to a pull: the runtime itself ends one that does not get on. */
+  async #hang(name: SimulatedMethod): Promise<never> {
+    if (name !== 'pullImage') return await new Promise<never>(() => {});
+    await this.#options.work.pause(stalledPullMs);
+    throw new GrpcError('UNKNOWN', 'failed to pull and unpack image: context canceled');
   }
 
   async #afterEffect(fault: Fault | undefined): Promise<void> {

@@ -184,6 +184,7 @@ export class ContainerLifecycle {
   #newRecord({ id, name, sandbox, config, sandboxConfig }: WantedContainer): ContainerRecord {
     const { nowNs, files, chooseScript } = this.#context;
     const image = this.#image(config);
+    this.#checkImageMounts(id, config);
     const directory = sandboxConfig?.logDirectory ?? '';
     return newContainerRecord({
       id,
@@ -198,6 +199,21 @@ export class ContainerLifecycle {
       createdAt: nowNs(),
       resources: mergeResources(undefined, config.linux?.resources),
     });
+  }
+
+  /** A runtime that does not know the field sees a mount without a path. */
+  #checkImageMounts(id: string, { mounts }: ContainerConfig): void {
+    const { flavour, images } = this.#context;
+    const context = `failed to generate container "${id}" spec: failed to generate spec`;
+    for (const { image, hostPath } of mounts) {
+      if (image === undefined) continue;
+      if (flavour.imageVolumes === 'unsupported' && hostPath === '') {
+        throw failed(`${context}: failed to mkdir "": mkdir : no such file or directory`);
+      }
+      if (images.resolve(image.image) === undefined) {
+        throw failed(`${context}: failed to mount image volume: image "${image.image}" not found`);
+      }
+    }
   }
 
   #image(config: ContainerConfig): StoredImage {

@@ -2,8 +2,8 @@ import type { CriOperation } from '../cri/index.ts';
 import type { GrpcCode } from '../lib/grpc/index.ts';
 import { type Random, randomInt } from '../lib/index.ts';
 
-/** Every call the runtime answers; `subscribe` is containerd's event stream. */
-export type SimulatedMethod = CriOperation | 'subscribe';
+/** Every call the runtime answers; `subscribe`, `list` and `listStatuses` are containerd's own. */
+export type SimulatedMethod = CriOperation | 'subscribe' | 'list' | 'listStatuses';
 
 /** What goes wrong with one call. */
 export type Fault =

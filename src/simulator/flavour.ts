@@ -11,6 +11,8 @@ export interface FlavourFacts {
   readonly criEvents: 'unsupported' | 'supported';
   readonly runtimeConfig: 'unsupported' | 'supported';
   readonly updateSandboxResources: 'unsupported' | 'supported';
+  /** Whether containers may mount the files of other images. */
+  readonly imageVolumes: 'unsupported' | 'supported';
   /** Whether statuses tell the image's id, the user and the stop signal. */
   readonly statusDetails: 'few' | 'all';
   /** The code of a refusal because a name is taken. */
@@ -31,6 +33,7 @@ export const flavours: { readonly [Name in Flavour]: FlavourFacts } = {
     criEvents: 'unsupported',
     runtimeConfig: 'unsupported',
     updateSandboxResources: 'unsupported',
+    imageVolumes: 'unsupported',
     statusDetails: 'few',
     nameTakenCode: 'UNKNOWN',
     containerNameTaken: (name) => `failed to reserve container name "${name}"`,
@@ -48,6 +51,7 @@ export const flavours: { readonly [Name in Flavour]: FlavourFacts } = {
     criEvents: 'supported',
     runtimeConfig: 'supported',
     updateSandboxResources: 'supported',
+    imageVolumes: 'supported',
     statusDetails: 'all',
     nameTakenCode: 'FAILED_PRECONDITION',
     containerNameTaken: (name) =>

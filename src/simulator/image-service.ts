@@ -2,7 +2,9 @@ import type {
   ImageFsInfoResponse,
   ImageStatusRequest,
   ImageStatusResponse,
+  ListContentResponse,
   ListImagesResponse,
+  ListStatusesResponse,
   PullImageRequest,
   PullImageResponse,
   RemoveImageRequest,
@@ -11,13 +13,20 @@ import { GrpcError } from '../lib/grpc/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { CallContext, SimulatorContext } from './context.ts';
 import { formatReference, parseImageReference } from './image-reference.ts';
-import { imageMessage, type StoredImage } from './image-store.ts';
+import { defaultSizeBytes, imageMessage, type StoredImage } from './image-store.ts';
 import { failed, inContext } from './refusals.ts';
 import { checkCredentials, type ImageRegistry, type RegistryImage, registryFailure } from './registry.ts';
 import { shuffled } from './shuffle.ts';
 
 const defaultPullMs = 100;
 const inodesPerImage = 250n;
+
+interface ArrivingImage {
+  readonly reference: string;
+  readonly beganMs: number;
+  readonly pullMs: number;
+  readonly bytes: number;
+}
 
 /** Images: what is there, and how more come from the registry. */
 export class ImageOperations {
@@ -26,6 +35,8 @@ export class ImageOperations {
   readonly #imageFsPath: string;
   /** How often each image failed so far; of images that fail a number of times. */
   readonly #failures = new Map<string, number>();
+
+  readonly #arriving = new Set<ArrivingImage>();
 
   constructor(context: SimulatorContext, registry: ImageRegistry, imageFsPath: string) {
     this.#context = context;
@@ -56,12 +67,49 @@ export class ImageOperations {
       await work.pause(defaultPullMs, call.signal);
       throw registryFailure(reference, offered);
     }
-    await work.pause(offered.pullMs ?? defaultPullMs, call.signal);
+    await this.#bring(offered, reference, call);
     checkCredentials(offered, reference, auth);
     this.#checkFailure(offered, reference);
     const stored = images.addPulled(offered, reference);
     trace.add({ kind: 'image-pulled', reference });
     return { imageRef: stored.id };
+  }
+
+  /** What pulls under way have brought so far: as much of each image as of its time has passed. */
+  ingests(): MessageInit<ListStatusesResponse> {
+    const nowMs = this.#context.clock.monotonicMs();
+    // Of a pull that died with the runtime nobody hears an end.
+    for (const each of this.#arriving) if (nowMs - each.beganMs > each.pullMs) this.#arriving.delete(each);
+    const statuses = [...this.#arriving].map(({ reference, beganMs, pullMs, bytes }) => ({
+      ref: `layer-${reference}`,
+      offset: BigInt(Math.floor(bytes * Math.min(1, (nowMs - beganMs) / Math.max(pullMs, 1)))),
+      total: BigInt(bytes),
+    }));
+    return { statuses };
+  }
+
+  /** The manifests of images on their way: each with what it is of and the one layer it has. */
+  arrivingContent(): MessageInit<ListContentResponse> {
+    const info = [...this.#arriving].map(({ reference }) => {
+      const slash = reference.indexOf('/');
+      const path = reference.slice(slash + 1).replace(/[:@].*$/, '');
+      const source = `containerd.io/distribution.source.${reference.slice(0, slash)}`;
+      const labels = { [source]: path, 'containerd.io/gc.ref.content.l.0': reference };
+      return { digest: `manifest of ${reference}`, labels };
+    });
+    return { info };
+  }
+
+  async #bring(offered: RegistryImage, reference: string, call: CallContext): Promise<void> {
+    const { work, clock } = this.#context;
+    const { pullMs = defaultPullMs, sizeBytes: bytes = defaultSizeBytes } = offered;
+    const arriving = { reference, beganMs: clock.monotonicMs(), pullMs, bytes };
+    this.#arriving.add(arriving);
+    try {
+      await work.pause(pullMs, call.signal);
+    } finally {
+      this.#arriving.delete(arriving);
+    }
   }
 
   remove({ image }: RemoveImageRequest): object {

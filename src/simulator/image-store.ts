@@ -32,7 +32,7 @@ export interface StoredImage {
   readonly repoDigests: readonly string[];
 }
 
-const defaultSizeBytes = 2_000_000;
+export const defaultSizeBytes = 2_000_000;
 
 /** The images of the runtime, by id and by every reference. */
 export class ImageStore {

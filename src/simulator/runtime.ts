@@ -22,7 +22,13 @@ import { type ContainerRecord, containerFacts, containerState, hasProcess, sandb
 import { Recovery, type RestartOptions } from './recovery.ts';
 import { type ImageRegistry, registryOf } from './registry.ts';
 import { SandboxLifecycle } from './sandbox-lifecycle.ts';
-import { eventHandlers, imageHandlers, type RuntimeParts, runtimeHandlers } from './services.ts';
+import {
+  contentHandlers,
+  eventHandlers,
+  imageHandlers,
+  type RuntimeParts,
+  runtimeHandlers,
+} from './services.ts';
 import { Stats } from './stats.ts';
 import { Store } from './store.ts';
 import { Trace } from './trace.ts';
@@ -116,6 +122,7 @@ export class SimulatedRuntime implements AsyncDisposable {
       runtime: runtimeHandlers(parts),
       image: imageHandlers(parts),
       events: eventHandlers(parts),
+      content: contentHandlers(parts),
     };
     for (const image of options.images ?? []) this.#context.images.import(image);
   }

@@ -1,6 +1,7 @@
 import type {
   CgroupDriver,
   ContainerEventResponse,
+  ContentMethods,
   Envelope,
   EventsMethods,
   ImageServiceMethods,
@@ -97,6 +98,15 @@ export function eventHandlers({ context }: RuntimeParts): Handlers<EventsMethods
     },
     subscribe: ({ filters }, call): AsyncIterable<MessageInit<Envelope>> =>
       context.events.subscribe(filters).items(call.signal),
+  };
+}
+
+export function contentHandlers({ images }: RuntimeParts): Handlers<ContentMethods> {
+  return {
+    async *list() {
+      yield images.arrivingContent();
+    },
+    listStatuses: () => images.ingests(),
   };
 }
 

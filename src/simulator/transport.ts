@@ -1,4 +1,6 @@
 import {
+  Content,
+  type ContentMethods,
   type CriTransport,
   Events,
   type EventsMethods,
@@ -25,16 +27,18 @@ export interface SimulatedServices {
   readonly runtime: Handlers<RuntimeServiceMethods>;
   readonly image: Handlers<ImageServiceMethods>;
   readonly events: Handlers<EventsMethods>;
+  readonly content: Handlers<ContentMethods>;
 }
 
 /** The simulated runtime in this process. Closing it ends its calls, as when a client's process dies. */
 export function inProcessTransport(services: SimulatedServices): CriTransport {
   const origin: Origin = { closed: false };
-  const { gate, runtime, image, events } = services;
+  const { gate, runtime, image, events, content } = services;
   return {
     runtime: clientOf(RuntimeService, runtime, gate, origin),
     image: clientOf(ImageService, image, gate, origin),
     containerdEvents: clientOf(Events, events, gate, origin),
+    containerdContent: clientOf(Content, content, gate, origin),
     close() {
       origin.closed = true;
       gate.disconnect(new GrpcError('UNAVAILABLE', 'The connection was closed'), origin);
@@ -50,7 +54,7 @@ export async function serveServices(
 ): Promise<GrpcServer> {
   const server = new GrpcServer({ onBug });
   const origin: Origin = { closed: false };
-  const { gate, runtime, image, events } = services;
+  const { gate, runtime, image, events, content } = services;
   server.add(
     RuntimeService,
     clientOf(RuntimeService, runtime, gate, origin) as Implementation<RuntimeServiceMethods>,
@@ -60,6 +64,7 @@ export async function serveServices(
     clientOf(ImageService, image, gate, origin) as Implementation<ImageServiceMethods>,
   );
   server.add(Events, clientOf(Events, events, gate, origin) as Implementation<EventsMethods>);
+  server.add(Content, clientOf(Content, content, gate, origin) as Implementation<ContentMethods>);
   await server.listen(socketPath);
   return server;
 }
