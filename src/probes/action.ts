@@ -1,0 +1,44 @@
+import type { Container, Probe } from '../kinds/index.ts';
+import { KubelingError } from '../lib/index.ts';
+import { actionPort, actionRequest } from '../pods/index.ts';
+import { type ProbeAction, userAgent } from './question.ts';
+
+/** What an action depends on besides the probe itself. */
+export interface ActionTarget {
+  readonly container: Container;
+  /** Empty while the pod has none. */
+  readonly podIp: string;
+  /** Puts variables into the words of a command. */
+  readonly expand: (word: string, container: Container) => string;
+}
+
+/** Throws where the probe cannot be asked at all, which says nothing about the container. */
+export function probeAction(probe: Probe, target: ActionTarget): ProbeAction {
+  const { exec, httpGet, tcpSocket, grpc } = probe;
+  const { container, podIp, expand } = target;
+  if (exec !== undefined) {
+    return { kind: 'exec', command: (exec.command ?? []).map((word) => expand(word, container)) };
+  }
+  if (httpGet !== undefined) {
+    hostOf(httpGet.host, podIp);
+    return { kind: 'http', request: actionRequest(httpGet, container, podIp, userAgent) };
+  }
+  if (tcpSocket !== undefined) {
+    return { kind: 'tcp', host: hostOf(tcpSocket.host, podIp), port: actionPort(tcpSocket.port, container) };
+  }
+  if (grpc !== undefined) {
+    return { kind: 'grpc', host: hostOf(undefined, podIp), port: grpc.port, service: grpc.service ?? '' };
+  }
+  throw unaskable(`missing probe handler for ${container.name}`);
+}
+
+/** A host of no name would be this machine. */
+function hostOf(given: string | undefined, podIp: string): string {
+  const host = given === undefined || given === '' ? podIp : given;
+  if (host === '') throw unaskable('the pod has no address yet');
+  return host;
+}
+
+function unaskable(why: string): KubelingError {
+  return new KubelingError('PROBE_UNASKABLE', why);
+}

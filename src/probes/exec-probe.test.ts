@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { collectLogs, KubelingError, VirtualClock } from '../lib/index.ts';
+import { podUid } from '../pods/index.ts';
+import { type CommandRunner, ExecProbes } from './exec-probe.ts';
+import type { ExecAction, ProbeAnswer, ProbeQuestion } from './question.ts';
+
+const question: ProbeQuestion<ExecAction> = {
+  type: 'liveness',
+  podUid: podUid('uid-1'),
+  podName: 'web',
+  podNamespace: 'default',
+  container: 'main',
+  containerId: 'a',
+  action: { kind: 'exec', command: ['cat', '/ok'] },
+  timeoutMs: 2_000,
+};
+const { signal } = new AbortController();
+
+function aRunner(execSync: CommandRunner['execSync']) {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const probes = new ExecProbes({ clock, logger, runner: { execSync } });
+  return { clock, records, probes };
+}
+
+describe('a command in a container', () => {
+  it('succeeds with exit code 0 and fails with any other, and what it says is cut', async () => {
+    for (const exitCode of [0, 1, 127]) {
+      const requests: unknown[] = [];
+      const { probes } = aRunner(async (request) => {
+        requests.push(request);
+        return { exitCode, output: Buffer.from('x'.repeat(20_000)) };
+      });
+      const answer = await probes.ask(question, signal);
+      assert.deepEqual(answer, { is: exitCode === 0 ? 'success' : 'failure', output: 'x'.repeat(10_240) });
+      assert.deepEqual(requests, [{ containerId: 'a', command: ['cat', '/ok'], timeoutSeconds: 2 }]);
+    }
+  });
+
+  it('that took too long has failed', async () => {
+    const { probes } = aRunner(async () => {
+      throw new KubelingError('CRI_EXEC_TIMEOUT', 'command timed out: deadline');
+    });
+    const output = 'command timed out: "cat /ok" timed out after 2s';
+    assert.deepEqual(await probes.ask(question, signal), { is: 'failure', output });
+  });
+
+  it('that cannot be run says nothing about the container', async () => {
+    const { probes } = aRunner(async () => {
+      throw new KubelingError('CRI_NOT_FOUND', 'no such container');
+    });
+    await assert.rejects(probes.ask(question, signal), { code: 'CRI_NOT_FOUND' });
+    assert.equal(probes.size, 0);
+  });
+
+  it('that the runtime does not end has failed five seconds late, and no other is begun beside it', async () => {
+    const ends: (() => void)[] = [];
+    const { probes, clock, records } = aRunner(
+      () =>
+        new Promise((resolve) => {
+          ends.push(() => resolve({ exitCode: 0, output: Buffer.alloc(0) }));
+        }),
+    );
+    const answers: (readonly [number, ProbeAnswer])[] = [];
+    const ask = () =>
+      probes.ask(question, signal).then((answer) => answers.push([clock.monotonicMs(), answer]));
+    const first = ask();
+    await clock.advance(10_000);
+    await first;
+    await ask();
+    assert.deepEqual(
+      answers.map(([at, { is, output }]) => [at, is, output]),
+      [
+        [7_000, 'failure', 'command timed out: "cat /ok" timed out after 2s'],
+        [10_000, 'failure', 'command timed out: "cat /ok" of an earlier probe still runs'],
+      ],
+    );
+    assert.deepEqual([ends.length, probes.size, clock.pendingTimers], [1, 1, 0]);
+    assert.equal(records.toArray().filter(({ message }) => /not end/.test(message)).length, 2);
+    ends[0]?.();
+    await clock.advance(0);
+    assert.equal(probes.size, 0);
+    const third = ask();
+    await clock.advance(0);
+    ends[1]?.();
+    await clock.advance(0);
+    await third;
+    assert.equal(answers[2]?.[1].is, 'success');
+  });
+
+  it('is given up with its probe', async () => {
+    const controller = new AbortController();
+    const { probes } = aRunner(
+      (_request, inner) =>
+        new Promise((_resolve, reject) => inner.addEventListener('abort', () => reject(inner.reason))),
+    );
+    const asked = probes.ask(question, controller.signal);
+    controller.abort(new KubelingError('CANCELLED', 'over'));
+    await assert.rejects(asked, { code: 'CANCELLED' });
+    assert.equal(probes.size, 0);
+  });
+});

@@ -1,0 +1,87 @@
+import { type Clock, formatDurationMs, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
+import {
+  type ExecAction,
+  failure,
+  maxOutputBytes,
+  type ProbeAnswer,
+  type ProbeQuestion,
+} from './question.ts';
+
+/** Runs a command in a container. Rejects with CRI_EXEC_TIMEOUT when the runtime says that it took too long. */
+export interface CommandRunner {
+  execSync(
+    request: {
+      readonly containerId: string;
+      readonly command: readonly string[];
+      readonly timeoutSeconds: number;
+    },
+    signal: AbortSignal,
+  ): Promise<{ readonly exitCode: number; readonly output: Uint8Array }>;
+}
+
+export interface ExecProbesDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly runner: CommandRunner;
+}
+
+/** What a runtime may take beyond the time-out it was told, before it is not waited for any longer. */
+const slackMs = 5_000;
+
+/**
+ * Commands in containers. A runtime may answer long after the time-out, as when a child of the command holds its output
+ * open: then the probe has failed all the same, and no other is begun before that call has ended.
+ */
+export class ExecProbes {
+  readonly #deps: ExecProbesDeps;
+  readonly #underWay = new Set<string>();
+
+  constructor(deps: ExecProbesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Calls to the runtime that have not ended. */
+  get size(): number {
+    return this.#underWay.size;
+  }
+
+  async ask(question: ProbeQuestion<ExecAction>, signal: AbortSignal): Promise<ProbeAnswer> {
+    const words = question.action.command.join(' ');
+    if (this.#underWay.has(keyOf(question))) {
+      this.#warn('The command of an earlier probe has not ended: no other is begun', question);
+      return failure(`command timed out: ${JSON.stringify(words)} of an earlier probe still runs`);
+    }
+    const call = this.#begin(question, signal);
+    const limits = { clock: this.#deps.clock, ms: question.timeoutMs + slackMs, what: 'end a command' };
+    try {
+      const { exitCode, output } = await withDeadline(limits, () => call, signal);
+      const text = Buffer.from(output).subarray(0, maxOutputBytes).toString('utf8');
+      return exitCode === 0 ? { is: 'success', output: text } : failure(text);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof KubelingError) || error.kind !== 'DeadlineExceeded') throw error;
+      if (error.code === 'DEADLINE_EXCEEDED') this.#warn('The runtime does not end the command', question);
+      const limit = formatDurationMs(question.timeoutMs);
+      return failure(`command timed out: ${JSON.stringify(words)} timed out after ${limit}`);
+    }
+  }
+
+  #begin(question: ProbeQuestion<ExecAction>, signal: AbortSignal) {
+    const { containerId, action, timeoutMs } = question;
+    const key = keyOf(question);
+    this.#underWay.add(key);
+    const timeoutSeconds = Math.ceil(timeoutMs / 1_000);
+    const call = this.#deps.runner.execSync({ containerId, command: action.command, timeoutSeconds }, signal);
+    const end = () => void this.#underWay.delete(key);
+    call.then(end, end);
+    return call;
+  }
+
+  #warn(message: string, { podUid, container, type }: ProbeQuestion): void {
+    this.#deps.logger.warn(message, { podUid, container, probe: type });
+  }
+}
+
+function keyOf({ type, containerId }: ProbeQuestion): string {
+  return `${type}/${containerId}`;
+}

@@ -1,0 +1,53 @@
+import {
+  type Clock,
+  followHttp,
+  type HttpDial,
+  type HttpReply,
+  type HttpRequest,
+  hostPort,
+  isKind,
+  withDeadline,
+} from '../lib/index.ts';
+import { dialFailure } from './dial-failure.ts';
+import {
+  failure,
+  type HttpAction,
+  maxOutputBytes,
+  type ProbeAnswer,
+  type ProbeQuestion,
+} from './question.ts';
+
+/** One GET, and those it leads to on the same host. Whoever answers badly, too late or not at all has failed. */
+export async function askHttp(
+  { action: { request }, timeoutMs }: ProbeQuestion<HttpAction>,
+  { clock, dialHttp }: { readonly clock: Clock; readonly dialHttp: HttpDial },
+  signal: AbortSignal,
+): Promise<ProbeAnswer> {
+  const limits = { clock, ms: timeoutMs, what: 'get an answer' };
+  const ask = (inner: AbortSignal) => followHttp(dialHttp, request, maxOutputBytes, inner);
+  try {
+    const { reply } = await withDeadline(limits, ask, signal);
+    return judged(reply);
+  } catch (error) {
+    signal.throwIfAborted();
+    return failure(`Get "${urlOf(request)}": ${why(error, request)}`);
+  }
+}
+
+function judged({ status, body }: HttpReply): ProbeAnswer {
+  // What the container says with a failure stays out of events: it may be meant for nobody.
+  if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`);
+  const text = body.toString('utf8');
+  if (status < 300) return { is: 'success', output: text };
+  return { is: 'warning', output: `Probe terminated redirects, Response body: ${text}` };
+}
+
+function urlOf({ scheme, host, port, target }: HttpRequest): string {
+  return `${scheme}://${hostPort(host, port)}${target}`;
+}
+
+function why(error: unknown, { host, port }: HttpRequest): string {
+  return isKind(error, 'DeadlineExceeded')
+    ? 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+    : dialFailure(host, port, error);
+}

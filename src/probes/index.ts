@@ -1,0 +1,19 @@
+export { type ActionTarget, probeAction } from './action.ts';
+export { type CommandRunner, ExecProbes, type ExecProbesDeps } from './exec-probe.ts';
+export { ProbeManager, type ProbeManagerDeps } from './manager.ts';
+export { type ProbeObserver, type ProbeSubject, probeMetrics } from './metrics.ts';
+export { type NetworkProberDeps, networkProber, withCommands } from './network-prober.ts';
+export type {
+  ExecAction,
+  GrpcAction,
+  HttpAction,
+  ProbeAction,
+  ProbeAnswer,
+  ProbeQuestion,
+  Prober,
+  ProbeType,
+  TcpAction,
+} from './question.ts';
+export { type ProbeResult, ProbeResults } from './results.ts';
+export { type ScriptedAnswer, type ScriptedProberOptions, scriptedProber } from './scripted-prober.ts';
+export type { ProbeChange } from './worker.ts';

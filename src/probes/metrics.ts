@@ -1,0 +1,46 @@
+import type { MetricRegistry } from '../lib/index.ts';
+import { type ProbeType, typeName } from './question.ts';
+
+/** Whose probe it is. */
+export interface ProbeSubject {
+  readonly type: ProbeType;
+  readonly container: string;
+  readonly pod: string;
+  readonly namespace: string;
+  readonly podUid: string;
+}
+
+/** Told of each answer, to be counted. Never throws. */
+export interface ProbeObserver {
+  answered(subject: ProbeSubject, result: 'successful' | 'failed' | 'unknown', seconds: number): void;
+  /** The pod is gone. `name` tells whether another pod has its name now. */
+  dropped(pod: Pick<ProbeSubject, 'pod' | 'namespace' | 'podUid'>, name: 'free' | 'taken'): void;
+}
+
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Make one for a registry of its own; the names are those dashboards know. */
+export function probeMetrics(registry: MetricRegistry): ProbeObserver {
+  const total = registry.counter({
+    name: 'prober_probe_total',
+    help: 'Answers of probes, by container, type of probe and result.',
+    labels: ['probe_type', 'result', 'container', 'pod', 'namespace', 'pod_uid'],
+  });
+  const durations = registry.histogram({
+    name: 'prober_probe_duration_seconds',
+    help: 'How long probes took that did not fail.',
+    labels: ['probe_type', 'container', 'pod', 'namespace'],
+    buckets,
+  });
+  return {
+    answered({ type, container, pod, namespace, podUid }, result, seconds) {
+      const of = { probe_type: typeName(type), container, pod, namespace };
+      total.with({ ...of, result, pod_uid: podUid }).inc();
+      if (result !== 'failed') durations.with(of).observe(seconds);
+    },
+    dropped({ pod, namespace, podUid }, name) {
+      total.remove({ pod_uid: podUid });
+      if (name === 'free') durations.remove({ pod, namespace });
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import type { HttpRequest } from '../lib/index.ts';
+import type { PodUid } from '../pods/index.ts';
+
+export type ProbeType = 'liveness' | 'readiness' | 'startup';
+
+export const probeTypes: readonly ProbeType[] = ['startup', 'readiness', 'liveness'];
+
+/** As events and metrics call it. */
+export function typeName(type: ProbeType): 'Liveness' | 'Readiness' | 'Startup' {
+  return type === 'liveness' ? 'Liveness' : type === 'readiness' ? 'Readiness' : 'Startup';
+}
+
+export interface HttpAction {
+  readonly kind: 'http';
+  readonly request: HttpRequest;
+}
+
+export interface TcpAction {
+  readonly kind: 'tcp';
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface GrpcAction {
+  readonly kind: 'grpc';
+  readonly host: string;
+  readonly port: number;
+  readonly service: string;
+}
+
+export interface ExecAction {
+  readonly kind: 'exec';
+  readonly command: readonly string[];
+}
+
+export type ProbeAction = HttpAction | TcpAction | GrpcAction | ExecAction;
+
+/** What is asked, of which container, and how long it has for the answer. */
+export interface ProbeQuestion<Action extends ProbeAction = ProbeAction> {
+  readonly type: ProbeType;
+  readonly podUid: PodUid;
+  readonly podName: string;
+  readonly podNamespace: string;
+  readonly container: string;
+  /** The runtime's own id, without the scheme. */
+  readonly containerId: string;
+  readonly action: Action;
+  readonly timeoutMs: number;
+}
+
+/** A warning counts as success, but is told. */
+export interface ProbeAnswer {
+  readonly is: 'success' | 'failure' | 'warning';
+  readonly output: string;
+}
+
+/**
+ * Asks a container how it is. Answers within the time-out of the question; rejects only when the question could not be
+ * asked, which says nothing about the container. A failure to connect is a failure of the container.
+ */
+export interface Prober {
+  ask(question: ProbeQuestion, signal: AbortSignal): Promise<ProbeAnswer>;
+}
+
+export const maxOutputBytes = 10 * 1024;
+
+export const userAgent = 'kube-probe/1.36';
+
+export function failure(output: string): ProbeAnswer {
+  return { is: 'failure', output };
+}

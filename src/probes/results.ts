@@ -1,0 +1,32 @@
+import type { ProbeType } from './question.ts';
+
+export type ProbeResult = 'success' | 'failure' | 'unknown';
+
+/** What holds of each container that is probed, by type of probe and the runtime's container id. */
+export class ProbeResults {
+  readonly #results: Readonly<Record<ProbeType, Map<string, ProbeResult>>> = {
+    liveness: new Map(),
+    readiness: new Map(),
+    startup: new Map(),
+  };
+
+  get size(): number {
+    return Object.values(this.#results).reduce((sum, results) => sum + results.size, 0);
+  }
+
+  /** undefined while nothing is known. */
+  get(type: ProbeType, containerId: string): ProbeResult | undefined {
+    return this.#results[type].get(containerId);
+  }
+
+  /** Answers whether that is news. */
+  set(type: ProbeType, containerId: string, result: ProbeResult): boolean {
+    const isNews = this.#results[type].get(containerId) !== result;
+    this.#results[type].set(containerId, result);
+    return isNews;
+  }
+
+  remove(type: ProbeType, containerId: string): void {
+    this.#results[type].delete(containerId);
+  }
+}
