@@ -64,6 +64,24 @@ export const systemPackages = [
     replaces: 'busybox',
     for: ['start', 'test'],
   },
+  {
+    packages: { ...names('docker-registry'), dnf: 'docker-distribution', zypper: 'distribution-registry' },
+    present: { commands: ['docker-registry'] },
+    what: 'registry that the tests of image pulls run on loopback',
+    for: ['test'],
+  },
+  {
+    packages: names('skopeo'),
+    present: { commands: ['skopeo'] },
+    what: 'putting images into that registry',
+    for: ['test'],
+  },
+  {
+    packages: names('openssl'),
+    present: { commands: ['openssl'] },
+    what: 'certificates of that registry',
+    for: ['test'],
+  },
 ];
 
 function names(name) {

@@ -37,6 +37,7 @@ test('the flags of this node and this run are read', () => {
       '--runtime-cgroups=/rt',
       '--image-credential-provider-config=/c',
       '--image-credential-provider-bin-dir=/bin',
+      '--hook-timeout=90s',
       '--housekeeping-interval=5s',
       '--print-config',
       '--validate-config=true',
@@ -65,6 +66,7 @@ test('the flags of this node and this run are read', () => {
     runtimeCgroups: '/rt',
     imageCredentialProviderConfig: '/c',
     imageCredentialProviderBinDir: '/bin',
+    hookTimeoutMs: 90_000,
     housekeepingIntervalMs: 5000,
     minimumContainerTtlMs: 0,
     maxDeadContainersPerContainer: 1,
@@ -279,4 +281,11 @@ test('the help names every flag once and stays within its width', () => {
   }
   for (const line of help.split('\n')) assert.ok(line.length <= 110, line);
   assert.match(help, /--cgroup-driver cgroupfs\|systemd/);
+});
+
+test('a limit for hooks must leave them some time', () => {
+  for (const text of ['0s', '-1s']) {
+    const { problems } = parseCommandLine([`--hook-timeout=${text}`], '/work');
+    assert.match(JSON.stringify(problems), /must be a duration above 0s/);
+  }
 });

@@ -205,6 +205,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     runtimeCgroups: values['runtime-cgroups'] ?? '',
     imageCredentialProviderConfig: path(values['image-credential-provider-config']),
     imageCredentialProviderBinDir: path(values['image-credential-provider-bin-dir']),
+    hookTimeoutMs: values['hook-timeout'],
     housekeepingIntervalMs: values['housekeeping-interval'],
     minimumContainerTtlMs: values['minimum-container-ttl-duration'] ?? 0,
     maxDeadContainersPerContainer: values['maximum-dead-containers-per-container'] ?? 1,

@@ -1,5 +1,11 @@
 export { type CommandLine, type FlagSetting, kubeletFlagTable, parseCommandLine } from './command-line.ts';
 export {
+  type CredentialPlugin,
+  type CredentialPluginSource,
+  type PluginTokenAttributes,
+  readCredentialPlugins,
+} from './credential-plugins.ts';
+export {
   type EvictionRow,
   type EvictionSignal,
   type EvictionThreshold,

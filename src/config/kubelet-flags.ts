@@ -5,6 +5,7 @@ import {
   type Flag,
   type FlagKind,
   type FlagTable,
+  flagError,
   intFlag,
   listFlag,
   mapFlag,
@@ -20,6 +21,15 @@ const fromCadvisor = 'it has no effect';
 
 /** `--version` alone, or with how to print it. */
 const versionFlag: FlagKind<string> = { label: 'true|raw', bare: 'true', read: (text) => text };
+
+const positiveDurationFlag: FlagKind<number> = {
+  label: 'duration',
+  read(text, ...rest) {
+    const ms = durationFlag.read(text, ...rest);
+    if (ms <= 0) throw flagError('a duration above 0s', text);
+    return ms;
+  },
+};
 
 export const runFlags = {
   config: { kind: stringFlag, help: 'File with a KubeletConfiguration, as YAML or JSON.', group: thisRun },
@@ -100,6 +110,11 @@ export const nodeFlags = {
   'image-credential-provider-bin-dir': {
     kind: stringFlag,
     help: 'Directory of these programs.',
+    group: node,
+  },
+  'hook-timeout': {
+    kind: positiveDurationFlag,
+    help: 'The most a postStart or preStop hook of any pod may take; without it a hook takes as long as it wants.',
     group: node,
   },
   'housekeeping-interval': {
@@ -193,6 +208,8 @@ export interface KubeletFlags {
   readonly runtimeCgroups: string;
   readonly imageCredentialProviderConfig: string;
   readonly imageCredentialProviderBinDir: string;
+  /** undefined: no limit. */
+  readonly hookTimeoutMs: number | undefined;
   readonly housekeepingIntervalMs: number | undefined;
   readonly minimumContainerTtlMs: number;
   readonly maxDeadContainersPerContainer: number;

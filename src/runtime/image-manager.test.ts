@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
-import { cancelled, KubelingError } from '../lib/index.ts';
+import { cancelled, collectLogs, KubelingError, realClock } from '../lib/index.ts';
+import type { Pod } from '../pods/index.ts';
 import { noLatency, registryOf, scriptedFaults } from '../simulator/index.ts';
+import { noCredentials, pullCredential } from './credentials/pull-credential.ts';
 import { pullPolicyOf, readImageName } from './image-name.ts';
+import { memoryRuntimeFiles } from './memory-runtime-files.ts';
+import { PullRecords, RecordFiles } from './pull-records/index.ts';
 
 const remote = 'localhost/app:1';
 const registry = registryOf([{ reference: remote, pullMs: 1_500, sizeBytes: 1_234, command: ['sh'] }]);
@@ -47,7 +51,8 @@ describe('images of containers', () => {
     const context = { liveness: () => undefined, startup: () => undefined };
     const result = await rig.done(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
     assert.equal(result.error, undefined);
-    assert.deepEqual(rig.takeCalls(), [
+    const calls = rig.takeCalls().filter((call) => call !== 'containerdIngests');
+    assert.deepEqual(calls, [
       'runPodSandbox',
       'podSandboxStatus',
       'imageStatus',
@@ -211,16 +216,16 @@ describe('images of containers', () => {
     assert.equal(rig.runtime.held().pulls, 3);
     await rig.done(Promise.all(syncs));
     assert.deepEqual(rig.eventsOf('PullProgress').slice(0, 6), [
-      'Pulling image "localhost/slow:1": under way after 10s',
+      'Pulling image "localhost/slow:1": 0.4 of 1.9 MiB after 10s',
       'Pulling image "localhost/next:1": waiting for its turn for 10s, place 1 of 2 in the queue',
       'Pulling image "localhost/last:1": waiting for its turn for 10s, place 2 of 2 in the queue',
-      'Pulling image "localhost/slow:1": under way after 40s',
+      'Pulling image "localhost/slow:1": 1.7 of 1.9 MiB after 40s',
       'Pulling image "localhost/next:1": waiting for its turn for 40s, place 1 of 2 in the queue',
       'Pulling image "localhost/last:1": waiting for its turn for 40s, place 2 of 2 in the queue',
     ]);
     assert.equal(
       rig.eventsOf('PullProgress').at(6),
-      'Pulling image "localhost/next:1": under way after 1m10s',
+      'Pulling image "localhost/next:1": 1.1 of 1.9 MiB after 1m10s',
     );
     assert.equal(rig.runtime.held().pulls, 0);
     const told = rig.eventsOf('PullProgress').length;
@@ -248,8 +253,11 @@ describe('images of containers', () => {
       ['second', undefined],
       ['none of them', 'Failed to pull image "localhost/app:1": [first is refused, second is refused]'],
     ] as const) {
-      const credentialsFor = async () => ['first', 'second'].map((username) => ({ username }));
-      using rig = new PodRuntimeRig({ registry, deps: { credentials: { credentialsFor } } });
+      const login = (username: string) => ({ username, password: '', email: '' });
+      const credentialsFor = async () =>
+        ['first', 'second'].map((username) => pullCredential(login(username), { kind: 'node' }));
+      const credentials = { ...noCredentials, credentialsFor };
+      using rig = new PodRuntimeRig({ registry, deps: { credentials } });
       const real = rig.cri.pullImage;
       const asked: unknown[] = [];
       Object.assign(rig.cri, {
@@ -280,6 +288,122 @@ describe('images of containers', () => {
     rig.runtime.forgetPod(pod.metadata.uid);
     assert.equal(rig.runtime.held().pullBackoffs, 0);
     assert.equal(await reason(), 'ErrImagePull');
+  });
+
+  it('that need a secret are refused to pods without it, and pulled again by those who have another', async () => {
+    const password = 'sesame';
+    const guarded = { reference: 'r.io/app:1', command: ['sh'], credentials: { username: 'u', password } };
+    const files = new RecordFiles({
+      files: memoryRuntimeFiles(),
+      logger: collectLogs(realClock()).logger,
+      rootDir: '/',
+    });
+    const credentialsFor = async ({ spec }: Pod) =>
+      (spec.imagePullSecrets ?? []).map(({ name = '' }) =>
+        pullCredential(
+          { username: 'u', password: name === 'wrong' ? 'no' : password, email: name },
+          { kind: 'secret', uid: name, namespace: 'default', name },
+        ),
+      );
+    const clock = realClock();
+    const pullRecords = new PullRecords({
+      clock,
+      logger: collectLogs(clock).logger,
+      files,
+      policy: { kind: 'NeverVerifyPreloadedImages' },
+    });
+    const credentials = { ...noCredentials, credentialsFor };
+    using rig = new PodRuntimeRig({ registry: registryOf([guarded]), deps: { credentials, pullRecords } });
+    const reason = async (name: string, imagePullPolicy: string, ...secrets: readonly string[]) => {
+      const imagePullSecrets = secrets.map((secret) => ({ name: secret }));
+      const pod = podOf({ a: { image: 'r.io/app:1', imagePullPolicy } }, { imagePullSecrets }, name);
+      return (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    };
+    assert.equal(await reason('owner', 'IfNotPresent', 'one'), undefined);
+    assert.equal(await reason('stranger', 'IfNotPresent'), 'ErrImagePull');
+    assert.equal(await reason('never', 'Never'), 'ErrImageNeverPull');
+    assert.equal(await reason('liar', 'IfNotPresent', 'wrong'), 'ErrImagePull');
+    rig.takeCalls();
+    assert.equal(await reason('same', 'Never', 'one'), undefined);
+    assert.equal(rig.takeCalls().includes('pullImage'), false);
+    assert.equal(await reason('friend', 'IfNotPresent', 'two'), undefined);
+    assert.equal(rig.takeCalls().includes('pullImage'), true, 'another secret has to show that it is good');
+    assert.equal(await reason('friend-of-friend', 'Never', 'two'), undefined);
+  });
+
+  it('are pulled with a mended secret without waiting for the back-off', async () => {
+    const print = { now: 'a' };
+    const credentials = { ...noCredentials, fingerprint: async () => print.now };
+    using rig = new PodRuntimeRig({ deps: { credentials } });
+    const pod = podOf({ a: { image: 'localhost/nothing:1' } });
+    const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
+    print.now = 'b';
+    assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
+    const { earliestBackoffExpiryMs: untilMs = 0 } = await rig.sync(pod);
+    assert.equal(Math.round((untilMs - rig.clock.monotonicMs()) / 1_000), 10, 'it begins anew');
+  });
+
+  it('that stand still are told of as a warning', async () => {
+    using rig = new PodRuntimeRig({
+      registry: registryOf([{ reference: remote, pullMs: 300_000, command: ['sh'] }]),
+    });
+    Object.assign(rig.cri, {
+      containerdIngests: async () => [{ ref: 'layer', bytes: 2 ** 20, totalBytes: 2 ** 22 }],
+    });
+    assert.equal((await rig.sync(podOf({ a: { image: remote } }))).error, undefined);
+    const [told] = rig.events.filter(({ reason, type }) => reason === 'PullProgress' && type === 'Warning');
+    assert.equal(
+      told?.message,
+      'Pulling image "localhost/app:1": 1.0 of 4.0 MiB after 1m1s, stalled: nothing came for 1m0s',
+    );
+    const steps = rig.steps.filter(({ keep }) => keep === 'last');
+    assert.ok(steps.length >= 300, 'the story is brought up to date at least once a second');
+  });
+
+  it('brought by somebody else prove nothing for credentials that were not accepted yet', async () => {
+    const slow = registryOf([{ reference: remote, pullMs: 1_000, command: ['sh'] }]);
+    const login = (username: string) => ({ username, password: '', email: '' });
+    const credentialsFor = async ({ metadata }: Pod) => [
+      pullCredential(login(metadata.name), { kind: 'node' } as const),
+    ];
+    using rig = new PodRuntimeRig({
+      registry: slow,
+      deps: {
+        credentials: { ...noCredentials, credentialsFor },
+        settings: {
+          runtimeName: 'containerd',
+          podLogsDir: '/logs/pods',
+          logLinksDir: '/logs/containers',
+          pulls: { maxParallel: 2, qps: 0, burst: 0 },
+          gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
+        },
+      },
+    });
+    const real = rig.cri.pullImage;
+    const tries: string[] = [];
+    Object.assign(rig.cri, {
+      pullImage: async (...[request, signal]: Parameters<typeof real>) => {
+        const username = request.auth?.username ?? '';
+        tries.push(username);
+        if (username === 'good') return await real(request, signal);
+        if (tries.filter((each) => each === 'bad').length > 1) throw new KubelingError('CRI_DENIED', 'no');
+        return await new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        });
+      },
+    });
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const name of ['bad', 'good']) {
+      const pod = podOf({ a: { image: remote } }, {}, name);
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    }
+    const [bad, good] = await rig.done(Promise.all(syncs));
+    assert.equal(good?.error, undefined);
+    assert.equal(bad?.actions.at(-1)?.failure?.reason, 'ErrImagePull');
+    assert.deepEqual(tries.toSorted(), ['bad', 'bad', 'good']);
   });
 
   it('beyond the allowed rate fail at once, and may be tried again later', async () => {

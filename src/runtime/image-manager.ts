@@ -1,23 +1,21 @@
-import type { AuthConfig, CriClient, Image, PodSandboxConfig } from '../cri/index.ts';
+import type { CriClient, Image, PodSandboxConfig } from '../cri/index.ts';
 import {
   type Clock,
   describeError,
   formatDurationMs,
+  isKind,
   KeyedBackoff,
   LruMap,
   type Random,
 } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod, PodEvent, PodJournal, PodUid } from '../pods/index.ts';
+import type { CredentialProvider, PullCredential } from './credentials/index.ts';
 import { pullPolicyOf, readImageName } from './image-name.ts';
-import {
-  ImagePulls,
-  type PulledImage,
-  type PullLimits,
-  type PullRequest,
-  type PullStanding,
-} from './image-pulls.ts';
+import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';
 import type { StartObserver } from './metrics.ts';
+import { tellPull } from './pull-news.ts';
+import type { PullEnd, PullRecords } from './pull-records/index.ts';
 
 /** The waiting reasons of a container whose image is not to be had; part of the API. */
 export type ImageFailureReason =
@@ -63,32 +61,41 @@ export interface ImageRequest {
   readonly seen: Map<string, Image>;
 }
 
-/** Who may pull what; asked only when there is something to pull. */
-export interface CredentialProvider {
-  credentialsFor(pod: Pod, image: string, signal: AbortSignal): Promise<readonly MessageInit<AuthConfig>[]>;
-}
-
-export const noCredentials: CredentialProvider = { credentialsFor: async () => [] };
-
 export interface ImageManagerDeps {
-  readonly cri: Pick<CriClient, 'imageStatus' | 'pullImage'>;
+  readonly cri: Pick<CriClient, 'imageStatus' | 'pullImage' | 'containerdIngests' | 'containerdContentOf'>;
   readonly clock: Clock;
   readonly random: Random;
   readonly journal: PodJournal;
   readonly credentials: CredentialProvider;
+  /** Who may use which image; without, every pod may use whatever is here. */
+  readonly pullRecords?: PullRecords | undefined;
   readonly limits: PullLimits;
   readonly startObserver?: Pick<StartObserver, 'imagePulled'> | undefined;
 }
 
 const backoffPolicy = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
 const rememberedErrors = 1_000;
-/** A pull is silent for so long, then tells how it is doing again and again. */
-const firstNewsMs = 10_000;
-const newsMs = 30_000;
 const namedFailures = [
   ['RegistryUnavailable', 'the registry is unavailable'],
   ['SignatureValidationFailed', 'the signature validation failed'],
 ] as const;
+
+interface LastFailure {
+  readonly text: string;
+  /** Of the pod's secrets as they were: with others it need not wait. */
+  readonly fingerprint: string;
+}
+
+/** Credentials as they are first wanted, and the same ever after. */
+type GetCredentials = () => Promise<readonly PullCredential[]>;
+
+interface WantedPull {
+  /** The image's name with its tag. */
+  readonly reference: string;
+  readonly credentials: GetCredentials;
+  /** Whether the image was looked for and not found. */
+  readonly before: 'absent' | 'unknown';
+}
 
 /** Sees to it that the image of a container is on the machine, as its pull policy wants it. */
 export class ImageManager {
@@ -96,7 +103,7 @@ export class ImageManager {
   readonly #pulls: ImagePulls;
   /** By pod and image; on the monotonic clock. */
   readonly #backoff: KeyedBackoff;
-  readonly #lastErrors = new LruMap<string, string>({ capacity: rememberedErrors });
+  readonly #lastErrors = new LruMap<string, LastFailure>({ capacity: rememberedErrors });
 
   constructor(deps: ImageManagerDeps) {
     this.#deps = deps;
@@ -126,33 +133,62 @@ export class ImageManager {
       return { ok: false, reason: 'InvalidImageName', message };
     }
     const policy = pullPolicyOf(request.container.pullPolicy, image);
-    if (policy !== 'Always') {
-      const found = await this.#findPresent(request, name.reference, signal);
-      if (found !== undefined) return found;
-      if (policy === 'Never') return this.#neverPulled(request);
-    }
-    return await this.#pullUnlessBackingOff(request, name.reference, signal);
+    const credentials = this.#credentialsOf(request, signal);
+    const pull = { reference: name.reference, credentials, before: 'unknown' } as const;
+    if (policy === 'Always') return await this.#pullUnlessBackingOff(request, pull, signal);
+    const found = await this.#findPresent(request, pull, signal);
+    if (typeof found !== 'string') return found;
+    if (policy === 'Never') return this.#neverPulled(request);
+    const before = found === 'absent' ? 'absent' : 'unknown';
+    return await this.#pullUnlessBackingOff(request, { ...pull, before }, signal);
   }
 
-  /** The answer for an image that is here or cannot be looked up; undefined for one that is not here. */
+  #credentialsOf({ pod, container }: ImageRequest, signal: AbortSignal): GetCredentials {
+    let found: Promise<readonly PullCredential[]> | undefined;
+    return () => {
+      found ??= this.#deps.credentials.credentialsFor(pod, container.image, signal);
+      return found;
+    };
+  }
+
+  /** The answer for an image that is here and may be used, or cannot be looked up; else why it has to be pulled. */
   async #findPresent(
     request: ImageRequest,
-    reference: string,
+    { reference, credentials }: WantedPull,
     signal: AbortSignal,
-  ): Promise<EnsuredImage | undefined> {
+  ): Promise<EnsuredImage | 'absent' | 'not-permitted'> {
     const { pod, container, seen } = request;
+    let image: Image | undefined;
     try {
-      const image = seen.get(reference) ?? (await this.#look(pod, reference, signal));
-      if (image === undefined) return undefined;
-      seen.set(reference, image);
-      const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
-      this.#event(request, 'Normal', 'Pulled', text);
-      return { ok: true, image: factsOf(image.id, image) };
+      image = seen.get(reference) ?? (await this.#look(pod, reference, signal));
     } catch (error) {
       signal.throwIfAborted();
       const message = `Failed to inspect image "${container.image}": ${describeError(error)}`;
       this.#event(request, 'Warning', 'InspectFailed', message);
       return { ok: false, reason: 'ImageInspectError', message };
+    }
+    if (image === undefined) return 'absent';
+    if (!(await this.#mayUse(container.image, image, credentials, signal))) return 'not-permitted';
+    seen.set(reference, image);
+    const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
+    this.#event(request, 'Normal', 'Pulled', text);
+    return { ok: true, image: factsOf(image.id, image) };
+  }
+
+  /** Who has credentials that cannot be used may not use what needs some; the pull then says what is wrong with them. */
+  async #mayUse(
+    name: string,
+    { id }: Image,
+    credentials: GetCredentials,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { pullRecords } = this.#deps;
+    if (pullRecords === undefined) return true;
+    try {
+      return await pullRecords.mayUse(name, id, credentials, signal);
+    } catch {
+      signal.throwIfAborted();
+      return false;
     }
   }
 
@@ -169,57 +205,86 @@ export class ImageManager {
 
   async #pullUnlessBackingOff(
     request: ImageRequest,
-    reference: string,
+    pull: WantedPull,
     signal: AbortSignal,
   ): Promise<EnsuredImage> {
     const { image } = request.container;
     const key = backoffKey(request.pod.metadata.uid, image);
     const waitMs = this.#backoff.waitMs(key, { nowMs: this.#deps.clock.monotonicMs() });
-    if (waitMs > 0) return this.#backingOff(request, key, waitMs);
+    const fingerprint = await this.#fingerprint(request.pod, signal);
+    const isSame = (this.#lastErrors.peek(key)?.fingerprint ?? fingerprint) === fingerprint;
+    if (waitMs > 0 && isSame) return this.#backingOff(request, key, waitMs);
+    // A wait that ends early ends because the secrets were mended: nothing of it counts any more.
+    if (waitMs > 0) this.#backoff.forget(key);
     this.#lastErrors.delete(key);
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${image}"`);
     const startMs = this.#deps.clock.monotonicMs();
     try {
-      const pulled = await this.#pull(request, reference, signal);
+      const pulled = await this.#pullOnRecord(request, pull, signal);
       this.#notePulled(request, pulled, this.#deps.clock.monotonicMs() - startMs);
-      if (pulled.image !== undefined) request.seen.set(reference, pulled.image);
+      if (pulled.image !== undefined) request.seen.set(pull.reference, pulled.image);
       return { ok: true, image: factsOf(pulled.imageRef, pulled.image) };
     } catch (error) {
       signal.throwIfAborted();
-      return this.#pullFailed(request, key, error);
+      return this.#pullFailed(request, key, fingerprint, error);
     }
   }
 
-  async #pull(request: ImageRequest, image: string, signal: AbortSignal): Promise<PulledImage> {
-    const { pod, sandboxConfig } = request;
-    const credentials = await this.#deps.credentials.credentialsFor(pod, image, signal);
-    const annotations = pod.metadata.annotations ?? {};
-    const before = pullPolicyOf(request.container.pullPolicy, image) === 'Always' ? 'unknown' : 'absent';
-    const pull = { image, annotations, sandboxConfig, credentials, before } as const;
-    using _news = this.#tellNews(request, pull);
-    return await this.#pulls.pull(pull, signal);
+  async #fingerprint(pod: Pod, signal: AbortSignal): Promise<string> {
+    try {
+      return await this.#deps.credentials.fingerprint(pod, signal);
+    } catch {
+      signal.throwIfAborted();
+      return '';
+    }
   }
 
-  /** Tells the owner of the pod now and then what a slow pull is about, until disposed of. */
-  #tellNews(request: ImageRequest, pull: PullRequest): Disposable {
-    const { clock } = this.#deps;
+  /** Kept on record from before it begins until it is known how it ended. */
+  async #pullOnRecord(request: ImageRequest, wanted: WantedPull, signal: AbortSignal): Promise<PulledImage> {
     const { image } = request.container;
-    const startMs = clock.monotonicMs();
-    let timer = clock.timer(firstNewsMs, () => tell());
-    const tell = () => {
-      const elapsed = formatDurationMs(Math.round((clock.monotonicMs() - startMs) / 1_000) * 1_000);
-      const news = describeStanding(this.#pulls.standing(pull), elapsed);
-      this.#event(request, 'Normal', 'PullProgress', `Pulling image "${image}": ${news}`);
-      timer = clock.timer(newsMs, () => tell());
+    const { pullRecords } = this.#deps;
+    const credentials = await wanted.credentials();
+    if (pullRecords === undefined) return await this.#pull(request, wanted, credentials, signal);
+    await pullRecords.begin(image, signal);
+    let end: PullEnd = { kind: 'unknown' };
+    try {
+      const pulled = await this.#pull(request, wanted, credentials, signal);
+      const used = pulled.used === undefined ? 'anonymous' : credentials[pulled.used];
+      end = { kind: 'pulled', imageRef: pulled.imageRef, used: used ?? 'anonymous' };
+      return pulled;
+    } catch (error) {
+      if (!signal.aborted && !isKind(error, 'Unavailable', 'DeadlineExceeded')) end = { kind: 'failed' };
+      throw error;
+    } finally {
+      await pullRecords.end(image, end);
+    }
+  }
+
+  async #pull(
+    request: ImageRequest,
+    { reference: image, before }: WantedPull,
+    credentials: readonly PullCredential[],
+    signal: AbortSignal,
+  ): Promise<PulledImage> {
+    const { pod, container, sandboxConfig } = request;
+    const annotations = pod.metadata.annotations ?? {};
+    const pull = { image, annotations, sandboxConfig, credentials, before } as const;
+    const news = {
+      uid: pod.metadata.uid,
+      container: container.name,
+      image: container.image,
+      standing: () => this.#pulls.standing(pull),
+      event: (type: PodEvent['type'], message: string) => this.#event(request, type, 'PullProgress', message),
     };
-    return { [Symbol.dispose]: () => timer.cancel() };
+    using _news = tellPull(news, this.#deps);
+    return await this.#pulls.pull(pull, signal);
   }
 
   #backingOff(request: ImageRequest, key: string, waitMs: number): EnsuredImage {
     const text = `Back-off pulling image "${request.container.image}"`;
     this.#event(request, 'Normal', 'BackOff', text);
     const last = this.#lastErrors.peek(key);
-    const message = last === undefined ? text : `${text}: ${last}`;
+    const message = last === undefined ? text : `${text}: ${last.text}`;
     return { ok: false, reason: 'ImagePullBackOff', message, waitMs };
   }
 
@@ -242,13 +307,13 @@ export class ImageManager {
     this.#backoff.collect(clock.monotonicMs());
   }
 
-  #pullFailed(request: ImageRequest, key: string, error: unknown): EnsuredImage {
+  #pullFailed(request: ImageRequest, key: string, fingerprint: string, error: unknown): EnsuredImage {
     const { image, name } = request.container;
     const text = describeError(error);
     this.#event(request, 'Warning', 'Failed', `Failed to pull image "${image}": ${text}`);
     this.#backoff.fail(key, { nowMs: this.#deps.clock.monotonicMs() });
     const failure = pullFailure(image, text);
-    this.#lastErrors.set(key, `${failure.reason}: ${failure.message}`);
+    this.#lastErrors.set(key, { text: `${failure.reason}: ${failure.message}`, fingerprint });
     const message = `Failed to pull image "${image}": ${text}`;
     this.#deps.journal.step(request.pod.metadata.uid, {
       stage: 'image',
@@ -266,12 +331,6 @@ export class ImageManager {
 
 function backoffKey(uid: PodUid, image: string): string {
   return `${uid}_${image}`;
-}
-
-function describeStanding(standing: PullStanding, elapsed: string): string {
-  if (standing.kind === 'pulling') return `under way after ${elapsed}`;
-  const { place, length } = standing;
-  return `waiting for its turn for ${elapsed}, place ${place} of ${length} in the queue`;
 }
 
 function factsOf(ref: string, image: Image | undefined): ImageFacts {

@@ -8,6 +8,8 @@ const tag = '\\w[\\w.-]{0,127}';
 const digest = '[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}';
 const whole = new RegExp(`^(${name})(?::(${tag}))?(?:@(${digest}))?$`);
 const longestName = 255;
+const dockerHub = 'docker.io';
+const oldDockerHub = 'index.docker.io';
 
 export type ImageName =
   | { readonly ok: true; readonly reference: string; readonly tag: string; readonly digest: string }
@@ -33,6 +35,30 @@ function whyNot(text: string): string {
   const lower = text.toLowerCase();
   if (lower !== text && whole.test(lower)) return 'repository name must be lowercase';
   return `couldn't parse image name "${text}": invalid reference format`;
+}
+
+/** The name without tag and digest, as it is written. */
+export function bareImageName(text: string): string {
+  return whole.exec(text)?.[1] ?? text;
+}
+
+/** The same with its registry said, as credentials are looked up by: `docker.io/library/busybox` for `busybox:1`. */
+export function repositoryOf(text: string): string {
+  const bare = bareImageName(text);
+  const [first = '', ...rest] = bare.split('/');
+  const isHost = rest.length > 0 && (/[.:]|[A-Z]/.test(first) || first === 'localhost');
+  const host = isHost ? first : dockerHub;
+  const path = isHost ? rest.join('/') : bare;
+  if (host !== dockerHub && host !== oldDockerHub) return `${host}/${path}`;
+  return `${dockerHub}/${path.includes('/') ? path : `library/${path}`}`;
+}
+
+/** The whole name with registry and with tag or digest: the same for all names of the same thing. */
+export function fullImageName(text: string): string {
+  const read = readImageName(text);
+  if (!read.ok) return text;
+  const { tag: tagText, digest: digestText } = read;
+  return `${repositoryOf(text)}${digestText === '' ? `:${tagText}` : `@${digestText}`}`;
 }
 
 export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';

@@ -1,4 +1,4 @@
-import type { AuthConfig, CriClient, Image, PodSandboxConfig } from '../cri/index.ts';
+import type { CriClient, Image, PodSandboxConfig } from '../cri/index.ts';
 import {
   type Clock,
   cancelled,
@@ -6,10 +6,14 @@ import {
   isKind,
   KubelingError,
   LinkedController,
-  onAbort,
+  LruMap,
   SingleFlight,
 } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { PullCredential } from './credentials/index.ts';
+import { repositoryOf } from './image-name.ts';
+import { type Arrival, IngestWatch, type Look } from './ingest-watch.ts';
+import { PullRate, PullSlots } from './pull-turns.ts';
 
 export interface PullLimits {
   /** How many pulls run at once; undefined for any number. */
@@ -24,7 +28,7 @@ export interface PullRequest {
   readonly annotations: Readonly<Record<string, string>>;
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
   /** Tried in this order; none for an anonymous pull. */
-  readonly credentials: readonly MessageInit<AuthConfig>[];
+  readonly credentials: readonly PullCredential[];
   /** Whether the image was looked for right before, and not found. */
   readonly before: 'absent' | 'unknown';
 }
@@ -35,33 +39,63 @@ export interface PulledImage {
   readonly image: Image | undefined;
   /** Without the wait for its turn. */
   readonly ms: number;
+  /** With which of the credentials, by index; undefined when it needed none. */
+  readonly used: number | undefined;
 }
 
 /** How far a pull is: waiting for its turn, or under way. */
 export type PullStanding =
   | { readonly kind: 'queued'; readonly place: number; readonly length: number }
-  | { readonly kind: 'pulling' };
+  | {
+      readonly kind: 'pulling';
+      /** Undefined while nothing is known of it. */
+      readonly arrival: Arrival | undefined;
+      /** How many pulls run at the moment. */
+      readonly running: number;
+    };
 
 export interface PullDeps {
-  readonly cri: Pick<CriClient, 'pullImage' | 'imageStatus'>;
+  readonly cri: Pick<CriClient, 'pullImage' | 'imageStatus' | 'containerdIngests' | 'containerdContentOf'>;
   readonly clock: Clock;
   readonly limits: PullLimits;
 }
 
+/** One pull that runs. */
+interface RunningPull {
+  readonly image: string;
+  readonly look: Look;
+  /** Whether the image may have come by another pull, with other credentials. */
+  company: 'alone' | 'others';
+  /** Which of the credentials is being tried. */
+  trying: number | undefined;
+}
+
+/** What came of waiting for one. */
+type Outcome =
+  | { readonly kind: 'answered'; readonly imageRef: string }
+  /** The image is there, though the runtime has not said so. */
+  | { readonly kind: 'appeared'; readonly imageRef: string };
+
 /** How often a long pull is checked for having done its work without saying so. */
 const checkMs = 60_000;
+const rememberedImages = 1_000;
 
 /** Brings images from registries: each once however many pods want it, and not too many at a time. */
 export class ImagePulls {
   readonly #deps: PullDeps;
   readonly #flights = new SingleFlight<string, PulledImage>();
-  readonly #slots: Slots;
-  readonly #rate: Rate;
+  readonly #running = new Map<string, RunningPull>();
+  /** Images that pulls have brought. */
+  readonly #brought = new LruMap<string, true>({ capacity: rememberedImages });
+  readonly #slots: PullSlots;
+  readonly #rate: PullRate;
+  readonly #ingests: IngestWatch;
 
   constructor(deps: PullDeps) {
     this.#deps = deps;
-    this.#slots = new Slots(deps.limits.maxParallel ?? Number.POSITIVE_INFINITY);
-    this.#rate = new Rate(deps.limits, deps.clock);
+    this.#slots = new PullSlots(deps.limits.maxParallel ?? Number.POSITIVE_INFINITY);
+    this.#rate = new PullRate(deps.limits, deps.clock);
+    this.#ingests = new IngestWatch(deps);
   }
 
   /** Pulls under way or waiting for their turn. */
@@ -77,23 +111,52 @@ export class ImagePulls {
 
   /** How far a pull is that somebody waits for. */
   standing(request: PullRequest): PullStanding {
-    const place = this.#slots.placeOf(keyOf(request));
-    return place === undefined ? { kind: 'pulling' } : { kind: 'queued', place, length: this.#slots.waiting };
+    const key = keyOf(request);
+    const place = this.#slots.placeOf(key);
+    if (place !== undefined) return { kind: 'queued', place, length: this.#slots.waiting };
+    const arrival = this.#running.get(key)?.look.arrival;
+    return { kind: 'pulling', arrival, running: this.#running.size };
   }
 
   async #pullInTurn(key: string, request: PullRequest, signal: AbortSignal): Promise<PulledImage> {
-    if (!this.#rate.take()) throw new KubelingError('IMAGE_PULL_RATE', 'pull QPS exceeded');
     using _slot = await this.#slots.take(key, signal);
-    const startMs = this.#deps.clock.monotonicMs();
-    const imageRef = await this.#pullUntilThere(request, signal);
-    const ms = this.#deps.clock.monotonicMs() - startMs;
-    return { imageRef, image: await this.#look(request, signal), ms };
+    // Only what really begins counts: waiting for a turn is no load for a registry.
+    if (!this.#rate.take()) throw new KubelingError('IMAGE_PULL_RATE', 'pull QPS exceeded');
+    using look = this.#ingests.look(repositoryOf(request.image));
+    const pull = this.#begin(request.image, look);
+    this.#running.set(key, pull);
+    try {
+      const startMs = this.#deps.clock.monotonicMs();
+      const imageRef = await this.#pullUntilThere(request, pull, signal);
+      const ms = this.#deps.clock.monotonicMs() - startMs;
+      this.#brought.set(request.image, true);
+      return { imageRef, image: await this.#look(request, signal), ms, used: pull.trying };
+    } finally {
+      this.#running.delete(key);
+    }
   }
 
-  /** A pull has no deadline, as nobody can tell how long one may take; so an answer that is lost must not be waited for. */
-  async #pullUntilThere(request: PullRequest, signal: AbortSignal): Promise<string> {
+  #begin(image: string, look: Look): RunningPull {
+    const others = [...this.#running.values()].filter((other) => other.image === image);
+    for (const other of others) other.company = 'others';
+    const company = others.length > 0 || this.#brought.has(image) ? 'others' : 'alone';
+    return { image, look, company, trying: undefined };
+  }
+
+  /**
+   * A pull has no deadline, as nobody can tell how long one may take; so an answer that is lost must not be waited for.
+   * An image that somebody else may have brought proves nothing about these credentials: it is pulled once more.
+   */
+  async #pullUntilThere(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<string> {
+    for (;;) {
+      const outcome = await this.#pullOrAppear(request, pull, signal);
+      if (outcome.kind === 'answered' || pull.company === 'alone') return outcome.imageRef;
+    }
+  }
+
+  async #pullOrAppear(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<Outcome> {
     using controller = new LinkedController(signal);
-    const answered = this.#pullWithAny(request, controller.signal);
+    const answered = this.#pullWithAny(request, pull, controller.signal);
     const seen = this.#appears(request, controller.signal);
     try {
       return await Promise.race([answered, seen]);
@@ -104,27 +167,29 @@ export class ImagePulls {
   }
 
   /** Settles with the image's id once one that was not there is; never for one of which nobody knows. */
-  async #appears(request: PullRequest, signal: AbortSignal): Promise<string> {
+  async #appears(request: PullRequest, signal: AbortSignal): Promise<Outcome> {
     let before = request.before;
     for (;;) {
       await this.#deps.clock.sleep(checkMs, signal);
       const found = await this.#find(request, signal).catch(() => 'not-said' as const);
       signal.throwIfAborted();
       if (found === undefined) before = 'absent';
-      else if (found !== 'not-said' && before === 'absent') return found.id;
+      else if (found !== 'not-said' && before === 'absent') return { kind: 'appeared', imageRef: found.id };
     }
   }
 
-  async #pullWithAny(request: PullRequest, signal: AbortSignal): Promise<string> {
+  async #pullWithAny(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<Outcome> {
     const { image, annotations, sandboxConfig, credentials } = request;
     const failures: unknown[] = [];
-    for (const auth of credentials.length === 0 ? [undefined] : credentials) {
+    const tries = credentials.length === 0 ? [undefined] : credentials;
+    for (const [index, credential] of tries.entries()) {
+      pull.trying = credential === undefined ? undefined : index;
       try {
-        const answer = await this.#deps.cri.pullImage(
-          { image: { image, annotations }, auth, sandboxConfig },
+        const { imageRef } = await this.#deps.cri.pullImage(
+          { image: { image, annotations }, auth: credential?.auth, sandboxConfig },
           signal,
         );
-        return answer.imageRef;
+        return { kind: 'answered', imageRef };
       } catch (error) {
         if (signal.aborted || isKind(error, 'Cancelled')) throw error;
         failures.push(error);
@@ -150,7 +215,7 @@ export class ImagePulls {
 
 /** Who has other credentials may be refused where somebody else is not. */
 function keyOf({ image, credentials }: PullRequest): string {
-  return JSON.stringify([image, credentials]);
+  return JSON.stringify([image, credentials.map(({ hash }) => hash)]);
 }
 
 function severalFailures(failures: readonly unknown[]): KubelingError {
@@ -158,83 +223,4 @@ function severalFailures(failures: readonly unknown[]): KubelingError {
   return new KubelingError('CRI_FAILED', texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`, {
     cause: failures[0],
   });
-}
-
-/** A number of places, handed on in the order they were asked for. */
-class Slots {
-  #free: number;
-  readonly #line = new Map<string, () => void>();
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  get waiting(): number {
-    return this.#line.size;
-  }
-
-  /** Counted from 1; undefined for who does not wait. */
-  placeOf(who: string): number | undefined {
-    const at = [...this.#line.keys()].indexOf(who);
-    return at < 0 ? undefined : at + 1;
-  }
-
-  /** `who` has at most one place in the line. */
-  async take(who: string, signal: AbortSignal): Promise<Disposable> {
-    signal.throwIfAborted();
-    if (this.#free > 0) this.#free--;
-    else await this.#wait(who, signal);
-    return { [Symbol.dispose]: () => this.#giveBack() };
-  }
-
-  #wait(who: string, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const go = () => {
-        link[Symbol.dispose]();
-        resolve();
-      };
-      this.#line.set(who, go);
-      const link = onAbort(signal, (reason) => {
-        this.#line.delete(who);
-        reject(reason);
-      });
-    });
-  }
-
-  #giveBack(): void {
-    const [next] = this.#line;
-    if (next === undefined) {
-      this.#free++;
-      return;
-    }
-    const [who, go] = next;
-    this.#line.delete(who);
-    go();
-  }
-}
-
-/** A bucket that fills with `qps` a second up to `burst`. */
-class Rate {
-  readonly #limits: PullLimits;
-  readonly #clock: Clock;
-  #tokens: number;
-  #lastMs: number;
-
-  constructor(limits: PullLimits, clock: Clock) {
-    this.#limits = limits;
-    this.#clock = clock;
-    this.#tokens = limits.burst;
-    this.#lastMs = clock.monotonicMs();
-  }
-
-  take(): boolean {
-    const { qps, burst } = this.#limits;
-    if (qps <= 0) return true;
-    const nowMs = this.#clock.monotonicMs();
-    this.#tokens = Math.min(burst, this.#tokens + ((nowMs - this.#lastMs) / 1_000) * qps);
-    this.#lastMs = nowMs;
-    if (this.#tokens < 1) return false;
-    this.#tokens--;
-    return true;
-  }
 }

@@ -1,0 +1,87 @@
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+
+export interface ProxyOptions {
+  /** The registry behind it. */
+  readonly port: number;
+  /** How fast layers pass; as fast as they can unless given. */
+  readonly bytesPerSecond?: number;
+}
+
+const sliceMs = 50;
+
+/** Stands before a registry, makes it slow, and counts what is asked of it. */
+export class RegistryProxy implements AsyncDisposable {
+  /** The most images of which something was on its way at the same time. */
+  most = 0;
+  bytesPerSecond: number;
+  readonly #options: ProxyOptions;
+  readonly #server: Server;
+  readonly #underWay = new Map<string, number>();
+
+  static async open(options: ProxyOptions): Promise<RegistryProxy> {
+    const proxy = new RegistryProxy(options);
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
+    return proxy;
+  }
+
+  private constructor(options: ProxyOptions) {
+    this.#options = options;
+    this.bytesPerSecond = options.bytesPerSecond ?? Number.POSITIVE_INFINITY;
+    this.#server = createServer((asked, answer) => this.#pass(asked, answer));
+  }
+
+  get host(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('The proxy does not listen');
+    return `127.0.0.1:${address.port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #pass(asked: IncomingMessage, answer: ServerResponse): void {
+    const { method, headers, url: path = '' } = asked;
+    const image = /^\/v2\/(.+)\/(manifests|blobs)\//.exec(path)?.[1];
+    if (image !== undefined) this.#count(image, answer);
+    const behind = request(
+      { host: '127.0.0.1', port: this.#options.port, method, path, headers },
+      (found) => {
+        answer.writeHead(found.statusCode ?? 502, found.headers);
+        void this.#trickle(found, answer);
+      },
+    );
+    behind.on('error', () => answer.destroy());
+    answer.on('close', () => behind.destroy());
+    asked.pipe(behind);
+  }
+
+  #count(image: string, answer: ServerResponse): void {
+    this.#underWay.set(image, (this.#underWay.get(image) ?? 0) + 1);
+    this.most = Math.max(this.most, this.#underWay.size);
+    answer.once('close', () => {
+      const left = (this.#underWay.get(image) ?? 1) - 1;
+      if (left > 0) this.#underWay.set(image, left);
+      else this.#underWay.delete(image);
+    });
+  }
+
+  async #trickle(found: IncomingMessage, answer: ServerResponse): Promise<void> {
+    try {
+      for await (const chunk of found) await this.#send(chunk, answer);
+      answer.end();
+    } catch {
+      answer.destroy();
+    }
+  }
+
+  async #send(chunk: Buffer, answer: ServerResponse): Promise<void> {
+    for (let at = 0; at < chunk.length; ) {
+      const size = Math.max(1, Math.min(chunk.length - at, (this.bytesPerSecond * sliceMs) / 1_000));
+      answer.write(chunk.subarray(at, at + Math.ceil(size)));
+      at += Math.ceil(size);
+      if (Number.isFinite(this.bytesPerSecond)) await new Promise((resolve) => setTimeout(resolve, sliceMs));
+    }
+  }
+}
