@@ -1,0 +1,169 @@
+import { type Clock, errnoOf, isKind, KubelingError } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { type FindKubelet, type LogTarget, type LogWishes, openLog } from './log-calls.ts';
+import { LogLineReader, type LogPlace } from './log-line-reader.ts';
+import { nextInstance, type Progress } from './next-instance.ts';
+import type { LogOutput } from './output.ts';
+
+export interface FollowDeps {
+  readonly clock: Clock;
+  readonly find: FindKubelet;
+  readonly output: LogOutput;
+}
+
+const lookAgainMs = 250;
+/** So long a kubelet may be away, as while it is started again, before we give up on it. */
+const silentForMs = 60_000;
+/** So long after that it may not know all its pods yet. */
+const unknownForMs = 10_000;
+/** So long a status may lag behind. */
+const staleForMs = 3_000;
+const newline = Uint8Array.of(0x0a);
+
+/**
+ * Prints what a container writes, instance after instance as it is restarted, as long as its pod is there. A kubelet
+ * that goes away and comes back is asked for what came since: nothing is printed twice and nothing is left out.
+ *
+ *   begun ──> inside ──(its log ended)──> behind ──(the next instance)──> inside ──> …
+ *               └──(the connection broke: taken up at the place where it broke off)──┘
+ */
+export class ContainerFollower {
+  readonly #deps: FollowDeps;
+  readonly #target: LogTarget;
+  readonly #wishes: LogWishes;
+  #progress: Progress = { kind: 'begun' };
+  /** Lines and times count for the first instance alone: all that comes after it is new. */
+  #isFirst = true;
+  #place: LogPlace | undefined;
+  #left: number;
+  #lostAt: number | undefined;
+  #doubtSince: number | undefined;
+  #lastByte = 0x0a;
+
+  constructor(deps: FollowDeps, target: LogTarget, wishes: LogWishes) {
+    this.#deps = deps;
+    this.#target = target;
+    this.#wishes = wishes;
+    this.#left = wishes.limitBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    let pod: Pod | undefined = this.#target.pod;
+    while (pod !== undefined && this.#left > 0) {
+      const next = nextInstance(pod, this.#target.container, this.#progress);
+      if (next.kind === 'over') return;
+      if (next.kind !== 'doubt') this.#doubtSince = undefined;
+      if (next.kind === 'read') await this.#read(next.id, signal);
+      else if (next.kind === 'doubt') await this.#doubt(signal);
+      else await this.#wait(signal);
+      if (this.#left > 0) pod = await this.#look(signal);
+    }
+  }
+
+  /** A kubelet that ends may end what it sends, too, as if the log had ended. */
+  async #doubt(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    this.#doubtSince ??= clock.monotonicMs();
+    const isLong = clock.monotonicMs() - this.#doubtSince > staleForMs;
+    if (isLong && this.#progress.kind === 'behind')
+      this.#progress = { kind: 'inside', id: this.#progress.id };
+    else await clock.sleep(lookAgainMs, signal);
+  }
+
+  /** Before the first instance the kubelet's words say why there is nothing to wait for. */
+  async #wait(signal: AbortSignal): Promise<void> {
+    if (this.#progress.kind === 'begun') (await openLog(this.#deps.find, this.#target, {}, signal)).destroy();
+    await this.#deps.clock.sleep(lookAgainMs, signal);
+  }
+
+  async #read(id: string, signal: AbortSignal): Promise<void> {
+    const isAgain = this.#progress.kind === 'inside' && this.#progress.id === id;
+    if (!isAgain) this.#place = undefined;
+    const isNew = this.#progress.kind === 'begun';
+    this.#progress = { kind: 'inside', id };
+    try {
+      await this.#print(id, signal);
+      if (this.#left > 0) this.#progress = { kind: 'behind', id };
+      this.#isFirst = false;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isLoss(error)) this.#lostAt ??= this.#deps.clock.monotonicMs();
+      else if (isNew || !isRefusal(error)) throw error;
+      await this.#deps.clock.sleep(lookAgainMs, signal);
+    }
+  }
+
+  async #print(id: string, signal: AbortSignal): Promise<void> {
+    const place = (await this.#isThere(id, signal)) ? this.#place : undefined;
+    const reader = new LogLineReader(this.#wishes.timestamps, place);
+    const isBeginning = this.#isFirst && this.#place === undefined;
+    const { tailLines, sinceTime } = this.#wishes;
+    const query = {
+      instance: id,
+      follow: 'true',
+      timestamps: 'true',
+      ...(isBeginning ? { tailLines, sinceTime } : {}),
+    };
+    const answer = await openLog(this.#deps.find, this.#target, query, signal);
+    if (place === undefined) await this.#put(this.#lastByte === 0x0a ? new Uint8Array(0) : newline, signal);
+    for await (const chunk of answer) {
+      await this.#put(reader.read(chunk), signal);
+      this.#place = reader.place;
+      if (this.#left <= 0) return;
+    }
+  }
+
+  /** Whether the place where we broke off is still in the log: a rotation may have taken it, and all before it. */
+  async #isThere(id: string, signal: AbortSignal): Promise<boolean> {
+    if (this.#place === undefined) return false;
+    const reader = new LogLineReader('hidden', this.#place);
+    const answer = await openLog(this.#deps.find, this.#target, { instance: id, timestamps: 'true' }, signal);
+    for await (const chunk of answer) {
+      reader.read(chunk);
+      if (reader.hasCaughtUp) return true;
+    }
+    return reader.hasCaughtUp;
+  }
+
+  async #put(bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    const piece = bytes.subarray(0, this.#left);
+    if (piece.length === 0) return;
+    this.#left -= piece.length;
+    this.#lastByte = piece.at(-1) ?? this.#lastByte;
+    await this.#deps.output.write(piece, signal);
+  }
+
+  /** The pod as it is now; undefined when it is gone. */
+  async #look(signal: AbortSignal): Promise<Pod | undefined> {
+    const { clock, find } = this.#deps;
+    const { uid } = this.#target.pod.metadata;
+    for (;;) {
+      try {
+        const pod = (await (await find()).pods(signal)).find(({ metadata }) => metadata.uid === uid);
+        if (pod !== undefined) this.#lostAt = undefined;
+        if (pod !== undefined || !this.#isLostFor('less', unknownForMs)) return pod;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!isLoss(error) || this.#isLostFor('more', silentForMs)) throw error;
+        this.#lostAt ??= clock.monotonicMs();
+      }
+      await clock.sleep(lookAgainMs, signal);
+    }
+  }
+
+  #isLostFor(how: 'more' | 'less', ms: number): boolean {
+    if (this.#lostAt === undefined) return false;
+    const isMore = this.#deps.clock.monotonicMs() - this.#lostAt > ms;
+    return how === 'more' ? isMore : !isMore;
+  }
+}
+
+/** The connection broke, or there was none. */
+function isLoss(error: unknown): boolean {
+  if (error instanceof KubelingError) return isKind(error, 'Unavailable');
+  return ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(errnoOf(error) ?? '');
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof KubelingError && error.code === 'LOGS_UNAVAILABLE';
+}

@@ -1,0 +1,168 @@
+import {
+  boolFlag,
+  type Clock,
+  cancelled,
+  durationFlag,
+  type FlagTable,
+  type FlagValues,
+  formatFlagHelp,
+  intFlag,
+  KubelingError,
+  LinkedController,
+  onAbort,
+  stringFlag,
+  together,
+} from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { parseLogTime } from '../../runtime/index.ts';
+import { type Command, type CommandContext, exitCodes } from '../command.ts';
+import { chooseContainer, choosePod } from '../streams/choose-pod.ts';
+import { readWords } from '../streams/command-words.ts';
+import { findKubelet, kubeletFlags } from '../streams/kubelet-client.ts';
+import { stdioOf } from '../streams/process-command.ts';
+import { ContainerFollower } from './follow-container.ts';
+import { type FindKubelet, type LogTarget, type LogWishes, openLog, wishesQuery } from './log-calls.ts';
+import { containersOf } from './next-instance.ts';
+import { type LogOutput, lineOutput, logOutput } from './output.ts';
+
+const flags = {
+  follow: {
+    kind: boolFlag,
+    short: 'f',
+    help: 'Go on as more is written, through restarts of the container, until its pod is gone.',
+  },
+  previous: { kind: boolFlag, short: 'p', help: 'Of the instance of the container before the newest one.' },
+  tail: { kind: intFlag(-1), help: 'Only so many lines from the end; -1 for all.', default: '-1' },
+  since: { kind: durationFlag, help: 'Only lines of the last while, such as 10s, 5m or 3h.' },
+  'since-time': { kind: stringFlag, help: 'Only lines from this time on, such as 2026-01-31T10:00:00Z.' },
+  timestamps: { kind: boolFlag, help: 'The time before each line.' },
+  'limit-bytes': { kind: intFlag(0), help: 'End after so many bytes; 0 for no limit.', default: '0' },
+  container: {
+    kind: stringFlag,
+    short: 'c',
+    help: 'The container; the one the pod recommends, or its first, unless given.',
+  },
+  'all-containers': { kind: boolFlag, help: 'Of all containers of the pod.' },
+  prefix: { kind: boolFlag, help: 'The pod and the container before each line.' },
+  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any, unless given.' },
+  ...kubeletFlags,
+} satisfies FlagTable;
+
+const usage = `usage: kubeling logs [-f] [-p] [-c CONTAINER] POD [flags]
+
+Shows what a container of a pod has written, the pod by its name, name_namespace or UID. Logs that were rotated away are
+shown too as long as they are there.
+
+${formatFlagHelp(flags).trimEnd()}`;
+
+type Values = FlagValues<typeof flags>;
+
+async function run(context: CommandContext): Promise<number> {
+  const { values, positionals } = readWords(flags, context.argv);
+  const [key, ...surplus] = positionals;
+  if (key === undefined || surplus.length > 0)
+    throw new KubelingError('CLI_USAGE', 'Name one pod and nothing else: kubeling logs POD');
+  const wishes = wishesOf(values, context.clock);
+  const output = logOutput(stdioOf(context));
+  using stop = new LinkedController(context.signal);
+  using _closed = onAbort(output.closed, () => stop.abort(cancelled('Nobody reads any more')));
+  try {
+    const find = () => findKubelet(values, context);
+    const pod = choosePod(await (await find()).pods(stop.signal), key, values.namespace);
+    await print({ values, wishes, context, find, output, pod }, stop.signal);
+  } catch (error) {
+    if (!output.closed.aborted || context.signal.aborted) throw error;
+  }
+  return exitCodes.done;
+}
+
+interface Printing {
+  readonly values: Values;
+  readonly wishes: LogWishes;
+  readonly context: CommandContext;
+  readonly find: FindKubelet;
+  readonly output: LogOutput;
+  readonly pod: Pod;
+}
+
+async function print(printing: Printing, signal: AbortSignal): Promise<void> {
+  const { values, context, pod } = printing;
+  if (values['all-containers'] === true) {
+    const names = containersOf(pod).map(({ name }) => name);
+    // Those that are followed come as they write; others one after the other.
+    if (values.follow === true) {
+      await together((inner) => Promise.all(names.map((name) => printOne(printing, name, inner))), signal);
+    } else for (const name of names) await printOne(printing, name, signal);
+    return;
+  }
+  const { name, note } = chooseContainer(pod, values.container);
+  if (note !== undefined) context.stderr.write(`${note}\n`);
+  await printOne(printing, name, signal);
+}
+
+async function printOne(printing: Printing, container: string, signal: AbortSignal): Promise<void> {
+  const { values, wishes, find, pod, context } = printing;
+  const isMixed = values.prefix === true || values['all-containers'] === true;
+  const prefix = values.prefix === true ? `[pod/${pod.metadata.name}/${container}] ` : '';
+  const lines = isMixed ? lineOutput(printing.output, prefix) : undefined;
+  const output = lines ?? printing.output;
+  const target = { pod, container };
+  if (values.follow === true && values.previous !== true)
+    await new ContainerFollower({ clock: context.clock, find, output }, target, wishes).run(signal);
+  else
+    await printOnce(
+      find,
+      target,
+      { ...wishesQuery(wishes), previous: String(values.previous === true) },
+      output,
+      signal,
+    );
+  await lines?.flush(signal);
+}
+
+async function printOnce(
+  find: FindKubelet,
+  target: LogTarget,
+  query: Parameters<typeof openLog>[2],
+  output: LogOutput,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const chunk of await openLog(find, target, query, signal)) await output.write(chunk, signal);
+}
+
+/** All that cannot be is told at once. */
+function wishesOf(values: Values, clock: Clock): LogWishes {
+  const {
+    tail = -1,
+    since = 0,
+    timestamps = false,
+    'since-time': sinceTime,
+    'limit-bytes': limit = 0,
+  } = values;
+  const problems = [
+    ...(since !== 0 && sinceTime !== undefined ? ['only one of --since and --since-time may be given'] : []),
+    ...(since < 0 ? ['--since must not be negative'] : []),
+    ...(sinceTime !== undefined && parseLogTime(sinceTime) === undefined
+      ? [
+          `--since-time must be a time such as 2026-01-31T10:00:00Z: current value is ${JSON.stringify(sinceTime)}`,
+        ]
+      : []),
+    ...(values.container !== undefined && values['all-containers'] === true
+      ? ['only one of --container and --all-containers may be given']
+      : []),
+  ];
+  if (problems.length > 0) throw new KubelingError('CLI_USAGE', `Cannot show logs: ${problems.join('; ')}`);
+  return {
+    tailLines: tail < 0 ? undefined : tail,
+    sinceTime: since > 0 ? new Date(clock.now() - since).toISOString() : sinceTime,
+    timestamps: timestamps ? 'shown' : 'hidden',
+    limitBytes: limit === 0 ? undefined : limit,
+  };
+}
+
+export const command: Command = {
+  name: 'logs',
+  summary: 'show what a container has written, and with -f what it writes',
+  usage,
+  run,
+};

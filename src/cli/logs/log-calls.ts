@@ -1,0 +1,53 @@
+import type { IncomingMessage } from 'node:http';
+import { KubelingError } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import type { KubeletClient } from '../streams/kubelet-client.ts';
+
+/** What the user asks of logs. */
+export interface LogWishes {
+  readonly tailLines?: number | undefined;
+  /** As the kubelet takes it. */
+  readonly sinceTime?: string | undefined;
+  readonly timestamps: 'shown' | 'hidden';
+  readonly limitBytes?: number | undefined;
+}
+
+export interface LogTarget {
+  readonly pod: Pod;
+  readonly container: string;
+}
+
+/** Found anew for each call: a kubelet that was started again may answer elsewhere and has another token. */
+export type FindKubelet = () => Promise<KubeletClient>;
+
+/** The log as it comes; LOGS_UNAVAILABLE with the kubelet's words when it refuses. */
+export async function openLog(
+  find: FindKubelet,
+  { pod, container }: LogTarget,
+  query: Readonly<Record<string, string | number | undefined>>,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const parts = [pod.metadata.namespace, pod.metadata.name, container].map(encodeURIComponent);
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, `${value}`]],
+  );
+  const path = `/containerLogs/${parts.join('/')}?${new URLSearchParams(given)}`;
+  const answer = await (await find()).read(path, signal);
+  if (answer.statusCode === 200) return answer;
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk);
+  throw new KubelingError('LOGS_UNAVAILABLE', wordsOf(Buffer.concat(chunks).toString()));
+}
+
+function wordsOf(body: string): string {
+  try {
+    const { message }: { readonly message?: unknown } = JSON.parse(body);
+    return String(message);
+  } catch {
+    return body.trim();
+  }
+}
+
+export function wishesQuery({ tailLines, sinceTime, limitBytes, timestamps }: LogWishes) {
+  return { tailLines, sinceTime, limitBytes, timestamps: String(timestamps === 'shown') };
+}

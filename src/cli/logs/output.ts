@@ -1,0 +1,73 @@
+import { onAbort } from '../../lib/index.ts';
+import type { Stdio } from '../streams/stdio.ts';
+
+/** Where logs are printed. */
+export interface LogOutput {
+  /** Resolves when more may be written; rejects when aborted, which whoever sees `closed` has to do. */
+  write(bytes: Uint8Array, signal: AbortSignal): Promise<void>;
+  /** Aborted when nobody reads any more, as after `| head`. */
+  readonly closed: AbortSignal;
+}
+
+export function logOutput({ stdout }: Stdio): LogOutput {
+  const closed = new AbortController();
+  stdout.on('error', () => closed.abort());
+  return {
+    closed: closed.signal,
+    write: (bytes, signal) => (stdout.write(bytes) ? Promise.resolve() : drained(stdout, signal)),
+  };
+}
+
+function drained(stdout: Stdio['stdout'], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const go = () => {
+      link[Symbol.dispose]();
+      resolve();
+    };
+    const link = onAbort(signal, (reason) => {
+      stdout.off('drain', go);
+      reject(reason);
+    });
+    stdout.once('drain', go);
+  });
+}
+
+const newline = 0x0a;
+const longestHeldBytes = 1 << 20;
+
+/**
+ * One of several logs that are printed together: whole lines, each behind a prefix. A line of more than a megabyte is
+ * not waited for to its end.
+ */
+export function lineOutput(
+  output: LogOutput,
+  prefix: string,
+): LogOutput & { flush(signal: AbortSignal): Promise<void> } {
+  const mark = Buffer.from(prefix);
+  let held: Uint8Array = new Uint8Array(0);
+  let isLineStart = true;
+  const marked = (bytes: Uint8Array): Buffer => {
+    const out: Uint8Array[] = [];
+    for (let at = 0; at < bytes.length; ) {
+      const end = bytes.indexOf(newline, at) + 1 || bytes.length;
+      if (isLineStart) out.push(mark);
+      out.push(bytes.subarray(at, end));
+      isLineStart = bytes[end - 1] === newline;
+      at = end;
+    }
+    return Buffer.concat(out);
+  };
+  return {
+    closed: output.closed,
+    async write(bytes, signal) {
+      const all = Buffer.concat([held, bytes]);
+      const whole = all.length > longestHeldBytes ? all.length : all.lastIndexOf(newline) + 1;
+      held = all.subarray(whole);
+      if (whole > 0) await output.write(marked(all.subarray(0, whole)), signal);
+    },
+    async flush(signal) {
+      if (held.length > 0) await output.write(marked(Buffer.concat([held, Uint8Array.of(newline)])), signal);
+      held = new Uint8Array(0);
+    },
+  };
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ContainerStatus } from '../../cri/index.ts';
+import { cancelled, type ErrorCode, KubelingError, VirtualClock } from '../../lib/index.ts';
+import { type Pod, podUid } from '../../pods/index.ts';
+import { type ContainerLogRequest, ContainerLogs } from './container-logs.ts';
+import { MemoryLogFiles } from './memory-log-files.ts';
+
+const path = '/logs/ns_p_u/c/0.log';
+const pod: Pod = {
+  metadata: { name: 'p', namespace: 'ns', uid: podUid('u') },
+  spec: { containers: [{ name: 'c' }] },
+  status: {
+    containerStatuses: [
+      {
+        name: 'c',
+        ready: true,
+        restartCount: 0,
+        image: '',
+        imageID: '',
+        containerID: 'x://id',
+        state: { running: {} },
+      },
+    ],
+  },
+};
+const labels = {
+  'io.kubernetes.pod.uid': 'u',
+  'io.kubernetes.container.name': 'c',
+  'io.kubernetes.pod.name': 'p',
+  'io.kubernetes.pod.namespace': 'ns',
+};
+const running = ContainerStatus.create({ id: 'id', state: 'CONTAINER_RUNNING', logPath: path, labels });
+
+class Rig {
+  readonly clock = new VirtualClock();
+  readonly files = new MemoryLogFiles();
+  readonly controller = new AbortController();
+  readonly asked: string[] = [];
+  answer: ContainerStatus | KubelingError = running;
+  readonly logs = new ContainerLogs({
+    clock: this.clock,
+    files: this.files,
+    podLogsDir: '/logs',
+    cri: {
+      containerStatus: async ({ containerId = '' }) => {
+        this.asked.push(containerId);
+        if (this.answer instanceof KubelingError) throw this.answer;
+        return { status: this.answer, info: {} };
+      },
+    },
+  });
+
+  open(request: Partial<ContainerLogRequest> = {}) {
+    const instance = { which: 'newest' } as const;
+    return this.logs.open(
+      { pod, container: 'c', instance, view: {}, follow: 'no', ...request },
+      this.controller.signal,
+    );
+  }
+
+  async refusal(request: Partial<ContainerLogRequest> = {}): Promise<string> {
+    const opened = await this.open(request);
+    return opened.kind === 'refused' ? opened.message : 'not refused';
+  }
+
+  /** Reads along; answers how it stands. */
+  async follow() {
+    const opened = await this.open({ follow: 'until-ended' });
+    assert.ok(opened.kind === 'open');
+    const state = { out: '', end: 'open' as unknown };
+    const consume = async () => {
+      for await (const chunk of opened.chunks) state.out += String(Buffer.from(chunk));
+    };
+    void consume().then(
+      () => {
+        state.end = 'ended';
+      },
+      (error: unknown) => {
+        state.end = error;
+      },
+    );
+    await this.clock.advance(0);
+    return state;
+  }
+}
+
+test('the runtime says where the log is', async () => {
+  const rig = new Rig();
+  rig.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
+  const opened = await rig.open();
+  assert.ok(opened.kind === 'open');
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of opened.chunks) chunks.push(chunk);
+  assert.deepEqual([String(Buffer.concat(chunks)), rig.asked, rig.files.handles], ['hello\n', ['id'], 0]);
+});
+
+const oddPaths: readonly (readonly [string, Partial<ContainerStatus>, RegExp])[] = [
+  [
+    'outside the directory of the pod',
+    { logPath: '/logs/ns_p_u/../other/0.log' },
+    /is not in \/logs\/ns_p_u/,
+  ],
+  ['of another pod', { labels: { ...labels, 'io.kubernetes.pod.uid': 'v' } }, /another container/],
+  [
+    'of another container',
+    { labels: { ...labels, 'io.kubernetes.container.name': 'd' } },
+    /another container/,
+  ],
+  ['nowhere', { logPath: '' }, /has no log/],
+  ['not there', {}, /is not there/],
+];
+for (const [what, status, message] of oddPaths) {
+  test(`a log that is ${what} is not read`, async () => {
+    const rig = new Rig();
+    rig.answer = { ...running, ...status };
+    assert.match(await rig.refusal(), message);
+  });
+}
+
+test('what is no log is refused with the reason', async () => {
+  const rig = new Rig();
+  rig.files.refuse(path);
+  assert.match(await rig.refusal(), /Cannot read the log/);
+});
+
+test('a container the runtime does not tell of has no log', async () => {
+  const rig = new Rig();
+  rig.answer = new KubelingError('CRI_NOT_FOUND', 'gone');
+  assert.equal(await rig.refusal(), 'unable to retrieve container logs for x://id');
+});
+
+for (const [code, end] of [
+  ['CRI_UNAVAILABLE', 'open'],
+  ['CRI_DEADLINE', 'open'],
+  ['CRI_NOT_FOUND', 'ended'],
+] as const satisfies readonly (readonly [ErrorCode, string])[]) {
+  test(`while the runtime answers ${code} a log that is followed stays ${end}`, async () => {
+    const rig = new Rig();
+    rig.files.append(path, '2026-01-01T00:00:00Z stdout F hello\n');
+    const state = await rig.follow();
+    rig.answer = new KubelingError(code, 'no');
+    await rig.clock.advance(5_000);
+    assert.deepEqual(state, { out: 'hello\n', end });
+    rig.controller.abort(cancelled('enough'));
+  });
+}
+
+test('a log that is opened and never read is closed when its reader goes', async () => {
+  const rig = new Rig();
+  rig.files.append(path, '');
+  await rig.open({ follow: 'until-ended' });
+  assert.equal(rig.files.handles, 1);
+  rig.controller.abort(cancelled('gone'));
+  await rig.clock.advance(0);
+  assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);
+});
+
+test('a reader who goes ends the following, and nothing stays open', async () => {
+  const rig = new Rig();
+  rig.files.append(path, '');
+  const state = await rig.follow();
+  rig.controller.abort(cancelled('gone'));
+  await rig.clock.advance(0);
+  assert.equal(state.end, rig.controller.signal.reason);
+  assert.deepEqual([rig.files.handles, rig.files.watchers, rig.clock.pendingTimers], [0, 0, 0]);
+});

@@ -1,0 +1,131 @@
+import { posix } from 'node:path';
+import type { ContainerStatus, CriClient } from '../../cri/index.ts';
+import { type Clock, describeError, isKind, onAbort } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { readOwner } from '../labels.ts';
+import { podLogDirectory } from '../log-paths.ts';
+import type { LogView } from './log-decoder.ts';
+import type { LogFiles } from './log-files.ts';
+import { chooseLogInstance, type WantedInstance } from './log-instance.ts';
+import { LogReader, type LogReading } from './log-reader.ts';
+import { LogTrail } from './log-trail.ts';
+
+export interface ContainerLogsDeps {
+  readonly cri: Pick<CriClient, 'containerStatus'>;
+  readonly clock: Clock;
+  readonly files: LogFiles;
+  readonly podLogsDir: string;
+}
+
+export interface ContainerLogRequest {
+  /** With its status. */
+  readonly pod: Pod;
+  readonly container: string;
+  readonly instance: WantedInstance;
+  readonly view: LogView;
+  readonly tailLines?: number | undefined;
+  /** To go on until the instance has ended. */
+  readonly follow: 'until-ended' | 'no';
+}
+
+export type OpenedLog =
+  | { readonly kind: 'refused'; readonly message: string }
+  /** To be read once; ends by throwing the signal's reason when that is aborted, and then keeps nothing open. */
+  | { readonly kind: 'open'; readonly chunks: AsyncIterable<Uint8Array> };
+
+/** What containers of this node have written, as users see it. */
+export class ContainerLogs {
+  readonly #deps: ContainerLogsDeps;
+
+  constructor(deps: ContainerLogsDeps) {
+    this.#deps = deps;
+  }
+
+  async open(request: ContainerLogRequest, signal: AbortSignal): Promise<OpenedLog> {
+    const { pod, container, instance } = request;
+    const chosen = chooseLogInstance(pod.metadata.name, pod.status, container, instance);
+    if (chosen.kind === 'refused') return chosen;
+    const status = await this.#status(chosen.containerId, signal);
+    if (status === undefined) return unreadable(chosen.containerId);
+    const { path, problem } = this.#pathOf(status, request);
+    if (problem !== undefined) return { kind: 'refused', message: problem };
+    const { view, tailLines, follow } = request;
+    const isRunning = (inner: AbortSignal) => this.#isRunning(status.id, inner);
+    const reading = { path, view, tailLines, follow: follow === 'no' ? undefined : { isRunning } };
+    return await this.#read(reading, signal);
+  }
+
+  async #read(reading: LogReading, signal: AbortSignal): Promise<OpenedLog> {
+    try {
+      const trail = await LogTrail.open(this.#deps.files, reading.path);
+      if (reading.follow !== undefined || trail.upcoming !== undefined)
+        return { kind: 'open', chunks: readOnce(new LogReader(this.#deps, reading, trail), trail, signal) };
+      await trail[Symbol.asyncDispose]();
+      return { kind: 'refused', message: `the log ${reading.path} is not there` };
+    } catch (error) {
+      if (!isKind(error, 'Denied', 'Failed')) throw error;
+      return { kind: 'refused', message: describeError(error) };
+    }
+  }
+
+  /** What the runtime says is looked at, too: nothing but the log of this very container is read. */
+  #pathOf(
+    { logPath, labels }: ContainerStatus,
+    { pod, container }: ContainerLogRequest,
+  ): { readonly path: string; readonly problem: string | undefined } {
+    const path = posix.normalize(logPath);
+    const directory = podLogDirectory(this.#deps.podLogsDir, pod);
+    const owner = readOwner(labels);
+    if (logPath === '') return { path, problem: `container ${JSON.stringify(container)} has no log` };
+    if (owner?.uid !== pod.metadata.uid || owner.containerName !== container)
+      return { path, problem: `the runtime calls this another container than ${JSON.stringify(container)}` };
+    const isInside = path.startsWith(`${directory}/`);
+    return { path, problem: isInside ? undefined : `the log ${path} is not in ${directory}` };
+  }
+
+  async #status(containerId: string, signal: AbortSignal): Promise<ContainerStatus | undefined> {
+    try {
+      const id = containerId.replace(/^[^:]*:\/\//, '');
+      return (await this.#deps.cri.containerStatus({ containerId: id }, signal)).status;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isKind(error, 'Bug')) throw error;
+      return undefined;
+    }
+  }
+
+  /** A runtime that does not answer does not end its containers. */
+  async #isRunning(containerId: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
+      return status?.state === 'CONTAINER_RUNNING';
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isKind(error, 'Unavailable', 'DeadlineExceeded')) return true;
+      if (isKind(error, 'NotFound')) return false;
+      throw error;
+    }
+  }
+}
+
+function unreadable(containerId: string): OpenedLog {
+  return { kind: 'refused', message: `unable to retrieve container logs for ${containerId}` };
+}
+
+/** Closes what is open whether it is read to its end, given up on the way, or never read at all. */
+function readOnce(reader: LogReader, trail: LogTrail, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  const close = () => trail[Symbol.asyncDispose]();
+  const link = onAbort(signal, () => void close().catch(() => {}));
+  async function* read() {
+    try {
+      yield* reader.chunks(signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      link[Symbol.dispose]();
+      await close();
+    }
+  }
+  return read();
+}

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { cancelled, VirtualClock } from '../../lib/index.ts';
+import { LogReader, type LogReading } from './log-reader.ts';
+import { LogTrail } from './log-trail.ts';
+import { MemoryLogFiles } from './memory-log-files.ts';
+
+const path = '/logs/ns_pod_uid/main/0.log';
+const stemOf = (rotation: number) => `${path}.20260101-${String(rotation).padStart(6, '0')}`;
+
+/** A container that writes numbered lines, and somebody who follows its log. */
+class Rig {
+  readonly clock = new VirtualClock();
+  readonly files = new MemoryLogFiles();
+  readonly #controller = new AbortController();
+  #write = this.files.writer(path);
+  #lines = 0;
+  #rotations = 0;
+  #running = true;
+  #taking: Promise<void> = Promise.resolve();
+  #release: () => void = () => {};
+  out = '';
+  end: 'open' | 'ended' | unknown = 'open';
+
+  async follow(reading: Partial<LogReading> = {}): Promise<void> {
+    const trail = await LogTrail.open(this.files, path);
+    const follow = { isRunning: async () => this.#running };
+    const reader = new LogReader(this, { path, view: {}, follow, ...reading }, trail);
+    void this.#consume(reader, trail).then(
+      () => {
+        this.end = 'ended';
+      },
+      (error: unknown) => {
+        this.end = error;
+      },
+    );
+    await this.clock.advance(0);
+  }
+
+  async #consume(reader: LogReader, trail: LogTrail): Promise<void> {
+    await using _trail = trail;
+    for await (const chunk of reader.chunks(this.#controller.signal)) {
+      this.out += Buffer.from(chunk).toString();
+      await this.#taking;
+    }
+  }
+
+  lines(count = 1): void {
+    for (let left = count; left > 0; left--) this.#write(`2026-01-01T00:00:00Z stdout F ${this.#lines++}\n`);
+  }
+
+  /** The name goes; what is written still goes to the old file. */
+  rename(): void {
+    this.files.rename(path, stemOf(++this.#rotations));
+  }
+
+  /** Until told to, what is written goes to the old file even though the new one is there. */
+  reopen(): () => void {
+    const next = this.files.writer(path);
+    return () => {
+      this.#write = next;
+    };
+  }
+
+  rotate(): void {
+    this.rename();
+    this.reopen()();
+  }
+
+  compress(rotation: number): void {
+    const content = this.files.contentOf(stemOf(rotation));
+    if (content === undefined) return;
+    this.files.append(`${stemOf(rotation)}.gz`, gzipSync(content));
+    this.files.remove(stemOf(rotation));
+  }
+
+  stall(): void {
+    this.takeAgain();
+    this.#taking = new Promise((resolve) => {
+      this.#release = resolve;
+    });
+  }
+
+  takeAgain(): void {
+    this.#release();
+    this.#taking = Promise.resolve();
+  }
+
+  stop(): void {
+    this.#running = false;
+  }
+
+  abort(): void {
+    this.#controller.abort(cancelled('enough'));
+  }
+
+  /** Lets time pass until it holds. What is compressed is unpacked in real time, which virtual time does not wait for. */
+  async passUntil(condition: () => boolean): Promise<void> {
+    for (let turn = 0; turn < 1_000 && !condition(); turn++) {
+      await this.clock.advance(1_000);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+
+  get wanted(): string {
+    return Array.from({ length: this.#lines }, (_, index) => `${index}\n`).join('');
+  }
+
+  get left(): readonly number[] {
+    return [this.files.handles, this.files.watchers, this.clock.pendingTimers];
+  }
+}
+
+test('what is written is shown at once, and the end of the container is the end', async () => {
+  const rig = new Rig();
+  rig.lines(2);
+  await rig.follow();
+  assert.equal(rig.out, '0\n1\n');
+  rig.lines();
+  await rig.clock.advance(0);
+  assert.equal(rig.out, rig.wanted);
+  rig.stop();
+  rig.lines();
+  await rig.clock.advance(1_050);
+  rig.lines();
+  await rig.clock.advance(1_000);
+  assert.deepEqual([rig.end, rig.out, rig.left], ['ended', rig.wanted, [0, 0, 0]]);
+});
+
+test('half a line is shown when it is there, the rest when that is', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.files.append(path, '2026-01-01T00:00:00Z std');
+  await rig.clock.advance(1_000);
+  rig.files.append(path, 'out F ha');
+  await rig.clock.advance(1_000);
+  assert.equal(rig.out, 'ha');
+  rig.files.append(path, 'lf\n');
+  await rig.clock.advance(0);
+  assert.equal(rig.out, 'half\n');
+});
+
+test('a file that took the place of another is read after all that came to the old one', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.lines();
+  rig.rename();
+  rig.lines();
+  await rig.clock.advance(500);
+  const takeNew = rig.reopen();
+  await rig.clock.advance(50);
+  rig.lines();
+  await rig.clock.advance(60);
+  rig.lines();
+  takeNew();
+  rig.lines();
+  await rig.clock.advance(300);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('one who reads slowly misses none of many rotations', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.stall();
+  for (let rotation = 1; rotation <= 6; rotation++) {
+    rig.lines(3);
+    await rig.clock.advance(1_200);
+    rig.rotate();
+    rig.compress(rotation - 1);
+    rig.files.remove(`${stemOf(rotation - 3)}.gz`);
+  }
+  rig.lines();
+  rig.takeAgain();
+  await rig.passUntil(() => rig.out === rig.wanted);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('several rotations between two looks are all seen', async () => {
+  const rig = new Rig();
+  rig.lines();
+  await rig.follow();
+  rig.lines();
+  rig.rotate();
+  rig.lines();
+  rig.rotate();
+  rig.lines();
+  rig.rotate();
+  rig.compress(1);
+  rig.lines();
+  await rig.passUntil(() => rig.out === rig.wanted);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('a rotation in the very moment the log is opened takes nothing away', async () => {
+  const rig = new Rig();
+  rig.lines();
+  const { names } = rig.files;
+  rig.files.names = async (directory) => {
+    rig.files.names = names;
+    rig.rotate();
+    return await names.call(rig.files, directory);
+  };
+  await rig.follow();
+  rig.lines();
+  rig.rotate();
+  rig.lines();
+  await rig.clock.advance(3_000);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('a log emptied in place is read from its beginning again', async () => {
+  const rig = new Rig();
+  rig.lines(5);
+  await rig.follow();
+  rig.files.truncate(path);
+  rig.lines(1);
+  await rig.clock.advance(2_000);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('a log that is not there yet is waited for', async () => {
+  const rig = new Rig();
+  rig.files.remove(path);
+  await rig.follow();
+  rig.reopen()();
+  rig.lines(2);
+  await rig.clock.advance(1_500);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('only the last lines of what is there come before what is written from then on', async () => {
+  const rig = new Rig();
+  rig.lines(10);
+  await rig.follow({ tailLines: 2 });
+  rig.lines(2);
+  await rig.clock.advance(0);
+  assert.equal(rig.out, '8\n9\n10\n11\n');
+  const none = new Rig();
+  none.lines(3);
+  await none.follow({ tailLines: 0 });
+  none.lines(1);
+  await none.clock.advance(0);
+  assert.equal(none.out, '3\n');
+});
+
+test('all bytes that are allowed end it', async () => {
+  const rig = new Rig();
+  await rig.follow({ view: { limitBytes: 5 } });
+  rig.lines(10);
+  await rig.clock.advance(0);
+  assert.deepEqual([rig.end, rig.out, rig.left], ['ended', '0\n1\n2', [0, 0, 0]]);
+});
+
+test('given up it leaves nothing open', async () => {
+  const rig = new Rig();
+  rig.lines(3);
+  await rig.follow();
+  rig.rotate();
+  await rig.clock.advance(20);
+  rig.abort();
+  await rig.clock.advance(0);
+  assert.deepEqual([String(rig.end), rig.left], ['KubelingError: enough', [0, 0, 0]]);
+});
+
+const act = fc.oneof(
+  fc.nat(5).map((count) => (rig: Rig) => rig.lines(count)),
+  fc.constant((rig: Rig) => rig.rename()),
+  fc.constant((rig: Rig) => rig.rotate()),
+  fc.nat(9).map((rotation) => (rig: Rig) => rig.compress(rotation)),
+  fc.constant((rig: Rig) => rig.stall()),
+  fc.constant((rig: Rig) => rig.takeAgain()),
+);
+
+test('however a log is written and rotated, no line is lost and none repeated', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(act, fc.constantFrom(0, 10, 300, 1_100)), { maxLength: 14 }),
+      async (acts) => {
+        const rig = new Rig();
+        await rig.follow();
+        let isRenamed = false;
+        for (const [each, ms] of acts) {
+          each(rig);
+          isRenamed = rig.files.contentOf(path) === undefined;
+          if (ms > 0 && !isRenamed) await rig.clock.advance(ms);
+        }
+        if (isRenamed) rig.reopen()();
+        rig.takeAgain();
+        rig.stop();
+        await rig.passUntil(() => rig.end !== 'open');
+        assert.deepEqual([rig.end, rig.out, rig.left], ['ended', rig.wanted, [0, 0, 0]]);
+      },
+    ),
+    { numRuns: 100 },
+  );
+});

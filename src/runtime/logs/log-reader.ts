@@ -1,0 +1,203 @@
+import { posix } from 'node:path';
+import { type Clock, HintLatch } from '../../lib/index.ts';
+import { type ChunkRange, chunksOf } from './file-chunks.ts';
+import { LogDecoder, type LogView } from './log-decoder.ts';
+import type { LogFiles } from './log-files.ts';
+import { TailSearch } from './log-tail.ts';
+import type { LogTrail, TrailFile } from './log-trail.ts';
+
+export interface LogReading {
+  readonly path: string;
+  readonly view: LogView;
+  /** Only so many lines from the end; all unless given. */
+  readonly tailLines?: number | undefined;
+  /** To go on as long as something may be written, here is who knows; left out to end at the end. */
+  readonly follow?: { isRunning(signal: AbortSignal): Promise<boolean> } | undefined;
+}
+
+export interface LogReaderDeps {
+  readonly files: LogFiles;
+  readonly clock: Clock;
+}
+
+/** Between two looks whether the container still runs, and at the files where no hint came. */
+const pollMs = 1_000;
+/**
+ * The runtime writes what it has taken from the container a moment after it says that the container ended, or has
+ * opened the next file: so long nothing may come before a file counts as read.
+ */
+const settleMs = 100;
+
+/** Where to begin: at a place in one of the older files, or, past all of these, in the one that is written now. */
+interface Start {
+  readonly older: number;
+  readonly offset: number;
+}
+
+/** Reads one log once. Keeps a piece of it at a time, and reads on when that was taken. */
+export class LogReader {
+  readonly #deps: LogReaderDeps;
+  readonly #reading: LogReading;
+  readonly #trail: LogTrail;
+  readonly #decoder: LogDecoder;
+  readonly #hints: HintLatch;
+  #lookDue = true;
+
+  /** The trail is the caller's to close. */
+  constructor(deps: LogReaderDeps, reading: LogReading, trail: LogTrail) {
+    this.#deps = deps;
+    this.#reading = reading;
+    this.#trail = trail;
+    this.#decoder = new LogDecoder(reading.view);
+    this.#hints = new HintLatch(deps.clock);
+  }
+
+  async *chunks(signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { follow } = this.#reading;
+    const size = (await this.#trail.upcoming?.handle.size()) ?? 0;
+    const start = await this.#start(size);
+    yield* this.#readOlder(start, signal);
+    const offset = start.older < this.#trail.olderCount ? 0 : start.offset;
+    if (follow === undefined) yield* this.#readLast({ from: offset, to: size }, signal);
+    else yield* this.#follow(follow, offset, signal);
+  }
+
+  async #start(size: number): Promise<Start> {
+    const { tailLines } = this.#reading;
+    const { olderCount, upcoming } = this.#trail;
+    if (tailLines === undefined) return { older: 0, offset: 0 };
+    if (tailLines === 0) return { older: olderCount, offset: size };
+    const search = new TailSearch(tailLines);
+    const offset = upcoming === undefined ? undefined : await search.search(upcoming, size);
+    if (offset !== undefined) return { older: olderCount, offset };
+    return await this.#startInOlder(search);
+  }
+
+  async #startInOlder(search: TailSearch): Promise<Start> {
+    for (let older = this.#trail.olderCount - 1; older >= 0; older--) {
+      const file = await this.#trail.openOlder(older);
+      if (file === undefined) continue;
+      const offset = await search.search(file, await file.handle.size());
+      await this.#trail.release(file);
+      if (offset !== undefined) return { older, offset };
+    }
+    return { older: 0, offset: 0 };
+  }
+
+  async *#readOlder({ older, offset }: Start, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    for (let index = older; index < this.#trail.olderCount && !this.#decoder.isDone; index++) {
+      const file = await this.#trail.openOlder(index);
+      if (file === undefined) continue;
+      yield* this.#read(file, { from: index === older ? offset : 0 }, signal);
+      yield* this.#endFile();
+      await this.#trail.release(file);
+    }
+  }
+
+  async *#readLast(range: ChunkRange, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const file = this.#trail.next();
+    if (file === undefined || this.#decoder.isDone) return;
+    yield* this.#read(file, range, signal);
+    yield* this.#endFile();
+  }
+
+  /** Answers how far it came. */
+  async *#read(file: TrailFile, range: ChunkRange, signal: AbortSignal): AsyncGenerator<Uint8Array, number> {
+    let at = range.from;
+    for await (const chunk of chunksOf(file, range)) {
+      signal.throwIfAborted();
+      at += chunk.length;
+      const out = this.#decoder.decode(chunk);
+      if (out.length > 0) yield out;
+      if (this.#decoder.isDone) break;
+    }
+    return at;
+  }
+
+  *#endFile(): Generator<Uint8Array> {
+    const out = this.#decoder.endFile();
+    if (out.length > 0) yield out;
+  }
+
+  async *#follow(
+    { isRunning }: NonNullable<LogReading['follow']>,
+    offset: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    const { clock } = this.#deps;
+    using _watch = this.#watch();
+    let file = this.#trail.next();
+    let at = offset;
+    let pollAt = clock.monotonicMs();
+    let state: 'running' | 'ended' = 'running';
+    for (;;) {
+      this.#hints.clear();
+      if (file !== undefined) at = yield* this.#read(file, { from: at }, signal);
+      if (this.#decoder.isDone) return;
+      if (file !== undefined && (await sizeOf(file, at)) < at) {
+        // Emptied in place: what is written now begins anew.
+        yield* this.#endFile();
+        at = 0;
+        continue;
+      }
+      if (await this.#hasNext()) {
+        if (file !== undefined && (await this.#grows(file, at, signal))) continue;
+        yield* this.#endFile();
+        if (file !== undefined) await this.#trail.release(file);
+        file = this.#trail.next();
+        at = 0;
+        continue;
+      }
+      if (state === 'ended') return yield* this.#endFile();
+      if (clock.monotonicMs() >= pollAt) {
+        pollAt = clock.monotonicMs() + pollMs;
+        this.#lookDue = true;
+        if (await isRunning(signal)) continue;
+        state = 'ended';
+        await clock.sleep(settleMs, signal);
+        continue;
+      }
+      await this.#hints.wait(pollAt - clock.monotonicMs(), signal);
+    }
+  }
+
+  /** Whether another file took the place of the one that is read. */
+  async #hasNext(): Promise<boolean> {
+    if (this.#lookDue) {
+      this.#lookDue = false;
+      await this.#trail.look();
+    }
+    return this.#trail.upcoming !== undefined;
+  }
+
+  async #grows(file: TrailFile, at: number, signal: AbortSignal): Promise<boolean> {
+    await this.#deps.clock.sleep(settleMs, signal);
+    return (await sizeOf(file, at)) > at;
+  }
+
+  /** Hints, and looks now and then also while nobody takes what was read: files must not come and go unseen. */
+  #watch(): Disposable {
+    const { files, clock } = this.#deps;
+    const watch = files.watch(posix.dirname(this.#reading.path), (what) => {
+      if (what === 'renamed') this.#lookDue = true;
+      this.#hints.raise();
+    });
+    const tick = () => {
+      // What fails here fails again when the reader itself looks, and is told then.
+      this.#trail.look().catch(() => {});
+      timer = clock.timer(pollMs, tick);
+    };
+    let timer = clock.timer(pollMs, tick);
+    return {
+      [Symbol.dispose]: () => {
+        timer.cancel();
+        watch[Symbol.dispose]();
+      },
+    };
+  }
+}
+
+/** What is compressed does not change any more: it is as long as it was read. */
+async function sizeOf({ handle, format }: TrailFile, read: number): Promise<number> {
+  return format === 'gzip' ? read : await handle.size();
+}

@@ -1,0 +1,135 @@
+import { chunksOf } from './file-chunks.ts';
+import { LineSplitter } from './line-splitter.ts';
+import type { LogHandle } from './log-files.ts';
+import { HeadParser, maxHeadBytes, maxJsonLineBytes, parseJsonLine } from './log-line.ts';
+import type { TrailFile } from './log-trail.ts';
+
+const blockBytes = 64 << 10;
+const newline = 0x0a;
+const brace = 0x7b;
+
+/**
+ * Finds where the last so many lines begin, from the end backwards, file after file. Lines are those a user sees: the
+ * parts of a long one count as one, and one that has not ended yet counts too.
+ */
+export class TailSearch {
+  readonly #heads = new HeadParser();
+  readonly #wanted: number;
+  #found = 0;
+  #seen: 'nothing' | 'lines' = 'nothing';
+
+  constructor(lines: number) {
+    this.#wanted = lines;
+  }
+
+  /** Where the lines begin if they begin in this file, whose first `size` bytes count; undefined when in an earlier one. */
+  async search(file: TrailFile, size: number): Promise<number | undefined> {
+    return file.format === 'gzip' ? await this.#forwards(file) : await this.#backwards(file.handle, size);
+  }
+
+  async #backwards(handle: LogHandle, size: number): Promise<number | undefined> {
+    const block = new Uint8Array(blockBytes);
+    let start = size;
+    let end = size;
+    for (let right = size; right > 0; ) {
+      const left = Math.max(0, right - blockBytes);
+      const bytes = block.subarray(0, await handle.read(block.subarray(0, right - left), left));
+      for (let at = bytes.length; at >= 0; ) {
+        at = at === 0 ? -1 : bytes.lastIndexOf(newline, at - 1);
+        // The beginning of the block is the beginning of a line only at the beginning of the file.
+        if (at < 0 && left > 0) break;
+        const lineStart = left + at + 1;
+        if (lineStart === end) continue;
+        const is = await this.#classify(handle, bytes.subarray(at + 1), lineStart, end);
+        end = lineStart;
+        if (is === 'none') continue;
+        if (!this.#count(is)) return start;
+        start = lineStart;
+      }
+      right = left;
+    }
+    return this.#wanted === 0 ? size : undefined;
+  }
+
+  /** Counts a line of the file; answers whether the lines wanted go back that far. */
+  #count(is: 'end' | 'part'): boolean {
+    if (is === 'end' || this.#seen === 'nothing') {
+      if (this.#found === this.#wanted) return false;
+      this.#found++;
+    }
+    this.#seen = 'lines';
+    return true;
+  }
+
+  /** `inBlock` is what the block has from the line's start on. */
+  async #classify(
+    handle: LogHandle,
+    inBlock: Uint8Array,
+    start: number,
+    end: number,
+  ): Promise<'end' | 'part' | 'none'> {
+    const read = async (length: number) => {
+      if (length <= inBlock.length) return inBlock.subarray(0, length);
+      const bytes = new Uint8Array(length);
+      return bytes.subarray(0, await handle.read(bytes, start));
+    };
+    const head = await read(Math.min(end - start, maxHeadBytes));
+    if (head[0] !== brace) return this.#heads.parse(head)?.is ?? 'none';
+    if (end - start > maxJsonLineBytes) return 'none';
+    return parseJsonLine(await read(end - start))?.is ?? 'none';
+  }
+
+  /** What is compressed can be read from its beginning only: once to count, once more to the place. */
+  async #forwards(file: TrailFile): Promise<number | undefined> {
+    let last: 'end' | 'part' | undefined;
+    let ends = 0;
+    await eachLine(file, (is) => {
+      last = is;
+      if (is === 'end') ends++;
+      return 'go-on';
+    });
+    const unended = last === 'part' && this.#seen === 'nothing' ? 1 : 0;
+    if (last !== undefined) this.#seen = 'lines';
+    const skipped = ends + unended - (this.#wanted - this.#found);
+    if (skipped <= 0) {
+      this.#found += ends + unended;
+      return undefined;
+    }
+    return await afterEnds(file, Math.min(skipped, ends));
+  }
+}
+
+/** Where the line after so many ended lines begins. */
+async function afterEnds(file: TrailFile, count: number): Promise<number> {
+  let left = count;
+  let place = 0;
+  await eachLine(file, (is, position) => {
+    place = position;
+    if (is === 'end') left--;
+    return left > 0 ? 'go-on' : 'stop';
+  });
+  return place;
+}
+
+async function eachLine(
+  file: TrailFile,
+  visit: (is: 'end' | 'part', position: number) => 'go-on' | 'stop',
+): Promise<void> {
+  let is: 'end' | 'part' = 'end';
+  let state: 'go-on' | 'stop' = 'go-on';
+  const lines = new LineSplitter({
+    begin: (head) => {
+      is = head.is;
+    },
+    text: () => {},
+    end: (_how, position) => {
+      if (state === 'go-on') state = visit(is, position);
+    },
+  });
+  const isStopped = () => state === 'stop';
+  for await (const chunk of chunksOf(file, { from: 0 })) {
+    lines.feed(chunk);
+    if (isStopped()) return;
+  }
+  lines.endFile();
+}

@@ -1,0 +1,181 @@
+import { posix } from 'node:path';
+import type { LogFiles, LogHandle } from './log-files.ts';
+
+/** One file of a log, open. */
+export interface TrailFile {
+  readonly handle: LogHandle;
+  readonly format: 'plain' | 'gzip';
+}
+
+/** A file that took the place of another while its log is followed is opened at once; of so many we keep hold. */
+const maxWaiting = 16;
+const compressed = '.gz';
+
+/**
+ * The files of one instance's log in the order they were written: those that were rotated away, `N.log.<time>` plain
+ * or as `.gz`, and last the one that is written now, `N.log`. Between a rotation and the moment the runtime opens the
+ * log anew there is no last one. Who follows looks again and again: files that came since are opened and queue up, so
+ * that a slow reader loses none of them to the next rotation.
+ */
+export class LogTrail implements AsyncDisposable {
+  readonly #files: LogFiles;
+  readonly #path: string;
+  /** Names without `.gz` of the rotated ones, in order; those still to be read. */
+  #older: readonly string[] = [];
+  #known: ReadonlySet<string> = new Set();
+  #newest: string | undefined;
+  readonly #waiting: TrailFile[] = [];
+  readonly #held = new Set<LogHandle>();
+  #looking: Promise<void> | undefined;
+  #state: 'open' | 'closed' = 'open';
+
+  private constructor(files: LogFiles, path: string) {
+    this.#files = files;
+    this.#path = path;
+  }
+
+  static async open(files: LogFiles, path: string): Promise<LogTrail> {
+    const trail = new LogTrail(files, path);
+    try {
+      await trail.#openFirst();
+      return trail;
+    } catch (error) {
+      await trail[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** How many rotated files there were at the beginning. */
+  get olderCount(): number {
+    return this.#older.length;
+  }
+
+  /** One of those, 0 for the oldest; undefined when it is gone by now, or is the one that was written last. */
+  async openOlder(index: number): Promise<TrailFile | undefined> {
+    const stem = this.#older[index];
+    const file = stem === undefined ? undefined : await this.#openRotated(stem);
+    if (file?.handle.identity !== this.#newest) return file;
+    if (file !== undefined) await this.release(file);
+    return undefined;
+  }
+
+  /** The file that is to be read after the older ones, and then whatever took its place; undefined for none yet. */
+  next(): TrailFile | undefined {
+    return this.#waiting.shift();
+  }
+
+  /** The one `next` would answer. */
+  get upcoming(): TrailFile | undefined {
+    return this.#waiting[0];
+  }
+
+  /** Looks whether another file has taken the place of the last one. One look at a time; others join it. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async release({ handle }: TrailFile): Promise<void> {
+    this.#held.delete(handle);
+    await handle[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#state = 'closed';
+    await this.#looking?.catch(() => {});
+    const held = [...this.#held];
+    this.#held.clear();
+    await Promise.all(held.map((handle) => handle[Symbol.asyncDispose]()));
+  }
+
+  /**
+   * First the one that is written: should it be rotated meanwhile, it is known by its identity. Just rotated and not
+   * opened anew yet, it still is the one that is written.
+   */
+  async #openFirst(): Promise<void> {
+    const current = await this.#open(this.#path, 'plain');
+    const stems = await this.#stems();
+    const last = stems.at(-1);
+    const isCurrent = last !== undefined && (await this.#isAt(last, current?.handle.identity));
+    this.#known = new Set(isCurrent ? stems.slice(0, -1) : stems);
+    const written = current ?? (last === undefined ? undefined : await this.#openRotated(last));
+    this.#older = current === undefined ? stems.slice(0, -1) : stems;
+    if (written !== undefined) this.#enqueue(written);
+  }
+
+  async #look(): Promise<void> {
+    if (this.#state === 'closed' || this.#waiting.length >= maxWaiting) return;
+    const identity = await this.#files.identityAt(this.#path);
+    if (identity === undefined || identity === this.#newest) return;
+    const current = await this.#open(this.#path, 'plain');
+    if (current === undefined) return;
+    const stems = await this.#stems();
+    if (this.#isClosed()) return await this.release(current);
+    for (const stem of await this.#since(stems)) {
+      const between = await this.#openRotated(stem);
+      if (between?.handle.identity === current.handle.identity) await this.release(between);
+      else if (between !== undefined) this.#enqueue(between);
+    }
+    this.#known = new Set(stems);
+    this.#enqueue(current);
+  }
+
+  #isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+
+  /**
+   * What was rotated after the newest file we know. That one is among them under a name of its own now: found by its
+   * identity, or, compressed already, as the first of the names that are new.
+   */
+  async #since(stems: readonly string[]): Promise<readonly string[]> {
+    const fresh = stems.filter((stem) => !this.#known.has(stem));
+    if (this.#newest === undefined) return fresh;
+    for (const [index, stem] of fresh.entries()) {
+      if (await this.#isAt(stem, this.#newest)) return fresh.slice(index + 1);
+    }
+    return fresh.slice(1);
+  }
+
+  async #isAt(stem: string, identity: string | undefined): Promise<boolean> {
+    return identity !== undefined && (await this.#files.identityAt(this.#beside(stem))) === identity;
+  }
+
+  #enqueue(file: TrailFile): void {
+    this.#newest = file.handle.identity;
+    this.#waiting.push(file);
+  }
+
+  /** Compressing puts the compressed one beside the plain one before that goes, so one of them is always there. */
+  async #openRotated(stem: string): Promise<TrailFile | undefined> {
+    const path = this.#beside(stem);
+    return (await this.#open(path, 'plain')) ?? (await this.#open(`${path}${compressed}`, 'gzip'));
+  }
+
+  async #open(path: string, format: TrailFile['format']): Promise<TrailFile | undefined> {
+    const handle = await this.#files.open(path);
+    if (handle === undefined) return undefined;
+    this.#held.add(handle);
+    return { handle, format };
+  }
+
+  async #stems(): Promise<readonly string[]> {
+    const base = posix.basename(this.#path);
+    const names = await this.#files.names(posix.dirname(this.#path));
+    const rotated = names.flatMap((name) => rotatedStem(base, name) ?? []);
+    return [...new Set(rotated)].sort();
+  }
+
+  #beside(stem: string): string {
+    return posix.join(posix.dirname(this.#path), stem);
+  }
+}
+
+/** `N.log.YYYYMMDD-HHMMSS`, plain or compressed; what is still being compressed has another ending. */
+function rotatedStem(base: string, name: string): string | undefined {
+  if (!name.startsWith(`${base}.`)) return undefined;
+  const stem = name.endsWith(compressed) ? name.slice(0, -compressed.length) : name;
+  return /^\d{8}-\d{6}$/.test(stem.slice(base.length + 1)) ? stem : undefined;
+}
