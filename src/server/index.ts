@@ -1,4 +1,14 @@
+export { containerLogsRoute, type LogsView } from './container-logs.ts';
 export { answerCheck, answerHealth, type HealthAnswer, type HealthCheck } from './health.ts';
 export { healthRoutes, type KubeletView, kubeletRoutes } from './kubelet-routes.ts';
 export { Listener, type ListenerOptions } from './listener.ts';
-export { json, type Request, type Response, type Route, text } from './router.ts';
+export {
+  json,
+  type Request,
+  type Response,
+  type Route,
+  text,
+  type UpgradeCall,
+  type UpgradeRoute,
+} from './router.ts';
+export * from './streaming/index.ts';

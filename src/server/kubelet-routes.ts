@@ -47,7 +47,12 @@ function checkRoutes(checks: readonly HealthCheck[], view: HealthView): readonly
   ];
 }
 
-export function kubeletRoutes(view: KubeletView, metrics: MetricRegistry): readonly Route[] {
+export function kubeletRoutes(
+  view: KubeletView,
+  metrics: MetricRegistry,
+  /** Metrics on pages of their own, below /metrics. */
+  pages: Readonly<Record<string, MetricRegistry>> = {},
+): readonly Route[] {
   return [
     { path: '/pods', methods: ['GET'], answer: () => json(podList(view.pods())) },
     {
@@ -55,21 +60,26 @@ export function kubeletRoutes(view: KubeletView, metrics: MetricRegistry): reado
       methods: ['GET'],
       answer: async (_request, signal) => json(podList((await view.runningPods(signal)).map(asPod))),
     },
-    {
-      path: '/metrics',
-      methods: 'any',
-      answer: async (_request, signal) => ({
-        status: 200,
-        contentType: metricsContentType,
-        body: await metrics.expose(signal),
-      }),
-    },
+    metricsRoute('/metrics', metrics),
+    ...Object.entries(pages).map(([name, page]) => metricsRoute(`/metrics/${name}`, page)),
     {
       path: '/debug/flight',
       methods: ['GET'],
       answer: ({ query }) => json(view.flights(query.get('pod') ?? undefined)),
     },
   ];
+}
+
+function metricsRoute(path: string, metrics: MetricRegistry): Route {
+  return {
+    path,
+    methods: 'any',
+    answer: async (_request, signal) => ({
+      status: 200,
+      contentType: metricsContentType,
+      body: await metrics.expose(signal),
+    }),
+  };
 }
 
 function podList(items: readonly unknown[]) {

@@ -4,7 +4,8 @@ import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { collectLogs, MetricRegistry, realClock } from '../../src/lib/index.ts';
 import { podUid } from '../../src/pods/index.ts';
-import { healthRoutes, kubeletRoutes, Listener } from '../../src/server/index.ts';
+import { healthRoutes, kubeletRoutes, Listener, type Route } from '../../src/server/index.ts';
+import { until } from './containerd-fixture.ts';
 
 let listener: Listener | undefined;
 let problem: string | undefined;
@@ -25,6 +26,40 @@ const view = {
   flights: (key: string | undefined) => [key ?? 'all'],
 };
 
+/** What the endless stream has given so far, and whether it has heard that its client left. */
+const endless = { given: 0, ended: false };
+const chunk = Buffer.alloc(64 * 1024);
+
+const streams: readonly Route[] = [
+  {
+    path: '/stream/endless',
+    methods: ['GET'],
+    answer: (_request, signal) => ({ status: 200, contentType: 'text/plain', body: endlessly(signal) }),
+  },
+  {
+    path: '/stream/{kind}',
+    methods: ['GET'],
+    answer: ({ params }) => ({ status: 200, contentType: 'text/plain', body: twoChunks(params['kind']) }),
+  },
+];
+
+async function* endlessly(signal: AbortSignal) {
+  try {
+    while (!signal.aborted) {
+      endless.given += 1;
+      yield chunk;
+    }
+  } finally {
+    endless.ended = true;
+  }
+}
+
+async function* twoChunks(kind: string | undefined) {
+  yield Buffer.from('one ');
+  if (kind === 'broken') throw new Error('the file is gone');
+  yield Buffer.from('two');
+}
+
 before(async () => {
   listener = await Listener.open({
     host: '127.0.0.1',
@@ -32,6 +67,7 @@ before(async () => {
     routes: [
       ...healthRoutes([{ name: 'syncloop', problem: () => problem }]),
       ...kubeletRoutes(view, registry),
+      ...streams,
     ],
     logger: collectLogs(realClock()).logger,
   });
@@ -104,4 +140,25 @@ test('a port that is taken is an error that names it', async () => {
     logger: collectLogs(realClock()).logger,
   });
   await assert.rejects(second, { code: 'SERVER_LISTEN', message: `Cannot listen on 127.0.0.1:${port}` });
+});
+
+test('a body may come in chunks, and one that fails breaks off', async () => {
+  assert.equal((await get('/stream/whole')).body, 'one two');
+  await assert.rejects(get('/stream/broken'));
+  assert.equal((await get('/stream/whole')).status, 200);
+});
+
+test('chunks are made no faster than the client reads, and no more when it is gone', async () => {
+  const socket = connect(listener?.port ?? 0, '127.0.0.1');
+  socket.pause();
+  socket.write('GET /stream/endless HTTP/1.1\r\nHost: x\r\n\r\n');
+  let before = -1;
+  await until(() => {
+    const rests = endless.given > 0 && endless.given === before;
+    before = endless.given;
+    return rests;
+  }, 'the stream waits for its reader');
+  assert(endless.given < 1000, `${endless.given} chunks`);
+  socket.destroy();
+  await until(() => endless.ended, 'the stream hears of it');
 });

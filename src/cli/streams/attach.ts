@@ -1,0 +1,60 @@
+import { formatFlagHelp, KubelingError } from '../../lib/index.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { type ChosenContainer, chooseContainer, choosePod } from './choose-pod.ts';
+import { readWords } from './command-words.ts';
+import { findKubelet } from './kubelet-client.ts';
+import { processFlags, runProcess, stdioOf } from './process-command.ts';
+
+const usage = `usage: kubeling attach [-i] [-t] [-c CONTAINER] POD
+
+Shows what the main process of a running container writes from now on, and with -i passes it our input. Without -t,
+Ctrl-C leaves the process alone and only ends kubeling.
+
+${formatFlagHelp(processFlags).trimEnd()}`;
+
+async function run(context: CommandContext): Promise<number> {
+  const { values, positionals, behind } = readWords(processFlags, context.argv);
+  const [key, ...surplus] = positionals;
+  if (key === undefined || surplus.length > 0 || behind !== undefined) {
+    throw new KubelingError('CLI_USAGE', 'Name one pod and nothing else: kubeling attach POD');
+  }
+  const kubelet = await findKubelet(values, context);
+  const pod = choosePod(await kubelet.pods(context.signal), key, values.namespace);
+  const container = chooseContainer(pod, values.container);
+  for (const warning of warnings(container, values)) context.stderr.write(`${warning}\n`);
+  const stdin = (values.stdin ?? false) && container.stdin;
+  const isRaw = (values.tty ?? false) && container.tty && stdin && stdioOf(context).stdin.isTTY === true;
+  if (isRaw) context.stderr.write("If you don't see a command prompt, try pressing enter.\n");
+  const { tty } = container;
+  const call = {
+    verb: 'attach',
+    pod,
+    container,
+    command: [],
+    streams: { stdin, stdout: true, stderr: !tty, tty },
+    terminal: isRaw ? 'raw' : 'as-is',
+  } as const;
+  return await runProcess(kubelet, call, context);
+}
+
+/** What was settled when the container was made cannot be changed by whoever joins it. */
+function warnings(
+  container: ChosenContainer,
+  asked: { readonly stdin?: boolean; readonly tty?: boolean },
+): readonly string[] {
+  return [
+    ...(asked.stdin === true && !container.stdin
+      ? [`The container ${container.name} takes no input, as its spec has no "stdin: true"`]
+      : []),
+    ...(asked.tty === true && !container.tty
+      ? [`Unable to use a TTY - container ${container.name} did not allocate one`]
+      : []),
+  ];
+}
+
+export const command: Command = {
+  name: 'attach',
+  summary: 'join the main process of a container',
+  usage,
+  run,
+};

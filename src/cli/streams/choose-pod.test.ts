@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Pod, podUid } from '../../pods/index.ts';
+import { chooseContainer, choosePod } from './choose-pod.ts';
+import { readForwardedPort } from './forwarded-ports.ts';
+
+function podOf(name: string, namespace = 'default', containers: readonly object[] = [{ name: 'main' }]): Pod {
+  const metadata = { name, namespace, uid: podUid(`uid-${name}-${namespace}`) };
+  return { metadata, spec: { nodeName: 'node', containers } as Pod['spec'], status: {} };
+}
+
+const pods = [podOf('web-node'), podOf('db'), podOf('db', 'other'), podOf('web')];
+
+test('a pod is found by name, full name, UID, and the name in its manifest', () => {
+  assert.equal(choosePod(pods, 'web', undefined), pods[3]);
+  assert.equal(choosePod(pods, 'db_other', undefined), pods[2]);
+  assert.equal(choosePod(pods, 'uid-db-default', undefined), pods[1]);
+  assert.equal(choosePod(pods.slice(0, 3), 'web', undefined), pods[0]);
+  assert.equal(choosePod(pods.slice(0, 3), 'web_default', undefined), pods[0]);
+  assert.equal(choosePod(pods, 'db', 'other'), pods[2]);
+});
+
+test('a pod that may be several, or none, is not guessed at', () => {
+  assert.throws(() => choosePod(pods, 'db', undefined), { message: /db_default, db_other/ });
+  assert.throws(() => choosePod(pods, 'nope', undefined), {
+    code: 'STREAM_NO_POD',
+    message: /there are: web-node_default/,
+  });
+  assert.throws(() => choosePod(pods, 'web', 'other'), { message: /in the namespace other/ });
+});
+
+test('a container is the one asked for, else the recommended one, else the first', () => {
+  const pair = podOf('pair', 'default', [{ name: 'one' }, { name: 'two', tty: true }]);
+  assert.equal(chooseContainer(pair, 'two').tty, true);
+  assert.equal(chooseContainer(pair, 'two').note, undefined);
+  assert.equal(chooseContainer(pair, undefined).note, 'Defaulted container "one" out of: one, two');
+  const annotations = { 'kubectl.kubernetes.io/default-container': 'two' };
+  const annotated = { ...pair, metadata: { ...pair.metadata, annotations } };
+  assert.equal(chooseContainer(annotated, undefined).name, 'two');
+  assert.throws(() => chooseContainer(pair, 'three'), { message: /it has: one, two/ });
+});
+
+test('ports are numbers, pairs of them, or names of the pod', () => {
+  const pod = podOf('web', 'default', [{ name: 'main', ports: [{ name: 'http', containerPort: 8080 }] }]);
+  assert.deepEqual(readForwardedPort('80', pod), { local: 80, remote: 80 });
+  assert.deepEqual(readForwardedPort('8000:80', pod), { local: 8000, remote: 80 });
+  assert.deepEqual(readForwardedPort(':80', pod), { local: 0, remote: 80 });
+  assert.deepEqual(readForwardedPort('0:80', pod), { local: 0, remote: 80 });
+  assert.deepEqual(readForwardedPort('9:http', pod), { local: 9, remote: 8080 });
+  assert.deepEqual(readForwardedPort('http', pod), { local: 8080, remote: 8080 });
+  for (const wrong of ['', ':', '80:', '70000', 'x:80', '1:2:3', '0', '80:nope', '-1']) {
+    assert.throws(() => readForwardedPort(wrong, pod), { code: 'CLI_USAGE' }, wrong);
+  }
+});

@@ -1,0 +1,64 @@
+import { KubelingError } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+
+/** The one pod that is meant, by name, `name_namespace`, UID, or the name a static pod has in its manifest. */
+export function choosePod(pods: readonly Pod[], key: string, namespace: string | undefined): Pod {
+  const here = pods.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
+  const exact = here.filter(({ metadata: { name, namespace: space, uid } }) =>
+    [name, uid, `${name}_${space}`].includes(key),
+  );
+  const found = exact.length > 0 ? exact : here.filter((pod) => isStaticName(pod, key));
+  const [pod, ...others] = found;
+  if (pod !== undefined && others.length === 0) return pod;
+  const where = namespace === undefined ? '' : ` in the namespace ${namespace}`;
+  if (pod === undefined) {
+    const names = here.map(nameOf).join(', ') || 'none';
+    throw new KubelingError(
+      'STREAM_NO_POD',
+      `There is no pod ${JSON.stringify(key)}${where} on this node; there are: ${names}`,
+    );
+  }
+  throw new KubelingError(
+    'STREAM_NO_POD',
+    `${JSON.stringify(key)} may be any of ${found.map(nameOf).join(', ')}: name one of them`,
+  );
+}
+
+/** A static pod is called by the name in its manifest and the node's. */
+function isStaticName({ metadata: { name, namespace }, spec }: Pod, key: string): boolean {
+  const whole = `${name}_${namespace}`;
+  const suffix = `-${spec.nodeName ?? ''}`;
+  return name === `${key}${suffix}` || whole === key.replace('_', `${suffix}_`);
+}
+
+function nameOf({ metadata: { name, namespace } }: Pod): string {
+  return `${name}_${namespace}`;
+}
+
+const defaultContainerAnnotation = 'kubectl.kubernetes.io/default-container';
+
+export interface ChosenContainer {
+  readonly name: string;
+  readonly stdin: boolean;
+  readonly tty: boolean;
+  /** For the user, when the choice was not theirs. */
+  readonly note: string | undefined;
+}
+
+/** The one asked for; else the one the pod recommends, else its first. */
+export function chooseContainer(pod: Pod, asked: string | undefined): ChosenContainer {
+  const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
+  const all = [...containers, ...initContainers, ...ephemeralContainers];
+  const name = asked ?? pod.metadata.annotations?.[defaultContainerAnnotation] ?? containers[0]?.name ?? '';
+  const found = all.find((container) => container.name === name);
+  const names = all.map((container) => container.name).join(', ');
+  if (found === undefined) {
+    throw new KubelingError(
+      'STREAM_NO_CONTAINER',
+      `The pod ${pod.metadata.name} has no container ${JSON.stringify(name)}; it has: ${names}`,
+    );
+  }
+  const isChoice = asked === undefined && all.length > 1;
+  const note = isChoice ? `Defaulted container ${JSON.stringify(name)} out of: ${names}` : undefined;
+  return { name, stdin: found.stdin ?? false, tty: found.tty ?? false, note };
+}

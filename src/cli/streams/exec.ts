@@ -1,0 +1,48 @@
+import { formatFlagHelp, KubelingError } from '../../lib/index.ts';
+import type { Command, CommandContext } from '../command.ts';
+import { chooseContainer, choosePod } from './choose-pod.ts';
+import { readWords } from './command-words.ts';
+import { findKubelet } from './kubelet-client.ts';
+import { processFlags, runProcess, stdioOf } from './process-command.ts';
+
+const usage = `usage: kubeling exec [-i] [-t] [-c CONTAINER] POD -- COMMAND [ARGUMENT...]
+
+Runs a command in a running container of a pod, by the pod's name, name_namespace or UID. Its exit code becomes ours.
+"kubeling exec -it POD -- sh" is a shell in the container.
+
+${formatFlagHelp(processFlags).trimEnd()}`;
+
+async function run(context: CommandContext): Promise<number> {
+  const { values, positionals, behind = [] } = readWords(processFlags, context.argv);
+  const [key, ...surplus] = positionals;
+  if (key === undefined || surplus.length > 0 || behind.length === 0) {
+    throw new KubelingError(
+      'CLI_USAGE',
+      'Name one pod, and the command behind "--": kubeling exec POD -- COMMAND',
+    );
+  }
+  const kubelet = await findKubelet(values, context);
+  const pod = choosePod(await kubelet.pods(context.signal), key, values.namespace);
+  const stdin = values.stdin ?? false;
+  const hasTerminal = stdin && stdioOf(context).stdin.isTTY === true;
+  const tty = (values.tty ?? false) && hasTerminal;
+  if (values.tty === true && !tty) {
+    context.stderr.write('Unable to use a TTY - input is not a terminal or the right kind of file\n');
+  }
+  const call = {
+    verb: 'exec',
+    pod,
+    container: chooseContainer(pod, values.container),
+    command: behind,
+    streams: { stdin, stdout: true, stderr: !tty, tty },
+    terminal: tty ? 'raw' : 'as-is',
+  } as const;
+  return await runProcess(kubelet, call, context);
+}
+
+export const command: Command = {
+  name: 'exec',
+  summary: 'run a command in a container, or a shell with -it',
+  usage,
+  run,
+};

@@ -1,0 +1,130 @@
+import { readFile } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
+import { describeError, intFlag, KubelingError, stringFlag, withDeadline } from '../../lib/index.ts';
+import { SpdyConnection } from '../../lib/spdy/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { spdyUpgradeHeaders, type UpgradeAnswer, upgradeDialer } from '../../server/index.ts';
+import type { CommandContext } from '../command.ts';
+import { dataDirFlag, defaultDataDirectory, findHome, homeAt, readUpState, tokenFile } from '../home.ts';
+
+export const kubeletFlags = {
+  'data-dir': dataDirFlag,
+  port: {
+    kind: intFlag(1, 65_535),
+    help: 'Where the kubelet answers on this machine; found by the data directory unless given.',
+  },
+  'root-dir': {
+    kind: stringFlag,
+    help: 'The root directory of a kubelet that "kubeling run" started; found by the data directory unless given.',
+  },
+};
+
+export interface KubeletPlace {
+  readonly 'data-dir'?: string;
+  readonly port?: number;
+  readonly 'root-dir'?: string;
+}
+
+/** The kubelet of this machine as its users' commands reach it. */
+export interface KubeletClient {
+  pods(signal: AbortSignal): Promise<readonly Pod[]>;
+  /** Rejects with STREAM_REFUSED and the kubelet's words when it does not open the stream. */
+  open(path: string, protocol: string, signal: AbortSignal): Promise<SpdyConnection>;
+  /** Answers as soon as the answer begins, whatever its status. */
+  read(path: string, signal: AbortSignal): Promise<IncomingMessage>;
+}
+
+const defaultPort = 10_250;
+const answerWithinMs = 10_000;
+
+/** Looks anew for each call: a kubelet that was started again may answer elsewhere, and has another token. */
+export async function findKubelet(place: KubeletPlace, { clock }: CommandContext): Promise<KubeletClient> {
+  const dial = upgradeDialer(clock);
+  return {
+    async pods(signal) {
+      const { port } = await locate(place);
+      const get = (inner: AbortSignal) => getText(`http://127.0.0.1:${port}/pods`, inner);
+      const limit = { clock, ms: answerWithinMs, what: 'hear from the kubelet' };
+      return JSON.parse(await asking(port, signal, () => withDeadline(limit, get, signal))).items ?? [];
+    },
+    async open(path, protocol, signal) {
+      const { port, tokenAt } = await locate(place);
+      const headers = [
+        ...spdyUpgradeHeaders(protocol),
+        'Authorization',
+        `Bearer ${await readToken(tokenAt)}`,
+      ];
+      const target = { url: new URL(path, `http://127.0.0.1:${port}`), method: 'POST', headers };
+      return connectionOf(await asking(port, signal, () => dial(target, signal)));
+    },
+    async read(path, signal) {
+      const { port, tokenAt } = await locate(place);
+      const headers = { authorization: `Bearer ${await readToken(tokenAt)}` };
+      return await asking(port, signal, () => beginGet(`http://127.0.0.1:${port}${path}`, headers, signal));
+    },
+  };
+}
+
+async function locate(place: KubeletPlace): Promise<{ readonly port: number; readonly tokenAt: string }> {
+  const dataDir = place['data-dir'] ?? defaultDataDirectory;
+  const home = (await findHome(dataDir)) ?? homeAt(dataDir);
+  const port = place.port ?? (await readUpState(home))?.port ?? defaultPort;
+  return { port, tokenAt: tokenFile(place['root-dir'] ?? home.rootDir) };
+}
+
+function connectionOf(answer: UpgradeAnswer): SpdyConnection {
+  if (answer.kind === 'upgraded') return new SpdyConnection(answer.socket, answer.head);
+  const { status, body } = answer;
+  throw new KubelingError('STREAM_REFUSED', `The kubelet refuses: ${body.trim() || `status ${status}`}`);
+}
+
+async function readToken(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (cause) {
+    const message = `Cannot read the kubelet's token ${path}: ${describeError(cause)}. Is it running, and are you its user?`;
+    throw new KubelingError('KUBELET_SILENT', message, { cause });
+  }
+}
+
+async function asking<T>(port: number, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (cause) {
+    signal.throwIfAborted();
+    const message = `Cannot ask the kubelet at 127.0.0.1:${port}: ${describeError(cause)}. Is it running?`;
+    throw new KubelingError('KUBELET_SILENT', message, { cause });
+  }
+}
+
+function getText(url: string, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const call = request(url, { signal }, (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk) => {
+        body += chunk;
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(body);
+        else reject(new KubelingError('KUBELET_SILENT', `it answered ${response.statusCode}: ${body}`));
+      });
+    });
+    call.on('error', reject);
+    call.end();
+  });
+}
+
+/** On a connection of its own, which ends with the signal. */
+function beginGet(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const call = request(url, { headers, signal, agent: false }, resolve);
+    call.on('error', reject);
+    call.end();
+  });
+}

@@ -1,0 +1,87 @@
+import { formatFlagHelp, KubelingError, listFlag, onAbort, stringFlag } from '../../lib/index.ts';
+import { portForwardProtocol } from '../../server/index.ts';
+import { type Command, type CommandContext, exitCodes } from '../command.ts';
+import { choosePod } from './choose-pod.ts';
+import { readWords } from './command-words.ts';
+import { type ForwardedPort, readForwardedPort } from './forwarded-ports.ts';
+import { findKubelet, kubeletFlags } from './kubelet-client.ts';
+import { PortForwarder } from './port-forwarder.ts';
+
+const flags = {
+  address: {
+    kind: listFlag(stringFlag),
+    help: 'The addresses of this machine to listen on; "localhost" is both of its own.',
+    default: 'localhost',
+  },
+  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any, unless given.' },
+  ...kubeletFlags,
+};
+
+const usage = `usage: kubeling port-forward POD [LOCAL:]REMOTE... [flags]
+
+Makes ports of a running pod reachable on this machine until it is ended. ":80" takes any free local port.
+
+${formatFlagHelp(flags).trimEnd()}`;
+
+async function run(context: CommandContext): Promise<number> {
+  const { values, positionals } = readWords(flags, context.argv);
+  const [key, ...written] = positionals;
+  if (key === undefined || written.length === 0) {
+    throw new KubelingError(
+      'CLI_USAGE',
+      'Name one pod and its ports: kubeling port-forward POD [LOCAL:]REMOTE...',
+    );
+  }
+  const { clock, signal, stdout, stderr } = context;
+  const kubelet = await findKubelet(values, context);
+  const pod = choosePod(await kubelet.pods(signal), key, values.namespace);
+  const ports = written.map((each) => readForwardedPort(each, pod));
+  const path = `/portForward/${encodeURIComponent(pod.metadata.namespace)}/${encodeURIComponent(pod.metadata.name)}`;
+  // A pod that cannot be reached at all is told now, not with the first connection.
+  (await kubelet.open(path, portForwardProtocol, signal)).close();
+  await using forwarder = new PortForwarder({
+    clock,
+    open: (protocol, inner) => kubelet.open(path, protocol, inner),
+    say: (text) => stdout.write(`${text}\n`),
+    complain: (text) => stderr.write(`${text}\n`),
+  });
+  for (const port of ports) await listen(forwarder, values.address ?? ['localhost'], port, context);
+  await new Promise<void>((resolve) => onAbort(signal, () => resolve()));
+  return exitCodes.done;
+}
+
+async function listen(
+  forwarder: PortForwarder,
+  addresses: readonly string[],
+  port: ForwardedPort,
+  { stdout }: CommandContext,
+): Promise<void> {
+  let { local } = port;
+  const failures: unknown[] = [];
+  const wanted = addresses.flatMap((each) => (each === 'localhost' ? ['127.0.0.1', '::1'] : [each]));
+  for (const address of wanted) {
+    try {
+      // The second address gets the port the first was given.
+      local = await forwarder.listen(address, { ...port, local });
+      stdout.write(
+        `Forwarding from ${address.includes(':') ? `[${address}]` : address}:${local} -> ${port.remote}\n`,
+      );
+    } catch (error) {
+      if (!isOptional(address, addresses)) throw error;
+      failures.push(error);
+    }
+  }
+  if (failures.length === wanted.length) throw failures[0];
+}
+
+/** Machines without IPv6 have a localhost too. */
+function isOptional(address: string, addresses: readonly string[]): boolean {
+  return address === '::1' && !addresses.includes('::1');
+}
+
+export const command: Command = {
+  name: 'port-forward',
+  summary: 'make ports of a pod reachable on this machine',
+  usage,
+  run,
+};

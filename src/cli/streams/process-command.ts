@@ -1,0 +1,59 @@
+import { boolFlag, KubelingError, stringFlag } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { remoteCommandProtocol, type WantedStreams } from '../../server/index.ts';
+import { type CommandContext, exitCodes } from '../command.ts';
+import type { ChosenContainer } from './choose-pod.ts';
+import { type KubeletClient, kubeletFlags } from './kubelet-client.ts';
+import { runSession } from './run-session.ts';
+import type { Stdio } from './stdio.ts';
+
+export const processFlags = {
+  stdin: { kind: boolFlag, short: 'i', help: 'Pass standard input to the container.' },
+  tty: { kind: boolFlag, short: 't', help: 'Standard input is a terminal; make it that of the process.' },
+  container: {
+    kind: stringFlag,
+    short: 'c',
+    help: 'The container; the one the pod recommends, or its first, unless given.',
+  },
+  namespace: { kind: stringFlag, short: 'n', help: 'The namespace of the pod; any, unless given.' },
+  ...kubeletFlags,
+};
+
+export interface ProcessCall {
+  readonly verb: 'exec' | 'attach';
+  readonly pod: Pod;
+  readonly container: ChosenContainer;
+  readonly command: readonly string[];
+  readonly streams: WantedStreams;
+  readonly terminal: 'raw' | 'as-is';
+}
+
+/** Opens the streams, joins them to ours, and answers the exit code of the process. */
+export async function runProcess(
+  kubelet: KubeletClient,
+  call: ProcessCall,
+  context: CommandContext,
+): Promise<number> {
+  if (call.container.note !== undefined) context.stderr.write(`${call.container.note}\n`);
+  const connection = await kubelet.open(pathOf(call), remoteCommandProtocol, context.signal);
+  const end = await runSession(connection, stdioOf(context), call, context.signal);
+  if (end.kind === 'exited') return end.code;
+  context.stderr.write(`kubeling ${call.verb}: ${end.message}\n`);
+  return exitCodes.failed;
+}
+
+export function stdioOf({ stdio }: CommandContext): Stdio {
+  if (stdio === undefined)
+    throw new KubelingError('BUG', 'The standard streams were not handed to the command');
+  return stdio();
+}
+
+function pathOf({ verb, pod: { metadata }, container, command, streams }: ProcessCall): string {
+  const query = new URLSearchParams(command.map((word) => ['command', word]));
+  if (streams.stdin) query.set('input', '1');
+  if (streams.stdout) query.set('output', '1');
+  if (streams.stderr) query.set('error', '1');
+  if (streams.tty) query.set('tty', '1');
+  const parts = [metadata.namespace, metadata.name, container.name].map(encodeURIComponent);
+  return `/${verb}/${parts.join('/')}?${query}`;
+}

@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Response } from './router.ts';
+
+/** Sends the whole response, or as much of it as the client stays for. Rejects when the body fails. */
+export async function send(outgoing: ServerResponse, response: Response, signal: AbortSignal): Promise<void> {
+  if (outgoing.destroyed) return;
+  const { status, contentType, headers, body } = response;
+  const common = { ...headers, 'content-type': contentType, 'x-content-type-options': 'nosniff' };
+  if (typeof body === 'string') {
+    outgoing.writeHead(status, { ...common, 'content-length': Buffer.byteLength(body) });
+    outgoing.end(body);
+    return;
+  }
+  outgoing.writeHead(status, common);
+  outgoing.flushHeaders();
+  await sendChunks(outgoing, body, signal);
+}
+
+async function sendChunks(
+  outgoing: ServerResponse,
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    for await (const chunk of body) {
+      if (signal.aborted) return;
+      if (chunk.length > 0 && !outgoing.write(chunk)) await once(outgoing, 'drain', { signal });
+    }
+    outgoing.end();
+  } catch (error) {
+    // The client left: there is nobody to tell, and an iterable that ends by throwing the signal's reason did well.
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** A whole answer on a connection that was to be upgraded; the connection ends with it. */
+export function refuse(socket: Duplex, { status, contentType, headers = {}, body }: Response): void {
+  const text = typeof body === 'string' ? body : '';
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `content-type: ${contentType}`,
+    'x-content-type-options: nosniff',
+    `content-length: ${Buffer.byteLength(text)}`,
+    'connection: close',
+  ];
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy());
+}

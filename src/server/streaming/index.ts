@@ -1,0 +1,20 @@
+export { type DialUpgrade, type UpgradeAnswer, type UpgradeTarget, upgradeDialer } from './dial-upgrade.ts';
+export { type RelayOptions, relay } from './relay.ts';
+export {
+  openRemoteStreams,
+  portForwardProtocol,
+  type RemoteEnd,
+  type RemoteStreams,
+  readRemoteEnd,
+  remoteCommandProtocol,
+  spdyUpgradeHeaders,
+} from './remote-command.ts';
+export type { WantedStreams } from './stream-query.ts';
+export {
+  type StreamingHost,
+  type StreamRoutes,
+  type StreamRoutesDeps,
+  streamRoutes,
+} from './stream-routes.ts';
+export type { TunnelDeps } from './tunnel.ts';
+export { writeAll } from './write-all.ts';

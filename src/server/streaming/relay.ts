@@ -1,0 +1,56 @@
+import type { Duplex } from 'node:stream';
+import { type Clock, onAbort } from '../../lib/index.ts';
+import { IdleTimer } from './idle-timer.ts';
+
+export interface RelayOptions {
+  readonly clock: Clock;
+  /** How long both sides may be silent; 0 for ever. */
+  readonly idleMs: number;
+}
+
+/** Once one side has ended, the other must go on or end too. */
+const lingerMs = 10_000;
+
+/**
+ * Passes bytes between the two until both have ended, either breaks, both are silent for too long, or the signal is
+ * aborted; then both are closed. Each direction ends by itself, and neither is read faster than the other takes.
+ */
+export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      link?.[Symbol.dispose]();
+      idle[Symbol.dispose]();
+      for (const side of [one, other]) side.destroy();
+      resolve();
+    };
+    const idle = new IdleTimer(options.clock, options.idleMs, finish);
+    const link = signal.aborted ? undefined : onAbort(signal, finish);
+    for (const [from, to] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      from.on('data', () => {
+        if (!to.destroyed) idle.touch();
+      });
+      from.on('end', () => idle.shorten(lingerMs));
+      from.on('close', () => (to.destroyed ? finish() : outlive(from, to)));
+      from.on('error', () => {});
+      from.pipe(to);
+    }
+    if (one.destroyed || other.destroyed || signal.aborted) finish();
+  });
+}
+
+/**
+ * One side is gone. What it said to the end is still passed on, even when our own words to it came too late; a side
+ * that broke off takes the other with it.
+ */
+function outlive(gone: Duplex, left: Duplex): void {
+  if (!gone.readableEnded) {
+    left.destroy();
+    return;
+  }
+  // Nobody takes what it says now; it must be read all the same, or its end would not be seen.
+  left.unpipe();
+  left.resume();
+}

@@ -1,0 +1,239 @@
+import { KubelingError } from '../../lib/index.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
+import {
+  type Request,
+  type Response,
+  type Route,
+  text,
+  type UpgradeCall,
+  type UpgradeRoute,
+} from '../router.ts';
+import { isWebSocket, offeredProtocols } from '../websocket/index.ts';
+import { knowsToken } from './loopback-token.ts';
+import { type ReadQuery, readPorts, readWantedStreams, type WantedStreams } from './stream-query.ts';
+import { closingProtocol, translateCommand } from './translate-command.ts';
+import { type TunnelDeps, tunnel } from './tunnel.ts';
+import { tunnelPortForward, tunnelProtocol } from './tunnel-websocket.ts';
+
+/** What streams are made of: the pods of the node, and the runtime's word where each can be reached. */
+export interface StreamingHost {
+  getPodByName(namespace: string, name: string): Pod | undefined;
+  /** The UID things run under, of any UID users know. */
+  translatePodUid(uid: PodUid): PodUid;
+  /** Each answers an address at which the runtime serves the stream once, and soon. */
+  exec(
+    pod: Pod,
+    container: string,
+    command: readonly string[],
+    streams: WantedStreams,
+    signal: AbortSignal,
+  ): Promise<string>;
+  attach(pod: Pod, container: string, streams: WantedStreams, signal: AbortSignal): Promise<string>;
+  portForward(pod: Pod, ports: readonly number[], signal: AbortSignal): Promise<string>;
+  /** Runs the command to its end; answers what it wrote. Rejects when it fails. */
+  run(pod: Pod, container: string, command: readonly string[], signal: AbortSignal): Promise<Uint8Array>;
+}
+
+export interface StreamRoutesDeps extends TunnelDeps {
+  /** Whoever wants a stream must know it. */
+  readonly token: string;
+}
+
+export interface StreamRoutes {
+  readonly routes: readonly Route[];
+  readonly upgrades: readonly UpgradeRoute[];
+}
+
+type Verb = 'exec' | 'attach' | 'portForward';
+
+/** A stream the runtime is ready to serve, or why there is none. */
+type Plan =
+  | { readonly kind: 'ready'; readonly url: URL; readonly streams: WantedStreams | undefined }
+  | { readonly kind: 'refused'; readonly response: Response };
+
+const methods = ['GET', 'POST'];
+
+export function streamRoutes(host: StreamingHost, deps: StreamRoutesDeps): StreamRoutes {
+  const places = [
+    ...containerPaths('exec').map((path) => ({ path, verb: 'exec' as const })),
+    ...containerPaths('attach').map((path) => ({ path, verb: 'attach' as const })),
+    { path: '/portForward/{namespace}/{pod}', verb: 'portForward' as const },
+    { path: '/portForward/{namespace}/{pod}/{uid}', verb: 'portForward' as const },
+  ];
+  return {
+    upgrades: places.map(({ path, verb }) => ({
+      path,
+      methods,
+      upgrade: async (call, signal) =>
+        authorize(call.request, deps) ?? (await serve(host, verb, call, deps, signal)),
+    })),
+    routes: [
+      ...places.map(({ path, verb }) => ({
+        path,
+        methods,
+        answer: async (request: Request, signal: AbortSignal) =>
+          authorize(request, deps) ?? (await answerPlainly(host, verb, request, signal)),
+      })),
+      ...containerPaths('run').map((path) => ({
+        path,
+        methods: ['POST'],
+        answer: async (request: Request, signal: AbortSignal) =>
+          authorize(request, deps) ?? (await run(host, request, signal)),
+      })),
+    ],
+  };
+}
+
+function authorize({ headers }: Request, { token }: StreamRoutesDeps): Response | undefined {
+  return knowsToken(headers, token) ? undefined : text(401, 'Unauthorized');
+}
+
+function containerPaths(verb: string): readonly string[] {
+  return [`/${verb}/{namespace}/{pod}/{container}`, `/${verb}/{namespace}/{pod}/{uid}/{container}`];
+}
+
+async function serve(
+  host: StreamingHost,
+  verb: Verb,
+  call: UpgradeCall,
+  deps: TunnelDeps,
+  signal: AbortSignal,
+): Promise<Response | undefined> {
+  const { headers } = call.request;
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) {
+    return text(400, 'a request to upgrade must have no body');
+  }
+  const plan = await makePlan(host, verb, call.request, signal);
+  if (plan.kind === 'refused') return plan.response;
+  const offered = isWebSocket(headers) ? offeredProtocols(headers) : [];
+  if (plan.streams !== undefined && offered.includes(closingProtocol)) {
+    return await translateCommand(call, plan.url, plan.streams, deps, signal);
+  }
+  if (verb === 'portForward' && offered.includes(tunnelProtocol)) {
+    return await tunnelPortForward(call, plan.url, deps, signal);
+  }
+  return await tunnel(call, plan.url, deps, signal);
+}
+
+/** Whoever does not ask for an upgrade hears first what else is wrong. */
+async function answerPlainly(
+  host: StreamingHost,
+  verb: Verb,
+  request: Request,
+  signal: AbortSignal,
+): Promise<Response> {
+  const plan = await makePlan(host, verb, request, signal);
+  return plan.kind === 'refused' ? plan.response : text(500, 'Upgrade request required');
+}
+
+async function makePlan(
+  host: StreamingHost,
+  verb: Verb,
+  request: Request,
+  signal: AbortSignal,
+): Promise<Plan> {
+  const query = readQuery(verb, request);
+  if (query.kind === 'wrong') return refused(400, query.message);
+  const found = findPod(host, request);
+  if (found.kind === 'refused') return found;
+  const asked = withTerminalOf(found.pod, request.params['container'], query.value);
+  try {
+    const address = await askRuntime(host, found.pod, asked, request, signal);
+    const url = URL.parse(
+      /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `http://${address.replace(/^\/\//, '')}`,
+    );
+    if (url === null) return refused(500, 'the container runtime answered no address');
+    return { kind: 'ready', url, streams: asked.kind === 'port-forward' ? undefined : asked.streams };
+  } catch (error) {
+    return { kind: 'refused', response: runtimeRefusal(error) };
+  }
+}
+
+type Asked =
+  | { readonly kind: 'exec' | 'attach'; readonly streams: WantedStreams }
+  | { readonly kind: 'port-forward'; readonly ports: readonly number[] };
+
+function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<Asked> {
+  if (verb === 'portForward') {
+    // The other protocols name their ports stream by stream.
+    const namesPorts = isWebSocket(headers) && !offeredProtocols(headers).includes(tunnelProtocol);
+    const ports: ReadQuery<readonly number[]> = namesPorts ? readPorts(query) : { kind: 'read', value: [] };
+    return ports.kind === 'wrong'
+      ? ports
+      : { kind: 'read', value: { kind: 'port-forward', ports: ports.value } };
+  }
+  const streams = readWantedStreams(query);
+  return streams.kind === 'wrong' ? streams : { kind: 'read', value: { kind: verb, streams: streams.value } };
+}
+
+/** Whether a process that runs has a terminal was settled when it was started. */
+function withTerminalOf(pod: Pod, container: string | undefined, asked: Asked): Asked {
+  if (asked.kind !== 'attach') return asked;
+  const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
+  const all = [...containers, ...initContainers, ...ephemeralContainers];
+  const tty = all.find(({ name }) => name === container)?.tty ?? false;
+  return { ...asked, streams: { ...asked.streams, tty, stderr: asked.streams.stderr && !tty } };
+}
+
+function askRuntime(
+  host: StreamingHost,
+  pod: Pod,
+  asked: Asked,
+  { params, query }: Request,
+  signal: AbortSignal,
+): Promise<string> {
+  const container = params['container'] ?? '';
+  switch (asked.kind) {
+    case 'exec':
+      return host.exec(pod, container, query.getAll('command'), asked.streams, signal);
+    case 'attach':
+      return host.attach(pod, container, asked.streams, signal);
+    case 'port-forward':
+      return host.portForward(pod, asked.ports, signal);
+  }
+}
+
+type Found =
+  | { readonly kind: 'found'; readonly pod: Pod }
+  | { readonly kind: 'refused'; readonly response: Response };
+
+/** By name; one of that name under another UID is not the one that is meant. */
+function findPod(host: StreamingHost, { params }: Request): Found {
+  const pod = host.getPodByName(params['namespace'] ?? '', params['pod'] ?? '');
+  if (pod === undefined) return refused(404, 'pod does not exist');
+  const uid = params['uid'];
+  if (uid !== undefined && host.translatePodUid(uid as PodUid) !== pod.metadata.uid)
+    return refused(404, 'pod not found');
+  return { kind: 'found', pod };
+}
+
+async function run(host: StreamingHost, request: Request, signal: AbortSignal): Promise<Response> {
+  const found = findPod(host, request);
+  if (found.kind === 'refused') return found.response;
+  const command = (request.query.get('cmd') ?? '').split(' ');
+  try {
+    const output = await host.run(found.pod, request.params['container'] ?? '', command, signal);
+    return { status: 200, contentType: 'application/json', body: once(output) };
+  } catch (error) {
+    return text(500, messageOf(error));
+  }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+function refused(status: number, message: string): { readonly kind: 'refused'; readonly response: Response } {
+  return { kind: 'refused', response: text(status, message) };
+}
+
+function runtimeRefusal(error: unknown): Response {
+  const code = error instanceof KubelingError ? error.code : undefined;
+  if (code === 'CRI_NOT_FOUND') return text(404, messageOf(error));
+  if (code === 'CRI_EXHAUSTED') return { ...text(429, messageOf(error)), headers: { 'Retry-After': '60' } };
+  return text(500, messageOf(error));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,119 @@
+import type { Readable, Writable } from 'node:stream';
+import { describeError } from '../../lib/index.ts';
+import { SpdyConnection } from '../../lib/spdy/index.ts';
+import type { Response, UpgradeCall } from '../router.ts';
+import { handshakeProblem, type MessagePiece } from '../websocket/index.ts';
+import {
+  openRemoteStreams,
+  type RemoteStreams,
+  remoteCommandProtocol,
+  spdyUpgradeHeaders,
+} from './remote-command.ts';
+import type { WantedStreams } from './stream-query.ts';
+import { refusal, type TunnelDeps } from './tunnel.ts';
+import { serveWebSocket, type WebSocketSession } from './websocket-session.ts';
+import { writeAll } from './write-all.ts';
+
+/** What clients speak that can close one stream and keep the others. Runtimes do not know it. */
+export const closingProtocol = 'v5.channel.k8s.io';
+
+const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
+
+/** Serves a client's WebSocket by means of the streams of SPDY, which every runtime speaks. */
+export async function translateCommand(
+  call: UpgradeCall,
+  url: URL,
+  wanted: WantedStreams,
+  deps: TunnelDeps,
+  signal: AbortSignal,
+): Promise<Response | undefined> {
+  const problem = handshakeProblem(call.request);
+  if (problem !== undefined) return problem;
+  const headers = spdyUpgradeHeaders(remoteCommandProtocol);
+  const answer = await deps.dial({ url, method: 'POST', headers }, signal);
+  if (answer.kind === 'answered') return refusal(answer);
+  using connection = new SpdyConnection(answer.socket, answer.head);
+  const work = (session: WebSocketSession) => translate(session, openRemoteStreams(connection, wanted));
+  await serveWebSocket(call, closingProtocol, deps, work, signal);
+  return undefined;
+}
+
+async function translate(session: WebSocketSession, streams: RemoteStreams): Promise<void> {
+  const { connection, signal } = session;
+  // Clients take the first message for the sign that the process is reached.
+  const lowest = streams.stdout ? channels.stdout : streams.stderr ? channels.stderr : channels.error;
+  await connection.send(signal, Buffer.of(lowest));
+  const left = readClient(session, streams);
+  const said = Promise.all([
+    copy(session, channels.stdout, streams.stdout),
+    copy(session, channels.stderr, streams.stderr),
+    copyEnd(session, streams.error),
+  ]);
+  left.catch(() => {});
+  said.catch(() => {});
+  // The process decides when it is over; a client that leaves before gives it up.
+  await Promise.race([said, left]);
+}
+
+async function copy(session: WebSocketSession, channel: number, from: Readable | undefined): Promise<void> {
+  if (from === undefined) return;
+  for await (const chunk of from as AsyncIterable<Buffer>) {
+    session.touch();
+    await session.connection.send(session.signal, Buffer.of(channel), chunk);
+  }
+}
+
+/** However it ends, the client is told. */
+async function copyEnd(session: WebSocketSession, error: Readable): Promise<void> {
+  try {
+    await copy(session, channels.error, error);
+  } catch (cause) {
+    const message = `error executing command in container: ${describeError(cause)}`;
+    const status = { metadata: {}, status: 'Failure', message, reason: 'InternalError', code: 500 };
+    await session.connection.send(
+      session.signal,
+      Buffer.of(channels.error),
+      Buffer.from(JSON.stringify(status)),
+    );
+  }
+}
+
+async function readClient(
+  { connection, signal, touch }: WebSocketSession,
+  streams: RemoteStreams,
+): Promise<void> {
+  let channel: number | undefined;
+  for await (const piece of connection.messages()) {
+    touch();
+    const bytes = piece.first ? piece.bytes.subarray(1) : piece.bytes;
+    if (piece.first) channel = channelOf(piece, channel);
+    if (channel === channels.close) closeNamed(streams, bytes[0]);
+    else await pass(inputOf(streams, channel), bytes, signal);
+    if (piece.last) channel = undefined;
+  }
+}
+
+/** An empty piece at the beginning names none; the rules of the protocol ask for one byte at least. */
+function channelOf({ bytes }: MessagePiece, before: number | undefined): number | undefined {
+  return bytes[0] ?? before;
+}
+
+function inputOf(streams: RemoteStreams, channel: number | undefined): Writable | undefined {
+  return channel === channels.stdin
+    ? streams.stdin
+    : channel === channels.resize
+      ? streams.resize
+      : undefined;
+}
+
+function closeNamed(streams: RemoteStreams, channel: number | undefined): void {
+  inputOf(streams, channel)?.end();
+}
+
+/** What a process does not take any more is dropped: it may have closed its input, or have ended. */
+async function pass(to: Writable | undefined, bytes: Buffer, signal: AbortSignal): Promise<void> {
+  if (to === undefined || bytes.length === 0 || !to.writable) return;
+  await writeAll(to, bytes, signal).catch((error) => {
+    if (signal.aborted) throw error;
+  });
+}

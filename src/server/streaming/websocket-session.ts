@@ -1,0 +1,82 @@
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
+import {
+  abortable,
+  type Clock,
+  cancelled,
+  KubelingError,
+  LinkedController,
+  type Timer,
+  withDeadline,
+} from '../../lib/index.ts';
+import type { UpgradeCall } from '../router.ts';
+import { acceptHeaders, closeCodes, WebSocketConnection } from '../websocket/index.ts';
+import { IdleTimer } from './idle-timer.ts';
+import { switchingHead, type TunnelDeps } from './tunnel.ts';
+
+/** A client's WebSocket for as long as it is served. */
+export interface WebSocketSession {
+  readonly connection: WebSocketConnection;
+  /** Aborted when the client is gone, has been silent for too long, or the server closes. */
+  readonly signal: AbortSignal;
+  /** To be called for what is worth something to somebody: pings are not. */
+  touch(): void;
+}
+
+const pingEveryMs = 5_000;
+const leaveWithinMs = 5_000;
+
+/** Grants the client its WebSocket and serves it until the work is done or given up, then says good-bye. */
+export async function serveWebSocket(
+  call: UpgradeCall,
+  protocol: string,
+  { clock, idleMs }: TunnelDeps,
+  work: (session: WebSocketSession) => Promise<void>,
+  parent: AbortSignal,
+): Promise<void> {
+  const { socket, head, request } = call;
+  socket.write(switchingHead(acceptHeaders(request.headers, protocol)));
+  using session = new LinkedController(parent);
+  using idle = new IdleTimer(clock, idleMs, () =>
+    session.abort(new KubelingError('DEADLINE_EXCEEDED', `Nothing was said for ${idleMs} ms`)),
+  );
+  const gone = () => session.abort(cancelled('The client is gone'));
+  socket.once('close', gone);
+  const connection = new WebSocketConnection(socket, head);
+  using _pings = every(clock, pingEveryMs, () => connection.ping());
+  try {
+    const { signal } = session;
+    await abortable(work({ connection, signal, touch: () => idle.touch() }), signal);
+    connection.close();
+  } catch (error) {
+    connection.close(closeCodes.failed);
+    if (!session.signal.aborted) throw error;
+  } finally {
+    socket.off('close', gone);
+    session.abort(cancelled('The session is over'));
+    await leave(socket, clock);
+  }
+}
+
+/** Lets the client read our last words and close; what it still says is dropped. */
+async function leave(socket: Duplex, clock: Clock): Promise<void> {
+  if (socket.destroyed) return;
+  socket.resume();
+  const never = new AbortController().signal;
+  const closed = (signal: AbortSignal) => once(socket, 'close', { signal });
+  await withDeadline({ clock, ms: leaveWithinMs, what: 'see the client leave' }, closed, never).catch(
+    () => {},
+  );
+}
+
+function every(clock: Clock, ms: number, run: () => void): Disposable {
+  let timer: Timer;
+  const arm = () => {
+    timer = clock.timer(ms, () => {
+      run();
+      arm();
+    });
+  };
+  arm();
+  return { [Symbol.dispose]: () => timer.cancel() };
+}

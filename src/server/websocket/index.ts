@@ -1,0 +1,3 @@
+export { type MessagePiece, WebSocketConnection } from './connection.ts';
+export { closeCodes } from './frames.ts';
+export { acceptHeaders, handshakeProblem, isWebSocket, offeredProtocols } from './handshake.ts';

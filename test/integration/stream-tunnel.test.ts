@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { KubelingError } from '../../src/lib/index.ts';
+import { StreamingRig } from '../fakes/streaming-runtime.ts';
+import { until } from './containerd-fixture.ts';
+
+const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
+const target = '/exec/default/web/main?command=id&output=1';
+const authorization = `Authorization: Bearer ${StreamingRig.token}`;
+
+function ask(rig: StreamingRig, lines: readonly string[], behind = ''): Socket {
+  const socket = rig.keep(connect({ port: rig.port, host: '127.0.0.1', allowHalfOpen: true }));
+  socket.write(`${lines.join('\r\n')}\r\n\r\n${behind}`);
+  return socket;
+}
+
+function upgrade(rig: StreamingRig, path = target, behind = '', method = 'POST'): Socket {
+  const wish = ['Connection: Upgrade', 'Upgrade: SPDY/3.1'];
+  return ask(rig, [`${method} ${path} HTTP/1.1`, 'Host: x', authorization, ...wish], behind);
+}
+
+/** Whoever is at the other end of it has hung up. */
+function isLeft(socket: Socket): boolean {
+  return socket.readableEnded || socket.closed;
+}
+
+/** The head of the answer; what follows stays in the socket. */
+async function head(socket: Socket): Promise<string> {
+  let seen = '';
+  while (!seen.includes('\r\n\r\n')) seen += String((await once(socket, 'data'))[0]);
+  return seen;
+}
+
+test('an upgrade is passed on with its path replaced, without the rights of the client', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const socket = upgrade(rig, target, 'early');
+  assert.equal(await head(socket), switching);
+  await until(() => String(rig.only.received) === 'early', 'the early bytes arrive');
+  const lines = rig.only.head.split('\r\n');
+  assert.equal(lines[0], 'POST /exec/once?x=1 HTTP/1.1');
+  assert(lines.includes('X-Forwarded-For: 127.0.0.1'));
+  assert.doesNotMatch(rig.only.head, /authorization|secret/i);
+});
+
+test('bytes go both ways, and each way ends by itself', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const socket = upgrade(rig, target, '', 'GET');
+  await head(socket);
+  socket.end('question');
+  await until(() => rig.only.socket.readableEnded, 'the runtime sees the end');
+  assert.equal(String(rig.only.received), 'question');
+  const answer = text(socket);
+  rig.only.socket.write('answ');
+  rig.only.socket.end('er');
+  assert.equal(await answer, 'answer');
+});
+
+test('a runtime that refuses is quoted, and both connections are closed', async () => {
+  const body = 'not for you';
+  const refusal = `HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  await using rig = await StreamingRig.open(refusal);
+  const socket = upgrade(rig);
+  assert.match(await text(socket), /^HTTP\/1\.1 403 Forbidden\r\n[\s\S]*\r\n\r\nnot for you$/);
+  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+  // What a client sends behind the refusal must reach nobody.
+  socket.write('GET /secrets HTTP/1.1\r\nHost: runtime\r\n\r\n');
+  await until(() => isLeft(socket), 'the client is left');
+  assert.equal(rig.only.received.length, 0);
+});
+
+test('a redirect of the runtime is an error, not followed and not passed on', async () => {
+  await using rig = await StreamingRig.open(
+    'HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/evil\r\nContent-Length: 0\r\n\r\n',
+  );
+  const answer = await text(upgrade(rig));
+  assert.match(answer, /^HTTP\/1\.1 500 /);
+  assert.match(answer, /invalid upgrade response: status code 302$/);
+  assert.doesNotMatch(answer, /location/i);
+  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+});
+
+test('a success that is no switch of protocols is an error', async () => {
+  await using rig = await StreamingRig.open('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+  assert.match(await text(upgrade(rig)), /status code 200$/);
+});
+
+test('a runtime that does not answer in HTTP is an error', async () => {
+  await using rig = await StreamingRig.open('garbage\r\n\r\n');
+  assert.match(await text(upgrade(rig)), /^HTTP\/1\.1 500 /);
+});
+
+test('a client that goes away takes the connection to the runtime with it', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const socket = upgrade(rig);
+  await head(socket);
+  socket.resetAndDestroy();
+  await until(() => isLeft(rig.only.socket), 'the runtime hears of it');
+});
+
+test('a runtime that breaks off takes the client with it', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const socket = upgrade(rig);
+  await head(socket);
+  rig.only.socket.resetAndDestroy();
+  socket.resume();
+  await until(() => isLeft(socket), 'the client hears of it');
+});
+
+test('the last words of the runtime arrive though the client still talks', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const socket = upgrade(rig);
+  await head(socket);
+  const answer = text(socket);
+  rig.only.socket.end('x'.repeat(3_000_000));
+  for (let count = 0; count < 50; count++) socket.write('still talking');
+  assert.equal((await answer).length, 3_000_000);
+});
+
+test('nobody is read faster than the other takes', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const socket = upgrade(rig);
+  await head(socket);
+  socket.pause();
+  const { socket: runtime } = rig.only;
+  const chunk = Buffer.alloc(1 << 20);
+  let sent = 0;
+  await until(() => {
+    for (; sent < 200 && runtime.writableLength === 0; sent++) runtime.write(chunk);
+    return runtime.writableLength > 0;
+  }, 'the runtime is held back');
+  assert(sent < 100, `${sent} MiB were taken`);
+  let received = 0;
+  socket.on('data', (bytes: Buffer) => {
+    received += bytes.length;
+  });
+  socket.resume();
+  await until(() => received === sent * chunk.length, 'all of it arrives');
+});
+
+test('a stream that is silent for too long is closed on both sides', async () => {
+  await using rig = await StreamingRig.open(switching, { idleMs: 200 });
+  const socket = upgrade(rig);
+  await head(socket);
+  socket.resume();
+  await until(() => isLeft(socket), 'the client is left');
+  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+});
+
+test('a server that closes ends the streams', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const socket = upgrade(rig);
+  await head(socket);
+  socket.resume();
+  await rig.closeServer();
+  await until(() => isLeft(socket), 'the client is left');
+  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+});
+
+async function post(rig: StreamingRig, path: string, init: RequestInit = {}) {
+  const headers = { authorization: `Bearer ${StreamingRig.token}` };
+  const response = await fetch(`http://127.0.0.1:${rig.port}${path}`, { method: 'POST', headers, ...init });
+  return { status: response.status, body: await response.text(), retry: response.headers.get('retry-after') };
+}
+
+test('what is wrong with a request is told in the words clients know', async () => {
+  await using rig = await StreamingRig.open(switching, {
+    host: {
+      attach: async () => {
+        throw new KubelingError('STREAM_NO_CONTAINER', 'container not found ("main")');
+      },
+      portForward: async () => {
+        throw new KubelingError('CRI_EXHAUSTED', 'too many streams');
+      },
+    },
+  });
+  const says = async (path: string) => {
+    const { status, body } = await post(rig, path);
+    return `${status} ${body}`;
+  };
+  assert.equal(
+    await says('/exec/default/web/main'),
+    '400 you must specify at least 1 of stdin, stdout, stderr',
+  );
+  assert.equal(await says('/exec/default/gone/main?output=1'), '404 pod does not exist');
+  assert.equal(await says('/exec/default/web/other-uid/main?output=1'), '404 pod not found');
+  assert.equal(await says('/exec/default/web/mirror/main?output=1'), '500 Upgrade request required');
+  assert.equal(await says('/exec/default/web/main?output=1'), '500 Upgrade request required');
+  assert.equal(await says('/attach/default/web/main?output=1'), '500 container not found ("main")');
+  assert.equal(await says('/portForward/default/web/u2'), '404 pod not found');
+  assert.deepEqual(await post(rig, '/portForward/default/web'), {
+    status: 429,
+    body: 'too many streams',
+    retry: '60',
+  });
+  assert.equal(await says('/run/default/web/main?cmd=ls%20-l'), '200 ls|-l');
+  assert.equal((await post(rig, '/exec/default/web/main?output=1', { method: 'PUT' })).status, 405);
+});
+
+test('nobody enters a pod without the token, and no body comes with an upgrade', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const wish = ['Connection: Upgrade', 'Upgrade: SPDY/3.1'];
+  const bare = await text(ask(rig, [`POST ${target} HTTP/1.1`, 'Host: x', ...wish]));
+  assert.match(bare, /^HTTP\/1\.1 401 [\s\S]*Unauthorized$/);
+  const wrong = await text(
+    ask(rig, [`POST ${target} HTTP/1.1`, 'Host: x', 'Authorization: Bearer x', ...wish]),
+  );
+  assert.match(wrong, /^HTTP\/1\.1 401 /);
+  assert.equal((await post(rig, '/run/default/web/main?cmd=id', { headers: {} })).status, 401);
+  const body = ask(
+    rig,
+    [`POST ${target} HTTP/1.1`, 'Host: x', authorization, 'Content-Length: 5', ...wish],
+    'hello',
+  );
+  assert.match(await text(body), /^HTTP\/1\.1 400 /);
+  assert.equal(rig.calls.length, 0);
+});
+
+test('a WebSocket that breaks the rules is closed, and the runtime with it', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const lines = [
+    `GET ${target} HTTP/1.1`,
+    'Host: x',
+    authorization,
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+  ];
+  const shake = ['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='];
+  const socket = ask(rig, [...lines, ...shake, 'Sec-WebSocket-Protocol: v5.channel.k8s.io']);
+  const answer = await head(socket);
+  assert.match(answer, /^HTTP\/1\.1 101 /);
+  assert.match(answer, /Sec-WebSocket-Accept: ICX\+Yqv66kxgM0FcWaLWlFLwTAI=/);
+  socket.write(Buffer.from([0x82, 0x01, 0x00]));
+  socket.on('data', () => {});
+  await until(() => isLeft(socket), 'the client is left');
+  socket.destroy();
+  await until(() => isLeft(rig.only.socket), 'the runtime is left');
+});
+
+test('a wish for a WebSocket that cannot be granted is refused before the runtime is asked', async () => {
+  await using rig = await StreamingRig.open(switching);
+  const lines = [
+    `GET ${target} HTTP/1.1`,
+    'Host: x',
+    authorization,
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+  ];
+  const v5 = 'Sec-WebSocket-Protocol: v5.channel.k8s.io';
+  const old = ask(rig, [
+    ...lines,
+    v5,
+    'Sec-WebSocket-Version: 8',
+    'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
+  ]);
+  assert.match(await text(old), /^HTTP\/1\.1 426 /);
+  const keyless = ask(rig, [...lines, v5, 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: short']);
+  assert.match(await text(keyless), /^HTTP\/1\.1 400 /);
+  assert.equal(rig.calls.length, 0);
+});
