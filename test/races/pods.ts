@@ -1,7 +1,8 @@
 import type { PodSpec, PodStatus, Pod as WrittenPod } from '../../src/kinds/index.ts';
 import { annotations, type Pod, type PodMeta, podUid } from '../../src/pods/index.ts';
 import { withPodDefaults } from '../../src/sources/index.ts';
-import { type Behaviour, images, manifestText, type PodSketch } from '../simulation/manifests.ts';
+import { manifestText } from '../simulation/manifests.ts';
+import { type Behaviour, images, type PodSketch } from '../simulation/sketch.ts';
 
 export interface PodShape extends Behaviour {
   /** `app` unless given, each of the same behaviour. */

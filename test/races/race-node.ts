@@ -5,7 +5,7 @@ import { type Pod, type PodFullName, type PodUid, podUid } from '../../src/pods/
 import type { TraceEntry } from '../../src/simulator/index.ts';
 import { Desk } from '../simulation/desk.ts';
 import { leftovers } from '../simulation/end-state.ts';
-import { allRules, type Rule } from '../simulation/invariants.ts';
+import { allRules, type Rule } from '../simulation/invariants/index.ts';
 import type { KubeletLife } from '../simulation/kubelet-life.ts';
 import { manifestPath, nodeName } from '../simulation/manifests.ts';
 import { prepareSimulation } from '../simulation/simulate.ts';

@@ -30,7 +30,7 @@ it('a pod that wants users or a runtime class of its own waits, and says why', a
   node.write('class', manifest('class', { spec: { runtimeClassName: 'gvisor' } }));
   for (const [name, why] of [
     ['users', /runtime does not support user namespaces/],
-    ['class', /failed to lookup RuntimeClass gvisor/],
+    ['class', /no runtime for .*gvisor.* is configured/],
   ] as const) {
     const uid = await node.uidOf(name);
     await node.until(`${name} is refused`, () => node.events(uid).includes('FailedCreatePodSandBox'));

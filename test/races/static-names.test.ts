@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { images } from '../simulation/manifests.ts';
+import { images } from '../simulation/sketch.ts';
 import { apiPod, manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 

@@ -34,7 +34,7 @@ it('kill during volume wait: cancelled, nothing starts', async () => {
   let waiting = 0;
   node.toll = {
     before: (call) => {
-      if (!isOn('empty-dir', 'makeDirectory', call)) return undefined;
+      if (!isOn('empty-dir', 'makeSharedDirectory', call)) return undefined;
       waiting++;
       return mounted.promise;
     },

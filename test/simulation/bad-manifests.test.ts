@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
 import { badManifests, usedAllTheSame } from '../fakes/bad-manifests.ts';
-import { images, manifestDirectory, manifestPath, type PodSketch } from './manifests.ts';
+import { manifestDirectory, manifestPath } from './manifests.ts';
 import { prepareSimulation } from './simulate.ts';
+import { images, type PodSketch } from './sketch.ts';
 import { World } from './world.ts';
 
 const good: PodSketch = {

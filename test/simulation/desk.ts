@@ -1,4 +1,5 @@
-import { type PodSketch, uidOf } from './manifests.ts';
+import { uidOf } from './manifests.ts';
+import type { PodSketch } from './sketch.ts';
 
 interface Sheet {
   readonly sketch: PodSketch;
@@ -53,6 +54,11 @@ export class Desk {
   /** Those whose manifest is whole. */
   wanted(): readonly { readonly uid: string; readonly sketch: PodSketch }[] {
     return [...this.#sheets.values()].filter(({ state }) => state === 'good');
+  }
+
+  /** Every pod that was ever asked for. */
+  *all(): Iterable<{ readonly uid: string; readonly sketch: PodSketch }> {
+    for (const [uid, sketch] of this.#sketches) yield { uid, sketch };
   }
 
   names(): readonly string[] {

@@ -1,35 +1,8 @@
 import type { PodUid } from '../../src/pods/index.ts';
 import { settings } from './kubelet-life.ts';
-import { type ContainerSketch, images, type PodSketch } from './manifests.ts';
+import { lastingOf, mayEndOtherwise, outcomeOf } from './outcome.ts';
+import type { ContainerSketch, PodSketch } from './sketch.ts';
 import type { World } from './world.ts';
-
-/** What becomes of a pod that is left alone. */
-export type Outcome = 'running' | 'succeeded' | 'failed' | 'never-settles';
-
-export function outcomeOf({ init, containers, restartPolicy, deadlineSeconds }: PodSketch): Outcome {
-  if (deadlineSeconds !== undefined) return 'failed';
-  const all = [...init, ...containers];
-  if (all.some(({ image }) => image === images.missing)) return 'never-settles';
-  const failing = init.some((one) => (restartPolicy === 'Never' && fails(one)) || alwaysFails(one));
-  if (failing) return restartPolicy === 'Never' ? 'failed' : 'never-settles';
-  const ends = containers.filter((one) => endsFor(one, restartPolicy));
-  if (restartPolicy === 'Always') return ends.length === 0 ? 'running' : 'never-settles';
-  if (restartPolicy === 'OnFailure' && ends.some(alwaysFails)) return 'never-settles';
-  if (ends.length < containers.length) return 'running';
-  return ends.some(fails) ? (restartPolicy === 'Never' ? 'failed' : 'succeeded') : 'succeeded';
-}
-
-function endsFor(one: ContainerSketch, restartPolicy: PodSketch['restartPolicy']): boolean {
-  return one.runMs !== undefined || (restartPolicy === 'Never' && fails(one));
-}
-
-function alwaysFails({ runMs, exitCode = 0 }: ContainerSketch): boolean {
-  return runMs !== undefined && exitCode !== 0;
-}
-
-function fails(one: ContainerSketch): boolean {
-  return alwaysFails(one) || (one.failsBefore ?? 0) > 0;
-}
 
 const farMs = 10 * 60_000;
 const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } as const;
@@ -49,12 +22,17 @@ export function unsettled(
   const phase = kubelet?.statuses.getPodStatus(uid as PodUid)?.phase ?? 'unknown';
   const seen: Seen = {
     phase,
-    running: world.runtime.runningContainers().flatMap((one) => (one.podUid === uid ? [one.name] : [])),
+    running: world.runtime.runningContainers().filter((one) => one.podUid === uid),
     sandboxes: world.runtime.sandboxes().filter((one) => one.podUid === uid && one.running).length,
   };
-  const mayDiffer = fate === 'disturbed' && sketch.restartPolicy !== 'Always';
-  const problems = mayDiffer ? unsound(seen) : unlike(seen, sketch, outcome);
+  const mayDiffer = fate === 'disturbed' && mayEndOtherwise(sketch);
+  const problems = mayDiffer ? unsound(seen) : unlike(seen, withFate(sketch, fate), outcome);
   return problems.map((problem) => `${uid} of ${sketch.name} ${problem}`);
+}
+
+/** Of those who look into a pod nobody is started again, however they ended. */
+function withFate(sketch: PodSketch, fate: 'left-alone' | 'disturbed'): PodSketch {
+  return fate === 'left-alone' ? sketch : { ...sketch, ephemeral: [] };
 }
 
 /** After the clock was set back a pod may have far more time than its manifest says. */
@@ -66,26 +44,28 @@ export function isFarFromDeadline(world: World, uid: string, { deadlineSeconds }
 
 interface Seen {
   readonly phase: string;
-  readonly running: readonly string[];
+  readonly running: readonly { readonly name: string; readonly attempt: number }[];
   readonly sandboxes: number;
 }
 
 function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): readonly string[] {
-  const stays = ({ name }: ContainerSketch) => seen.running.filter((one) => one === name).length;
-  const lasting = sketch.containers.filter((one) => !endsFor(one, sketch.restartPolicy));
-  const expected = outcome === 'running' ? lasting : [];
+  // One that is about to fail only looks as if it would stay.
+  const stays = ({ name, failsBefore = 0 }: ContainerSketch) =>
+    seen.running.filter((one) => one.name === name && one.attempt >= failsBefore).length;
+  const expected = outcome === 'running' ? lastingOf(sketch) : [];
   return [
     ...(seen.phase === phases[outcome] ? [] : [`is ${seen.phase}, not ${outcome}`]),
     ...expected.flatMap((one) => (stays(one) === 1 ? [] : [`has ${stays(one)} instances of ${one.name}`])),
     ...seen.running
-      .filter((name) => expected.every((one) => one.name !== name))
-      .map((name) => `runs ${name}`),
+      .filter(({ name }) => expected.every((one) => one.name !== name) && !name.startsWith('debug'))
+      .map(({ name }) => `runs ${name}`),
     ...(seen.sandboxes === Math.sign(expected.length) ? [] : [`has ${seen.sandboxes} sandboxes`]),
   ];
 }
 
 /** A pod that is not started again may have ended early, or begun anew where the runtime forgot it. */
-function unsound({ phase, running, sandboxes }: Seen): readonly string[] {
+function unsound({ phase, running: instances, sandboxes }: Seen): readonly string[] {
+  const running = instances.map(({ name }) => name);
   const isOver = phase === 'Failed' || phase === 'Succeeded';
   return [
     ...(isOver && running.length > 0 ? [`is ${phase} and runs ${running.join(', ')}`] : []),

@@ -1,12 +1,25 @@
-import { type CriClient, createCriClient } from '../../src/cri/index.ts';
+import {
+  type CriClient,
+  createCriClient,
+  type ExecSyncRequest,
+  type ExecSyncResponse,
+} from '../../src/cri/index.ts';
 import { Kubelet, type KubeletSettings, type NodeMachine } from '../../src/kubelet/index.ts';
 import { type Clock, type Logger, MetricRegistry, type Random, settle } from '../../src/lib/index.ts';
+import { type ScriptedProberOptions, scriptedProber } from '../../src/probes/index.ts';
 import type { SimulatedRuntime } from '../../src/simulator/index.ts';
 import { manifestDirectory, nodeName } from './manifests.ts';
 import { ProcessGate } from './process-gate.ts';
 
 /** A bug put into a kubelet on purpose, to show that the simulation finds it. */
-export type Mutation = (kubelet: Kubelet) => void;
+export interface Mutation {
+  /** Changes the kubelet before it runs. */
+  readonly kubelet?: (kubelet: Kubelet) => void;
+  /** Changes what it says to the runtime, or hears from it. */
+  readonly cri?: (client: CriClient) => CriClient;
+  /** Changes what reaches the machine. */
+  readonly machine?: (machine: NodeMachine) => NodeMachine;
+}
 
 export interface LifeOptions {
   readonly clock: Clock;
@@ -15,16 +28,26 @@ export interface LifeOptions {
   readonly runtime: SimulatedRuntime;
   readonly machine: NodeMachine;
   readonly mutate?: Mutation | undefined;
+  /** How containers answer probes over the network; they succeed unless given. */
+  readonly probes?: ScriptedProberOptions['script'];
   /** Instead of those every seed has. */
   readonly settings?: Partial<KubeletSettings> | undefined;
   /** Put between the kubelet and the runtime. */
   readonly aroundCri?: ((client: CriClient) => CriClient) | undefined;
   /** Told of each call to the runtime before it is made. */
   readonly calling: (method: string, request: unknown) => void;
+  /** Told of each answer to a command run in a container. */
+  readonly answered: (request: ExecSyncRequest, answer: ExecSyncResponse | undefined) => void;
   readonly died: () => void;
   /** The kubelet gave up by itself, which it never should. */
   readonly ended: (error: unknown) => void;
 }
+
+/** Those that are on by themselves and change what a manifest may say. */
+const enabledGates: ReadonlySet<string> = new Set([
+  'ContainerRestartRules',
+  'RestartAllContainersOnContainerExits',
+]);
 
 export const settings: KubeletSettings = {
   nodeName,
@@ -61,9 +84,10 @@ export const settings: KubeletSettings = {
   seccompFallback: 'Unconfined',
   maxPods: 110,
   maxRestartWaitMs: 60_000,
+  images: { verification: { kind: 'NeverVerifyPreloadedImages' }, plugins: undefined },
   pulls: { maxParallel: 1, qps: 5, burst: 10 },
   gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
-  isGateEnabled: () => false,
+  isGateEnabled: (gate) => enabledGates.has(gate),
 };
 
 /** One kubelet process from its start until it is stopped or killed. */
@@ -81,14 +105,20 @@ export class KubeletLife {
       options.died();
     });
     const clock = gate.clock(options.clock);
-    const { aroundCri = (client: CriClient) => client } = options;
-    const cri = gate.around(aroundCri(observed(createCriClient({ transport, clock }), options.calling)));
-    const { manifests, files, cgroups, httpGet, readFile } = options.machine;
+    const { aroundCri = (client: CriClient) => client, mutate = {} } = options;
+    const { cri: mutateCri = (client: CriClient) => client } = mutate;
+    const client = observed(createCriClient({ transport, clock }), options);
+    const cri = gate.around(mutateCri(aroundCri(client)));
+    const { manifests, files, volumeParts, cgroups, httpGet, dialHttp, readFile } =
+      mutate.machine?.(options.machine) ?? options.machine;
     const machine: NodeMachine = {
       manifests: gate.around(manifests),
       files: gate.around(files),
+      volumeParts: gate.around(volumeParts),
       cgroups: gate.around(cgroups),
       httpGet,
+      dialHttp,
+      prober: gate.around(options.machine.prober ?? scriptedProber({ clock, script: options.probes })),
       readFile,
     };
     const deps = {
@@ -100,7 +130,7 @@ export class KubeletLife {
       machine,
     };
     const kubelet = await Kubelet.create({ ...settings, ...options.settings }, deps, 'containerd');
-    options.mutate?.(kubelet);
+    mutate.kubelet?.(kubelet);
     const life = new KubeletLife(kubelet, deps.metrics, gate);
     life.#run(options.ended);
     return life;
@@ -146,15 +176,24 @@ export class KubeletLife {
   }
 }
 
-function observed(client: CriClient, calling: LifeOptions['calling']): CriClient {
+function observed(client: CriClient, { calling, answered }: LifeOptions): CriClient {
   return new Proxy(client, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name);
       if (typeof value !== 'function') return value;
       return (...args: readonly unknown[]) => {
         calling(String(name), args[0]);
-        return Reflect.apply(value, target, args) as unknown;
+        const answer = Reflect.apply(value, target, args) as unknown;
+        if (name === 'execSync') tell(answer as Promise<ExecSyncResponse>, args[0] as ExecSyncRequest);
+        return answer;
       };
     },
   });
+
+  function tell(answer: Promise<ExecSyncResponse>, request: ExecSyncRequest): void {
+    answer.then(
+      (response) => answered(request, response),
+      () => answered(request, undefined),
+    );
+  }
 }

@@ -1,51 +1,29 @@
-import type { ContainerConfig } from '../../src/cri/index.ts';
+import { createHash } from 'node:crypto';
 import type { YamlTree } from '../../src/lib/index.ts';
-import type { ContainerScript } from '../../src/simulator/index.ts';
-import { staticPodUid } from '../../src/sources/index.ts';
-
-/** What the program of a simulated container does; the image tells nothing. */
-export interface Behaviour {
-  /** Runs for ever unless given. */
-  readonly runMs?: number;
-  readonly exitCode?: number;
-  /** Whether it dies at once when asked to end, never, or after a while. */
-  readonly onTerm?: 'die' | 'ignore' | number;
-  /** Attempts before this one end at once with a failure. */
-  readonly failsBefore?: number;
-}
-
-export interface ContainerSketch extends Behaviour {
-  readonly name: string;
-  readonly image: string;
-}
-
-export interface PodSketch {
-  readonly name: string;
-  readonly revision: number;
-  readonly restartPolicy: 'Always' | 'OnFailure' | 'Never';
-  readonly graceSeconds: number;
-  /** How long it may be active; for ever unless given. */
-  readonly deadlineSeconds?: number | undefined;
-  readonly init: readonly ContainerSketch[];
-  readonly containers: readonly ContainerSketch[];
-}
+import { type Pod, podUid } from '../../src/pods/index.ts';
+import { staticPodUid, withPodDefaults } from '../../src/sources/index.ts';
+import {
+  type ContainerSketch,
+  type HookSketch,
+  type PodSketch,
+  type ProbeSketch,
+  probeTypes,
+  type RestartRuleSketch,
+} from './sketch.ts';
 
 export const manifestDirectory = '/etc/kubeling/manifests';
 export const nodeName = 'node';
-
-export const images = {
-  present: 'localhost/app:1',
-  pulled: 'registry.example/app:1',
-  flaky: 'registry.example/flaky:1',
-  missing: 'registry.example/missing:1',
-} as const;
 
 export function manifestPath(name: string): string {
   return `${manifestDirectory}/${name}.yaml`;
 }
 
 export function manifestText(sketch: PodSketch): string {
-  return JSON.stringify({
+  return JSON.stringify(podOf(sketch));
+}
+
+function podOf(sketch: PodSketch) {
+  return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name: sketch.name, labels: { revision: String(sketch.revision) } },
@@ -55,12 +33,27 @@ export function manifestText(sketch: PodSketch): string {
       activeDeadlineSeconds: sketch.deadlineSeconds,
       ...(sketch.init.length > 0 && { initContainers: sketch.init.map(containerOf) }),
       containers: sketch.containers.map(containerOf),
+      ...(sketch.ephemeral !== undefined && { ephemeralContainers: sketch.ephemeral.map(containerOf) }),
     },
-  });
+  };
 }
 
-/** The UID kubeling gives the pod of this sketch. */
+/** As an API server hands it out, with all it fills in. */
+export function apiPodOf(sketch: PodSketch, status: Pod['status']): Pod {
+  const { metadata, spec } = withPodDefaults(JSON.parse(manifestText(sketch)), () => false);
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...metadata, name: sketch.name, namespace: 'default', uid: podUid(uidOf(sketch)) },
+    spec: { ...spec, nodeName },
+    status,
+  };
+}
+
+/** The UID kubeling gives the pod of this sketch, or the API has given it. */
 export function uidOf(sketch: PodSketch): string {
+  if (sketch.source === 'api')
+    return createHash('md5').update(`${sketch.name} ${sketch.revision}`).digest('hex');
   const place = { source: 'file', path: manifestPath(sketch.name), nodeName } as const;
   return staticPodUid(treeOf(JSON.parse(manifestText(sketch)) as Json), place);
 }
@@ -84,18 +77,52 @@ function isList(value: Json): value is readonly Json[] {
   return Array.isArray(value);
 }
 
-function containerOf({ name, image, ...behaviour }: ContainerSketch) {
-  return { name, image, imagePullPolicy: 'IfNotPresent', command: ['app', JSON.stringify(behaviour)] };
+function containerOf(sketch: ContainerSketch) {
+  const {
+    name,
+    image,
+    pullPolicy,
+    restartPolicy,
+    restartRules,
+    postStart,
+    preStop,
+    probes = {},
+    ...behaviour
+  } = sketch;
+  const hooks = {
+    ...(postStart && { postStart: hookOf('post-start', postStart) }),
+    ...(preStop && { preStop: hookOf('pre-stop', preStop) }),
+  };
+  return {
+    name,
+    image,
+    imagePullPolicy: pullPolicy ?? 'IfNotPresent',
+    command: ['app', JSON.stringify(behaviour)],
+    ...(restartPolicy && { restartPolicy }),
+    ...(restartRules && { restartPolicyRules: restartRules.map(ruleOf) }),
+    ...(Object.keys(hooks).length > 0 && { lifecycle: hooks }),
+    ...Object.fromEntries(
+      probeTypes.flatMap((type) => {
+        const probe = probes[type];
+        return probe === undefined ? [] : [[`${type}Probe`, probeOf(type, probe)]];
+      }),
+    ),
+  };
 }
 
-/** Reads back what `manifestText` wrote. */
-export function scriptOf(config: ContainerConfig): ContainerScript | undefined {
-  const [program, text] = config.command;
-  if (program !== 'app' || text === undefined) return undefined;
-  const { runMs, exitCode, onTerm, failsBefore = 0 } = JSON.parse(text) as Behaviour;
-  const script: ContainerScript = {
-    onTerm: typeof onTerm === 'number' ? { afterMs: onTerm, exitCode: 0 } : (onTerm ?? 'die'),
-  };
-  if ((config.metadata?.attempt ?? 0) < failsBefore) return { ...script, runMs: 200, exitCode: 1 };
-  return runMs === undefined ? script : { ...script, runMs, exitCode: exitCode ?? 0 };
+function ruleOf({ action, operator, values }: RestartRuleSketch) {
+  return { action, exitCodes: { operator, values } };
+}
+
+function hookOf(when: string, hook: HookSketch) {
+  if (hook.kind === 'sleep') return { sleep: { seconds: hook.seconds } };
+  return { exec: { command: ['hook', when, JSON.stringify(hook)] } };
+}
+
+function probeOf(type: string, probe: ProbeSketch) {
+  const { periodSeconds, failureThreshold, initialDelaySeconds } = probe;
+  const times = { periodSeconds, failureThreshold, initialDelaySeconds, timeoutSeconds: 1 };
+  return probe.way === 'tcp'
+    ? { tcpSocket: { port: 80 }, ...times }
+    : { exec: { command: ['probe', type, JSON.stringify(probe)] }, ...times };
 }

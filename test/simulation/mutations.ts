@@ -1,29 +1,160 @@
+import type { NodeMachine } from '../../src/kubelet/index.ts';
+import type { ObservedContainer, ObservedPod, Pod } from '../../src/pods/index.ts';
+import { initContainersOf, isSidecar } from '../../src/pods/index.ts';
 import type { Mutation } from './kubelet-life.ts';
+import type { SeedOptions } from './simulate.ts';
 
-/** Bugs that kubelets have had, put in from outside: the simulation must find each. */
-export const mutations: Readonly<Record<string, Mutation>> = {
+/** A bug that kubelets have had, put in from outside. */
+export interface KnownBug extends Mutation {
+  /** The rule that finds it; any will do unless given. */
+  readonly breaks?: string;
+  /** Where it shows soonest; the seeds as they are show it, too, but later. */
+  readonly shows?: Pick<SeedOptions, 'trouble' | 'always'>;
+}
+
+/** The simulation must find each. */
+export const mutations: Readonly<Record<string, KnownBug>> = {
   /** A worker goes by what was seen before its last sync ended, and does again what is done. */
-  'an old observation is taken for the truth': ({ pleg: { cache } }) => {
-    cache.getNewerThan = async (uid) => cache.get(uid);
+  'an old observation is taken for the truth': {
+    kubelet: ({ pleg: { cache } }) => {
+      cache.getNewerThan = async (uid) => cache.get(uid);
+    },
   },
 
   /** Of an edited static pod only the new one is told, and the old one stays. */
-  'REMOVE is forgotten when ADD follows': ({ config }) => {
-    const take = config.takeUpdate.bind(config);
-    let held: ReturnType<typeof take>;
-    config.takeUpdate = () => {
-      const update = held ?? take();
-      held = undefined;
-      if (update?.op !== 'REMOVE') return update;
-      held = take();
-      return held?.op === 'ADD' ? config.takeUpdate() : update;
-    };
+  'REMOVE is forgotten when ADD follows': {
+    kubelet: ({ config }) => {
+      const take = config.takeUpdate.bind(config);
+      let held: ReturnType<typeof take>;
+      config.takeUpdate = () => {
+        const update = held ?? take();
+        held = undefined;
+        if (update?.op !== 'REMOVE') return update;
+        held = take();
+        return held?.op === 'ADD' ? config.takeUpdate() : update;
+      };
+    },
   },
 
   /** A pod that ran its time runs it again with each kubelet. */
-  'how a pod has ended is forgotten with the kubelet': ({ workers }) => {
-    const update = workers.updatePod.bind(workers);
-    workers.updatePod = ({ pod, ...rest }) =>
-      update(pod === undefined ? rest : { ...rest, pod: { ...pod, status: { phase: 'Pending' } } });
+  'how a pod has ended is forgotten with the kubelet': {
+    kubelet: ({ workers }) => {
+      const update = workers.updatePod.bind(workers);
+      workers.updatePod = ({ pod, ...rest }) =>
+        update(pod === undefined ? rest : { ...rest, pod: { ...pod, status: { phase: 'Pending' } } });
+    },
+  },
+
+  'an init container that runs counts as done': {
+    breaks: 'init containers go in order',
+    ...seeing((pod, one) => {
+      const init = initContainersOf(pod).find(({ name }) => name === one.name);
+      const isPlain = init !== undefined && !isSidecar(init);
+      return isPlain && one.state === 'running' ? { ...one, state: 'exited', exitCode: 0 } : one;
+    }),
+  },
+
+  'a sidecar ends like any other container': {
+    breaks: 'sidecars stop last, in reverse order',
+    kubelet: ({ workers }) => {
+      const update = workers.updatePod.bind(workers);
+      workers.updatePod = ({ pod, ...rest }) =>
+        update(
+          pod === undefined || rest.updateType !== 'kill' ? { ...rest, pod } : { ...rest, pod: plain(pod) },
+        );
+    },
+  },
+
+  'what a probe found out holds for the next instance, too': {
+    breaks: 'a probe tells of the instance it asked',
+    kubelet: ({ probes: { results } }) => {
+      const ask = results.readiness;
+      let last: ReturnType<typeof ask>;
+      results.readiness = (containerId) => {
+        last = ask(containerId) ?? last;
+        return last;
+      };
+    },
+  },
+
+  'how often a container has crashed is forgotten with the kubelet': {
+    breaks: 'no back-off is shorter than the curve',
+    machine: forgetting('restarts'),
+  },
+
+  'a pod that was ready stays so until it ends': {
+    breaks: 'a pod is ready only while its containers run',
+    kubelet: ({ statuses }) => {
+      const set = statuses.setPodStatus.bind(statuses);
+      const ready = new Set<string>();
+      statuses.setPodStatus = (pod, { conditions = [], ...status }) => {
+        const { uid } = pod.metadata;
+        if (conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')) ready.add(uid);
+        const isStill = (type: string) => type === 'Ready' && ready.has(uid);
+        const kept = conditions.map((one) => (isStill(one.type) ? { ...one, status: 'True' } : one));
+        return set(pod, { ...status, conditions: kept });
+      };
+    },
+  },
+
+  'that a preStop hook has begun is forgotten with the kubelet': {
+    breaks: 'a preStop hook runs once',
+    shows: { trouble: 'kubelet', always: ['hooks'] },
+    machine: forgetting('preStops'),
+  },
+
+  'that a postStart hook is due is forgotten with the kubelet': {
+    breaks: 'every instance has its postStart hook',
+    shows: { trouble: 'kubelet', always: ['hooks'] },
+    machine: forgetting('postStart'),
+  },
+
+  'an ephemeral container that has ended was never there': {
+    breaks: 'an ephemeral container starts once',
+    ...seeing((pod, one) => {
+      const isEphemeral = pod.spec.ephemeralContainers?.some(({ name }) => name === one.name);
+      return isEphemeral && one.state === 'exited' ? undefined : one;
+    }),
   },
 };
+
+/** Shows workers another container than there is, or none. */
+function seeing(change: (pod: Pod, one: ObservedContainer) => ObservedContainer | undefined): Mutation {
+  return {
+    kubelet: ({ pleg: { cache }, pods }) => {
+      const look = cache.getNewerThan.bind(cache);
+      cache.getNewerThan = async (...args) => {
+        const observed: ObservedPod = await look(...args);
+        const pod = pods.getPodByUid(observed.uid);
+        if (pod === undefined) return observed;
+        return { ...observed, containers: observed.containers.flatMap((one) => change(pod, one) ?? []) };
+      };
+    },
+  };
+}
+
+/** Keeps one thing out of the notes on pods. */
+function forgetting(field: string): (machine: NodeMachine) => NodeMachine {
+  const without = (text: string) => {
+    const { [field]: _forgotten, ...notes } = JSON.parse(text) as Record<string, unknown>;
+    return JSON.stringify(notes);
+  };
+  return (machine) => {
+    const files = new Proxy(machine.files, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== 'function') return value;
+        return (path: string, text: unknown, ...rest: readonly unknown[]) => {
+          const isNotes = name === 'replace' && path.endsWith('/kubeling.json');
+          return Reflect.apply(value, target, [path, isNotes ? without(text as string) : text, ...rest]);
+        };
+      },
+    });
+    return { ...machine, files };
+  };
+}
+
+function plain(pod: Pod): Pod {
+  const initContainers = initContainersOf(pod).map(({ restartPolicy: _sidecar, ...one }) => one);
+  return { ...pod, spec: { ...pod.spec, initContainers } };
+}

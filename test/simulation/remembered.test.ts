@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import type { PodUid } from '../../src/pods/index.ts';
 import { manifest } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';
-import { images, manifestPath } from './manifests.ts';
+import { manifestPath } from './manifests.ts';
+import { images } from './sketch.ts';
 
 const url = 'http://manifests.example/pods';
 const broken = '{"kind": "Pod"';

@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import type { PodSpec } from '../../src/kinds/index.ts';
 import { apiPod } from '../races/pods.ts';
 import { RaceNode } from '../races/race-node.ts';
-import { images } from './manifests.ts';
+import { images } from './sketch.ts';
 
 function container(name: string, behaviour: object, more: object = {}) {
   const command = ['app', JSON.stringify(behaviour)];

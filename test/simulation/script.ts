@@ -1,6 +1,7 @@
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
 import type { FaultRates, RestartOptions } from '../../src/simulator/index.ts';
-import { type ContainerSketch, images, type PodSketch } from './manifests.ts';
+import type { PodSketch } from './sketch.ts';
+import { type Feature, Sketcher } from './sketcher.ts';
 
 /** One thing that is done to the world. */
 export type Step =
@@ -9,6 +10,8 @@ export type Step =
   | { readonly do: 'spoil'; readonly name: string }
   | { readonly do: 'mend'; readonly name: string }
   | { readonly do: 'kill-kubelet'; readonly crossings: number }
+  /** At the next call of that kind, or so many steps later. */
+  | { readonly do: 'kill-kubelet-at'; readonly method: string; readonly crossings: number }
   | { readonly do: 'stop-kubelet' }
   | { readonly do: 'start-kubelet' }
   | { readonly do: 'faults'; readonly rates: FaultRates }
@@ -32,11 +35,16 @@ export type Trouble = 'none' | 'kubelet' | 'runtime' | 'faults';
 export const troubles: readonly Trouble[] = ['none', 'kubelet', 'runtime', 'faults'];
 
 /** What one seed does to the world, in the order of time. The same numbers give the same script. */
-export function writeScript(random: Random, trouble: Trouble): readonly TimedStep[] {
-  const writer = new ScriptWriter(random);
+export function writeScript(
+  random: Random,
+  trouble: Trouble,
+  always: readonly Feature[] = [],
+): readonly TimedStep[] {
+  const writer = new ScriptWriter(random, always);
   const spanMs = 20_000 + randomInt(random, 100_000);
   const names = Array.from({ length: 1 + randomInt(random, 6) }, (_, index) => `pod${index}`);
   for (const name of names) writer.pod(name, spanMs);
+  if (random.next() < 0.15) writer.apiPod('remote', spanMs);
   const stages = troubles.slice(1, troubles.indexOf(trouble) + 1);
   for (const stage of stages) writer.trouble(stage, spanMs);
   return writer.steps();
@@ -48,13 +56,17 @@ const runtimeTroubles = [
   ...(['sandbox', 'network', 'disconnect', 'clock'] as const),
 ];
 
+/** After which much is begun and not yet noted. */
+const delicateCalls = ['startContainer', 'startContainer', 'execSync', 'stopContainer', 'pullImage'] as const;
+
 class ScriptWriter {
   readonly #random: Random;
   readonly #steps: TimedStep[] = [];
-  #revision = 0;
+  readonly #sketcher: Sketcher;
 
-  constructor(random: Random) {
+  constructor(random: Random, always: readonly Feature[]) {
     this.#random = random;
+    this.#sketcher = new Sketcher(random, always);
   }
 
   steps(): readonly TimedStep[] {
@@ -64,12 +76,24 @@ class ScriptWriter {
   /** A pod comes, is edited, goes, comes back. */
   pod(name: string, spanMs: number): void {
     let atMs = this.#below(spanMs / 4);
-    let sketch = this.#sketch(name);
+    let sketch = this.#sketcher.pod(name);
     this.#add(atMs, { do: 'write', sketch });
     const changes = this.#whole(5);
     for (let change = 0; change < changes; change++) {
       atMs += this.#some([50, 2_000, spanMs / 3]);
       sketch = this.#change(name, sketch, atMs);
+    }
+  }
+
+  /** A pod of the API, into which somebody looks once or twice. */
+  apiPod(name: string, spanMs: number): void {
+    let atMs = this.#below(spanMs / 4);
+    let sketch = this.#sketcher.apiPod(name);
+    this.#add(atMs, { do: 'write', sketch });
+    for (let looks = 1 + this.#whole(2); looks > 0; looks--) {
+      atMs += this.#some([50, 2_000, spanMs / 3]);
+      sketch = this.#sketcher.withEphemeral(sketch);
+      this.#add(atMs, { do: 'write', sketch });
     }
   }
 
@@ -89,7 +113,7 @@ class ScriptWriter {
       this.#add(atMs + this.#some([20, 500, 8_000]), { do: 'write', sketch: before });
       return before;
     }
-    const sketch = this.#sketch(name);
+    const sketch = this.#sketcher.pod(name);
     this.#add(atMs, { do: 'write', sketch });
     if (kind === 'back') this.#add(atMs + this.#some([20, 500, 8_000]), { do: 'write', sketch: before });
     return kind === 'back' ? before : sketch;
@@ -106,10 +130,15 @@ class ScriptWriter {
   }
 
   #troubleKubelet(atMs: number): void {
-    const backMs = atMs + this.#some([1, 100, 15_000]);
-    if (this.#random.next() < 0.2) this.#add(atMs, { do: 'stop-kubelet' });
-    else this.#add(atMs, { do: 'kill-kubelet', crossings: this.#whole(60) });
-    this.#add(backMs, { do: 'start-kubelet' });
+    const kind = this.#of(['stop', 'kill', 'kill', 'kill-at', 'kill-at'] as const);
+    if (kind === 'stop') this.#add(atMs, { do: 'stop-kubelet' });
+    if (kind === 'kill') this.#add(atMs, { do: 'kill-kubelet', crossings: this.#whole(60) });
+    if (kind === 'kill-at') {
+      const method = this.#of(delicateCalls);
+      // Most of what is delicate happens while pods come.
+      this.#add(this.#below(atMs / 2), { do: 'kill-kubelet-at', method, crossings: 1 + this.#whole(3) });
+    }
+    this.#add(atMs + this.#some([1, 100, 15_000]), { do: 'start-kubelet' });
   }
 
   #troubleRuntime(atMs: number): void {
@@ -161,51 +190,6 @@ class ScriptWriter {
       this.#add(atMs, { do: 'faults', rates });
     }
     this.#add(atMs + this.#below(40_000), { do: 'no-faults' });
-  }
-
-  #sketch(name: string): PodSketch {
-    const restartPolicy = this.#of(['Always', 'Always', 'OnFailure', 'Never'] as const);
-    // Of one that may end by itself nobody could tell which end comes first.
-    const mayHaveDeadline = restartPolicy === 'Always' && this.#random.next() < 0.2;
-    const init = this.#random.next() < 0.3 ? this.#many('init', 2, () => this.#initContainer()) : [];
-    return {
-      name,
-      revision: ++this.#revision,
-      restartPolicy,
-      graceSeconds: this.#of([0, 1, 5, 30]),
-      deadlineSeconds: mayHaveDeadline ? this.#of([3, 10, 40]) : undefined,
-      init,
-      containers: this.#many('main', 3, () => this.#container()),
-    };
-  }
-
-  #many(prefix: string, most: number, make: () => Omit<ContainerSketch, 'name'>): readonly ContainerSketch[] {
-    return Array.from({ length: 1 + this.#whole(most) }, (_, index) => ({
-      name: `${prefix}${index}`,
-      ...make(),
-    }));
-  }
-
-  #image(): string {
-    const { present, pulled, flaky, missing } = images;
-    return this.#of([present, present, present, present, present, pulled, flaky, missing]);
-  }
-
-  #container(): Omit<ContainerSketch, 'name'> {
-    const base = { image: this.#image(), onTerm: this.#of(['die', 'die', 'ignore', 1_500] as const) };
-    const kind = this.#of(['stays', 'stays', 'stays', 'stays', 'ends', 'flaky'] as const);
-    if (kind === 'stays') return base;
-    if (kind === 'flaky') return { ...base, failsBefore: 1 + this.#whole(2) };
-    return { ...base, runMs: this.#some([10, 1_000, 20_000]), exitCode: this.#of([0, 0, 1]) };
-  }
-
-  #initContainer(): Omit<ContainerSketch, 'name'> {
-    const fails = this.#random.next() < 0.1;
-    return {
-      image: this.#random.next() < 0.2 ? images.pulled : images.present,
-      runMs: this.#some([10, 500, 3_000]),
-      exitCode: fails ? 1 : 0,
-    };
   }
 
   #add(atMs: number, step: Step): void {

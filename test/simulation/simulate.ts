@@ -2,18 +2,22 @@ import { createHash } from 'node:crypto';
 import { pick, type Random, randomInt, readYaml, seededRandom } from '../../src/lib/index.ts';
 import { randomFaults, scriptedFaults, type TraceEntry } from '../../src/simulator/index.ts';
 import { Desk } from './desk.ts';
-import { isFarFromDeadline, leftovers, outcomeOf, remembered, unsettled } from './end-state.ts';
-import { allRules, type Rule } from './invariants.ts';
+import { isFarFromDeadline, leftovers, remembered, unsettled } from './end-state.ts';
+import { allRules, type Rule } from './invariants/index.ts';
 import type { KubeletLife, Mutation } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
+import { mayBeProbedToDeath, outcomeOf } from './outcome.ts';
 import { type Step, type Trouble, troubles, writeScript } from './script.ts';
-import { World } from './world.ts';
+import type { Feature } from './sketcher.ts';
+import { type Witness, World } from './world.ts';
 
 export interface SeedOptions {
   readonly mutate?: Mutation | undefined;
   readonly logs?: 'kept' | 'dropped';
   /** Chosen by the seed unless given. */
-  readonly trouble?: Trouble;
+  readonly trouble?: Trouble | undefined;
+  /** What every pod has, besides what the seed gives it. */
+  readonly always?: readonly Feature[] | undefined;
 }
 
 export interface SeedResult {
@@ -59,6 +63,7 @@ class SeedRun {
   readonly #seed: number;
   readonly #random: Random;
   readonly #trouble: Trouble;
+  readonly #always: readonly Feature[];
   readonly #world: World;
   readonly #desk: Desk;
   readonly #rules: readonly Rule[];
@@ -71,13 +76,17 @@ class SeedRun {
   #quiet: ReadonlySet<string> = new Set();
   #faulty: 'no' | 'events' | 'calls' = 'no';
   #uncertain = false;
+  /** The call that ends the kubelet. */
+  #fuse: { readonly method: string; readonly crossings: number } | undefined;
 
   constructor(seed: number, options: SeedOptions) {
     this.#seed = seed;
     this.#random = seededRandom(seed * 2 + 1);
     this.#trouble = options.trouble ?? troubles[seed % troubles.length] ?? 'none';
+    this.#always = options.always ?? [];
+    const maxRestartWaitMs = seed % 3 === 0 ? 300_000 : 60_000;
     const flavour = this.#random.next() < 0.5 ? 'containerd-1.6' : 'containerd-2';
-    this.#world = new World({ ...options, seed, flavour }, this);
+    this.#world = new World({ ...options, seed, flavour, settings: { maxRestartWaitMs } }, this);
     this.#desk = new Desk(() => this.#world.clock.monotonicMs());
     this.#rules = allRules({
       desk: this.#desk,
@@ -86,13 +95,17 @@ class SeedRun {
       kubelet: () => this.#world.life?.kubelet,
       isDamaged: (uid) => this.#faulty === 'calls' || this.#damaged.has(uid),
       isUncertain: () => this.#uncertain,
+      maxRestartWaitMs,
       report: (rule, what) => this.#report(rule, what),
     });
   }
 
   async play(): Promise<void> {
+    const script = writeScript(this.#random, this.#trouble, this.#always);
+    if (script.some(({ step }) => step.do === 'write' && step.sketch.source === 'api'))
+      this.#world.api.open();
     await this.#world.startKubelet();
-    for (const { atMs, step } of writeScript(this.#random, this.#trouble)) {
+    for (const { atMs, step } of script) {
       await this.#advance(Math.max(0, atMs - this.#world.clock.monotonicMs()));
       await this.#take(step);
     }
@@ -132,8 +145,18 @@ class SeedRun {
   }
 
   calling(method: string, request: unknown): void {
+    if (this.#fuse?.method === method) this.#world.life?.killSoon(this.#fuse.crossings);
+    if (this.#fuse?.method === method) this.#fuse = undefined;
     for (const rule of this.#rules) rule.calling?.(method, request);
   }
+
+  readonly answered: NonNullable<Witness['answered']> = (request, answer) => {
+    for (const rule of this.#rules) rule.answered?.(request, answer);
+  };
+
+  readonly probed: NonNullable<Witness['probed']> = (question, answer) => {
+    for (const rule of this.#rules) rule.probed?.(question, answer);
+  };
 
   kubeletStarted(life: KubeletLife): void {
     for (const rule of this.#rules) rule.kubeletStarted?.(life);
@@ -165,7 +188,8 @@ class SeedRun {
     switch (step.do) {
       case 'write':
         // What ran before is not run again by every policy.
-        if (this.#desk.known(uidOf(step.sketch)) !== undefined) this.#disturbed.add(uidOf(step.sketch));
+        if (this.#desk.known(uidOf(step.sketch)) !== undefined && step.sketch.ephemeral === undefined)
+          this.#disturbed.add(uidOf(step.sketch));
         this.#desk.write(step.sketch);
         return world.write(step.sketch);
       case 'remove':
@@ -180,10 +204,14 @@ class SeedRun {
       case 'kill-kubelet':
         if (step.crossings === 0) return world.killKubelet();
         return world.life?.killSoon(step.crossings);
+      case 'kill-kubelet-at':
+        this.#fuse = step;
+        return;
       case 'stop-kubelet':
         void world.life?.stop();
         return;
       case 'start-kubelet':
+        this.#fuse = undefined;
         world.killKubelet();
         return await world.startKubelet();
       case 'faults':
@@ -205,7 +233,7 @@ class SeedRun {
         return world.runtime.disconnect();
       case 'restart-runtime':
         this.#uncertain = true;
-        if (step.options.state !== 'kept' || step.options.processes === 'killed') this.#damageAll();
+        if (step.options.state !== 'kept' || step.options.processes === 'killed') this.#lose();
         return world.restartRuntime(step.options);
       case 'crash-container':
         return this.#crashContainer(step.choice, step.how);
@@ -227,6 +255,11 @@ class SeedRun {
     if (sketch === undefined || !this.#desk.isBroken(name)) return;
     this.#desk.restore(name);
     this.#world.write(sketch);
+  }
+
+  #lose(): void {
+    for (const rule of this.#rules) rule.runtimeLost?.();
+    this.#damageAll();
   }
 
   #damageAll(): void {
@@ -279,13 +312,14 @@ class SeedRun {
       );
       return [...open, ...(await leftovers(this.#world, uids))];
     });
+    for (const rule of this.#rules) rule.settled?.();
   }
 
   /** Once more with nothing else going on: what runs must not notice. */
   async #restartInPeace(): Promise<void> {
     const stable = this.#desk
       .wanted()
-      .filter(({ sketch }) => outcomeOf(sketch) !== 'never-settles')
+      .filter(({ sketch }) => outcomeOf(sketch) !== 'never-settles' && !mayBeProbedToDeath(sketch))
       .filter(({ uid, sketch }) => unsettled(this.#world, uid, sketch, 'left-alone').length === 0)
       .filter(({ uid, sketch }) => !isFarFromDeadline(this.#world, uid, sketch));
     this.#quiet = new Set(stable.map(({ uid }) => uid));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
 import { settings } from './kubelet-life.ts';
-import { images, type PodSketch } from './manifests.ts';
 import { prepareSimulation } from './simulate.ts';
+import { images, type PodSketch } from './sketch.ts';
 import { World } from './world.ts';
 
 const sketch = (name: string): PodSketch => ({

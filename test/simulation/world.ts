@@ -7,7 +7,7 @@ import {
   seededRandom,
   VirtualClock,
 } from '../../src/lib/index.ts';
-import { memoryRuntimeFiles } from '../../src/runtime/index.ts';
+import { memoryRuntimeFiles, memoryVolumeParts } from '../../src/runtime/index.ts';
 import {
   createSimulatedRuntime,
   type FaultPlan,
@@ -21,14 +21,11 @@ import {
 } from '../../src/simulator/index.ts';
 import { MemoryManifestFiles } from '../../src/sources/index.ts';
 import { KubeletLife, type LifeOptions, type Mutation } from './kubelet-life.ts';
-import {
-  images,
-  manifestDirectory,
-  manifestPath,
-  manifestText,
-  type PodSketch,
-  scriptOf,
-} from './manifests.ts';
+import { manifestDirectory, manifestPath, manifestText } from './manifests.ts';
+import { PodApi } from './pod-api.ts';
+import { PodNetwork, type ProbeWitness } from './pod-network.ts';
+import { scriptOf } from './programs.ts';
+import { images, type PodSketch } from './sketch.ts';
 
 export interface WorldOptions {
   readonly seed: number;
@@ -38,14 +35,16 @@ export interface WorldOptions {
   readonly logs?: 'kept' | 'dropped';
   readonly settings?: LifeOptions['settings'];
   readonly aroundCri?: LifeOptions['aroundCri'];
+  readonly probes?: LifeOptions['probes'];
   /** The machine with parts of it replaced. */
   readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */
-export interface Witness {
+export interface Witness extends Partial<ProbeWitness> {
   entry(entry: TraceEntry): void;
   calling(method: string, request: unknown): void;
+  answered?: LifeOptions['answered'];
   kubeletStarted(life: KubeletLife): void;
   kubeletGone(): void;
   kubeletEnded(error: unknown): void;
@@ -60,6 +59,8 @@ export class World {
   readonly files: MemoryFiles = memoryFiles();
   readonly cgroups = new SimulatedCgroupHost({ mode: 'v2' });
   readonly machine: NodeMachine;
+  readonly api = new PodApi();
+  readonly network: PodNetwork;
   /** Everything that happened, one line each. */
   readonly history: string[] = [];
   readonly logs;
@@ -83,6 +84,7 @@ export class World {
       images: [{ reference: images.present, command: ['app'] }],
       registry: registryOf([
         { reference: images.pulled, command: ['app'], pullMs: 2_000 },
+        { reference: images.slow, command: ['app'], pullMs: 15_000 },
         {
           reference: images.flaky,
           command: ['app'],
@@ -96,13 +98,16 @@ export class World {
       this.note(describeEntry(entry));
       witness.entry(entry);
     });
+    this.network = new PodNetwork(this.runtime, witness);
     this.manifests.makeDirectory(manifestDirectory);
     const { aroundMachine = (machine: NodeMachine) => machine } = options;
     this.machine = aroundMachine({
       manifests: this.manifests,
       files: memoryRuntimeFiles(this.files),
+      volumeParts: memoryVolumeParts((path) => this.files.read(path)),
       cgroups: this.cgroups,
       httpGet: () => Promise.reject(new Error('There is no network')),
+      dialHttp: () => Promise.reject(new Error('There is no network')),
       readFile: async () => 'nameserver 10.0.0.2\n',
     });
   }
@@ -126,9 +131,11 @@ export class World {
       runtime: this.runtime,
       machine: this.machine,
       mutate: this.#options.mutate,
-      settings: this.#options.settings,
+      settings: { apiPods: this.api.state, ...this.#options.settings },
       aroundCri: this.#options.aroundCri,
+      probes: this.#options.probes ?? ((question) => this.network.answer(question)),
       calling: (method, request) => this.#calling(method, request),
+      answered: (request, answer) => this.#witness.answered?.(request, answer),
       died: () => {
         this.note('kubelet: gone');
         this.#witness.kubeletGone();
@@ -136,6 +143,7 @@ export class World {
       ended: (error) => this.#witness.kubeletEnded(error),
     });
     this.#witness.kubeletStarted(this.#life);
+    this.api.serve(this.#life.kubelet);
   }
 
   killKubelet(): void {
@@ -157,7 +165,9 @@ export class World {
   }
 
   write(sketch: PodSketch): void {
-    this.manifests.replace(manifestPath(sketch.name), manifestText(sketch));
+    this.network.meet(sketch);
+    if (sketch.source === 'api') this.api.write(sketch, this.life?.kubelet);
+    else this.manifests.replace(manifestPath(sketch.name), manifestText(sketch));
     this.note(`manifest ${sketch.name}: revision ${sketch.revision} written`);
   }
 
@@ -167,7 +177,8 @@ export class World {
   }
 
   remove(name: string): void {
-    this.manifests.remove(manifestPath(name));
+    if (this.api.has(name)) this.api.remove(name, this.life?.kubelet);
+    else this.manifests.remove(manifestPath(name));
     this.note(`manifest ${name}: removed`);
   }
 

@@ -1,0 +1,63 @@
+import { settings } from '../kubelet-life.ts';
+import type { Instance } from './ledger.ts';
+import type { Rule, RuleScene } from './scene.ts';
+
+const firstMs = 10_000;
+const resetMs = 10 * 60_000;
+/** The runtime tells ends in nanoseconds, the kubelet counts in milliseconds. */
+const roundingMs = 2;
+
+interface Crashes {
+  /** How often it was started again after an end of its own, since it last ran for long. */
+  readonly restarts: number;
+  readonly last: Instance;
+}
+
+/** A container that ends by itself waits before it starts again: not at all, then 10 s and double each time. */
+export function crashBackoffHolds(scene: RuleScene): Rule {
+  const { report, desk, ledger, nowMs, maxRestartWaitMs = settings.maxRestartWaitMs } = scene;
+  const crashes = new Map<string, Crashes>();
+  const waitMs = (restarts: number) =>
+    restarts === 0 ? 0 : Math.min(firstMs * 2 ** (restarts - 1), maxRestartWaitMs);
+  /** How often the one before it was started again, if this one is started after its end. */
+  const before = (instance: Instance): number | undefined => {
+    const known = crashes.get(keyOf(instance));
+    const ended = known?.last.ended;
+    if (known === undefined || ended === undefined || known.last.stopOrderedMs !== undefined)
+      return undefined;
+    if (known.last.removed || !desk.wantedSince(instance.podUid, known.last.startedMs ?? 0)) return undefined;
+    const ranMs = ended.atMs - (known.last.startedMs ?? 0);
+    return ranMs > resetMs ? 0 : known.restarts;
+  };
+  return {
+    clockJumped: () => crashes.clear(),
+    runtimeLost: () => crashes.clear(),
+    entry(entry) {
+      if (entry.kind !== 'container-started') return;
+      const instance = ledger.find(entry.id);
+      if (instance === undefined) return;
+      const key = keyOf(instance);
+      const known = crashes.get(key);
+      const restarts = before(instance);
+      if (restarts !== undefined && known?.last.ended !== undefined) {
+        const waitedMs = nowMs() - known.last.ended.atMs;
+        const what = `${entry.name} #${entry.attempt} of ${entry.podUid} after ${waitedMs} ms, not ${waitMs(restarts)}`;
+        if (waitedMs + roundingMs < waitMs(restarts)) report('no back-off is shorter than the curve', what);
+      }
+      crashes.set(key, { restarts: restarts === undefined ? kept(known) : restarts + 1, last: instance });
+    },
+  };
+
+  /** After an end that was ordered, or is not known any more, nothing is added. */
+  function kept(known: Crashes | undefined): number {
+    const isSame = known !== undefined && desk.wantedSince(known.last.podUid, known.last.startedMs ?? 0);
+    const { ended, startedMs = 0 } = known?.last ?? {};
+    const ranLong = ended !== undefined && ended.atMs - startedMs > resetMs;
+    return isSame && !ranLong ? known.restarts : 0;
+  }
+}
+
+/** In another sandbox init containers begin anew. */
+function keyOf({ podUid, name, sandboxId }: Instance): string {
+  return name.startsWith('init') ? `${podUid} ${sandboxId} ${name}` : `${podUid} ${name}`;
+}

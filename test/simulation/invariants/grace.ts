@@ -1,0 +1,68 @@
+import type { Kubelet } from '../../../src/kubelet/index.ts';
+import type { PodUid } from '../../../src/pods/index.ts';
+import type { Rule, Scene } from './scene.ts';
+
+/** Whole seconds are told to the runtime, so that one that has begun counts twice. */
+const roundingMs = 1_000;
+/** What every container is given at least. */
+const minimumGraceSeconds = 2;
+
+interface Order {
+  readonly deadlineMs: number;
+  /** What it must have at least: a kubelet that goes on with an order of unknown beginning tells it rounded up. */
+  readonly dueMs: number;
+  /** Whether it was the whole pod that was to end, from the first order on: that the next kubelet must know. */
+  readonly ofPod: boolean;
+  readonly by: Kubelet | undefined;
+}
+
+/** Of an order whose beginning only the wall clock knew, which was set since. */
+const unknownSince = { deadlineMs: Number.POSITIVE_INFINITY, dueMs: Number.NEGATIVE_INFINITY } as const;
+
+export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scene): Rule {
+  const orders = new Map<string, Order>();
+  const compare = (id: string, before: Order, deadlineMs: number, timeout: bigint) => {
+    const moreMs = deadlineMs - before.deadlineMs;
+    if (moreMs > roundingMs && timeout > minimumGraceSeconds)
+      report('grace only shrinks', `${id} was given ${moreMs / 1_000} s more`);
+    const lessMs = before.dueMs - deadlineMs;
+    if (lessMs > 1 && before.by !== kubelet())
+      report('a restart takes no grace away', `${id} was given ${lessMs / 1_000} s less`);
+  };
+  return {
+    kubeletStarted() {
+      for (const [id, { ofPod }] of orders) if (!ofPod) orders.delete(id);
+    },
+    clockJumped() {
+      for (const [id, order] of orders) orders.set(id, { ...order, ...unknownSince });
+    },
+    calling(method, request) {
+      if (method !== 'stopContainer') return;
+      const { containerId, timeout } = request as { containerId: string; timeout: bigint };
+      const uid = runtime.containers().find(({ id }) => id === containerId)?.podUid;
+      const before = orders.get(containerId);
+      const deadlineMs = nowMs() + Number(timeout) * 1_000;
+      if (before !== undefined) compare(containerId, before, deadlineMs, timeout);
+      // Who waits for its hook or for others is first told when a part of a second may be gone, rounded up.
+      const isWhole = timeout >= (desk.known(uid ?? '')?.graceSeconds ?? 0);
+      const firstDueMs = isWhole ? deadlineMs : deadlineMs - roundingMs;
+      const isExact = before === undefined || before.deadlineMs !== unknownSince.deadlineMs;
+      const by = kubelet();
+      const isOfPod = by?.workers.queries.isPodTerminationRequested(uid as PodUid) ?? false;
+      orders.set(containerId, {
+        deadlineMs: Math.min(before?.deadlineMs ?? Number.POSITIVE_INFINITY, deadlineMs),
+        dueMs: isExact ? Math.min(before?.dueMs ?? firstDueMs, deadlineMs) : deadlineMs - roundingMs,
+        ofPod: isOfPod && before?.ofPod !== false,
+        by,
+      });
+      const grace = Math.max(
+        minimumGraceSeconds,
+        desk.known(uid ?? '')?.graceSeconds ?? Number.POSITIVE_INFINITY,
+      );
+      if (timeout > grace) report('grace is what the manifest says', `${containerId}: ${timeout} s`);
+    },
+    entry(entry) {
+      if (entry.kind === 'container-removed') orders.delete(entry.id);
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { crashBackoffHolds } from './crash-backoff.ts';
+import { graceOnlyShrinks } from './grace.ts';
+import { ephemeralOnce, postStartRuns, preStopOnce } from './hooks.ts';
+import { initOrder } from './init-order.ts';
+import { Ledger } from './ledger.ts';
+import { oneOfEachContainer, oneOfEachName } from './one-of-each.ts';
+import { probeResultsStay } from './probe-results.ts';
+import { readyMeansRunning } from './readiness.ts';
+import type { Rule, Scene } from './scene.ts';
+import { sidecarOrder } from './sidecar-order.ts';
+import { startsOnlyWhatIsWanted } from './starts.ts';
+import { stopsOnlyWhatIsUnwanted } from './stops.ts';
+import { terminalPhaseStays } from './terminal-phase.ts';
+
+export type { Rule, Scene } from './scene.ts';
+
+/** All that must hold. The first of them writes down what the others go by. */
+export function allRules(scene: Scene): readonly Rule[] {
+  const ledger = new Ledger(scene.nowMs);
+  const rules = [
+    oneOfEachContainer,
+    oneOfEachName,
+    startsOnlyWhatIsWanted,
+    stopsOnlyWhatIsUnwanted,
+    graceOnlyShrinks,
+    terminalPhaseStays,
+    initOrder,
+    sidecarOrder,
+    crashBackoffHolds,
+    readyMeansRunning,
+    probeResultsStay,
+    preStopOnce,
+    postStartRuns,
+    ephemeralOnce,
+  ];
+  return [ledger, ...rules.map((rule) => rule({ ...scene, ledger }))];
+}

@@ -1,0 +1,164 @@
+import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
+import type { ProbeQuestion } from '../../../src/probes/index.ts';
+import type { TraceEntry } from '../../../src/simulator/index.ts';
+import { type ProbeType, probeTypes } from '../sketch.ts';
+import type { Rule } from './scene.ts';
+
+/** What the answers to one probe of an instance were. */
+export interface ProbeAnswers {
+  succeeded: boolean;
+  /** Bad answers since the last good one, to the kubelet that runs now. */
+  badInARow: number;
+  /** The most of them there ever were, to any one kubelet. */
+  mostBadInARow: number;
+}
+
+/** All that happened to one instance of a container. */
+export interface Instance {
+  readonly id: string;
+  readonly podUid: string;
+  readonly sandboxId: string;
+  readonly name: string;
+  readonly attempt: number;
+  startedMs: number | undefined;
+  ended: { readonly atMs: number; readonly exitCode: number; readonly cause: string } | undefined;
+  removed: boolean;
+  /** When a kubelet first told it to stop. */
+  stopOrderedMs: number | undefined;
+  postStarts: number;
+  /** Whether a kubelet was told, or may have been, that the hook has failed. */
+  postStartFailed: boolean;
+  preStops: number;
+  readonly probes: Readonly<Record<ProbeType, ProbeAnswers>>;
+}
+
+/** What really happened to containers, whoever knows of it. Written before any rule reads it. */
+export class Ledger implements Rule {
+  readonly #nowMs: () => number;
+  readonly #instances = new Map<string, Instance>();
+  readonly #pods = new Map<string, Instance[]>();
+  /** The last instance each sandbox had before it was empty. */
+  readonly #lastBefore = new Map<string, string>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  find(id: string): Instance | undefined {
+    return this.#instances.get(id);
+  }
+
+  all(): Iterable<Instance> {
+    return this.#instances.values();
+  }
+
+  /** Every instance of the pod there ever was, oldest first. */
+  ofPod(uid: string): readonly Instance[] {
+    return this.#pods.get(uid) ?? [];
+  }
+
+  /** Those in one sandbox, since it was last empty: a pod that restarts as a whole begins anew in the same one. */
+  inSandbox(uid: string, sandboxId: string): readonly Instance[] {
+    const all = this.ofPod(uid).filter((one) => one.sandboxId === sandboxId);
+    const last = all.findLastIndex(({ id }) => id === this.#lastBefore.get(sandboxId));
+    return all.slice(last + 1);
+  }
+
+  /** The last instance of a container that has run. */
+  lastOf(uid: string, name: string): Instance | undefined {
+    return this.ofPod(uid).findLast((one) => one.name === name && one.startedMs !== undefined);
+  }
+
+  entry(entry: TraceEntry): void {
+    switch (entry.kind) {
+      case 'container-created':
+        this.#meet(entry);
+        break;
+      case 'container-started':
+        this.#change(entry.id, { startedMs: this.#nowMs() });
+        break;
+      case 'container-exited': {
+        const { exitCode, cause } = entry;
+        this.#change(entry.id, { ended: { atMs: this.#nowMs(), exitCode, cause } });
+        break;
+      }
+      case 'container-removed':
+        this.#change(entry.id, { removed: true });
+        this.#emptied(entry);
+        break;
+    }
+  }
+
+  #emptied({ podUid, sandboxId }: Pick<Instance, 'podUid' | 'sandboxId'>): void {
+    const all = this.ofPod(podUid).filter((one) => one.sandboxId === sandboxId);
+    const last = all.at(-1);
+    if (last !== undefined && all.every(({ removed }) => removed)) this.#lastBefore.set(sandboxId, last.id);
+  }
+
+  calling(method: string, request: unknown): void {
+    if (method === 'stopContainer') {
+      const { containerId } = request as { containerId: string };
+      const instance = this.find(containerId);
+      if (instance !== undefined) instance.stopOrderedMs ??= this.#nowMs();
+    }
+    if (method === 'execSync') this.#asking(request as ExecSyncRequest);
+  }
+
+  #asking({ containerId, cmd: [program, which] }: ExecSyncRequest): void {
+    const instance = this.find(containerId);
+    if (instance === undefined || program !== 'hook') return;
+    if (which === 'post-start') instance.postStarts++;
+    else instance.preStops++;
+  }
+
+  answered({ containerId, cmd }: ExecSyncRequest, answer: ExecSyncResponse | undefined): void {
+    const instance = this.find(containerId);
+    if (instance === undefined) return;
+    const [program, which] = cmd;
+    const isGood = answer?.exitCode === 0;
+    if (program === 'hook' && which === 'post-start' && !isGood) instance.postStartFailed = true;
+    if (program === 'probe') this.#count(instance, which as ProbeType, isGood ? 'success' : 'failure');
+  }
+
+  probed({ containerId, type }: ProbeQuestion, answer: 'success' | 'failure'): void {
+    const instance = this.find(containerId);
+    if (instance !== undefined) this.#count(instance, type, answer);
+  }
+
+  kubeletStarted(): void {
+    for (const { probes } of this.#instances.values())
+      for (const type of probeTypes) probes[type].badInARow = 0;
+  }
+
+  #count({ probes }: Instance, type: ProbeType, answer: 'success' | 'failure'): void {
+    const answers = probes[type];
+    answers.badInARow = answer === 'success' ? 0 : answers.badInARow + 1;
+    answers.mostBadInARow = Math.max(answers.mostBadInARow, answers.badInARow);
+    if (answer === 'success') answers.succeeded = true;
+  }
+
+  #meet(entry: Pick<Instance, 'id' | 'podUid' | 'sandboxId' | 'name' | 'attempt'>): void {
+    const { id, podUid, sandboxId, name, attempt } = entry;
+    const answers = (): ProbeAnswers => ({ succeeded: false, badInARow: 0, mostBadInARow: 0 });
+    const instance: Instance = {
+      ...{ id, podUid, sandboxId, name, attempt },
+      startedMs: undefined,
+      ended: undefined,
+      removed: false,
+      stopOrderedMs: undefined,
+      postStarts: 0,
+      postStartFailed: false,
+      preStops: 0,
+      probes: { liveness: answers(), readiness: answers(), startup: answers() },
+    };
+    this.#instances.set(id, instance);
+    const others = this.#pods.get(podUid);
+    if (others === undefined) this.#pods.set(podUid, [instance]);
+    else others.push(instance);
+  }
+
+  #change(id: string, change: Partial<Instance>): void {
+    const instance = this.find(id);
+    if (instance !== undefined) Object.assign(instance, change);
+  }
+}

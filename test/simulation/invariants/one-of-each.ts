@@ -1,0 +1,43 @@
+import type { Rule, Scene } from './scene.ts';
+
+export function oneOfEachContainer({ runtime, report, isUncertain }: Scene): Rule {
+  return {
+    entry(entry) {
+      if (entry.kind !== 'container-started') return;
+      const { podUid, name, attempt, id } = entry;
+      const others = runtime
+        .runningContainers()
+        .filter((other) => other.id !== id && other.podUid === podUid && other.name === name)
+        .filter((other) => !isUncertain() || other.attempt === attempt);
+      for (const other of others) {
+        const what = `${name} #${attempt} of ${podUid} started while #${other.attempt} runs`;
+        report('at most one running container of a name in a pod', what);
+      }
+    },
+  };
+}
+
+/** Pods of one name that one kubelet knew never overlap; one left by an earlier kubelet may still be on its way out. */
+export function oneOfEachName({ runtime, report, kubelet, isUncertain }: Scene): Rule {
+  let known = new Set<string>();
+  return {
+    kubeletStarted() {
+      known = new Set();
+    },
+    entry(entry) {
+      const now = kubelet();
+      for (const { metadata } of now?.pods.getPods() ?? [])
+        if (now?.workers.queries.isPodTerminationRequested(metadata.uid) === false) known.add(metadata.uid);
+      if (entry.kind !== 'container-started' || isUncertain()) return;
+      const nameOf = new Map(runtime.sandboxes().map(({ podUid, podName }) => [podUid, podName]));
+      const name = nameOf.get(entry.podUid);
+      const others = runtime
+        .runningContainers()
+        .filter(({ podUid }) => podUid !== entry.podUid && nameOf.get(podUid) === name && known.has(podUid));
+      for (const other of others) {
+        const what = `${entry.podUid} of ${name} started while ${other.podUid} still runs`;
+        report('static pods of one name do not overlap', what);
+      }
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import type { ContainerStatus, PodStatus } from '../../../src/kinds/index.ts';
+import type { PodUid } from '../../../src/pods/index.ts';
+import { type PodSketch, servingOf } from '../sketch.ts';
+import type { Rule, RuleScene } from './scene.ts';
+
+/** By then every look at the runtime that is due was made, and what it showed was worked upon. */
+const seenMs = 70_000;
+
+/**
+ * A pod is ready only while all its regular containers and sidecars run: as far as the kubelet has looked when it says
+ * so, and in truth as soon as it must have looked.
+ */
+export function readyMeansRunning(scene: RuleScene): Rule {
+  const { report, desk, ledger, nowMs, kubelet, runtime } = scene;
+  const rule = 'a pod is ready only while its containers run';
+  /** Since when nothing kept the kubelet from looking. */
+  let clearMs = 0;
+  const onChange = (uid: string, status: PodStatus) => {
+    const sketch = desk.known(uid);
+    if (sketch === undefined || !isReady(status)) return;
+    const looked = kubelet()?.pleg.cache.get(uid as PodUid);
+    for (const { name } of servingOf(sketch)) {
+      const said = statusOf(status, name);
+      if (said?.state?.running === undefined) report(rule, `${name} of ${uid} is not even said to run`);
+      const seen = looked?.containers.find(({ id }) => said?.containerID?.endsWith(`://${id}`));
+      if (seen !== undefined && seen.state !== 'running')
+        report(rule, `${name} of ${uid} was seen to be ${seen.state}`);
+    }
+  };
+  const check = () => {
+    const now = kubelet();
+    if (now === undefined || !runtime.isUp) return;
+    for (const { uid, sketch } of desk.all()) {
+      const status = now.statuses.getPodStatus(uid as PodUid);
+      if (status === undefined || !isReady(status)) continue;
+      for (const what of longEnded(uid, sketch)) report(rule, what);
+    }
+  };
+  const longEnded = (uid: string, sketch: PodSketch) =>
+    servingOf(sketch).flatMap(({ name }) => {
+      const endedMs = ledger.lastOf(uid, name)?.ended?.atMs ?? Number.POSITIVE_INFINITY;
+      const agoMs = nowMs() - Math.max(endedMs, clearMs);
+      return agoMs > seenMs ? [`${name} of ${uid} has not run for ${Math.round(agoMs)} ms`] : [];
+    });
+  return {
+    kubeletStarted({ kubelet: next }) {
+      clearMs = nowMs();
+      next.statuses.onChange(({ uid, after }) => onChange(uid, after));
+    },
+    entry({ kind }) {
+      if (kind === 'call-fault' || kind === 'event-fault' || kind === 'disconnected') clearMs = nowMs();
+      if (kind === 'runtime-up' || kind === 'runtime-down') clearMs = nowMs();
+      check();
+    },
+    calling: check,
+  };
+}
+
+function isReady({ conditions = [] }: PodStatus): boolean {
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+}
+
+export function statusOf(status: PodStatus, name: string): ContainerStatus | undefined {
+  const all = [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
+  return all.find((one) => one.name === name);
+}

@@ -1,0 +1,44 @@
+import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
+import type { Kubelet } from '../../../src/kubelet/index.ts';
+import type { ProbeQuestion } from '../../../src/probes/index.ts';
+import type { SimulatedRuntime, TraceEntry } from '../../../src/simulator/index.ts';
+import type { Desk } from '../desk.ts';
+import type { KubeletLife } from '../kubelet-life.ts';
+import type { Ledger } from './ledger.ts';
+
+/** What a rule sees of the world. */
+export interface Scene {
+  readonly desk: Desk;
+  readonly runtime: SimulatedRuntime;
+  readonly nowMs: () => number;
+  readonly kubelet: () => Kubelet | undefined;
+  /** Whether the runtime has been, or is, in such trouble that a pod may have to be made anew. */
+  readonly isDamaged: (podUid: string) => boolean;
+  /** Whether calls may have had effects that their callers do not know of. */
+  readonly isUncertain: () => boolean;
+  /** The longest wait of a container that crashes; that of the settings unless given. */
+  readonly maxRestartWaitMs?: number;
+  readonly report: (rule: string, what: string) => void;
+}
+
+/** The same, with all that has happened so far. */
+export interface RuleScene extends Scene {
+  readonly ledger: Ledger;
+}
+
+/** Something that must hold at every moment. Called at once, before anything else happens. */
+export interface Rule {
+  entry?(entry: TraceEntry): void;
+  calling?(method: string, request: unknown): void;
+  /** A command run in a container has ended; undefined if the call failed. */
+  answered?(request: ExecSyncRequest, answer: ExecSyncResponse | undefined): void;
+  /** A probe over the network is asked, and will be answered like this. */
+  probed?(question: ProbeQuestion, answer: 'success' | 'failure'): void;
+  kubeletStarted?(life: KubeletLife): void;
+  /** Nobody can tell any more how long ago something was that only the wall clock knew. */
+  clockJumped?(): void;
+  /** The runtime forgets what ran, or does not know how it ended. */
+  runtimeLost?(): void;
+  /** All is as it should be, and nothing is going on. */
+  settled?(): void;
+}

@@ -1,0 +1,75 @@
+import type { ExecSyncRequest } from '../../../src/cri/index.ts';
+import type { Kubelet } from '../../../src/kubelet/index.ts';
+import type { PodUid } from '../../../src/pods/index.ts';
+import { sidecarsOf } from '../sketch.ts';
+import type { Rule, RuleScene } from './scene.ts';
+import { hasFailed, startsAllAnew } from './stops.ts';
+
+/** A moment counts for what is told in whole seconds, and takes a while to be told. */
+const slackMs = 50;
+
+/**
+ * A sidecar is told to stop when all regular containers and all later sidecars have ended, or its time is used up. One
+ * that has failed itself may be stopped alone.
+ */
+export function sidecarOrder(scene: RuleScene): Rule {
+  const { report, desk, ledger, nowMs, kubelet, isDamaged, runtime } = scene;
+  /** When each pod was first seen to be on its way out. */
+  const ending = new Map<string, number>();
+  const watch = () => {
+    const now = kubelet();
+    for (const { uid, sketch } of desk.all()) {
+      if (sidecarsOf(sketch).length === 0) continue;
+      const isEnding = now?.workers.queries.isPodTerminationRequested(uid as PodUid) === true;
+      if (isEnding && !ending.has(uid)) ending.set(uid, nowMs());
+    }
+  };
+  /** Hooks that only sleep say nothing to anybody: the workers are watched while they are told. */
+  const watchClosely = ({ workers, statuses }: Kubelet) => {
+    const update = workers.updatePod.bind(workers);
+    workers.updatePod = (options) => {
+      update(options);
+      watch();
+    };
+    statuses.onChange(watch);
+  };
+  return {
+    kubeletStarted: (life) => watchClosely(life.kubelet),
+    // Who is left of the grace only the wall clock knows across kubelets.
+    clockJumped() {
+      for (const uid of ending.keys()) ending.set(uid, Number.NEGATIVE_INFINITY);
+    },
+    entry(entry) {
+      watch();
+      if (entry.kind === 'container-started') ending.delete(entry.podUid);
+    },
+    calling(method, request) {
+      watch();
+      if (method !== 'stopContainer' && method !== 'execSync') return;
+      const { containerId, cmd = ['hook', 'pre-stop'] } = request as Partial<ExecSyncRequest>;
+      const instance = ledger.find(containerId ?? '');
+      const sketch = desk.known(instance?.podUid ?? '');
+      if (instance === undefined || sketch === undefined) return;
+      const { podUid, name } = instance;
+      // Of one that ends by itself nobody was told to end it.
+      if (cmd[1] === 'pre-stop' && !ending.has(podUid)) ending.set(podUid, nowMs());
+      if (method !== 'stopContainer') return;
+      const place = sketch.init.findIndex((one) => one.name === name);
+      if (place < 0 || sketch.init[place]?.restartPolicy !== 'Always') return;
+      // Of a pod that only the runtime knows nobody can tell what is a sidecar.
+      if (kubelet()?.workers.activePod(podUid as PodUid) === undefined) return;
+      if (isDamaged(podUid) || hasFailed(sketch, instance)) return;
+      if (startsAllAnew(sketch, instance, ledger)) return;
+      const usedMs = nowMs() - (ending.get(podUid) ?? nowMs());
+      if (usedMs >= sketch.graceSeconds * 1_000 - slackMs) return;
+      const later = [
+        ...sketch.containers,
+        ...sidecarsOf(sketch).filter((one) => sketch.init.indexOf(one) > place),
+      ];
+      const names = new Set(later.map((one) => one.name));
+      const still = runtime.runningContainers().filter((one) => one.podUid === podUid && names.has(one.name));
+      for (const other of still)
+        report('sidecars stop last, in reverse order', `${name} of ${podUid} stops while ${other.name} runs`);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import {
+  afterExit,
+  type ContainerSketch,
+  everyContainer,
+  images,
+  isSidecar,
+  type PodSketch,
+  sidecarsOf,
+} from './sketch.ts';
+
+/** What becomes of a pod that is left alone. */
+export type Outcome = 'running' | 'succeeded' | 'failed' | 'never-settles';
+
+export function outcomeOf(sketch: PodSketch): Outcome {
+  if (sketch.deadlineSeconds !== undefined) return 'failed';
+  if (everyContainer(sketch).some(isNeverThere)) return 'never-settles';
+  if (sidecarsOf(sketch).some((one) => fateOf(sketch, one) !== 'stays')) return 'never-settles';
+  for (const one of sketch.init.filter((each) => !isSidecar(each))) {
+    const fate = fateOf(sketch, one);
+    if (fate === 'failed') return 'failed';
+    if (fate !== 'succeeded') return 'never-settles';
+  }
+  const fates = sketch.containers.map((one) => fateOf(sketch, one));
+  if (fates.includes('unsteady')) return 'never-settles';
+  if (fates.includes('stays')) return 'running';
+  return fates.includes('failed') ? 'failed' : 'succeeded';
+}
+
+/** Those that run for good in a pod that does. */
+export function lastingOf(sketch: PodSketch): readonly ContainerSketch[] {
+  return everyContainer(sketch).filter((one) => fateOf(sketch, one) === 'stays');
+}
+
+/** Whether an end that the manifest does not foresee may lead elsewhere. */
+export function mayEndOtherwise(sketch: PodSketch): boolean {
+  if (sketch.restartPolicy !== 'Always') return true;
+  return [...sketch.init, ...sketch.containers].some(
+    ({ restartPolicy = 'Always' }) => restartPolicy !== 'Always',
+  );
+}
+
+function isNeverThere({ image, pullPolicy }: ContainerSketch): boolean {
+  return image === images.missing || (pullPolicy === 'Never' && image !== images.present);
+}
+
+/** Whether probes may still have containers stopped when the pod already runs. */
+export function mayBeProbedToDeath(sketch: PodSketch): boolean {
+  return everyContainer(sketch).some(({ probes = {} }) =>
+    [probes.liveness, probes.startup].some((probe) => (probe?.untilAttempt ?? 0) > 0),
+  );
+}
+
+type Fate = 'stays' | 'succeeded' | 'failed' | 'unsteady';
+
+/** How one container ends up that nobody disturbs. */
+function fateOf(sketch: PodSketch, container: ContainerSketch): Fate {
+  const { postStart, failsBefore = 0, failsWith = 1, runMs, exitCode = 0 } = container;
+  if (postStart?.kind === 'hangs' || (postStart?.kind === 'exec' && postStart.exitCode !== 0))
+    return 'unsteady';
+  const end = (code: number): Fate => (code === 0 ? 'succeeded' : 'failed');
+  if (sketch.ephemeral?.includes(container)) return runMs === undefined ? 'stays' : end(exitCode);
+  if (failsBefore > 0 && afterExit(sketch, container, failsWith) === 'stays-ended') return end(failsWith);
+  if (runMs === undefined) return 'stays';
+  return afterExit(sketch, container, exitCode) === 'stays-ended' ? end(exitCode) : 'unsteady';
+}

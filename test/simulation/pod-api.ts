@@ -1,0 +1,49 @@
+import type { PodStatus } from '../../src/kinds/index.ts';
+import type { Kubelet } from '../../src/kubelet/index.ts';
+import { apiPodOf, uidOf } from './manifests.ts';
+import type { PodSketch } from './sketch.ts';
+
+/** An API server as far as a kubelet sees one: it hands out pods, and remembers what it is told of them. */
+export class PodApi {
+  readonly #sketches = new Map<string, PodSketch>();
+  readonly #statuses = new Map<string, PodStatus>();
+  #isUsed = false;
+
+  /** Whether there is one at all. */
+  get state(): 'expected' | 'none' {
+    return this.#isUsed ? 'expected' : 'none';
+  }
+
+  /** To be said before the first kubelet starts. */
+  open(): void {
+    this.#isUsed = true;
+  }
+
+  has(name: string): boolean {
+    return this.#sketches.has(name);
+  }
+
+  write(sketch: PodSketch, kubelet: Kubelet | undefined): void {
+    this.#sketches.set(sketch.name, sketch);
+    this.#tell(kubelet);
+  }
+
+  remove(name: string, kubelet: Kubelet | undefined): void {
+    this.#sketches.delete(name);
+    this.#tell(kubelet);
+  }
+
+  /** A kubelet that has just started lists its pods. */
+  serve(kubelet: Kubelet): void {
+    if (!this.#isUsed) return;
+    kubelet.statuses.onChange(({ uid, after }) => this.#statuses.set(uid, after));
+    this.#tell(kubelet);
+  }
+
+  #tell(kubelet: Kubelet | undefined): void {
+    const pods = [...this.#sketches.values()].map((sketch) =>
+      apiPodOf(sketch, this.#statuses.get(uidOf(sketch)) ?? { phase: 'Pending' }),
+    );
+    kubelet?.config.set('api', pods);
+  }
+}

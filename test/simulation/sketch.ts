@@ -1,0 +1,120 @@
+/** What the program of a simulated container does; the image tells nothing. */
+export interface Behaviour {
+  /** Runs for ever unless given. */
+  readonly runMs?: number;
+  readonly exitCode?: number;
+  /** Whether it dies at once when asked to end, never, or after a while. */
+  readonly onTerm?: 'die' | 'ignore' | number;
+  /** Attempts before this one end early with a failure. */
+  readonly failsBefore?: number;
+  /** How those attempts end: 1 unless given. */
+  readonly failsWith?: number;
+}
+
+/** A hook: a command with its answer, one that never answers, or a sleep. */
+export type HookSketch =
+  | { readonly kind: 'exec'; readonly takesMs: number; readonly exitCode: number }
+  | { readonly kind: 'hangs' }
+  | { readonly kind: 'sleep'; readonly seconds: number };
+
+/** How an instance answers a probe: each time well, but for those asked in between. Counted from one. */
+export interface ProbeSketch {
+  readonly way: 'exec' | 'tcp';
+  readonly periodSeconds: number;
+  readonly failureThreshold: number;
+  readonly initialDelaySeconds: number;
+  /** What a bad answer is: one too late is one, too. */
+  readonly badly: 'fails' | 'late';
+  readonly failsFrom: number;
+  readonly failsTo: number;
+  /** Only attempts before this one answer badly. */
+  readonly untilAttempt: number;
+}
+
+export const probeTypes = ['liveness', 'readiness', 'startup'] as const;
+export type ProbeType = (typeof probeTypes)[number];
+
+export interface RestartRuleSketch {
+  readonly action: 'Restart' | 'RestartAllContainers';
+  readonly operator: 'In' | 'NotIn';
+  readonly values: readonly number[];
+}
+
+export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
+
+export interface ContainerSketch extends Behaviour {
+  readonly name: string;
+  readonly image: string;
+  readonly pullPolicy?: 'Always' | 'Never';
+  /** Its own; of an init container Always makes a sidecar. */
+  readonly restartPolicy?: RestartPolicy;
+  readonly restartRules?: readonly RestartRuleSketch[];
+  readonly postStart?: HookSketch;
+  readonly preStop?: HookSketch;
+  readonly probes?: { readonly [type in ProbeType]?: ProbeSketch };
+}
+
+export interface PodSketch {
+  readonly name: string;
+  readonly revision: number;
+  /** From a manifest unless given. */
+  readonly source?: 'api';
+  readonly restartPolicy: RestartPolicy;
+  readonly graceSeconds: number;
+  /** How long it may be active; for ever unless given. */
+  readonly deadlineSeconds?: number | undefined;
+  readonly init: readonly ContainerSketch[];
+  readonly containers: readonly ContainerSketch[];
+  /** Added to the pod while it runs. */
+  readonly ephemeral?: readonly ContainerSketch[];
+}
+
+export const images = {
+  present: 'localhost/app:1',
+  pulled: 'registry.example/app:1',
+  slow: 'registry.example/slow:1',
+  flaky: 'registry.example/flaky:1',
+  missing: 'registry.example/missing:1',
+} as const;
+
+export function isSidecar({ restartPolicy }: ContainerSketch): boolean {
+  return restartPolicy === 'Always';
+}
+
+export function sidecarsOf({ init }: PodSketch): readonly ContainerSketch[] {
+  return init.filter(isSidecar);
+}
+
+/** The ones that must run for the pod to be ready. */
+export function servingOf(sketch: PodSketch): readonly ContainerSketch[] {
+  return [...sidecarsOf(sketch), ...sketch.containers];
+}
+
+export function everyContainer({ init, containers, ephemeral = [] }: PodSketch): readonly ContainerSketch[] {
+  return [...init, ...containers, ...ephemeral];
+}
+
+export function containerOf(sketch: PodSketch | undefined, name: string): ContainerSketch | undefined {
+  return sketch === undefined ? undefined : everyContainer(sketch).find((one) => one.name === name);
+}
+
+/** What the manifest says of a container that has ended like this. */
+export function afterExit(
+  sketch: PodSketch,
+  container: ContainerSketch,
+  exitCode: number,
+): 'restarts' | 'restarts-all' | 'stays-ended' {
+  const rule = container.restartRules?.find(
+    ({ operator, values }) => values.includes(exitCode) === (operator === 'In'),
+  );
+  if (rule !== undefined) return rule.action === 'Restart' ? 'restarts' : 'restarts-all';
+  const policy = policyOf(sketch, container);
+  return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0) ? 'restarts' : 'stays-ended';
+}
+
+/** A plain init container is done when it has succeeded, whatever its pod does with others. */
+export function policyOf(sketch: PodSketch, container: ContainerSketch): RestartPolicy {
+  const policy = container.restartPolicy ?? sketch.restartPolicy;
+  const isPlainInit = sketch.init.includes(container) && !isSidecar(container);
+  return isPlainInit && policy === 'Always' ? 'OnFailure' : policy;
+}
