@@ -8,6 +8,7 @@ export {
 export { cpuQuotaUs, cpuShares, quotaUsToMilliCpu, sharesToMilliCpu } from './cpu-time.ts';
 export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equality.ts';
 export { heldLimits, isHeldTo } from './held-limits.ts';
+export { actionPort, actionRequest } from './http-action.ts';
 export { hugePageAmounts, hugePageSizeName } from './huge-pages.ts';
 export type { PodEvent, PodJournal, PodStage, PodStep } from './journal.ts';
 export {

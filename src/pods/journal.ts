@@ -23,6 +23,8 @@ export interface PodStep {
   readonly container?: string | undefined;
   /** How long it took. */
   readonly ms?: number | undefined;
+  /** Of such steps in a row about the same thing the last one replaces those before: they only tell how far it is. */
+  readonly keep?: 'last' | undefined;
 }
 
 export interface PodEvent {

@@ -85,7 +85,7 @@ function withMappings(
   mounts: readonly MessageInit<Mount>[],
   userNamespace: MessageInit<UserNamespace> | undefined,
 ): readonly MessageInit<Mount>[] {
-  if (userNamespace === undefined) return mounts;
+  if (userNamespace?.mode !== 'POD') return mounts;
   const { uids: uidMappings, gids: gidMappings } = userNamespace;
   return mounts.map((mount) => ({ ...mount, uidMappings, gidMappings }));
 }

@@ -130,9 +130,19 @@ test('what was quiet for long is forgotten, and what is kept can be given to a n
   const second = new CrashBackoff({ random });
   second.restore(kept, 500);
   assert.equal(second.restartDelay(pod, main, ended(1_000), at(1_000)).kind, 'wait');
-  assert.equal(second.collect(600_000), 0);
-  assert.equal(second.collect(600_001), 1);
+  assert.equal(second.collect(900_000), 0);
+  assert.equal(second.collect(900_001), 1);
   assert.equal(second.size, 0);
+});
+
+test('what is forgotten in time is no way around a wait that has begun', () => {
+  const { backoff } = keeping();
+  for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
+  const last = ended(500_000);
+  assert.equal(backoff.restartDelay(pod, main, last, at(500_000)).kind, 'wait');
+  backoff.collect(700_000);
+  const delay = backoff.restartDelay(pod, main, last, at(700_000));
+  assert.ok(delay.kind === 'wait' && delay.waitMs === 100_000);
 });
 
 test('what was kept never makes anybody wait longer than the longest wait there is now', () => {
@@ -143,7 +153,7 @@ test('what was kept never makes anybody wait longer than the longest wait there 
   const delay = strict.restartDelay(pod, main, ended(10), at(10));
   assert.ok(delay.kind === 'wait' && delay.waitMs === 20_000);
   const later = new CrashBackoff({ random });
-  later.restore(kept, 700_000);
+  later.restore(kept, 1_000_000);
   assert.equal(later.size, 0, 'quiet for so long that it starts anew');
 });
 

@@ -110,9 +110,12 @@ export class CrashBackoff {
     await this.#keep?.(pod.metadata.uid, this.#entriesOf(pod));
   }
 
-  /** Forgets what was quiet for so long that it starts anew; answers how many. Call it now and then. */
+  /**
+   * Forgets what was quiet for so long that it starts anew; answers how many. Call it now and then. One that ended just
+   * before that time was over may still wait.
+   */
   collect(nowMs: number): number {
-    return this.#backoff.collect(nowMs);
+    return this.#backoff.collect(nowMs - this.#maxMs);
   }
 
   /**
@@ -124,7 +127,7 @@ export class CrashBackoff {
       this.#backoff.restore([
         [key, { failures, delayMs: Math.min(delayMs, this.#maxMs), lastMs: Math.min(lastMs, nowMs) }],
       ]);
-    this.#backoff.collect(nowMs);
+    this.collect(nowMs);
   }
 
   /** A pod that comes back under the same uid is another one: it begins anew. */

@@ -8,6 +8,7 @@ export { type ContainerInputs, containerConfig, type DeviceGrants } from './cont
 export { ContainerDeletor, type Surplus, surplusContainers } from './container-deletor.ts';
 export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
 export { CrashBackoff, type CrashBackoffOptions, type RestartDelay } from './crash-backoff.ts';
+export * from './credentials/index.ts';
 export { type ClusterDns, checkResolvConf, type DnsSettings, type PodDns, podDns } from './dns.ts';
 export { type DownwardAddresses, formatMap, orderPodIps, podField } from './downward-fields.ts';
 export {
@@ -18,16 +19,17 @@ export {
   type Variable,
 } from './environment.ts';
 export { expand, expandStrictly } from './expansion.ts';
+export { type BegunPreStop, type HookNotes, noHookNotes } from './hook-notes.ts';
 export { type HookRunner, type HookTarget, noHooks } from './hook-runner.ts';
+export { type HookObserver, hookMetrics } from './hooks/hook-metrics.ts';
+export { LifecycleHooks, type LifecycleHooksDeps } from './hooks/lifecycle-hooks.ts';
 export { kernelHostname, type PodHostname, podHostname } from './hostname.ts';
 export { type HostsFileInputs, hostsFile, hostsFilePath } from './hosts-file.ts';
 export {
-  type CredentialProvider,
   type EnsuredImage,
   type ImageFacts,
   type ImageFailureReason,
   ImageManager,
-  noCredentials,
 } from './image-manager.ts';
 export type { PullLimits } from './image-pulls.ts';
 export { initializedSandbox } from './init-container-actions.ts';
@@ -50,6 +52,7 @@ export {
   podUidOfLogDirectory,
   restartCountFromLogs,
 } from './log-paths.ts';
+export * from './logs/index.ts';
 export { type FileStore, mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 export { type StartObserver, startMetrics } from './metrics.ts';
 export { containerMounts, type MountableVolume, type MountInputs, type SubPath } from './mounts.ts';
@@ -57,7 +60,6 @@ export {
   NodePlanner,
   type NodePlannerDeps,
   type NodePlannerSettings,
-  noRuntimeClasses,
 } from './node-planner.ts';
 export { RuntimeObserver } from './observe.ts';
 export { oomScoreAdj } from './oom-score.ts';
@@ -77,11 +79,21 @@ export {
   type PodRuntimeSettings,
   type RestartRequest,
 } from './pod-runtime.ts';
+export { PodStreams, type PodStreamsDeps, type ProcessStreams } from './pod-streams.ts';
 export type { SyncPodRequest } from './pod-sync.ts';
+export { type PodUsersDeps, podUsers } from './pod-users.ts';
+export * from './pull-records/index.ts';
 export { ReasonCache, type StartOutcome, type WaitingReason } from './reason-cache.ts';
 export { parseResolvConf, type ResolverConfig } from './resolv-conf.ts';
 export { resourceField } from './resource-field.ts';
 export { restoreContainer, restorePod } from './restored-spec.ts';
+export {
+  type FoundClass,
+  type HandlerAbilities,
+  handlersAsClasses,
+  type RuntimeClasses,
+  runtimeHandlerOf,
+} from './runtime-classes.ts';
 export { type FileKind, type RuntimeFiles, realRuntimeFiles } from './runtime-files.ts';
 export { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
 export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './sandbox-config.ts';
@@ -97,3 +109,5 @@ export { specHash } from './spec-hash.ts';
 export { noStartNotes, type StartNotes, withUnansweredStart } from './start-notes.ts';
 export type { ActionFailure, KillResult, SyncAction, SyncPodResult } from './sync-result.ts';
 export { type SysctlRules, sysctlProblem } from './sysctls.ts';
+export { idsOfBlock, UserNamespaces, type UserNamespacesDeps } from './user-namespaces.ts';
+export { memoryVolumeParts, realVolumeParts, type VolumeParts } from './volume-parts.ts';

@@ -3,6 +3,7 @@ import {
   effectiveRestartPolicy,
   initContainersOf,
   isSidecar,
+  mayRun,
   newestInstance,
   type ObservedContainer,
   type ObservedPod,
@@ -48,9 +49,10 @@ interface Place {
  */
 export function initContainerActions(
   pod: Pod,
-  observed: ObservedPod,
+  everything: ObservedPod,
   context: PlanContext,
 ): InitContainerActions {
+  const observed = ofThisSandbox(everything);
   const containers = initContainersOf(pod);
   const last = containers.at(-1);
   if (last === undefined) return { progress: 'ready', toStart: [], toKill: [] };
@@ -76,6 +78,13 @@ export function initContainerActions(
     toStart: [...toStart].sort((a, b) => a - b),
     toKill,
   };
+}
+
+/** What has ended in an earlier sandbox, or never started there, and could not be removed, proves nothing here. */
+function ofThisSandbox(observed: ObservedPod): ObservedPod {
+  const sandbox = observed.sandboxes[0]?.id;
+  const containers = observed.containers.filter((one) => one.sandboxId === sandbox || mayRun(one));
+  return { ...observed, containers };
 }
 
 function hasLiveRegularContainer(pod: Pod, observed: ObservedPod): boolean {

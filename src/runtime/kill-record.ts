@@ -1,5 +1,6 @@
 import { type Clock, cancelled, type Timer } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
+import type { BegunPreStop } from './hook-notes.ts';
 
 export interface HookRun {
   /** Settles when the hook ended, failed or was given up; never rejects. */
@@ -19,11 +20,15 @@ export class KillRecord implements Disposable {
   #hookTimer: Timer | undefined;
   /** Whether users were told. */
   announced = false;
+  /** How long ago an earlier kubelet began the hook, which is not begun again; undefined if none did. */
+  readonly hookUsedMs: number | undefined;
 
-  constructor(podUid: PodUid, clock: Clock, graceSeconds: number) {
+  constructor(podUid: PodUid, clock: Clock, graceSeconds: number, begun?: BegunPreStop) {
     this.podUid = podUid;
     this.#clock = clock;
-    this.#deadlineMs = clock.monotonicMs() + graceSeconds * 1_000;
+    this.hookUsedMs = begun?.usedMs;
+    const graceMs = Math.min(graceSeconds * 1_000, begun?.msLeft ?? Number.POSITIVE_INFINITY);
+    this.#deadlineMs = clock.monotonicMs() + graceMs;
   }
 
   /** Never later than an earlier order had it. */

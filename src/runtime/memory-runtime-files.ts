@@ -39,6 +39,7 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
   };
   return {
     makeDirectory: async (path) => void directories.add(path),
+    makeSharedDirectory: async (path) => void directories.add(path),
     names: async (directory) => names(directory),
     async readEnd(path, maxBytes) {
       const text = store.read(links.get(path) ?? path);

@@ -6,6 +6,7 @@ import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { expandStrictly } from './expansion.ts';
 import { hostsFilePath } from './hosts-file.ts';
+import { whyUnusable } from './volume-parts.ts';
 
 /** Where a volume of the pod is to be found by the runtime. */
 export type MountableVolume =
@@ -16,9 +17,18 @@ export type MountableVolume =
       /** Whether its files may be given another SELinux label. */
       readonly relabel?: boolean;
     }
-  | { readonly kind: 'image'; readonly image: string }
+  | MountableImage
   /** A device without a file system that is given to containers as it is. */
   | { readonly kind: 'block'; readonly devicePath: string; readonly readOnly?: boolean };
+
+/** The files of an image that is on the machine. */
+export interface MountableImage {
+  readonly kind: 'image';
+  /** What the runtime calls it. */
+  readonly image: string;
+  /** What the pod calls it. */
+  readonly asked?: string;
+}
 
 export interface SubPath {
   readonly containerName: string;
@@ -127,7 +137,9 @@ async function volumeMount(
     recursiveReadOnly: isRecursivelyReadOnly(mount, inputs),
   };
   if (volume.kind === 'image') {
-    return { ...common, readonly: true, image: { image: volume.image }, imageSubPath: path };
+    const { asked } = volume;
+    const image = { image: volume.image, ...(asked === undefined ? {} : { userSpecifiedImage: asked }) };
+    return { ...common, readonly: true, image, imageSubPath: path };
   }
   const subPath = { containerName: container.name, index, volumeName: mount.name, path };
   return {
@@ -145,7 +157,10 @@ async function hostPathOf(subPath: SubPath, inputs: MountInputs, signal: AbortSi
   if (inputs.subPath === undefined) {
     throw failed(`failed to prepare ${what}: this node cannot mount parts of volumes yet`);
   }
-  return await inputs.subPath(subPath, signal);
+  return await inputs.subPath(subPath, signal).catch((error) => {
+    signal.throwIfAborted();
+    throw failed(`failed to prepare ${what}: ${whyUnusable(error)}`);
+  });
 }
 
 /** Empty for the whole volume. */

@@ -6,12 +6,7 @@ import type { Container, PodSpec } from '../kinds/index.ts';
 import { seededRandom } from '../lib/index.ts';
 import type { PodEvent } from '../pods/index.ts';
 import { type ContainerInputs, containerConfig } from './container-config.ts';
-import {
-  NodePlanner,
-  type NodePlannerDeps,
-  type NodePlannerSettings,
-  noRuntimeClasses,
-} from './node-planner.ts';
+import { NodePlanner, type NodePlannerDeps, type NodePlannerSettings } from './node-planner.ts';
 
 const { signal } = new AbortController();
 const settings: NodePlannerSettings = {
@@ -48,6 +43,9 @@ const main: Container = {
   tty: true,
 };
 
+const mapping = { hostId: 65_536, containerId: 0, length: 65_536 };
+const ownUsers = { mode: 'POD', uids: [mapping], gids: [mapping] } as const;
+
 function rig(other: Partial<NodePlannerSettings> = {}) {
   const events: PodEvent[] = [];
   const nodeEvents: PodEvent[] = [];
@@ -61,6 +59,7 @@ function rig(other: Partial<NodePlannerSettings> = {}) {
     cgroupParent: (pod) => `/kubepods/pod${pod.metadata.uid}`,
     runtimeHandler: async () => 'crun',
     supportsRecursiveReadOnly: (handler) => handler === 'crun',
+    users: async ({ spec }) => (spec.hostUsers === false ? ownUsers : { mode: 'NODE' }),
     objects: undefined,
     services: () => ({ state: 'none' }),
     volumes: () => new Map([['data', { kind: 'path', hostPath: '/host/data' }]]),
@@ -86,20 +85,20 @@ test('a sandbox is planned with the node’s resolver, its cgroup and its handle
   assert.deepEqual([events.length, nodeEvents.length], [1, 1]);
 });
 
-test('a pod that wants users of its own is refused where there are none', async () => {
-  const { pod } = request(main, { hostUsers: false });
-  await assert.rejects(rig().planner.sandboxPlan(pod, 0, signal), {
-    code: 'SANDBOX_CONFIG',
-    message: "can't set `spec.hostUsers: false`, runtime does not support user namespaces",
-  });
-});
-
-test('a pod that names a runtime class is refused where none are known', async () => {
-  assert.equal(await noRuntimeClasses(request().pod), '');
-  await assert.rejects(noRuntimeClasses(request(main, { runtimeClassName: 'gvisor' }).pod), {
-    code: 'SANDBOX_CONFIG',
-    message: 'failed to lookup RuntimeClass gvisor: this node knows of no runtime classes',
-  });
+test('users of its own are on the sandbox, on the container and on each mount', async () => {
+  const asked = request(
+    { ...main, volumeMounts: [{ name: 'data', mountPath: '/data' }] },
+    { hostUsers: false },
+  );
+  const { planner } = rig();
+  const sandbox = await planner.sandboxPlan(asked.pod, 0, signal);
+  assert.deepEqual(sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions, ownUsers);
+  const { config } = await planner.containerPlan(asked, signal);
+  assert.deepEqual(config.linux?.securityContext?.namespaceOptions?.usernsOptions, ownUsers);
+  const mounts = config.mounts ?? [];
+  assert.ok(mounts.length > 1);
+  for (const { uidMappings, gidMappings } of mounts)
+    assert.deepEqual([uidMappings, gidMappings], [ownUsers.uids, ownUsers.gids]);
 });
 
 test('a container is planned with all it asks for', async () => {
@@ -180,7 +179,7 @@ test('an ephemeral container sees the processes of its target', async () => {
     ipc: 'POD',
     pid: 'TARGET',
     targetId: 'abc',
-    usernsOptions: undefined,
+    usernsOptions: { mode: 'NODE' },
   });
   const shared = await rig().planner.containerPlan(
     { ...request(main, { shareProcessNamespace: true }), targetId: 'abc' },

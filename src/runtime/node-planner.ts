@@ -1,6 +1,8 @@
 import { posix } from 'node:path';
+import type { UserNamespace } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
 import { KubelingError, type Random } from '../lib/index.ts';
+import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod, PodEvent, PodJournal, PodUid, ResourceList } from '../pods/index.ts';
 import { computePodActions } from './compute-pod-actions.ts';
 import { containerConfig } from './container-config.ts';
@@ -13,14 +15,15 @@ import {
   getsHostsFile,
   hostsFileOf,
   type MountableVolume,
-  type MountInputs,
   newTerminationFile,
+  type SubPath,
 } from './mounts.ts';
 import type { ContainerPlan, ContainerRequest, PlannedFile, PodPlanner, SandboxPlan } from './pod-planner.ts';
 import { sandboxConfig } from './sandbox-config.ts';
 import { imageUser } from './security-context.ts';
 import type { SeccompSettings } from './security-profiles.ts';
 import type { KnownServices } from './service-variables.ts';
+import { whyUnusable } from './volume-parts.ts';
 
 /** What holds for all pods of the node as long as the kubelet runs. */
 export interface NodePlannerSettings {
@@ -53,30 +56,18 @@ export interface NodePlannerDeps {
   /** Of the pod's runtime class; empty for the runtime's own choice. Throws when there is no such class. */
   readonly runtimeHandler: (pod: Pod, signal: AbortSignal) => Promise<string>;
   readonly supportsRecursiveReadOnly: (runtimeHandler: string) => boolean;
+  /** Whose users the pod has under that handler. Throws when it cannot have those it asks for. */
+  readonly users: (pod: Pod, runtimeHandler: string) => Promise<MessageInit<UserNamespace>>;
   readonly objects: ObjectLookup | undefined;
   readonly services: () => KnownServices;
   /** Those of the pod that are mounted, by their names in the pod. */
   readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
   /** Groups that own the pod's volumes. */
   readonly volumeGroups: (uid: PodUid) => readonly number[];
-  readonly subPath?: NonNullable<MountInputs['subPath']>;
-}
-
-/** For a node that has nobody to ask for runtime classes: a pod that names one must not run in another. */
-export async function noRuntimeClasses({ spec }: Pod): Promise<string> {
-  const name = spec.runtimeClassName ?? '';
-  if (name === '') return '';
-  throw new KubelingError(
-    'SANDBOX_CONFIG',
-    `failed to lookup RuntimeClass ${name}: this node knows of no runtime classes`,
-  );
-}
-
-/** Without users of its own such a pod would be root of the machine where it asked not to be. */
-function requireHostUsers({ spec }: Pod): void {
-  if (spec.hostUsers !== false) return;
-  const message = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
-  throw new KubelingError('SANDBOX_CONFIG', message);
+  /** Answers where a part of a volume is to be found; what it throws may name no path of the host. */
+  readonly subPath?: (podDir: string, subPath: SubPath, signal: AbortSignal) => Promise<string>;
+  /** The text of a file in a volume; throws when there is none. */
+  readonly volumeFile?: (volumePath: string, path: string, signal: AbortSignal) => Promise<string>;
 }
 
 const hostsFileMode = 0o644;
@@ -96,7 +87,7 @@ export class NodePlanner implements PodPlanner {
 
   async sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan> {
     const { journal, nodeEvent } = this.#deps;
-    requireHostUsers(pod);
+    const runtimeHandler = await this.#deps.runtimeHandler(pod, signal);
     const { config, events, nodeEvents } = sandboxConfig(pod, {
       attempt,
       podLogsDir: this.#settings.podLogsDir,
@@ -104,10 +95,11 @@ export class NodePlanner implements PodPlanner {
       dns: await this.#dns(),
       node: this.#settings.node,
       extraGroups: this.#deps.volumeGroups(pod.metadata.uid),
+      userNamespace: await this.#deps.users(pod, runtimeHandler),
     });
     for (const event of events) journal.event(pod, event);
     for (const event of nodeEvents) nodeEvent(event);
-    return { config, runtimeHandler: await this.#deps.runtimeHandler(pod, signal) };
+    return { config, runtimeHandler };
   }
 
   async containerPlan(request: ContainerRequest, signal: AbortSignal): Promise<ContainerPlan> {
@@ -125,13 +117,16 @@ export class NodePlanner implements PodPlanner {
         restartCount,
         imageRef: image.ref,
         environment: this.#environment(pod, podIps),
+        userNamespace: await this.#deps.users(pod, handler),
         mounts: {
-          volumes: this.#deps.volumes(uid),
+          volumes: new Map([...this.#deps.volumes(uid), ...(request.volumeImages ?? [])]),
           hostsFile: hostsFileOf(podDir),
           terminationFile,
           selinux,
           recursiveReadOnly: supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
-          ...(subPath === undefined ? {} : { subPath }),
+          ...(subPath === undefined
+            ? {}
+            : { subPath: (part: SubPath, inner: AbortSignal) => subPath(podDir, part, inner) }),
         },
         security: {
           imageUser: imageUser(image.uid, image.username),
@@ -151,11 +146,28 @@ export class NodePlanner implements PodPlanner {
   }
 
   /** On the host network the pod's addresses are the node's. */
-  #environment({ spec }: Pod, ownIps: readonly string[]) {
+  #environment({ spec, metadata }: Pod, ownIps: readonly string[]) {
     const { objects, services, allocatable, nodeIps } = this.#deps;
     const hostIps = nodeIps();
     const podIps = spec.hostNetwork === true ? hostIps : ownIps;
-    return { objects, services: services(), allocatable: allocatable(), podIps, hostIps };
+    const volumeFile = (volume: string, path: string, signal: AbortSignal) =>
+      this.#volumeFile(metadata.uid, volume, path, signal);
+    return { objects, services: services(), allocatable: allocatable(), podIps, hostIps, volumeFile };
+  }
+
+  async #volumeFile(
+    uid: PodUid,
+    name: string,
+    path: string,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const volume = this.#deps.volumes(uid).get(name);
+    if (volume?.kind !== 'path') return undefined;
+    const read = this.#deps.volumeFile ?? (async () => '');
+    return await read(volume.hostPath, path, signal).catch((error) => {
+      signal.throwIfAborted();
+      throw new KubelingError('CONTAINER_CONFIG', `couldn't parse env file: ${whyUnusable(error)}`);
+    });
   }
 
   async #dns(): Promise<DnsSettings> {

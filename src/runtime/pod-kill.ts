@@ -1,5 +1,5 @@
 import type { CriClient } from '../cri/index.ts';
-import type { Container } from '../kinds/index.ts';
+import type { Container, LifecycleHandler } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, type Logger, LruMap } from '../lib/index.ts';
 import {
   containerFieldPath,
@@ -11,9 +11,11 @@ import {
   type Pod,
   type PodEvent,
   type PodJournal,
+  type PodStep,
   type PodUid,
 } from '../pods/index.ts';
 import { graceSecondsOf, minimumGraceSeconds } from './grace-period.ts';
+import { type HookNotes, noHookNotes } from './hook-notes.ts';
 import type { HookRunner } from './hook-runner.ts';
 import { KillRecord } from './kill-record.ts';
 import type { KillReason } from './pod-actions.ts';
@@ -62,6 +64,7 @@ export interface PodKillerDeps {
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly hooks: HookRunner;
+  readonly hookNotes?: HookNotes | undefined;
 }
 
 interface Victim {
@@ -80,6 +83,7 @@ const rememberedKills = 1_000;
  */
 export class PodKiller implements Disposable {
   readonly #deps: PodKillerDeps;
+  readonly #notes: HookNotes;
   /** Containers on their way out, by id. */
   readonly #records = new LruMap<string, KillRecord>({
     capacity: rememberedKills,
@@ -88,6 +92,7 @@ export class PodKiller implements Disposable {
 
   constructor(deps: PodKillerDeps) {
     this.#deps = deps;
+    this.#notes = deps.hookNotes ?? noHookNotes;
   }
 
   /** Containers ordered to stop that have not stopped yet, as far as known. */
@@ -129,6 +134,11 @@ export class PodKiller implements Disposable {
     const action = await this.#killOne(pod, kill, undefined, signal);
     signal.throwIfAborted();
     return action;
+  }
+
+  /** Whether the preStop hook of a container was begun, by whichever kubelet, and the container has not ended since. */
+  hasBegun({ metadata: { uid } }: Pod, containerId: string): boolean {
+    return this.#notes.preStopOf(uid, containerId) !== undefined;
   }
 
   /** The pod is gone for good, whoever ended its containers. */
@@ -179,7 +189,8 @@ export class PodKiller implements Disposable {
     const known = this.#records.get(id);
     known?.allow(graceSeconds);
     if (known !== undefined) return known;
-    const record = new KillRecord(pod.metadata.uid, this.#deps.clock, graceSeconds);
+    const { uid } = pod.metadata;
+    const record = new KillRecord(uid, this.#deps.clock, graceSeconds, this.#notes.preStopOf(uid, id));
     this.#records.set(id, record);
     return record;
   }
@@ -193,13 +204,9 @@ export class PodKiller implements Disposable {
     await order?.turn(container.name, record.msLeft, this.#deps.clock, signal);
     await this.#stop(id, Math.max(record.secondsLeft, minimumGraceSeconds), signal);
     this.forget(id);
-    this.#deps.journal.step(victim.pod.metadata.uid, {
-      stage: 'termination',
-      outcome: 'done',
-      message: `Stopped container ${container.name}`,
-      container: container.name,
-      ms: this.#deps.clock.monotonicMs() - startMs,
-    });
+    if (container.lifecycle?.preStop !== undefined) await this.#notes.stopped(victim.pod, id);
+    const ms = this.#deps.clock.monotonicMs() - startMs;
+    this.#step(victim, 'done', `Stopped container ${container.name}`, ms);
   }
 
   async #waitForHook(victim: Victim, signal: AbortSignal): Promise<void> {
@@ -211,19 +218,36 @@ export class PodKiller implements Disposable {
   }
 
   async #runHook(victim: Victim, signal: AbortSignal): Promise<void> {
-    const { pod, container, id } = victim;
+    const { pod, container, id, record } = victim;
     const preStop = container.lifecycle?.preStop;
     if (preStop === undefined) return;
-    try {
-      await this.#deps.hooks.run(preStop, { pod, container, containerId: id }, signal);
-    } catch (error) {
-      // What it said stays in the log: it may hold secrets of the container.
-      this.#deps.logger.error('PreStop hook failed', error, {
-        pod: describePod(pod),
-        container: container.name,
-      });
-      if (!signal.aborted) this.#event(victim, 'Warning', 'FailedPreStopHook', 'PreStopHook failed');
+    const startMs = this.#deps.clock.monotonicMs();
+    const left = remainingHook(preStop, record.hookUsedMs);
+    if (left === undefined) {
+      this.#step(victim, 'done', 'The preStop hook was begun by an earlier kubelet: it is not run again');
+      return;
     }
+    try {
+      if (record.hookUsedMs === undefined) await this.#notes.preStopBegun(pod, id, record.secondsLeft);
+      await this.#deps.hooks.run(left, { pod, container, containerId: id }, signal);
+      const ms = this.#deps.clock.monotonicMs() - startMs;
+      this.#step(victim, 'done', `Ran the preStop hook of container ${container.name}`, ms);
+    } catch (error) {
+      this.#hookFailed(victim, error, this.#deps.clock.monotonicMs() - startMs, signal);
+    }
+  }
+
+  #hookFailed(victim: Victim, error: unknown, ms: number, signal: AbortSignal): void {
+    const { pod, container } = victim;
+    // What it said stays in the log: it may hold secrets of the container.
+    this.#deps.logger.error('PreStop hook failed', error, {
+      pod: describePod(pod),
+      container: container.name,
+    });
+    const why = signal.aborted ? describeError(signal.reason) : 'PreStopHook failed';
+    const message = `The preStop hook of container ${container.name} did not succeed: ${why}`;
+    this.#step(victim, 'failed', message, ms);
+    if (!signal.aborted) this.#event(victim, 'Warning', 'FailedPreStopHook', 'PreStopHook failed');
   }
 
   async #stop(containerId: string, seconds: number, signal: AbortSignal): Promise<void> {
@@ -258,10 +282,25 @@ export class PodKiller implements Disposable {
     }
   }
 
+  #step({ pod, container }: Victim, outcome: PodStep['outcome'], message: string, ms?: number): void {
+    const step: PodStep = { stage: 'termination', outcome, message, container: container.name, ms };
+    this.#deps.journal.step(pod.metadata.uid, step);
+  }
+
   #event({ pod, container }: Victim, type: PodEvent['type'], reason: string, message: string): void {
     const fieldPath = containerFieldPath(pod, container.name);
     this.#deps.journal.event(pod, { type, reason, message, fieldPath });
   }
+}
+
+/**
+ * What is still to be done of a hook that an earlier kubelet began so long ago. Nobody knows how far it came, and to do
+ * half of its work twice may be worse than not to do the rest; only a sleep can be gone on with.
+ */
+function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): LifecycleHandler | undefined {
+  if (usedMs === undefined) return hook;
+  const leftMs = (hook.sleep?.seconds ?? 0) * 1_000 - usedMs;
+  return leftMs > 0 ? { sleep: { seconds: leftMs / 1_000 } } : undefined;
 }
 
 /** One that the spec no longer has is stopped as the runtime remembers it, with the time its pod has. */

@@ -3,6 +3,7 @@ import type { Container } from '../kinds/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { ObservedPod, Pod } from '../pods/index.ts';
 import type { ImageFacts } from './image-manager.ts';
+import type { MountableImage } from './mounts.ts';
 import type { PlanContext } from './plan-context.ts';
 import type { PodActions } from './pod-actions.ts';
 
@@ -17,6 +18,8 @@ export interface ContainerRequest {
   readonly container: Container;
   readonly restartCount: number;
   readonly image: ImageFacts;
+  /** Of the volumes whose files come from images, those that the container mounts. */
+  readonly volumeImages?: ReadonlyMap<string, MountableImage> | undefined;
   readonly podIps: readonly string[];
   /** The container whose processes an ephemeral container is to see. */
   readonly targetId: string | undefined;

@@ -5,14 +5,19 @@ import { ContainerDeletor, type Surplus } from './container-deletor.ts';
 import { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
 import { ContainerRemover } from './container-remover.ts';
 import type { CrashBackoff } from './crash-backoff.ts';
+import type { CredentialProvider } from './credentials/index.ts';
+import { type HookNotes, noHookNotes } from './hook-notes.ts';
 import type { HookRunner } from './hook-runner.ts';
-import { type CredentialProvider, ImageManager } from './image-manager.ts';
+import { PostStart } from './hooks/post-start.ts';
+import { ImageManager } from './image-manager.ts';
 import type { PullLimits } from './image-pulls.ts';
 import { type StartObserver, unobservedStarts } from './metrics.ts';
 import { RuntimeObserver } from './observe.ts';
 import { type KillPodRequest, PodKiller } from './pod-kill.ts';
 import type { PodPlanner } from './pod-planner.ts';
+import { PodStreams } from './pod-streams.ts';
 import { PodSync, type PodSyncDeps, type SyncPodRequest } from './pod-sync.ts';
+import type { PullRecords } from './pull-records/index.ts';
 import { ReasonCache } from './reason-cache.ts';
 import { announcedExit } from './restart-ahead.ts';
 import { restorePod } from './restored-spec.ts';
@@ -33,10 +38,12 @@ export interface PodRuntimeDeps {
   readonly crashBackoff: CrashBackoff;
   readonly hooks: HookRunner;
   readonly credentials: CredentialProvider;
+  readonly pullRecords?: PullRecords | undefined;
   readonly pods: GcPods;
   readonly settings: PodRuntimeSettings;
   readonly startObserver?: StartObserver | undefined;
   readonly startNotes?: StartNotes | undefined;
+  readonly hookNotes?: HookNotes | undefined;
 }
 
 export interface PodRuntimeSettings {
@@ -46,6 +53,14 @@ export interface PodRuntimeSettings {
   readonly logLinksDir: string;
   readonly pulls: PullLimits;
   readonly gc: GcPolicy;
+}
+
+export interface ExecRequest {
+  /** The runtime's own id, without the scheme. */
+  readonly containerId: string;
+  readonly command: readonly string[];
+  /** Zero for as long as it takes. */
+  readonly timeoutSeconds: number;
 }
 
 export interface RestartRequest {
@@ -72,6 +87,8 @@ type HeldKind =
 export class PodRuntime implements AsyncDisposable {
   /** Why containers do not start; see their waiting state. */
   readonly reasons = new ReasonCache();
+  /** Ways into what runs. */
+  readonly streams: PodStreams;
   readonly #deps: PodRuntimeDeps;
   readonly #observer: RuntimeObserver;
   readonly #killer: PodKiller;
@@ -85,6 +102,7 @@ export class PodRuntime implements AsyncDisposable {
     const { settings } = deps;
     this.#deps = deps;
     this.#observer = new RuntimeObserver({ ...deps, runtimeName: settings.runtimeName });
+    this.streams = new PodStreams({ ...deps, observer: this.#observer });
     this.#killer = new PodKiller(deps);
     const remover = new ContainerRemover({
       ...deps,
@@ -94,13 +112,15 @@ export class PodRuntime implements AsyncDisposable {
     const parts = { ...deps, ...settings, killer: this.#killer, remover, observer: this.#observer };
     this.#deletor = new ContainerDeletor(parts);
     this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
-    const { startObserver = unobservedStarts, startNotes = noStartNotes } = deps;
+    const { startObserver = unobservedStarts, startNotes = noStartNotes, hookNotes = noHookNotes } = deps;
     this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls });
-    this.#containers = new ContainerStarter({ ...parts, startNotes, images: this.#images });
+    const postStart = new PostStart({ ...parts, hookNotes });
+    this.#containers = new ContainerStarter({ ...parts, startNotes, postStart, images: this.#images });
     this.#sync = {
       ...parts,
       startObserver,
       sandboxes: new SandboxStarter(deps),
+      postStart,
       containers: this.#containers,
     };
   }
@@ -113,6 +133,26 @@ export class PodRuntime implements AsyncDisposable {
   /** undefined when the runtime has nothing of the pod. */
   listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined> {
     return this.#observer.listPod(uid, signal);
+  }
+
+  /** The addresses the pod has at this moment; none on the network of the node. */
+  async podIps(uid: PodUid, signal: AbortSignal): Promise<readonly string[]> {
+    const listed = await this.#observer.listPod(uid, signal);
+    if (listed === undefined) return [];
+    return (await this.#observer.observe({ ...listed, containers: [] }, signal)).ips;
+  }
+
+  /**
+   * Runs a command in a container; what it prints comes together. A failure of the command is an answer, one that does
+   * not end in time rejects with CRI_EXEC_TIMEOUT.
+   */
+  async execSync(
+    { containerId, command, timeoutSeconds }: ExecRequest,
+    signal: AbortSignal,
+  ): Promise<{ readonly exitCode: number; readonly output: Uint8Array }> {
+    const request = { containerId, cmd: command, timeout: BigInt(timeoutSeconds) };
+    const { exitCode, stdout, stderr } = await this.#deps.cri.execSync(request, signal);
+    return { exitCode, output: Buffer.concat([stdout, stderr]) };
   }
 
   /** All details of a listed pod. */

@@ -12,15 +12,23 @@ import {
   type PodJournal,
 } from '../pods/index.ts';
 import type { ContainerRemover } from './container-remover.ts';
+import type { PostStart } from './hooks/post-start.ts';
 import { containerTypeOf, type StartObserver } from './metrics.ts';
 import type { PlanContext } from './plan-context.ts';
 import type { PodActions } from './pod-actions.ts';
-import type { PodKiller } from './pod-kill.ts';
+import type { ContainerKill, PodKiller } from './pod-kill.ts';
 import type { PodPlanner } from './pod-planner.ts';
 import type { StartOutcome } from './reason-cache.ts';
+import { restoreContainer } from './restored-spec.ts';
 import type { ContainerStart, ContainerStarter } from './start-container.ts';
 import type { ReadySandbox, SandboxStarter } from './start-sandbox.ts';
-import { earliestBackoffExpiryMs, errorOf, type SyncAction, type SyncPodResult } from './sync-result.ts';
+import {
+  type ActionFailure,
+  earliestBackoffExpiryMs,
+  errorOf,
+  type SyncAction,
+  type SyncPodResult,
+} from './sync-result.ts';
 
 export interface SyncPodRequest {
   readonly pod: Pod;
@@ -28,9 +36,10 @@ export interface SyncPodRequest {
   readonly observed: ObservedPod;
   readonly context: PlanContext;
   /**
-   * Called with what is known of the pod when its new sandbox has its network, before images are pulled. Must not throw.
+   * Called with what is known of the pod when its new sandbox has its network, before images are pulled, and with the
+   * containers that have been stopped for it. Must not throw.
    */
-  readonly sandboxReady?: ((now: ObservedPod) => void) | undefined;
+  readonly sandboxReady?: ((now: ObservedPod, stopped: ReadonlySet<string>) => void) | undefined;
 }
 
 export interface PodSyncDeps {
@@ -42,6 +51,7 @@ export interface PodSyncDeps {
   readonly sandboxes: SandboxStarter;
   readonly containers: ContainerStarter;
   readonly startObserver: StartObserver;
+  readonly postStart: PostStart;
 }
 
 /** Carries out one sync of one pod. Made for that one, and told by `carryOut` when to begin. */
@@ -74,6 +84,7 @@ export class PodSync {
     const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killUnwanted(signal);
     if (mayStart) {
       await this.#pruneInitContainers(signal);
+      await this.#resumePostStart(signal);
       await this.#startAll(signal);
     }
     return this.#result();
@@ -88,8 +99,8 @@ export class PodSync {
     }
     const { actions, error } = await this.#deps.killer.killPod({ pod, running: observed }, signal);
     this.#actions.push(...actions);
-    if (error !== undefined || !createSandbox) return false;
     for (const { id } of observed.containers) this.#stopped.add(id);
+    if (error !== undefined || !createSandbox) return false;
     // In a new sandbox all of them must run again.
     await this.#removeAll(this.#initInstances(), signal);
     return true;
@@ -97,7 +108,7 @@ export class PodSync {
 
   async #killUnwanted(signal: AbortSignal): Promise<boolean> {
     const { pod } = this.#request;
-    for (const kill of this.#plan.containersToKill.values()) {
+    for (const kill of [...this.#plan.containersToKill.values(), ...this.#halfStopped()]) {
       const { id } = kill;
       const action = await this.#deps.killer.killContainer(pod, kill, signal);
       this.#actions.push(action);
@@ -107,6 +118,17 @@ export class PodSync {
     if (this.#plan.containersToReset.length === 0) return true;
     await this.#reset(signal);
     return false;
+  }
+
+  /** Whatever an earlier kubelet had against them: after its preStop hook a container is not what it was. */
+  #halfStopped(): readonly ContainerKill[] {
+    const { pod, observed } = this.#request;
+    const { containersToKill: planned } = this.#plan;
+    return observed.containers
+      .filter(
+        ({ id, state }) => state === 'running' && !planned.has(id) && this.#deps.killer.hasBegun(pod, id),
+      )
+      .map((one) => ({ id: one.id, name: one.name, container: restoreContainer(one), reason: 'Unknown' }));
   }
 
   /** Makes way for a restart of all containers, up to the first failure. */
@@ -172,6 +194,20 @@ export class PodSync {
     }
   }
 
+  /** What an earlier kubelet began with a container comes before what is begun now. */
+  async #resumePostStart(signal: AbortSignal): Promise<void> {
+    const { pod, observed } = this.#request;
+    const due = this.#deps.postStart.dueOf(pod);
+    if (due === undefined || this.#stopped.has(due)) return;
+    const found = observed.containers.find(({ id, state }) => id === due && state === 'running');
+    const all = [...initContainersOf(pod), ...pod.spec.containers];
+    const container = all.find(({ name }) => name === found?.name);
+    if (container === undefined) return;
+    const failure = await this.#deps.postStart.run({ pod, container, id: due }, signal);
+    if (failure !== undefined) this.#stopped.add(due);
+    this.#tell(container.name, failure);
+  }
+
   async #startAll(signal: AbortSignal): Promise<void> {
     const { pod } = this.#request;
     const ephemeral = pick(ephemeralContainersOf(pod), this.#plan.ephemeralContainersToStart);
@@ -222,7 +258,8 @@ export class PodSync {
     this.#actions.push(started.ok ? action : { ...action, failure: started.failure });
     if (!started.ok) return undefined;
     const { sandbox, seen } = started;
-    sandboxReady?.({ ...observed, ips: sandbox.ips, sandboxes: [seen, ...observed.sandboxes] });
+    const now = { ...observed, ips: sandbox.ips, sandboxes: [seen, ...observed.sandboxes] };
+    sandboxReady?.(now, this.#stopped);
     return sandbox;
   }
 
@@ -249,6 +286,11 @@ export class PodSync {
     const start = { ...this.#startOf(container, sandbox), made };
     const failure = await this.#deps.containers.start(start, signal);
     this.#count(name, failure?.reason);
+    this.#tell(name, failure);
+    return failure === undefined;
+  }
+
+  #tell(name: string, failure: ActionFailure | undefined): void {
     const action: SyncAction = { action: 'StartContainer', target: name };
     this.#actions.push(failure === undefined ? action : { ...action, failure });
     this.#starts.push(
@@ -256,7 +298,6 @@ export class PodSync {
         ? { container: name, started: true }
         : { container: name, started: false, reason: failure.reason, message: failure.message },
     );
-    return failure === undefined;
   }
 
   /** A container that waits for its back-off was not tried. */
@@ -275,6 +316,7 @@ export class PodSync {
     return {
       actions,
       starts: this.#starts,
+      stopped: this.#stopped,
       ...(error === undefined ? {} : { error }),
       ...(expiryMs === undefined ? {} : { earliestBackoffExpiryMs: expiryMs }),
     };

@@ -1,5 +1,20 @@
-import type { Stats } from 'node:fs';
-import { lstat, mkdir, open, readdir, readlink, rm, rmdir, stat, symlink, writeFile } from 'node:fs/promises';
+import { constants, type Stats } from 'node:fs';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readlink,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errnoOf, KubelingError, type WriteOptions, writeFileAtomic } from '../lib/index.ts';
 
@@ -12,6 +27,8 @@ export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'b
 export interface RuntimeFiles {
   /** With all directories above it; fine when it is there already. */
   makeDirectory(path: string, mode: number): Promise<void>;
+  /** With exactly this mode and group from its first moment on; one that is there already stays as it is. */
+  makeSharedDirectory(path: string, as: { readonly mode: number; readonly group?: number }): Promise<void>;
   /** The names in a directory, sorted; none when there is no such directory. */
   names(directory: string): Promise<readonly string[]>;
   /** The end of a file, or undefined when it is not there. */
@@ -45,6 +62,7 @@ export function realRuntimeFiles(): RuntimeFiles {
   return {
     makeDirectory: (path, mode) =>
       writing(path, async () => void (await mkdir(path, { recursive: true, mode }))),
+    makeSharedDirectory: (path, as) => writing(path, () => makeShared(path, as)),
     names: (directory) => reading(directory, async () => (await readdir(directory)).sort(), []),
     readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
     exists: (path) => reading(path, async () => (await stat(path)) !== undefined, false),
@@ -85,8 +103,27 @@ function kindOf(facts: Stats): FileKind {
   return facts.isBlockDevice() ? 'block-device' : 'other';
 }
 
+/** Made aside: whoever finds it finds it whole, also after we were killed in between. */
+async function makeShared(
+  path: string,
+  as: { readonly mode: number; readonly group?: number },
+): Promise<void> {
+  if (await lstat(path).catch(() => undefined)) return;
+  await mkdir(dirname(path), { recursive: true, mode: directoryMode });
+  const aside = await mkdtemp(`${path}.new-`);
+  try {
+    if (as.group !== undefined) await chown(aside, 0, as.group);
+    await chmod(aside, as.mode);
+    await rename(aside, path);
+  } catch (error) {
+    await rmdir(aside).catch(() => {});
+    throw error;
+  }
+}
+
+/** A pipe somebody put there must not hold us until somebody writes to it. */
 async function readEnd(path: string, maxBytes: number): Promise<Buffer> {
-  await using file = await open(path, 'r');
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const { size } = await file.stat();
   const length = Math.min(size, maxBytes);
   const buffer = Buffer.alloc(length);

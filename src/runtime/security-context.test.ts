@@ -236,6 +236,10 @@ test('AppArmor: a host without it refuses who wants to be confined by it, and no
   assert.equal(appArmorProblem(of('RuntimeDefault'), 'disabled'), refused);
   assert.equal(appArmorProblem(annotated, 'disabled'), refused);
   assert.equal(appArmorProblem(of('RuntimeDefault'), 'enabled'), undefined);
+  assert.equal(
+    appArmorProblem(of('Localhost'), 'enabled'),
+    'Cannot enforce AppArmor: invalid empty AppArmor profile name',
+  );
   assert.equal(appArmorProblem(of('Unconfined'), 'disabled'), undefined);
   assert.equal(appArmorProblem(aPod(), 'disabled'), undefined);
 });
@@ -245,4 +249,12 @@ test('AppArmor: a profile of the node must be named', () => {
     code: 'CONTAINER_CONFIG',
     message: 'missing localhost apparmor profile name',
   });
+});
+
+test('seccomp: a profile stays in the directory of profiles', () => {
+  for (const localhostProfile of ['/etc/passwd', '../secret', 'a/../../b'])
+    assert.throws(() => made({ own: { seccompProfile: { type: 'Localhost', localhostProfile } } }), {
+      code: 'CONTAINER_CONFIG',
+      message: `localhostProfile "${localhostProfile}" must stay in the node's directory of seccomp profiles`,
+    });
 });

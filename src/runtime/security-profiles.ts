@@ -29,6 +29,10 @@ function localhostSeccomp({ localhostProfile }: SeccompProfile, { profileRoot }:
     const message = 'localhostProfile must be set if seccompProfile type is Localhost.';
     throw new KubelingError('CONTAINER_CONFIG', message);
   }
+  if (posix.isAbsolute(localhostProfile) || localhostProfile.split('/').includes('..')) {
+    const message = `localhostProfile "${localhostProfile}" must stay in the node's directory of seccomp profiles`;
+    throw new KubelingError('CONTAINER_CONFIG', message);
+  }
   return { profileType: 'Localhost', localhostRef: posix.join(profileRoot, localhostProfile) };
 }
 
@@ -63,11 +67,15 @@ export function appArmorProfile(pod: Pod, container: Container): AppArmorProfile
 
 /** Why the pod cannot be confined as it asks for; undefined when it can, or asks for nothing. */
 export function appArmorProblem(pod: Pod, host: 'enabled' | 'disabled'): string | undefined {
-  if (host === 'enabled') return undefined;
   const all = [...pod.spec.containers, ...initContainersOf(pod), ...ephemeralContainersOf(pod)];
   const asked = [pod.spec.securityContext?.appArmorProfile, ...all.map((each) => appArmorProfile(pod, each))];
-  const isConfined = asked.some((profile) => profile !== undefined && profile.type !== 'Unconfined');
-  return isConfined ? 'Cannot enforce AppArmor: AppArmor is not enabled on the host' : undefined;
+  const confining = asked.filter((profile) => profile !== undefined && profile.type !== 'Unconfined');
+  if (confining.length === 0) return undefined;
+  if (host === 'disabled') return 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
+  const isNameless = confining.some(
+    (profile) => profile?.type === 'Localhost' && (profile.localhostProfile ?? '').trim() === '',
+  );
+  return isNameless ? 'Cannot enforce AppArmor: invalid empty AppArmor profile name' : undefined;
 }
 
 function annotatedAppArmor(text: string | undefined): AppArmorProfile | undefined {
@@ -78,7 +86,7 @@ function annotatedAppArmor(text: string | undefined): AppArmorProfile | undefine
 }
 
 function localhostAppArmor({ localhostProfile }: AppArmorProfile): AppArmorFields {
-  if (localhostProfile === undefined) {
+  if (localhostProfile === undefined || localhostProfile === '') {
     throw new KubelingError('CONTAINER_CONFIG', 'missing localhost apparmor profile name');
   }
   return {

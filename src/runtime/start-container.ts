@@ -16,13 +16,14 @@ import {
 import { readContainerAnnotations } from './container-annotations.ts';
 import type { ContainerRemover } from './container-remover.ts';
 import type { CrashBackoff, RestartDelay } from './crash-backoff.ts';
-import type { HookRunner } from './hook-runner.ts';
+import type { PostStart } from './hooks/post-start.ts';
 import type { ImageFacts, ImageManager } from './image-manager.ts';
+import { explainRefusal, imageVolumesOf } from './image-volumes.ts';
 import { labels } from './labels.ts';
 import { containerLogLink, restartCountFromLogs } from './log-paths.ts';
-import type { PodKiller } from './pod-kill.ts';
+import type { MountableImage } from './mounts.ts';
 import type { ContainerPlan, PodPlanner } from './pod-planner.ts';
-import { type MadeContainer, Preparations } from './restart-ahead.ts';
+import { type MadeContainer, Preparations, type Prepared } from './restart-ahead.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import { specHash } from './spec-hash.ts';
 import { isOnlyStart, type StartNotes } from './start-notes.ts';
@@ -39,9 +40,8 @@ export interface ContainerStarterDeps {
   readonly planner: PodPlanner;
   readonly images: ImageManager;
   readonly crashBackoff: CrashBackoff;
-  readonly killer: PodKiller;
   readonly remover: ContainerRemover;
-  readonly hooks: HookRunner;
+  readonly postStart: PostStart;
   readonly logLinksDir: string;
   readonly startNotes: StartNotes;
 }
@@ -57,6 +57,19 @@ export interface ContainerStart {
   readonly stopped: ReadonlySet<string>;
   /** Called when it is made and about to be started. */
   readonly made?: (() => void) | undefined;
+}
+
+/** The images a container is made of, once they are there. */
+interface StartImages {
+  readonly own: ImageFacts;
+  /** By the volume's name. */
+  readonly volumes: ReadonlyMap<string, MountableImage>;
+}
+
+interface WantedImage {
+  readonly image: string;
+  readonly pullPolicy: string | undefined;
+  readonly fieldPath: string | undefined;
 }
 
 /** Ends a start with the reason its status shows. */
@@ -112,16 +125,18 @@ export class ContainerStarter {
     try {
       const prepared = await this.#prepared(start, signal);
       if (await this.#runsAlready(start, signal)) {
-        if (prepared !== undefined) await this.#deps.remover.remove(prepared.id, 'keep-logs', signal);
+        await this.#discard(prepared, signal);
         return undefined;
       }
       this.#checkBackoff(start);
-      const made = prepared ?? this.#madeBefore(start) ?? (await this.#make(start, signal));
+      const made =
+        (await this.#use(prepared, signal)) ?? this.#madeBefore(start) ?? (await this.#make(start, signal));
       start.made?.();
       await this.#run(start, made, signal);
       const message = `Started container ${start.container.name}`;
       this.#step(start, 'done', message, clock.monotonicMs() - startMs);
-      await this.#runPostStart(start, made, signal);
+      const failure = await this.#deps.postStart.run({ ...start, id: made.id }, signal);
+      if (failure !== undefined) throw new StartFailure(failure);
       return undefined;
     } catch (error) {
       signal.throwIfAborted();
@@ -169,13 +184,22 @@ export class ContainerStarter {
   }
 
   /** What was made for just this start when the end of the instance before it was announced. */
-  async #prepared(start: ContainerStart, signal: AbortSignal): Promise<MadeContainer | undefined> {
-    const { uid } = start.pod.metadata;
+  async #prepared({ pod, ...start }: ContainerStart, signal: AbortSignal): Promise<Prepared> {
+    const { uid } = pod.metadata;
     const prepared = await this.#preparations.take(uid, start.container.name, fitOf(start), signal);
     signal.throwIfAborted();
+    return prepared;
+  }
+
+  async #use(prepared: Prepared, signal: AbortSignal): Promise<MadeContainer | undefined> {
     if (prepared.kind === 'failed') throw prepared.error;
-    if (prepared.kind === 'discard') await this.#deps.remover.remove(prepared.made.id, 'keep-logs', signal);
-    return prepared.kind === 'use' ? prepared.made : undefined;
+    if (prepared.kind === 'use') return prepared.made;
+    await this.#discard(prepared, signal);
+    return undefined;
+  }
+
+  async #discard(prepared: Prepared, signal: AbortSignal): Promise<void> {
+    if ('made' in prepared) await this.#deps.remover.remove(prepared.made.id, 'keep-logs', signal);
   }
 
   /** One that an earlier sync made and could not start any more, because kubeling ended or gave up in between. */
@@ -196,11 +220,11 @@ export class ContainerStarter {
     signal: AbortSignal,
     mayMake: () => boolean = () => true,
   ): Promise<MadeContainer> {
-    const image = await this.#image(start, signal);
+    const images = await this.#images(start, signal);
     await this.#removeUnstarted(start, signal);
     const first = await this.#restartCount(start);
     for (let restartCount = first; ; restartCount++) {
-      const plan = await this.#plan(start, image, restartCount, signal);
+      const plan = await this.#plan(start, images, restartCount, signal);
       if (!mayMake()) throw new KubelingError('CANCELLED', 'The container is not wanted any more');
       try {
         const id = await this.#create(start, plan, restartCount, signal);
@@ -209,7 +233,7 @@ export class ContainerStarter {
       } catch (error) {
         signal.throwIfAborted();
         if (isNameTaken(error) && restartCount - first < mostSkips) continue;
-        throw this.#failed(start, 'CreateContainerError', error);
+        throw this.#failed(start, 'CreateContainerError', explainRefusal(error, plan.config));
       }
     }
   }
@@ -222,17 +246,28 @@ export class ContainerStarter {
     for (const { id } of unused) await this.#deps.remover.remove(id, 'keep-logs', signal);
   }
 
-  async #image(start: ContainerStart, signal: AbortSignal): Promise<ImageFacts> {
+  /** Its own, and those it mounts: the failure of one is shown by the containers that want it and by no other. */
+  async #images(start: ContainerStart, signal: AbortSignal): Promise<StartImages> {
+    const { pod, container } = start;
+    const volumes = new Map<string, MountableImage>();
+    for (const { name, reference, pullPolicy } of imageVolumesOf(pod, container)) {
+      const wanted = { image: reference, pullPolicy, fieldPath: undefined };
+      const { ref } = await this.#ensure(start, wanted, signal);
+      volumes.set(name, { kind: 'image', image: ref, asked: reference });
+    }
+    const { image = '', imagePullPolicy: pullPolicy, name } = container;
+    const wanted = { image, pullPolicy, fieldPath: containerFieldPath(pod, name) };
+    return { own: await this.#ensure(start, wanted, signal), volumes };
+  }
+
+  async #ensure(start: ContainerStart, wanted: WantedImage, signal: AbortSignal): Promise<ImageFacts> {
     const { pod, container, sandbox, seenImages } = start;
+    const { image, pullPolicy, fieldPath } = wanted;
     const ensured = await this.#deps.images.ensureImageExists(
       {
         pod,
-        container: {
-          name: container.name,
-          image: container.image ?? '',
-          pullPolicy: container.imagePullPolicy,
-        },
-        fieldPath: containerFieldPath(pod, container.name),
+        container: { name: container.name, image, pullPolicy },
+        fieldPath,
         sandboxConfig: sandbox.config,
         seen: seenImages,
       },
@@ -261,7 +296,7 @@ export class ContainerStarter {
 
   async #plan(
     start: ContainerStart,
-    image: ImageFacts,
+    { own: image, volumes: volumeImages }: StartImages,
     restartCount: number,
     signal: AbortSignal,
   ): Promise<ContainerPlan> {
@@ -270,7 +305,7 @@ export class ContainerStarter {
     try {
       const targetId = targetOf(start);
       const plan = await planner.containerPlan(
-        { pod, container, restartCount, image, podIps: sandbox.ips, targetId },
+        { pod, container, restartCount, image, volumeImages, podIps: sandbox.ips, targetId },
         signal,
       );
       await files.makeDirectory(posix.dirname(logPathOf(start, plan)), logDirectoryMode);
@@ -328,8 +363,9 @@ export class ContainerStarter {
 
   async #run(start: ContainerStart, { id, logPath }: MadeContainer, signal: AbortSignal): Promise<void> {
     const { pod, container, observed } = start;
-    const { crashBackoff, clock, startNotes, cri } = this.#deps;
+    const { crashBackoff, clock, startNotes, postStart, cri } = this.#deps;
     await crashBackoff.noteRestart(pod, container, observed, clock.now());
+    await postStart.announce({ pod, container, id });
     const isNoted = isOnlyStart(pod, container);
     if (isNoted) await startNotes.underWay(pod, id);
     signal.throwIfAborted();
@@ -380,24 +416,6 @@ export class ContainerStarter {
     }
   }
 
-  async #runPostStart(start: ContainerStart, { id }: MadeContainer, signal: AbortSignal): Promise<void> {
-    const { pod, container } = start;
-    const hook = container.lifecycle?.postStart;
-    if (hook === undefined) return;
-    const { hooks, killer, logger } = this.#deps;
-    try {
-      await hooks.run(hook, { pod, container, containerId: id }, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      // What it said stays in the log: it may hold secrets of the container.
-      logger.error('PostStart hook failed', error, { pod: describePod(pod), container: container.name });
-      this.#event(pod, container, 'Warning', 'FailedPostStartHook', 'PostStartHook failed');
-      const why = 'FailedPostStartHook';
-      await killer.killContainer(pod, { id, name: container.name, reason: why, message: why }, signal);
-      throw new StartFailure({ reason: 'PostStartHookError', message: describeError(error) });
-    }
-  }
-
   #failed(start: ContainerStart, reason: string, error: unknown, id = ''): StartFailure {
     const message = describeError(error);
     this.#event(start.pod, start.container, 'Warning', 'Failed', `Error: ${message}`, id);
@@ -439,7 +457,7 @@ export class ContainerStarter {
 }
 
 /** What a container is made for: one that was made for anything else is of no use. */
-function fitOf({ container, sandbox }: ContainerStart): string {
+function fitOf({ container, sandbox }: Pick<ContainerStart, 'container' | 'sandbox'>): string {
   return `${sandbox.id} ${specHash(container)}`;
 }
 

@@ -39,6 +39,8 @@ export interface SyncPodResult {
   readonly error?: KubelingError;
   /** What became of each container that was to be started: feeds the reason cache. */
   readonly starts: readonly StartOutcome[];
+  /** Containers that were stopped, or had stopped, by id: what was observed before may still have them running. */
+  readonly stopped: ReadonlySet<string>;
   /** Set when back-off is all that stands in the way: nothing can be gained before, on the monotonic clock. */
   readonly earliestBackoffExpiryMs?: number;
 }

@@ -65,3 +65,14 @@ for (const [what, found, expected] of cases) {
 test('a pod without sysctls has no problem with them', () => {
   assert.equal(sysctlProblem(aPod(), { kernelRelease: '', allowedUnsafe: [] }), undefined);
 });
+
+test('a value that could hold a second sysctl is refused', () => {
+  const sysctls = [{ name: 'kernel.shm_rmid_forced', value: '1+kernel.core_pattern=|/evil' }];
+  assert.equal(
+    sysctlProblem(aPod({ spec: { securityContext: { sysctls } } }), {
+      kernelRelease: '6.1',
+      allowedUnsafe: [],
+    }),
+    'forbidden sysctl: "kernel.shm_rmid_forced" must not have a + in its value',
+  );
+});

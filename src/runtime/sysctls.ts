@@ -32,10 +32,12 @@ const safe: readonly (readonly [name: string, since?: readonly [number, number]]
 
 /** Why the pod may not have the sysctls it asks for; undefined when it may. */
 export function sysctlProblem({ spec }: Pod, rules: SysctlRules): string | undefined {
-  for (const { name } of spec.securityContext?.sysctls ?? []) {
+  for (const { name, value } of spec.securityContext?.sysctls ?? []) {
     const sysctl = dottedSysctl(name);
     const shared = sharedNamespace(sysctl, spec);
     if (!isAllowed(sysctl, rules)) return `forbidden sysctl: ${goQuote(sysctl)} not allowlisted`;
+    // One runtime took what follows a plus for a further sysctl, of the machine's (CVE-2022-0811).
+    if (value.includes('+')) return `forbidden sysctl: ${goQuote(sysctl)} must not have a + in its value`;
     if (shared === undefined) continue;
     return `forbidden sysctl: ${goQuote(sysctl)} not allowed with host ${shared} enabled`;
   }

@@ -49,9 +49,9 @@ test('last words are found under a path that does not begin at the root', async 
 const logPath = '/logs/main/0.log';
 const lines = Array.from({ length: 100 }, (_, at) => `2026-01-01T00:00:00Z stdout F ${at}\n`).join('');
 
-async function fromLog(status: Partial<ContainerStatus>): Promise<string> {
+async function fromLog(status: Partial<ContainerStatus>, log = lines): Promise<string> {
   const store = mapFileStore();
-  store.write(logPath, lines);
+  store.write(logPath, log);
   const annotations = {
     'io.kubernetes.container.terminationMessagePath': '/dev/termination-log',
     'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError',
@@ -73,3 +73,26 @@ for (const [what, status] of [
     assert.equal(await fromLog(status), '');
   });
 }
+
+test('the log speaks with its last 2048 bytes at most, parts joined', async () => {
+  const line = (tag: string, text: string) => `2026-01-01T00:00:00Z stderr ${tag} ${text}\n`;
+  const message = await fromLog({}, `${line('P', 'x'.repeat(5_000))}${line('F', 'y')}${line('F', 'end')}`);
+  assert.equal(message, `${'x'.repeat(2_048 - 6)}y\nend\n`);
+});
+
+test('the log speaks though its last line is longer than what is read at first', async () => {
+  const message = await fromLog({}, `2026-01-01T00:00:00Z stdout F ${'z'.repeat(200_000)}\n`);
+  assert.equal(message, `${'z'.repeat(2_047)}\n`);
+});
+
+test('an empty log, one without lines and none at all say nothing', async () => {
+  for (const log of ['', 'no log at all\n', '\n']) assert.equal(await fromLog({}, log), '');
+  assert.equal(await fromLog({ logPath: '/logs/main/none.log' }), '');
+});
+
+test('words of its own go before the log, the last 4096 bytes of them', async () => {
+  const store = mapFileStore();
+  store.write(ours, `${'a'.repeat(5_000)}b`);
+  const message = await terminationMessage(statusOf(ours), memoryRuntimeFiles(store));
+  assert.equal(message, `${'a'.repeat(4_095)}b`);
+});

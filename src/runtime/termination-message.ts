@@ -3,6 +3,7 @@ import type { ContainerStatus } from '../cri/index.ts';
 import { describeError } from '../lib/index.ts';
 import { readContainerAnnotations } from './container-annotations.ts';
 import { readOwner } from './labels.ts';
+import { LogDecoder } from './logs/log-decoder.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
 const maxFileBytes = 4_096;
@@ -10,6 +11,8 @@ const maxLogBytes = 2_048;
 const maxLogLines = 80;
 /** Room for so many lines with their stamps; a message is cut to less anyway. */
 const logReadBytes = 64 << 10;
+/** For runtimes that do not cut long lines into parts. */
+const longLineReadBytes = 4 << 20;
 
 /** What an exited container left to say, appended to what the runtime says of its end. */
 export async function terminationMessage(status: ContainerStatus, files: RuntimeFiles): Promise<string> {
@@ -55,24 +58,28 @@ function mayUseLog({ annotations, exitCode, reason }: ContainerStatus): boolean 
 
 async function endOfLog(path: string, files: RuntimeFiles): Promise<string> {
   try {
-    const bytes = await files.readEnd(path, logReadBytes);
-    if (bytes === undefined) return '';
-    const text = Buffer.from(lastLines(bytes.toString()).map(textOfLine).join(''));
-    return text.subarray(Math.max(0, text.length - maxLogBytes)).toString();
+    const shown =
+      (await shownIn(path, files, logReadBytes)) ?? (await shownIn(path, files, longLineReadBytes));
+    return (shown ?? Buffer.alloc(0)).subarray(-maxLogBytes).toString();
   } catch (error) {
     return `Error on reading termination message from logs: ${describeError(error)}`;
   }
 }
 
-function lastLines(log: string): readonly string[] {
-  const lines = log.split('\n');
-  if (lines.at(-1) === '') lines.pop();
-  return lines.slice(-maxLogLines);
+/** Undefined when so little of the log does not tell: its end belongs to a line that begins earlier. */
+async function shownIn(path: string, files: RuntimeFiles, readBytes: number): Promise<Buffer | undefined> {
+  const bytes = await files.readEnd(path, readBytes);
+  if (bytes === undefined) return undefined;
+  const start = startOfLines(bytes, maxLogLines);
+  const decoder = new LogDecoder({});
+  const shown = Buffer.concat([decoder.decode(bytes.subarray(start)), decoder.endFile()]);
+  const isEnough = start > 0 || bytes.length < readBytes || shown.length >= maxLogBytes;
+  return isEnough || readBytes === longLineReadBytes ? shown : undefined;
 }
 
-/** A line of a CRI log is `time stream tags text`; one tagged P goes on in the next. Others are no lines of a log. */
-function textOfLine(line: string): string {
-  const [, tags, text] = /^\S+ (?:stdout|stderr) (\S+) ?(.*)$/s.exec(line) ?? [];
-  if (tags === undefined || text === undefined) return '';
-  return tags.split(':')[0] === 'P' ? text : `${text}\n`;
+/** Where the last so many lines of the file begin; 0 when there are no more than that. */
+function startOfLines(bytes: Buffer, lines: number): number {
+  let at = bytes.length - 1;
+  for (let found = 0; found < lines && at > 0; found++) at = bytes.lastIndexOf(0x0a, at - 1);
+  return at + 1;
 }

@@ -9,8 +9,14 @@ export interface StartError {
 
 /** What the probes of a container last said, by the full id of the container; undefined for nothing yet. */
 export interface ProbeResults {
-  startup(containerId: string): 'success' | 'failure' | undefined;
-  readiness(containerId: string): 'success' | 'failure' | undefined;
+  startup(containerId: string): 'success' | 'failure' | 'unknown' | undefined;
+  readiness(containerId: string): 'success' | 'failure' | 'unknown' | undefined;
+}
+
+/** What was published of a container that is probed. */
+export interface ProbedFlags {
+  readonly started: boolean;
+  readonly ready: boolean;
 }
 
 /** What a status is made from besides the pod and what the runtime says of it. */
@@ -24,6 +30,10 @@ export interface StatusContext {
   /** Of the last try to start the container, if that failed. */
   readonly startError: (container: string) => StartError | undefined;
   readonly probes: ProbeResults;
+  /** The runtime's own ids of containers that were stopped after that look at the runtime; none unless given. */
+  readonly stopped?: ReadonlySet<string> | undefined;
+  /** What an earlier kubelet has published of a container, by its full id, where nobody else remembers it. */
+  readonly noted?: ((containerId: string) => ProbedFlags | undefined) | undefined;
   /** Whether the pod's runtime can make mounts read-only to their last submount; left out for no. */
   readonly recursiveReadOnly?: 'supported' | 'unsupported' | undefined;
   /** The machine's addresses, the preferred first. */

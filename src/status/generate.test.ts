@@ -259,6 +259,18 @@ describe('started and ready', () => {
     assert.deepEqual(flags(pod, { previous: other }), { started: false, ready: false });
   });
 
+  it('survive it too where only a note tells of the instance', () => {
+    const pod = withProbe({ startupProbe: {}, readinessProbe: {} });
+    const noted = (containerId: string) =>
+      containerId === id('main') ? { started: true, ready: false } : undefined;
+    assert.deepEqual(flags(pod, { noted }), { started: true, ready: false });
+    assert.deepEqual(flags(pod, { noted, ...probes('failure', 'success') }), {
+      started: false,
+      ready: false,
+    });
+    assert.deepEqual(flags(pod, { noted: () => undefined }), { started: false, ready: false });
+  });
+
   it('follow the published Ready for a container that was there long before the kubelet', () => {
     const conditions = [{ type: 'Ready', status: 'True' }];
     const pod = { ...withProbe({ readinessProbe: {} }), status: { conditions } };

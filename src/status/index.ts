@@ -1,5 +1,5 @@
 export { findCondition, isOurCondition, isOwnedCondition } from './conditions.ts';
-export type { ProbeResults, StartError, StatusContext } from './context.ts';
+export type { ProbedFlags, ProbeResults, StartError, StatusContext } from './context.ts';
 export { generatePodStatus, needsReadinessReconcile, rejectedPodStatus } from './generate.ts';
 export { hasStartedRegular, type Phase, type PhaseInput, podPhase } from './phase.ts';
 export { saysRestartingAll } from './restart-all.ts';

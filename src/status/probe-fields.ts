@@ -1,7 +1,7 @@
 import type { Container, ContainerStatus } from '../kinds/index.ts';
 import { initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
 import type { ContainerStatusLists } from './container-statuses.ts';
-import type { StatusContext } from './context.ts';
+import type { ProbedFlags, StatusContext } from './context.ts';
 
 /** A container that runs for longer than this before the kubelet started was there before it. */
 const restartMarginMs = 10_000;
@@ -46,12 +46,16 @@ function fields(probed: Probed): ContainerStatus {
 }
 
 function isStarted({ status, container, old, context }: Probed): boolean {
-  if (status.state?.running === undefined) return false;
+  if (status.state?.running === undefined || wasStopped(status, context)) return false;
   const result = context.probes.startup(status.containerID ?? '');
   if (result !== undefined) return result === 'success';
   // A start once seen stays seen, for the same instance: after a restart of the kubelet nobody has probed yet.
-  if (isSame(status, old) && old?.started === true) return true;
+  if (published({ status, old, context })?.started === true) return true;
   return container?.startupProbe === undefined;
+}
+
+function wasStopped({ containerID = '' }: ContainerStatus, { stopped }: StatusContext): boolean {
+  return stopped?.has(containerID.slice(containerID.indexOf('://') + 3)) === true;
 }
 
 function isReady(probed: Probed): boolean {
@@ -63,12 +67,20 @@ function isReady(probed: Probed): boolean {
 
 /** Nobody has probed yet. What was published stands, so that a restart of the kubelet takes no pod out of service. */
 function wasReady({ pod, status, old, context }: Probed): boolean {
-  if (isSame(status, old)) return old?.ready === true;
+  const before = published({ status, old, context });
+  if (before !== undefined) return before.ready;
   const startedAt = Date.parse(status.state?.running?.startedAt ?? '');
   const isOlder = startedAt < context.kubeletStartedAt - restartMarginMs;
   return (
     isOlder && (pod.status.conditions ?? []).some(({ type, status: is }) => type === 'Ready' && is === 'True')
   );
+}
+
+/** Of this very instance. */
+function published({ status, old, context }: Pick<Probed, 'status' | 'old' | 'context'>) {
+  if (isSame(status, old)) return { started: old?.started === true, ready: old?.ready === true };
+  const noted: ProbedFlags | undefined = context.noted?.(status.containerID ?? '');
+  return noted;
 }
 
 function isSame(status: ContainerStatus, old: ContainerStatus | undefined): boolean {

@@ -157,6 +157,26 @@ describe('results of probes', () => {
     assert.equal(version(), 3);
   });
 
+  it('make no container ready that does not run or has not started', () => {
+    const { see, manager, uid } = aManager({ spec });
+    const flags = () => {
+      const [status] = manager.getPodStatus(uid)?.containerStatuses ?? [];
+      return [status?.started, status?.ready];
+    };
+    see([anInstance()]);
+    manager.setContainerReadiness(uid, id, true);
+    assert.deepEqual(flags(), [false, false]);
+    manager.setContainerStartup(uid, id, true);
+    manager.setContainerReadiness(uid, id, true);
+    manager.setContainerStartup(uid, id, false);
+    assert.deepEqual(flags(), [false, false]);
+    see([anInstance({ state: 'exited' })]);
+    manager.setContainerStartup(uid, id, true);
+    manager.setContainerReadiness(uid, id, true);
+    assert.deepEqual(flags(), [false, false]);
+    assert.equal(findCondition(manager.getPodStatus(uid) ?? {}, 'Ready')?.status, 'False');
+  });
+
   it('are dropped for whom nobody knows', () => {
     const { see, manager, uid, version } = aManager({ spec });
     manager.setContainerReadiness(uid, id, true);

@@ -93,16 +93,29 @@ export class StatusManager implements StatusSource {
 
   /** What a readiness probe found. Of a pod or container that is not known it is dropped. */
   setContainerReadiness(uid: PodUid, containerId: string, ready: boolean): void {
-    this.#editContainer(uid, containerId, (status) =>
-      status.ready === ready ? undefined : { ...status, ready },
-    );
+    this.#editContainer(uid, containerId, (status) => {
+      const isReady = ready && status.state?.running !== undefined && status.started !== false;
+      return status.ready === isReady ? undefined : { ...status, ready: isReady };
+    });
+  }
+
+  /** One that has ended serves nobody, however long its pod's worker is busy with others. By the runtime's own id. */
+  setContainerEnded(uid: PodUid, id: string): void {
+    const { containerStatuses = [], initContainerStatuses = [] } = this.getPodStatus(uid) ?? {};
+    const all = [...containerStatuses, ...initContainerStatuses];
+    const { containerID, state } = all.find((one) => one.containerID?.endsWith(`://${id}`)) ?? {};
+    if (containerID === undefined || state?.running === undefined) return;
+    this.setContainerReadiness(uid, containerID, false);
   }
 
   /** What a startup probe found. */
   setContainerStartup(uid: PodUid, containerId: string, started: boolean): void {
-    this.#editContainer(uid, containerId, (status) =>
-      status.started === started ? undefined : { ...status, started },
-    );
+    this.#editContainer(uid, containerId, (status) => {
+      const isStarted = started && status.state?.running !== undefined;
+      // Whether one that has just started is ready is for its readiness probe, or the next sync, to say.
+      const ready = isStarted && status.ready;
+      return status.started === isStarted ? undefined : { ...status, started: isStarted, ready };
+    });
   }
 
   /** Once nothing of the pod is left: its last status, from which there is no way back. */

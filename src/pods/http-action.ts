@@ -1,0 +1,42 @@
+import type { Container, HTTPGetAction } from '../kinds/index.ts';
+import { type HttpRequest, KubelingError, requestTarget } from '../lib/index.ts';
+
+type Ports = Pick<Container, 'ports'>;
+
+/** A number, the name of one of the container's ports, or a number written as text. */
+export function actionPort(port: number | string, { ports = [] }: Ports): number {
+  const named = typeof port === 'string' ? ports.find(({ name }) => name === port)?.containerPort : undefined;
+  const number = named ?? (typeof port === 'number' || /^[+-]?\d+$/.test(port) ? Number(port) : undefined);
+  if (number === undefined) throw new KubelingError('ACTION_PORT', `port ${port} not found`);
+  if (number > 0 && number < 65_536) return number;
+  throw new KubelingError('ACTION_PORT', `invalid port number: ${number}`);
+}
+
+/** The request an action of a pod asks for; `podIp` is asked where the action names no host. */
+export function actionRequest(
+  action: HTTPGetAction,
+  container: Ports,
+  podIp: string,
+  userAgent: string,
+): HttpRequest {
+  return {
+    scheme: action.scheme?.toLowerCase() === 'https' ? 'https' : 'http',
+    host: action.host || podIp,
+    port: actionPort(action.port, container),
+    target: requestTarget(action.path ?? ''),
+    headers: actionHeaders(action, userAgent),
+  };
+}
+
+/** What the action gives, with defaults; an empty `Accept` or `User-Agent` stands for none at all. */
+function actionHeaders({ httpHeaders = [] }: HTTPGetAction, userAgent: string): HttpRequest['headers'] {
+  const given = httpHeaders.map(({ name, value }) => [name, value] as const);
+  const first = (wanted: string) => given.find(([name]) => name.toLowerCase() === wanted)?.[1];
+  const defaults = [
+    ['User-Agent', userAgent],
+    ['Accept', '*/*'],
+  ] as const;
+  const added = defaults.filter(([name]) => first(name.toLowerCase()) === undefined);
+  const removed = ['host', 'accept', 'user-agent'].filter((name) => first(name) === '');
+  return [...given.filter(([name]) => !removed.includes(name.toLowerCase())), ...added];
+}

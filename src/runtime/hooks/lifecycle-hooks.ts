@@ -1,0 +1,144 @@
+import type { CriClient } from '../../cri/index.ts';
+import type { ExecAction, HTTPGetAction, LifecycleHandler } from '../../kinds/index.ts';
+import {
+  type Clock,
+  describeError,
+  followHttp,
+  type HttpDial,
+  type HttpRequest,
+  hostPort,
+  KubelingError,
+  type Logger,
+  withDeadline,
+} from '../../lib/index.ts';
+import { actionRequest, describePod, type Pod, type PodJournal } from '../../pods/index.ts';
+import type { HookRunner, HookTarget } from '../hook-runner.ts';
+import { type HookObserver, unobservedHooks } from './hook-metrics.ts';
+
+export interface LifecycleHooksDeps {
+  readonly cri: Pick<CriClient, 'execSync'>;
+  readonly clock: Clock;
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly dial: HttpDial;
+  /** The addresses the pod has now, the first of which is asked; rejects when nobody can tell. */
+  readonly podIps: (pod: Pod, signal: AbortSignal) => Promise<readonly string[]>;
+  /** How long any hook of this node may take; as long as it wants unless given. */
+  readonly limitMs?: number | undefined;
+  readonly observer?: HookObserver | undefined;
+}
+
+const userAgent = 'kube-lifecycle/1.36';
+/** Nobody reads what a hook answers; so much of it is taken from the wire. */
+const bodyLimit = 10 * 1024;
+/** More of what a command says is of no use in a log. */
+const mostLogged = 4_096;
+
+/**
+ * Runs hooks for real. A hook has no time limit of its own: it runs until it ends, the signal is aborted because its
+ * container or the time of its container ends, or the limit of the node is reached.
+ */
+export class LifecycleHooks implements HookRunner {
+  readonly #deps: LifecycleHooksDeps;
+  readonly #observer: HookObserver;
+
+  constructor(deps: LifecycleHooksDeps) {
+    this.#deps = deps;
+    this.#observer = deps.observer ?? unobservedHooks;
+  }
+
+  async run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void> {
+    const { clock, limitMs: ms } = this.#deps;
+    signal.throwIfAborted();
+    const work = (inner: AbortSignal) => this.#act(hook, target, inner);
+    if (ms === undefined) await work(signal);
+    else await withDeadline({ clock, ms, what: `run ${describeHook(hook)}` }, work, signal);
+  }
+
+  async #act(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void> {
+    const { exec, httpGet, sleep } = hook;
+    if (exec !== undefined) await this.#exec(exec, target, signal);
+    else if (httpGet !== undefined) await this.#httpGet(httpGet, target, signal);
+    else if (sleep !== undefined) await this.#sleep((sleep.seconds ?? 0) * 1_000, signal);
+    else throw new KubelingError('HOOK_UNKNOWN', `Cannot run ${describeHook(hook)}: there is no such hook`);
+  }
+
+  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#deps.clock.sleep(ms, signal);
+    } catch (error) {
+      this.#observer.sleepCut();
+      throw error;
+    }
+  }
+
+  async #exec({ command = [] }: ExecAction, target: HookTarget, signal: AbortSignal): Promise<void> {
+    const request = { containerId: target.containerId, cmd: [...command], timeout: 0n };
+    const { exitCode, stdout, stderr } = await this.#deps.cri.execSync(request, signal);
+    if (exitCode === 0) return;
+    // What it said may hold secrets of the container: it goes into the log and nowhere else.
+    this.#deps.logger.warn('The command of a hook failed', {
+      pod: describePod(target.pod),
+      container: target.container.name,
+      command: command.join(' '),
+      exitCode,
+      output: Buffer.concat([stdout, stderr]).subarray(0, mostLogged).toString('utf8'),
+    });
+    throw new KubelingError('HOOK_FAILED', `command '${command.join(' ')}' exited with ${exitCode}`);
+  }
+
+  /** Whatever is answered is good; it is only to be told. */
+  async #httpGet(action: HTTPGetAction, target: HookTarget, signal: AbortSignal): Promise<void> {
+    const host = action.host || (await this.#podIp(target.pod, signal));
+    const request = actionRequest(action, target.container, host, userAgent);
+    try {
+      await this.#ask(request, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isNotTls(error)) throw error;
+      await this.#askInPlain(request, target.pod, error, signal);
+    }
+  }
+
+  async #ask(request: HttpRequest, signal: AbortSignal): Promise<void> {
+    await followHttp(this.#deps.dial, request, bodyLimit, signal);
+  }
+
+  /** Credentials that were meant for an encrypted connection do not go over one that is not. */
+  async #askInPlain(request: HttpRequest, pod: Pod, refusal: unknown, signal: AbortSignal): Promise<void> {
+    const headers = request.headers.filter(([name]) => name.toLowerCase() !== 'authorization');
+    const place = hostPort(request.host, request.port);
+    try {
+      await this.#ask({ ...request, scheme: 'http', headers }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#deps.logger.warn('A hook got no answer without TLS either', {
+        pod: describePod(pod),
+        host: place,
+        because: describeError(error),
+      });
+      throw refusal;
+    }
+    this.#observer.fellBack();
+    const message = `request to HTTPS lifecycle hook ${place} got HTTP response, retry with HTTP succeeded`;
+    this.#deps.journal.event(pod, { type: 'Warning', reason: 'LifecycleHTTPFallback', message });
+  }
+
+  async #podIp(pod: Pod, signal: AbortSignal): Promise<string> {
+    const [ip] = await this.#deps.podIps(pod, signal);
+    if (ip !== undefined) return ip;
+    throw new KubelingError('HOOK_NO_ADDRESS', `Cannot ask ${describePod(pod)} as it has no address`);
+  }
+}
+
+/** As its kind and what the pod's spec says of it; for people. */
+export function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandler): string {
+  if (exec !== undefined) return `the exec hook '${exec.command?.join(' ') ?? ''}'`;
+  if (httpGet !== undefined) return `the httpGet hook ${httpGet.path ?? ''}`;
+  if (sleep !== undefined) return `the sleep hook of ${sleep.seconds ?? 0} s`;
+  return tcpSocket === undefined ? 'an empty hook' : 'a tcpSocket hook';
+}
+
+function isNotTls(error: unknown): boolean {
+  return error instanceof KubelingError && error.code === 'HTTP_NOT_TLS';
+}

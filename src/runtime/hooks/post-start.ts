@@ -1,0 +1,82 @@
+import type { Container } from '../../kinds/index.ts';
+import { type Clock, describeError, type Logger } from '../../lib/index.ts';
+import { containerFieldPath, describePod, type Pod, type PodJournal } from '../../pods/index.ts';
+import type { HookNotes } from '../hook-notes.ts';
+import type { HookRunner } from '../hook-runner.ts';
+import type { PodKiller } from '../pod-kill.ts';
+import type { ActionFailure } from '../sync-result.ts';
+
+export interface PostStartDeps {
+  readonly clock: Clock;
+  readonly journal: PodJournal;
+  readonly logger: Logger;
+  readonly hooks: HookRunner;
+  readonly hookNotes: HookNotes;
+  readonly killer: Pick<PodKiller, 'killContainer'>;
+}
+
+export interface StartedContainer {
+  readonly pod: Pod;
+  readonly container: Container;
+  readonly id: string;
+}
+
+/** The postStart hooks of containers: noted before the container starts, and run until they have ended once. */
+export class PostStart {
+  readonly #deps: PostStartDeps;
+
+  constructor(deps: PostStartDeps) {
+    this.#deps = deps;
+  }
+
+  /** To be called before the container is started: from then on a later kubelet knows of the hook. */
+  async announce({ pod, container, id }: StartedContainer): Promise<void> {
+    if (container.lifecycle?.postStart !== undefined) await this.#deps.hookNotes.postStartDue(pod, id);
+  }
+
+  /** The container of this pod that runs while nobody saw its hook end. */
+  dueOf({ metadata: { uid } }: Pod): string | undefined {
+    return this.#deps.hookNotes.postStartOf(uid);
+  }
+
+  /**
+   * Runs the hook, if the container has one, and stops the container when it fails. Answers why it failed, or
+   * undefined. Rejects only when the signal is aborted; the hook is then still due.
+   */
+  async run(started: StartedContainer, signal: AbortSignal): Promise<ActionFailure | undefined> {
+    const { pod, container, id } = started;
+    const { clock, hooks, hookNotes } = this.#deps;
+    const hook = container.lifecycle?.postStart;
+    if (hook === undefined) return undefined;
+    const startMs = clock.monotonicMs();
+    try {
+      await hooks.run(hook, { pod, container, containerId: id }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      await this.#stop(started, error, signal);
+      return { reason: 'PostStartHookError', message: describeError(error) };
+    }
+    await hookNotes.postStartOver(pod, id);
+    this.#deps.journal.step(pod.metadata.uid, {
+      stage: 'container',
+      outcome: 'done',
+      message: `Ran the postStart hook of container ${container.name}`,
+      container: container.name,
+      ms: clock.monotonicMs() - startMs,
+    });
+    return undefined;
+  }
+
+  async #stop({ pod, container, id }: StartedContainer, error: unknown, signal: AbortSignal): Promise<void> {
+    const { name } = container;
+    const { logger, journal, killer, hookNotes } = this.#deps;
+    // What it said stays in the log: it may hold secrets of the container.
+    logger.error('PostStart hook failed', error, { pod: describePod(pod), container: name });
+    const reason = 'FailedPostStartHook';
+    const fieldPath = containerFieldPath(pod, name);
+    journal.event(pod, { type: 'Warning', reason, message: 'PostStartHook failed', fieldPath });
+    const { failure } = await killer.killContainer(pod, { id, name, reason, message: reason }, signal);
+    // One that does not stop is not left running without what its hook should have done.
+    if (failure === undefined) await hookNotes.postStartOver(pod, id);
+  }
+}

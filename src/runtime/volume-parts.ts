@@ -1,0 +1,190 @@
+import { constants } from 'node:fs';
+import {
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rmdir,
+  stat,
+  unlink,
+} from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { type Clock, errnoOf, KubelingError, parseMountinfo, runChecked } from '../lib/index.ts';
+
+/**
+ * Parts of volumes. Whoever writes to a volume may put links there at any moment, also while we look: no link ever leads
+ * out of the volume. What fails is said without paths of the host: users read it.
+ */
+export interface VolumeParts {
+  /** Shows a part of the volume at the target as well; a part that is missing becomes a directory like the volume itself. */
+  bind(volume: string, part: string, target: string, signal: AbortSignal): Promise<void>;
+  /** Undoes every bind below the directory and removes the targets; fine when there are none. */
+  unbind(directory: string, signal: AbortSignal): Promise<void>;
+  /** Rejects also for what is no file, or is longer. */
+  readText(volume: string, part: string, maxBytes: number): Promise<string>;
+}
+
+/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+const oPath = 0o10000000;
+const stepFlags = oPath | constants.O_NOFOLLOW;
+const targetDirectoryMode = 0o750;
+const targetFileMode = 0o640;
+const mountDeadlineMs = 30_000;
+
+/** The real ones, with the mounts of this machine. */
+export function realVolumeParts(clock: Clock): VolumeParts {
+  const run = (file: string, args: readonly string[], signal: AbortSignal) =>
+    runChecked({ file, args, clock, deadlineMs: mountDeadlineMs }, signal);
+  return {
+    async bind(volume, part, target, signal) {
+      await unbindOne(target, run, signal);
+      await using place = await openPart(volume, part, 'make');
+      const isDirectory = (await place.stat()).isDirectory();
+      await makeTarget(target, isDirectory ? 'directory' : 'file');
+      // The handle names the place itself; a name could have become a link by now.
+      const source = `/proc/${process.pid}/fd/${place.fd}`;
+      await run('mount', ['--no-canonicalize', '-o', 'bind', source, target], signal);
+    },
+    async unbind(directory, signal) {
+      const mounted = (await mountsBelow(directory)).toReversed();
+      for (const point of mounted) await run('umount', [point], signal);
+      await removeTargets(directory);
+    },
+    async readText(volume, part, maxBytes) {
+      await using place = await openPart(volume, part, 'find');
+      const { size } = await place.stat();
+      if (size > maxBytes) throw unusable(`it has ${size} bytes, at most ${maxBytes} are read`);
+      return await readFile(`/proc/self/fd/${place.fd}`, 'utf8');
+    },
+  };
+}
+
+type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promise<unknown>;
+
+/** A container that starts again may find what its last instance was given. */
+async function unbindOne(target: string, run: Run, signal: AbortSignal): Promise<void> {
+  for (const point of (await mountsBelow(target)).toReversed()) await run('umount', [point], signal);
+  await removeTarget(target);
+}
+
+/** In the order they were made. The kernel names them without the links that may lead to the directory. */
+async function mountsBelow(path: string): Promise<readonly string[]> {
+  const directory = await realpath(path).catch((error) => {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (directory === undefined) return [];
+  const mounts = parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'));
+  const points = mounts.map(({ mountPoint }) => mountPoint);
+  return points.filter((point) => point === directory || point.startsWith(`${directory}/`));
+}
+
+async function makeTarget(target: string, kind: 'directory' | 'file'): Promise<void> {
+  await mkdir(dirname(target), { recursive: true, mode: targetDirectoryMode });
+  if (kind === 'directory') await mkdir(target, { mode: targetDirectoryMode });
+  else await (await open(target, 'wx', targetFileMode)).close();
+}
+
+/** Those too that have lost their mount, as all have after the machine was started anew. */
+async function removeTargets(directory: string): Promise<void> {
+  const found = await readdir(directory, { recursive: true }).catch((error) => {
+    if (errnoOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  for (const path of found.toSorted().toReversed()) await removeTarget(join(directory, path));
+  await removeTarget(directory);
+}
+
+/** Never more than an empty directory or an empty file: anything else is content of somebody's. */
+async function removeTarget(target: string): Promise<void> {
+  try {
+    const facts = await lstat(target);
+    if (facts.isDirectory()) await rmdir(target);
+    else if (facts.size === 0) await unlink(target);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTEMPTY'].includes(errnoOf(error) ?? '')) throw error;
+  }
+}
+
+/**
+ * A handle to the part. Links that lead to another place of the volume are followed first; then each step is taken from
+ * the handle of the one before, and what has become a link since ends the way.
+ */
+async function openPart(volume: string, part: string, missing: 'make' | 'find'): Promise<FileHandle> {
+  const root = await realpath(volume);
+  const { mode } = await stat(root);
+  const steps = await stepsTo(root, part, missing);
+  let at = await open(root, oPath | constants.O_DIRECTORY);
+  for (const step of steps) {
+    await using last = at;
+    at = await openStep(last, step, missing === 'make' ? mode & 0o7777 : undefined);
+  }
+  return at;
+}
+
+async function openStep(from: FileHandle, step: string, mode: number | undefined): Promise<FileHandle> {
+  const path = `/proc/self/fd/${from.fd}/${step}`;
+  const handle = await open(path, stepFlags).catch(async (error) => {
+    if (mode === undefined || errnoOf(error) !== 'ENOENT') throw error;
+    await mkdir(path, { mode });
+    return await open(path, stepFlags | constants.O_DIRECTORY).then(async (made) => {
+      // The mask of the process took from it what a container needs.
+      await withMode(made, mode);
+      return made;
+    });
+  });
+  const facts = await handle.stat();
+  if (facts.isDirectory() || facts.isFile()) return handle;
+  await handle.close();
+  throw unusable(
+    facts.isSymbolicLink() ? 'a link leads out of the volume' : 'it is neither file nor directory',
+  );
+}
+
+async function withMode(place: FileHandle, mode: number): Promise<void> {
+  await using readable = await open(`/proc/self/fd/${place.fd}`, constants.O_RDONLY | constants.O_DIRECTORY);
+  await readable.chmod(mode);
+}
+
+/** The way through the volume once links inside are followed, as far as it exists. */
+async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Promise<readonly string[]> {
+  const wanted = part.split('/').filter((step) => step !== '' && step !== '.');
+  if (wanted.includes('..')) throw unusable("must not contain '..'");
+  for (let known = wanted.length; ; known--) {
+    const path = [root, ...wanted.slice(0, known)].join(sep);
+    const real = await realpath(path).catch((error) => {
+      if (errnoOf(error) === 'ENOENT' && missing === 'make' && known > 0) return undefined;
+      throw unusable(errnoOf(error) === 'ENOENT' ? 'it is not there' : 'it cannot be reached');
+    });
+    if (real === undefined) continue;
+    if (real !== root && !real.startsWith(`${root}${sep}`)) throw unusable('a link leads out of the volume');
+    const inside = relative(root, real).split(sep);
+    return [...inside.filter((step) => step !== ''), ...wanted.slice(known)];
+  }
+}
+
+/** Why a part could not be had, without the paths of the host that other errors name. */
+export function whyUnusable(error: unknown): string {
+  const isOurs = error instanceof KubelingError && error.code === 'VOLUME_UNUSABLE';
+  return isOurs ? error.message : 'it cannot be used';
+}
+
+function unusable(why: string): KubelingError {
+  return new KubelingError('VOLUME_UNUSABLE', why);
+}
+
+/** For machines that exist only in memory: volumes have files, and nothing is ever mounted. */
+export function memoryVolumeParts(read: (path: string) => string | undefined): VolumeParts {
+  return {
+    bind: async () => {},
+    unbind: async () => {},
+    async readText(volume, part) {
+      const text = read(`${volume}/${part}`);
+      if (text === undefined) throw unusable('it is not there');
+      return text;
+    },
+  };
+}
