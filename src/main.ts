@@ -15,6 +15,7 @@ const code = await runCli({
   argv: process.argv.slice(2),
   stdout: process.stdout,
   stderr: process.stderr,
+  stdio: () => ({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr }),
   env: process.env,
   clock: realClock(),
   random: systemRandom(),

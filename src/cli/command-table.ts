@@ -34,6 +34,26 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import('./explain.ts')).command,
   },
   {
+    name: 'logs',
+    summary: 'show what a container has written, and with -f what it writes',
+    load: async () => (await import('./logs/index.ts')).command,
+  },
+  {
+    name: 'exec',
+    summary: 'run a command in a container, or a shell with -it',
+    load: async () => (await import('./streams/exec.ts')).command,
+  },
+  {
+    name: 'attach',
+    summary: 'join the main process of a container',
+    load: async () => (await import('./streams/attach.ts')).command,
+  },
+  {
+    name: 'port-forward',
+    summary: 'make ports of a pod reachable on this machine',
+    load: async () => (await import('./streams/port-forward.ts')).command,
+  },
+  {
     name: 'doctor',
     summary: 'check whether this machine can be a node, and say what to do',
     load: async () => (await import('./doctor/index.ts')).command,

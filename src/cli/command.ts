@@ -1,4 +1,5 @@
 import type { Clock, Random } from '../lib/index.ts';
+import type { Stdio } from './streams/stdio.ts';
 
 /** Where a command writes text for its user. Never blocks, never throws. */
 export interface TextWriter {
@@ -11,6 +12,8 @@ export interface CommandContext {
   readonly argv: readonly string[];
   readonly stdout: TextWriter;
   readonly stderr: TextWriter;
+  /** The standard streams themselves, for commands that pass bytes through; asked for only by those. */
+  readonly stdio?: (() => Stdio) | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly random: Random;

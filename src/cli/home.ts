@@ -39,11 +39,17 @@ export function homeAt(dataDir: string): Home {
   };
 }
 
+/** What entering pods over loopback takes, below the kubelet's root directory; new with each run. */
+export function tokenFile(rootDir: string): string {
+  return join(rootDir, 'loopback-token');
+}
+
 /** Makes the directory if need be. One directory must have one name, so links are followed here once. */
 export async function openHome(dataDir: string): Promise<Home> {
   const path = resolve(dataDir);
   try {
-    await mkdir(path, { recursive: true, mode: 0o750 });
+    // Pods with users of their own must get through to their root file systems; what others must not see is closed itself.
+    await mkdir(path, { recursive: true, mode: 0o711 });
     return homeAt(await realpath(path));
   } catch (cause) {
     throw new KubelingError('HOME_UNUSABLE', `Cannot use the data directory ${path}`, { cause });

@@ -1,23 +1,40 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import { availableParallelism, hostname, networkInterfaces, release, totalmem } from 'node:os';
-import type { LoadedConfig } from '../config/index.ts';
+import { hostFiles, type LoadedConfig, readCredentialPlugins } from '../config/index.ts';
 import {
   type CgroupDriverDeps,
+  type CredentialHost,
   type KubeletSettings,
   type NodeMachine,
   runtimeCgroupDriver,
 } from '../kubelet/index.ts';
-import { detectCgroupLayout, realCgroupHost } from '../lib/index.ts';
+import {
+  type Clock,
+  detectCgroupLayout,
+  dialHttp,
+  readFileIfExists,
+  realCgroupHost,
+  realClock,
+} from '../lib/index.ts';
 import { checkMachine, OwnOomScore, readMachineFacts, reservedAmount } from '../resources/index.ts';
-import { realRuntimeFiles } from '../runtime/index.ts';
+import {
+  idsOfBlock,
+  processPlugins,
+  realRuntimeFiles,
+  realVolumeParts,
+  type VerificationPolicy,
+} from '../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../sources/index.ts';
+import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 
 /** The machine kubeling runs on. */
 export function realMachine(): NodeMachine {
   return {
     manifests: hostManifestFiles(),
     httpGet,
+    dialHttp,
     files: realRuntimeFiles(),
+    volumeParts: realVolumeParts(realClock()),
     cgroups: realCgroupHost(),
     readFile: (path) => readFile(path, 'utf8'),
   };
@@ -79,13 +96,19 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },
       appArmor: await appArmor(),
     },
+    idsPerPod: config.userNamespaces?.idsPerPod,
     podPidsLimit: config.podPidsLimit,
     clusterDns: config.clusterDNS,
     clusterDomain: config.clusterDomain,
     resolvConf: config.resolvConf,
     seccompFallback: config.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
     maxPods: config.maxPods,
+    hookLimitMs: flags.hookTimeoutMs,
     maxRestartWaitMs: config.crashLoopBackOff.maxContainerRestartPeriodMs ?? 300_000,
+    images: {
+      verification: verificationPolicy(config),
+      plugins: await credentialPlugins({ flags, gates }),
+    },
     pulls: {
       maxParallel: config.serializeImagePulls ? 1 : config.maxParallelImagePulls,
       qps: config.registryPullQPS,
@@ -100,6 +123,49 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
   };
 }
 
+function verificationPolicy({
+  imagePullCredentialsVerificationPolicy: kind,
+  preloadedImagesVerificationAllowlist: allowlist,
+}: LoadedConfig['config']): VerificationPolicy | undefined {
+  // Empty where the feature gate is off.
+  if (kind === '') return undefined;
+  return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
+}
+
+/** Mistakes in their configuration end the start: without its credentials the node could not do its work. */
+export async function credentialPlugins({ flags, gates }: Pick<LoadedConfig, 'flags' | 'gates'>) {
+  const { imageCredentialProviderConfig: configPath, imageCredentialProviderBinDir: binDir } = flags;
+  if (configPath === '') return undefined;
+  const isOn = gates.enabled('KubeletServiceAccountTokenForCredentialProviders');
+  const source = {
+    configPath,
+    binDir,
+    files: hostFiles(),
+    serviceAccountTokens: isOn ? ('allowed' as const) : ('gated-off' as const),
+    isExecutable: (path: string) =>
+      access(path, constants.X_OK).then(
+        () => isFile(path),
+        () => false,
+      ),
+  };
+  return { binDir, specs: await readCredentialPlugins(source, new AbortController().signal) };
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return (await stat(path)).isFile();
+}
+
+/** The credentials for images that this machine and its user have. */
+export function credentialHost(clock: Clock): CredentialHost {
+  const { HOME: homeDir } = process.env;
+  return {
+    readFile: readFileIfExists,
+    workingDir: process.cwd(),
+    homeDir,
+    runPlugin: processPlugins(clock, process.env),
+  };
+}
+
 /** Once the runtime can be asked: the settings as they have to be with it, and our own process as configured. */
 export async function settleWithRuntime(
   settings: KubeletSettings,
@@ -108,7 +174,12 @@ export async function settleWithRuntime(
   signal: AbortSignal,
 ): Promise<KubeletSettings> {
   await new OwnOomScore({ score: config.oomScoreAdj, logger: deps.logger }).apply();
-  return { ...settings, cgroupDriver: await runtimeCgroupDriver(settings.cgroupDriver, deps, signal) };
+  const { idsPerPod = idsOfBlock, maxPods } = settings;
+  return {
+    ...settings,
+    userIds: await ownedUserIds(realUserIdMachine(deps.clock, signal), { idsPerPod, maxPods }),
+    cgroupDriver: await runtimeCgroupDriver(settings.cgroupDriver, deps, signal),
+  };
 }
 
 /** The addresses others reach this machine by, IPv4 first. */

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
 import type { CriClient } from '../cri/index.ts';
 import { Kubelet, type KubeletSettings } from '../kubelet/index.ts';
 import {
@@ -9,10 +11,23 @@ import {
   onAbort,
   type Random,
   type Timer,
+  writeFileAtomic,
 } from '../lib/index.ts';
-import { healthRoutes, kubeletRoutes, Listener, type Route } from '../server/index.ts';
+import { ContainerLogs, parseLogTime, realLogFiles } from '../runtime/index.ts';
+import {
+  containerLogsRoute,
+  healthRoutes,
+  kubeletRoutes,
+  Listener,
+  type Route,
+  type StreamRoutes,
+  streamRoutes,
+  type UpgradeRoute,
+  upgradeDialer,
+} from '../server/index.ts';
 import { describeProblem } from '../sources/index.ts';
-import { realMachine } from './kubelet-settings.ts';
+import { tokenFile } from './home.ts';
+import { credentialHost, realMachine } from './kubelet-settings.ts';
 
 export interface NodeOptions {
   readonly clock: Clock;
@@ -31,6 +46,8 @@ export interface NodeOptions {
   readonly healthzPort: number;
   /** Whether to take any other port when the one asked for is taken. */
   readonly portTaken: 'fail' | 'take-another';
+  /** How long exec, attach and port-forward may be silent; 0 for ever. */
+  readonly streamingIdleMs: number;
 }
 
 /** A kubelet with its servers, ready to run. */
@@ -48,7 +65,16 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   const { clock, random, logger, metrics, cri, settings, runtimeLooked = () => {} } = options;
   const kubelet = await Kubelet.create(
     settings,
-    { clock, random, logger, metrics, cri, machine: realMachine(), runtimeLooked },
+    {
+      clock,
+      random,
+      logger,
+      metrics,
+      cri,
+      machine: realMachine(),
+      credentialHost: credentialHost(clock),
+      runtimeLooked,
+    },
     options.runtimeName,
   );
   const { live, ready } = kubelet.health;
@@ -64,7 +90,15 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       ),
     }),
   };
-  const main = await listen(options, [...health, ...kubeletRoutes(view, metrics)]);
+  const token = await newToken(settings.rootDir);
+  const streams = openStreams(kubelet, options, token);
+  const routes = [
+    ...health,
+    ...kubeletRoutes(view, metrics, { probes: kubelet.probes.metrics }),
+    ...streams.routes,
+    logsRoute(kubelet, options, token),
+  ];
+  const main = await listen(options, routes, streams.upgrades);
   const healthz = await listenForHealth(options, health).catch(async (error) => {
     await main.close();
     throw error;
@@ -81,6 +115,35 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       }
     },
   };
+}
+
+/** Whoever enters pods over loopback shows the token of this run, which only our own user can read. */
+async function newToken(rootDir: string): Promise<string> {
+  const token = randomBytes(32).toString('hex');
+  await mkdir(rootDir, { recursive: true, mode: 0o750 });
+  await writeFileAtomic(tokenFile(rootDir), `${token}\n`, { mode: 0o600 });
+  return token;
+}
+
+function openStreams(
+  kubelet: Kubelet,
+  { clock, streamingIdleMs: idleMs }: NodeOptions,
+  token: string,
+): StreamRoutes {
+  return streamRoutes(kubelet.streams, { clock, dial: upgradeDialer(clock), idleMs, token });
+}
+
+function logsRoute(kubelet: Kubelet, { clock, cri, settings }: NodeOptions, token: string): Route {
+  const { podLogsDir, isGateEnabled } = settings;
+  const logs = new ContainerLogs({ clock, cri, podLogsDir, files: realLogFiles(podLogsDir) });
+  return containerLogsRoute({
+    clock,
+    token,
+    pods: () => kubelet.podsWithStatus(),
+    open: (request, signal) => logs.open(request, signal),
+    parseTime: parseLogTime,
+    splitStreams: isGateEnabled('PodLogsQuerySplitStreams') ? 'on' : 'off',
+  });
 }
 
 /**
@@ -103,12 +166,16 @@ function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: A
   });
 }
 
-async function listen({ port, portTaken, logger }: NodeOptions, routes: readonly Route[]): Promise<Listener> {
+async function listen(
+  { port, portTaken, logger }: NodeOptions,
+  routes: readonly Route[],
+  upgrades: readonly UpgradeRoute[],
+): Promise<Listener> {
   try {
-    return await Listener.open({ host: loopback, port, routes, logger });
+    return await Listener.open({ host: loopback, port, routes, upgrades, logger });
   } catch (error) {
     if (portTaken === 'fail' || !isKind(error, 'Unavailable')) throw error;
-    return await Listener.open({ host: loopback, port: 0, routes, logger });
+    return await Listener.open({ host: loopback, port: 0, routes, upgrades, logger });
   }
 }
 

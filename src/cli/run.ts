@@ -11,7 +11,7 @@ import {
 import { type CriClient, createCriClient, criMetrics, wireTransport } from '../cri/index.ts';
 import { descriptorOutput, type Logger, MetricRegistry, openLog, Verbosity } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
+import { credentialPlugins, kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
 import { openNode } from './node-process.ts';
 import { kubernetesVersion, command as version } from './version.ts';
 
@@ -30,6 +30,8 @@ async function run(context: CommandContext): Promise<number> {
   }
   if (flags.version !== '') return await version.run({ ...context, argv: [] });
   const loaded = await loadConfig(context.argv, { files: hostFiles(), cwd: process.cwd() }, context.signal);
+  // Before anything is touched, and also when the configuration is only to be checked.
+  await credentialPlugins(loaded);
   if (flags.printConfig || flags.validateConfig) return show(loaded, context);
   return await serve(loaded, context);
 }
@@ -67,6 +69,7 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
       port: config.port,
       healthzPort: config.healthzPort,
       portTaken: 'fail',
+      streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
     });
     logger.info('The kubelet answers', { port: node.port, healthzPort: config.healthzPort });
     await node.run(signal);

@@ -200,6 +200,7 @@ async function openKubelet(
     port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
     portTaken: 'take-another',
+    streamingIdleMs: loaded.config.streamingConnectionIdleTimeoutMs,
   });
   const close = async () => {
     sink.flushSync();

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { admitPod } from './admission.ts';
+import { aPod } from '../../test/fakes/pods.ts';
+import { admitPod, groupsProblem } from './admission.ts';
+import { noAbilities } from './runtime-abilities.ts';
 
 const crowded = { standing: 'new', others: 3, maxPods: 3 } as const;
 const sysctlProblem = 'forbidden sysctl: "kernel.sem" not allowlisted';
@@ -29,5 +31,20 @@ test('of several reasons the first counts: sysctls, then room, then AppArmor', (
 test('a pod that lives here already is not thrown out', () => {
   assert.deepEqual(admitPod({ ...crowded, standing: 'lives-here', sysctlProblem, appArmorProblem }), {
     admit: true,
+  });
+});
+
+test('strict groups need a runtime that knows them', () => {
+  const pod = (supplementalGroupsPolicy: string) =>
+    aPod({ spec: { securityContext: { supplementalGroupsPolicy } } });
+  const says = 'SupplementalGroupsPolicy=Strict is not supported in this node';
+  assert.equal(groupsProblem(pod('Strict'), noAbilities), says);
+  assert.equal(groupsProblem(pod('Strict'), { ...noAbilities, strictGroups: true }), undefined);
+  assert.equal(groupsProblem(pod('Merge'), noAbilities), undefined);
+  assert.equal(groupsProblem(aPod(), noAbilities), undefined);
+  assert.deepEqual(admitPod({ ...crowded, groupsProblem: says }), {
+    admit: false,
+    reason: 'SupplementalGroupsPolicyNotSupported',
+    message: says,
   });
 });

@@ -1,5 +1,6 @@
 import type { Pod } from '../pods/index.ts';
 import { appArmorProblem, sysctlProblem } from '../runtime/index.ts';
+import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
 
 /** Whether a pod may run here; a refusal is final for this pod. */
@@ -22,6 +23,8 @@ export interface AdmissionRequest {
   readonly sysctlProblem?: string | undefined;
   /** Why the pod cannot be confined as it asks for. */
   readonly appArmorProblem?: string | undefined;
+  /** Why the pod cannot have just the groups it names. */
+  readonly groupsProblem?: string | undefined;
 }
 
 /** Of several reasons to refuse it the first counts. */
@@ -29,6 +32,7 @@ export function admitPod(request: AdmissionRequest): Admission {
   if (request.standing === 'lives-here') return { admit: true };
   const refusals = [
     ['SysctlForbidden', request.sysctlProblem],
+    ['SupplementalGroupsPolicyNotSupported', request.groupsProblem],
     ['OutOfpods', roomProblem(request)],
     ['AppArmor', request.appArmorProblem],
   ] as const;
@@ -49,4 +53,11 @@ export function kernelProblems(pod: Pod, { kernel }: Pick<KubeletSettings, 'kern
     sysctlProblem: sysctlProblem(pod, kernel.sysctls),
     appArmorProblem: appArmorProblem(pod, kernel.appArmor),
   };
+}
+
+/** A runtime that does not know the policy would give the pod the groups of its image besides. */
+export function groupsProblem({ spec }: Pod, { strictGroups }: RuntimeAbilities): string | undefined {
+  const isStrict = spec.securityContext?.supplementalGroupsPolicy === 'Strict';
+  if (!isStrict || strictGroups) return undefined;
+  return 'SupplementalGroupsPolicy=Strict is not supported in this node';
 }

@@ -139,6 +139,6 @@ function sameStep(one: PodStep, other: PodStep): boolean {
     one.outcome === 'waiting' &&
     one.stage === other.stage &&
     one.container === other.container &&
-    one.message === other.message
+    (one.message === other.message || (one.keep === 'last' && other.keep === 'last'))
   );
 }

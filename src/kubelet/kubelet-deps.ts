@@ -1,15 +1,30 @@
 import type { CriClient } from '../cri/index.ts';
-import type { CgroupHost, Clock, Logger, MetricRegistry, Random } from '../lib/index.ts';
-import type { RuntimeFiles } from '../runtime/index.ts';
+import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
+import type { Prober } from '../probes/index.ts';
+import type { PullSecrets, RunPlugin, RuntimeFiles, ServiceAccounts, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
 export interface NodeMachine {
   readonly manifests: ManifestFiles;
   readonly httpGet: HttpGet;
+  /** To the pods, for hooks and probes. */
+  readonly dialHttp: HttpDial;
+  /** Asks pods how they are; over the machine's network unless given. */
+  readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
+  readonly volumeParts: VolumeParts;
   readonly cgroups: CgroupHost;
   readFile(path: string): Promise<string>;
+}
+
+/** Where the machine itself has credentials for images. */
+export interface CredentialHost {
+  /** Text of a file, or undefined when it is not there. */
+  readonly readFile: (path: string) => Promise<string | undefined>;
+  readonly workingDir: string;
+  readonly homeDir: string | undefined;
+  readonly runPlugin: RunPlugin;
 }
 
 export interface KubeletDeps {
@@ -19,6 +34,12 @@ export interface KubeletDeps {
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly machine: NodeMachine;
+  /** Secrets that pods pull with; none can be read unless given. */
+  readonly secrets?: PullSecrets | undefined;
+  /** For credential plugins that want tokens of pods; none can be had unless given. */
+  readonly serviceAccounts?: ServiceAccounts | undefined;
+  /** The machine has no credentials of its own unless given. */
+  readonly credentialHost?: CredentialHost | undefined;
   /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
   readonly runtimeLooked?: (error: unknown) => void;
 }

@@ -1,16 +1,18 @@
 import { Backoff, describeError, HintLatch, randomHex, WorkQueue } from '../lib/index.ts';
 import { Pleg, plegMetrics, proofContainerId, RunningPods, runtimeEvents } from '../pleg/index.ts';
 import { isTerminalPhase, type Pod, PodManager, type PodUid } from '../pods/index.ts';
+import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
 import {
   CrashBackoff,
   decideSandbox,
-  noCredentials,
-  noHooks,
+  idsOfBlock,
   PodRuntime,
   type Surplus,
   startMetrics,
+  UserNamespaces,
 } from '../runtime/index.ts';
+import type { StreamingHost } from '../server/index.ts';
 import {
   type FileSource,
   type HttpSource,
@@ -20,14 +22,17 @@ import {
 } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
-import { admitPod, kernelProblems } from './admission.ts';
+import { isPastDeadline } from './active-deadline.ts';
+import { admitPod, groupsProblem, kernelProblems } from './admission.ts';
 import { Background, type BackgroundLoops } from './background.ts';
 import { EarlierPods } from './earlier-pods.ts';
 import { FlightRecorder } from './flight-recorder.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
 import { Housekeeping } from './housekeeping.ts';
+import { ImageAccess } from './image-access.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
+import { makeHooks } from './make-hooks.ts';
 import { makeNodePlanner } from './make-node-planner.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
@@ -36,12 +41,14 @@ import { PlainVolumes } from './plain-volumes.ts';
 import { mountPoints, PodDirectories } from './pod-files.ts';
 import { PodHandlers } from './pod-handlers.ts';
 import { PodNotebook } from './pod-notebook.ts';
+import { PodProbes } from './pod-probes.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
-import { isPastDeadline, KubeletPodSyncer } from './pod-syncer.ts';
+import { KubeletPodSyncer } from './pod-syncer.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
 import { RuntimeState, watchRuntime, withHints } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
+import { streamingHost } from './streaming-host.ts';
 import { SyncLoop } from './sync-loop.ts';
 import { ticker } from './ticker.ts';
 import { Watchdog } from './watchdog.ts';
@@ -61,6 +68,9 @@ export class Kubelet {
   readonly loop: SyncLoop;
   readonly runtimeState: RuntimeState;
   readonly running: RunningPods;
+  /** The ways into running pods. */
+  readonly streams: StreamingHost;
+  readonly probes: PodProbes;
   readonly #settings: KubeletSettings;
   readonly #deps: KubeletDeps;
   readonly #runtime: PodRuntime;
@@ -71,8 +81,10 @@ export class Kubelet {
   readonly #runtimeHints: HintLatch;
   readonly #housekeeping: Housekeeping;
   readonly #notes: PodNotebook;
+  readonly #users: UserNamespaces;
   readonly #ahead: RestartAhead;
   readonly #crashBackoff: CrashBackoff;
+  readonly #images: ImageAccess;
   readonly #earlier: EarlierPods;
   readonly #sources: ReadonlyMap<string, FileSource | HttpSource>;
   readonly #background: Background;
@@ -120,9 +132,19 @@ export class Kubelet {
       activePods: () => this.pods.getPods().filter((pod) => this.#isActive(pod)),
     });
     this.#cgroups = upkeep;
-    const directories = new PodDirectories(settings.rootDir, deps.machine.files, () =>
-      mountPoints(deps.machine),
+    const directories = new PodDirectories(
+      settings.rootDir,
+      deps.machine.files,
+      () => mountPoints(deps.machine),
+      (directory, inner) => deps.machine.volumeParts.unbind(directory, inner),
     );
+    this.#users = new UserNamespaces({
+      logger,
+      files: deps.machine.files,
+      podsDir: directories.podsDir,
+      idsPerPod: settings.idsPerPod ?? idsOfBlock,
+      ids: settings.userIds,
+    });
     const volumes = new PlainVolumes(directories, deps.machine.files, journal);
     this.#notes = new PodNotebook({
       clock,
@@ -141,8 +163,18 @@ export class Kubelet {
       maxMs: settings.maxRestartWaitMs,
       keep: (uid, entries) => this.#notes.restarted(uid, entries),
     });
+    this.#images = new ImageAccess(settings, { ...deps, journal });
     this.#runtime = this.#makeRuntime(podCgroups, directories, volumes, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
+    this.streams = streamingHost(this.pods, this.#runtime.streams);
+    this.probes = new PodProbes({
+      ...deps,
+      journal,
+      prober: deps.machine.prober ?? networkProber({ clock, random, dialHttp: deps.machine.dialHttp }),
+      runner: this.#runtime,
+      statuses: this.statuses,
+      isTerminating: (uid) => this.workers.queries.isPodTerminationRequested(uid),
+    });
     this.#garbage = new GarbageCollector({
       clock,
       node: this.node,
@@ -173,6 +205,7 @@ export class Kubelet {
     this.statuses.onChange((change) => {
       const ms = startedAfterMs(change, clock.now());
       if (ms !== undefined) this.#observer.startedToRun(ms);
+      void this.#notes.probed(change.pod, change.after);
     });
   }
 
@@ -195,9 +228,12 @@ export class Kubelet {
   }
 
   async #work(signal: AbortSignal): Promise<void> {
+    const settled = this.#images.settleLeftovers(signal);
     try {
       await this.loop.run(signal);
     } finally {
+      await settled;
+      await this.probes[Symbol.asyncDispose]();
       await this.workers[Symbol.asyncDispose]();
       await this.#housekeeping[Symbol.asyncDispose]();
     }
@@ -224,7 +260,7 @@ export class Kubelet {
 
   /** What earlier kubelets have noted. */
   async #recall(): Promise<void> {
-    await this.#notes.open();
+    await Promise.all([this.#notes.open(), this.#users.open(), this.#images.open()]);
     this.#crashBackoff.restore(this.#notes.restarts(), this.#deps.clock.now());
   }
 
@@ -257,9 +293,11 @@ export class Kubelet {
       ...named('workers', workers.remembered),
       ...named('pleg', pleg.remembered),
       ...named('runtime', this.#runtime.held()),
+      ...named('probes', this.probes.held()),
       statuses: statuses.size,
       directories: this.#housekeeping.orphanDirectories,
       notes: this.#notes.size,
+      users: this.#users.size,
       pods: pods.getPods().length,
     };
   }
@@ -330,14 +368,22 @@ export class Kubelet {
         node: this.node,
         podsDir: directories.podsDir,
         cgroups,
+        abilities: () => this.runtimeState.abilities,
+        users: this.#users,
         volumesOf: (uid) => {
           const pod = this.workers.activePod(uid)?.pod ?? this.#findPod(uid);
           return pod === undefined ? new Map() : volumes.of(pod);
         },
       }),
       crashBackoff: this.#crashBackoff,
-      hooks: noHooks,
-      credentials: noCredentials,
+      hooks: makeHooks(settings, {
+        ...this.#deps,
+        journal: this.flights,
+        podIps: (uid, signal) => this.#runtime.podIps(uid, signal),
+      }),
+      hookNotes: this.#notes.hooks,
+      credentials: this.#images.credentials,
+      pullRecords: this.#images.records,
       startObserver: startMetrics(this.#deps.metrics),
       startNotes: this.#notes.starts,
       pods: {
@@ -365,7 +411,9 @@ export class Kubelet {
       cgroups,
       directories,
       volumes,
+      users: this.#users,
       notes: this.#notes,
+      probes: this.probes,
       isTerminationRequested: (uid) => this.workers.queries.isPodTerminationRequested(uid),
       isWanted: (uid) => this.#findPod(uid) !== undefined,
       unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
@@ -409,6 +457,8 @@ export class Kubelet {
       isActive: (pod) => this.#isActive(pod),
       earlier: this.#earlier,
       notes: this.#notes,
+      users: this.#users,
+      probes: this.probes,
       forgetPod: (uid) => this.#runtime.forgetPod(uid),
       collectBackoffs: () => this.#crashBackoff.collect(clock.now()),
       collectGarbage: () => this.#garbage.collectSoon(),
@@ -451,7 +501,7 @@ export class Kubelet {
         pleg: { next: (signal) => this.pleg.nextEvent(signal) },
         sync: ticker(clock, syncTickMs),
         housekeeping: this.#housekeeping,
-        probes: silent,
+        probes: this.probes,
         devices: silent,
       },
       handler: new PodHandlers({
@@ -471,6 +521,7 @@ export class Kubelet {
             standing,
             others,
             ...kernelProblems(pod, this.#settings),
+            groupsProblem: groupsProblem(pod, this.runtimeState.abilities),
             maxPods: this.#settings.maxPods,
           }),
         deleteSurplus: (uid, containerId) =>

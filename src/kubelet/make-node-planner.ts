@@ -1,28 +1,41 @@
 import { posix } from 'node:path';
 import type { Random } from '../lib/index.ts';
-import { type PodJournal, type PodUid, readResources } from '../pods/index.ts';
+import { type PodJournal, type PodUid, type ResourceList, readResources } from '../pods/index.ts';
 import type { PodCgroups } from '../resources/index.ts';
-import { NodePlanner, noRuntimeClasses } from '../runtime/index.ts';
-import type { NodeMachine } from './kubelet-deps.ts';
+import {
+  handlersAsClasses,
+  NodePlanner,
+  podUsers,
+  runtimeHandlerOf,
+  type SubPath,
+  type UserNamespaces,
+} from '../runtime/index.ts';
+import type { KubeletDeps, NodeMachine } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { PlainVolumes } from './plain-volumes.ts';
+import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
 
 export interface NodePlannerParts {
   readonly random: Random;
-  readonly machine: Pick<NodeMachine, 'readFile'>;
+  readonly machine: Pick<NodeMachine, 'readFile' | 'volumeParts'>;
+  readonly cri: Pick<KubeletDeps['cri'], 'status'>;
   readonly journal: PodJournal;
   readonly node: NodeJournal;
   readonly podsDir: string;
   readonly cgroups: PodCgroups;
+  readonly abilities: () => RuntimeAbilities;
+  readonly users: UserNamespaces;
   readonly volumesOf: (uid: PodUid) => ReturnType<PlainVolumes['of']>;
 }
 
 /** The planner of this node: what pods may ask of it, and where their parts come from. */
 export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerParts): NodePlanner {
-  const { random, machine, journal, cgroups, podsDir, volumesOf } = parts;
-  const { node, podLogsDir, clusterDns, clusterDomain, resolvConf, capacity } = settings;
-  const allocatable = readResources({ cpu: `${capacity.milliCpu}m`, memory: String(capacity.memoryBytes) });
+  const { random, machine, journal, cgroups, podsDir, volumesOf, abilities } = parts;
+  const { node, podLogsDir, clusterDns, clusterDomain, resolvConf } = settings;
+  const { volumeParts } = machine;
+  const classes = handlersAsClasses(parts.cri);
+  const handlers = () => abilities().handlers;
   return new NodePlanner(
     {
       node,
@@ -34,7 +47,7 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       clusterDns,
       clusterDomain,
       resolvConf,
-      stopSignals: 'ignored',
+      stopSignals: settings.isGateEnabled('ContainerStopSignals') ? 'honoured' : 'ignored',
     },
     {
       random,
@@ -42,14 +55,37 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       nodeEvent: (event) => parts.node.trouble(event.reason, event),
       readNodeFile: (path) => machine.readFile(path),
       nodeIps: () => settings.nodeIps,
-      allocatable: () => allocatable,
+      allocatable: () => allocatableOf(settings),
       cgroupParent: (pod) => cgroups.cgroupParent(pod),
-      runtimeHandler: noRuntimeClasses,
-      supportsRecursiveReadOnly: () => false,
+      runtimeHandler: (pod, signal) => runtimeHandlerOf(pod, classes, signal),
+      supportsRecursiveReadOnly: (handler) => handlers().get(handler)?.recursiveReadOnly ?? false,
+      users: (pod, handler) => podUsers(pod, handler, { handlers, namespaces: parts.users }),
       objects: undefined,
       services: () => ({ state: 'none' }),
       volumes: volumesOf,
       volumeGroups: () => [],
+      subPath: async (podDir, part, signal) => {
+        const target = subPathTarget(podDir, part);
+        await volumeParts.bind(part.volumePath, part.path, target, signal);
+        return target;
+      },
+      volumeFile: (volume, path) => volumeParts.readText(volume, path, longestVolumeFile),
     },
   );
+}
+
+/** A file of variables is read whole into memory. */
+const longestVolumeFile = 1 << 20;
+
+/** Named as the Go kubelet does, so that either cleans up after the other. */
+function subPathTarget(podDir: string, { volumeName, containerName, index }: SubPath): string {
+  return posix.join(podDir, 'volume-subpaths', volumeName, containerName, `${index}`);
+}
+
+/** What pods may have of the machine. */
+function allocatableOf({ capacity, reserved }: KubeletSettings): ResourceList {
+  return readResources({
+    cpu: `${Math.max(0, capacity.milliCpu - reserved.milliCpu)}m`,
+    memory: `${Math.max(0, capacity.memoryBytes - reserved.memoryBytes)}`,
+  });
 }

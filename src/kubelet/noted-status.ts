@@ -1,5 +1,6 @@
 import type { PodCondition, PodStatus } from '../kinds/index.ts';
-import { isTerminalPhase } from '../pods/index.ts';
+import { initContainersOf, isSidecar, isTerminalPhase, type Pod } from '../pods/index.ts';
+import type { ProbedFlags } from '../status/index.ts';
 
 export type NotedCondition = Pick<PodCondition, 'type' | 'status' | 'lastTransitionTime'>;
 
@@ -10,6 +11,8 @@ export interface NotedStatus {
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
   readonly conditions: readonly NotedCondition[];
+  /** What was last published of containers that are probed and run, by their full ids. */
+  readonly probed?: Readonly<Record<string, ProbedFlags>>;
 }
 
 /** Others are written by others, or ask for something to be done. */
@@ -35,11 +38,28 @@ export function notedStatus(status: PodStatus): NotedStatus | undefined {
   };
 }
 
+/** What to note of the containers of the pod that are probed and run; of others it follows from what they are. */
+export function probedFlags(pod: Pod, status: PodStatus): Readonly<Record<string, ProbedFlags>> {
+  const isProbed = new Set(
+    [...pod.spec.containers, ...initContainersOf(pod).filter(isSidecar)]
+      .filter((one) => one.readinessProbe !== undefined || one.startupProbe !== undefined)
+      .map(({ name }) => name),
+  );
+  if (isProbed.size === 0) return {};
+  const all = [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
+  return Object.fromEntries(
+    all
+      .filter(({ name, state }) => isProbed.has(name) && state?.running !== undefined)
+      .map(({ containerID = '', started, ready }) => [containerID, { started: started === true, ready }]),
+  );
+}
+
 export function isNotedStatus(value: unknown): value is NotedStatus {
   if (!isRecord(value) || !isTime(value['startTime'])) return false;
-  const { phase, reason, message, conditions } = value;
+  const { phase, reason, message, conditions, probed } = value;
   if (phase !== undefined && phase !== 'Succeeded' && phase !== 'Failed') return false;
   if (![reason, message].every((text) => text === undefined || typeof text === 'string')) return false;
+  if (probed !== undefined && !(isRecord(probed) && Object.values(probed).every(isProbedFlags))) return false;
   return Array.isArray(conditions) && conditions.every(isNotedCondition);
 }
 
@@ -47,6 +67,10 @@ function isNotedCondition(value: unknown): boolean {
   if (!isRecord(value) || typeof value['type'] !== 'string') return false;
   const { type, status, lastTransitionTime } = value;
   return notedConditions.has(type) && typeof status === 'string' && isTime(lastTransitionTime);
+}
+
+function isProbedFlags(value: unknown): boolean {
+  return isRecord(value) && typeof value['started'] === 'boolean' && typeof value['ready'] === 'boolean';
 }
 
 function isTime(value: unknown): boolean {

@@ -8,6 +8,7 @@ import type { PodDirectories } from './pod-files.ts';
 type PathVolume = { readonly kind: 'path'; readonly hostPath: string };
 
 const emptyDirMode = 0o777;
+const setGroupBit = 0o2000;
 const hostDirectoryMode = 0o755;
 const hostFileMode = 0o644;
 
@@ -67,20 +68,23 @@ export class PlainVolumes {
   }
 
   /** To be called once nothing of the pod runs; what is on the host's own paths stays. */
-  async remove(pod: Pod): Promise<void> {
+  async remove(pod: Pod, signal: AbortSignal): Promise<void> {
+    await this.#directories.unbindParts(pod.metadata.uid, signal);
     await this.#directories.removeEmptyDirs(pod.metadata.uid);
   }
 
   /** Answers why the volume cannot be had. */
   async #makeOne(pod: Pod, volume: Volume): Promise<string | undefined> {
-    const { name, hostPath, emptyDir } = volume;
+    const { name, hostPath, emptyDir, image } = volume;
+    // Its image is seen to when a container that mounts it starts.
+    if (image !== undefined) return undefined;
     if (hostPath !== undefined) return await this.#checkHostPath(hostPath.path, hostPath.type ?? '');
     if (emptyDir === undefined)
       return `volumes of the kind ${kindOf(volume)} are not supported by this node yet`;
     const { medium = '' } = emptyDir;
     if (medium !== '')
       return `empty directories on the medium "${medium}" are not supported by this node yet`;
-    await this.#files.makeDirectory(this.#emptyDir(pod, name), emptyDirMode);
+    await this.#files.makeSharedDirectory(this.#emptyDir(pod, name), sharedBy(pod));
     return undefined;
   }
 
@@ -103,6 +107,12 @@ export class PlainVolumes {
   #emptyDir(pod: Pod, name: string): string {
     return posix.join(this.#directories.emptyDirsOf(pod.metadata.uid), name);
   }
+}
+
+/** Everybody in the pod may write there; with a group of its volumes, what is written belongs to that group. */
+function sharedBy({ spec }: Pod): { readonly mode: number; readonly group?: number } {
+  const group = spec.securityContext?.fsGroup;
+  return group === undefined ? { mode: emptyDirMode } : { mode: emptyDirMode | setGroupBit, group };
 }
 
 /** By the field that is set besides the name. */

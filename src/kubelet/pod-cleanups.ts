@@ -42,7 +42,9 @@ export interface CleanupDeps {
     mayJudge(uid: PodUid): boolean;
     secondsLeft(uid: PodUid): number | undefined;
   };
+  readonly probes: { retain(mayRun: (uid: PodUid) => boolean): void };
   readonly notes: { retain(isKept: (uid: PodUid) => boolean): void };
+  readonly users: { retain(isKept: (uid: PodUid) => boolean): void };
   /** Nothing of the pod is left: whoever remembers it may forget it. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
@@ -91,6 +93,7 @@ export class PodCleanups implements AsyncDisposable {
     // Nothing may be called gone on the word of a runtime that does not answer: a failure ends the round here.
     const running = this.#runningOf(snapshot);
     if (running === undefined) return 'unsettled';
+    this.#deps.probes.retain((uid) => workers.queries.couldHaveRunningContainers(uid));
     statuses.removeOrphanedStatuses(new Set(desired.map((pod) => pod.metadata.uid)));
     const alive = new Set(running.map(({ uid }) => uid));
     const orphanDirectories = this.#removeDirectories(snapshot, alive, signal);
@@ -135,7 +138,9 @@ export class PodCleanups implements AsyncDisposable {
   ): number {
     if (directories === undefined) return 1;
     const there = new Set(directories);
-    this.#deps.notes.retain((uid) => there.has(uid) || this.#isKnown(uid));
+    const isKept = (uid: PodUid) => there.has(uid) || this.#isKnown(uid);
+    this.#deps.notes.retain(isKept);
+    this.#deps.users.retain(isKept);
     const orphans = directories.filter((uid) => this.#isOrphan(uid) && !alive.has(uid));
     this.#deps.directories.removeSoon(new Set(orphans), signal);
     return orphans.length;

@@ -9,6 +9,9 @@ const ownVolumes = 'kubernetes.io~empty-dir';
 /** `volumes/<kind>/<volume>` and `volume-subpaths/<volume>/<container>/<mount>`: what lies deeper is content. */
 const volumeTrees = { volumes: 2, 'volume-subpaths': 3 } as const;
 
+/** Undoes every bind below a directory, and nothing else. */
+export type UnbindParts = (directory: string, signal: AbortSignal) => Promise<void>;
+
 export type DirectoryRemoval =
   | { readonly kind: 'removed' }
   /** Somebody wants the pod after all. */
@@ -20,10 +23,17 @@ export class PodDirectories {
   readonly podsDir: string;
   readonly #files: RuntimeFiles;
   readonly #mountPoints: () => Promise<readonly string[]>;
+  readonly #unbind: UnbindParts;
   /** A pod may come back while what an earlier one of its UID left is being removed. */
   readonly #lock = new KeyedMutex<PodUid>();
 
-  constructor(rootDir: string, files: RuntimeFiles, mountPoints: () => Promise<readonly string[]>) {
+  constructor(
+    rootDir: string,
+    files: RuntimeFiles,
+    mountPoints: () => Promise<readonly string[]>,
+    unbind: UnbindParts = async () => {},
+  ) {
+    this.#unbind = unbind;
     this.podsDir = posix.join(rootDir, 'pods');
     this.#files = files;
     this.#mountPoints = mountPoints;
@@ -55,6 +65,11 @@ export class PodDirectories {
     return posix.join(this.of(uid), 'volumes', ownVolumes);
   }
 
+  /** Takes away where parts of the pod's volumes are shown; to be called once nothing of it runs. */
+  async unbindParts(uid: PodUid, signal: AbortSignal): Promise<void> {
+    await this.#unbind(posix.join(this.of(uid), 'volume-subpaths'), signal);
+  }
+
   /** Unless a link leads there: then they are somebody else's. */
   async removeEmptyDirs(uid: PodUid): Promise<void> {
     for (const above of [this.of(uid), posix.join(this.of(uid), 'volumes')]) {
@@ -70,6 +85,7 @@ export class PodDirectories {
   async remove(uid: PodUid, isWanted: () => boolean, signal: AbortSignal): Promise<DirectoryRemoval> {
     using _held = await this.#lock.acquire(uid, signal);
     if (isWanted()) return { kind: 'wanted' };
+    await this.unbindParts(uid, signal);
     const mounted = await this.#mountedBelow(uid);
     if (mounted !== undefined) return { kind: 'blocked', path: mounted, why: 'is mounted' };
     const kind = await this.#files.kindAt(this.of(uid));

@@ -56,6 +56,7 @@ export interface HandlerDeps {
   readonly statuses: {
     getPodStatus(uid: PodUid): PodStatus | undefined;
     setPodStatus(pod: Pod, status: PodStatus): PodStatus;
+    setContainerEnded(uid: PodUid, containerId: string): void;
   };
   readonly nodeIps: () => readonly string[];
   readonly queue: { takeDue(): readonly PodUid[] };
@@ -90,9 +91,10 @@ export class PodHandlers implements SyncHandler {
 
   async handleLifecycle({ type, uid, containerId, sync }: LifecycleHint): Promise<void> {
     this.#deps.changed();
+    const died = type === 'ContainerDied' ? containerId : undefined;
+    if (died !== undefined) this.#deps.statuses.setContainerEnded(uid as PodUid, died);
     if (type !== 'ContainerRemoved' && sync === undefined) await this.handlePodSync(uid);
-    if (type === 'ContainerDied' && containerId !== undefined)
-      this.#deps.deleteSurplus(uid as PodUid, containerId);
+    if (died !== undefined) this.#deps.deleteSurplus(uid as PodUid, died);
   }
 
   async handleDue(): Promise<void> {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { podOf } from '../../test/fakes/pod-sketch.ts';
+import type { ContainerState, ContainerStatus } from '../kinds/index.ts';
 import { collectLogs, KubelingError, VirtualClock } from '../lib/index.ts';
-import { podUid } from '../pods/index.ts';
+import { type Pod, podUid } from '../pods/index.ts';
 import { mapFileStore, memoryRuntimeFiles, type RuntimeFiles } from '../runtime/index.ts';
 import { PodDirectories } from './pod-files.ts';
 import { PodNotebook } from './pod-notebook.ts';
@@ -231,5 +232,34 @@ describe('the notebook', () => {
     await book.begin(web, running);
     await book.unwanted(uid);
     assert.equal(machine.writes.length, before + 1, 'of one that had not ended the kill is noted anyway');
+  });
+
+  it('keeps which probed containers have started and are ready, with one write for each change', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    const probed: Pod = {
+      ...web,
+      spec: { containers: [{ name: 'main', readinessProbe: {} }, { name: 'other' }] },
+    };
+    const of = (name: string, ready: boolean, state: ContainerState) =>
+      ({ name, containerID: `containerd://${name}`, started: true, ready, state }) as ContainerStatus;
+    const seen = (ready: boolean, state: ContainerState = { running: {} }) => ({
+      ...running,
+      containerStatuses: [of('main', ready, state), of('other', true, { running: {} })],
+    });
+    await book.probed(probed, seen(true));
+    assert.equal(machine.writes.length, 0, 'of a pod that was not let run there is nothing to note');
+    await book.begin(probed, running);
+    for (const ready of [true, true, false]) await book.probed(probed, seen(ready));
+    assert.equal(machine.writes.length, 3);
+    const noted = { 'containerd://main': { started: true, ready: false } };
+    assert.deepEqual((await machine.open()).statusOf(uid)?.probed, noted);
+    await book.probed(probed, seen(false, { terminated: { exitCode: 0 } }));
+    assert.equal(machine.writes.length, 3, 'one that does not run is neither');
+    await book.begin(probed, running);
+    assert.deepEqual(book.statusOf(uid)?.probed, noted);
+    await book.closed(probed, failed);
+    await book.probed(probed, seen(true));
+    assert.equal(book.statusOf(uid)?.probed, undefined);
   });
 });

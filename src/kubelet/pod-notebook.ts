@@ -2,8 +2,9 @@ import { posix } from 'node:path';
 import type { PodStatus } from '../kinds/index.ts';
 import { type BackoffState, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
 import { isStaticPod, type Pod, type PodSource, type PodUid, sameJson, sourceOf } from '../pods/index.ts';
-import type { RuntimeFiles, StartNotes } from '../runtime/index.ts';
-import { type NotedStatus, notedStatus } from './noted-status.ts';
+import type { HookNotes, RuntimeFiles, StartNotes } from '../runtime/index.ts';
+import { notedHooks } from './hook-notes.ts';
+import { type NotedStatus, notedStatus, probedFlags } from './noted-status.ts';
 import type { PodDirectories } from './pod-files.ts';
 import {
   decodeNotes,
@@ -44,6 +45,7 @@ const writeOptions = { mode: 0o600, survives: 'crash' } as const;
  * settles when it is on disk, or cannot be for now. A note that is not written is lost to the next kubelet only.
  */
 export class PodNotebook {
+  readonly hooks: HookNotes;
   readonly #deps: NotebookDeps;
   readonly #pages = new Map<PodUid, Page>();
   /** Empty while nobody knows. */
@@ -51,6 +53,11 @@ export class PodNotebook {
 
   constructor(deps: NotebookDeps) {
     this.#deps = deps;
+    this.hooks = notedHooks({
+      clock: deps.clock,
+      get: (uid) => this.get(uid),
+      change: (uid, change) => this.#change(uid, change),
+    });
   }
 
   get size(): number {
@@ -118,6 +125,17 @@ export class PodNotebook {
     await this.#note(uid, { ...notes, ...firstNotes(pod), boot: this.#boot, ...kept }, undefined);
   }
 
+  /** What probes have found out of a pod that runs; written only when that is news. */
+  async probed(pod: Pod, now: PodStatus): Promise<void> {
+    const { uid } = pod.metadata;
+    const { notes, deadlineMs } = this.#pages.get(uid) ?? {};
+    if (notes?.status === undefined || notes.status.phase !== undefined) return;
+    const probed = probedFlags(pod, now);
+    const isNews = Object.entries(probed).some(([id, flags]) => !sameJson(notes.status?.probed?.[id], flags));
+    const fresh = isNews ? keptOf(pod, now) : undefined;
+    if (fresh !== undefined) await this.#note(uid, { ...notes, status: { ...fresh, probed } }, deadlineMs);
+  }
+
   /** The pod has ended for good: no later kubelet runs it again for as long as it is wanted. */
   async closed(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
@@ -173,7 +191,7 @@ export class PodNotebook {
   async ended(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
     const page = this.#pages.get(uid);
     if (page === undefined) return;
-    const { termination: _over, ...notes } = page.notes;
+    const { termination: _over, postStart: _due, preStops: _begun, ...notes } = page.notes;
     page.notes = notes;
     page.deadlineMs = undefined;
     if (fate === 'wanted' && page.written !== undefined) await this.#note(uid, notes, undefined);

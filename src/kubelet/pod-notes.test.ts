@@ -13,6 +13,11 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
     boot: fc.string(),
     initializedSandbox: fc.string(),
     startUnderWay: fc.string(),
+    postStart: fc.string(),
+    preStops: fc.dictionary(
+      fc.string().filter((key) => key !== '__proto__'),
+      fc.record({ sinceMs: count, graceSeconds: count }),
+    ),
     termination: fc.record({ sinceMs: count, graceSeconds: count }),
     restarts: fc.dictionary(
       fc.string().filter((key) => key !== '__proto__'),
@@ -31,6 +36,10 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
             lastTransitionTime: time,
           }),
           { maxLength: 5 },
+        ),
+        probed: fc.dictionary(
+          fc.string().filter((key) => key !== '__proto__'),
+          fc.record({ started: fc.boolean(), ready: fc.boolean() }),
         ),
       },
       { requiredKeys: ['startTime', 'conditions'] },

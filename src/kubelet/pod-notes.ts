@@ -20,6 +20,10 @@ export interface PodNotes {
   readonly initializedSandbox?: string;
   /** The container whose start was asked for, while the runtime has not said how it went. */
   readonly startUnderWay?: string;
+  /** The container whose postStart hook has not ended. */
+  readonly postStart?: string;
+  /** The containers whose preStop hook was begun, with the time they have to end, since it began. */
+  readonly preStops?: Readonly<Record<string, NotedTermination>>;
   /** There while the pod is being stopped. */
   readonly termination?: NotedTermination;
   /** The crash back-off of its containers, by the keys the back-off gives them. */
@@ -40,9 +44,12 @@ export function decodeNotes(text: string): PodNotes | undefined {
   if (!isRecord(value) || value['version'] !== version) return undefined;
   const { source, name, namespace, boot, initializedSandbox, startUnderWay, termination, restarts, status } =
     value;
+  const { postStart, preStops } = value;
   if (!isSource(source) || !isText(name) || !isText(namespace) || !isText(boot)) return undefined;
   if (initializedSandbox !== undefined && !isText(initializedSandbox)) return undefined;
   if (startUnderWay !== undefined && !isText(startUnderWay)) return undefined;
+  if (postStart !== undefined && !isText(postStart)) return undefined;
+  if (preStops !== undefined && !isPreStops(preStops)) return undefined;
   if (termination !== undefined && !isTermination(termination)) return undefined;
   if (restarts !== undefined && !isRestarts(restarts)) return undefined;
   if (status !== undefined && !isNotedStatus(status)) return undefined;
@@ -53,6 +60,8 @@ export function decodeNotes(text: string): PodNotes | undefined {
     boot,
     ...(initializedSandbox !== undefined && { initializedSandbox }),
     ...(startUnderWay !== undefined && { startUnderWay }),
+    ...(postStart !== undefined && { postStart }),
+    ...(preStops !== undefined && { preStops }),
     ...(termination !== undefined && { termination }),
     ...(restarts !== undefined && { restarts }),
     ...(status !== undefined && { status }),
@@ -86,6 +95,10 @@ function isText(value: unknown): value is string {
 
 function isTermination(value: unknown): value is NotedTermination {
   return isRecord(value) && isCount(value['sinceMs']) && isCount(value['graceSeconds']);
+}
+
+function isPreStops(value: unknown): value is Readonly<Record<string, NotedTermination>> {
+  return isRecord(value) && Object.values(value).every(isTermination);
 }
 
 function isRestarts(value: unknown): value is Readonly<Record<string, BackoffState>> {

@@ -36,9 +36,11 @@ import type {
   SyncTerminatedContext,
   SyncTerminatingContext,
 } from '../workers/index.ts';
+import { beforeDeadline, isPastDeadline } from './active-deadline.ts';
 import type { PlainVolumes } from './plain-volumes.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { PodNotebook } from './pod-notebook.ts';
+import type { PodProbes } from './pod-probes.ts';
 
 export interface SyncerDeps {
   readonly clock: Clock;
@@ -65,10 +67,13 @@ export interface SyncerDeps {
   };
   readonly directories: PodDirectories;
   readonly volumes: PlainVolumes;
+  /** The users of pods that do not share the machine's. */
+  readonly users: { release(uid: PodUid): Promise<void> };
   readonly notes: Pick<
     PodNotebook,
     'get' | 'begin' | 'closed' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended' | 'ranInThisBoot'
   >;
+  readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'gone' | 'planning' | 'published' | 'results'>;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
   /** Whether a source still has the pod; if not, nothing of it needs to be kept. */
   readonly isWanted: (uid: PodUid) => boolean;
@@ -86,7 +91,13 @@ const earlierRetryMs = 500;
 /** A disk that does not answer keeps a worker no longer than this. */
 const volumeWaitMs = 123_000;
 const deadlineMessage = 'Pod was active on the node longer than the specified deadline';
-const noProbes = { liveness: () => undefined, startup: () => undefined, readiness: () => undefined };
+
+interface Publishing {
+  /** Answers what to publish instead. */
+  readonly change?: ((status: PodStatus) => PodStatus) | undefined;
+  /** Containers that were stopped after the look the observation is from. */
+  readonly stopped?: ReadonlySet<string> | undefined;
+}
 
 /** What a pod's worker does in each state of the pod. */
 export class KubeletPodSyncer implements PodSyncer {
@@ -108,20 +119,25 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#refuseWithoutNetwork(pod);
     this.#refuseBesideEarlier(pod, observed);
     await this.#prepare(pod, observed, status, signal);
+    this.#deps.probes.begin(pod);
     const planning = {
-      ...noProbes,
+      ...this.#deps.probes.planning(status),
       initializedSandboxId: this.#deps.notes.get(pod.metadata.uid)?.initializedSandbox,
       restart: saysRestartingAll(status) ? ('all-containers' as const) : undefined,
     };
     const noted = this.#noteInitialized(pod, observed, planning);
-    const sandboxReady = (now: ObservedPod) => this.#publish(pod, now, 'starting');
-    const result = await this.#deps.runtime
-      .syncPod({ pod, observed, context: planning, sandboxReady }, signal)
-      .finally(() => noted);
+    let seen = observed;
+    const sandboxReady = (now: ObservedPod, stopped: ReadonlySet<string>) => {
+      seen = now;
+      this.#publish(pod, now, 'starting', { stopped });
+    };
+    const request = { pod, observed, context: planning, sandboxReady };
+    const work = (inner: AbortSignal) => this.#deps.runtime.syncPod(request, inner);
+    const result = await beforeDeadline(this.#deps.clock, pod, status, work, signal).finally(() => noted);
     if (result.actions.length > 0) context.lookAgain();
     if (result.error !== undefined) {
       // Why a container does not start is known now, and nobody should have to wait for the next sync to see it.
-      this.#publish(pod, observed, 'active');
+      this.#publish(pod, seen, 'active', { stopped: result.stopped });
       throw result.error;
     }
     return 'not-terminal';
@@ -129,8 +145,9 @@ export class KubeletPodSyncer implements PodSyncer {
 
   async syncTerminatingPod(context: SyncTerminatingContext, signal: AbortSignal): Promise<void> {
     const { pod, observed } = context;
-    const status = this.#publish(pod, observed, 'ending', context.statusFn);
+    const status = this.#publish(pod, observed, 'ending', { change: context.statusFn });
     context.lookAgain();
+    this.#deps.probes.ending(pod.metadata.uid);
     if (context.statusFn !== undefined && isTerminalPhase(status.phase))
       await this.#deps.notes.closed(pod, status);
     const graceSeconds = await this.#noteTermination(pod, observed, context.graceSeconds);
@@ -152,8 +169,9 @@ export class KubeletPodSyncer implements PodSyncer {
         `Containers of ${describePod(pod)} still run: ${running.join(', ')}`,
       );
     }
+    this.#deps.probes.gone(pod.metadata.uid);
     // The exit codes are only known now that everything has stopped.
-    this.#publish(pod, after, 'ending', context.statusFn);
+    this.#publish(pod, after, 'ending', { change: context.statusFn });
     this.#deps.journal.step(pod.metadata.uid, {
       stage: 'termination',
       outcome: 'done',
@@ -175,7 +193,8 @@ export class KubeletPodSyncer implements PodSyncer {
     const { uid } = pod.metadata;
     const fate = this.#deps.isWanted(uid) ? 'wanted' : 'unwanted';
     if (fate === 'unwanted') await this.#removeContent(pod, signal);
-    await this.#inTime('remove the volumes', () => this.#deps.volumes.remove(pod), signal);
+    await this.#inTime('remove the volumes', (inner) => this.#deps.volumes.remove(pod, inner), signal);
+    await this.#deps.users.release(uid);
     await this.#deps.cgroups.destroy(pod, signal);
     await this.#deps.notes.ended(uid, fate);
     this.#deps.statuses.terminatePod(pod);
@@ -305,22 +324,26 @@ export class KubeletPodSyncer implements PodSyncer {
     pod: Pod,
     observed: ObservedPod,
     state: 'active' | 'starting' | 'ending',
-    change: ((status: PodStatus) => PodStatus) | undefined = undefined,
+    { change, stopped }: Publishing = {},
   ): PodStatus {
-    const { statuses, runtime, nodeIps, startedAt, hasUsableSandbox } = this.#deps;
+    const { statuses, runtime, nodeIps, startedAt, hasUsableSandbox, notes, probes } = this.#deps;
     const previous = statuses.previousStatus(pod);
     const generated = generatePodStatus(pod, observed, {
       previous,
       isTerminal: state === 'ending',
       hasUsableSandbox: hasUsableSandbox(pod, observed),
       startError: (container) => runtime.reasons.get(pod.metadata.uid, container),
-      probes: noProbes,
+      probes: probes.results,
+      stopped,
+      noted: (containerId) => notes.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
       kubeletStartedAt: startedAt,
       // A pod whose containers are being started ends with the next sync, not in the middle of this one.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),
     });
-    return statuses.setPodStatus(pod, change === undefined ? generated : change(generated));
+    const status = statuses.setPodStatus(pod, change === undefined ? generated : change(generated));
+    probes.published(pod.metadata.uid, status);
+    return status;
   }
 
   #pastDeadline(pod: Pod, previous: PodStatus) {
@@ -338,11 +361,4 @@ function runsWhole({ spec }: Pod, { sandboxes, containers }: ObservedPod): boole
   return (
     sandboxes.some(({ state }) => state === 'ready') && spec.containers.every(({ name }) => running.has(name))
   );
-}
-
-/** Counted from the pod's start on this node; a pod that has not started has no deadline yet. */
-export function isPastDeadline(pod: Pod, status: PodStatus | undefined, now: Instant): boolean {
-  const { activeDeadlineSeconds } = pod.spec;
-  if (activeDeadlineSeconds === undefined || status?.startTime === undefined) return false;
-  return now - Date.parse(status.startTime) >= activeDeadlineSeconds * 1_000;
 }

@@ -136,3 +136,19 @@ test('a runtime that hangs is told like one that is away, after ten seconds', as
   await watching;
   assert.equal(clock.pendingTimers, 0);
 });
+
+test('what the runtime can do is known once it has told, and nothing is taken for granted', () => {
+  const state = new RuntimeState(new VirtualClock());
+  assert.deepEqual(state.abilities, { handlers: new Map(), strictGroups: false });
+  state.answered(good);
+  assert.deepEqual(state.abilities, { handlers: new Map(), strictGroups: false });
+  state.answered(
+    StatusResponse.create({
+      runtimeHandlers: [{ name: '', features: { userNamespaces: true } }, { name: 'old' }],
+      features: { supplementalGroupsPolicy: true },
+    }),
+  );
+  assert.equal(state.abilities.strictGroups, true);
+  assert.deepEqual(state.abilities.handlers.get(''), { userNamespaces: true, recursiveReadOnly: false });
+  assert.deepEqual(state.abilities.handlers.get('old'), { userNamespaces: false, recursiveReadOnly: false });
+});

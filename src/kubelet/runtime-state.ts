@@ -1,6 +1,7 @@
 import type { CriClient, StatusResponse } from '../cri/index.ts';
 import { type Clock, describeError, formatDurationMs, HintLatch, withDeadline } from '../lib/index.ts';
 import type { PlegObserver } from '../pleg/index.ts';
+import { noAbilities, type RuntimeAbilities, readAbilities } from './runtime-abilities.ts';
 
 /** How often the runtime is asked how it is. */
 const pollMs = 5_000;
@@ -27,9 +28,15 @@ export class RuntimeState {
   /** Since when an answer is waited for; undefined while nobody asks. */
   #askedMs: number | undefined;
   #conditions: Omit<RuntimeProblems, 'failure'> = { runtime: [], network: [] };
+  #abilities = noAbilities;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** As the runtime last told. */
+  get abilities(): RuntimeAbilities {
+    return this.#abilities;
   }
 
   asked(): void {
@@ -40,6 +47,7 @@ export class RuntimeState {
     this.#askedMs = undefined;
     this.#lastGoodMs = this.#clock.monotonicMs();
     this.#lastFailure = undefined;
+    this.#abilities = readAbilities(answer);
     this.#conditions = {
       runtime: conditionProblems(answer, 'RuntimeReady', 'container runtime is not ready'),
       network: conditionProblems(answer, 'NetworkReady', 'container runtime network is not ready'),

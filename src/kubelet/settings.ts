@@ -1,5 +1,5 @@
 import type { NodeAmount } from '../resources/index.ts';
-import type { ClusterDns, LinuxNode, SysctlRules } from '../runtime/index.ts';
+import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
 
 /** What the kubelet is told once, from its configuration and from what the machine is. */
 export interface KubeletSettings {
@@ -29,6 +29,10 @@ export interface KubeletSettings {
   readonly thermalThrottlePaths?: readonly string[] | undefined;
   /** What pods may have of the kernel; left out, nobody is refused for it. */
   readonly kernel?: { readonly sysctls: SysctlRules; readonly appArmor: 'enabled' | 'disabled' } | undefined;
+  /** Users and groups for each pod that does not share those of the machine; as few as there can be unless given. */
+  readonly idsPerPod?: number | undefined;
+  /** Of which they are taken; all but the machine's own unless given. */
+  readonly userIds?: { readonly first: number; readonly length: number } | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;
@@ -36,6 +40,15 @@ export interface KubeletSettings {
   readonly seccompFallback: 'RuntimeDefault' | 'Unconfined';
   readonly maxPods: number;
   readonly maxRestartWaitMs: number;
+  /** The most a postStart or preStop hook may take; as long as it wants unless given. */
+  readonly hookLimitMs?: number | undefined;
+  /** With what images are pulled, and who may use them; left out, nobody has credentials and all may use all. */
+  readonly images?:
+    | {
+        readonly verification: VerificationPolicy | undefined;
+        readonly plugins: { readonly binDir: string; readonly specs: readonly PluginSpec[] } | undefined;
+      }
+    | undefined;
   readonly pulls: { readonly maxParallel: number | undefined; readonly qps: number; readonly burst: number };
   readonly gc: {
     readonly minAgeMs: number;

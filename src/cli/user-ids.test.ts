@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ownedUserIds } from './user-ids.ts';
+
+const needs = { idsPerPod: 65_536, maxPods: 110 };
+const range = '0: kubelet 65536 7208960\n';
+const machine = (users: string | undefined, groups = users, passwd = 'root:x:0:0\nkubelet:x:998:998\n') => ({
+  passwd: async () => passwd,
+  getsubids: async ([flag]: readonly string[]) => (flag === '-g' ? groups : users),
+});
+
+test('a machine without the user, or without the program, says nothing', async () => {
+  assert.equal(await ownedUserIds(machine(range, range, 'root:x:0:0\n'), needs), undefined);
+  assert.equal(await ownedUserIds(machine(undefined), needs), undefined);
+});
+
+test('the range of the user is taken', async () => {
+  assert.deepEqual(await ownedUserIds(machine(range), needs), { first: 65_536, length: 7_208_960 });
+});
+
+for (const [what, users, groups, says] of [
+  ['two ranges', `${range}1: kubelet 1 2\n`, undefined, /there must be one range/],
+  ['none', '', undefined, /there must be one range/],
+  ['other groups', range, '0: kubelet 131072 7208960\n', /must be the same/],
+  [
+    'a range that begins with the machine’s own',
+    '0: kubelet 0 7208960',
+    undefined,
+    /first must be a multiple/,
+  ],
+  ['a range between blocks', '0: kubelet 65537 7208960', undefined, /first must be a multiple/],
+  ['half a block', '0: kubelet 65536 7208961', undefined, /number must be a multiple/],
+  ['too few', '0: kubelet 65536 65536', undefined, /for each of 110 pods/],
+] as const)
+  test(`refuses ${what}`, async () => {
+    await assert.rejects(ownedUserIds(machine(users, groups), needs), { code: 'USER_IDS', message: says });
+  });

@@ -1,0 +1,92 @@
+import type { CriClient } from '../cri/index.ts';
+import { type Clock, describeError, type Logger, type MetricRegistry } from '../lib/index.ts';
+import type { PodJournal } from '../pods/index.ts';
+import {
+  type CredentialProvider,
+  NodeDockerConfig,
+  noPullSecrets,
+  noServiceAccounts,
+  PluginProvider,
+  PodCredentials,
+  PullRecords,
+  pluginMetrics,
+  RecordFiles,
+} from '../runtime/index.ts';
+import type { CredentialHost, KubeletDeps, NodeMachine } from './kubelet-deps.ts';
+import type { KubeletSettings } from './settings.ts';
+
+export interface ImageAccessDeps extends Pick<KubeletDeps, 'secrets' | 'serviceAccounts' | 'credentialHost'> {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly journal: PodJournal;
+  readonly cri: Pick<CriClient, 'listImages'>;
+  readonly machine: Pick<NodeMachine, 'files'>;
+}
+
+/** With what pods pull their images, and which of the images on the machine they may use. */
+export class ImageAccess {
+  readonly credentials: CredentialProvider;
+  /** Undefined where every pod may use whatever is there. */
+  readonly records: PullRecords | undefined;
+  readonly #deps: ImageAccessDeps;
+
+  constructor(settings: KubeletSettings, deps: ImageAccessDeps) {
+    const { clock, logger, journal, secrets = noPullSecrets } = deps;
+    const { rootDir, images } = settings;
+    this.#deps = deps;
+    const docker = deps.credentialHost && nodeDockerConfig(rootDir, deps, deps.credentialHost);
+    const nodeLogins = async () => (await docker?.get()) ?? new Map();
+    this.credentials = new PodCredentials({
+      journal,
+      secrets,
+      nodeLogins,
+      plugins: pluginsOf(settings, deps),
+    });
+    const policy = images?.verification;
+    const files = new RecordFiles({ files: deps.machine.files, logger, rootDir });
+    this.records = policy && new PullRecords({ clock, logger, files, policy });
+  }
+
+  /** Before the first pull. Where records cannot be kept, pulls will fail and say why. */
+  async open(): Promise<void> {
+    try {
+      await this.records?.open();
+    } catch (error) {
+      this.#deps.logger.error('Cannot read the records of image pulls', error);
+    }
+  }
+
+  /** What an earlier kubelet was pulling when it ended. As long as this has not been done, such images are verified. */
+  async settleLeftovers(signal: AbortSignal): Promise<void> {
+    const { records } = this;
+    if (records === undefined) return;
+    try {
+      const { images } = await this.#deps.cri.listImages({}, signal);
+      await records.settleLeftovers(images, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#deps.logger.warn('Cannot settle image pulls of an earlier kubelet', {
+        because: describeError(error),
+      });
+    }
+  }
+}
+
+function nodeDockerConfig(
+  rootDir: string,
+  { clock, logger }: ImageAccessDeps,
+  { readFile, workingDir, homeDir }: CredentialHost,
+): NodeDockerConfig {
+  return new NodeDockerConfig({ clock, logger, rootDir, readFile, workingDir, homeDir });
+}
+
+function pluginsOf({ images }: KubeletSettings, deps: ImageAccessDeps): readonly PluginProvider[] {
+  const { clock, logger, metrics, credentialHost: host, serviceAccounts = noServiceAccounts } = deps;
+  const plugins = images?.plugins;
+  if (plugins === undefined || host === undefined) return [];
+  const { binDir, specs } = plugins;
+  const observer = pluginMetrics(metrics);
+  const shared = { clock, logger, binDir, serviceAccounts, observer, run: host.runPlugin };
+  return specs.map((spec) => new PluginProvider(spec, shared));
+}
