@@ -24,14 +24,21 @@ export function within<T>(ms: number, what: string, work: (signal: AbortSignal) 
   return withDeadline({ clock, ms, what }, work, new AbortController().signal);
 }
 
-export async function openPrivateRuntime(): Promise<PrivateRuntime> {
+export interface PrivateRuntimeOptions {
+  /** In which programs are looked for; our own unless given. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export async function openPrivateRuntime({
+  env = process.env,
+}: PrivateRuntimeOptions = {}): Promise<PrivateRuntime> {
   const dataDir = await mkdtemp(join(tmpdir(), 'kubeling-test-'));
   const program = process.env['CONTAINERD_BIN'];
   const containerd = await openPrivateContainerd({
     dataDir,
     clock,
     random,
-    env: process.env,
+    env,
     cgroupDriver: 'cgroupfs',
     ...(program === undefined ? {} : { containerd: program }),
   });

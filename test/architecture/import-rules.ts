@@ -43,6 +43,7 @@ const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([]);
 const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/lib/grpc/index.ts', 'only what speaks gRPC should pay for loading HTTP/2'],
   ['src/lib/protobuf/index.ts', 'only what reads protobuf should pay for loading it'],
+  ['src/lib/spdy/index.ts', 'only what speaks to a container from here should pay for loading it'],
 ]);
 
 /** Whatever reads time or chance, or waits, does so through the clock and the random source of `lib`. */

@@ -30,6 +30,10 @@ export const imageContract: Part = (get) => {
     await get().cri.removeImage({ image: { image: 'localhost/no/such:image' } }, signal);
   });
 
+  test('nothing is being written while nothing is pulled', async () => {
+    assert.deepEqual(await get().cri.containerdIngests(signal), []);
+  });
+
   test('pulling from a registry that nobody answers at fails and says so', async () => {
     const pull = get().cri.pullImage({ image: { image: '127.0.0.1:1/nobody/home:1' } }, signal);
     await assert.rejects(

@@ -11,8 +11,8 @@ import {
   podUid,
 } from '../../src/pods/index.ts';
 import { CrashBackoff } from '../../src/runtime/crash-backoff.ts';
+import { noCredentials } from '../../src/runtime/credentials/index.ts';
 import { type HookRunner, noHooks } from '../../src/runtime/hook-runner.ts';
-import { noCredentials } from '../../src/runtime/image-manager.ts';
 import { memoryRuntimeFiles } from '../../src/runtime/memory-runtime-files.ts';
 import type { PlanContext } from '../../src/runtime/plan-context.ts';
 import { PodRuntime, type PodRuntimeDeps } from '../../src/runtime/pod-runtime.ts';

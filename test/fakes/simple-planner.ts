@@ -26,7 +26,7 @@ export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
   return {
     computePodActions,
     sandboxPlan: async (pod, attempt) => ({ config: sandboxConfig(pod, attempt), runtimeHandler: '' }),
-    async containerPlan({ pod, container, restartCount, image }) {
+    async containerPlan({ pod, container, restartCount, image, volumeImages }) {
       const file = restartCount.toString(16).padStart(8, '0');
       const messages = `${options.podsDir}/${pod.metadata.uid}/containers/${container.name}/${file}`;
       return {
@@ -38,7 +38,14 @@ export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
           labels: containerLabels(pod, container),
           annotations: containerAnnotations(pod, container, restartCount),
           logPath: containerLogPath(container, restartCount),
-          mounts: [{ containerPath: '/dev/termination-log', hostPath: messages }],
+          mounts: [
+            { containerPath: '/dev/termination-log', hostPath: messages },
+            ...(container.volumeMounts ?? []).flatMap(({ name, mountPath: containerPath }) => {
+              const found = volumeImages?.get(name);
+              if (found === undefined) return [];
+              return [{ containerPath, readonly: true, image: { image: found.image } }];
+            }),
+          ],
         },
         files: [{ path: messages, text: '', mode: 0o666 }],
       };

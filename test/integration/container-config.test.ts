@@ -54,6 +54,7 @@ function planner(runtime: PrivateRuntime, other: Partial<NodePlannerDeps> = {}):
       cgroupParent: () => runtime.containerd.layout.cgroup,
       runtimeHandler: async () => '',
       supportsRecursiveReadOnly: () => false,
+      users: async () => ({ mode: 'NODE' }),
       objects: {
         configMap: async () => ({ data: { COLOUR: 'blue', SHAPE: 'round' } }),
         secret: async () => ({ data: { RAW: Buffer.from('gärtner\n').toString('base64') } }),

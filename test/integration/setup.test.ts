@@ -97,7 +97,7 @@ describe('the set-up', () => {
        ${body}
        bring() { for c; do cp /bin/sh ${root}/bin/$c; done; }
        for word; do case $word in
-         containerd|runc|iptables) bring $word ;;
+         containerd|runc|iptables|docker-registry|skopeo|openssl) bring $word ;;
          iproute2) bring ip ;;
          mount) bring mount umount ;;
          util-linux) bring findmnt nsenter ;;
@@ -153,9 +153,18 @@ describe('the set-up', () => {
 
     said = [];
     assert.equal(await run(), 0);
-    assert.equal(await run({}, ['--for', 'test']), 0);
     assert.deepEqual(await log(), lines);
     assert.deepEqual(said, []);
+  });
+
+  it('installs for the tests what only they need', async () => {
+    assert.equal(await run(), 0, said.join('\n'));
+    assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+    const all = [...allPackages.split(' '), 'docker-registry', 'openssl', 'skopeo'].toSorted().join(' ');
+    assert.equal(await installed(), all);
+    const lines = await log();
+    assert.equal(await run({}, ['--for', 'test']), 0);
+    assert.deepEqual(await log(), lines);
   });
 
   it('keeps Debian from starting services during the installation, and only then', async () => {

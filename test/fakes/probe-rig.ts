@@ -1,0 +1,151 @@
+import type { Container, ContainerStatus, PodStatus } from '../../src/kinds/index.ts';
+import { collectLogs, MetricRegistry, type Random, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import type { Pod, PodUid } from '../../src/pods/index.ts';
+import {
+  type ProbeChange,
+  ProbeManager,
+  type ProbeQuestion,
+  type ProbeResult,
+  probeMetrics,
+  type ScriptedAnswer,
+  scriptedProber,
+} from '../../src/probes/index.ts';
+import { RecordedJournal } from './journal.ts';
+import { aPod, type PodParts } from './pods.ts';
+
+export interface ProbeRigOptions {
+  readonly container?: Partial<Container>;
+  readonly sidecar?: Partial<Container>;
+  readonly pod?: PodParts;
+  readonly random?: Random;
+  /** How long the kubelet runs before the pod comes; long enough for probes not to spread unless given. */
+  readonly uptimeMs?: number;
+}
+
+/** The probes of one pod under virtual time: the test says how the container is and what it answers. */
+export class ProbeRig implements AsyncDisposable {
+  readonly clock = new VirtualClock();
+  readonly logs = collectLogs(this.clock);
+  readonly journal = new RecordedJournal();
+  readonly registry = new MetricRegistry({ onError: () => {} });
+  readonly manager: ProbeManager;
+  readonly pod: Pod;
+  readonly changes: ProbeChange[] = [];
+  /** When which question was asked. */
+  readonly asked: (ProbeQuestion & { readonly atMs: number })[] = [];
+  answer: (question: ProbeQuestion) => ScriptedAnswer = () => ({ is: 'success' });
+  status: PodStatus | undefined;
+  terminating = false;
+  readonly #uptimeMs: number;
+
+  constructor({ container, sidecar, pod, random, uptimeMs = 60_000 }: ProbeRigOptions = {}) {
+    this.#uptimeMs = uptimeMs;
+    const main = { name: 'main', image: 'x', ...container };
+    const initContainers = [{ name: 'side', image: 'x', restartPolicy: 'Always', ...sidecar }];
+    this.pod = aPod({
+      ...pod,
+      spec: { containers: [main], ...(sidecar !== undefined && { initContainers }), ...pod?.spec },
+    });
+    const prober = scriptedProber({
+      clock: this.clock,
+      script: (question) => {
+        this.asked.push({ ...question, atMs: this.nowMs });
+        return this.answer(question);
+      },
+    });
+    this.manager = new ProbeManager({
+      clock: this.clock,
+      random: random ?? seededRandom(1),
+      logger: this.logs.logger,
+      journal: this.journal,
+      prober,
+      observer: probeMetrics(this.registry),
+      statusOf: () => this.status,
+      isTerminating: () => this.terminating,
+      expand: (word) => word,
+      startedAt: this.clock.now(),
+      startedMs: this.clock.monotonicMs(),
+      changed: (change) => this.#changed(change),
+    });
+  }
+
+  get uid(): PodUid {
+    return this.pod.metadata.uid;
+  }
+
+  /** Since the pod came. */
+  get nowMs(): number {
+    return this.clock.monotonicMs() - this.#uptimeMs;
+  }
+
+  get askedAt(): readonly number[] {
+    return this.asked.map(({ atMs }) => atMs);
+  }
+
+  get events(): readonly string[] {
+    return this.journal.events.map(({ reason, message }) => `${reason} ${message}`);
+  }
+
+  /** Lets the kubelet run for a while, then brings the pod, of which this instance may just have started. */
+  async begin(id?: string): Promise<void> {
+    await this.clock.advance(this.#uptimeMs);
+    if (id !== undefined) this.runs(id);
+    this.manager.addPod(this.pod);
+    await this.clock.advance(0);
+  }
+
+  /** The container runs as this instance, from now on unless told otherwise. */
+  runs(id: string, fields: Partial<ContainerStatus> & { readonly startedMsAgo?: number } = {}): void {
+    const { startedMsAgo = 0, ...rest } = fields;
+    const startedAt = new Date(this.clock.now() - startedMsAgo).toISOString();
+    this.is(id, { state: { running: { startedAt } }, ...rest });
+  }
+
+  is(id: string, fields: Partial<ContainerStatus>, phase = 'Running'): void {
+    const { initContainers = [] } = this.pod.spec;
+    const status: ContainerStatus = {
+      name: 'main',
+      containerID: `containerd://${id}`,
+      started: this.pod.spec.containers[0]?.startupProbe === undefined,
+      ready: false,
+      restartCount: 0,
+      image: '',
+      imageID: '',
+      ...fields,
+    };
+    this.status = {
+      phase,
+      podIP: '10.0.0.7',
+      ...(initContainers.length === 0
+        ? { containerStatuses: [status] }
+        : { initContainerStatuses: [{ ...status, name: 'side' }] }),
+    };
+  }
+
+  result(type: 'liveness' | 'readiness' | 'startup', id: string): ProbeResult | undefined {
+    return this.manager.results.get(type, id);
+  }
+
+  async pass(ms: number): Promise<void> {
+    await this.clock.advance(ms);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.manager[Symbol.asyncDispose]();
+  }
+
+  /** As the kubelet does it. */
+  #changed(change: ProbeChange): void {
+    this.changes.push(change);
+    const flag = change.type === 'startup' ? 'started' : 'ready';
+    const edit = (one: ContainerStatus) =>
+      change.type !== 'liveness' && one.containerID === change.containerId
+        ? { ...one, [flag]: change.result === 'success' }
+        : one;
+    this.status = {
+      ...this.status,
+      containerStatuses: this.status?.containerStatuses?.map(edit),
+      initContainerStatuses: this.status?.initContainerStatuses?.map(edit),
+    };
+  }
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { collectLogs, realClock } from '../../src/lib/index.ts';
+import { type Pod, podUid } from '../../src/pods/index.ts';
+import { Listener, type StreamingHost, streamRoutes, upgradeDialer } from '../../src/server/index.ts';
+
+const clock = realClock();
+
+/** One connection the runtime got: the head of its request, and everything behind it. */
+export interface RuntimeCall {
+  readonly socket: Socket;
+  readonly head: string;
+  received: Buffer;
+}
+
+/** A runtime's streaming server that answers whatever it is told to, and a kubelet's server before it. */
+export class StreamingRig implements AsyncDisposable {
+  static readonly token = 'secret-of-the-test';
+  readonly calls: RuntimeCall[] = [];
+  readonly #runtime: Server;
+  readonly #listener: Listener;
+  readonly #clients = new Set<Socket>();
+
+  static async open(
+    answer: string,
+    options: { idleMs?: number; host?: Partial<StreamingHost> } = {},
+  ): Promise<StreamingRig> {
+    const calls: RuntimeCall[] = [];
+    const runtime = createServer({ allowHalfOpen: true }, (socket) => receive(socket, answer, calls));
+    runtime.listen(0, '127.0.0.1');
+    await once(runtime, 'listening');
+    const { port } = runtime.address() as AddressInfo;
+    const url = async () => `http://127.0.0.1:${port}/exec/once?x=1`;
+    const host: StreamingHost = {
+      getPodByName: (namespace, name) => (namespace === 'default' && name === 'web' ? pod : undefined),
+      translatePodUid: (uid) => (uid === 'mirror' ? podUid('u1') : uid),
+      exec: url,
+      attach: url,
+      portForward: url,
+      run: async (_pod, _container, command) => Buffer.from(command.join('|')),
+      ...options.host,
+    };
+    const { idleMs = 0 } = options;
+    const deps = { clock, dial: upgradeDialer(clock), idleMs, token: StreamingRig.token };
+    const { routes, upgrades } = streamRoutes(host, deps);
+    const { logger } = collectLogs(clock);
+    const listener = await Listener.open({ host: '127.0.0.1', port: 0, routes, upgrades, logger });
+    return new StreamingRig(runtime, listener, calls);
+  }
+
+  private constructor(runtime: Server, listener: Listener, calls: RuntimeCall[]) {
+    this.#runtime = runtime;
+    this.#listener = listener;
+    this.calls = calls;
+  }
+
+  get port(): number {
+    return this.#listener.port;
+  }
+
+  get only(): RuntimeCall {
+    const [call, ...more] = this.calls;
+    assert.ok(call, 'the runtime was not called');
+    assert.equal(more.length, 0);
+    return call;
+  }
+
+  keep(socket: Socket): Socket {
+    this.#clients.add(socket);
+    socket.on('error', () => {});
+    return socket;
+  }
+
+  async closeServer(): Promise<void> {
+    await this.#listener.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#clients) socket.destroy();
+    await this.#listener.close();
+    for (const { socket } of this.calls) socket.destroy();
+    await new Promise((resolve) => this.#runtime.close(resolve));
+  }
+}
+
+const pod: Pod = {
+  metadata: { name: 'web', namespace: 'default', uid: podUid('u1') },
+  spec: { containers: [{ name: 'main' }] } as Pod['spec'],
+  status: {},
+};
+
+function receive(socket: Socket, answer: string, calls: RuntimeCall[]): void {
+  let buffered = Buffer.alloc(0);
+  let call: RuntimeCall | undefined;
+  socket.on('error', () => {});
+  socket.on('data', (chunk: Buffer) => {
+    if (call !== undefined) {
+      call.received = Buffer.concat([call.received, chunk]);
+      return;
+    }
+    buffered = Buffer.concat([buffered, chunk]);
+    const end = buffered.indexOf('\r\n\r\n');
+    if (end < 0) return;
+    call = { socket, head: buffered.subarray(0, end).toString(), received: buffered.subarray(end + 4) };
+    calls.push(call);
+    socket.write(answer);
+  });
+}

@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { createCriClient, wireTransport } from '../../src/cri/index.ts';
+import type {
+  Container,
+  ContainerStatus,
+  EphemeralContainer,
+  PodSpec,
+  PodStatus,
+} from '../../src/kinds/index.ts';
+import type { KubeletDeps } from '../../src/kubelet/index.ts';
+import { realClock, systemRandom } from '../../src/lib/index.ts';
+import { type Pod, podUid } from '../../src/pods/index.ts';
+import { InProcessNode } from '../in-process-node.ts';
+import { eventually } from '../kubeling-node.ts';
+import type { PrivateRuntime } from '../private-runtime.ts';
+import { ProcessGate } from '../simulation/process-gate.ts';
+
+const clock = realClock();
+
+/** Ends at once when told to. */
+export const stays = 'trap "exit 0" TERM; while true; do sleep 0.05; done';
+/** Has to be killed. */
+export const ignores = 'trap "" TERM; while true; do sleep 0.05; done';
+
+export type ContainerSketch = Partial<Container> & { readonly script?: string };
+
+export interface PodSketch
+  extends Partial<Omit<PodSpec, 'containers' | 'initContainers' | 'ephemeralContainers'>> {
+  readonly containers: Readonly<Record<string, ContainerSketch>>;
+  readonly init?: Readonly<Record<string, ContainerSketch>>;
+}
+
+type ContainerEnd = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
+
+/** A kubelet in this process on a real containerd, fed as an API would feed it. */
+export class ApiNode implements AsyncDisposable {
+  readonly #pods = new Map<string, Pod>();
+  #node: InProcessNode | undefined;
+  #gate: ProcessGate | undefined;
+
+  static async open(): Promise<ApiNode> {
+    const node = new ApiNode();
+    node.#node = await InProcessNode.open({
+      settings: () => ({ apiPods: 'expected' }),
+      aroundDeps: (deps, runtime) => node.#gated(deps, runtime),
+    });
+    node.#tell();
+    return node;
+  }
+
+  get inner(): InProcessNode {
+    assert.ok(this.#node, 'the node is open');
+    return this.#node;
+  }
+
+  /** Ends the kubelet as kill -9 does: nothing it has begun is ended in order. */
+  die(): void {
+    this.#gate?.die();
+  }
+
+  /** A new kubelet on what the last one has left. */
+  async start(): Promise<void> {
+    await this.inner.start();
+    this.#tell();
+  }
+
+  add(name: string, sketch: PodSketch): void {
+    this.#pods.set(name, this.#pod(name, sketch));
+    this.#tell();
+  }
+
+  /** As somebody edits the pod in the API. */
+  change(name: string, change: (pod: Pod) => Pod): void {
+    this.#pods.set(name, change(this.#wanted(name)));
+    this.#tell();
+  }
+
+  addEphemeral(name: string, ephemeral: EphemeralContainer & { readonly script: string }): void {
+    const { script, ...fields } = ephemeral;
+    const whole = { ...this.#container(fields.name, { script }), ...fields };
+    this.change(name, (pod) => ({ ...pod, spec: { ...pod.spec, ephemeralContainers: [whole] } }));
+  }
+
+  delete(name: string, graceSeconds: number): void {
+    this.change(name, (pod) => ({
+      ...pod,
+      metadata: {
+        ...pod.metadata,
+        deletionTimestamp: new Date().toISOString(),
+        deletionGracePeriodSeconds: graceSeconds,
+      },
+    }));
+  }
+
+  status(name: string): PodStatus {
+    const { uid } = this.#wanted(name).metadata;
+    return this.inner.kubelet.statuses.getPodStatus(uid) ?? {};
+  }
+
+  container(name: string, container = 'main'): ContainerStatus | undefined {
+    const {
+      containerStatuses = [],
+      initContainerStatuses = [],
+      ephemeralContainerStatuses = [],
+    } = this.status(name);
+    const all = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
+    return all.find((status) => status.name === container);
+  }
+
+  async is(
+    name: string,
+    what: string,
+    wanted: (status: PodStatus) => boolean,
+    limitMs = 40_000,
+  ): Promise<PodStatus> {
+    return await this.until(
+      `${name} to be ${what}`,
+      name,
+      () => {
+        const status = this.status(name);
+        return wanted(status) ? status : undefined;
+      },
+      limitMs,
+    );
+  }
+
+  async until<T>(what: string, name: string, look: () => T | undefined, limitMs = 40_000): Promise<T> {
+    return await eventually(
+      what,
+      async () => look(),
+      limitMs,
+      () => this.told(name),
+    );
+  }
+
+  running(name: string, container = 'main'): Promise<ContainerStatus> {
+    return this.until(`${container} of ${name} to run`, name, () => {
+      const status = this.container(name, container);
+      return status?.state?.running === undefined ? undefined : status;
+    });
+  }
+
+  /** How the container has ended, whether it is started again or not. */
+  ended(name: string, container = 'main', restarts = 0): Promise<ContainerEnd> {
+    return this.until(`${container} of ${name} to end`, name, () => {
+      const status = this.container(name, container);
+      if (status === undefined || status.restartCount < restarts) return undefined;
+      return status.state?.terminated ?? status.lastState?.terminated;
+    });
+  }
+
+  /** The pod's containers have all ended after it was deleted. */
+  async gone(name: string): Promise<void> {
+    const { uid } = this.#wanted(name).metadata;
+    await this.until(`${name} to be gone`, name, () =>
+      this.inner.kubelet.workers.queries.isPodKnownTerminated(uid) ? true : undefined,
+    );
+  }
+
+  /** What happened, each as its reason and message. */
+  events(name: string): readonly string[] {
+    const { uid } = this.#wanted(name).metadata;
+    const stories = this.inner.kubelet.flights.all().filter((story) => story.uid === uid);
+    return stories.flatMap(({ entries }) =>
+      entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : [])),
+    );
+  }
+
+  /** The lines of a file the containers of the pod have written into /shared, which outlives them. */
+  async lines(name: string, file = 'told'): Promise<readonly string[]> {
+    const text = await readFile(this.inner.path('shared', name, file), 'utf8').catch(() => '');
+    return text.split('\n').filter((line) => line !== '');
+  }
+
+  told(name: string): string {
+    return [JSON.stringify(this.status(name), undefined, 1), ...this.events(name)].join('\n');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#node?.[Symbol.asyncDispose]();
+  }
+
+  #tell(): void {
+    this.inner.kubelet.config.set('api', [...this.#pods.values()]);
+  }
+
+  #wanted(name: string): Pod {
+    const pod = this.#pods.get(name);
+    assert.ok(pod, `there is a pod ${name}`);
+    return pod;
+  }
+
+  /** Everything by which the kubelet reaches the machine ends with it. */
+  #gated(deps: KubeletDeps, { containerd: { layout } }: PrivateRuntime): KubeletDeps {
+    const transport = wireTransport({ endpoint: `unix://${layout.socket}`, clock, random: systemRandom() });
+    const gate = new ProcessGate(() => transport.close());
+    this.#gate = gate;
+    const own = gate.clock(deps.clock);
+    const { manifests, files, cgroups } = deps.machine;
+    return {
+      ...deps,
+      clock: own,
+      cri: gate.around(createCriClient({ transport, clock: own })),
+      machine: {
+        ...deps.machine,
+        manifests: gate.around(manifests),
+        files: gate.around(files),
+        cgroups: gate.around(cgroups),
+      },
+    };
+  }
+
+  #pod(name: string, { containers, init = {}, ...spec }: PodSketch): Pod {
+    const all = (sketches: Readonly<Record<string, ContainerSketch>>) =>
+      Object.entries(sketches).map(([container, sketch]) => this.#container(container, sketch));
+    const initContainers = all(init);
+    return {
+      metadata: {
+        name,
+        namespace: 'default',
+        uid: podUid(`00000000-0000-4000-8000-${String(this.#pods.size + 1).padStart(12, '0')}`),
+      },
+      spec: {
+        restartPolicy: 'Always',
+        terminationGracePeriodSeconds: 5,
+        enableServiceLinks: false,
+        securityContext: {},
+        dnsPolicy: 'Default',
+        volumes: [
+          { name: 'shared', hostPath: { path: this.inner.path('shared', name), type: 'DirectoryOrCreate' } },
+        ],
+        ...spec,
+        ...(initContainers.length > 0 && { initContainers }),
+        containers: all(containers),
+      },
+      status: {},
+    };
+  }
+
+  #container(name: string, { script = stays, ...fields }: ContainerSketch): Container {
+    return {
+      name,
+      image: this.inner.runtime.image,
+      imagePullPolicy: 'IfNotPresent',
+      command: ['sh', '-c', script],
+      terminationMessagePath: '/dev/termination-log',
+      terminationMessagePolicy: 'File',
+      volumeMounts: [{ name: 'shared', mountPath: '/shared' }],
+      ...fields,
+    };
+  }
+}

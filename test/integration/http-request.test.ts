@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { cancelled, dialHttp, type HttpRequest } from '../../src/lib/index.ts';
+
+const execute = promisify(execFile);
+const open = new AbortController().signal;
+
+async function listening(server: Server, host = '127.0.0.1') {
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  const { port } = server.address() as AddressInfo;
+  const request: HttpRequest = { scheme: 'http', host, port, target: '/a?b', headers: [] };
+  const close = () => new Promise<void>((resolve) => server.close(() => resolve()));
+  return { request, [Symbol.asyncDispose]: close };
+}
+
+/** A server that answers all the same, and what it was asked. */
+async function answering(answer: RequestListener, host?: string) {
+  const asked: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request);
+    answer(request, response);
+  });
+  return Object.assign(await listening(server, host), { asked });
+}
+
+async function certificate(): Promise<{ readonly key: string; readonly cert: string }> {
+  const dir = await mkdtemp(join(tmpdir(), 'klg-tls-'));
+  const [key, cert] = [join(dir, 'key'), join(dir, 'cert')];
+  const subject = ['-subj', '/CN=nobody', '-days', '1', '-nodes', '-newkey', 'rsa:2048'];
+  try {
+    await execute('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', cert]);
+    return { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') };
+  } finally {
+    await rm(dir, { recursive: true });
+  }
+}
+
+describe('a request over the network', () => {
+  it('carries its headers as they are, a host of its own and no more', async () => {
+    await using server = await answering((_request, response) => response.writeHead(418).end('tea'));
+    const headers = [
+      ['Host', 'somewhere'],
+      ['X-Two', '1'],
+      ['X-Two', '2'],
+    ] as const;
+    const reply = await dialHttp({ ...server.request, headers }, 10, open);
+    assert.deepEqual([reply.status, reply.body.toString()], [418, 'tea']);
+    const [asked] = server.asked;
+    assert.equal(asked?.url, '/a?b');
+    assert.deepEqual({ ...asked?.headers }, { host: 'somewhere', 'x-two': '1, 2', connection: 'close' });
+  });
+
+  it('reads no more of an answer than is wanted, however long it is', async () => {
+    await using server = await answering((_request, response) => {
+      const more = () => response.write('x'.repeat(1_000), () => response.destroyed || setImmediate(more));
+      more();
+    });
+    const { body } = await dialHttp(server.request, 1_500, open);
+    assert.equal(body.byteLength, 1_500);
+  });
+
+  it('reaches addresses of IPv6', async () => {
+    await using server = await answering((_request, response) => response.end('six'), '::1');
+    assert.equal((await dialHttp(server.request, 10, open)).body.toString(), 'six');
+  });
+
+  it('takes any certificate', async () => {
+    const tls = createTlsServer(await certificate(), (_request, response) => response.end('safe'));
+    await using server = await listening(tls);
+    const { body } = await dialHttp({ ...server.request, scheme: 'https' }, 10, open);
+    assert.equal(body.toString(), 'safe');
+  });
+
+  it('is told apart where the server does not speak TLS', async () => {
+    await using server = await answering((_request, response) => response.end());
+    await assert.rejects(dialHttp({ ...server.request, scheme: 'https' }, 10, open), {
+      code: 'HTTP_NOT_TLS',
+    });
+  });
+
+  it('fails where nobody listens, and where whoever listens hangs up', async () => {
+    const server = await listening(createTcpServer((socket) => socket.destroy()));
+    await assert.rejects(dialHttp(server.request, 10, open), { code: 'ECONNRESET' });
+    await server[Symbol.asyncDispose]();
+    await assert.rejects(dialHttp(server.request, 10, open), { code: 'ECONNREFUSED' });
+  });
+
+  it('ends at once when it is given up, before the answer and in the middle of it', async () => {
+    for (const begin of [false, true]) {
+      const controller = new AbortController();
+      await using server = await answering((_request, response) => {
+        if (begin) response.write('x');
+        setTimeout(() => controller.abort(cancelled('enough')), 50);
+      });
+      await assert.rejects(dialHttp(server.request, 10, controller.signal), /enough/);
+    }
+  });
+
+  it('is refused where a header cannot be sent', async () => {
+    await using server = await answering((_request, response) => response.end());
+    await assert.rejects(dialHttp({ ...server.request, headers: [['X', 'a\nb']] }, 10, open), {
+      code: 'ERR_INVALID_CHAR',
+    });
+  });
+});

@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import type { LifecycleHandler } from '../../src/kinds/index.ts';
+import { eventually } from '../kubeling-node.ts';
+import { ApiNode, type ContainerSketch, ignores, stays } from './api-node.ts';
+import { skipReason } from './containerd-fixture.ts';
+
+const skip = skipReason();
+const shell = (script: string): LifecycleHandler => ({ exec: { command: ['sh', '-c', script] } });
+
+describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 }, () => {
+  let node: ApiNode;
+
+  before(async () => {
+    node = await ApiNode.open();
+  });
+
+  after(async () => {
+    await node[Symbol.asyncDispose]();
+  });
+
+  const told = (name: string, count: number) =>
+    eventually(`${name} to have told ${count} things`, async () =>
+      (await node.lines(name)).length >= count ? true : undefined,
+    );
+
+  /** Starts a pod of one container and waits until it runs. */
+  async function runs(name: string, main: ContainerSketch, spec = {}): Promise<void> {
+    node.add(name, {
+      ...spec,
+      containers: { main: { script: `echo up >> /shared/told; ${stays}`, ...main } },
+    });
+    await node.running(name);
+    await told(name, 1);
+  }
+
+  /** Deletes the pod; answers how many seconds its end takes from then on. */
+  async function endTakes(name: string, graceSeconds: number): Promise<number> {
+    const startMs = performance.now();
+    node.delete(name, graceSeconds);
+    await node.gone(name);
+    return (performance.now() - startMs) / 1_000;
+  }
+
+  function assertBetween(seconds: number, least: number, most: number): void {
+    assert.ok(seconds >= least && seconds <= most, `${seconds} s must be between ${least} and ${most}`);
+  }
+
+  const listens = 'until netstat -ltn | grep -q :8080; do sleep 0.05; done; echo up >> /shared/told';
+  const ignoring = { script: `echo up >> /shared/told; ${ignores}` };
+
+  describe('hooks', { concurrency: true }, () => {
+    it('a postStart hook that fails ends the container, and its output is told to nobody', async () => {
+      const postStart = shell('printf secret-%s word; exit 9');
+      node.add('poststart', { containers: { main: { lifecycle: { postStart } } } });
+      const events = await node.until('the failure to be told', 'poststart', () => {
+        const all = node.events('poststart');
+        return all.some((event) => event.startsWith('Killing')) &&
+          node.container('poststart')?.restartCount === 1
+          ? all
+          : undefined;
+      });
+      assert.ok(events.includes('FailedPostStartHook: PostStartHook failed'));
+      assert.ok(events.includes('Killing: FailedPostStartHook'));
+      assert.equal((await node.ended('poststart')).exitCode, 0);
+      assert.doesNotMatch(node.told('poststart'), /secret-word/);
+      assert.match(JSON.stringify(node.inner.logs.records.toArray()), /secret-word/);
+    });
+
+    it('a postStart hook keeps the next container waiting', async () => {
+      const postStart = shell('sleep 1; echo hook >> /shared/told');
+      node.add('before', {
+        containers: {
+          main: { script: stays, lifecycle: { postStart } },
+          next: { script: `echo next >> /shared/told; ${stays}` },
+        },
+      });
+      await told('before', 2);
+      assert.deepEqual(await node.lines('before'), ['hook', 'next']);
+    });
+
+    it('a postStart hook that never ends does not hold up the end of its pod', async () => {
+      node.add('hangs', {
+        containers: { main: { lifecycle: { postStart: shell('echo up >> /shared/told; sleep 1000') } } },
+      });
+      await told('hangs', 1);
+      assertBetween(await endTakes('hangs', 5), 0, 4);
+    });
+
+    it('an httpGet hook asks the container itself', async () => {
+      const httpGet = { port: 'web', path: '/bye?now', httpHeaders: [{ name: 'X-Why', value: 'end' }] };
+      await runs('asked', {
+        script: `printf 'HTTP/1.0 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n' | nc -l -p 8080 > /shared/asked & ${listens}; ${stays}`,
+        ports: [{ name: 'web', containerPort: 8080 }],
+        lifecycle: { preStop: { httpGet } },
+      });
+      await endTakes('asked', 10);
+      const [first, ...headers] = (await node.lines('asked', 'asked')).map((line) => line.trim());
+      assert.equal(first, 'GET /bye?now HTTP/1.1');
+      const lower = headers.map((line) => line.toLowerCase());
+      for (const header of ['user-agent: kube-lifecycle/1.36', 'accept: */*', 'x-why: end']) {
+        assert.ok(lower.includes(header), headers.join('\n'));
+      }
+      assert.deepEqual(
+        node.events('asked').filter((event) => event.startsWith('FailedPreStopHook')),
+        [],
+      );
+    });
+
+    it('an httpGet hook with TLS is asked again without where the server does not speak it', async () => {
+      const httpGet = { port: 8080, scheme: 'HTTPS' };
+      await runs('plain', {
+        script: `httpd -p 8080; ${listens}; ${stays}`,
+        lifecycle: { preStop: { httpGet } },
+      });
+      await endTakes('plain', 3);
+      const fallback = node.events('plain').filter((event) => event.startsWith('LifecycleHTTPFallback'));
+      assert.equal(fallback.length, 1, node.told('plain'));
+      assert.match(
+        fallback[0] ?? '',
+        /^LifecycleHTTPFallback: request to HTTPS lifecycle hook [\d.]+:8080 got HTTP response, retry with HTTP succeeded$/,
+      );
+    });
+
+    it('a hook that fails is told of, and the container stopped all the same', async () => {
+      await runs('failing', { lifecycle: { preStop: shell('exit 1') } });
+      await runs('socket', { lifecycle: { preStop: { tcpSocket: { port: 80 } } } });
+      for (const name of ['failing', 'socket']) {
+        assertBetween(await endTakes(name, 10), 0, 5);
+        assert.ok(node.events(name).includes('FailedPreStopHook: PreStopHook failed'), node.told(name));
+      }
+    });
+
+    it('a sleep hook puts off the end for so long', async () => {
+      await runs('sleeps', { lifecycle: { preStop: { sleep: { seconds: 2 } } } });
+      assertBetween(await endTakes('sleeps', 10), 2, 6);
+      await runs('dozes', { lifecycle: { preStop: { sleep: { seconds: 0 } } } });
+      assertBetween(await endTakes('dozes', 10), 0, 3);
+    });
+  });
+
+  describe('the grace period', { concurrency: true }, () => {
+    it('holds for the preStop hook too, which counts against it', async () => {
+      await runs('counted', {
+        ...ignoring,
+        lifecycle: { preStop: shell('sleep 2; echo hook >> /shared/told') },
+      });
+      assertBetween(await endTakes('counted', 5), 4.5, 8);
+      assert.deepEqual(await node.lines('counted'), ['up', 'hook']);
+      assert.equal((await node.ended('counted')).exitCode, 137);
+    });
+
+    it('ends a hook that does not, and the container has two seconds left', async () => {
+      await runs('endless', { ...ignoring, lifecycle: { preStop: shell('sleep 1000') } });
+      assertBetween(await endTakes('endless', 2), 3.5, 7);
+    });
+
+    it('is given to a container that ignores the signal, which is then killed', async () => {
+      await runs('ignoring', ignoring);
+      assertBetween(await endTakes('ignoring', 3), 2.5, 6);
+      const { exitCode, reason } = await node.ended('ignoring');
+      assert.deepEqual([exitCode, reason], [137, 'Error']);
+    });
+
+    it('can be shortened while the container is being stopped', async () => {
+      await runs('shorter', ignoring);
+      const startMs = performance.now();
+      node.delete('shorter', 600);
+      await node.until('it to be stopped', 'shorter', () =>
+        node.events('shorter').includes('Killing: Stopping container main') ? true : undefined,
+      );
+      node.delete('shorter', 300);
+      node.delete('shorter', 2);
+      await node.gone('shorter');
+      assertBetween((performance.now() - startMs) / 1_000, 1.5, 8);
+      assert.equal(node.events('shorter').filter((event) => event.startsWith('Killing')).length, 1);
+    });
+
+    it('can be shortened while the preStop hook runs, which is given up', async () => {
+      await runs('hurried', { lifecycle: { preStop: shell('echo hook >> /shared/told; sleep 1000') } });
+      const startMs = performance.now();
+      node.delete('hurried', 600);
+      await told('hurried', 2);
+      node.delete('hurried', 1);
+      await node.gone('hurried');
+      assertBetween((performance.now() - startMs) / 1_000, 0.5, 6);
+      assert.deepEqual(await node.lines('hurried'), ['up', 'hook']);
+    });
+
+    it('of zero seconds still lets a container say goodbye', async () => {
+      await runs('zero', {}, { terminationGracePeriodSeconds: 0 });
+      await runs('stubborn', ignoring, { terminationGracePeriodSeconds: 0 });
+      const [fast, slow] = await Promise.all([endTakes('zero', 0), endTakes('stubborn', 0)]);
+      assertBetween(fast, 0, 4);
+      assertBetween(slow, 1.5, 5);
+      assert.equal((await node.ended('zero')).exitCode, 0);
+      assert.equal((await node.ended('stubborn')).exitCode, 137);
+    });
+  });
+
+  describe('when kubeling is killed in the middle', () => {
+    const untilTold = 'while [ ! -e /shared/go ]; do sleep 0.05; done; echo done >> /shared/told';
+    const endless = { preStop: shell('echo hook >> /shared/told; sleep 1000') };
+    const graceSeconds = 9;
+    let deletedMs = 0;
+    let initId: string | undefined;
+
+    const secondsSince = () => (performance.now() - deletedMs) / 1_000;
+    const letGo = (name: string) => writeFile(node.inner.path('shared', name, 'go'), '');
+
+    /** All containers the runtime has of a pod, by the beginning of its name. */
+    async function containersOf(name: string) {
+      const { containers } = await node.inner.runtime.cri.listContainers({}, new AbortController().signal);
+      return containers.filter(({ labels }) => labels['io.kubernetes.pod.name']?.startsWith(name));
+    }
+
+    before(async () => {
+      const init = { waits: { script: `echo init >> /shared/told; ${untilTold}` } };
+      node.add('initializing', {
+        init,
+        containers: { main: { script: `echo main >> /shared/told; ${stays}` } },
+      });
+      const postStart = shell(`echo hook >> /shared/told; ${untilTold}`);
+      node.add('starting', { containers: { main: { lifecycle: { postStart } } } });
+      const path = node.inner.path('shared', 'static');
+      await node.inner.put({
+        static: {
+          spec: {
+            terminationGracePeriodSeconds: graceSeconds,
+            volumes: [{ name: 'shared', hostPath: { path, type: 'DirectoryOrCreate' } }],
+          },
+          containers: {
+            main: {
+              ...ignoring,
+              volumeMounts: [{ name: 'shared', mountPath: '/shared' }],
+              lifecycle: endless,
+            },
+          },
+        },
+      });
+      await runs('stopping', { ...ignoring, lifecycle: endless });
+      await runs('dozing', { lifecycle: { preStop: { sleep: { seconds: 6 } } } });
+      initId = (await node.running('initializing', 'waits')).containerID;
+      await Promise.all([told('starting', 1), told('static', 1)]);
+      deletedMs = performance.now();
+      node.delete('stopping', graceSeconds);
+      node.delete('dozing', 60);
+      await node.inner.take('static');
+      await Promise.all([told('stopping', 2), told('static', 2)]);
+      node.die();
+      await eventually('some time to pass', async () => (secondsSince() > 2 ? true : undefined));
+      await node.start();
+    });
+
+    it('an init container that runs is waited for, not started again', async () => {
+      assert.equal((await node.running('initializing', 'waits')).containerID, initId);
+      await letGo('initializing');
+      await node.running('initializing');
+      await told('initializing', 3);
+      assert.deepEqual(await node.lines('initializing'), ['init', 'done', 'main']);
+      assert.equal(node.container('initializing', 'waits')?.containerID, initId);
+    });
+
+    it('a postStart hook nobody saw end runs again in the same container', async () => {
+      await told('starting', 2);
+      assert.deepEqual(await node.lines('starting'), ['hook', 'hook']);
+      await letGo('starting');
+      const { restartCount } = await node.running('starting');
+      await told('starting', 3);
+      assert.deepEqual([restartCount, (await containersOf('starting')).length], [0, 1]);
+    });
+
+    it('a preStop hook that sleeps goes on with its sleep', async () => {
+      await node.gone('dozing');
+      assertBetween(secondsSince(), 5.9, 12);
+    });
+
+    it('a preStop hook is not run twice, and the time used counts', async () => {
+      await node.gone('stopping');
+      assertBetween(secondsSince(), graceSeconds - 1, graceSeconds + 5);
+      assert.deepEqual(await node.lines('stopping'), ['up', 'hook']);
+    });
+
+    it('the same holds for a pod whose manifest is gone', async () => {
+      await eventually('it to be gone', async () => {
+        const left = (await containersOf('static-')).filter(({ state }) => state === 'CONTAINER_RUNNING');
+        return left.length === 0 ? true : undefined;
+      });
+      assertBetween(secondsSince(), graceSeconds - 1, graceSeconds + 6);
+      assert.deepEqual(await node.lines('static'), ['up', 'hook']);
+    });
+  });
+});

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { realClock } from '../../src/lib/index.ts';
+import { realVolumeParts } from '../../src/runtime/index.ts';
+
+const parts = realVolumeParts(realClock());
+const { signal } = new AbortController();
+const notRoot = process.getuid?.() === 0 ? false : 'needs root';
+
+describe('parts of volumes', { skip: notRoot }, () => {
+  let root: string;
+  let volume: string;
+  const targets = () => join(root, 'targets');
+  const bind = (part: string, name = 'one') => parts.bind(volume, part, join(targets(), name), signal);
+  const mounts = async () =>
+    (await readFile('/proc/self/mounts', 'utf8')).split('\n').filter((line) => line.includes(root));
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'klg-parts-'));
+  });
+  beforeEach(async () => {
+    volume = await mkdtemp(join(root, 'volume-'));
+    await mkdir(join(volume, 'dir'));
+    await writeFile(join(volume, 'dir', 'file'), 'text');
+  });
+  afterEach(async () => {
+    await parts.unbind(targets(), signal);
+    assert.deepEqual(await mounts(), []);
+  });
+  after(async () => {
+    assert.deepEqual(await mounts(), []);
+    await rm(root, { recursive: true });
+  });
+
+  it('shows directories and files, and anew each time', async () => {
+    await bind('dir');
+    assert.deepEqual(await readdir(join(targets(), 'one')), ['file']);
+    await bind('dir/file', 'two');
+    assert.equal(await readFile(join(targets(), 'two'), 'utf8'), 'text');
+    await bind('dir/file');
+    assert.equal(await readFile(join(targets(), 'one'), 'utf8'), 'text');
+    assert.equal((await mounts()).length, 2);
+    await parts.unbind(targets(), signal);
+    await assert.rejects(readdir(targets()), { code: 'ENOENT' });
+    assert.equal(await readFile(join(volume, 'dir', 'file'), 'utf8'), 'text');
+  });
+
+  it('finds its mounts also behind a link', async () => {
+    const link = join(root, 'link-to-targets');
+    await mkdir(targets());
+    await symlink(targets(), link);
+    await parts.bind(volume, 'dir', join(link, 'one'), signal);
+    await parts.bind(volume, 'dir', join(link, 'one'), signal);
+    assert.equal((await mounts()).length, 1);
+    await parts.unbind(join(link, 'one'), signal);
+    assert.deepEqual(await mounts(), []);
+    await rm(link);
+  });
+
+  it('takes away places that have lost their mount, and nothing that has content', async () => {
+    await mkdir(join(targets(), 'a', 'b'), { recursive: true });
+    await writeFile(join(targets(), 'a', 'b', '0'), '');
+    await writeFile(join(targets(), 'kept'), 'content');
+    await parts.unbind(targets(), signal);
+    assert.deepEqual(await readdir(targets(), { recursive: true }), ['kept']);
+    await rm(targets(), { recursive: true });
+  });
+
+  it('makes what is missing like the volume itself', async () => {
+    await chmod(volume, 0o2775);
+    await bind('new/deep');
+    for (const path of ['new', 'new/deep'])
+      assert.equal((await stat(join(volume, path))).mode & 0o7777, 0o2775, path);
+  });
+
+  it('follows links that stay inside, and no others', async () => {
+    await symlink('dir', join(volume, 'inside'));
+    await bind('inside/file');
+    for (const [name, target] of [
+      ['absolute', '/etc'],
+      ['above', '../..'],
+      ['dangling', '/nowhere/at/all'],
+    ] as const) {
+      await symlink(target, join(volume, name));
+      const message = 'a link leads out of the volume';
+      await assert.rejects(bind(name), { code: 'VOLUME_UNUSABLE', message });
+    }
+    await assert.rejects(bind('absolute/passwd'), { code: 'VOLUME_UNUSABLE' });
+    await assert.rejects(bind('dir/../../x'), { code: 'VOLUME_UNUSABLE', message: "must not contain '..'" });
+  });
+
+  it('reads files of the volume only', async () => {
+    assert.equal(await parts.readText(volume, 'dir/file', 100), 'text');
+    await assert.rejects(parts.readText(volume, 'dir/file', 3), { code: 'VOLUME_UNUSABLE' });
+    await assert.rejects(parts.readText(volume, 'dir/none', 3), {
+      code: 'VOLUME_UNUSABLE',
+      message: 'it is not there',
+    });
+    await symlink('/etc/passwd', join(volume, 'passwd'));
+    await assert.rejects(parts.readText(volume, 'passwd', 1_000_000), { code: 'VOLUME_UNUSABLE' });
+  });
+
+  it('is never led out by a directory that becomes a link while it looks', async () => {
+    const outside = join(root, 'outside');
+    await mkdir(outside);
+    await writeFile(join(outside, 'secret'), '');
+    await symlink(outside, join(volume, 'link'));
+    let swapping = true;
+    const swaps = (async () => {
+      for (; swapping; ) {
+        await rename(join(volume, 'dir'), join(volume, 'aside'));
+        await rename(join(volume, 'link'), join(volume, 'dir'));
+        await rename(join(volume, 'dir'), join(volume, 'link'));
+        await rename(join(volume, 'aside'), join(volume, 'dir'));
+      }
+    })();
+    const outcomes = new Set<string>();
+    for (let round = 0; round < 60; round++) {
+      const found = await bind('dir').then(
+        async () => (await readdir(join(targets(), 'one'))).join(),
+        () => 'refused',
+      );
+      outcomes.add(found);
+    }
+    swapping = false;
+    await swaps;
+    assert.ok(!outcomes.has('secret'), [...outcomes].join(' '));
+  });
+});
