@@ -422,7 +422,6 @@ export class Kubelet {
           .find((other) => other !== uid && this.#findPod(other) === undefined),
       networkProblems: () => this.runtimeState.problems().network,
       nodeIps: () => this.#settings.nodeIps,
-      startedAt: clock.now(),
       hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
     });
     return new PodWorkers({

@@ -1,12 +1,5 @@
 import type { PodStatus } from '../kinds/index.ts';
-import {
-  type Clock,
-  describeError,
-  type Instant,
-  KubelingError,
-  type Logger,
-  withDeadline,
-} from '../lib/index.ts';
+import { type Clock, describeError, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
   describePod,
   isStaticPod,
@@ -82,7 +75,6 @@ export interface SyncerDeps {
   /** Why pods with a network of their own cannot start now; empty when they can. */
   readonly networkProblems: () => readonly string[];
   readonly nodeIps: () => readonly string[];
-  readonly startedAt: Instant;
   /** Whether the newest sandbox can go on serving the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
 }
@@ -326,7 +318,7 @@ export class KubeletPodSyncer implements PodSyncer {
     state: 'active' | 'starting' | 'ending',
     { change, stopped }: Publishing = {},
   ): PodStatus {
-    const { statuses, runtime, nodeIps, startedAt, hasUsableSandbox, notes, probes } = this.#deps;
+    const { statuses, runtime, nodeIps, hasUsableSandbox, notes, probes } = this.#deps;
     const previous = statuses.previousStatus(pod);
     const generated = generatePodStatus(pod, observed, {
       previous,
@@ -337,7 +329,6 @@ export class KubeletPodSyncer implements PodSyncer {
       stopped,
       noted: (containerId) => notes.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
-      kubeletStartedAt: startedAt,
       // A pod whose containers are being started ends with the next sync, not in the middle of this one.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),
     });

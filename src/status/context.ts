@@ -1,5 +1,4 @@
 import type { PodStatus } from '../kinds/index.ts';
-import type { Instant } from '../lib/index.ts';
 
 /** Why a container could not be started, as its waiting state shows it. */
 export interface StartError {
@@ -38,7 +37,6 @@ export interface StatusContext {
   readonly recursiveReadOnly?: 'supported' | 'unsupported' | undefined;
   /** The machine's addresses, the preferred first. */
   readonly nodeIps: readonly string[];
-  readonly kubeletStartedAt: Instant;
   /** Set when the pod has to end whatever its containers do, as when its deadline has passed. */
   readonly eviction?: StartError | undefined;
 }

@@ -3,9 +3,6 @@ import { initContainersOf, isSidecar, type Pod } from '../pods/index.ts';
 import type { ContainerStatusLists } from './container-statuses.ts';
 import type { ProbedFlags, StatusContext } from './context.ts';
 
-/** A container that runs for longer than this before the kubelet started was there before it. */
-const restartMarginMs = 10_000;
-
 /** Adds `started` and `ready`. Ephemeral containers have neither. */
 export function withProbeFields(
   pod: Pod,
@@ -65,15 +62,12 @@ function isReady(probed: Probed): boolean {
   return result === undefined ? wasReady(probed) : result === 'success';
 }
 
-/** Nobody has probed yet. What was published stands, so that a restart of the kubelet takes no pod out of service. */
-function wasReady({ pod, status, old, context }: Probed): boolean {
-  const before = published({ status, old, context });
-  if (before !== undefined) return before.ready;
-  const startedAt = Date.parse(status.state?.running?.startedAt ?? '');
-  const isOlder = startedAt < context.kubeletStartedAt - restartMarginMs;
-  return (
-    isOlder && (pod.status.conditions ?? []).some(({ type, status: is }) => type === 'Ready' && is === 'True')
-  );
+/**
+ * Nobody has probed yet. What was published of this very instance stands, so that a restart of the kubelet takes no pod
+ * out of service. Its id tells whether it is the same: how old it seems depends on a clock that may have been set.
+ */
+function wasReady({ status, old, context }: Probed): boolean {
+  return published({ status, old, context })?.ready ?? false;
 }
 
 /** Of this very instance. */

@@ -1,4 +1,3 @@
-import { instant } from '../../src/lib/index.ts';
 import type { StatusContext } from '../../src/status/index.ts';
 
 /** A node on which nothing is special, with what a test cares about put over it. */
@@ -10,7 +9,6 @@ export function aStatusContext(over: Partial<StatusContext> = {}): StatusContext
     startError: () => undefined,
     probes: { startup: () => undefined, readiness: () => undefined },
     nodeIps: ['192.0.2.1'],
-    kubeletStartedAt: instant(Date.UTC(2026, 0, 1)),
     ...over,
   };
 }
