@@ -157,6 +157,21 @@ describe('the notebook', () => {
     assert.equal((await machine.open()).secondsLeft(uid), 20);
   });
 
+  it('keeps the end it knows through a clock that is set, for the next kubelet too', async () => {
+    for (const jumpMs of [-3_600_000, 3_600_000]) {
+      const machine = aMachine();
+      const book = await machine.open();
+      await book.terminating(web, 30);
+      await machine.clock.advance(5_000);
+      await book.keepDeadline(uid);
+      assert.equal(machine.writes.length, 1, 'nothing has changed');
+      machine.clock.jumpWall(jumpMs);
+      await machine.clock.advance(5_000);
+      await book.keepDeadline(uid);
+      assert.deepEqual([book.secondsLeft(uid), (await machine.open()).secondsLeft(uid)], [20, 20]);
+    }
+  });
+
   it('forgets a termination that is over, and a pod whose directory is gone', async () => {
     const machine = aMachine();
     const book = await machine.open();

@@ -35,6 +35,8 @@ interface Page {
 
 const fileName = 'kubeling.json';
 const patienceMs = 5_000;
+/** Less is not told to the runtime, and makes no difference. */
+const leastMs = 1_000;
 /** Far more than the notes of a pod ever take. */
 const largestFile = 256 * 1024;
 /** A power cut ends everything the notes are about, so nothing waits for the disk. */
@@ -185,6 +187,19 @@ export class PodNotebook {
     if (deadlineMs >= (page?.deadlineMs ?? Number.POSITIVE_INFINITY)) return;
     const termination = { sinceMs: clock.now(), graceSeconds };
     await this.#note(pod.metadata.uid, { ...(page?.notes ?? firstNotes(pod)), termination }, deadlineMs);
+  }
+
+  /** Sees to it that a later kubelet finds the same end of a termination, though the clock was set since it was noted. */
+  async keepDeadline(uid: PodUid): Promise<void> {
+    const { clock } = this.#deps;
+    const page = this.#pages.get(uid);
+    const termination = page?.notes.termination;
+    if (page?.deadlineMs === undefined || termination === undefined) return;
+    const leftMs = Math.max(0, page.deadlineMs - clock.monotonicMs());
+    const drift = Math.abs(terminationMsLeft(termination, clock.now()) - Math.max(leftMs, leastMs));
+    if (drift < leastMs) return;
+    const sinceMs = Math.max(0, Math.round(clock.now() - (termination.graceSeconds * 1_000 - leftMs)));
+    await this.#note(uid, { ...page.notes, termination: { ...termination, sinceMs } }, page.deadlineMs);
   }
 
   /** Nothing of the pod runs any more. What is noted of one that nobody wants goes with its directory soon. */

@@ -325,6 +325,18 @@ describe('a container with a startup probe', () => {
 });
 
 describe('a container that does not run', () => {
+  it('has not failed if it never ran, and its delay counts from its start', async () => {
+    await using rig = await rigOf(
+      liveness({ periodSeconds: 1, initialDelaySeconds: 5, failureThreshold: 1 }),
+    );
+    rig.is('a', { state: { waiting: { reason: 'ContainerCreating' } } });
+    await rig.pass(10_000);
+    assert.equal(rig.result('liveness', 'a'), undefined);
+    rig.runs('a');
+    await rig.pass(4_000);
+    assert.deepEqual([rig.result('liveness', 'a'), rig.asked], ['success', []]);
+  });
+
   it('has failed, and is asked again when it is back', async () => {
     await using rig = await rigOf(readiness(), 'a');
     await rig.pass(1_000);

@@ -158,7 +158,8 @@ export class ProbeWorker {
     if (status === undefined) return 'on';
     if (isTerminalPhase(status.phase)) return 'over';
     const seen = containerIn(status, this.#subject.container.name);
-    if (seen === undefined) return 'on';
+    // One that is made and has not run yet has done nothing that could be found out.
+    if (seen === undefined || seen.state?.waiting !== undefined) return 'on';
     this.#meet(seen);
     if (this.#isHeld) return 'on';
     if (seen.state?.running === undefined) return this.#notRunning(seen);

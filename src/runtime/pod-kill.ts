@@ -124,11 +124,6 @@ export class PodKiller implements Disposable {
     return killResult([...containers, ...sandboxes]);
   }
 
-  /** Whether it was ordered to stop and is not known to have stopped. */
-  isStopping(id: string): boolean {
-    return this.#records.peek(id) !== undefined;
-  }
-
   /** Stops one container of a pod that goes on. Rejects only when the signal is aborted. */
   async killContainer(pod: Pod, kill: ContainerKill, signal: AbortSignal): Promise<SyncAction> {
     const action = await this.#killOne(pod, kill, undefined, signal);

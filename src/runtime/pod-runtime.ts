@@ -97,6 +97,10 @@ export class PodRuntime implements AsyncDisposable {
   readonly #images: ImageManager;
   readonly #containers: ContainerStarter;
   readonly #sync: PodSyncDeps;
+  /** Pods that are being synced. */
+  readonly #syncing = new Set<PodUid>();
+  /** What was seen of pods before something was done about them. */
+  readonly #actedOn = new WeakSet<object>();
 
   constructor(deps: PodRuntimeDeps) {
     const { settings } = deps;
@@ -162,11 +166,17 @@ export class PodRuntime implements AsyncDisposable {
 
   /** Brings the pod's containers to its spec as far as that goes now; failures are part of the result. */
   async syncPod(request: SyncPodRequest, signal: AbortSignal): Promise<SyncPodResult> {
+    const { uid } = request.pod.metadata;
     const sync = new PodSync(this.#sync, request);
+    this.#actedOn.add(request.observed);
+    this.#syncing.add(uid);
     try {
-      return await sync.carryOut(signal);
+      const result = await sync.carryOut(signal);
+      if (result.actions.length === 0) this.#actedOn.delete(request.observed);
+      return result;
     } finally {
-      this.reasons.update(request.pod.metadata.uid, sync.starts);
+      this.#syncing.delete(uid);
+      this.reasons.update(uid, sync.starts);
     }
   }
 
@@ -180,15 +190,22 @@ export class PodRuntime implements AsyncDisposable {
     signal: AbortSignal,
   ): Promise<void> {
     const exit = announcedExit(pod, observed, containerId, this.#deps.clock.now());
-    if (exit === undefined || this.#killer.isStopping(containerId)) return;
+    const mayPrepare = () => mayMake() && this.#isAsSeen(pod.metadata.uid, observed);
+    if (exit === undefined || !mayPrepare()) return;
     const { config } = await this.#deps.planner.sandboxPlan(pod, exit.sandbox.attempt, signal);
     const sandbox = { id: exit.sandbox.id, config, ips: observed.ips };
     const start = { ...exit, pod, sandbox, seenImages: new Map(), stopped: new Set<string>() };
-    if (mayMake()) this.#containers.prepare(start, mayMake, signal);
+    if (mayPrepare()) this.#containers.prepare(start, mayMake, signal);
+  }
+
+  /** Whether nobody has acted on the pod since it was looked at, or acts on it now. */
+  #isAsSeen(uid: PodUid, observed: ObservedPod): boolean {
+    return !this.#syncing.has(uid) && !this.#actedOn.has(observed);
   }
 
   /** Stops everything of the pod and removes nothing. */
   async killPod(request: KillPodRequest, signal: AbortSignal): Promise<KillResult> {
+    this.#actedOn.add(request.running);
     await this.#containers.giveUpPreparations(request.pod.metadata.uid);
     return await this.#killer.killPod(request, signal);
   }
