@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
-import { admitPod, groupsProblem } from './admission.ts';
+import { admitPod, groupsProblem, nodeAdmission } from './admission.ts';
 import { noAbilities } from './runtime-abilities.ts';
 
 const crowded = { standing: 'new', others: 3, maxPods: 3 } as const;
@@ -47,4 +47,14 @@ test('strict groups need a runtime that knows them', () => {
     reason: 'SupplementalGroupsPolicyNotSupported',
     message: says,
   });
+});
+
+test('a node judges by what its runtime can do at that moment', () => {
+  let abilities = noAbilities;
+  const admit = nodeAdmission({ maxPods: 1 }, () => abilities);
+  const pod = aPod({ spec: { securityContext: { supplementalGroupsPolicy: 'Strict' } } });
+  assert.equal(admit(pod, [], 'new').admit, false);
+  abilities = { ...noAbilities, strictGroups: true };
+  assert.equal(admit(pod, [], 'new').admit, true);
+  assert.equal(admit(pod, [aPod()], 'new').admit, false);
 });

@@ -61,3 +61,18 @@ export function groupsProblem({ spec }: Pod, { strictGroups }: RuntimeAbilities)
   if (!isStrict || strictGroups) return undefined;
   return 'SupplementalGroupsPolicy=Strict is not supported in this node';
 }
+
+/** Decides for this node, by what its runtime can do now. */
+export function nodeAdmission(
+  settings: Pick<KubeletSettings, 'kernel' | 'maxPods'>,
+  abilities: () => RuntimeAbilities,
+): (pod: Pod, others: readonly Pod[], standing: PodStanding) => Admission {
+  return (pod, { length: others }, standing) =>
+    admitPod({
+      standing,
+      others,
+      ...kernelProblems(pod, settings),
+      groupsProblem: groupsProblem(pod, abilities()),
+      maxPods: settings.maxPods,
+    });
+}

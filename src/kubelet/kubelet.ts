@@ -1,29 +1,15 @@
-import { Backoff, describeError, HintLatch, randomHex, WorkQueue } from '../lib/index.ts';
-import { Pleg, plegMetrics, proofContainerId, RunningPods, runtimeEvents } from '../pleg/index.ts';
-import { isTerminalPhase, type Pod, PodManager, type PodUid } from '../pods/index.ts';
+import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
+import { type Pleg, RunningPods } from '../pleg/index.ts';
+import { type Pod, PodManager, type PodUid } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
-import {
-  CrashBackoff,
-  decideSandbox,
-  idsOfBlock,
-  PodRuntime,
-  type Surplus,
-  startMetrics,
-  UserNamespaces,
-} from '../runtime/index.ts';
+import type { PodRuntime, Surplus } from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
-import {
-  type FileSource,
-  type HttpSource,
-  PodConfig,
-  type PodUpdate,
-  type SourceProblem,
-} from '../sources/index.ts';
+import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
 import { isPastDeadline } from './active-deadline.ts';
-import { admitPod, groupsProblem, kernelProblems } from './admission.ts';
+import { nodeAdmission } from './admission.ts';
 import { Background, type BackgroundLoops } from './background.ts';
 import { EarlierPods } from './earlier-pods.ts';
 import { FlightRecorder } from './flight-recorder.ts';
@@ -31,30 +17,26 @@ import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { ImageAccess } from './image-access.ts';
+import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
-import { makeHooks } from './make-hooks.ts';
-import { makeNodePlanner } from './make-node-planner.ts';
+import { makePleg } from './make-pleg.ts';
+import { makePodRuntime } from './make-pod-runtime.ts';
+import { makePodSyncer } from './make-pod-syncer.ts';
+import { makeSyncLoop } from './make-sync-loop.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
 import { NodeJournal } from './node-journal.ts';
-import { PlainVolumes } from './plain-volumes.ts';
-import { mountPoints, PodDirectories } from './pod-files.ts';
+import { PodFacts } from './pod-facts.ts';
 import { PodHandlers } from './pod-handlers.ts';
-import { PodNotebook } from './pod-notebook.ts';
 import { PodProbes } from './pod-probes.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
-import { KubeletPodSyncer } from './pod-syncer.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
-import { RuntimeState, watchRuntime, withHints } from './runtime-state.ts';
+import { RuntimeState, watchRuntime } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
 import { streamingHost } from './streaming-host.ts';
-import { SyncLoop } from './sync-loop.ts';
-import { ticker } from './ticker.ts';
+import type { SyncLoop } from './sync-loop.ts';
 import { Watchdog } from './watchdog.ts';
-
-const syncTickMs = 1_000;
-const loopPause = { baseMs: 100, maxMs: 5_000 };
 
 /** One node's kubelet: all rooms, wired. Nothing runs before `run`. */
 export class Kubelet {
@@ -80,10 +62,9 @@ export class Kubelet {
   /** Raised when the runtime may have gone away or come back. */
   readonly #runtimeHints: HintLatch;
   readonly #housekeeping: Housekeeping;
-  readonly #notes: PodNotebook;
-  readonly #users: UserNamespaces;
+  readonly #facts = new PodFacts(this);
+  readonly #kept: KeptPods;
   readonly #ahead: RestartAhead;
-  readonly #crashBackoff: CrashBackoff;
   readonly #images: ImageAccess;
   readonly #earlier: EarlierPods;
   readonly #sources: ReadonlyMap<string, FileSource | HttpSource>;
@@ -111,60 +92,35 @@ export class Kubelet {
     this.#background = new Background(deps);
     collectPodMetrics(deps.metrics, () => this.pods.getPods());
     this.runtimeState = new RuntimeState(clock);
-    this.statuses = new StatusManager({ clock, logger, findPod: (uid) => this.#findTranslated(uid) });
+    this.statuses = new StatusManager({ clock, logger, findPod: (uid) => this.#facts.wantedOrMirrored(uid) });
     this.config = new PodConfig({
       sources: sourceNames(settings),
       clock,
       logger,
       journal,
-      hasEnded: (uid) => this.#hasEnded(uid),
+      hasEnded: (uid) => this.#facts.hasEnded(uid),
     });
     this.#sources = manifestSources(settings, {
       ...deps,
       config: this.config,
       node: this.node,
-      ranHere: (uid) => this.#notes.ranInThisBoot(uid),
+      ranHere: (uid) => this.#kept.notes.ranInThisBoot(uid),
     });
     const { upkeep, pods: podCgroups } = nodeCgroups(settings, cgroups, {
       clock,
       logger,
       journal,
-      activePods: () => this.pods.getPods().filter((pod) => this.#isActive(pod)),
+      activePods: () => this.#facts.active(),
     });
     this.#cgroups = upkeep;
-    const directories = new PodDirectories(
-      settings.rootDir,
-      deps.machine.files,
-      () => mountPoints(deps.machine),
-      (directory, inner) => deps.machine.volumeParts.unbind(directory, inner),
-    );
-    this.#users = new UserNamespaces({
-      logger,
-      files: deps.machine.files,
-      podsDir: directories.podsDir,
-      idsPerPod: settings.idsPerPod ?? idsOfBlock,
-      ids: settings.userIds,
-    });
-    const volumes = new PlainVolumes(directories, deps.machine.files, journal);
-    this.#notes = new PodNotebook({
-      clock,
-      logger,
-      files: deps.machine.files,
-      directories,
-      readBoot: () => deps.machine.readFile('/proc/sys/kernel/random/boot_id'),
-    });
+    this.#kept = new KeptPods(settings, { ...deps, journal });
     this.#earlier = new EarlierPods({
-      notes: this.#notes,
+      notes: this.#kept.notes,
       observed: (uid) => this.pleg.cache.get(uid),
       sources: this.config,
     });
-    this.#crashBackoff = new CrashBackoff({
-      random,
-      maxMs: settings.maxRestartWaitMs,
-      keep: (uid, entries) => this.#notes.restarted(uid, entries),
-    });
     this.#images = new ImageAccess(settings, { ...deps, journal });
-    this.#runtime = this.#makeRuntime(podCgroups, directories, volumes, runtimeName);
+    this.#runtime = this.#makeRuntime(podCgroups, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
     this.streams = streamingHost(this.pods, this.#runtime.streams);
     this.probes = new PodProbes({
@@ -173,39 +129,37 @@ export class Kubelet {
       prober: deps.machine.prober ?? networkProber({ clock, random, dialHttp: deps.machine.dialHttp }),
       runner: this.#runtime,
       statuses: this.statuses,
-      isTerminating: (uid) => this.workers.queries.isPodTerminationRequested(uid),
+      isTerminating: (uid) => this.#facts.isTerminationRequested(uid),
     });
     this.#garbage = new GarbageCollector({
       clock,
       node: this.node,
       collect: (signal) => this.#runtime.garbageCollect('gone-pods', signal),
     });
-    this.pleg = new Pleg({
-      clock,
-      random,
-      log: logger,
+    this.pleg = makePleg(deps, {
       runtime: this.#runtime,
-      events: runtimeEvents(deps.cri, (signal) =>
-        deps.cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal),
-      ),
-      metrics: withHints(plegMetrics(deps.metrics), () => this.#runtimeHints.raise()),
+      hints: this.#runtimeHints,
       exitAnnounced: (uid, containerId) => this.#ahead.announced(uid, containerId),
     });
     this.#ahead = new RestartAhead({
       logger,
       observed: (uid) => this.pleg.cache.get(uid),
-      findPod: (uid) => (this.#findPod(uid) === undefined ? undefined : this.workers.activePod(uid)?.pod),
-      isTerminationRequested: (uid) => this.workers.queries.isPodTerminationRequested(uid),
+      findPod: (uid) => this.#facts.workedOn(uid),
+      isTerminationRequested: (uid) => this.#facts.isTerminationRequested(uid),
       prepare: (request, mayMake, signal) => this.#runtime.prepareRestart(request, mayMake, signal),
     });
     const queue = new WorkQueue<PodUid>(clock);
-    this.workers = this.#makeWorkers(podCgroups, directories, volumes, queue);
-    this.#housekeeping = this.#makeHousekeeping(podCgroups, directories);
-    this.loop = this.#makeLoop(queue);
+    this.workers = this.#makeWorkers(podCgroups, queue);
+    this.#housekeeping = this.#makeHousekeeping(podCgroups);
+    this.loop = makeSyncLoop(
+      deps,
+      { sources: this.config, pleg: this.pleg, housekeeping: this.#housekeeping, probes: this.probes },
+      { handler: this.#makeHandlers(queue), problems: () => this.problems() },
+    );
     this.statuses.onChange((change) => {
       const ms = startedAfterMs(change, clock.now());
       if (ms !== undefined) this.#observer.startedToRun(ms);
-      void this.#notes.probed(change.pod, change.after);
+      void this.#kept.notes.probed(change.pod, change.after);
     });
   }
 
@@ -213,7 +167,7 @@ export class Kubelet {
   async run(signal: AbortSignal): Promise<void> {
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     try {
-      await Promise.all([this.#cgroups.start(signal), this.#recall()]);
+      await Promise.all([this.#cgroups.start(signal), this.#kept.open(), this.#images.open()]);
     } catch (error) {
       // Told to end before it began: an end like any other.
       if (signal.aborted) return;
@@ -258,12 +212,6 @@ export class Kubelet {
     };
   }
 
-  /** What earlier kubelets have noted. */
-  async #recall(): Promise<void> {
-    await Promise.all([this.#notes.open(), this.#users.open(), this.#images.open()]);
-    this.#crashBackoff.restore(this.#notes.restarts(), this.#deps.clock.now());
-  }
-
   /** Why pods cannot be worked on now. */
   problems(): readonly string[] {
     const pleg = this.pleg.problem();
@@ -296,8 +244,8 @@ export class Kubelet {
       ...named('probes', this.probes.held()),
       statuses: statuses.size,
       directories: this.#housekeeping.orphanDirectories,
-      notes: this.#notes.size,
-      users: this.#users.size,
+      notes: this.#kept.notes.size,
+      users: this.#kept.users.size,
       pods: pods.getPods().length,
     };
   }
@@ -317,121 +265,49 @@ export class Kubelet {
 
   /** The desired pods with the status they have here. */
   podsWithStatus(): readonly Pod[] {
-    return this.pods
-      .getPods()
-      .map((pod) => ({ ...pod, status: this.statuses.getPodStatus(pod.metadata.uid) ?? pod.status }));
+    return this.#facts.withStatus();
   }
 
-  /** Also by the UID of its mirror. */
-  #findTranslated(uid: PodUid): Pod | undefined {
-    return this.#findPod(this.pods.translatePodUid(uid));
-  }
-
-  #findPod(uid: PodUid): Pod | undefined {
-    return this.pods.getPodByUid(uid);
-  }
-
-  #isActive(pod: Pod): boolean {
-    const { uid } = pod.metadata;
-    if (this.workers.queries.isPodKnownTerminated(uid)) return false;
-    const isOver =
-      isTerminalPhase(pod.status.phase) || isTerminalPhase(this.statuses.getPodStatus(uid)?.phase);
-    return !isOver || this.workers.queries.isPodTerminationRequested(uid);
-  }
-
-  #hasEnded(uid: PodUid): boolean {
-    return (
-      this.workers.queries.isPodTerminationRequested(uid) ||
-      isTerminalPhase(this.statuses.getPodStatus(uid)?.phase)
-    );
-  }
-
-  #makeRuntime(
-    cgroups: PodCgroups,
-    directories: PodDirectories,
-    volumes: PlainVolumes,
-    runtimeName: string,
-  ): PodRuntime {
-    const { clock, random, logger, cri, machine } = this.#deps;
-    const settings = this.#settings;
-    const { podLogsDir, logLinksDir, pulls, gc } = settings;
-    return new PodRuntime({
-      cri,
-      clock,
-      random,
-      logger,
+  #makeRuntime(cgroups: PodCgroups, runtimeName: string): PodRuntime {
+    return makePodRuntime(this.#settings, this.#deps, {
+      runtimeName,
       journal: this.flights,
-      files: machine.files,
-      planner: makeNodePlanner(settings, {
-        ...this.#deps,
-        journal: this.flights,
-        node: this.node,
-        podsDir: directories.podsDir,
-        cgroups,
-        abilities: () => this.runtimeState.abilities,
-        users: this.#users,
-        volumesOf: (uid) => {
-          const pod = this.workers.activePod(uid)?.pod ?? this.#findPod(uid);
-          return pod === undefined ? new Map() : volumes.of(pod);
-        },
-      }),
-      crashBackoff: this.#crashBackoff,
-      hooks: makeHooks(settings, {
-        ...this.#deps,
-        journal: this.flights,
-        podIps: (uid, signal) => this.#runtime.podIps(uid, signal),
-      }),
-      hookNotes: this.#notes.hooks,
-      credentials: this.#images.credentials,
-      pullRecords: this.#images.records,
-      startObserver: startMetrics(this.#deps.metrics),
-      startNotes: this.#notes.starts,
+      node: this.node,
+      cgroups,
+      kept: this.#kept,
+      images: this.#images,
+      facts: this.#facts,
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),
         secondsLeft: (uid) => this.#earlier.secondsLeft(uid),
       },
-      settings: { runtimeName, podLogsDir, logLinksDir, pulls, gc },
+      abilities: () => this.runtimeState.abilities,
     });
   }
 
-  #makeWorkers(
-    cgroups: PodCgroups,
-    directories: PodDirectories,
-    volumes: PlainVolumes,
-    queue: WorkQueue<PodUid>,
-  ): PodWorkers {
+  #makeWorkers(cgroups: PodCgroups, queue: WorkQueue<PodUid>): PodWorkers {
     const { clock, random, logger, metrics } = this.#deps;
-    const syncer = new KubeletPodSyncer({
-      clock,
-      logger,
-      journal: this.flights,
+    const { flights: journal, statuses, probes, pleg, runtimeState } = this;
+    const syncer = makePodSyncer(this.#settings, this.#deps, {
+      journal,
       runtime: this.#runtime,
-      statuses: this.statuses,
+      statuses,
       cgroups,
-      directories,
-      volumes,
-      users: this.#users,
-      notes: this.#notes,
-      probes: this.probes,
-      isTerminationRequested: (uid) => this.workers.queries.isPodTerminationRequested(uid),
-      isWanted: (uid) => this.#findPod(uid) !== undefined,
-      unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
-        this.pleg
-          .runningUnder(name, namespace)
-          .find((other) => other !== uid && this.#findPod(other) === undefined),
-      networkProblems: () => this.runtimeState.problems().network,
-      nodeIps: () => this.#settings.nodeIps,
-      hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
+      probes,
+      kept: this.#kept,
+      facts: this.#facts,
+      pleg,
+      runtimeState,
     });
     return new PodWorkers({
       clock,
       random,
       log: logger,
-      journal: this.flights,
+      journal,
       syncer,
-      observed: this.pleg.cache,
-      requestRelist: (uid) => this.pleg.requestRelist(uid),
+      observed: pleg.cache,
+      requestRelist: (uid) => pleg.requestRelist(uid),
       queue,
       mayJudge: (uid) => this.#earlier.mayJudge(uid),
       syncFrequencyMs: this.#settings.syncFrequencyMs,
@@ -439,8 +315,8 @@ export class Kubelet {
     });
   }
 
-  #makeHousekeeping(cgroups: PodCgroups, podDirectories: PodDirectories): Housekeeping {
-    const { clock } = this.#deps;
+  #makeHousekeeping(cgroups: PodCgroups): Housekeeping {
+    const { directories: podDirectories, notes, users } = this.#kept;
     return new Housekeeping({
       ...this.#deps,
       node: this.node,
@@ -453,13 +329,13 @@ export class Kubelet {
       podDirectories,
       runningPods: (signal) => this.running.refresh(signal),
       hearsOfChanges: () => this.pleg.eventTrust === 'trusted',
-      isActive: (pod) => this.#isActive(pod),
+      isActive: (pod) => this.#facts.isActive(pod),
       earlier: this.#earlier,
-      notes: this.#notes,
-      users: this.#users,
+      notes,
+      users,
       probes: this.probes,
       forgetPod: (uid) => this.#runtime.forgetPod(uid),
-      collectBackoffs: () => this.#crashBackoff.collect(clock.now()),
+      collectBackoffs: () => this.#kept.collectBackoffs(),
       collectGarbage: () => this.#garbage.collectSoon(),
     });
   }
@@ -482,54 +358,26 @@ export class Kubelet {
     this.#deps.runtimeLooked?.(error);
   }
 
-  async #configChanged(signal: AbortSignal): Promise<() => PodUpdate | undefined> {
-    await this.config.someChanged(signal);
-    return () => this.config.takeUpdate();
-  }
-
-  #makeLoop(queue: WorkQueue<PodUid>): SyncLoop {
-    const { clock, random, logger } = this.#deps;
-    const silent = { next: () => new Promise<undefined>(() => {}) };
-    return new SyncLoop({
+  #makeHandlers(queue: WorkQueue<PodUid>): PodHandlers {
+    const { clock, logger } = this.#deps;
+    return new PodHandlers({
       clock,
       logger,
-      pause: new Backoff(loopPause, random),
-      problems: () => this.problems(),
-      inputs: {
-        config: { next: (signal) => this.#configChanged(signal) },
-        pleg: { next: (signal) => this.pleg.nextEvent(signal) },
-        sync: ticker(clock, syncTickMs),
-        housekeeping: this.#housekeeping,
-        probes: this.probes,
-        devices: silent,
-      },
-      handler: new PodHandlers({
-        clock,
-        logger,
-        journal: this.flights,
-        pods: this.pods,
-        workers: this.workers,
-        sources: this.config,
-        statuses: this.statuses,
-        nodeIps: () => this.#settings.nodeIps,
-        queue,
-        rejected: (reason) => this.#observer.rejected(reason),
-        earlier: this.#earlier,
-        admit: (pod, { length: others }, standing) =>
-          admitPod({
-            standing,
-            others,
-            ...kernelProblems(pod, this.#settings),
-            groupsProblem: groupsProblem(pod, this.runtimeState.abilities),
-            maxPods: this.#settings.maxPods,
-          }),
-        deleteSurplus: (uid, containerId) =>
-          this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
-        cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),
-        changed: () => this.#housekeeping.changed(),
-        isPastDeadline: (pod) =>
-          isPastDeadline(pod, this.statuses.getPodStatus(pod.metadata.uid), clock.now()),
-      }),
+      journal: this.flights,
+      pods: this.pods,
+      workers: this.workers,
+      sources: this.config,
+      statuses: this.statuses,
+      nodeIps: () => this.#settings.nodeIps,
+      queue,
+      rejected: (reason) => this.#observer.rejected(reason),
+      earlier: this.#earlier,
+      admit: nodeAdmission(this.#settings, () => this.runtimeState.abilities),
+      deleteSurplus: (uid, containerId) =>
+        this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
+      cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),
+      changed: () => this.#housekeeping.changed(),
+      isPastDeadline: (pod) => isPastDeadline(pod, this.statuses.getPodStatus(pod.metadata.uid), clock.now()),
     });
   }
 

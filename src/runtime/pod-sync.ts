@@ -12,6 +12,7 @@ import {
   type PodJournal,
 } from '../pods/index.ts';
 import type { ContainerRemover } from './container-remover.ts';
+import type { ContainerStart } from './container-start.ts';
 import type { PostStart } from './hooks/post-start.ts';
 import { containerTypeOf, type StartObserver } from './metrics.ts';
 import type { PlanContext } from './plan-context.ts';
@@ -20,7 +21,7 @@ import type { ContainerKill, PodKiller } from './pod-kill.ts';
 import type { PodPlanner } from './pod-planner.ts';
 import type { StartOutcome } from './reason-cache.ts';
 import { restoreContainer } from './restored-spec.ts';
-import type { ContainerStart, ContainerStarter } from './start-container.ts';
+import type { ContainerStarter } from './start-container.ts';
 import type { ReadySandbox, SandboxStarter } from './start-sandbox.ts';
 import {
   type ActionFailure,

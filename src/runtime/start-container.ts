@@ -1,100 +1,41 @@
-import { posix } from 'node:path';
-import type { CriClient, Container as CriContainer, Image } from '../cri/index.ts';
-import type { Container, EphemeralContainer } from '../kinds/index.ts';
-import { type Clock, describeError, isKind, KubelingError, type Logger, LruMap } from '../lib/index.ts';
-import {
-  containerFieldPath,
-  describePod,
-  newestInstance,
-  type ObservedContainer,
-  type ObservedPod,
-  type Pod,
-  type PodEvent,
-  type PodJournal,
-  type PodUid,
-} from '../pods/index.ts';
-import { readContainerAnnotations } from './container-annotations.ts';
-import type { ContainerRemover } from './container-remover.ts';
+import type { CriClient } from '../cri/index.ts';
+import { isKind, LruMap } from '../lib/index.ts';
+import { describePod, newestInstance, type PodJournal, type PodUid } from '../pods/index.ts';
+import { type ContainerStart, StartFailure, StartStory } from './container-start.ts';
 import type { CrashBackoff, RestartDelay } from './crash-backoff.ts';
 import type { PostStart } from './hooks/post-start.ts';
-import type { ImageFacts, ImageManager } from './image-manager.ts';
-import { explainRefusal, imageVolumesOf } from './image-volumes.ts';
-import { labels } from './labels.ts';
-import { containerLogLink, restartCountFromLogs } from './log-paths.ts';
-import type { MountableImage } from './mounts.ts';
-import type { ContainerPlan, PodPlanner } from './pod-planner.ts';
+import { containerLogLink } from './log-paths.ts';
+import { ContainerMaker, type ContainerMakerDeps } from './make-container.ts';
 import { type MadeContainer, Preparations, type Prepared } from './restart-ahead.ts';
-import type { RuntimeFiles } from './runtime-files.ts';
 import { specHash } from './spec-hash.ts';
 import { isOnlyStart, type StartNotes } from './start-notes.ts';
-import type { ReadySandbox } from './start-sandbox.ts';
 import type { ActionFailure } from './sync-result.ts';
-import { isNameTaken, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
+import { mayHaveHappened } from './unknown-outcome.ts';
 
-export interface ContainerStarterDeps {
-  readonly cri: Pick<CriClient, 'createContainer' | 'startContainer' | 'containerStatus' | 'listContainers'>;
-  readonly clock: Clock;
-  readonly files: RuntimeFiles;
+export interface ContainerStarterDeps extends Omit<ContainerMakerDeps, 'story'> {
+  readonly cri: ContainerMakerDeps['cri'] & Pick<CriClient, 'startContainer' | 'containerStatus'>;
   readonly journal: PodJournal;
-  readonly logger: Logger;
-  readonly planner: PodPlanner;
-  readonly images: ImageManager;
   readonly crashBackoff: CrashBackoff;
-  readonly remover: ContainerRemover;
   readonly postStart: PostStart;
   readonly logLinksDir: string;
   readonly startNotes: StartNotes;
 }
 
-export interface ContainerStart {
-  readonly pod: Pod;
-  readonly container: Container | EphemeralContainer;
-  readonly observed: ObservedPod;
-  readonly sandbox: ReadySandbox;
-  /** Images this sync has looked at already. */
-  readonly seenImages: Map<string, Image>;
-  /** Containers this sync has stopped: the observation still has them running. */
-  readonly stopped: ReadonlySet<string>;
-  /** Called when it is made and about to be started. */
-  readonly made?: (() => void) | undefined;
-}
-
-/** The images a container is made of, once they are there. */
-interface StartImages {
-  readonly own: ImageFacts;
-  /** By the volume's name. */
-  readonly volumes: ReadonlyMap<string, MountableImage>;
-}
-
-interface WantedImage {
-  readonly image: string;
-  readonly pullPolicy: string | undefined;
-  readonly fieldPath: string | undefined;
-}
-
-/** Ends a start with the reason its status shows. */
-class StartFailure extends Error {
-  readonly failure: ActionFailure;
-
-  constructor(failure: ActionFailure) {
-    super(failure.message);
-    this.failure = failure;
-  }
-}
-
-const logDirectoryMode = 0o755;
-const mostSkips = 2;
 const rememberedFailures = 1_000;
 
-/** Brings one container of a pod to run: image, config, creation, start, hook. */
+/** Brings one container of a pod to run: makes it unless that is done, starts it, runs its hook. */
 export class ContainerStarter {
   readonly #deps: ContainerStarterDeps;
   /** Containers whose start the runtime refused: to try those again is in vain. */
   readonly #refused = new LruMap<string, true>({ capacity: rememberedFailures });
   readonly #preparations = new Preparations();
+  readonly #story: StartStory;
+  readonly #maker: ContainerMaker;
 
   constructor(deps: ContainerStarterDeps) {
     this.#deps = deps;
+    this.#story = new StartStory(deps.journal);
+    this.#maker = new ContainerMaker({ ...deps, story: this.#story });
   }
 
   /** How many containers are made, or being made, ahead of their start. */
@@ -110,7 +51,7 @@ export class ContainerStarter {
     const { uid } = start.pod.metadata;
     if (this.#madeBefore(start) !== undefined || this.#delay(start).kind === 'wait') return;
     const key = { uid, name: start.container.name, fits: fitOf(start) };
-    this.#preparations.begin(key, (inner) => this.#make(start, inner, mayMake), signal);
+    this.#preparations.begin(key, (inner) => this.#maker.make(start, mayMake, inner), signal);
   }
 
   /** The pod ends: nothing of it is made ahead any more. */
@@ -130,11 +71,13 @@ export class ContainerStarter {
       }
       this.#checkBackoff(start);
       const made =
-        (await this.#use(prepared, signal)) ?? this.#madeBefore(start) ?? (await this.#make(start, signal));
+        (await this.#use(prepared, signal)) ??
+        this.#madeBefore(start) ??
+        (await this.#maker.make(start, () => true, signal));
       start.made?.();
       await this.#run(start, made, signal);
       const message = `Started container ${start.container.name}`;
-      this.#step(start, 'done', message, clock.monotonicMs() - startMs);
+      this.#story.step(start, 'done', message, clock.monotonicMs() - startMs);
       const failure = await this.#deps.postStart.run({ ...start, id: made.id }, signal);
       if (failure !== undefined) throw new StartFailure(failure);
       return undefined;
@@ -142,7 +85,7 @@ export class ContainerStarter {
       signal.throwIfAborted();
       const failure = error instanceof StartFailure ? error.failure : this.#unexpected(start, error);
       const outcome = failure.retryAtMs === undefined ? 'failed' : 'waiting';
-      this.#step(start, outcome, `${failure.reason}: ${failure.message}`);
+      this.#story.step(start, outcome, `${failure.reason}: ${failure.message}`);
       return failure;
     }
   }
@@ -171,11 +114,10 @@ export class ContainerStarter {
   }
 
   #checkBackoff(start: ContainerStart): void {
-    const { pod, container } = start;
     const { clock } = this.#deps;
     const delay = this.#delay(start);
     if (delay.kind === 'go') return;
-    this.#event(pod, container, 'Warning', 'BackOff', delay.eventMessage);
+    this.#story.event(start, { type: 'Warning', reason: 'BackOff', text: delay.eventMessage });
     throw new StartFailure({
       reason: 'CrashLoopBackOff',
       message: delay.message,
@@ -215,152 +157,6 @@ export class ContainerStarter {
     return usable ? { id: newest.id, logPath: newest.logPath } : undefined;
   }
 
-  async #make(
-    start: ContainerStart,
-    signal: AbortSignal,
-    mayMake: () => boolean = () => true,
-  ): Promise<MadeContainer> {
-    const images = await this.#images(start, signal);
-    await this.#removeUnstarted(start, signal);
-    const first = await this.#restartCount(start);
-    for (let restartCount = first; ; restartCount++) {
-      const plan = await this.#plan(start, images, restartCount, signal);
-      if (!mayMake()) throw new KubelingError('CANCELLED', 'The container is not wanted any more');
-      try {
-        const id = await this.#create(start, plan, restartCount, signal);
-        this.#event(start.pod, start.container, 'Normal', 'Created', 'Container created', id);
-        return { id, logPath: logPathOf(start, plan) };
-      } catch (error) {
-        signal.throwIfAborted();
-        if (isNameTaken(error) && restartCount - first < mostSkips) continue;
-        throw this.#failed(start, 'CreateContainerError', explainRefusal(error, plan.config));
-      }
-    }
-  }
-
-  /** What was made and is not used must not start later, by a call that is still on its way. */
-  async #removeUnstarted({ observed, container }: ContainerStart, signal: AbortSignal): Promise<void> {
-    const unused = observed.containers.filter(
-      ({ name, state }) => name === container.name && state === 'created',
-    );
-    for (const { id } of unused) await this.#deps.remover.remove(id, 'keep-logs', signal);
-  }
-
-  /** Its own, and those it mounts: the failure of one is shown by the containers that want it and by no other. */
-  async #images(start: ContainerStart, signal: AbortSignal): Promise<StartImages> {
-    const { pod, container } = start;
-    const volumes = new Map<string, MountableImage>();
-    for (const { name, reference, pullPolicy } of imageVolumesOf(pod, container)) {
-      const wanted = { image: reference, pullPolicy, fieldPath: undefined };
-      const { ref } = await this.#ensure(start, wanted, signal);
-      volumes.set(name, { kind: 'image', image: ref, asked: reference });
-    }
-    const { image = '', imagePullPolicy: pullPolicy, name } = container;
-    const wanted = { image, pullPolicy, fieldPath: containerFieldPath(pod, name) };
-    return { own: await this.#ensure(start, wanted, signal), volumes };
-  }
-
-  async #ensure(start: ContainerStart, wanted: WantedImage, signal: AbortSignal): Promise<ImageFacts> {
-    const { pod, container, sandbox, seenImages } = start;
-    const { image, pullPolicy, fieldPath } = wanted;
-    const ensured = await this.#deps.images.ensureImageExists(
-      {
-        pod,
-        container: { name: container.name, image, pullPolicy },
-        fieldPath,
-        sandboxConfig: sandbox.config,
-        seen: seenImages,
-      },
-      signal,
-    );
-    if (ensured.ok) return ensured.image;
-    const { reason, message, waitMs } = ensured;
-    this.#event(pod, container, 'Warning', 'Failed', `Error: ${reason}`);
-    const retry = waitMs === undefined ? {} : { retryAtMs: this.#deps.clock.monotonicMs() + waitMs };
-    throw new StartFailure({ reason, message, ...retry });
-  }
-
-  /**
-   * One more than any instance that ran has: one that never did is not counted, and makes way. When the runtime has
-   * forgotten all of them, by the logs they left.
-   */
-  async #restartCount({ observed, container, sandbox }: ContainerStart): Promise<number> {
-    const instances = observed.containers.filter(({ name }) => name === container.name);
-    const counts = instances.map(({ state, restartCount }) =>
-      state === 'created' ? restartCount : restartCount + 1,
-    );
-    if (counts.length > 0) return Math.max(...counts);
-    const directory = posix.join(sandbox.config.logDirectory ?? '', container.name);
-    return restartCountFromLogs(await this.#deps.files.names(directory).catch(() => []));
-  }
-
-  async #plan(
-    start: ContainerStart,
-    { own: image, volumes: volumeImages }: StartImages,
-    restartCount: number,
-    signal: AbortSignal,
-  ): Promise<ContainerPlan> {
-    const { pod, container, sandbox } = start;
-    const { files, planner } = this.#deps;
-    try {
-      const targetId = targetOf(start);
-      const plan = await planner.containerPlan(
-        { pod, container, restartCount, image, volumeImages, podIps: sandbox.ips, targetId },
-        signal,
-      );
-      await files.makeDirectory(posix.dirname(logPathOf(start, plan)), logDirectoryMode);
-      for (const { path, text, mode } of plan.files) await files.write(path, text, mode);
-      return plan;
-    } catch (error) {
-      signal.throwIfAborted();
-      throw this.#failed(start, 'CreateContainerConfigError', error);
-    }
-  }
-
-  async #create(
-    start: ContainerStart,
-    { config }: ContainerPlan,
-    attempt: number,
-    signal: AbortSignal,
-  ): Promise<string> {
-    const { cri, clock } = this.#deps;
-    const { id: podSandboxId, config: sandboxConfig } = start.sandbox;
-    try {
-      return (await cri.createContainer({ podSandboxId, config, sandboxConfig }, signal)).containerId;
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!mayHaveHappened(error)) throw error;
-      const look = (inner: AbortSignal) => this.#find(start, attempt, inner);
-      const found = await lookAfter(error, clock, look, signal).catch(() => undefined);
-      signal.throwIfAborted();
-      if (found === undefined) throw error;
-      this.#deps.logger.info('Took over a container the runtime had made without saying so', {
-        pod: describePod(start.pod),
-        container: start.container.name,
-        id: found.id,
-      });
-      return found.id;
-    }
-  }
-
-  /** A container as we would have made it, not started yet. */
-  async #find(
-    { pod, container, sandbox }: ContainerStart,
-    attempt: number,
-    signal: AbortSignal,
-  ): Promise<CriContainer | undefined> {
-    const labelSelector = { [labels.podUid]: pod.metadata.uid, [labels.containerName]: container.name };
-    const { containers } = await this.#deps.cri.listContainers({ filter: { labelSelector } }, signal);
-    const hash = specHash(container);
-    return containers.find(
-      ({ metadata, podSandboxId, state, annotations }) =>
-        metadata?.attempt === attempt &&
-        podSandboxId === sandbox.id &&
-        state === 'CONTAINER_CREATED' &&
-        readContainerAnnotations(annotations).hash === hash,
-    );
-  }
-
   async #run(start: ContainerStart, { id, logPath }: MadeContainer, signal: AbortSignal): Promise<void> {
     const { pod, container, observed } = start;
     const { crashBackoff, clock, startNotes, postStart, cri } = this.#deps;
@@ -380,10 +176,10 @@ export class ContainerStarter {
           this.#refused.set(id, true);
           if (isNoted) await startNotes.answered(pod, id);
         }
-        throw this.#failed(start, 'RunContainerError', error, id);
+        throw this.#story.failed(start, 'RunContainerError', error, id);
       }
     }
-    this.#event(pod, container, 'Normal', 'Started', 'Container started', id);
+    this.#story.event(start, { type: 'Normal', reason: 'Started', text: 'Container started' });
     await this.#linkLog(start, id, logPath);
   }
 
@@ -416,59 +212,17 @@ export class ContainerStarter {
     }
   }
 
-  #failed(start: ContainerStart, reason: string, error: unknown, id = ''): StartFailure {
-    const message = describeError(error);
-    this.#event(start.pod, start.container, 'Warning', 'Failed', `Error: ${message}`, id);
-    return new StartFailure({ reason, message });
-  }
-
   #unexpected(start: ContainerStart, error: unknown): ActionFailure {
     const { pod, container } = start;
     this.#deps.logger.error('Cannot start a container', error, {
       pod: describePod(pod),
       container: container.name,
     });
-    return this.#failed(start, 'CreateContainerError', error).failure;
-  }
-
-  /** Ids differ from try to try; the name keeps events of one cause alike. */
-  #event(
-    pod: Pod,
-    { name }: Container,
-    type: PodEvent['type'],
-    reason: string,
-    text: string,
-    containerId = '',
-  ): void {
-    const message = containerId === '' ? text : text.replaceAll(containerId, name);
-    this.#deps.journal.event(pod, { type, reason, message, fieldPath: containerFieldPath(pod, name) });
-  }
-
-  #step(start: ContainerStart, outcome: 'done' | 'failed' | 'waiting', message: string, ms?: number): void {
-    const { pod, container } = start;
-    this.#deps.journal.step(pod.metadata.uid, {
-      stage: 'container',
-      outcome,
-      message,
-      container: container.name,
-      ms,
-    });
+    return this.#story.failed(start, 'CreateContainerError', error).failure;
   }
 }
 
 /** What a container is made for: one that was made for anything else is of no use. */
 function fitOf({ container, sandbox }: Pick<ContainerStart, 'container' | 'sandbox'>): string {
   return `${sandbox.id} ${specHash(container)}`;
-}
-
-function logPathOf({ sandbox }: ContainerStart, { config }: ContainerPlan): string {
-  return posix.join(sandbox.config.logDirectory ?? '', config.logPath ?? '');
-}
-
-function targetOf({ container, observed }: ContainerStart): string | undefined {
-  const name = 'targetContainerName' in container ? container.targetContainerName : undefined;
-  if (name === undefined || name === '') return undefined;
-  const target: ObservedContainer | undefined = newestInstance(observed, name);
-  if (target !== undefined) return target.id;
-  throw new KubelingError('CONTAINER_TARGET', `unable to find target container ${name}`);
 }

@@ -1,0 +1,78 @@
+import type { PodJournal } from '../pods/index.ts';
+import type { PodCgroups } from '../resources/index.ts';
+import { type GcPods, PodRuntime, startMetrics } from '../runtime/index.ts';
+import type { ImageAccess } from './image-access.ts';
+import type { KeptPods } from './kept-pods.ts';
+import type { KubeletDeps } from './kubelet-deps.ts';
+import { makeHooks } from './make-hooks.ts';
+import { makeNodePlanner } from './make-node-planner.ts';
+import type { NodeJournal } from './node-journal.ts';
+import type { PodFacts } from './pod-facts.ts';
+import type { RuntimeAbilities } from './runtime-abilities.ts';
+import type { KubeletSettings } from './settings.ts';
+
+/** What of the kubelet the runtime's pods depend on. */
+export interface PodRuntimeParts {
+  /** As the runtime calls itself. */
+  readonly runtimeName: string;
+  readonly journal: PodJournal;
+  readonly node: NodeJournal;
+  readonly cgroups: PodCgroups;
+  readonly kept: KeptPods;
+  readonly images: Pick<ImageAccess, 'credentials' | 'records'>;
+  readonly facts: Pick<PodFacts, 'known'>;
+  readonly pods: GcPods;
+  readonly abilities: () => RuntimeAbilities;
+}
+
+/** The pods of this node's runtime. */
+export function makePodRuntime(
+  settings: KubeletSettings,
+  deps: KubeletDeps,
+  parts: PodRuntimeParts,
+): PodRuntime {
+  const { runtimeName, journal, kept, images, pods } = parts;
+  const { clock, random, logger, cri, machine, metrics } = deps;
+  const { podLogsDir, logLinksDir, pulls, gc } = settings;
+  const runtime: PodRuntime = new PodRuntime({
+    cri,
+    clock,
+    random,
+    logger,
+    journal,
+    files: machine.files,
+    planner: plannerOf(settings, deps, parts),
+    crashBackoff: kept.crashBackoff,
+    hooks: makeHooks(settings, {
+      ...deps,
+      journal,
+      podIps: (uid, signal) => runtime.podIps(uid, signal),
+    }),
+    hookNotes: kept.notes.hooks,
+    credentials: images.credentials,
+    pullRecords: images.records,
+    startObserver: startMetrics(metrics),
+    startNotes: kept.notes.starts,
+    pods,
+    settings: { runtimeName, podLogsDir, logLinksDir, pulls, gc },
+  });
+  return runtime;
+}
+
+function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRuntimeParts) {
+  const { journal, node, cgroups, kept, facts, abilities } = parts;
+  const { directories, users, volumes } = kept;
+  return makeNodePlanner(settings, {
+    ...deps,
+    journal,
+    node,
+    podsDir: directories.podsDir,
+    cgroups,
+    abilities,
+    users,
+    volumesOf: (uid) => {
+      const pod = facts.known(uid);
+      return pod === undefined ? new Map() : volumes.of(pod);
+    },
+  });
+}

@@ -1,0 +1,47 @@
+import type { Clock, Logger } from '../lib/index.ts';
+import type { PodJournal, PodUid } from '../pods/index.ts';
+import { decideSandbox } from '../runtime/index.ts';
+import type { KeptPods } from './kept-pods.ts';
+import type { PodFacts } from './pod-facts.ts';
+import { KubeletPodSyncer, type SyncerDeps } from './pod-syncer.ts';
+import type { RuntimeState } from './runtime-state.ts';
+import type { KubeletSettings } from './settings.ts';
+
+/** What of the kubelet a worker's steps depend on. */
+export interface PodSyncerParts extends Pick<SyncerDeps, 'runtime' | 'statuses' | 'cgroups' | 'probes'> {
+  readonly journal: PodJournal;
+  readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
+  readonly facts: Pick<PodFacts, 'wanted' | 'isTerminationRequested'>;
+  readonly pleg: { runningUnder(name: string, namespace: string): readonly PodUid[] };
+  readonly runtimeState: Pick<RuntimeState, 'problems'>;
+}
+
+/** What the workers of this node do in each state of a pod. */
+export function makePodSyncer(
+  settings: Pick<KubeletSettings, 'nodeIps'>,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  parts: PodSyncerParts,
+): KubeletPodSyncer {
+  const { journal, runtime, statuses, cgroups, probes, kept, facts, pleg, runtimeState } = parts;
+  const { directories, volumes, users, notes } = kept;
+  return new KubeletPodSyncer({
+    clock,
+    logger,
+    journal,
+    runtime,
+    statuses,
+    cgroups,
+    directories,
+    volumes,
+    users,
+    notes,
+    probes,
+    isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
+    isWanted: (uid) => facts.wanted(uid) !== undefined,
+    unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
+      pleg.runningUnder(name, namespace).find((other) => other !== uid && facts.wanted(other) === undefined),
+    networkProblems: () => runtimeState.problems().network,
+    nodeIps: () => settings.nodeIps,
+    hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
+  });
+}

@@ -1,0 +1,81 @@
+import type { PodStatus } from '../kinds/index.ts';
+import { isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
+
+/** Those who know of pods. They ask about pods themselves and may come to be later: each is read when it is needed. */
+export interface PodKnowers {
+  readonly pods: {
+    getPods(): readonly Pod[];
+    getPodByUid(uid: PodUid): Pod | undefined;
+    translatePodUid(uid: PodUid): PodUid;
+  };
+  readonly statuses: { getPodStatus(uid: PodUid): PodStatus | undefined };
+  readonly workers: {
+    activePod(uid: PodUid): { readonly pod: Pod } | undefined;
+    readonly queries: {
+      isPodKnownTerminated(uid: PodUid): boolean;
+      isPodTerminationRequested(uid: PodUid): boolean;
+    };
+  };
+}
+
+/** What several parts of the kubelet ask about pods, answered from what is wanted, worked on and published. */
+export class PodFacts {
+  readonly #knowers: PodKnowers;
+
+  constructor(knowers: PodKnowers) {
+    this.#knowers = knowers;
+  }
+
+  /** As a source wants it. */
+  wanted(uid: PodUid): Pod | undefined {
+    return this.#knowers.pods.getPodByUid(uid);
+  }
+
+  /** Also by the UID of its mirror. */
+  wantedOrMirrored(uid: PodUid): Pod | undefined {
+    return this.wanted(this.#knowers.pods.translatePodUid(uid));
+  }
+
+  /** As its worker has it; undefined once no source wants it. */
+  workedOn(uid: PodUid): Pod | undefined {
+    return this.wanted(uid) === undefined ? undefined : this.#knowers.workers.activePod(uid)?.pod;
+  }
+
+  /** As its worker has it, or else a source. */
+  known(uid: PodUid): Pod | undefined {
+    return this.#knowers.workers.activePod(uid)?.pod ?? this.wanted(uid);
+  }
+
+  isTerminationRequested(uid: PodUid): boolean {
+    return this.#knowers.workers.queries.isPodTerminationRequested(uid);
+  }
+
+  /** Whether the pod uses, or will use, anything of the node. */
+  isActive(pod: Pod): boolean {
+    const { uid } = pod.metadata;
+    if (this.#knowers.workers.queries.isPodKnownTerminated(uid)) return false;
+    const isOver = isTerminalPhase(pod.status.phase) || this.#isOver(uid);
+    return !isOver || this.isTerminationRequested(uid);
+  }
+
+  active(): readonly Pod[] {
+    return this.#knowers.pods.getPods().filter((pod) => this.isActive(pod));
+  }
+
+  /** Whether the pod is over, or has been told to end. */
+  hasEnded(uid: PodUid): boolean {
+    return this.isTerminationRequested(uid) || this.#isOver(uid);
+  }
+
+  /** The wanted pods with the status they have here. */
+  withStatus(): readonly Pod[] {
+    const { pods, statuses } = this.#knowers;
+    return pods
+      .getPods()
+      .map((pod) => ({ ...pod, status: statuses.getPodStatus(pod.metadata.uid) ?? pod.status }));
+  }
+
+  #isOver(uid: PodUid): boolean {
+    return isTerminalPhase(this.#knowers.statuses.getPodStatus(uid)?.phase);
+  }
+}
