@@ -293,15 +293,23 @@ export class KillRounds {
     return JSON.stringify({ unsettled, strays, pods: shown.map(briefly) }, undefined, 1);
   }
 
-  /** What /pods tells, between two looks at the runtime: what crashes may be started again in between. */
+  /** What /pods tells, once it has caught up with the runtime: what crashes may be started again at any moment. */
   async #checkCounts(pod: Wanted): Promise<void> {
-    const before = await this.#highestAttempt(pod);
-    const found = (await this.#node.pods()).find((each) => keyOf(each) === markOf(pod));
-    const after = await this.#highestAttempt(pod);
-    const { restartCount = -1 } = mainOf(found) ?? {};
     const key = markOf(pod);
-    const told = `${key}, which ${pod.behaviour}: ${restartCount} restarts told, attempt ${before} to ${after} in the runtime`;
-    assert.ok(before <= restartCount && restartCount <= after, told);
+    let told = '';
+    const { restartCount, after } = await eventually(
+      'the count of restarts to be right',
+      async () => {
+        const before = await this.#highestAttempt(pod);
+        const found = (await this.#node.pods()).find((each) => keyOf(each) === key);
+        const after = await this.#highestAttempt(pod);
+        const { restartCount = -1 } = mainOf(found) ?? {};
+        told = `${key}, which ${pod.behaviour}: ${restartCount} restarts told, attempt ${before} to ${after} in the runtime`;
+        return before <= restartCount && restartCount <= after ? { restartCount, after } : undefined;
+      },
+      15_000,
+      () => told,
+    );
     assert.ok(
       restartCount >= (this.#counts.get(key) ?? 0),
       `${told}, ${this.#counts.get(key)} restarts before`,
