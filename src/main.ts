@@ -2,7 +2,7 @@
  * The composition root: the one place that touches the process. It owns the root AbortController and hands the
  * commands everything they use of the world.
  */
-import { runCli, watchProcess } from './cli/index.ts';
+import { flushOutput, runCli, watchProcess } from './cli/index.ts';
 import { realClock, systemRandom } from './lib/index.ts';
 
 const root = new AbortController();
@@ -21,5 +21,6 @@ const code = await runCli({
   random: systemRandom(),
   signal: root.signal,
 });
-// Writes to files, pipes and terminals are synchronous here, so nothing is cut off; a forgotten handle cannot hold us.
+await flushOutput([process.stdout, process.stderr], root.signal);
+// A forgotten handle cannot hold us.
 process.exit(code);

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import type { TeardownReport } from '../containerd/index.ts';
+import { type TeardownReport, unmountBelow } from '../containerd/index.ts';
 import { removeSandbox, selfCheckLabel } from '../kubelet/index.ts';
 import {
   boolFlag,
@@ -9,6 +9,7 @@ import {
   KubelingError,
   ProcessTable,
   readLockOwner,
+  runChecked,
   withDeadline,
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
@@ -37,6 +38,7 @@ ${formatFlagHelp(flags).trimEnd()}`;
 
 const upEndsWithinMs = 20_000;
 const removeWithinMs = 120_000;
+const unmountWithinMs = 30_000;
 
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
@@ -47,7 +49,8 @@ async function run(context: CommandContext): Promise<number> {
     return exitCodes.done;
   }
   await endUp(home, context);
-  const problems = await removeRuntime(home, values.all === true ? 'remove' : 'keep', context);
+  const left = await removeRuntime(home, values.all === true ? 'remove' : 'keep', context);
+  const problems = [...left, ...(await unmountPods(home, context))];
   await rm(home.stateFile, { force: true });
   if (values.all === true && problems.length === 0) await rm(home.dataDir, { recursive: true, force: true });
   for (const problem of problems) context.stderr.write(`${problem}\n`);
@@ -86,6 +89,18 @@ async function removeRuntime(
   tellReport(report, context);
   // What could not be removed in order was then removed by force, so only what is left now counts.
   return report.problems.length === 0 ? [] : [...problems, ...report.problems];
+}
+
+/** Parts of volumes that containers were given; whoever removes directories must not come upon volumes of users there. */
+async function unmountPods(
+  home: Home,
+  { clock, signal, stdout }: CommandContext,
+): Promise<readonly string[]> {
+  const run = (file: string, args: readonly string[], inner: AbortSignal) =>
+    runChecked({ file, args, clock, deadlineMs: unmountWithinMs }, inner);
+  const { removed, problems } = await unmountBelow(home.rootDir, { run, procDir: '/proc' }, signal);
+  if (removed.length > 0) stdout.write(`removed    ${removed.length} parts of volumes\n`);
+  return problems;
 }
 
 async function removeFromMachine(endpoint: string, context: CommandContext): Promise<readonly string[]> {

@@ -90,13 +90,24 @@ function get(port: number, path: string, signal: AbortSignal): Promise<Flights> 
       });
       response.on('error', reject);
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(JSON.parse(body));
+        if (response.statusCode === 200) flightsOf(body).then(resolve, reject);
         else reject(new KubelingError('KUBELET_SILENT', `it answered ${response.statusCode}: ${body}`));
       });
     });
     call.on('error', reject);
     call.end();
   });
+}
+
+/** Anything may listen on a port; async, as what is thrown out of a callback of a stream ends the process. */
+async function flightsOf(body: string): Promise<Flights> {
+  try {
+    const flights: Flights = JSON.parse(body);
+    if (Array.isArray(flights.pods) && Array.isArray(flights.problems)) return flights;
+  } catch (cause) {
+    throw new KubelingError('KUBELET_SILENT', 'what answers there is no kubelet', { cause });
+  }
+  throw new KubelingError('KUBELET_SILENT', 'what answers there is no kubelet');
 }
 
 export const command: Command = {

@@ -119,3 +119,41 @@ test('stories of one name are told in the order they began, whichever was writte
       ['u2', 'u1', 'u3'],
     );
 });
+
+test('a long message is kept as far as the API would take it', () => {
+  const recorder = new FlightRecorder({ clock: new VirtualClock() });
+  recorder.event(pod('web'), { type: 'Warning', reason: 'Unhealthy', message: 'x'.repeat(10_240) });
+  const [entry] = recorder.find('web')[0]?.entries ?? [];
+  assert.equal(entry?.message.length, 1_024);
+});
+
+test('troubles that take turns do not push out what led to them', async () => {
+  const clock = new VirtualClock();
+  const recorder = new FlightRecorder({ clock, entriesPerPod: 8 });
+  const web = pod('web');
+  recorder.event(web, { type: 'Normal', reason: 'Started', message: 'Container started' });
+  for (let round = 0; round < 20; round++) {
+    for (const name of ['a', 'b']) {
+      recorder.event(web, { type: 'Warning', reason: 'Failed', message: `Error of ${name}` });
+      recorder.step(web.metadata.uid, {
+        stage: 'container',
+        container: name,
+        outcome: 'failed',
+        message: 'no image',
+      });
+    }
+    await clock.advance(10_000);
+  }
+  const [story] = recorder.find('web');
+  assert.equal(story?.dropped, 0);
+  assert.deepEqual(
+    story?.entries.map((entry) => [entry.message, entry.is === 'event' ? entry.count : 0]),
+    [
+      ['Container started', 1],
+      ['Error of a', 20],
+      ['no image', 0],
+      ['Error of b', 20],
+      ['no image', 0],
+    ],
+  );
+});

@@ -66,23 +66,34 @@ export class FlightRecorder implements PodJournal {
     this.#flights = new LruMap({ capacity: pods });
   }
 
-  event(pod: Pod, event: PodEvent): void {
+  event(pod: Pod, told: PodEvent): void {
+    const event = { ...told, message: bounded(told.message) };
     const flight = this.#flight(pod.metadata.uid);
     flight.fullName = fullNameOf(pod);
     const at = this.#clock.now();
     const last = flight.entries.last;
     if (last?.is === 'event' && sameEvent(last, event)) {
       flight.entries.replaceLast({ ...last, at, count: last.count + 1 });
-    } else flight.entries.push({ ...event, is: 'event', at, since: at, count: 1 });
+      return;
+    }
+    // Several troubles take turns with every retry: what led to them must not be pushed out by that.
+    const before = event.type === 'Warning' ? takeOut(flight.entries, isSameEvent(event)) : undefined;
+    const [since, count] = before?.is === 'event' ? [before.since, before.count + 1] : [at, 1];
+    flight.entries.push({ ...event, is: 'event', at, since, count });
   }
 
-  step(uid: PodUid, step: PodStep): void {
+  step(uid: PodUid, told: PodStep): void {
+    const step = { ...told, message: bounded(told.message) };
     const flight = this.#flight(uid);
     const at = this.#clock.now();
     const last = flight.entries.last;
     // A pod that waits says so on every sync: the story keeps when it last did.
-    if (last?.is === 'step' && sameStep(last, step)) flight.entries.replaceLast({ ...step, is: 'step', at });
-    else flight.entries.push({ ...step, is: 'step', at });
+    if (last?.is === 'step' && sameStep(last, step)) {
+      flight.entries.replaceLast({ ...step, is: 'step', at });
+      return;
+    }
+    if (step.outcome !== 'done') takeOut(flight.entries, isSameTrouble(step));
+    flight.entries.push({ ...step, is: 'step', at });
   }
 
   /** By UID, by `name_namespace` or by name, each also as a manifest gives it; all that fit, the oldest first. */
@@ -120,8 +131,42 @@ export class FlightRecorder implements PodJournal {
   }
 }
 
+/** As much as the API takes of an event. */
+const longestMessage = 1_024;
+
+/** What containers and runtimes say may be long. A copy: a mere slice would keep all of it in memory. */
+function bounded(message: string): string {
+  if (message.length <= longestMessage) return message;
+  return `${Buffer.from(message.slice(0, longestMessage - 1)).toString('utf8')}…`;
+}
+
 function storyOf(uid: PodUid, { fullName, entries }: Flight): PodStory {
   return { uid, fullName, entries: [...entries], dropped: entries.dropped };
+}
+
+type Fits = (entry: StoryEntry) => boolean;
+
+/** Takes the entry that fits out of the middle. */
+function takeOut(ring: Ring<StoryEntry>, fits: Fits): StoryEntry | undefined {
+  const entries = ring.toArray();
+  const index = entries.findLastIndex(fits);
+  if (index < 0) return undefined;
+  ring.clear();
+  for (const entry of entries.toSpliced(index, 1)) ring.push(entry);
+  return entries[index];
+}
+
+function isSameEvent(event: PodEvent): Fits {
+  return (entry) => entry.is === 'event' && sameEvent(entry, event);
+}
+
+function isSameTrouble({ stage, container, outcome, message }: PodStep): Fits {
+  return (entry) =>
+    entry.is === 'step' &&
+    entry.stage === stage &&
+    entry.container === container &&
+    entry.outcome === outcome &&
+    entry.message === message;
 }
 
 function sameEvent(one: PodEvent, other: PodEvent): boolean {

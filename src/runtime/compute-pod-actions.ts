@@ -6,6 +6,7 @@ import {
   initContainersOf,
   mayRun,
   newestInstance,
+  type ObservedContainer,
   type ObservedPod,
   type Pod,
 } from '../pods/index.ts';
@@ -87,7 +88,7 @@ function actionsInSandbox(
   const init = initContainerActions(pod, observed, context);
   const strangers = noLongerInSpec(pod, observed);
   const ephemeralContainersToStart = [...ephemeralContainersOf(pod).entries()]
-    .filter(([, { name }]) => newestInstance(observed, name) === undefined)
+    .filter(([, { name }]) => neverRan(newestInstance(observed, name)))
     .map(([index]) => index);
   const plan = {
     ...idle(sandbox),
@@ -108,6 +109,11 @@ function actionsInSandbox(
     containersToStart: regular.toStart,
     containersToKill: byId([...strangers, ...init.toKill, ...regular.toKill]),
   };
+}
+
+/** Made and not started is what is left when the kubelet ends in between: it still has its one run to come. */
+function neverRan(newest: ObservedContainer | undefined): boolean {
+  return newest === undefined || newest.state === 'created';
 }
 
 /** Whoever edits a pod that names its own UID may rename or drop what runs. */

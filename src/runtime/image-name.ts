@@ -18,10 +18,8 @@ export type ImageName =
 /** The name as it is asked of the runtime: with the tag latest when it says neither tag nor digest. */
 export function readImageName(text: string): ImageName {
   const [, path, tagText = '', digestText = ''] = whole.exec(text) ?? [];
-  if (path === undefined) return { ok: false, why: whyNot(text) };
-  if (path.length > longestName) {
-    return { ok: false, why: `repository name must not be more than ${longestName} characters` };
-  }
+  const wrong = path === undefined ? whyNot(text) : whyRefused(text, path);
+  if (wrong !== undefined) return { ok: false, why: `couldn't parse image name "${text}": ${wrong}` };
   const bare = tagText === '' && digestText === '';
   return {
     ok: true,
@@ -33,8 +31,16 @@ export function readImageName(text: string): ImageName {
 
 function whyNot(text: string): string {
   const lower = text.toLowerCase();
-  if (lower !== text && whole.test(lower)) return 'repository name must be lowercase';
-  return `couldn't parse image name "${text}": invalid reference format`;
+  const isUpper = lower !== text && whole.test(lower);
+  return `invalid reference format${isUpper ? ': repository name must be lowercase' : ''}`;
+}
+
+/** What runtimes take for the id of an image is no name. */
+function whyRefused(text: string, path: string): string | undefined {
+  if (/^[a-f0-9]{64}$/.test(text))
+    return `invalid repository name (${text}), cannot specify 64-byte hexadecimal strings`;
+  if (path.length <= longestName) return undefined;
+  return `repository name must not be more than ${longestName} characters`;
 }
 
 /** The name without tag and digest, as it is written. */

@@ -1,5 +1,11 @@
 import type { Container } from '../kinds/index.ts';
-import { type ObservedContainer, type ObservedPod, type Pod, restartsAfterExit } from '../pods/index.ts';
+import {
+  ephemeralContainersOf,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  restartsAfterExit,
+} from '../pods/index.ts';
 
 /**
  * Keeps across kubelets which start of a container was under way. A runtime gives up a start when the one who asked
@@ -19,7 +25,8 @@ const startErrorCode = 128;
 
 /** Whether a start that comes to nothing would be the end of the container; any other is just started again. */
 export function isOnlyStart(pod: Pod, container: Container): boolean {
-  return !restartsAfterExit(pod, container, startErrorCode);
+  const isEphemeral = ephemeralContainersOf(pod).some(({ name }) => name === container.name);
+  return isEphemeral || !restartsAfterExit(pod, container, startErrorCode);
 }
 
 /**

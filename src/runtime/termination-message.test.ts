@@ -46,6 +46,16 @@ test('last words are found under a path that does not begin at the root', async 
   assert.equal(await terminationMessage(status, memoryRuntimeFiles(store)), 'failed: because');
 });
 
+test('a volume that was mounted where last words go, below our file, is not read', async () => {
+  const store = mapFileStore();
+  store.write('/host/chosen-by-the-pod', 'secret');
+  store.write(ours, 'because');
+  const status = statusOf(ours);
+  const below = { ...status.mounts[1], hostPath: '/host/chosen-by-the-pod' };
+  const mounts = ContainerStatus.create({ mounts: [below, ...status.mounts] }).mounts;
+  assert.equal(await terminationMessage({ ...status, mounts }, memoryRuntimeFiles(store)), 'because');
+});
+
 const logPath = '/logs/main/0.log';
 const lines = Array.from({ length: 100 }, (_, at) => `2026-01-01T00:00:00Z stdout F ${at}\n`).join('');
 

@@ -31,10 +31,11 @@ async function ownMessage(status: ContainerStatus, files: RuntimeFiles): Promise
   return mayUseLog(status) ? await endOfLog(status.logPath, files) : '';
 }
 
+/** The last of the mounts there covers the others: a volume of the pod's choice in that place is not what is read. */
 function hostPathOfMessage({ annotations, mounts }: ContainerStatus): string | undefined {
   const path = readContainerAnnotations(annotations).terminationMessagePath;
   if (path === '') return undefined;
-  return mounts.find(({ containerPath }) => containerPath === posix.resolve('/', path))?.hostPath;
+  return mounts.findLast(({ containerPath }) => containerPath === posix.resolve('/', path))?.hostPath;
 }
 
 /**

@@ -58,6 +58,19 @@ async function freePort(): Promise<number> {
 }
 
 describe('a probe over HTTP', () => {
+  it('takes answers as sloppy as those of a line of shell', async () => {
+    const answers = [
+      'HTTP/1.0 200 OK\n\nfine',
+      'HTTP/1.1 200 OK\nContent-Length: 4\n\nfine',
+      `HTTP/1.1 200 OK\r\nX-Long: ${'a'.repeat(100_000)}\r\nContent-Length: 4\r\n\r\nfine`,
+    ];
+    for (const answer of answers) {
+      const talk = (socket: Socket) => socket.once('data', () => socket.end(answer));
+      await using server = await listening(createSocketServer(talk));
+      assert.deepEqual(await get({ port: server.port }), { is: 'success', output: 'fine' });
+    }
+  });
+
   it('succeeds with 200 to 299 and tells the body, cut', async () => {
     await using server = await serve((_request, response) => response.end('x'.repeat(50_000)));
     assert.deepEqual(await get({ port: server.port }), { is: 'success', output: 'x'.repeat(10_240) });

@@ -65,6 +65,22 @@ it('a container that fails its liveness probe is stopped within the grace of the
   assert.equal(containerOf(node, uid)?.restartCount, 1);
 });
 
+it('a container that is restarted for its probe is made once, however long its postStart hook takes', async () => {
+  const { node, state } = await probedNode({ tolerates: ['nothing stops that its manifest asks for'] });
+  await using _end = node;
+  const lifecycle = { postStart: { sleep: { seconds: 2 } } };
+  const livenessProbe = { ...probe, periodSeconds: 10 };
+  const uid = await node.runsStatic('web', probed({ livenessProbe, lifecycle }));
+  await node.pass(15_000);
+  state.answer = () => ({ is: 'failure' });
+  const isStopped = () => node.calls.some(({ method }) => method === 'stopContainer');
+  await node.until('it is told to stop', isStopped, 15_000);
+  state.answer = () => ({ is: 'success' });
+  await node.pass(30_000);
+  assert.equal(containerOf(node, uid)?.restartCount, 1);
+  assert.equal(node.of(uid, 'container-created').length, 2);
+});
+
 it('readiness shows in the moment the probe answers, both ways', async () => {
   const { node, state } = await probedNode();
   await using _end = node;
@@ -244,4 +260,15 @@ it('after a restart of the kubelet a sidecar that had started holds nobody up, a
     node.of(uid, 'container-started').filter((one) => 'name' in one && one.name === 'side').length,
     1,
   );
+});
+
+it('a container that was made and waits to be started has not failed its probes', async () => {
+  const { node } = await probedNode();
+  await using _end = node;
+  const command = ['app', JSON.stringify({ runMs: 15_000 })];
+  const lifecycle = { postStart: { sleep: { seconds: 2 } } };
+  const often = { ...probe, periodSeconds: 1 };
+  const uid = await node.runsStatic('web', probed({ command, livenessProbe: often, lifecycle }));
+  await node.pass(40_000);
+  assert.ok(!node.calls.some(({ method }) => method === 'stopContainer'), node.events(uid).join());
 });

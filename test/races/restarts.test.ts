@@ -103,3 +103,30 @@ it('force-deleted while kubelet down: containers and mirror gone', async () => {
   assert.deepEqual(pods.getPodsAndMirrorPods().orphanedMirrors, []);
   assert.equal(node.of('uid-stays', 'container-started', 'container-exited').length, 1);
 });
+
+it('an ephemeral container that was made when the kubelet was killed still runs, once', async () => {
+  await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
+  const pod = apiPod('web', 'uid-web');
+  node.api(pod);
+  await node.runs('uid-web');
+  await node.pass(2_000);
+  const made = Promise.withResolvers<void>();
+  const isMade = ({ method }: { readonly method: string }) => method === 'createContainer';
+  node.toll = {
+    after: (call) => {
+      if (!isMade(call)) return undefined;
+      made.resolve();
+      return new Promise(() => {});
+    },
+  };
+  const debug = { ...pod.spec.containers[0], name: 'debug' };
+  const debugged = { ...pod, spec: { ...pod.spec, ephemeralContainers: [debug] } };
+  node.api(debugged);
+  await node.settled(made.promise);
+  node.toll = {};
+  await node.restartKubelet();
+  node.api(debugged);
+  await node.until('it runs', () => node.running('uid-web').includes('debug'), 20_000);
+  await node.pass(60_000);
+  assert.equal(node.of('uid-web', 'container-started').length, 2);
+});

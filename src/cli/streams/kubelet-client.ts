@@ -43,9 +43,9 @@ export async function findKubelet(place: KubeletPlace, { clock }: CommandContext
   return {
     async pods(signal) {
       const { port } = await locate(place);
-      const get = (inner: AbortSignal) => getText(`http://127.0.0.1:${port}/pods`, inner);
+      const get = async (inner: AbortSignal) => podsOf(await getText(`http://127.0.0.1:${port}/pods`, inner));
       const limit = { clock, ms: answerWithinMs, what: 'hear from the kubelet' };
-      return JSON.parse(await asking(port, signal, () => withDeadline(limit, get, signal))).items ?? [];
+      return await asking(port, signal, () => withDeadline(limit, get, signal));
     },
     async open(path, protocol, signal) {
       const { port, tokenAt } = await locate(place);
@@ -94,6 +94,15 @@ async function asking<T>(port: number, signal: AbortSignal, ask: () => Promise<T
     signal.throwIfAborted();
     const message = `Cannot ask the kubelet at 127.0.0.1:${port}: ${describeError(cause)}. Is it running?`;
     throw new KubelingError('KUBELET_SILENT', message, { cause });
+  }
+}
+
+/** Anything may listen on a port. */
+function podsOf(body: string): readonly Pod[] {
+  try {
+    return JSON.parse(body).items ?? [];
+  } catch (cause) {
+    throw new KubelingError('KUBELET_SILENT', 'what answers there is no kubelet', { cause });
   }
 }
 

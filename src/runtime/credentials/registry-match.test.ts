@@ -43,4 +43,12 @@ describe('registries of credentials', () => {
     assert.ok(isDockerHub('docker.io/library/x') && isDockerHub('team/app') && isDockerHub('x'));
     assert.ok(!isDockerHub('r.io/x') && !isDockerHub('host:1/x'));
   });
+
+  it('take no time to speak of, whatever they are', () => {
+    const name = `${'a'.repeat(240)}.io/x`;
+    const beganMs = performance.now();
+    assert.ok(!matchesRegistry(`${'*a'.repeat(100)}b.io`, name));
+    assert.ok(matchesRegistry(`${'*a'.repeat(100)}*.io`, name));
+    assert.ok(performance.now() - beganMs < 1_000);
+  });
 });

@@ -46,22 +46,50 @@ function readPattern(text: string): RegistryPattern {
   return { parts: name.split('.'), port, path };
 }
 
-/** Shell wildcards: `*`, `?` and sets in brackets. A pattern that is none fits nothing. */
+/** One place of a glob: any run of characters, or one character of some kind. */
+type GlobPlace = 'run' | ((character: string) => boolean);
+
+/**
+ * Shell wildcards: `*`, `?` and sets in brackets. A pattern that is none fits nothing. Takes no longer than both lengths
+ * multiplied: whoever may write a secret writes the pattern and the name, and must not be able to hold up the node.
+ */
 function globFits(glob: string, text: string): boolean {
   if (!/[*?[\\]/.test(glob)) return glob === text;
-  const source = glob.replaceAll(/\[\^?[^\]]+\]|\\.|[\s\S]/g, (token) => {
-    if (token === '*') return '[^/]*';
-    if (token === '?') return '[^/]';
-    if (token.length > 1 && token.startsWith('[')) return token;
-    return escapeRegExp(token.startsWith('\\') ? token.slice(1) : token);
-  });
+  const places = readGlob(glob);
+  if (places === undefined) return false;
+  // Where the last run began, in the glob and in the text: only that one is ever made longer.
+  let back: { readonly at: number; from: number } | undefined;
+  let at = 0;
+  let from = 0;
+  while (from < text.length) {
+    const place = places[at];
+    if (place === 'run') back = { at: at++, from };
+    else if (place?.(text.charAt(from)) === true) {
+      at++;
+      from++;
+    } else if (back !== undefined) {
+      from = ++back.from;
+      at = back.at + 1;
+    } else return false;
+  }
+  return places.slice(at).every((place) => place === 'run');
+}
+
+function readGlob(glob: string): readonly GlobPlace[] | undefined {
   try {
-    return new RegExp(`^${source}$`).test(text);
+    return (glob.match(/\[\^?[^\]]+\]|\\.|[\s\S]/g) ?? []).map(readPlace);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
-function escapeRegExp(text: string): string {
-  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+function readPlace(token: string): GlobPlace {
+  if (token === '*') return 'run';
+  if (token === '?') return () => true;
+  if (token.length > 1 && token.startsWith('[')) {
+    const set = new RegExp(`^${token}$`);
+    return (character) => set.test(character);
+  }
+  const meant = token.startsWith('\\') ? token.slice(1) : token;
+  return (character) => character === meant;
 }

@@ -32,7 +32,8 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
       from.on('data', () => {
         if (!to.destroyed) idle.touch();
       });
-      from.on('end', () => idle.shorten(lingerMs));
+      // Not when the one side has ended but when the other has taken all of it, however slowly it reads.
+      to.on('finish', () => idle.shorten(lingerMs));
       from.on('close', () => (to.destroyed ? finish() : outlive(from, to)));
       from.on('error', () => {});
       from.pipe(to);

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Duplex } from 'node:stream';
+import { describe, it } from 'node:test';
+import { VirtualClock } from '../../lib/virtual-clock.ts';
+import { relay } from './relay.ts';
+
+const signal = new AbortController().signal;
+
+/** A side whose other end takes what is written only when it is told to. */
+function side() {
+  const taken: Buffer[] = [];
+  let held: (() => void) | undefined;
+  let isOpen = false;
+  const duplex = new Duplex({
+    allowHalfOpen: true,
+    read() {},
+    write(chunk, _encoding, done) {
+      taken.push(chunk);
+      if (isOpen) done();
+      else held = done;
+    },
+  });
+  const open = () => {
+    isOpen = true;
+    held?.();
+  };
+  const text = () => Buffer.concat(taken).toString();
+  return { duplex, open, text };
+}
+
+describe('passing bytes between two sides', () => {
+  it('waits for a side that is slow to take the last words of the other', async () => {
+    const clock = new VirtualClock();
+    const [runtime, client] = [side(), side()];
+    const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
+    runtime.duplex.push('one ');
+    runtime.duplex.push('two ');
+    runtime.duplex.push('three');
+    runtime.duplex.push(null);
+    await once(runtime.duplex, 'end');
+    await clock.advance(60_000);
+    assert.equal(client.duplex.destroyed, false);
+    client.open();
+    await once(client.duplex, 'finish');
+    assert.equal(client.text(), 'one two three');
+    await clock.advance(11_000);
+    await over;
+    assert.equal(client.duplex.destroyed && runtime.duplex.destroyed, true);
+  });
+});
