@@ -151,6 +151,9 @@ class SeedRun {
   }
 
   readonly answered: NonNullable<Witness['answered']> = (request, answer) => {
+    // A hook that breaks off has failed as far as anybody can tell, and its container ends for that.
+    const owner = this.#world.runtime.containers().find(({ id }) => id === request.containerId);
+    if (answer === undefined && owner !== undefined) this.#disturbed.add(owner.podUid);
     for (const rule of this.#rules) rule.answered?.(request, answer);
   };
 

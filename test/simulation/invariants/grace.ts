@@ -1,5 +1,6 @@
 import type { Kubelet } from '../../../src/kubelet/index.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
+import { containerOf } from '../sketch.ts';
 import type { Rule, Scene } from './scene.ts';
 
 /** Whole seconds are told to the runtime, so that one that has begun counts twice. */
@@ -44,7 +45,10 @@ export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scen
       const deadlineMs = nowMs() + Number(timeout) * 1_000;
       if (before !== undefined) compare(containerId, before, deadlineMs, timeout);
       // Who waits for its hook or for others is first told when a part of a second may be gone, rounded up.
-      const isWhole = timeout >= (desk.known(uid ?? '')?.graceSeconds ?? 0);
+      const sketch = desk.known(uid ?? '');
+      const container = runtime.containers().find(({ id }) => id === containerId)?.name ?? '';
+      const waits = containerOf(sketch, container)?.preStop !== undefined;
+      const isWhole = !waits && timeout >= (sketch?.graceSeconds ?? 0);
       const firstDueMs = isWhole ? deadlineMs : deadlineMs - roundingMs;
       const isExact = before === undefined || before.deadlineMs !== unknownSince.deadlineMs;
       const by = kubelet();

@@ -1,20 +1,25 @@
-import type { PodUid } from '../../../src/pods/index.ts';
 import { afterExit, isSidecar, type PodSketch, policyOf, sidecarsOf } from '../sketch.ts';
 import type { Instance, Ledger } from './ledger.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
 export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
-  const { runtime, report, desk, isDamaged, kubelet, ledger } = scene;
-  const isPastDeadline = (uid: string) =>
-    desk.known(uid)?.deadlineSeconds !== undefined &&
-    kubelet()?.statuses.getPodStatus(uid as PodUid)?.phase === 'Failed';
+  const { runtime, report, desk, isDamaged, ledger } = scene;
+  /** Those a kubelet has seen to be over; what it asked for then may happen when it is gone. */
+  const pastDeadline = new Set<string>();
   return {
+    kubeletStarted({ kubelet }) {
+      kubelet.statuses.onChange(({ uid, after }) => {
+        const hasDeadline = desk.known(uid)?.deadlineSeconds !== undefined;
+        if (hasDeadline && after.phase === 'Failed') pastDeadline.add(uid);
+      });
+    },
     entry(entry) {
+      if (entry.kind === 'container-started') pastDeadline.delete(entry.podUid);
       if (entry.kind !== 'container-signalled' || isDamaged(entry.podUid)) return;
       const { id, podUid, name, attempt } = entry;
       const instance = ledger.find(id);
       const sketch = desk.known(podUid);
-      if (!desk.wantedSince(podUid, instance?.startedMs ?? 0) || isPastDeadline(podUid)) return;
+      if (!desk.wantedSince(podUid, instance?.startedMs ?? 0) || pastDeadline.has(podUid)) return;
       if (sketch !== undefined && instance !== undefined && isCalledFor(sketch, instance, ledger)) return;
       const hasTwin = runtime
         .runningContainers()
