@@ -10,9 +10,8 @@ import {
   withDeadline,
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { dataDirFlag, defaultDataDirectory, findHome, readUpState } from './home.ts';
-
-const defaultPort = 10_250;
+import { dataDirFlag } from './home.ts';
+import { kubeletPort } from './kubelet-port.ts';
 
 const flags = {
   'data-dir': dataDirFlag,
@@ -48,7 +47,7 @@ async function run(context: CommandContext): Promise<number> {
     );
   }
   const [pod] = positionals;
-  const port = values.port ?? (await portOf(values['data-dir'] ?? defaultDataDirectory));
+  const port = values.port ?? (await kubeletPort(values['data-dir']));
   const { node, pods, problems: found } = await ask(port, pod, context);
   if (node !== undefined) context.stdout.write(explainNode(node));
   for (const story of pods) context.stdout.write(explainPod(story));
@@ -56,12 +55,6 @@ async function run(context: CommandContext): Promise<number> {
   if (pods.length > 0 || pod === undefined) return exitCodes.done;
   context.stderr.write(`There is no story of a pod ${JSON.stringify(pod)} here.\n`);
   return exitCodes.failed;
-}
-
-async function portOf(dataDir: string): Promise<number> {
-  const home = await findHome(dataDir);
-  const state = home === undefined ? undefined : await readUpState(home);
-  return state?.port ?? defaultPort;
 }
 
 async function ask(

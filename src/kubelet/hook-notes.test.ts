@@ -23,16 +23,17 @@ function aNode() {
 }
 
 describe('the notes on hooks', () => {
-  it('have the container whose postStart hook has not ended', async () => {
+  it('have the containers whose postStart hook has not ended, in the order they were started', async () => {
     const { hooks, notes } = aNode();
     await hooks.postStartDue(pod, 'a');
-    assert.equal(hooks.postStartOf(uid), 'a');
-    assert.equal(hooks.postStartOf(podUid('other')), undefined);
+    assert.deepEqual(hooks.postStartsOf(podUid('other')), []);
     await hooks.postStartDue(pod, 'b');
+    await hooks.postStartDue(pod, 'b');
+    assert.deepEqual(hooks.postStartsOf(uid), ['a', 'b']);
     await hooks.postStartOver(pod, 'a');
-    assert.equal(hooks.postStartOf(uid), 'b');
+    assert.deepEqual(hooks.postStartsOf(uid), ['b']);
     await hooks.postStartOver(pod, 'b');
-    assert.equal('postStart' in notes(), false);
+    assert.equal('postStarts' in notes(), false);
   });
 
   it('have when a preStop hook was begun and how long its container has, until it has stopped', async () => {
@@ -49,7 +50,11 @@ describe('the notes on hooks', () => {
 
   it('do not grow without end where containers end unseen', async () => {
     const { hooks, notes } = aNode();
-    for (let index = 0; index < 100; index++) await hooks.preStopBegun(pod, `id-${index}`, 30);
+    for (let index = 0; index < 100; index++) {
+      await hooks.preStopBegun(pod, `id-${index}`, 30);
+      await hooks.postStartDue(pod, `id-${index}`);
+    }
+    assert.deepEqual([hooks.postStartsOf(uid).length, hooks.postStartsOf(uid).at(-1)], [32, 'id-99']);
     assert.equal(Object.keys(notes().preStops ?? {}).length, 32);
     assert.notEqual(hooks.preStopOf(uid, 'id-99'), undefined);
   });

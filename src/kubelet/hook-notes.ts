@@ -10,17 +10,22 @@ export interface NotedHooksDeps {
 }
 
 /** Of containers that ended while no kubelet looked the notes stay; more than these are of no use to anybody. */
-const mostPreStops = 32;
+const mostOfAKind = 32;
 
 /** How far the hooks of a pod's containers have come, among the other notes on the pod. */
 export function notedHooks({ clock, get, change }: NotedHooksDeps): HookNotes {
   return {
-    postStartDue: ({ metadata }, postStart) => change(metadata.uid, (notes) => ({ ...notes, postStart })),
+    postStartDue: ({ metadata }, containerId) =>
+      change(metadata.uid, (notes) => {
+        const due = [...withoutPostStart(notes, containerId), containerId];
+        return { ...notes, postStarts: due.slice(-mostOfAKind) };
+      }),
     postStartOver: ({ metadata }, containerId) =>
-      change(metadata.uid, ({ postStart, ...notes }) =>
-        postStart === undefined || postStart === containerId ? notes : { ...notes, postStart },
-      ),
-    postStartOf: (uid) => get(uid)?.postStart,
+      change(metadata.uid, ({ postStarts = [], ...notes }) => {
+        const left = withoutPostStart({ postStarts }, containerId);
+        return left.length === 0 ? notes : { ...notes, postStarts: left };
+      }),
+    postStartsOf: (uid) => get(uid)?.postStarts ?? [],
     preStopBegun: ({ metadata }, containerId, graceSeconds) =>
       change(metadata.uid, (notes) =>
         withPreStop(notes, containerId, { sinceMs: clock.now(), graceSeconds }),
@@ -36,9 +41,16 @@ export function notedHooks({ clock, get, change }: NotedHooksDeps): HookNotes {
   };
 }
 
+function withoutPostStart(
+  { postStarts = [] }: Pick<PodNotes, 'postStarts'>,
+  containerId: string,
+): readonly string[] {
+  return postStarts.filter((id) => id !== containerId);
+}
+
 function withPreStop(notes: PodNotes, containerId: string, begun: NotedTermination): PodNotes {
   const others = Object.entries(notes.preStops ?? {}).filter(([id]) => id !== containerId);
-  const kept = others.slice(Math.max(0, others.length - mostPreStops + 1));
+  const kept = others.slice(Math.max(0, others.length - mostOfAKind + 1));
   return { ...notes, preStops: Object.fromEntries([...kept, [containerId, begun]]) };
 }
 

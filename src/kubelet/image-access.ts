@@ -24,12 +24,17 @@ export interface ImageAccessDeps extends Pick<KubeletDeps, 'secrets' | 'serviceA
   readonly machine: Pick<NodeMachine, 'files'>;
 }
 
+const prunePeriodMs = 3_600_000;
+/** Of records that changed later than this ago the image may not be listed yet. */
+const settlingMs = 300_000;
+
 /** With what pods pull their images, and which of the images on the machine they may use. */
 export class ImageAccess {
   readonly credentials: CredentialProvider;
   /** Undefined where every pod may use whatever is there. */
   readonly records: PullRecords | undefined;
   readonly #deps: ImageAccessDeps;
+  #prunedAtMs: number | undefined;
 
   constructor(settings: KubeletSettings, deps: ImageAccessDeps) {
     const { clock, logger, journal, secrets = noPullSecrets } = deps;
@@ -69,6 +74,23 @@ export class ImageAccess {
       this.#deps.logger.warn('Cannot settle image pulls of an earlier kubelet', {
         because: describeError(error),
       });
+    }
+  }
+
+  /** Forgets pulls of images that are gone, at most once an hour; for whoever collects garbage. */
+  async prune(signal: AbortSignal): Promise<void> {
+    const { records } = this;
+    const { clock, cri, logger } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (records === undefined || nowMs - (this.#prunedAtMs ?? -Infinity) < prunePeriodMs) return;
+    this.#prunedAtMs = nowMs;
+    try {
+      const changedBeforeMs = clock.now() - settlingMs;
+      const { images } = await cri.listImages({}, signal);
+      await records.prune(images, changedBeforeMs, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      logger.warn('Cannot forget pulls of images that are gone', { because: describeError(error) });
     }
   }
 }

@@ -134,7 +134,10 @@ export class Kubelet {
     this.#garbage = new GarbageCollector({
       clock,
       node: this.node,
-      collect: (signal) => this.#runtime.garbageCollect('gone-pods', signal),
+      collect: async (signal) => {
+        await this.#images.prune(signal);
+        await this.#runtime.garbageCollect('gone-pods', signal);
+      },
     });
     this.pleg = makePleg(deps, {
       runtime: this.#runtime,

@@ -53,6 +53,7 @@ export function makePodRuntime(
     pullRecords: images.records,
     startObserver: startMetrics(metrics),
     startNotes: kept.notes.starts,
+    aboutToStop: (uid) => kept.notes.keepDeadline(uid),
     pods,
     settings: { runtimeName, podLogsDir, logLinksDir, pulls, gc },
   });

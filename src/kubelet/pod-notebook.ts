@@ -206,7 +206,7 @@ export class PodNotebook {
   async ended(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
     const page = this.#pages.get(uid);
     if (page === undefined) return;
-    const { termination: _over, postStart: _due, preStops: _begun, ...notes } = page.notes;
+    const { termination: _over, postStarts: _due, preStops: _begun, ...notes } = page.notes;
     page.notes = notes;
     page.deadlineMs = undefined;
     if (fate === 'wanted' && page.written !== undefined) await this.#note(uid, notes, undefined);

@@ -13,7 +13,7 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
     boot: fc.string(),
     initializedSandbox: fc.string(),
     startUnderWay: fc.string(),
-    postStart: fc.string(),
+    postStarts: fc.array(fc.string()),
     preStops: fc.dictionary(
       fc.string().filter((key) => key !== '__proto__'),
       fc.record({ sinceMs: count, graceSeconds: count }),
@@ -67,6 +67,12 @@ describe('the notes on a pod', () => {
     );
   });
 
+  it('are read as earlier kubelets wrote them', () => {
+    const old = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b', postStart: 'a' };
+    const { postStart: _one, version: _version, ...same } = old;
+    assert.deepEqual(decodeNotes(JSON.stringify(old)), { ...same, postStarts: ['a'] });
+  });
+
   it('are none when they are anything else', () => {
     fc.assert(fc.property(fc.json(), (text) => decodeNotes(text) === undefined));
     const good = { version: 1, source: 'file', name: 'web', namespace: 'default', boot: 'b' };
@@ -77,6 +83,9 @@ describe('the notes on a pod', () => {
       { boot: undefined },
       { initializedSandbox: {} },
       { startUnderWay: 7 },
+      { postStart: 7 },
+      { postStarts: 'a' },
+      { postStarts: ['a', 7] },
       { termination: { sinceMs: 1 } },
       { termination: { sinceMs: -1, graceSeconds: 1 } },
       { restarts: [] },

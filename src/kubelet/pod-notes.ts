@@ -20,8 +20,8 @@ export interface PodNotes {
   readonly initializedSandbox?: string;
   /** The container whose start was asked for, while the runtime has not said how it went. */
   readonly startUnderWay?: string;
-  /** The container whose postStart hook has not ended. */
-  readonly postStart?: string;
+  /** The containers whose postStart hook has not ended. */
+  readonly postStarts?: readonly string[];
   /** The containers whose preStop hook was begun, with the time they have to end, since it began. */
   readonly preStops?: Readonly<Record<string, NotedTermination>>;
   /** There while the pod is being stopped. */
@@ -44,11 +44,12 @@ export function decodeNotes(text: string): PodNotes | undefined {
   if (!isRecord(value) || value['version'] !== version) return undefined;
   const { source, name, namespace, boot, initializedSandbox, startUnderWay, termination, restarts, status } =
     value;
-  const { postStart, preStops } = value;
+  const { preStops } = value;
+  const postStarts = postStartsIn(value);
   if (!isSource(source) || !isText(name) || !isText(namespace) || !isText(boot)) return undefined;
   if (initializedSandbox !== undefined && !isText(initializedSandbox)) return undefined;
   if (startUnderWay !== undefined && !isText(startUnderWay)) return undefined;
-  if (postStart !== undefined && !isText(postStart)) return undefined;
+  if (postStarts === 'bad') return undefined;
   if (preStops !== undefined && !isPreStops(preStops)) return undefined;
   if (termination !== undefined && !isTermination(termination)) return undefined;
   if (restarts !== undefined && !isRestarts(restarts)) return undefined;
@@ -60,12 +61,22 @@ export function decodeNotes(text: string): PodNotes | undefined {
     boot,
     ...(initializedSandbox !== undefined && { initializedSandbox }),
     ...(startUnderWay !== undefined && { startUnderWay }),
-    ...(postStart !== undefined && { postStart }),
+    ...(postStarts !== undefined && { postStarts }),
     ...(preStops !== undefined && { preStops }),
     ...(termination !== undefined && { termination }),
     ...(restarts !== undefined && { restarts }),
     ...(status !== undefined && { status }),
   };
+}
+
+/** Earlier kubelets noted one container, under a name of its own. */
+function postStartsIn({
+  postStart,
+  postStarts,
+}: Readonly<Record<string, unknown>>): readonly string[] | 'bad' | undefined {
+  const found = postStarts ?? (postStart === undefined ? undefined : [postStart]);
+  if (found === undefined) return undefined;
+  return Array.isArray(found) && found.every(isText) ? found : 'bad';
 }
 
 /**

@@ -64,15 +64,7 @@ export interface SyncerDeps {
   readonly users: { release(uid: PodUid): Promise<void> };
   readonly notes: Pick<
     PodNotebook,
-    | 'get'
-    | 'begin'
-    | 'closed'
-    | 'initialized'
-    | 'terminating'
-    | 'keepDeadline'
-    | 'secondsLeft'
-    | 'ended'
-    | 'ranInThisBoot'
+    'get' | 'begin' | 'closed' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended' | 'ranInThisBoot'
   >;
   readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'gone' | 'planning' | 'published' | 'results'>;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
@@ -183,8 +175,6 @@ export class KubeletPodSyncer implements PodSyncer {
     const { notes, runtime } = this.#deps;
     const { runningPod, graceSeconds: given } = context;
     const graceSeconds = () => Math.min(given, notes.secondsLeft(runningPod.uid) ?? given);
-    await notes.keepDeadline(runningPod.uid);
-    signal.throwIfAborted();
     const { error } = await runtime.killRuntimePod(runningPod, graceSeconds, signal);
     context.lookAgain();
     if (error !== undefined) throw error;
@@ -228,7 +218,6 @@ export class KubeletPodSyncer implements PodSyncer {
     const isAlive = observed.containers.some(mayRun);
     if (given === undefined) return undefined;
     if (isAlive) await notes.terminating(pod, given);
-    await notes.keepDeadline(metadata.uid);
     return Math.min(given, notes.secondsLeft(metadata.uid) ?? given);
   }
 

@@ -114,6 +114,7 @@ export const errorKinds = {
   CONTAINER_GC: 'Failed',
   CONTAINER_TARGET: 'NotFound',
   PROBE_UNASKABLE: 'Failed',
+  HTTP_CUT_OFF: 'Failed',
   HTTP_NOT_TLS: 'Failed',
   HTTP_REDIRECTS: 'Failed',
   ACTION_PORT: 'Invalid',

@@ -2,7 +2,7 @@ import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { onAbort } from './abort.ts';
-import { KubelingError } from './errors.ts';
+import { describeError, KubelingError } from './errors.ts';
 
 /** One GET request, ready to be sent. */
 export interface HttpRequest {
@@ -25,7 +25,8 @@ export interface HttpReply {
 
 /**
  * Sends the request over a connection of its own and answers whatever comes back, redirects too. Nobody's certificate
- * is checked. Rejects when there is no answer: with HTTP_NOT_TLS when whoever was to speak TLS speaks something else.
+ * is checked. Rejects when there is no answer: with HTTP_NOT_TLS when whoever was to speak TLS speaks something else,
+ * with HTTP_CUT_OFF when the answer ends in its middle.
  */
 export type HttpDial = (request: HttpRequest, bodyLimit: number, signal: AbortSignal) => Promise<HttpReply>;
 
@@ -39,13 +40,16 @@ export const dialHttp: HttpDial = (request, bodyLimit, signal) =>
       link[Symbol.dispose]();
       reject(isNotTls(error) ? notTls(request, error) : error);
     };
+    const failMidway = (error: unknown) => fail(signal.aborted ? error : cutOff(request, error));
     asked.on('error', fail);
     asked.on('response', (response) => {
+      asked.off('error', fail).on('error', failMidway);
       readStart(response, bodyLimit)
         .then((body) => {
           link[Symbol.dispose]();
           resolve({ status: response.statusCode ?? 0, headers: response.headers, body });
-        }, fail)
+        })
+        .catch(failMidway)
         .finally(() => asked.destroy());
     });
     asked.end();
@@ -103,6 +107,11 @@ function notTls({ host, port }: HttpRequest, cause: unknown): KubelingError {
   return new KubelingError('HTTP_NOT_TLS', `The server at ${hostPort(host, port)} does not speak TLS`, {
     cause,
   });
+}
+
+function cutOff({ host, port }: HttpRequest, cause: unknown): KubelingError {
+  const message = `The server at ${hostPort(host, port)} ended its answer in the middle: ${describeError(cause)}`;
+  return new KubelingError('HTTP_CUT_OFF', message, { cause });
 }
 
 export function hostPort(host: string, port: number): string {

@@ -6,6 +6,7 @@ import {
   type HttpRequest,
   hostPort,
   isKind,
+  KubelingError,
   withDeadline,
 } from '../lib/index.ts';
 import { dialFailure } from './dial-failure.ts';
@@ -17,7 +18,10 @@ import {
   type ProbeQuestion,
 } from './question.ts';
 
-/** One GET, and those it leads to on the same host. Whoever answers badly, too late or not at all has failed. */
+/**
+ * One GET, and those it leads to on the same host. Whoever answers badly, too late or not at all has failed. Rejects for
+ * an answer that ends in its middle: it says nothing of how the container is.
+ */
 export async function askHttp(
   { action: { request }, timeoutMs }: ProbeQuestion<HttpAction>,
   { clock, dialHttp }: { readonly clock: Clock; readonly dialHttp: HttpDial },
@@ -30,6 +34,7 @@ export async function askHttp(
     return judged(reply);
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof KubelingError && error.code === 'HTTP_CUT_OFF') throw error;
     return failure(`Get "${urlOf(request)}": ${why(error, request)}`);
   }
 }

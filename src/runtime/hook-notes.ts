@@ -17,8 +17,11 @@ export interface HookNotes {
   postStartDue(pod: Pod, containerId: string): Promise<void>;
   /** The hook has ended, and what follows from that is done. */
   postStartOver(pod: Pod, containerId: string): Promise<void>;
-  /** The container whose postStart hook has not ended; only one of a pod is started at a time. */
-  postStartOf(uid: PodUid): string | undefined;
+  /**
+   * The containers whose postStart hook has not ended, in the order they were started. Containers start one at a time,
+   * but of a start nobody knows the outcome of the hook stays due while the next one starts.
+   */
+  postStartsOf(uid: PodUid): readonly string[];
   preStopBegun(pod: Pod, containerId: string, graceSeconds: number): Promise<void>;
   /** undefined when no preStop hook of the container was ever begun. */
   preStopOf(uid: PodUid, containerId: string): BegunPreStop | undefined;
@@ -29,7 +32,7 @@ export interface HookNotes {
 export const noHookNotes: HookNotes = {
   postStartDue: async () => {},
   postStartOver: async () => {},
-  postStartOf: () => undefined,
+  postStartsOf: () => [],
   preStopBegun: async () => {},
   preStopOf: () => undefined,
   stopped: async () => {},

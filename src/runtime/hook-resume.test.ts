@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
 import type { LifecycleHandler } from '../kinds/index.ts';
 import { cancelled } from '../lib/index.ts';
+import type { Pod } from '../pods/index.ts';
 import type { BegunPreStop, HookNotes } from './hook-notes.ts';
 import type { HookRunner } from './hook-runner.ts';
 
@@ -12,20 +13,20 @@ const exec = { exec: { command: ['hook'] } };
 /** Keeps what is told, and begins with what an earlier kubelet has left. */
 class KeptNotes implements HookNotes {
   readonly told: string[] = [];
-  due: string | undefined;
+  due: readonly string[] = [];
   begun: BegunPreStop | undefined;
   /** Whose; of any container unless given. */
   begunId: string | undefined;
 
   async postStartDue(_pod: unknown, id: string): Promise<void> {
     this.told.push('due');
-    this.due = id;
+    this.due = [...this.due, id];
   }
-  async postStartOver(): Promise<void> {
+  async postStartOver(_pod: unknown, id: string): Promise<void> {
     this.told.push('over');
-    this.due = undefined;
+    this.due = this.due.filter((one) => one !== id);
   }
-  postStartOf(): string | undefined {
+  postStartsOf(): readonly string[] {
     return this.due;
   }
   async preStopBegun(_pod: unknown, _id: string, graceSeconds: number): Promise<void> {
@@ -52,6 +53,11 @@ function aNode(run: (hook: LifecycleHandler, rig: PodRuntimeRig, signal: AbortSi
   return { rig, hookNotes, ran };
 }
 
+async function idsOf(rig: PodRuntimeRig, pod: Pod, ...names: readonly string[]): Promise<readonly string[]> {
+  const found = await Promise.all(names.map((name) => rig.newest(pod, name)));
+  return found.flatMap((one) => (one === undefined ? [] : [one.id]));
+}
+
 describe('a postStart hook', () => {
   const pod = podOf({ a: { lifecycle: { postStart: exec } } });
 
@@ -66,12 +72,22 @@ describe('a postStart hook', () => {
     const { rig, hookNotes, ran } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
-    hookNotes.due = (await rig.newest(pod, 'a'))?.id;
+    hookNotes.due = await idsOf(rig, pod, 'a');
     rig.takeCalls();
     const result = await rig.sync(pod);
     assert.equal(result.error, undefined);
-    assert.deepEqual([ran.length, hookNotes.due], [2, undefined]);
+    assert.deepEqual([ran.length, hookNotes.due], [2, []]);
     assert.equal(rig.simulated.runningContainers().length, 1);
+  });
+
+  it('runs again in each container of which nobody saw it end', async () => {
+    const { rig, hookNotes, ran } = aNode(async () => {});
+    using _rig = rig;
+    const two = podOf({ a: { lifecycle: { postStart: exec } }, b: { lifecycle: { postStart: exec } } });
+    await rig.sync(two);
+    hookNotes.due = await idsOf(rig, two, 'a', 'b');
+    await rig.sync(two);
+    assert.deepEqual([ran.length, hookNotes.due], [4, []]);
   });
 
   it('that nobody saw end and that fails ends its container', async () => {
@@ -79,26 +95,26 @@ describe('a postStart hook', () => {
     const { rig, hookNotes } = aNode(() => (fails ? Promise.reject(new Error('no')) : Promise.resolve()));
     using _rig = rig;
     await rig.sync(pod);
-    hookNotes.due = (await rig.newest(pod, 'a'))?.id;
+    hookNotes.due = await idsOf(rig, pod, 'a');
     fails = true;
     const result = await rig.sync(pod);
     assert.match(result.error?.message ?? '', /PostStartHookError/);
     assert.deepEqual(rig.eventsOf('FailedPostStartHook'), ['PostStartHook failed']);
-    assert.deepEqual([rig.simulated.runningContainers().length, hookNotes.due], [0, undefined]);
+    assert.deepEqual([rig.simulated.runningContainers().length, hookNotes.due], [0, []]);
   });
 
-  it('of a container that has ended since is let be', async () => {
+  it('of a container that has ended since is let be, and due no more', async () => {
     const { rig, hookNotes, ran } = aNode(async () => {});
     using _rig = rig;
     const brief = podOf(
-      { a: { script: 'exit 0', lifecycle: { postStart: exec } } },
+      { a: { script: 'exit 0', lifecycle: { postStart: exec } }, b: {} },
       { restartPolicy: 'Never' },
     );
     await rig.sync(brief);
-    hookNotes.due = (await rig.newest(brief, 'a'))?.id;
+    hookNotes.due = await idsOf(rig, brief, 'a');
     await rig.clock.advance(1_000);
     await rig.sync(brief);
-    assert.equal(ran.length, 1);
+    assert.deepEqual([ran.length, hookNotes.due], [1, []]);
   });
 
   it('does not hold up an end: it is given up with the sync, and stays noted', async () => {
@@ -109,11 +125,11 @@ describe('a postStart hook', () => {
     const context = { liveness: () => undefined, startup: () => undefined };
     const syncing = rig.runtime.syncPod({ pod, observed, context }, controller.signal);
     syncing.catch(() => {});
-    await rig.clock.advanceUntil(() => hookNotes.due !== undefined, 60_000);
+    await rig.clock.advanceUntil(() => hookNotes.due.length > 0, 60_000);
     await rig.clock.advance(5_000);
     controller.abort(cancelled('it is deleted'));
     await assert.rejects(rig.done(syncing), /it is deleted/);
-    assert.notEqual(hookNotes.due, undefined);
+    assert.equal(hookNotes.due.length, 1);
     assert.deepEqual(rig.eventsOf('FailedPostStartHook'), []);
   });
 });

@@ -1,3 +1,4 @@
+import { KubelingError } from '../lib/index.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
 /** Files in memory by their whole path, such as the simulated runtime's, so that both see the same machine. */
@@ -42,7 +43,14 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
     makeSharedDirectory: async (path) => void directories.add(path),
     names: async (directory) => names(directory),
     async readEnd(path, maxBytes) {
-      const text = store.read(links.get(path) ?? path);
+      if (links.has(path)) throw new KubelingError('FILE_READ', `Cannot read ${path}: it is a link`);
+      const text = store.read(path);
+      return text === undefined ? undefined : endOf(Buffer.from(text), maxBytes);
+    },
+    async readLogEnd(podLogsDir, path, maxBytes) {
+      const isLog = path.startsWith(`${podLogsDir}/`) && !links.has(path);
+      if (!isLog) throw new KubelingError('LOG_REFUSED', `Cannot read the log ${path}`);
+      const text = store.read(path);
       return text === undefined ? undefined : endOf(Buffer.from(text), maxBytes);
     },
     exists: async (path) => isThere(path),

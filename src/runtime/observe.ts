@@ -29,6 +29,7 @@ export interface ObserverDeps {
   readonly files: RuntimeFiles;
   /** The scheme of container ids in statuses, such as containerd. */
   readonly runtimeName: string;
+  readonly podLogsDir: string;
 }
 
 /** Asks the runtime what is there. It keeps nothing: each answer is what the runtime says at that moment. */
@@ -93,12 +94,12 @@ export class RuntimeObserver {
   }
 
   async #container(listed: RuntimeContainer, signal: AbortSignal): Promise<ObservedContainer | undefined> {
-    const { cri, files, runtimeName } = this.#deps;
+    const { cri, runtimeName } = this.#deps;
     const answer = await unlessGone(cri.containerStatus({ containerId: listed.id }, signal));
     const status = answer?.status;
     if (status === undefined) return undefined;
     const exited = status.state === 'CONTAINER_EXITED';
-    const message = exited ? await terminationMessage(status, files) : status.message;
+    const message = exited ? await terminationMessage(status, this.#deps) : status.message;
     return observedContainer(status, listed, runtimeName, message);
   }
 }

@@ -65,6 +65,8 @@ export interface PodKillerDeps {
   readonly logger: Logger;
   readonly hooks: HookRunner;
   readonly hookNotes?: HookNotes | undefined;
+  /** Settles when the end a container of the pod is about to be told is known to whoever comes after us. */
+  readonly aboutToStop?: ((uid: PodUid) => Promise<void>) | undefined;
 }
 
 interface Victim {
@@ -197,6 +199,7 @@ export class PodKiller implements Disposable {
     const startMs = this.#deps.clock.monotonicMs();
     await this.#waitForHook(victim, signal);
     await order?.turn(container.name, record.msLeft, this.#deps.clock, signal);
+    await this.#deps.aboutToStop?.(victim.pod.metadata.uid);
     await this.#stop(id, Math.max(record.secondsLeft, minimumGraceSeconds), signal);
     this.forget(id);
     if (container.lifecycle?.preStop !== undefined) await this.#notes.stopped(victim.pod, id);

@@ -43,6 +43,7 @@ export interface PodRuntimeDeps {
   readonly settings: PodRuntimeSettings;
   readonly startObserver?: StartObserver | undefined;
   readonly startNotes?: StartNotes | undefined;
+  readonly aboutToStop?: ((uid: PodUid) => Promise<void>) | undefined;
   readonly hookNotes?: HookNotes | undefined;
 }
 
@@ -105,7 +106,7 @@ export class PodRuntime implements AsyncDisposable {
   constructor(deps: PodRuntimeDeps) {
     const { settings } = deps;
     this.#deps = deps;
-    this.#observer = new RuntimeObserver({ ...deps, runtimeName: settings.runtimeName });
+    this.#observer = new RuntimeObserver({ ...deps, ...settings });
     this.streams = new PodStreams({ ...deps, observer: this.#observer });
     this.#killer = new PodKiller(deps);
     const remover = new ContainerRemover({

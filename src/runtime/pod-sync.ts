@@ -85,7 +85,7 @@ export class PodSync {
     const mayStart = this.#plan.killPod ? await this.#killPod(signal) : await this.#killUnwanted(signal);
     if (mayStart) {
       await this.#pruneInitContainers(signal);
-      await this.#resumePostStart(signal);
+      await this.#resumePostStarts(signal);
       await this.#startAll(signal);
     }
     return this.#result();
@@ -196,14 +196,19 @@ export class PodSync {
   }
 
   /** What an earlier kubelet began with a container comes before what is begun now. */
-  async #resumePostStart(signal: AbortSignal): Promise<void> {
+  async #resumePostStarts(signal: AbortSignal): Promise<void> {
+    for (const due of this.#deps.postStart.dueOf(this.#request.pod)) {
+      if (!this.#stopped.has(due)) await this.#resumePostStart(due, signal);
+    }
+  }
+
+  async #resumePostStart(due: string, signal: AbortSignal): Promise<void> {
     const { pod, observed } = this.#request;
-    const due = this.#deps.postStart.dueOf(pod);
-    if (due === undefined || this.#stopped.has(due)) return;
-    const found = observed.containers.find(({ id, state }) => id === due && state === 'running');
+    const found = observed.containers.find(({ id }) => id === due);
+    if (found?.state === 'exited') return await this.#deps.postStart.forget(pod, due);
     const all = [...initContainersOf(pod), ...pod.spec.containers];
     const container = all.find(({ name }) => name === found?.name);
-    if (container === undefined) return;
+    if (container === undefined || found?.state !== 'running') return;
     const failure = await this.#deps.postStart.run({ pod, container, id: due }, signal);
     if (failure !== undefined) this.#stopped.add(due);
     this.#tell(container.name, failure);

@@ -17,6 +17,7 @@ import {
 } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errnoOf, KubelingError, type WriteOptions, writeFileAtomic } from '../lib/index.ts';
+import { realLogFiles } from './logs/real-log-files.ts';
 
 export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
 
@@ -31,8 +32,10 @@ export interface RuntimeFiles {
   makeSharedDirectory(path: string, as: { readonly mode: number; readonly group?: number }): Promise<void>;
   /** The names in a directory, sorted; none when there is no such directory. */
   names(directory: string): Promise<readonly string[]>;
-  /** The end of a file, or undefined when it is not there. */
+  /** The end of a regular file, or undefined when it is not there. Rejects for a link: it could lead to any file. */
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
+  /** The same of a log below the directory of logs. Rejects with LOG_REFUSED when there is a link on the way to it. */
+  readLogEnd(podLogsDir: string, path: string, maxBytes: number): Promise<Buffer | undefined>;
   /** Whether something is there, at the far end of a link too. */
   exists(path: string): Promise<boolean>;
   /** What is there; undefined for nothing. Links are not followed. */
@@ -65,6 +68,7 @@ export function realRuntimeFiles(): RuntimeFiles {
     makeSharedDirectory: (path, as) => writing(path, () => makeShared(path, as)),
     names: (directory) => reading(directory, async () => (await readdir(directory)).sort(), []),
     readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
+    readLogEnd,
     exists: (path) => reading(path, async () => (await stat(path)) !== undefined, false),
     kindAt: (path) =>
       reading(
@@ -123,11 +127,22 @@ async function makeShared(
 
 /** A pipe somebody put there must not hold us until somebody writes to it. */
 async function readEnd(path: string, maxBytes: number): Promise<Buffer> {
-  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const { size } = await file.stat();
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  const facts = await file.stat();
+  if (!facts.isFile()) throw new Error('it is no regular file');
+  const { size } = facts;
   const length = Math.min(size, maxBytes);
   const buffer = Buffer.alloc(length);
   const { bytesRead } = await file.read(buffer, 0, length, size - length);
+  return buffer.subarray(0, bytesRead);
+}
+
+async function readLogEnd(podLogsDir: string, path: string, maxBytes: number): Promise<Buffer | undefined> {
+  await using log = await realLogFiles(podLogsDir).open(path);
+  if (log === undefined) return undefined;
+  const size = await log.size();
+  const buffer = Buffer.alloc(Math.min(size, maxBytes));
+  const bytesRead = await log.read(buffer, size - buffer.length);
   return buffer.subarray(0, bytesRead);
 }
 

@@ -4,7 +4,13 @@ import { ContainerStatus } from '../cri/index.ts';
 import { mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { lastWordsFile, terminationMessage } from './termination-message.ts';
 
-const labels = { 'io.kubernetes.pod.uid': 'uid-1', 'io.kubernetes.container.name': 'main' };
+const labels = {
+  'io.kubernetes.pod.uid': 'uid-1',
+  'io.kubernetes.pod.name': 'web',
+  'io.kubernetes.pod.namespace': 'ns',
+  'io.kubernetes.container.name': 'main',
+};
+const podLogsDir = '/logs';
 
 function statusOf(hostPath: string, path = '/dev/termination-log'): ContainerStatus {
   return ContainerStatus.create({
@@ -43,7 +49,10 @@ test('last words are found under a path that does not begin at the root', async 
   const store = mapFileStore();
   store.write(ours, 'because');
   const status = { ...statusOf(ours, 'dev/termination-log'), message: 'failed' };
-  assert.equal(await terminationMessage(status, memoryRuntimeFiles(store)), 'failed: because');
+  assert.equal(
+    await terminationMessage(status, { files: memoryRuntimeFiles(store), podLogsDir }),
+    'failed: because',
+  );
 });
 
 test('a volume that was mounted where last words go, below our file, is not read', async () => {
@@ -53,10 +62,20 @@ test('a volume that was mounted where last words go, below our file, is not read
   const status = statusOf(ours);
   const below = { ...status.mounts[1], hostPath: '/host/chosen-by-the-pod' };
   const mounts = ContainerStatus.create({ mounts: [below, ...status.mounts] }).mounts;
-  assert.equal(await terminationMessage({ ...status, mounts }, memoryRuntimeFiles(store)), 'because');
+  assert.equal(
+    await terminationMessage({ ...status, mounts }, { files: memoryRuntimeFiles(store), podLogsDir }),
+    'because',
+  );
 });
 
-const logPath = '/logs/main/0.log';
+test('a file of the host that is mounted where last words go is not read', async () => {
+  const store = mapFileStore();
+  store.write('/host/chosen-by-the-pod', 'secret');
+  const source = { files: memoryRuntimeFiles(store), podLogsDir };
+  assert.equal(await terminationMessage(statusOf('/host/chosen-by-the-pod'), source), '');
+});
+
+const logPath = '/logs/ns_web_uid-1/main/0.log';
 const lines = Array.from({ length: 100 }, (_, at) => `2026-01-01T00:00:00Z stdout F ${at}\n`).join('');
 
 async function fromLog(status: Partial<ContainerStatus>, log = lines): Promise<string> {
@@ -67,7 +86,7 @@ async function fromLog(status: Partial<ContainerStatus>, log = lines): Promise<s
     'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError',
   };
   const whole = { ...statusOf(ours), annotations, logPath, exitCode: 1, ...status };
-  return await terminationMessage(whole, memoryRuntimeFiles(store));
+  return await terminationMessage(whole, { files: memoryRuntimeFiles(store), podLogsDir });
 }
 
 test('without last words the last 80 lines of the log speak for a container that failed', async () => {
@@ -97,12 +116,43 @@ test('the log speaks though its last line is longer than what is read at first',
 
 test('an empty log, one without lines and none at all say nothing', async () => {
   for (const log of ['', 'no log at all\n', '\n']) assert.equal(await fromLog({}, log), '');
-  assert.equal(await fromLog({ logPath: '/logs/main/none.log' }), '');
+  assert.equal(await fromLog({ logPath: '/logs/ns_web_uid-1/main/none.log' }), '');
 });
 
 test('words of its own go before the log, the last 4096 bytes of them', async () => {
   const store = mapFileStore();
   store.write(ours, `${'a'.repeat(5_000)}b`);
-  const message = await terminationMessage(statusOf(ours), memoryRuntimeFiles(store));
+  const message = await terminationMessage(statusOf(ours), { files: memoryRuntimeFiles(store), podLogsDir });
   assert.equal(message, `${'a'.repeat(4_095)}b`);
+});
+
+test('what lies elsewhere is no log of the container', async () => {
+  for (const path of [
+    '/etc/shadow',
+    '/logs/ns_other_uid-2/main/0.log',
+    '/logs/ns_web_uid-1/../../etc/shadow',
+  ])
+    assert.match(
+      await fromLog({ logPath: path }),
+      /^Error on reading termination message from logs: .*not of this pod/,
+    );
+});
+
+test('a link in the place of last words, or of the log, leads nowhere', async () => {
+  const store = mapFileStore();
+  store.write('/host/secret', '2026-01-01T00:00:00Z stdout F secret\n');
+  const files = memoryRuntimeFiles(store);
+  await files.link('/host/secret', ours);
+  assert.match(
+    await terminationMessage(statusOf(ours), { files, podLogsDir }),
+    /^Error on reading .*a link$/,
+  );
+  await files.remove(ours);
+  await files.link('/host/secret', logPath);
+  const annotations = { 'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError' };
+  const status = { ...statusOf(ours), annotations, logPath, exitCode: 1 };
+  assert.match(
+    await terminationMessage(status, { files, podLogsDir }),
+    /^Error on reading .*Cannot read the log/,
+  );
 });

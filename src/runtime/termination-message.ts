@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { ContainerStatus } from '../cri/index.ts';
-import { describeError } from '../lib/index.ts';
+import { describeError, KubelingError } from '../lib/index.ts';
 import { readContainerAnnotations } from './container-annotations.ts';
 import { readOwner } from './labels.ts';
 import { LogDecoder } from './logs/log-decoder.ts';
@@ -14,21 +14,26 @@ const logReadBytes = 64 << 10;
 /** For runtimes that do not cut long lines into parts. */
 const longLineReadBytes = 4 << 20;
 
+export interface MessageSource {
+  readonly files: Pick<RuntimeFiles, 'readEnd' | 'readLogEnd'>;
+  readonly podLogsDir: string;
+}
+
 /** What an exited container left to say, appended to what the runtime says of its end. */
-export async function terminationMessage(status: ContainerStatus, files: RuntimeFiles): Promise<string> {
-  const own = await ownMessage(status, files);
+export async function terminationMessage(status: ContainerStatus, source: MessageSource): Promise<string> {
+  const own = await ownMessage(status, source);
   return [status.message, own].filter((text) => text !== '').join(': ');
 }
 
-async function ownMessage(status: ContainerStatus, files: RuntimeFiles): Promise<string> {
-  const path = hostPathOfMessage(status);
+async function ownMessage(status: ContainerStatus, source: MessageSource): Promise<string> {
+  const path = lastWordsFile(status);
   try {
-    const bytes = path === undefined ? undefined : await files.readEnd(path, maxFileBytes);
+    const bytes = path === undefined ? undefined : await source.files.readEnd(path, maxFileBytes);
     if (bytes !== undefined && bytes.length > 0) return bytes.toString();
   } catch (error) {
     return `Error on reading termination log ${path}: ${describeError(error)}`;
   }
-  return mayUseLog(status) ? await endOfLog(status.logPath, files) : '';
+  return mayUseLog(status) ? await endOfLog(status, source) : '';
 }
 
 /** The last of the mounts there covers the others: a volume of the pod's choice in that place is not what is read. */
@@ -57,19 +62,30 @@ function mayUseLog({ annotations, exitCode, reason }: ContainerStatus): boolean 
   return policy === 'FallbackToLogsOnError' && exitCode !== 0 && reason !== 'ContainerCannotRun';
 }
 
-async function endOfLog(path: string, files: RuntimeFiles): Promise<string> {
+async function endOfLog(status: ContainerStatus, { files, podLogsDir }: MessageSource): Promise<string> {
+  const read: ReadLog = (bytes) => files.readLogEnd(podLogsDir, status.logPath, bytes);
   try {
-    const shown =
-      (await shownIn(path, files, logReadBytes)) ?? (await shownIn(path, files, longLineReadBytes));
+    checkOwnLog(status, podLogsDir);
+    const shown = (await shownIn(read, logReadBytes)) ?? (await shownIn(read, longLineReadBytes));
     return (shown ?? Buffer.alloc(0)).subarray(-maxLogBytes).toString();
   } catch (error) {
     return `Error on reading termination message from logs: ${describeError(error)}`;
   }
 }
 
+/** A container speaks through logs of its own pod only. */
+function checkOwnLog({ labels, logPath }: ContainerStatus, podLogsDir: string): void {
+  const owner = readOwner(labels);
+  const [directory] = posix.relative(podLogsDir, logPath).split('/');
+  if (owner !== undefined && directory === `${owner.namespace}_${owner.podName}_${owner.uid}`) return;
+  throw new KubelingError('LOG_REFUSED', `Cannot read the log ${logPath} as it is not of this pod`);
+}
+
+type ReadLog = (maxBytes: number) => Promise<Buffer | undefined>;
+
 /** Undefined when so little of the log does not tell: its end belongs to a line that begins earlier. */
-async function shownIn(path: string, files: RuntimeFiles, readBytes: number): Promise<Buffer | undefined> {
-  const bytes = await files.readEnd(path, readBytes);
+async function shownIn(read: ReadLog, readBytes: number): Promise<Buffer | undefined> {
+  const bytes = await read(readBytes);
   if (bytes === undefined) return undefined;
   const start = startOfLines(bytes, maxLogLines);
   const decoder = new LogDecoder({});

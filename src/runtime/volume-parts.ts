@@ -55,11 +55,24 @@ export function realVolumeParts(clock: Clock): VolumeParts {
     },
     async readText(volume, part, maxBytes) {
       await using place = await openPart(volume, part, 'find');
-      const { size } = await place.stat();
-      if (size > maxBytes) throw unusable(`it has ${size} bytes, at most ${maxBytes} are read`);
-      return await readFile(`/proc/self/fd/${place.fd}`, 'utf8');
+      const facts = await place.stat();
+      if (!facts.isFile()) throw unusable('it is no file');
+      if (facts.size > maxBytes) throw unusable(`it has ${facts.size} bytes, at most ${maxBytes} are read`);
+      return await readAtMost(place, maxBytes);
     },
   };
+}
+
+/** Whatever its size was said to be: somebody may write to it all the while. */
+async function readAtMost(place: FileHandle, maxBytes: number): Promise<string> {
+  await using file = await open(`/proc/self/fd/${place.fd}`, constants.O_RDONLY | constants.O_NONBLOCK);
+  const buffer = Buffer.alloc(maxBytes + 1);
+  let length = 0;
+  for (let more = 1; more > 0 && length < buffer.length; length += more) {
+    more = (await file.read(buffer, length, buffer.length - length, length)).bytesRead;
+  }
+  if (length > maxBytes) throw unusable(`it has more than ${maxBytes} bytes, at most these are read`);
+  return buffer.toString('utf8', 0, length);
 }
 
 type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promise<unknown>;
@@ -127,18 +140,35 @@ async function openPart(volume: string, part: string, missing: 'make' | 'find'):
 
 async function openStep(from: FileHandle, step: string, mode: number | undefined): Promise<FileHandle> {
   const path = `/proc/self/fd/${from.fd}/${step}`;
-  const handle = await open(path, stepFlags).catch(async (error) => {
-    if (mode === undefined || errnoOf(error) !== 'ENOENT') throw error;
-    await mkdir(path, { mode });
-    return await open(path, stepFlags | constants.O_DIRECTORY).then(async (made) => {
-      // The mask of the process took from it what a container needs.
-      await withMode(made, mode);
-      return made;
-    });
+  const found = await open(path, stepFlags).catch((error) => {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    return undefined;
   });
-  const facts = await handle.stat();
-  if (facts.isDirectory() || facts.isFile()) return handle;
-  await handle.close();
+  if (found !== undefined) return await unlessBad(found, checkPlace);
+  if (mode === undefined) throw unusable('it is not there');
+  await mkdir(path, { mode });
+  const made = await open(path, stepFlags | constants.O_DIRECTORY);
+  // The mask of the process took from it what a container needs.
+  return await unlessBad(made, (place) => withMode(place, mode));
+}
+
+/** The handle, which is closed when it does not stand the check. */
+async function unlessBad(
+  place: FileHandle,
+  check: (place: FileHandle) => Promise<void>,
+): Promise<FileHandle> {
+  try {
+    await check(place);
+    return place;
+  } catch (error) {
+    await place.close();
+    throw error;
+  }
+}
+
+async function checkPlace(place: FileHandle): Promise<void> {
+  const facts = await place.stat();
+  if (facts.isDirectory() || facts.isFile()) return;
   throw unusable(
     facts.isSymbolicLink() ? 'a link leads out of the volume' : 'it is neither file nor directory',
   );

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { hostFiles, readCredentialPlugins } from '../../src/config/index.ts';
+import type { CriClient } from '../../src/cri/index.ts';
 import type { Secret } from '../../src/kinds/index.ts';
 import { collectLogs, KubelingError, realClock, systemRandom } from '../../src/lib/index.ts';
 import type { ObservedPod, Pod, PodEvent, PodStep } from '../../src/pods/index.ts';
@@ -40,8 +41,23 @@ export class ImageNode implements AsyncDisposable {
   readonly events: (PodEvent & { readonly pod: string })[] = [];
   readonly steps: (PodStep & { readonly atMs: number })[] = [];
   readonly logs = collectLogs(clock);
+  /** The most pulls the runtime was asked for at the same time. */
+  mostPulls = 0;
   readonly #secrets: Map<string, Secret>;
   readonly #runtime: PodRuntime;
+
+  #counting(cri: CriClient): CriClient {
+    let pulls = 0;
+    const pullImage: CriClient['pullImage'] = async (...args) => {
+      this.mostPulls = Math.max(this.mostPulls, ++pulls);
+      return await cri.pullImage(...args).finally(() => {
+        pulls--;
+      });
+    };
+    return new Proxy(cri, {
+      get: (target, name) => (name === 'pullImage' ? pullImage : Reflect.get(target, name)),
+    });
+  }
 
   static async open(options: ImageNodeOptions): Promise<ImageNode> {
     const { logger } = collectLogs(clock);
@@ -65,7 +81,7 @@ export class ImageNode implements AsyncDisposable {
     };
     this.#secrets = secrets;
     this.#runtime = new PodRuntime({
-      cri: runtime.cri,
+      cri: this.#counting(runtime.cri),
       clock,
       random,
       journal,

@@ -71,6 +71,19 @@ describe('a probe over HTTP', () => {
     }
   });
 
+  it('is no answer either way when its answer ends in the middle', async () => {
+    for (const [how, status] of [
+      ['end', 200],
+      ['destroy', 500],
+      ['resetAndDestroy', 200],
+    ] as const) {
+      const begun = `HTTP/1.1 ${status} OK\r\nContent-Length: 100\r\n\r\nfi`;
+      const talk = (socket: Socket) => socket.once('data', () => socket.write(begun, () => socket[how]()));
+      await using server = await listening(createSocketServer(talk));
+      await assert.rejects(get({ port: server.port }), { code: 'HTTP_CUT_OFF' });
+    }
+  });
+
   it('succeeds with 200 to 299 and tells the body, cut', async () => {
     await using server = await serve((_request, response) => response.end('x'.repeat(50_000)));
     assert.deepEqual(await get({ port: server.port }), { is: 'success', output: 'x'.repeat(10_240) });

@@ -29,7 +29,11 @@ for (const [kind, files] of kinds) {
         assert.equal(await files.exists(link), false);
         await files.link(log, link);
         assert.deepEqual([await files.exists(link), await files.readLink(link)], [true, log]);
-        assert.equal((await files.readEnd(link, 9))?.toString(), 'hello');
+        await assert.rejects(files.readEnd(link, 9), { code: 'FILE_READ' });
+        assert.equal((await files.readLogEnd(root, log, 3))?.toString(), 'llo');
+        assert.equal(await files.readLogEnd(root, join(root, 'pod/c/2.log'), 3), undefined);
+        await assert.rejects(files.readLogEnd(root, link, 9), { code: 'LOG_REFUSED' });
+        await assert.rejects(files.readLogEnd(join(root, 'links'), log, 9), { code: 'LOG_REFUSED' });
         assert.deepEqual([await files.kindAt(link), await files.kindBehind(link)], ['link', 'file']);
         assert.deepEqual(
           [await files.kindAt(log), await files.kindAt(join(root, 'no'))],
@@ -57,6 +61,22 @@ for (const [kind, files] of kinds) {
     });
   });
 }
+
+it('files of the runtime are read only where they are regular, logs without a link on the way', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));
+  try {
+    const files = realRuntimeFiles();
+    await files.write(join(root, 'secrets/c/0.log'), 'secret', 0o600);
+    await files.makeDirectory(join(root, 'logs'), 0o755);
+    await files.link(join(root, 'secrets'), join(root, 'logs/pod'));
+    const log = join(root, 'logs/pod/c/0.log');
+    await assert.rejects(files.readLogEnd(join(root, 'logs'), log, 9), { code: 'LOG_REFUSED' });
+    await assert.rejects(files.readEnd(join(root, 'logs'), 9), { code: 'FILE_READ' });
+    await assert.rejects(files.readEnd('/dev/zero', 9), { code: 'FILE_READ' });
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+});
 
 it('files of the runtime have exactly the mode asked for', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kubeling-files-'));

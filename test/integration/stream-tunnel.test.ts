@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { KubelingError } from '../../src/lib/index.ts';
+import { SpdyConnection } from '../../src/lib/spdy/index.ts';
+import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { relay } from '../../src/server/index.ts';
 import { StreamingRig } from '../fakes/streaming-runtime.ts';
 import { until } from './containerd-fixture.ts';
 
@@ -98,6 +102,67 @@ test('a client that goes away takes the connection to the runtime with it', asyn
   await head(socket);
   socket.resetAndDestroy();
   await until(() => isLeft(rig.only.socket), 'the runtime hears of it');
+});
+
+test('a client that goes away while nobody takes what it sends is noticed', async (context) => {
+  const clock = new VirtualClock();
+  const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const client = connect({ port, host: '127.0.0.1' });
+  client.on('error', () => {});
+  const [accepted]: Socket[] = await once(server, 'connection');
+  assert(accepted !== undefined);
+  context.after(() => {
+    accepted.destroy();
+    server.close();
+  });
+  const deaf = new Duplex({ read() {}, write() {} });
+  let isOver = false;
+  const over = relay(accepted, deaf, { clock, idleMs: 0 }, new AbortController().signal).then(() => {
+    isOver = true;
+  });
+  client.write(Buffer.alloc(1 << 20));
+  await until(() => accepted.isPaused(), 'the way is full');
+  await clock.advance(3_600_000);
+  assert.equal(isOver, false, 'a client that waits may do so');
+  client.resetAndDestroy();
+  await until(async () => {
+    await clock.advance(5_000);
+    return isOver;
+  }, 'the client is missed');
+  await over;
+  assert(deaf.destroyed && accepted.destroyed);
+});
+
+test('a session that ends with input nobody took is over for the other side at once', async (context) => {
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const socket = connect({ port, host: '127.0.0.1' });
+  const [[accepted]]: [Socket[], unknown] = await Promise.all([
+    once(server, 'connection'),
+    once(socket, 'connect'),
+  ]);
+  context.after(() => {
+    accepted?.destroy();
+    server.close();
+  });
+  const connection = new SpdyConnection(socket, new Uint8Array(0));
+  const stdin = connection.open({ streamType: 'stdin' });
+  stdin.on('error', () => {});
+  stdin.write(Buffer.alloc(32 << 20));
+  await until(() => socket.writableLength > 0, 'the way is full');
+  connection.close();
+  let broken: unknown;
+  accepted?.on('error', (error) => {
+    broken = error;
+  });
+  await until(() => {
+    // Without reading a byte of what was sent.
+    accepted?.write(new Uint8Array(0));
+    return broken !== undefined;
+  }, 'the other side hears of it');
 });
 
 test('a runtime that breaks off takes the client with it', async () => {

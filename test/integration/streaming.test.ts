@@ -197,6 +197,32 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     await echo.says(/got two\n/);
   });
 
+  it('ends when nobody reads its output, and when nobody takes its input', async () => {
+    const exec = `'${kubeling}' exec --data-dir '${node.dataDir}' -c main`;
+    const codes = 'echo "${PIPESTATUS[*]}"';
+    const head = new Running('bash', ['-c', `${exec} box -- yes | head -n 1; ${codes}`]);
+    assert.deepEqual(await finish(head), { code: 0, out: 'y\n0 0\n', err: '' });
+    // Whether the runtime tells the exit code of a process that leaves its input unread is its own affair.
+    const flood = await finish(new Running('bash', ['-c', `yes | ${exec} -i box -- true; ${codes}`]));
+    if (flood.err === '') assert.match(flood.out, /^\d+ 0\n$/);
+    else
+      assert.match(`${flood.out}${flood.err}`, /^\d+ 1\nkubeling exec: .*(exit code is not known|broke off)/);
+  });
+
+  it('says why a container cannot be entered', async () => {
+    const waits = { name: 'main', image: 'nowhere.invalid/x:1', imagePullPolicy: 'Never' };
+    await node.put('waits.yaml', { ...pod, metadata: { name: 'waits' }, spec: { containers: [waits] } });
+    await eventually('the reason', async () => {
+      const { err } = await finish(cli('exec', 'waits', '--', 'true'));
+      return /container not found \("main"\); the container main waits to be started: ErrImageNeverPull/.test(
+        err,
+      )
+        ? true
+        : undefined;
+    });
+    await node.take('waits.yaml');
+  });
+
   it('refuses a terminal and input to a container that has none', async () => {
     using child = cli('attach', '-it', '-c', 'main', 'box');
     await child.says(/takes no input[\s\S]*did not allocate one/);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   chmod,
   mkdir,
@@ -101,6 +102,28 @@ describe('parts of volumes', { skip: notRoot }, () => {
     }
     await assert.rejects(bind('absolute/passwd'), { code: 'VOLUME_UNUSABLE' });
     await assert.rejects(bind('dir/../../x'), { code: 'VOLUME_UNUSABLE', message: "must not contain '..'" });
+  });
+
+  it('leaves nothing open, whatever it finds', async () => {
+    const opened = async () => (await readdir('/proc/self/fd')).length;
+    execFileSync('mkfifo', [join(volume, 'pipe')]);
+    const before = await opened();
+    for (let round = 0; round < 5; round++) {
+      await bind(`made/${round}`);
+      await assert.rejects(bind('pipe'), { message: 'it is neither file nor directory' });
+      await assert.rejects(bind('dir/file/below'));
+      await assert.rejects(parts.readText(volume, 'dir', 100), { message: 'it is no file' });
+    }
+    assert.equal(await opened(), before);
+  });
+
+  it('reads no more of a file than is wanted, whatever size it is said to have', async () => {
+    // As files of the kernel: without a size, and with content all the same.
+    await assert.rejects(parts.readText('/proc/self', 'status', 10), {
+      code: 'VOLUME_UNUSABLE',
+      message: 'it has more than 10 bytes, at most these are read',
+    });
+    assert.match(await parts.readText('/proc/self', 'status', 100_000), /^Name:/);
   });
 
   it('reads files of the volume only', async () => {

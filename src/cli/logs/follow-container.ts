@@ -1,4 +1,4 @@
-import { type Clock, errnoOf, isKind, KubelingError } from '../../lib/index.ts';
+import { type Clock, describeError, errnoOf, isKind, KubelingError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { type FindKubelet, type LogTarget, type LogWishes, openLog } from './log-calls.ts';
 import { LogLineReader, type LogPlace } from './log-line-reader.ts';
@@ -9,9 +9,14 @@ export interface FollowDeps {
   readonly clock: Clock;
   readonly find: FindKubelet;
   readonly output: LogOutput;
+  /** For the user, beside the log. */
+  complain(text: string): void;
 }
 
 const lookAgainMs = 250;
+/** One whose log cannot be read is asked for it ever more rarely, and after so many failures in a row that is told. */
+const longestPauseMs = 10_000;
+const toldAfter = 5;
 /** So long a kubelet may be away, as while it is started again, before we give up on it. */
 const silentForMs = 60_000;
 /** So long after that it may not know all its pods yet. */
@@ -38,6 +43,7 @@ export class ContainerFollower {
   #left: number;
   #lostAt: number | undefined;
   #doubtSince: number | undefined;
+  #failures = 0;
   #lastByte = 0x0a;
 
   constructor(deps: FollowDeps, target: LogTarget, wishes: LogWishes) {
@@ -83,14 +89,24 @@ export class ContainerFollower {
     this.#progress = { kind: 'inside', id };
     try {
       await this.#print(id, signal);
+      this.#failures = 0;
       if (this.#left > 0) this.#progress = { kind: 'behind', id };
       this.#isFirst = false;
     } catch (error) {
       signal.throwIfAborted();
       if (isLoss(error)) this.#lostAt ??= this.#deps.clock.monotonicMs();
       else if (isNew || !isRefusal(error)) throw error;
-      await this.#deps.clock.sleep(lookAgainMs, signal);
+      await this.#pause(error, signal);
     }
+  }
+
+  async #pause(error: unknown, signal: AbortSignal): Promise<void> {
+    this.#failures++;
+    if (this.#failures === toldAfter) {
+      const { container } = this.#target;
+      this.#deps.complain(`Cannot read on in the log of ${container}, still trying: ${describeError(error)}`);
+    }
+    await this.#deps.clock.sleep(Math.min(lookAgainMs * 2 ** (this.#failures - 1), longestPauseMs), signal);
   }
 
   async #print(id: string, signal: AbortSignal): Promise<void> {
@@ -107,6 +123,7 @@ export class ContainerFollower {
     const answer = await openLog(this.#deps.find, this.#target, query, signal);
     if (place === undefined) await this.#put(this.#lastByte === 0x0a ? new Uint8Array(0) : newline, signal);
     for await (const chunk of answer) {
+      this.#failures = 0;
       await this.#put(reader.read(chunk), signal);
       this.#place = reader.place;
       if (this.#left <= 0) return;

@@ -69,7 +69,7 @@ async function run(context: CommandContext): Promise<number> {
   try {
     const find = () => findKubelet(values, context);
     const pod = choosePod(await (await find()).pods(stop.signal), key, values.namespace);
-    await print({ values, wishes, context, find, output, pod }, stop.signal);
+    return await print({ values, wishes, context, find, output, pod }, stop.signal);
   } catch (error) {
     if (!output.closed.aborted || context.signal.aborted) throw error;
   }
@@ -85,19 +85,35 @@ interface Printing {
   readonly pod: Pod;
 }
 
-async function print(printing: Printing, signal: AbortSignal): Promise<void> {
+/** Answers the exit code. */
+async function print(printing: Printing, signal: AbortSignal): Promise<number> {
   const { values, context, pod } = printing;
   if (values['all-containers'] === true) {
     const names = containersOf(pod).map(({ name }) => name);
+    const codes: number[] = [];
     // Those that are followed come as they write; others one after the other.
     if (values.follow === true) {
-      await together((inner) => Promise.all(names.map((name) => printOne(printing, name, inner))), signal);
-    } else for (const name of names) await printOne(printing, name, signal);
-    return;
+      const all = (inner: AbortSignal) => Promise.all(names.map((name) => tryOne(printing, name, inner)));
+      codes.push(...(await together(all, signal)));
+    } else for (const name of names) codes.push(await tryOne(printing, name, signal));
+    return Math.max(exitCodes.done, ...codes);
   }
   const { name, note } = chooseContainer(pod, values.container);
   if (note !== undefined) context.stderr.write(`${note}\n`);
   await printOne(printing, name, signal);
+  return exitCodes.done;
+}
+
+/** One of several: that it has no log, as it waits to be started, is told and keeps nobody from the logs of the others. */
+async function tryOne(printing: Printing, container: string, signal: AbortSignal): Promise<number> {
+  try {
+    await printOne(printing, container, signal);
+    return exitCodes.done;
+  } catch (error) {
+    if (!(error instanceof KubelingError && error.code === 'LOGS_UNAVAILABLE')) throw error;
+    printing.context.stderr.write(`kubeling logs: ${container}: ${error.message}\n`);
+    return exitCodes.failed;
+  }
 }
 
 async function printOne(printing: Printing, container: string, signal: AbortSignal): Promise<void> {
@@ -107,8 +123,9 @@ async function printOne(printing: Printing, container: string, signal: AbortSign
   const lines = isMixed ? lineOutput(printing.output, prefix) : undefined;
   const output = lines ?? printing.output;
   const target = { pod, container };
+  const complain = (text: string) => context.stderr.write(`kubeling logs: ${text}\n`);
   if (values.follow === true && values.previous !== true)
-    await new ContainerFollower({ clock: context.clock, find, output }, target, wishes).run(signal);
+    await new ContainerFollower({ clock: context.clock, find, output, complain }, target, wishes).run(signal);
   else
     await printOnce(
       find,

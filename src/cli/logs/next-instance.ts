@@ -6,6 +6,7 @@ import {
   type Pod,
   restartsAfterExit,
 } from '../../pods/index.ts';
+import { containerStatusOf } from '../streams/container-state.ts';
 
 /** How far the reading of a container's instances has come; by the ids their statuses give. */
 export type Progress =
@@ -62,14 +63,6 @@ function mayComeAgain(pod: Pod, name: string, status: ContainerStatus | undefine
 /** In the order they start: init containers, the others, then those for debugging. */
 export function containersOf(pod: Pod): readonly Container[] {
   return [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
-}
-
-function containerStatusOf({ status }: Pod, name: string): ContainerStatus | undefined {
-  return [
-    ...(status.containerStatuses ?? []),
-    ...(status.initContainerStatuses ?? []),
-    ...(status.ephemeralContainerStatuses ?? []),
-  ].find((each) => each.name === name);
 }
 
 function idOf(text: string | undefined): string | undefined {

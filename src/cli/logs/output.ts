@@ -1,5 +1,5 @@
 import { onAbort } from '../../lib/index.ts';
-import type { Stdio } from '../streams/stdio.ts';
+import { outputClosed, type Stdio } from '../streams/stdio.ts';
 
 /** Where logs are printed. */
 export interface LogOutput {
@@ -9,11 +9,10 @@ export interface LogOutput {
   readonly closed: AbortSignal;
 }
 
-export function logOutput({ stdout }: Stdio): LogOutput {
-  const closed = new AbortController();
-  stdout.on('error', () => closed.abort());
+export function logOutput(stdio: Stdio): LogOutput {
+  const { stdout } = stdio;
   return {
-    closed: closed.signal,
+    closed: outputClosed(stdio),
     write: (bytes, signal) => (stdout.write(bytes) ? Promise.resolve() : drained(stdout, signal)),
   };
 }

@@ -1,5 +1,5 @@
 import { KubelingError } from '../../lib/index.ts';
-import type { Pod } from '../../pods/index.ts';
+import { initContainersOf, type Pod } from '../../pods/index.ts';
 
 export interface ForwardedPort {
   /** 0 for any that is free. */
@@ -24,7 +24,9 @@ export function readForwardedPort(text: string, pod: Pod): ForwardedPort {
 function readRemote(text: string, pod: Pod): number | undefined {
   const number = readNumber(text);
   if (number !== undefined) return number === 0 ? undefined : number;
-  const ports = pod.spec.containers.flatMap((container) => container.ports ?? []);
+  // Of those that go on running: sidecars are init containers that do.
+  const sidecars = initContainersOf(pod).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  const ports = [...pod.spec.containers, ...sidecars].flatMap((container) => container.ports ?? []);
   return ports.find(({ name }) => name === text)?.containerPort;
 }
 

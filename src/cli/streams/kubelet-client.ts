@@ -1,11 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
-import { describeError, intFlag, KubelingError, stringFlag, withDeadline } from '../../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  intFlag,
+  KubelingError,
+  stringFlag,
+  withDeadline,
+} from '../../lib/index.ts';
 import { SpdyConnection } from '../../lib/spdy/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { spdyUpgradeHeaders, type UpgradeAnswer, upgradeDialer } from '../../server/index.ts';
 import type { CommandContext } from '../command.ts';
-import { dataDirFlag, defaultDataDirectory, findHome, homeAt, readUpState, tokenFile } from '../home.ts';
+import { dataDirFlag, defaultDataDirectory, findHome, homeAt, tokenFile } from '../home.ts';
+import { kubeletPort } from '../kubelet-port.ts';
 
 export const kubeletFlags = {
   'data-dir': dataDirFlag,
@@ -34,7 +42,6 @@ export interface KubeletClient {
   read(path: string, signal: AbortSignal): Promise<IncomingMessage>;
 }
 
-const defaultPort = 10_250;
 const answerWithinMs = 10_000;
 
 /** Looks anew for each call: a kubelet that was started again may answer elsewhere, and has another token. */
@@ -60,7 +67,8 @@ export async function findKubelet(place: KubeletPlace, { clock }: CommandContext
     async read(path, signal) {
       const { port, tokenAt } = await locate(place);
       const headers = { authorization: `Bearer ${await readToken(tokenAt)}` };
-      return await asking(port, signal, () => beginGet(`http://127.0.0.1:${port}${path}`, headers, signal));
+      const url = `http://127.0.0.1:${port}${path}`;
+      return await asking(port, signal, () => beginGet(url, headers, clock, signal));
     },
   };
 }
@@ -68,7 +76,7 @@ export async function findKubelet(place: KubeletPlace, { clock }: CommandContext
 async function locate(place: KubeletPlace): Promise<{ readonly port: number; readonly tokenAt: string }> {
   const dataDir = place['data-dir'] ?? defaultDataDirectory;
   const home = (await findHome(dataDir)) ?? homeAt(dataDir);
-  const port = place.port ?? (await readUpState(home))?.port ?? defaultPort;
+  const port = place.port ?? (await kubeletPort(place['data-dir']));
   return { port, tokenAt: tokenFile(place['root-dir'] ?? home.rootDir) };
 }
 
@@ -129,11 +137,23 @@ function getText(url: string, signal: AbortSignal): Promise<string> {
 function beginGet(
   url: string,
   headers: Readonly<Record<string, string>>,
+  clock: Clock,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const call = request(url, { headers, signal, agent: false }, resolve);
-    call.on('error', reject);
+    const call = request(url, { headers, signal, agent: false }, (answer) => {
+      timer.cancel();
+      resolve(answer);
+    });
+    const timer = clock.timer(answerWithinMs, () => call.destroy(tooLate()));
+    call.on('error', (error) => {
+      timer.cancel();
+      reject(error);
+    });
     call.end();
   });
+}
+
+function tooLate(): KubelingError {
+  return new KubelingError('DEADLINE_EXCEEDED', `Cannot hear from the kubelet within ${answerWithinMs} ms`);
 }

@@ -19,7 +19,8 @@ const flags = {
 
 const usage = `usage: kubeling port-forward POD [LOCAL:]REMOTE... [flags]
 
-Makes ports of a running pod reachable on this machine until it is ended. ":80" takes any free local port.
+Makes ports of a running pod reachable on this machine until Ctrl-C ends it, with exit code 0. ":80" takes any free
+local port.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 

@@ -1,11 +1,20 @@
-import { boolFlag, KubelingError, stringFlag } from '../../lib/index.ts';
+import {
+  boolFlag,
+  cancelled,
+  KubelingError,
+  LinkedController,
+  onAbort,
+  stringFlag,
+} from '../../lib/index.ts';
+import type { SpdyConnection } from '../../lib/spdy/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { remoteCommandProtocol, type WantedStreams } from '../../server/index.ts';
 import { type CommandContext, exitCodes } from '../command.ts';
 import type { ChosenContainer } from './choose-pod.ts';
+import { whyNotRunning } from './container-state.ts';
 import { type KubeletClient, kubeletFlags } from './kubelet-client.ts';
 import { runSession } from './run-session.ts';
-import type { Stdio } from './stdio.ts';
+import { outputClosed, type Stdio } from './stdio.ts';
 
 export const processFlags = {
   stdin: { kind: boolFlag, short: 'i', help: 'Pass standard input to the container.' },
@@ -35,11 +44,37 @@ export async function runProcess(
   context: CommandContext,
 ): Promise<number> {
   if (call.container.note !== undefined) context.stderr.write(`${call.container.note}\n`);
-  const connection = await kubelet.open(pathOf(call), remoteCommandProtocol, context.signal);
-  const end = await runSession(connection, stdioOf(context), call, context.signal);
-  if (end.kind === 'exited') return end.code;
-  context.stderr.write(`kubeling ${call.verb}: ${end.message}\n`);
-  return exitCodes.failed;
+  const connection = await open(kubelet, call, context.signal);
+  const closed = outputClosed(stdioOf(context));
+  using stop = new LinkedController(context.signal);
+  using _closed = onAbort(closed, () => stop.abort(cancelled('Nobody reads any more')));
+  try {
+    const end = await runSession(
+      connection,
+      stdioOf(context),
+      { ...call, clock: context.clock },
+      stop.signal,
+    );
+    if (end.kind === 'exited') return end.code;
+    context.stderr.write(`kubeling ${call.verb}: ${end.message}\n`);
+    return exitCodes.failed;
+  } catch (error) {
+    // As after `| head`: whoever read has enough.
+    if (!closed.aborted || context.signal.aborted) throw error;
+    return exitCodes.done;
+  }
+}
+
+/** A kubelet that refuses knows no such container; its status says why. */
+async function open(kubelet: KubeletClient, call: ProcessCall, signal: AbortSignal): Promise<SpdyConnection> {
+  try {
+    return await kubelet.open(pathOf(call), remoteCommandProtocol, signal);
+  } catch (error) {
+    const why = whyNotRunning(call.pod, call.container.name);
+    if (why === undefined || !(error instanceof KubelingError && error.code === 'STREAM_REFUSED'))
+      throw error;
+    throw new KubelingError(error.code, `${error.message}; ${why}`, { cause: error.cause });
+  }
 }
 
 export function stdioOf({ stdio }: CommandContext): Stdio {

@@ -1,5 +1,12 @@
 import type { Readable, Writable } from 'node:stream';
-import { abortable, KubelingError, LinkedController } from '../../lib/index.ts';
+import {
+  abortable,
+  type Clock,
+  errnoOf,
+  KubelingError,
+  LinkedController,
+  withDeadline,
+} from '../../lib/index.ts';
 import type { SpdyConnection } from '../../lib/spdy/index.ts';
 import {
   openRemoteStreams,
@@ -12,6 +19,7 @@ import {
 import { rawMode, type Stdio, watchSize } from './stdio.ts';
 
 export interface SessionOptions {
+  readonly clock: Clock;
   readonly streams: WantedStreams;
   /** Whether our own terminal becomes that of the process. */
   readonly terminal: 'raw' | 'as-is';
@@ -19,12 +27,14 @@ export interface SessionOptions {
 
 /** More than any Status says. */
 const maxEndBytes = 1 << 20;
+/** A runtime that is stuck on input nobody takes never tells the end; a process has ended its output by then. */
+const endWithinMs = 5_000;
 
 /** Joins our standard streams to those of a process in a container until it ends; answers how. */
 export async function runSession(
   connection: SpdyConnection,
   stdio: Stdio,
-  { streams: wanted, terminal }: SessionOptions,
+  { clock, streams: wanted, terminal }: SessionOptions,
   signal: AbortSignal,
 ): Promise<RemoteEnd> {
   using streams = new DisposableStack();
@@ -35,19 +45,45 @@ export async function runSession(
     streams.use(watchSize(stdio, (size) => remote.resize?.write(size)));
   }
   if (remote.stdin !== undefined) streams.use(feed(stdio.stdin, remote.stdin));
-  return await abortable(listen(remote, stdio, signal), signal);
+  return await abortable(listen(remote, stdio, clock, signal), signal);
 }
 
-async function listen(remote: RemoteStreams, stdio: Stdio, parent: AbortSignal): Promise<RemoteEnd> {
+async function listen(
+  remote: RemoteStreams,
+  stdio: Stdio,
+  clock: Clock,
+  parent: AbortSignal,
+): Promise<RemoteEnd> {
   using work = new LinkedController(parent);
-  const [end] = await Promise.all([
-    readAll(remote.error),
+  const told = readAll(remote.error);
+  const outputs = Promise.all([
     copy(remote.stdout, stdio.stdout, work.signal),
     copy(remote.stderr, stdio.stderr, work.signal),
   ]);
+  const [end = ''] = await Promise.all([
+    told,
+    outputs.then(() => (remote.stdin === undefined ? told : soon(told, clock, work.signal))),
+  ]).catch((cause) => {
+    // A runtime that ends with our input unread resets the connection, and its last words are lost with it.
+    if (!['ECONNRESET', 'EPIPE'].includes(errnoOf(cause) ?? '')) throw cause;
+    return [];
+  });
   if (end === '')
-    throw new KubelingError('STREAM_BROKEN', 'The connection broke off before the end was told');
+    throw new KubelingError(
+      'STREAM_BROKEN',
+      'The connection broke off before the end was told: its exit code is not known',
+    );
   return readRemoteEnd(end);
+}
+
+async function soon(told: Promise<string>, clock: Clock, signal: AbortSignal): Promise<string> {
+  try {
+    return await withDeadline({ clock, ms: endWithinMs, what: 'hear how it ended' }, () => told, signal);
+  } catch (cause) {
+    if (!(cause instanceof KubelingError && cause.code === 'DEADLINE_EXCEEDED')) throw cause;
+    const message = `The output has ended, but the runtime did not tell within ${endWithinMs} ms how the process ended: its exit code is not known`;
+    throw new KubelingError('STREAM_BROKEN', message, { cause });
+  }
 }
 
 async function copy(from: Readable | undefined, to: Writable, signal: AbortSignal): Promise<void> {

@@ -23,6 +23,13 @@ export function rawMode({ stdin }: Stdio): Disposable {
   return { [Symbol.dispose]: () => stdin.setRawMode?.(false) };
 }
 
+/** Aborted when nobody reads our output any more, as after `| head`. */
+export function outputClosed({ stdout }: Stdio): AbortSignal {
+  const closed = new AbortController();
+  stdout.on('error', () => closed.abort());
+  return closed.signal;
+}
+
 /** Tells the size of the terminal now and whenever it changes. */
 export function watchSize({ stdout }: Stdio, tell: (size: string) => void): Disposable {
   const say = () => tell(JSON.stringify({ Width: stdout.columns ?? 80, Height: stdout.rows ?? 24 }));

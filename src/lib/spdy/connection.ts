@@ -1,4 +1,6 @@
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import { asError, KubelingError } from '../errors.ts';
 import {
   dataHead,
@@ -154,7 +156,7 @@ export class SpdyConnection implements Disposable {
   #ended(why: Error): void {
     if (this.#end !== undefined) return;
     this.#end = why;
-    this.#socket.destroy();
+    hangUp(this.#socket);
     for (const stream of [...this.#streams.values()]) this.#breakOff(stream, why);
   }
 
@@ -163,6 +165,17 @@ export class SpdyConnection implements Disposable {
     if (stream.heardAll) stream.receivedReset();
     else stream.destroy(why);
   }
+}
+
+/**
+ * A peer that has stopped reading would find our farewell only behind all that it has not read, so it may never do; a
+ * reset it hears of at once.
+ */
+function hangUp(socket: Duplex): void {
+  const canReset =
+    socket instanceof Socket && !(socket instanceof TLSSocket) && socket.remotePort !== undefined;
+  if (canReset && socket.writableLength > 0) socket.resetAndDestroy();
+  else socket.destroy();
 }
 
 function broken(): KubelingError {

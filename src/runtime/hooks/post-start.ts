@@ -34,9 +34,14 @@ export class PostStart {
     if (container.lifecycle?.postStart !== undefined) await this.#deps.hookNotes.postStartDue(pod, id);
   }
 
-  /** The container of this pod that runs while nobody saw its hook end. */
-  dueOf({ metadata: { uid } }: Pod): string | undefined {
-    return this.#deps.hookNotes.postStartOf(uid);
+  /** The containers of this pod of which nobody saw the hook end. */
+  dueOf({ metadata: { uid } }: Pod): readonly string[] {
+    return this.#deps.hookNotes.postStartsOf(uid);
+  }
+
+  /** The container has ended, and its hook is due no more. */
+  async forget(pod: Pod, containerId: string): Promise<void> {
+    await this.#deps.hookNotes.postStartOver(pod, containerId);
   }
 
   /**

@@ -130,13 +130,31 @@ describe('records of pulls', () => {
   it('go with their images, except those that came meanwhile', async () => {
     const { records, pull, clock, store } = rigOf();
     await pull('anonymous');
-    const listedAtMs = clock.now();
-    await records.prune([], listedAtMs);
+    await records.prune([], clock.now(), signal);
     assert.equal(store.paths().length, 1, 'it came after the list');
     await clock.advance(1_000);
-    await records.prune([listed(ref)], clock.now());
+    await records.prune([listed(ref)], clock.now(), signal);
     assert.equal(store.paths().length, 1, 'it is in use');
-    await records.prune([], clock.now());
+    await records.prune([], clock.now(), signal);
+    assert.deepEqual(store.paths(), []);
+  });
+
+  it('that were begun and have come to nothing go when they are found so twice, and not while pulled', async () => {
+    const { records, clock, store } = rigOf();
+    const prune = (...images: readonly Image[]) => records.prune(images, clock.now(), signal);
+    await records.begin(image, signal);
+    for (let round = 0; round < 3; round++) await prune();
+    assert.equal(store.paths().length, 1, 'it is pulled');
+    await records.end(image, { kind: 'unknown' });
+    await prune();
+    await records.begin(image, signal);
+    await records.end(image, { kind: 'unknown' });
+    await prune();
+    assert.equal(store.paths().length, 1, 'another pull was begun in between');
+    await prune(listed(ref, image));
+    await prune();
+    assert.equal(store.paths().length, 1, 'the image was there the last time');
+    await prune();
     assert.deepEqual(store.paths(), []);
   });
 

@@ -31,6 +31,8 @@ export class PullRecords {
   readonly #deps: PullRecordsDeps;
   /** Pulls under way, by image. */
   readonly #underWay = new Map<string, number>();
+  /** Intents that had neither an image nor a pull when we last looked. */
+  #idle = new Set<string>();
   /** One change of one file at a time. */
   readonly #turns = new KeyedMutex<string>();
 
@@ -49,6 +51,7 @@ export class PullRecords {
       `intent ${image}`,
       async () => {
         await this.#deps.files.writeIntent(image);
+        this.#idle.delete(image);
         this.#underWay.set(image, (this.#underWay.get(image) ?? 0) + 1);
       },
       signal,
@@ -184,17 +187,46 @@ export class PullRecords {
     }
   }
 
-  /** For whoever removes images: forgets those not in the list, unless they came after it was asked for. */
-  async prune(images: readonly Image[], listedAtMs: number): Promise<void> {
-    const there = new Set(images.map(({ id }) => id));
-    for (const { imageRef, lastUpdatedMs } of await this.#deps.files.records()) {
-      if (lastUpdatedMs < listedAtMs && !there.has(imageRef)) await this.#deps.files.removeRecord(imageRef);
+  /**
+   * Forgets images that are not in the list, except those that changed after a time, a while before the list was asked
+   * for. An intent goes when it was without an image and a pull the last time already: the end of a pull may come late.
+   */
+  async prune(images: readonly Image[], changedBeforeMs: number, signal: AbortSignal): Promise<void> {
+    const there = new Set(images.flatMap(({ id, repoDigests }) => [id, ...repoDigests]));
+    for (const { imageRef } of await this.#deps.files.records()) {
+      if (!there.has(imageRef)) await this.#forgetRecord(imageRef, changedBeforeMs, signal);
     }
     const names = refsByName(images);
-    for (const image of await this.#deps.files.intents()) {
-      if (this.#underWay.has(image) || names.has(fullImageName(image))) continue;
-      await this.#deps.files.removeIntent(image);
-    }
+    const intents = await this.#deps.files.intents();
+    const idle = intents.filter((image) => !names.has(fullImageName(image)) && !this.#underWay.has(image));
+    const wereIdle = idle.filter((image) => this.#idle.has(image));
+    this.#idle = new Set(idle);
+    for (const image of wereIdle) await this.#forgetIntent(image, signal);
+  }
+
+  async #forgetRecord(imageRef: string, changedBeforeMs: number, signal: AbortSignal): Promise<void> {
+    const { files } = this.#deps;
+    await this.#turns.run(
+      `record ${imageRef}`,
+      async () => {
+        const record = await files.record(imageRef).catch(() => undefined);
+        if (record !== undefined && record.lastUpdatedMs < changedBeforeMs)
+          await files.removeRecord(imageRef);
+      },
+      signal,
+    );
+  }
+
+  async #forgetIntent(image: string, signal: AbortSignal): Promise<void> {
+    await this.#turns.run(
+      `intent ${image}`,
+      async () => {
+        // A pull may have begun since, and may even have ended.
+        if (!this.#idle.delete(image) || this.#underWay.has(image)) return;
+        await this.#deps.files.removeIntent(image);
+      },
+      signal,
+    );
   }
 
   #complain(what: string, error: unknown, image: string): void {

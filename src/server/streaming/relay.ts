@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { type Clock, onAbort } from '../../lib/index.ts';
 import { IdleTimer } from './idle-timer.ts';
+import { StallWatch } from './stall-watch.ts';
 
 export interface RelayOptions {
   readonly clock: Clock;
@@ -20,10 +21,12 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
     const finish = () => {
       link?.[Symbol.dispose]();
       idle[Symbol.dispose]();
+      for (const watch of watches) watch[Symbol.dispose]();
       for (const side of [one, other]) side.destroy();
       resolve();
     };
     const idle = new IdleTimer(options.clock, options.idleMs, finish);
+    const watches = [one, other].map((side) => new StallWatch(options.clock, side));
     const link = signal.aborted ? undefined : onAbort(signal, finish);
     for (const [from, to] of [
       [one, other],

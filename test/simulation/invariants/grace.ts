@@ -1,6 +1,6 @@
 import type { Kubelet } from '../../../src/kubelet/index.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
-import { containerOf } from '../sketch.ts';
+import { containerOf, isSidecar } from '../sketch.ts';
 import type { Rule, Scene } from './scene.ts';
 
 /** Whole seconds are told to the runtime, so that one that has begun counts twice. */
@@ -47,7 +47,8 @@ export function graceOnlyShrinks({ runtime, report, desk, nowMs, kubelet }: Scen
       // Who waits for its hook or for others is first told when a part of a second may be gone, rounded up.
       const sketch = desk.known(uid ?? '');
       const container = runtime.containers().find(({ id }) => id === containerId)?.name ?? '';
-      const waits = containerOf(sketch, container)?.preStop !== undefined;
+      const sketched = containerOf(sketch, container);
+      const waits = sketched !== undefined && (sketched.preStop !== undefined || isSidecar(sketched));
       const isWhole = !waits && timeout >= (sketch?.graceSeconds ?? 0);
       const firstDueMs = isWhole ? deadlineMs : deadlineMs - roundingMs;
       const isExact = before === undefined || before.deadlineMs !== unknownSince.deadlineMs;

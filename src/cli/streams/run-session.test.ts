@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { Duplex, PassThrough } from 'node:stream';
+import { it } from 'node:test';
+import type { SpdyConnection } from '../../lib/spdy/index.ts';
+import { VirtualClock } from '../../lib/virtual-clock.ts';
+import { runSession } from './run-session.ts';
+
+/** Streams whose far ends are in the hands of the test, and take no input. */
+function session(streams: { readonly stdin: boolean }) {
+  const remote = new Map<string, Duplex>();
+  const connection = {
+    open({ streamType }: { readonly streamType: string }) {
+      const stream = new Duplex({ read() {}, write() {} });
+      remote.set(streamType, stream);
+      return stream;
+    },
+    [Symbol.dispose]() {},
+  } as unknown as SpdyConnection;
+  const clock = new VirtualClock();
+  const stdio = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
+  const wanted = { ...streams, stdout: true, stderr: true, tty: false };
+  const options = { clock, streams: wanted, terminal: 'as-is' } as const;
+  const ended = runSession(connection, stdio, options, new AbortController().signal);
+  const end = (name: string, text = '') => {
+    if (text !== '') remote.get(name)?.push(text);
+    remote.get(name)?.push(null);
+  };
+  return { clock, stdin: stdio.stdin, ended, end };
+}
+
+it('a runtime that is stuck on our input is not waited for once the output has ended', async () => {
+  const { clock, stdin, ended, end } = session({ stdin: true });
+  stdin.write('y\n'.repeat(10_000));
+  const refused = assert.rejects(ended, { code: 'STREAM_BROKEN', message: /did not tell within 5000 ms/ });
+  await clock.advance(60_000);
+  end('stdout');
+  end('stderr');
+  await new Promise(setImmediate);
+  await clock.advance(6_000);
+  await refused;
+});
+
+it('a process without input may go on for long after it has ended its output', async () => {
+  const { clock, ended, end } = session({ stdin: false });
+  end('stdout');
+  end('stderr');
+  await new Promise(setImmediate);
+  await clock.advance(600_000);
+  end('error', '{"status":"Success"}');
+  assert.deepEqual(await ended, { kind: 'exited', code: 0 });
+});
