@@ -91,7 +91,8 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
     it('an httpGet hook asks the container itself', async () => {
       const httpGet = { port: 'web', path: '/bye?now', httpHeaders: [{ name: 'X-Why', value: 'end' }] };
       await runs('asked', {
-        script: `printf 'HTTP/1.0 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n' | nc -l -p 8080 > /shared/asked & ${listens}; ${stays}`,
+        // Answers when it has written down the whole question.
+        script: `nc -l -p 8080 -e sh -c 'while read -r l; do echo "$l" >> /shared/asked; [ "\${#l}" -le 1 ] && break; done; printf "HTTP/1.0 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n"' & ${listens}; ${stays}`,
         ports: [{ name: 'web', containerPort: 8080 }],
         lifecycle: { preStop: { httpGet } },
       });

@@ -106,7 +106,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
   'that a postStart hook is due is forgotten with the kubelet': {
     breaks: 'every instance has its postStart hook',
     shows: { trouble: 'kubelet', always: ['hooks'] },
-    machine: forgetting('postStart'),
+    machine: forgetting('postStarts'),
   },
 
   'an ephemeral container that has ended was never there': {
