@@ -24,7 +24,7 @@ export interface PlegTimes {
   readonly trustedRelistMs?: number;
   /** How long ago the last listing may be for this to count as healthy; 3 min unless given. */
   readonly thresholdMs?: number;
-  /** 2 min unless given. */
+  /** How long a look at all pods may take at most; 2 min unless given. */
   readonly listMs?: number;
   /** How long inspecting one pod may take; 10 s unless given. */
   readonly inspectMs?: number;

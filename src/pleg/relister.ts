@@ -1,4 +1,4 @@
-import { type Clock, KeyedMutex, type Logger, withDeadline } from '../lib/index.ts';
+import { type Clock, isKind, KeyedMutex, type Logger, withDeadline } from '../lib/index.ts';
 import type { ObservedPod, PodUid, RuntimePod } from '../pods/index.ts';
 import { forEachBounded } from './bounded.ts';
 import { changesBetween, eventsOf, type ItemChange, type PodLifecycleEvent } from './lifecycle-events.ts';
@@ -23,11 +23,15 @@ export interface RelisterDeps {
 }
 
 export interface RelistLimits {
+  /** The most a look at all pods may take, once it has turned out to need it. */
   readonly listMs: number;
+  /** What a look at one pod may take. */
   readonly inspectMs: number;
   /** How many pods are inspected at a time. */
   readonly inspections: number;
 }
+
+const firstPatienceMs = 15_000;
 
 /**
  * Asks the runtime what there is, compares it with what it said before, and brings the cache up to date. Looks at one
@@ -41,6 +45,8 @@ export class Relister {
   /** When the newest complete listing was asked for, by stamp and by monotonic milliseconds. */
   #lastListed: { readonly stamp: number; readonly ms: number } | undefined;
   #trouble: 'none' | 'told' = 'none';
+  /** One answer that got lost must not keep us from looking for long; a runtime that is slow gets more time. */
+  #patienceMs = firstPatienceMs;
 
   constructor(deps: RelisterDeps) {
     this.#deps = deps;
@@ -76,7 +82,7 @@ export class Relister {
     const stamp = clock.stamp();
     const startMs = clock.monotonicMs();
     try {
-      const options = { clock, ms: limits.listMs, what: 'list a pod' };
+      const options = { clock, ms: limits.inspectMs, what: 'list a pod' };
       const pod = await withDeadline(options, (inner) => runtime.listPod(uid, inner), signal);
       if (pod === undefined) return this.#absent(uid);
       await this.#reconcile(uid, pod, stamp, signal);
@@ -102,13 +108,15 @@ export class Relister {
   async #list(signal: AbortSignal): Promise<readonly RuntimePod[] | undefined> {
     const { clock, log, runtime, limits } = this.#deps;
     try {
-      const options = { clock, ms: limits.listMs, what: 'list all pods' };
+      const options = { clock, ms: Math.min(this.#patienceMs, limits.listMs), what: 'list all pods' };
       const pods = await withDeadline(options, (inner) => runtime.listPods(inner), signal);
+      this.#patienceMs = firstPatienceMs;
       if (this.#trouble === 'told') log.info('Pods can be listed again');
       this.#trouble = 'none';
       return pods;
     } catch (error) {
       signal.throwIfAborted();
+      if (isKind(error, 'DeadlineExceeded')) this.#patienceMs = Math.min(this.#patienceMs * 2, limits.listMs);
       // A runtime that is away fails every second; once is enough to be told of it.
       if (this.#trouble === 'none') log.error('Cannot list pods', error);
       this.#trouble = 'told';

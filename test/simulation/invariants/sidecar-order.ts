@@ -16,12 +16,12 @@ export function sidecarOrder(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, kubelet, isDamaged, runtime } = scene;
   /** When each pod was first seen to be on its way out. */
   const ending = new Map<string, number>();
+  const isEnding = (uid: string) =>
+    kubelet()?.workers.queries.isPodTerminationRequested(uid as PodUid) === true;
   const watch = () => {
-    const now = kubelet();
     for (const { uid, sketch } of desk.all()) {
       if (sidecarsOf(sketch).length === 0) continue;
-      const isEnding = now?.workers.queries.isPodTerminationRequested(uid as PodUid) === true;
-      if (isEnding && !ending.has(uid)) ending.set(uid, nowMs());
+      if (isEnding(uid) && !ending.has(uid)) ending.set(uid, nowMs());
     }
   };
   /** Hooks that only sleep say nothing to anybody: the workers are watched while they are told. */
@@ -41,7 +41,8 @@ export function sidecarOrder(scene: RuleScene): Rule {
     },
     entry(entry) {
       watch();
-      if (entry.kind === 'container-started') ending.delete(entry.podUid);
+      // One that was being started when its pod was told to end starts all the same.
+      if (entry.kind === 'container-started' && !isEnding(entry.podUid)) ending.delete(entry.podUid);
     },
     calling(method, request) {
       watch();
