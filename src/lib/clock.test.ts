@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { mock, test } from 'node:test';
+import { mock, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { realClock, strictlyIncreasing } from './clock.ts';
 
@@ -57,26 +57,51 @@ test('a real timer fires once, and not after it was cancelled', async () => {
   assert.deepEqual(fired, ['kept']);
 });
 
-test('a timer longer than the machine can hold fires at its time, not at once', (context) => {
+/** Timers and the clock they go by, moved by hand. */
+function byHand(context: TestContext): (ms: number) => void {
+  let nowMs = 1_000;
   mock.timers.enable({ apis: ['setTimeout'] });
   context.after(() => mock.timers.reset());
+  context.mock.method(performance, 'now', () => nowMs);
+  return (ms) => {
+    nowMs += ms;
+    mock.timers.tick(ms);
+  };
+}
+
+test('a timer longer than the machine can hold fires at its time, not at once', (context) => {
+  const tick = byHand(context);
   let fired = 0;
   realClock().timer(60 * day, () => fired++);
-  mock.timers.tick(longest);
-  mock.timers.tick(longest);
-  mock.timers.tick(60 * day - 2 * longest - 1);
+  tick(longest);
+  tick(longest);
+  tick(60 * day - 2 * longest - 1);
   assert.equal(fired, 0);
-  mock.timers.tick(1);
+  tick(1);
   assert.equal(fired, 1);
 });
 
 test('a long timer can still be cancelled after its first stretch', (context) => {
+  const tick = byHand(context);
+  const timer = realClock().timer(60 * day, () => assert.fail('cancelled'));
+  tick(longest);
+  timer[Symbol.dispose]();
+  tick(60 * day);
+});
+
+test('a timer that the machine fires early waits for the rest', (context) => {
   mock.timers.enable({ apis: ['setTimeout'] });
   context.after(() => mock.timers.reset());
-  const timer = realClock().timer(60 * day, () => assert.fail('cancelled'));
-  mock.timers.tick(longest);
-  timer[Symbol.dispose]();
-  mock.timers.tick(60 * day);
+  let nowMs = 1_000.9;
+  context.mock.method(performance, 'now', () => nowMs);
+  let fired = 0;
+  realClock().timer(199.6, () => fired++);
+  nowMs += 199.5;
+  mock.timers.tick(200);
+  assert.equal(fired, 0);
+  nowMs += 0.2;
+  mock.timers.tick(1);
+  assert.equal(fired, 1);
 });
 
 test('a delay that is no number is refused', () => {

@@ -18,7 +18,7 @@ export interface Clock {
   stamp(): number;
   /** Rejects with the signal's reason as soon as it is aborted, and leaves no listener or timer behind. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Calls back once after `ms`, never before `timer` returned; the callback must not throw. */
+  /** Calls back once when `ms` have passed, never before `timer` returned; the callback must not throw. */
   timer(ms: number, run: () => void): Timer;
 }
 
@@ -76,13 +76,15 @@ export function realClock(): Clock {
   return clock;
 }
 
+/** Node.js cuts off fractions of a delay and rounds its own clock, so that it may be early: then it waits on. */
 function realTimer(ms: number, run: () => void): Timer {
+  const dueMs = performance.now() + checkedDelayMs(ms);
   let handle: NodeJS.Timeout;
-  const arm = (left: number) => {
-    const step = Math.min(left, longestTimeoutMs);
-    handle = setTimeout(() => (left > step ? arm(left - step) : run()), step);
+  const arm = () => {
+    const leftMs = Math.min(Math.ceil(dueMs - performance.now()), longestTimeoutMs);
+    handle = setTimeout(() => (performance.now() < dueMs ? arm() : run()), leftMs);
   };
-  arm(checkedDelayMs(ms));
+  arm();
   const cancel = () => clearTimeout(handle);
   return { cancel, [Symbol.dispose]: cancel };
 }
