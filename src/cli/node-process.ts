@@ -80,7 +80,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   const { live, ready } = kubelet.health;
   const health = healthRoutes(live, ready);
   const view = {
-    pods: () => kubelet.podsWithStatus(),
+    pods: () => kubelet.podsToTell(),
     runningPods: (signal: AbortSignal) => kubelet.running.get(signal),
     flights: (key: string | undefined) => ({
       ...(key === undefined ? { node: kubelet.node.story() } : {}),

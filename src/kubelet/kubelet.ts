@@ -271,6 +271,13 @@ export class Kubelet {
     return this.#facts.withStatus();
   }
 
+  /** The same, to be told to others: what they hear, a later kubelet knows as well, however soon this one is killed. */
+  async podsToTell(): Promise<readonly Pod[]> {
+    const pods = this.podsWithStatus();
+    await this.#kept.notes.settled();
+    return pods;
+  }
+
   #makeRuntime(cgroups: PodCgroups, runtimeName: string): PodRuntime {
     return makePodRuntime(this.#settings, this.#deps, {
       runtimeName,

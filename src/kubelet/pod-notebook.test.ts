@@ -50,6 +50,26 @@ function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => fil
 }
 
 describe('the notebook', () => {
+  it('says when what was noted is on disk, and waits for no disk that does not answer', async () => {
+    const gate = Promise.withResolvers<void>();
+    const machine = aMachine((files) => ({
+      ...files,
+      replace: async (...given) => {
+        await gate.promise;
+        await files.replace(...given);
+      },
+    }));
+    const book = await machine.open();
+    void book.begin(web, running);
+    const inVain = book.settled();
+    await machine.clock.advance(10_000);
+    await inVain;
+    assert.deepEqual(machine.writes, []);
+    const settled = book.settled().then(() => machine.writes.length);
+    gate.resolve();
+    assert.equal(await settled, 1);
+  });
+
   it('tells the next kubelet what the last one noted, with one write for a pod that is let run', async () => {
     const machine = aMachine();
     const first = await machine.open();

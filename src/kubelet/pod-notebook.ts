@@ -18,7 +18,7 @@ export interface NotebookDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly files: RuntimeFiles;
-  readonly directories: Pick<PodDirectories, 'of' | 'list'>;
+  readonly directories: Pick<PodDirectories, 'podsDir' | 'of' | 'list'>;
   /** Tells this run of the machine from every other. */
   readonly readBoot: () => Promise<string>;
 }
@@ -212,6 +212,12 @@ export class PodNotebook {
     if (fate === 'wanted' && page.written !== undefined) await this.#note(uid, notes, undefined);
   }
 
+  /** Everything noted so far is on disk, or cannot be for now: a later kubelet knows it, too. */
+  async settled(): Promise<void> {
+    const pages = [...this.#pages.values()];
+    await this.#soon(this.#deps.directories.podsDir, Promise.all(pages.map(({ writing }) => writing)));
+  }
+
   /** Forgets the pods that have no directory any more; to be asked of those that nobody works on. */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#pages.keys()]) if (!isKept(uid)) this.#pages.delete(uid);
@@ -228,17 +234,17 @@ export class PodNotebook {
     page.notes = notes;
     page.deadlineMs = deadlineMs;
     page.writing = page.writing.then(() => this.#write(uid, page));
-    await this.#soon(uid, page.writing);
+    await this.#soon(this.#path(uid), page.writing);
   }
 
   /** A disk that does not answer keeps nobody from going on. */
-  async #soon(uid: PodUid, writing: Promise<void>): Promise<void> {
+  async #soon(path: string, writing: Promise<unknown>): Promise<void> {
     const { clock, logger } = this.#deps;
     const patience = { clock, ms: patienceMs, what: 'write the notes on a pod' };
     try {
       await withDeadline(patience, () => writing, new AbortController().signal);
     } catch (error) {
-      logger.error('The notes on a pod are not written yet', error, { path: this.#path(uid) });
+      logger.error('The notes on a pod are not written yet', error, { path });
     }
   }
 

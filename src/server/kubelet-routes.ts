@@ -7,7 +7,7 @@ import { json, type Route, text } from './router.ts';
 /** What the server shows of the kubelet; each is a read that changes nothing. */
 export interface KubeletView {
   /** The pods this node should run, static ones with their live status. */
-  pods(): readonly Pod[];
+  pods(): Promise<readonly Pod[]>;
   runningPods(signal: AbortSignal): Promise<readonly RuntimePod[]>;
   /** The stories of the pods that fit the key, or of all. */
   flights(key: string | undefined): unknown;
@@ -54,7 +54,7 @@ export function kubeletRoutes(
   pages: Readonly<Record<string, MetricRegistry>> = {},
 ): readonly Route[] {
   return [
-    { path: '/pods', methods: ['GET'], answer: () => json(podList(view.pods())) },
+    { path: '/pods', methods: ['GET'], answer: async () => json(podList(await view.pods())) },
     {
       path: '/runningpods/',
       methods: ['GET'],

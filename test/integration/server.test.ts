@@ -13,7 +13,7 @@ const registry = new MetricRegistry({ onError: () => {} });
 registry.counter({ name: 'kubelet_tests_total', help: 'Tests.', labels: [] }).with({}).inc();
 
 const view = {
-  pods: () => [
+  pods: async () => [
     {
       metadata: { name: 'web', namespace: 'default', uid: podUid('u1') },
       spec: { containers: [] },
