@@ -9,6 +9,12 @@ export interface ProxyOptions {
 
 const sliceMs = 50;
 
+/** What has yet to go to the client, and whom to tell before the last of it goes. */
+interface Passage {
+  bytes: number;
+  readonly passed: () => void;
+}
+
 /** Stands before a registry, makes it slow, and counts what is asked of it. */
 export class RegistryProxy implements AsyncDisposable {
   /** The most images of which something was on its way at the same time. */
@@ -44,12 +50,19 @@ export class RegistryProxy implements AsyncDisposable {
   #pass(asked: IncomingMessage, answer: ServerResponse): void {
     const { method, headers, url: path = '' } = asked;
     const image = /^\/v2\/(.+)\/(manifests|blobs)\//.exec(path)?.[1];
-    if (image !== undefined) this.#count(image, answer);
+    const passed = image === undefined ? () => {} : this.#count(image);
+    answer.once('close', passed);
     const behind = request(
       { host: '127.0.0.1', port: this.#options.port, method, path, headers },
       (found) => {
+        // The client goes on as soon as it has the last byte, whenever we hear of that.
+        const left: Passage = {
+          bytes: method === 'HEAD' ? 0 : Number(found.headers['content-length']),
+          passed,
+        };
+        if (left.bytes === 0) passed();
         answer.writeHead(found.statusCode ?? 502, found.headers);
-        void this.#trickle(found, answer);
+        void this.#trickle(found, answer, left);
       },
     );
     behind.on('error', () => answer.destroy());
@@ -57,28 +70,35 @@ export class RegistryProxy implements AsyncDisposable {
     asked.pipe(behind);
   }
 
-  #count(image: string, answer: ServerResponse): void {
+  /** To be told once that all of it has passed, or will not; more often does no harm. */
+  #count(image: string): () => void {
     this.#underWay.set(image, (this.#underWay.get(image) ?? 0) + 1);
     this.most = Math.max(this.most, this.#underWay.size);
-    answer.once('close', () => {
+    let isUnderWay = true;
+    return () => {
+      if (!isUnderWay) return;
+      isUnderWay = false;
       const left = (this.#underWay.get(image) ?? 1) - 1;
       if (left > 0) this.#underWay.set(image, left);
       else this.#underWay.delete(image);
-    });
+    };
   }
 
-  async #trickle(found: IncomingMessage, answer: ServerResponse): Promise<void> {
+  async #trickle(found: IncomingMessage, answer: ServerResponse, left: Passage): Promise<void> {
     try {
-      for await (const chunk of found) await this.#send(chunk, answer);
+      for await (const chunk of found) await this.#send(chunk, answer, left);
+      left.passed();
       answer.end();
     } catch {
       answer.destroy();
     }
   }
 
-  async #send(chunk: Buffer, answer: ServerResponse): Promise<void> {
+  async #send(chunk: Buffer, answer: ServerResponse, left: Passage): Promise<void> {
     for (let at = 0; at < chunk.length; ) {
       const size = Math.max(1, Math.min(chunk.length - at, (this.bytesPerSecond * sliceMs) / 1_000));
+      left.bytes -= Math.min(chunk.length - at, Math.ceil(size));
+      if (left.bytes <= 0) left.passed();
       answer.write(chunk.subarray(at, at + Math.ceil(size)));
       at += Math.ceil(size);
       if (Number.isFinite(this.bytesPerSecond)) await new Promise((resolve) => setTimeout(resolve, sliceMs));

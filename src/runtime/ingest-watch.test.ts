@@ -49,14 +49,27 @@ describe('watching what the runtime brings in', () => {
     using one = watch.look('r.io/one');
     now.ingests = [part('layer-a', 10, 100), part('layer-x', 1, 1)];
     await clock.advance(500);
-    assert.deepEqual([one.arrival?.bytes, one.arrival?.of], [11, 'all-images'], 'alone, all is taken for it');
+    assert.deepEqual([one.arrival?.bytes, one.arrival?.of], [10, 'this-image'], 'x is nobody’s any more');
     using two = watch.look('r.io/two');
     using none = watch.look('r.io/none');
     now.ingests = [part('layer-a', 20, 100), part('layer-c', 5, 50)];
     await clock.advance(500);
     assert.deepEqual([one.arrival?.bytes, one.arrival?.totalBytes, one.arrival?.of], [20, 100, 'this-image']);
     assert.deepEqual([two.arrival?.bytes, two.arrival?.totalBytes], [5, 50]);
-    assert.equal(none.arrival?.of, 'all-images', 'nothing is known of it yet');
+    assert.equal(none.arrival, undefined, 'nothing is known of it yet, and all that comes is of others');
+  });
+
+  it('counts nothing for an image that may have been of another', async () => {
+    const { clock, now, watch } = rigOf();
+    using app = watch.look('r.io/app');
+    const other = watch.look('r.io/other');
+    now.ingests = [part('layer-p', 10, 100), part('layer-q', 20, 50)];
+    await clock.advance(500);
+    assert.deepEqual([app.arrival?.bytes, app.arrival?.of], [30, 'all-images']);
+    other[Symbol.dispose]();
+    now.ingests = [part('layer-p', 30, 100)];
+    await clock.advance(500);
+    assert.deepEqual([app.arrival?.bytes, app.arrival?.totalBytes], [30, 100]);
   });
 
   it('asks only while somebody looks, and no more at a runtime that cannot tell', async () => {

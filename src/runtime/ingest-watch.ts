@@ -69,11 +69,15 @@ export class IngestWatch {
     for (const look of looks) look.own(await this.#deps.cri.containerdContentOf(look.repository, signal));
   }
 
+  #besides(look: Look): readonly Look[] {
+    return [...this.#looks].filter((other) => other !== look);
+  }
+
   async #ask(signal: AbortSignal): Promise<void> {
     try {
       const ingests = await this.#deps.cri.containerdIngests(signal);
-      if (this.#looks.size > 1) await this.#tellApart(ingests, signal);
-      for (const look of this.#looks) look.see(ingests);
+      await this.#tellApart(ingests, signal);
+      for (const look of this.#looks) look.see(ingests, this.#besides(look));
     } catch (error) {
       signal.throwIfAborted();
       // One that does not answer now may do so next time.
@@ -96,6 +100,8 @@ export class Look implements Disposable {
   #arriving = 0;
   /** Digests of the repository, once they are wanted. */
   #own: ReadonlySet<string> | undefined;
+  /** Whether it ever came together with what others look at. */
+  #isMixed = false;
   #changedMs: number;
 
   constructor(repository: string, clock: Clock, end: () => void) {
@@ -129,8 +135,11 @@ export class Look implements Disposable {
     return this.#own?.has(digestOf(ref)) ?? false;
   }
 
-  see(all: readonly Ingest[]): void {
-    const ingests = this.#own === undefined ? all : all.filter(({ ref }) => this.owns(ref));
+  see(all: readonly Ingest[], others: readonly Look[]): void {
+    this.#isMixed ||= others.length > 0;
+    const ingests = all.filter(({ ref }) => this.#mayOwn(ref, others));
+    // Of what is not on its way any more nobody can tell whose it was.
+    if (this.#own === undefined && this.#isMixed) this.#parts.clear();
     const now = new Map(ingests.map((each) => [each.ref, each]));
     // What is not on its way any more has come as a whole.
     for (const [ref, { totalBytes }] of this.#parts) {
@@ -140,6 +149,10 @@ export class Look implements Disposable {
       if (bytes > 0 || totalBytes > 0) this.#set(ref, { bytes, totalBytes });
     }
     this.#arriving = now.size;
+  }
+
+  #mayOwn(ref: string, others: readonly Look[]): boolean {
+    return this.#own === undefined ? !others.some((other) => other.owns(ref)) : this.owns(ref);
   }
 
   #set(ref: string, part: Part): void {
