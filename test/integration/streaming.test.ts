@@ -88,6 +88,9 @@ class Running implements Disposable {
   }
 }
 
+/** Of the empty message that opens a session: kubectl before 1.33 may read it before it has made its streams. */
+const notYetRead = /^E.*Unknown stream id 1, discarding message\n/;
+
 async function finish(running: Running, input: string | Buffer = ''): Promise<Ended> {
   using child = running;
   child.child.stdin?.end(input);
@@ -314,12 +317,9 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     const kubectl = (...args: readonly string[]) =>
       new Running('kubectl', ['--server', api.url, ...args], env);
     const exec = ['exec', '-i', name, '-c', 'main', '--', 'sh', '-c', 'cat; echo err >&2; exit 4'];
-    const byWebSocket = await finish(kubectl(...exec), 'hello');
-    assert.deepEqual(byWebSocket, {
-      code: 4,
-      out: 'hello',
-      err: 'err\ncommand terminated with exit code 4\n',
-    });
+    const byWebSocket = { code: 4, out: 'hello', err: 'err\ncommand terminated with exit code 4\n' };
+    const { err, ...heard } = await finish(kubectl(...exec), 'hello');
+    assert.deepEqual({ ...heard, err: err.replace(notYetRead, '') }, byWebSocket);
     assert.match(api.spoken.at(-1) ?? '', /v5\.channel\.k8s\.io/);
     const plain = { ...env, KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false' };
     const bySpdy = await finish(new Running('kubectl', ['--server', api.url, ...exec], plain), 'hello');
