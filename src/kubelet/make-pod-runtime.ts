@@ -1,6 +1,6 @@
 import type { PodJournal } from '../pods/index.ts';
 import type { PodCgroups } from '../resources/index.ts';
-import { type GcPods, PodRuntime, startMetrics } from '../runtime/index.ts';
+import { cpuTimesIn, type GcPods, PodRuntime, SandboxTurns, startMetrics } from '../runtime/index.ts';
 import type { ImageAccess } from './image-access.ts';
 import type { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
@@ -42,6 +42,11 @@ export function makePodRuntime(
     journal,
     files: machine.files,
     planner: plannerOf(settings, deps, parts),
+    sandboxTurns: new SandboxTurns({
+      clock,
+      processors: Math.ceil(settings.capacity.milliCpu / 1_000),
+      cpuTimes: async () => cpuTimesIn(await machine.readFile('/proc/stat')),
+    }),
     crashBackoff: kept.crashBackoff,
     hooks: makeHooks(settings, {
       ...deps,

@@ -51,7 +51,7 @@ describe('images of containers', () => {
     const context = { liveness: () => undefined, startup: () => undefined };
     const result = await rig.done(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
     assert.equal(result.error, undefined);
-    const calls = rig.takeCalls().filter((call) => call !== 'containerdIngests');
+    const calls = rig.takeCalls().filter((call) => !call.startsWith('containerd'));
     assert.deepEqual(calls, [
       'runPodSandbox',
       'podSandboxStatus',
@@ -349,7 +349,8 @@ describe('images of containers', () => {
       registry: registryOf([{ reference: remote, pullMs: 300_000, command: ['sh'] }]),
     });
     Object.assign(rig.cri, {
-      containerdIngests: async () => [{ ref: 'layer', bytes: 2 ** 20, totalBytes: 2 ** 22 }],
+      containerdIngests: async () => [{ ref: 'layer-sha256:1', bytes: 2 ** 20, totalBytes: 2 ** 22 }],
+      containerdContentOf: async () => new Set(['sha256:1']),
     });
     assert.equal((await rig.sync(podOf({ a: { image: remote } }))).error, undefined);
     const [told] = rig.events.filter(({ reason, type }) => reason === 'PullProgress' && type === 'Warning');

@@ -97,6 +97,7 @@ export {
 export { type FileKind, type RuntimeFiles, realRuntimeFiles } from './runtime-files.ts';
 export { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
 export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './sandbox-config.ts';
+export { cpuTimesIn, SandboxTurns } from './sandbox-turns.ts';
 export {
   containerSecurityContext,
   type ImageUser,

@@ -22,6 +22,7 @@ import { ReasonCache } from './reason-cache.ts';
 import { announcedExit } from './restart-ahead.ts';
 import { restorePod } from './restored-spec.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
+import { anybodysTurn, type Turns } from './sandbox-turns.ts';
 import { ContainerStarter } from './start-container.ts';
 import { noStartNotes, type StartNotes } from './start-notes.ts';
 import { SandboxStarter } from './start-sandbox.ts';
@@ -35,6 +36,8 @@ export interface PodRuntimeDeps {
   readonly logger: Logger;
   readonly files: RuntimeFiles;
   readonly planner: PodPlanner;
+  /** Left out, all sandboxes are made at once. */
+  readonly sandboxTurns?: Turns;
   readonly crashBackoff: CrashBackoff;
   readonly hooks: HookRunner;
   readonly credentials: CredentialProvider;
@@ -124,7 +127,7 @@ export class PodRuntime implements AsyncDisposable {
     this.#sync = {
       ...parts,
       startObserver,
-      sandboxes: new SandboxStarter(deps),
+      sandboxes: new SandboxStarter({ ...deps, turns: deps.sandboxTurns ?? anybodysTurn }),
       postStart,
       containers: this.#containers,
     };

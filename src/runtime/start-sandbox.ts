@@ -6,6 +6,7 @@ import { labels } from './labels.ts';
 import { observedSandbox } from './observe.ts';
 import type { PodPlanner, SandboxPlan } from './pod-planner.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
+import type { Turns } from './sandbox-turns.ts';
 import type { ActionFailure } from './sync-result.ts';
 import { isNameTaken, letFinish, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
 
@@ -16,6 +17,7 @@ export interface SandboxStarterDeps {
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly planner: PodPlanner;
+  readonly turns: Turns;
 }
 
 /** A sandbox containers can be put into. */
@@ -67,6 +69,7 @@ export class SandboxStarter {
       const { config, runtimeHandler } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
       await this.#deps.files.makeDirectory(config.logDirectory ?? '', logDirectoryMode);
       try {
+        using _turn = await this.#turn(pod, signal);
         const { podSandboxId } = await this.#run({ config, runtimeHandler }, signal);
         return { id: podSandboxId, config };
       } catch (error) {
@@ -76,6 +79,15 @@ export class SandboxStarter {
         if (!isNameTaken(error) || attempt - firstAttempt >= mostSkips) throw error;
       }
     }
+  }
+
+  async #turn(pod: Pod, signal: AbortSignal): Promise<Disposable> {
+    const { turns, journal } = this.#deps;
+    if (turns.isFull) {
+      const message = 'waits for its turn while sandboxes of other pods are made';
+      journal.step(pod.metadata.uid, { stage: 'sandbox', outcome: 'waiting', message, keep: 'last' });
+    }
+    return await turns.take(signal);
   }
 
   /**

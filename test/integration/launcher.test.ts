@@ -115,7 +115,7 @@ describe('the launcher', () => {
   it('tunes the commands that stay for little memory, and only those', async () => {
     await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
     for (const name of ['run', 'up'])
-      assert.match((await launch({ args: [name] })).out, /--optimize-for-size\n/);
+      assert.match((await launch({ args: [name] })).out, /--optimize-for-size\n--single-threaded\n/);
     for (const args of [[], ['version', 'run']])
       assert.doesNotMatch((await launch({ args })).out, /optimize/);
   });

@@ -1,5 +1,8 @@
-import { constants } from 'node:fs';
-import { mkdir, open, readdir, readFile, rmdir, statfs } from 'node:fs/promises';
+import { closeSync, constants, openSync, readFileSync, statfsSync, write } from 'node:fs';
+import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+const writeTo = promisify(write);
 
 /**
  * The kernel's cgroups as files, and what else it takes to end the processes in them. Paths are absolute. Every call
@@ -21,11 +24,15 @@ export interface CgroupHost {
   kill(pid: number): void;
 }
 
+/**
+ * What the kernel answers from memory in some microseconds is asked at once: by way of the thread pool it takes a
+ * hundred times as long. What may have to wait for the kernel's locks, or for memory to be freed, goes that way.
+ */
 export function realCgroupHost(procDir = '/proc'): CgroupHost {
   return {
     mountinfo: () => readFile(`${procDir}/self/mountinfo`, 'utf8'),
-    fsType: async (path) => (await statfs(path)).type,
-    read: (path) => readFile(path, 'utf8'),
+    fsType: async (path) => statfsSync(path).type,
+    read: async (path) => readFileSync(path, 'utf8'),
     write: writeExisting,
     mkdir: (path) => mkdir(path, 0o755).then(() => undefined),
     rmdir: (path) => rmdir(path),
@@ -36,11 +43,11 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
 
 /** Never creates: a missing file of a cgroup means a missing controller, and in a tmpfs it would even succeed. */
 async function writeExisting(path: string, value: string): Promise<void> {
-  const file = await open(path, constants.O_WRONLY);
+  const file = openSync(path, constants.O_WRONLY);
   try {
-    await file.write(value);
+    await writeTo(file, value);
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }
 

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { describeError, type Logger } from '../../lib/index.ts';
+import { describeError, type Logger, LruMap } from '../../lib/index.ts';
 import type { RuntimeFiles } from '../runtime-files.ts';
 import {
   type Decoded,
@@ -21,12 +21,17 @@ export interface RecordFilesDeps {
 const directoryMode = 0o700;
 const fileMode = 0o600;
 const largestRecord = 1 << 20;
+/** More images than pods of a node name. */
+const absentKept = 1_000;
 
 /** The files in which pulls are kept, each written as a whole. */
 export class RecordFiles {
   readonly #deps: RecordFilesDeps;
   readonly #pulling: string;
   readonly #pulled: string;
+  /** Nobody but us writes here: what was not there is not there until we write it. */
+  readonly #absent = new LruMap<string, true>({ capacity: absentKept });
+  #writes = 0;
 
   constructor(deps: RecordFilesDeps) {
     this.#deps = deps;
@@ -99,11 +104,24 @@ export class RecordFiles {
   }
 
   async #read(path: string): Promise<string | undefined> {
-    return (await this.#deps.files.readEnd(path, largestRecord))?.toString('utf8');
+    if (this.#absent.get(path)) return undefined;
+    const before = this.#writes;
+    const bytes = await this.#deps.files.readEnd(path, largestRecord);
+    if (bytes === undefined && before === this.#writes) this.#absent.set(path, true);
+    return bytes?.toString('utf8');
   }
 
   async #write(path: string, text: string): Promise<void> {
-    await this.#deps.files.makeDirectory(posix.dirname(path), directoryMode);
-    await this.#deps.files.replace(path, text, { mode: fileMode });
+    const comes = () => {
+      this.#writes++;
+      this.#absent.delete(path);
+    };
+    comes();
+    try {
+      await this.#deps.files.makeDirectory(posix.dirname(path), directoryMode);
+      await this.#deps.files.replace(path, text, { mode: fileMode });
+    } finally {
+      comes();
+    }
   }
 }
