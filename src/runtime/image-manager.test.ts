@@ -248,6 +248,17 @@ describe('images of containers', () => {
     assert.equal(rig.runtime.held().pulls, 0);
   });
 
+  it('that may have been there before are pulled once more when the answer never comes', async () => {
+    const faults = scriptedFaults({
+      calls: [{ method: 'pullImage', nth: 1, fault: { kind: 'lost-reply', code: 'none' } }],
+    });
+    using rig = new PodRuntimeRig({ registry, faults });
+    const { error } = await rig.sync(podOf({ a: { image: remote, imagePullPolicy: 'Always' } }));
+    assert.equal(error, undefined);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2);
+    assert.equal(rig.runtime.held().pulls, 0);
+  });
+
   it('are pulled with the annotations and the sandbox of the pod, by one credential after the other', async () => {
     for (const [accepted, failure] of [
       ['second', undefined],

@@ -74,10 +74,14 @@ interface RunningPull {
 type Outcome =
   | { readonly kind: 'answered'; readonly imageRef: string }
   /** The image is there, though the runtime has not said so. */
-  | { readonly kind: 'appeared'; readonly imageRef: string };
+  | { readonly kind: 'appeared'; readonly imageRef: string }
+  /** The image is there, perhaps from before, and nothing seems to be done about it. */
+  | { readonly kind: 'silent' };
 
 /** How often a long pull is checked for having done its work without saying so. */
 const checkMs = 60_000;
+/** A pull without any sign of life for so long is asked for anew, the next time twice as late. */
+const firstPatienceMs = 120_000;
 const rememberedImages = 1_000;
 
 /** Brings images from registries: each once however many pods want it, and not too many at a time. */
@@ -148,16 +152,22 @@ export class ImagePulls {
    * An image that somebody else may have brought proves nothing about these credentials: it is pulled once more.
    */
   async #pullUntilThere(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<string> {
-    for (;;) {
-      const outcome = await this.#pullOrAppear(request, pull, signal);
-      if (outcome.kind === 'answered' || pull.company === 'alone') return outcome.imageRef;
+    for (let patienceMs = firstPatienceMs; ; patienceMs *= 2) {
+      const outcome = await this.#pullOrAppear(request, pull, patienceMs, signal);
+      if (outcome.kind === 'answered') return outcome.imageRef;
+      if (outcome.kind === 'appeared' && pull.company === 'alone') return outcome.imageRef;
     }
   }
 
-  async #pullOrAppear(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<Outcome> {
+  async #pullOrAppear(
+    request: PullRequest,
+    pull: RunningPull,
+    patienceMs: number,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     using controller = new LinkedController(signal);
     const answered = this.#pullWithAny(request, pull, controller.signal);
-    const seen = this.#appears(request, controller.signal);
+    const seen = this.#appears(request, pull, patienceMs, controller.signal);
     try {
       return await Promise.race([answered, seen]);
     } finally {
@@ -166,16 +176,33 @@ export class ImagePulls {
     }
   }
 
-  /** Settles with the image's id once one that was not there is; never for one of which nobody knows. */
-  async #appears(request: PullRequest, signal: AbortSignal): Promise<Outcome> {
+  /**
+   * Settles with the image's id once one that was not there is. Of one that may have been there before nobody can tell
+   * whether it has come: that settles when the pull has shown no sign of life for long enough.
+   */
+  async #appears(
+    request: PullRequest,
+    pull: RunningPull,
+    patienceMs: number,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const startMs = this.#deps.clock.monotonicMs();
     let before = request.before;
     for (;;) {
       await this.#deps.clock.sleep(checkMs, signal);
       const found = await this.#find(request, signal).catch(() => 'not-said' as const);
       signal.throwIfAborted();
       if (found === undefined) before = 'absent';
-      else if (found !== 'not-said' && before === 'absent') return { kind: 'appeared', imageRef: found.id };
+      else if (found === 'not-said') continue;
+      else if (before === 'absent') return { kind: 'appeared', imageRef: found.id };
+      else if (this.#silentMs(pull, startMs) >= patienceMs) return { kind: 'silent' };
     }
+  }
+
+  #silentMs({ look }: RunningPull, startMs: number): number {
+    const { arrival } = look;
+    if (arrival?.state === 'arriving') return 0;
+    return this.#deps.clock.monotonicMs() - Math.max(startMs, arrival?.changedMs ?? startMs);
   }
 
   async #pullWithAny(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<Outcome> {
