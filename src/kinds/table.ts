@@ -24,7 +24,17 @@ export interface KindField {
   readonly type: string;
   /** Whether it is written even when it is empty. */
   readonly required: boolean;
+  readonly merge: ListMerge;
 }
+
+/** What a strategic merge patch does to a list; anything that is no list is `whole`. */
+export type ListMerge =
+  /** The new list takes the place of the old one. */
+  | { readonly by: 'whole' }
+  /** A set of single values: those of the patch join it. */
+  | { readonly by: 'value' }
+  /** Items are the same if they agree in this field; `keeps` says whether fields the patch leaves out may stay. */
+  | { readonly by: 'key'; readonly key: string; readonly keeps: 'all-fields' | 'named-fields' };
 
 /** The fields of one kind by name, those of inlined kinds among them. */
 export type KindFields = ReadonlyMap<string, KindField>;
@@ -41,6 +51,10 @@ export class KindTable {
   constructor(text: string = kindTable) {
     const lines = text.trim().split('\n');
     this.#lines = new Map(lines.map((line) => [line.slice(0, line.indexOf('|')), line]));
+  }
+
+  has(kind: string): boolean {
+    return this.#lines.has(kind);
   }
 
   /** Asking for a kind that is not in the table is a bug. */
@@ -69,8 +83,17 @@ export class KindTable {
     if (first === 'inline') return [...this.fieldsOf(second).values()];
     const shape = first === 'list' || first === 'map' ? first : 'single';
     const type = shape === 'single' ? first : second;
-    return [{ name, shape, type, required: words.includes('+required') }];
+    return [{ name, shape, type, required: words.includes('+required'), merge: mergeOf(words) }];
   }
+}
+
+const whole: ListMerge = { by: 'whole' };
+
+function mergeOf(words: readonly string[]): ListMerge {
+  const key = words.find((word) => word.startsWith('key='))?.slice('key='.length);
+  if (key !== undefined)
+    return { by: 'key', key, keeps: words.includes('retain') ? 'named-fields' : 'all-fields' };
+  return words.includes('merge') ? { by: 'value' } : whole;
 }
 
 /** What an object at the top of a document says of itself; the table leaves it out. */
@@ -79,4 +102,5 @@ const headers: readonly KindField[] = ['apiVersion', 'kind'].map((name) => ({
   shape: 'single',
   type: 'string',
   required: false,
+  merge: whole,
 }));

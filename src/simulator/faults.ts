@@ -1,6 +1,7 @@
 import type { CriOperation } from '../cri/index.ts';
 import type { GrpcCode } from '../lib/grpc/index.ts';
 import { type Random, randomInt } from '../lib/index.ts';
+import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from './fault-rules.ts';
 
 /** Every call the runtime answers; `subscribe`, `list` and `listStatuses` are containerd's own. */
 export type SimulatedMethod = CriOperation | 'subscribe' | 'list' | 'listStatuses';
@@ -47,13 +48,6 @@ export interface FaultPlan {
 
 export const noFaults: FaultPlan = { call: () => undefined, event: () => undefined };
 
-interface RuleBounds {
-  /** Which of the matching calls or events it is for, counted from 1; all of them unless given. */
-  readonly nth?: number;
-  /** How often the rule strikes before it is used up. */
-  readonly times?: number;
-}
-
 export interface CallRule extends RuleBounds {
   readonly method: SimulatedMethod | '*';
   readonly matches?: (request: unknown) => boolean;
@@ -71,8 +65,8 @@ export function scriptedFaults(rules: {
   readonly calls?: readonly CallRule[];
   readonly events?: readonly EventRule[];
 }): FaultPlan {
-  const calls = (rules.calls ?? []).map((rule) => ({ rule, strikes: counted(rule) }));
-  const events = (rules.events ?? []).map((rule) => ({ rule, strikes: counted(rule) }));
+  const calls = countedRules(rules.calls);
+  const events = countedRules(rules.events);
   return {
     call: (method, request) =>
       firstStrike(
@@ -90,25 +84,6 @@ export function scriptedFaults(rules: {
             (rule.matches === undefined || rule.matches(event)),
         ),
       ),
-  };
-}
-
-/** Every rule that matches counts the call, whether or not another one strikes. */
-function firstStrike<F>(
-  matching: readonly { readonly rule: { readonly fault: F }; readonly strikes: () => boolean }[],
-): F | undefined {
-  return matching.filter(({ strikes }) => strikes())[0]?.rule.fault;
-}
-
-function counted({ nth, times }: RuleBounds): () => boolean {
-  let seen = 0;
-  let struck = 0;
-  return () => {
-    seen++;
-    if (nth !== undefined && seen !== nth) return false;
-    if (times !== undefined && struck >= times) return false;
-    struck++;
-    return true;
   };
 }
 
@@ -172,18 +147,6 @@ export function randomFaults(options: RandomFaultOptions): FaultPlan {
     call: (method) => (spared.has(method) ? undefined : draw(random, calls)),
     event: () => draw(random, events),
   };
-}
-
-type Chance<T> = readonly [rate: number, make: () => T];
-
-/** One number decides, so that a rate of zero changes nothing about the rest. */
-function draw<T>(random: Random, chances: readonly Chance<T>[]): T | undefined {
-  let left = random.next();
-  for (const [rate, make] of chances) {
-    if (left < rate) return make();
-    left -= rate;
-  }
-  return undefined;
 }
 
 function oneOf<T>(random: Random, items: readonly [T, ...T[]] | readonly T[]): T {

@@ -1,3 +1,4 @@
+export * from './api/index.ts';
 export {
   type CallRule,
   type EventFault,

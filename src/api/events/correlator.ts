@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import type { Event } from '../../kinds/index.ts';
+import { type Clock, LruMap, type Random } from '../../lib/index.ts';
+import { cleanMessage, EventNames, type EventNote, type EventOrigin, eventObject } from './event-object.ts';
+import { objectKey } from './reference.ts';
+import { SimilarEvents } from './similar-events.ts';
+import { SpamFilter } from './spam-filter.ts';
+
+export interface CorrelatorOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly origin: EventOrigin;
+  /** How many events, groups and objects are remembered; 4,096 of each unless given. */
+  readonly capacity?: number;
+}
+
+/** What is to be told of a note. */
+export type Correlated =
+  | {
+      readonly is: 'event';
+      /** Events of one key are one object of the API, told anew with each count. */
+      readonly key: string;
+      readonly event: Event;
+      readonly told: 'before' | 'never';
+    }
+  /** Too many of that kind: counted, but not told. */
+  | { readonly is: 'spam' };
+
+interface Observation {
+  readonly name: string;
+  readonly count: number;
+  readonly firstTimestamp: string | undefined;
+}
+
+/**
+ * Turns what happens into as few events as tell it: the same again is counted, what differs in its message alone is
+ * combined when there is much of it, and what never ends is thinned out. Reasons are thinned out each by itself, so that
+ * a noisy one hides no other.
+ */
+export class EventCorrelator {
+  readonly #options: CorrelatorOptions;
+  readonly #names: EventNames;
+  readonly #similar: SimilarEvents;
+  readonly #spam: SpamFilter;
+  readonly #observed: LruMap<string, Observation>;
+
+  constructor(options: CorrelatorOptions) {
+    const { capacity = 4_096, random } = options;
+    this.#options = options;
+    this.#names = new EventNames(random);
+    this.#similar = new SimilarEvents(capacity);
+    this.#spam = new SpamFilter(capacity);
+    this.#observed = new LruMap({ capacity });
+  }
+
+  correlate(told: EventNote): Correlated {
+    const nowMs = this.#options.clock.monotonicMs();
+    const note = { ...told, message: cleanMessage(told.message) };
+    const groupKey = digest(objectKey(note.about), note.type, note.reason);
+    const combined = this.#similar.isOneOfMany(groupKey, digest(note.message), nowMs);
+    const key = combined ? groupKey : digest(groupKey, note.about.fieldPath ?? '', note.message);
+    const correlated = this.#observe(key, combined ? inCommon(note) : note);
+    // Asked last: what is not told counts all the same.
+    return this.#spam.allows(groupKey, nowMs) ? correlated : { is: 'spam' };
+  }
+
+  #observe(key: string, note: EventNote): Correlated {
+    const last = this.#observed.get(key);
+    const name = last?.name ?? this.#names.next(note.about.name, note.at);
+    const fresh = eventObject(note, name, this.#options.origin);
+    const count = (last?.count ?? 0) + 1;
+    const firstTimestamp = last?.firstTimestamp ?? fresh.firstTimestamp;
+    this.#observed.set(key, { name, count, firstTimestamp });
+    const event = { ...fresh, count, firstTimestamp };
+    return { is: 'event', key, event, told: last === undefined ? 'never' : 'before' };
+  }
+}
+
+function inCommon(note: EventNote): EventNote {
+  return { ...note, message: `(combined from similar events): ${note.message}` };
+}
+
+/** Short whatever it stands for: thousands of keys are kept, and messages may be long. */
+function digest(...parts: readonly string[]): string {
+  return createHash('sha256').update(parts.join('\0')).digest('base64').slice(0, 24);
+}

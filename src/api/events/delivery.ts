@@ -1,0 +1,105 @@
+import type { Event } from '../../kinds/index.ts';
+import { type Clock, describeError, KubelingError, withDeadline } from '../../lib/index.ts';
+import { isApiCode } from '../api-error.ts';
+import type { ApiClient } from '../client.ts';
+import { apiResources } from '../resource.ts';
+
+/** An event on its way. */
+export interface Parcel {
+  readonly key: string;
+  event: Event;
+  /** How the server is told: of an event it should have, or of a new one. */
+  via: 'create' | 'patch';
+  /** Tries that count: those while the server was there for others. */
+  tries: number;
+  /** How often the server had answered anybody when it was last tried. */
+  answersBefore: number;
+  /** Whether a try to create it got no answer: it may be there. */
+  unsure: boolean;
+}
+
+export type Delivery =
+  | { readonly is: 'sent' }
+  /** The server will never take it; quiet where that is nobody's fault. */
+  | { readonly is: 'refused'; readonly why: string; readonly told: 'loudly' | 'quietly' }
+  /** Nobody was reached, nobody answered in time, or nobody who could: to be tried again. */
+  | { readonly is: 'failed'; readonly server: 'away' | 'silent' | 'there'; readonly why: string };
+
+export interface DeliveryDeps {
+  readonly client: Pick<ApiClient, 'create' | 'patch'>;
+  readonly clock: Clock;
+}
+
+/** The client has deadlines of its own; this one holds whatever it does. */
+const callDeadlineMs = 30_000;
+
+/** One try. The parcel learns from it how to go on. Rejects with the signal's reason only. */
+export async function deliver(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal): Promise<Delivery> {
+  try {
+    return parcel.via === 'patch' ? await patched(deps, parcel, signal) : await created(deps, parcel, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const delivery = judge(error);
+    if (delivery.is === 'failed' && parcel.via === 'create') parcel.unsure = true;
+    return delivery;
+  }
+}
+
+async function patched(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal): Promise<Delivery> {
+  try {
+    await patch(deps, parcel, signal);
+    return { is: 'sent' };
+  } catch (error) {
+    // The server forgets events after a while.
+    if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
+  }
+  parcel.via = 'create';
+  parcel.unsure = false;
+  return await created(deps, parcel, signal);
+}
+
+async function created(deps: DeliveryDeps, parcel: Parcel, signal: AbortSignal): Promise<Delivery> {
+  try {
+    await create(deps, parcel, signal);
+  } catch (error) {
+    if (!isApiCode(error, 'API_CONFLICT') || !parcel.unsure) throw error;
+    // An earlier try of ours came through without our hearing of it.
+    parcel.via = 'patch';
+    if ((parcel.event.count ?? 1) > 1) await patch(deps, parcel, signal);
+  }
+  return { is: 'sent' };
+}
+
+function create({ client, clock }: DeliveryDeps, { event }: Parcel, signal: AbortSignal): Promise<unknown> {
+  const at = { resource: apiResources.events, namespace: event.metadata.namespace };
+  const options = { clock, ms: callDeadlineMs, what: 'create an event' };
+  return withDeadline(options, (limited) => client.create(at, event, limited), signal);
+}
+
+function patch({ client, clock }: DeliveryDeps, { event }: Parcel, signal: AbortSignal): Promise<unknown> {
+  const { name = '', namespace } = event.metadata;
+  const { count, lastTimestamp, message } = event;
+  const options = { clock, ms: callDeadlineMs, what: 'patch an event' };
+  const body = { count, lastTimestamp, message };
+  const ref = { resource: apiResources.events, namespace, name };
+  return withDeadline(options, (limited) => client.patch(ref, { kind: 'strategic', body }, limited), signal);
+}
+
+/** A server, or what stands before it, that is there but cannot serve now. */
+const passing: ReadonlySet<unknown> = new Set([429, 502, 503, 504]);
+
+function judge(error: unknown): Delivery {
+  const why = describeError(error);
+  if (isApiCode(error, 'API_UNAVAILABLE')) return { is: 'failed', server: 'away', why };
+  if (isApiCode(error, 'API_DEADLINE', 'DEADLINE_EXCEEDED')) return { is: 'failed', server: 'silent', why };
+  const status = error instanceof KubelingError ? error.details['status'] : undefined;
+  if (isApiCode(error, 'API_BAD_ANSWER', 'API_TOO_MANY') || passing.has(status))
+    return { is: 'failed', server: 'there', why };
+  return { is: 'refused', why, told: isNobodysFault(error) ? 'quietly' : 'loudly' };
+}
+
+/** The namespace goes, and its events with it; or the server has the event already. */
+function isNobodysFault(error: unknown): boolean {
+  if (isApiCode(error, 'API_CONFLICT')) return true;
+  return isApiCode(error, 'API_FORBIDDEN') && /being terminated/.test(describeError(error));
+}

@@ -1,0 +1,79 @@
+import type { Event } from '../../kinds/index.ts';
+import { type Instant, type Random, randomHex, randomInt } from '../../lib/index.ts';
+import type { EventSubject } from './reference.ts';
+
+/** Something that happened, as whoever saw it tells it. */
+export interface EventNote {
+  readonly about: EventSubject;
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+  readonly at: Instant;
+}
+
+/** Who tells. */
+export interface EventOrigin {
+  readonly component: string;
+  readonly nodeName: string;
+}
+
+const longestMessage = 4_096;
+const longestName = 253;
+const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+/** Names of events: that of the object and a time no other has. */
+export class EventNames {
+  readonly #random: Random;
+  #lastNanos = 0n;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** Two events of one millisecond, and of a clock set back, must not have one name: the second would be lost. */
+  next(object: string, at: Instant): string {
+    const nanos = BigInt(Math.trunc(at)) * 1_000_000n + BigInt(randomInt(this.#random, 1_000_000));
+    this.#lastNanos = nanos > this.#lastNanos ? nanos : this.#lastNanos + 1n;
+    const name = `${object}.${this.#lastNanos.toString(16)}`;
+    return name.length <= longestName && subdomain.test(name) ? name : randomUuid(this.#random);
+  }
+}
+
+/** The event as the API has it, told for the first time. */
+export function eventObject(note: EventNote, name: string, { component, nodeName }: EventOrigin): Event {
+  const time = wholeSeconds(note.at);
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name, namespace: note.about.namespace || 'default' },
+    involvedObject: note.about,
+    reason: note.reason,
+    message: note.message,
+    source: { component, host: nodeName },
+    firstTimestamp: time,
+    lastTimestamp: time,
+    count: 1,
+    type: note.type,
+    reportingComponent: component,
+    reportingInstance: nodeName,
+  };
+}
+
+/** What containers and runtimes say may be long, and may try to write on the terminal of whoever reads it. */
+export function cleanMessage(message: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  const plain = message.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '').toWellFormed();
+  if (plain.length <= longestMessage) return plain;
+  // By way of bytes: a mere slice would keep all of it in memory.
+  return `${Buffer.from(plain.slice(0, longestMessage - 1).toWellFormed()).toString('utf8')}…`;
+}
+
+function wholeSeconds(at: Instant): string {
+  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function randomUuid(random: Random): string {
+  const hex = (length: number) => randomHex(random, length);
+  const variant = '89ab'[randomInt(random, 4)];
+  return `${hex(8)}-${hex(4)}-4${hex(3)}-${variant}${hex(3)}-${hex(12)}`;
+}

@@ -1,0 +1,28 @@
+import type { Clock } from '../../lib/index.ts';
+import type { PodEvent, PodJournal } from '../../pods/index.ts';
+import type { EventRecorder } from './recorder.ts';
+import { nodeSubject, podSubject } from './reference.ts';
+
+type Recorder = Pick<EventRecorder, 'record'>;
+
+/** A journal that also tells the events of pods to users of the API. */
+export function recordingJournal(journal: PodJournal, recorder: Recorder, clock: Clock): PodJournal {
+  return {
+    event: (pod, event) => {
+      journal.event(pod, event);
+      const { type, reason, message, fieldPath } = event;
+      recorder.record({ about: podSubject(pod, fieldPath), type, reason, message, at: clock.now() });
+    },
+    step: (uid, step) => journal.step(uid, step),
+  };
+}
+
+/** Tells events of the node to users of the API. */
+export function nodeEventTeller(
+  nodeName: string,
+  recorder: Recorder,
+  clock: Clock,
+): (event: Omit<PodEvent, 'fieldPath'>) => void {
+  const about = nodeSubject(nodeName);
+  return ({ type, reason, message }) => recorder.record({ about, type, reason, message, at: clock.now() });
+}

@@ -1,0 +1,545 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Event } from '../../kinds/index.ts';
+import {
+  collectLogs,
+  instant,
+  KubelingError,
+  MetricRegistry,
+  seededRandom,
+  settle,
+  VirtualClock,
+} from '../../lib/index.ts';
+import type { Pod, PodEvent, PodStep } from '../../pods/index.ts';
+import { apiError } from '../api-error.ts';
+import type { ApiClient, ApiObject, Patch } from '../client.ts';
+import type { Collection, ObjectRef } from '../resource.ts';
+import { nodeEventTeller, recordingJournal } from './journal.ts';
+import { eventMetrics } from './metrics.ts';
+import { EventRecorder, type EventRecorderOptions } from './recorder.ts';
+import { containerSubject, type EventSubject, nodeSubject, podSubject } from './reference.ts';
+import type { EventOutcome } from './sender.ts';
+
+type Call =
+  | { readonly is: 'create'; readonly at: Collection; readonly event: Event }
+  | { readonly is: 'patch'; readonly ref: ObjectRef; readonly patch: Patch };
+
+/** Has events as a server has them; the test may have a call fail, or never be answered. */
+class ScriptedEvents implements Pick<ApiClient, 'create' | 'patch'> {
+  readonly calls: Call[] = [];
+  readonly events = new Map<string, Event>();
+  inFlight = 0;
+  mostInFlight = 0;
+  /** An error refuses the call; 'never' leaves it without an answer; 'lost' carries it out and says it failed. */
+  script: (call: Call, index: number) => Error | 'never' | 'lost' | 'slow' | undefined = () => undefined;
+  readonly #clock: VirtualClock;
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock;
+  }
+
+  async create<T extends ApiObject>(at: Collection, object: ApiObject, signal: AbortSignal): Promise<T> {
+    const event = object as Event;
+    const name = event.metadata.name ?? '';
+    return await this.#do({ is: 'create', at, event }, signal, () => {
+      if (this.events.has(name)) throw refusal(409, 'already exists');
+      this.events.set(name, event);
+      return event as unknown as T;
+    });
+  }
+
+  async patch<T extends ApiObject>(ref: ObjectRef, patch: Patch, signal: AbortSignal): Promise<T> {
+    return await this.#do({ is: 'patch', ref, patch }, signal, () => {
+      const event = this.events.get(ref.name);
+      if (event === undefined) throw refusal(404, 'not found');
+      const changed = { ...event, ...(patch.body as object) };
+      this.events.set(ref.name, changed);
+      return changed as unknown as T;
+    });
+  }
+
+  async #do<T>(call: Call, signal: AbortSignal, carryOut: () => T): Promise<T> {
+    const index = this.calls.push(call) - 1;
+    this.mostInFlight = Math.max(this.mostInFlight, ++this.inFlight);
+    try {
+      const verdict = this.script(call, index);
+      if (verdict instanceof Error) throw verdict;
+      if (verdict === 'never') await this.#clock.sleep(10 ** 9, signal);
+      if (verdict === 'slow') await this.#clock.sleep(1_000, signal);
+      const result = carryOut();
+      if (verdict === 'lost') throw unreachable();
+      return result;
+    } finally {
+      this.inFlight--;
+    }
+  }
+
+  told(): string[] {
+    return [...this.events.values()].map(({ reason, message, count }) => `${reason} ${message} x${count}`);
+  }
+}
+
+function refusal(status: number, message = 'no'): KubelingError {
+  return apiError({ what: 'create events', status, answer: { message } });
+}
+
+const unreachable = () => new KubelingError('API_UNAVAILABLE', 'Cannot reach the server: connection refused');
+
+function pod(name: string): Pod {
+  return {
+    metadata: { name, namespace: 'team', uid: `uid-${name}` },
+    spec: { containers: [] },
+    status: {},
+  } as unknown as Pod;
+}
+
+function rig(more: Partial<EventRecorderOptions> = {}) {
+  const clock = new VirtualClock();
+  const server = new ScriptedEvents(clock);
+  const logs = collectLogs(clock);
+  const outcomes: EventOutcome[] = [];
+  const recorder = new EventRecorder({
+    client: server,
+    clock,
+    random: seededRandom(3),
+    logger: logs.logger,
+    nodeName: 'n1',
+    onOutcome: (outcome) => outcomes.push(outcome),
+    ...more,
+  });
+  const tell = (reason: string, message = 'text', about: EventSubject = podSubject(pod('web'))) =>
+    recorder.record({ about, type: 'Normal', reason, message, at: clock.now() });
+  const counted = (wanted: EventOutcome) => outcomes.filter((outcome) => outcome === wanted).length;
+  const warnings = () =>
+    logs.records
+      .toArray()
+      .filter(({ severity }) => severity !== 'info')
+      .map(({ message }) => message);
+  return { clock, server, recorder, tell, outcomes, counted, warnings, records: logs.records };
+}
+
+const about = (name: string) => podSubject(pod(name));
+
+test('an event is told as users of the API know it', async () => {
+  const { server, recorder, clock } = rig();
+  const subject = containerSubject(pod('web'), 'initContainers', 'setup');
+  const at = instant(Date.UTC(2026, 4, 1, 12, 0, 0, 789));
+  recorder.record({ about: subject, type: 'Warning', reason: 'BackOff', message: 'Back-off', at });
+  await settle();
+  const [call] = server.calls;
+  assert.ok(call?.is === 'create');
+  assert.equal(call.at.namespace, 'team');
+  assert.equal(call.at.resource.plural, 'events');
+  const { metadata, ...event } = call.event;
+  assert.match(metadata.name ?? '', /^web\.[0-9a-f]{16}$/);
+  assert.equal(BigInt(`0x${metadata.name?.slice(4)}`) / 1_000_000n, BigInt(at));
+  assert.equal(metadata.namespace, 'team');
+  assert.deepEqual(JSON.parse(JSON.stringify(event)), {
+    apiVersion: 'v1',
+    kind: 'Event',
+    involvedObject: {
+      kind: 'Pod',
+      apiVersion: 'v1',
+      namespace: 'team',
+      name: 'web',
+      uid: 'uid-web',
+      fieldPath: 'spec.initContainers{setup}',
+    },
+    reason: 'BackOff',
+    message: 'Back-off',
+    source: { component: 'kubelet', host: 'n1' },
+    firstTimestamp: '2026-05-01T12:00:00Z',
+    lastTimestamp: '2026-05-01T12:00:00Z',
+    count: 1,
+    type: 'Warning',
+    reportingComponent: 'kubelet',
+    reportingInstance: 'n1',
+  });
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a node is meant by kind and name, and its events lie in the default namespace', async () => {
+  const { server, tell } = rig();
+  tell('Starting', 'Starting kubelet.', nodeSubject('n1'));
+  await settle();
+  const [call] = server.calls;
+  assert.ok(call?.is === 'create');
+  assert.equal(call.at.namespace, 'default');
+  assert.deepEqual(call.event.involvedObject, { kind: 'Node', apiVersion: 'v1', name: 'n1' });
+});
+
+test('events of one moment have names of their own, whatever the clock does', async () => {
+  const { server, tell, clock } = rig();
+  for (let index = 0; index < 5; index++) tell(`Reason${index}`);
+  clock.jumpWall(-3_600_000);
+  tell('Later');
+  await settle();
+  assert.equal(server.events.size, 6);
+});
+
+test('an object whose name no event can have gets a name without it', async () => {
+  const { server, tell } = rig();
+  tell('One', 'text', nodeSubject('Node_1'));
+  tell('Two', 'text', nodeSubject('n'.repeat(250)));
+  await settle();
+  const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+  assert.equal(server.events.size, 2);
+  for (const name of server.events.keys()) assert.match(name, uuid);
+});
+
+test('what containers say cannot write on a terminal, and is cut where it is long', async () => {
+  const { server, tell } = rig();
+  tell('One', '\u001b[31mred\u0007\nnext\tline\ud800');
+  tell('Two', 'x'.repeat(10_000));
+  await settle();
+  const [one, two] = [...server.events.values()];
+  assert.equal(one?.message, '[31mred\nnext\tline\ufffd');
+  assert.equal(two?.message?.length, 4_096);
+});
+
+test('the same again is a patch of the count, the time and the message', async () => {
+  const { server, tell, clock } = rig();
+  tell('BackOff');
+  await clock.advance(5_000);
+  tell('BackOff');
+  await clock.advance(5_000);
+  tell('BackOff');
+  await settle();
+  assert.deepEqual(
+    server.calls.map(({ is }) => is),
+    ['create', 'patch', 'patch'],
+  );
+  const last = server.calls[2];
+  assert.ok(last?.is === 'patch');
+  assert.deepEqual(last.patch, {
+    kind: 'strategic',
+    body: { count: 3, lastTimestamp: '2026-01-01T00:00:10Z', message: 'text' },
+  });
+  assert.equal(last.ref.name, [...server.events.keys()][0]);
+  assert.equal(last.ref.namespace, 'team');
+  assert.equal([...server.events.values()][0]?.firstTimestamp, '2026-01-01T00:00:00Z');
+});
+
+test('an event the server forgot is created anew with its count', async () => {
+  const { server, tell } = rig();
+  tell('BackOff');
+  await settle();
+  server.events.clear();
+  tell('BackOff');
+  await settle();
+  assert.deepEqual(
+    server.calls.map(({ is }) => is),
+    ['create', 'patch', 'create'],
+  );
+  assert.deepEqual(server.told(), ['BackOff text x2']);
+});
+
+test('what differs in container, object, type or message is another event', async () => {
+  const { server, recorder, tell, clock } = rig();
+  tell('Failed', 'a');
+  tell('Failed', 'b');
+  tell('Failed', 'a', about('other'));
+  tell('Failed', 'a', containerSubject(pod('web'), 'containers', 'x'));
+  recorder.record({ about: about('web'), type: 'Warning', reason: 'Failed', message: 'a', at: clock.now() });
+  await settle();
+  assert.equal(server.events.size, 5);
+});
+
+test('the tenth message of one reason within ten minutes, and all after it, share an event', async () => {
+  const { server, tell, clock } = rig();
+  for (let index = 1; index <= 12; index++) {
+    tell('Unhealthy', `probe ${index}`);
+    await clock.advance(1_000);
+  }
+  assert.equal(server.events.size, 10);
+  assert.equal(server.told().at(-1), 'Unhealthy (combined from similar events): probe 12 x3');
+  assert.equal(server.calls.filter(({ is }) => is === 'patch').length, 2);
+  tell('Other', 'one more');
+  await settle();
+  assert.equal(server.told().at(-1), 'Other one more x1');
+});
+
+test('after ten quiet minutes messages are told by themselves again', async () => {
+  const { server, tell, clock } = rig();
+  for (let index = 1; index <= 10; index++) tell('Unhealthy', `probe ${index}`);
+  await clock.advance(600_001);
+  tell('Unhealthy', 'probe 11');
+  await settle();
+  assert.equal(server.told().at(-1), 'Unhealthy probe 11 x1');
+});
+
+test('of one reason 25 pass, then one every five minutes; those not told count all the same', async () => {
+  const { server, tell, clock, counted } = rig();
+  for (let index = 0; index < 40; index++) {
+    tell('BackOff');
+    await settle();
+  }
+  assert.equal(server.calls.length, 25);
+  assert.equal(counted('spam'), 15);
+  assert.deepEqual(server.told(), ['BackOff text x25']);
+  await clock.advance(300_000);
+  tell('BackOff');
+  tell('BackOff');
+  await settle();
+  assert.equal(server.calls.length, 26);
+  assert.deepEqual(server.told(), ['BackOff text x41']);
+});
+
+test('a noisy reason hides no other, nor the same of another object', async () => {
+  const { server, tell } = rig();
+  for (let index = 0; index < 40; index++) tell('BackOff');
+  tell('Started');
+  tell('BackOff', 'text', about('other'));
+  await settle();
+  assert.deepEqual(server.told().slice(1).sort(), ['BackOff text x1', 'Started text x1']);
+});
+
+test('what is remembered is bounded: the longest unused event is told as a new one', async () => {
+  const { server, tell, clock } = rig({ queueCapacity: 10_000 });
+  tell('One', 'text', about('first'));
+  for (let index = 0; index < 4_096; index++) tell('One', 'text', about(`p${index}`));
+  await clock.advance(1_000);
+  tell('One', 'text', about('first'));
+  await settle();
+  assert.equal(server.calls.at(-1)?.is, 'create');
+});
+
+test('beyond a thousand in line events are dropped and counted, and nobody waits', async () => {
+  const { server, tell, recorder, counted, warnings } = rig();
+  server.script = () => 'never';
+  for (let index = 0; index < 1_010; index++) tell('One', 'text', about(`p${index}`));
+  assert.equal(recorder.queued, 1_000);
+  assert.equal(counted('queue-full'), 10);
+  assert.deepEqual(warnings(), ['Dropped an event as too many wait to be sent']);
+  tell('One', 'text', about('p999'));
+  assert.equal(counted('queue-full'), 10, 'what is in line already takes no more room');
+  await recorder[Symbol.asyncDispose]();
+});
+
+test('repeats that wait are told at once, by their last count', async () => {
+  const { server, tell, recorder, clock } = rig();
+  server.script = (_, index) => (index === 0 ? 'slow' : undefined);
+  for (let index = 0; index < 20; index++) tell('BackOff');
+  assert.equal(recorder.queued, 2);
+  await clock.advance(1_000);
+  assert.deepEqual(
+    server.calls.map(({ is }) => is),
+    ['create', 'patch'],
+  );
+  assert.deepEqual(server.told(), ['BackOff text x20']);
+});
+
+test('eight are on their way at once, and those of one object one after the other', async () => {
+  const { server, tell, clock } = rig();
+  server.script = () => 'slow';
+  for (let index = 0; index < 20; index++) tell('One', 'text', about(`p${index}`));
+  await settle();
+  assert.equal(server.inFlight, 8);
+  await clock.advance(3_000);
+  assert.equal(server.events.size, 20);
+  server.mostInFlight = 0;
+  for (const reason of ['Pulled', 'Created', 'Started']) tell(reason);
+  await clock.advance(3_000);
+  assert.equal(server.mostInFlight, 1);
+  assert.deepEqual(server.told().slice(20), ['Pulled text x1', 'Created text x1', 'Started text x1']);
+});
+
+test('an event nobody answers holds up only what is about the same object', async () => {
+  const { server, tell, clock } = rig();
+  const isStuck = (call: Call) => call.is === 'create' && call.event.reason === 'Stuck';
+  server.script = (call) => (isStuck(call) ? 'never' : undefined);
+  for (let index = 0; index < 12; index++) tell('Stuck', 'text', about(`s${index}`));
+  tell('After', 'text', about('s0'));
+  tell('Free', 'text', about('free'));
+  await clock.advance(60_000);
+  assert.deepEqual(server.told(), ['Free text x1']);
+  server.script = () => undefined;
+  await clock.advance(120_000);
+  assert.equal(server.events.size, 14);
+  const reasons = server.calls.flatMap((call) =>
+    call.is === 'create' ? [`${call.event.involvedObject.name} ${call.event.reason}`] : [],
+  );
+  assert.ok(reasons.lastIndexOf('s0 Stuck') < reasons.indexOf('s0 After'));
+});
+
+test('what cannot be sent is tried twelve times, about ten seconds apart, then given up', async () => {
+  const { server, tell, clock, counted, recorder } = rig();
+  const times: number[] = [];
+  server.script = (call) => {
+    if (call.is === 'create' && call.event.reason !== 'Cut') return undefined;
+    times.push(clock.monotonicMs());
+    return new KubelingError('API_BAD_ANSWER', 'not an answer of an API server');
+  };
+  tell('Cut');
+  tell('After');
+  await clock.advance(300_000);
+  assert.equal(times.length, 12);
+  const waits = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+  assert.ok((waits[0] ?? 0) < 10_000, 'the first wait is spread');
+  for (const wait of waits.slice(1)) assert.ok(wait >= 10_000 && wait <= 11_000, `${wait}`);
+  assert.equal(counted('gave-up'), 1);
+  assert.deepEqual(server.told(), ['After text x1']);
+  assert.equal(recorder.queued, 0);
+});
+
+test('an event that breaks each connection is given up too, while others pass', async () => {
+  const { server, tell, clock, counted } = rig();
+  server.script = (call) => (call.is === 'create' && call.event.reason === 'Cut' ? unreachable() : undefined);
+  tell('Cut');
+  for (let second = 0; second < 200; second++) {
+    tell('Fine', `text ${second}`, about(`p${second}`));
+    await clock.advance(1_000);
+  }
+  assert.equal(counted('gave-up'), 1);
+  assert.equal(counted('sent'), 200);
+});
+
+test('while the server is away it is asked by one event at a time and ever more rarely; nothing is lost', async () => {
+  const { server, tell, clock, recorder, counted, warnings } = rig();
+  server.script = unreachable;
+  for (let index = 0; index < 50; index++) tell('One', 'text', about(`p${index}`));
+  await clock.advance(1_000);
+  const early = server.calls.length;
+  await clock.advance(300_000);
+  assert.ok(early <= 9, `${early} at the start`);
+  assert.ok(server.calls.length - early < 45, `${server.calls.length - early} in five minutes`);
+  assert.equal(recorder.queued, 50);
+  assert.deepEqual(warnings(), ['Cannot send an event for now']);
+  server.script = () => undefined;
+  await clock.advance(30_000);
+  assert.equal(recorder.queued, 0);
+  assert.equal(server.events.size, 50);
+  assert.equal(counted('sent'), 50);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+for (const status of [429, 503]) {
+  test(`a server that cannot serve now (${status}) is asked again`, async () => {
+    const { server, tell, clock } = rig();
+    server.script = (_, index) => (index < 3 ? refusal(status) : undefined);
+    tell('One');
+    await clock.advance(60_000);
+    assert.deepEqual(server.told(), ['One text x1']);
+  });
+}
+
+test('what the server refuses is dropped and said, and the next is told', async () => {
+  const { server, tell, counted, warnings } = rig();
+  server.script = (_, index) => (index === 0 ? refusal(422, 'bad event') : undefined);
+  tell('Bad');
+  tell('Good');
+  await settle();
+  assert.deepEqual(server.told(), ['Good text x1']);
+  assert.equal(counted('refused'), 1);
+  assert.deepEqual(warnings(), ['The server took an event not']);
+});
+
+test('that a namespace is being deleted, or an event is there, is not worth a word', async () => {
+  const { server, tell, counted, warnings } = rig();
+  const terminating = 'unable to create new content in namespace team because it is being terminated';
+  server.script = (_, index) => [refusal(403, terminating), refusal(409, 'already exists')][index];
+  tell('One');
+  tell('Two');
+  await settle();
+  assert.equal(counted('refused'), 2);
+  assert.deepEqual(warnings(), []);
+  server.script = () => refusal(403, 'not allowed');
+  tell('Three');
+  await settle();
+  assert.equal(warnings().length, 1);
+});
+
+test('an event whose creation came through unheard is not told twice, and its later counts are', async () => {
+  const { server, tell, clock, counted } = rig();
+  server.script = (_, index) => (index === 0 ? 'lost' : undefined);
+  tell('BackOff');
+  await settle();
+  tell('BackOff');
+  await clock.advance(20_000);
+  assert.deepEqual(
+    server.calls.map(({ is }) => is),
+    ['create', 'create', 'patch'],
+  );
+  assert.deepEqual(server.told(), ['BackOff text x2']);
+  assert.equal(counted('sent'), 1);
+});
+
+test('whoever stops waits until all is told, or until its patience ends', async () => {
+  const { server, tell, clock, recorder } = rig();
+  await recorder.drained(new AbortController().signal);
+  server.script = () => 'slow';
+  tell('One');
+  const patience = new AbortController();
+  const impatient = recorder.drained(patience.signal);
+  patience.abort(new KubelingError('CANCELLED', 'enough'));
+  await assert.rejects(impatient, /enough/);
+  let done = false;
+  const drained = recorder.drained(new AbortController().signal).then(() => {
+    done = true;
+  });
+  await clock.advance(999);
+  assert.equal(done, false);
+  await clock.advance(1);
+  await drained;
+});
+
+test('disposal gives up what waits and what is on its way, and leaves nothing', async () => {
+  const { server, tell, clock, recorder, counted } = rig();
+  server.script = (call) => (call.is === 'create' && call.event.reason === 'Cut' ? unreachable() : 'never');
+  tell('Cut', 'text', about('other'));
+  tell('One');
+  tell('Two');
+  await settle();
+  await recorder[Symbol.asyncDispose]();
+  assert.equal(clock.pendingTimers, 0);
+  assert.equal(server.inFlight, 0);
+  tell('Late');
+  assert.equal(counted('closed'), 4);
+  assert.equal(recorder.queued, 0);
+});
+
+test('recording never throws', () => {
+  const { recorder, warnings, clock } = rig();
+  const broken = { type: 'Normal', reason: 'One', message: undefined, about: about('web'), at: clock.now() };
+  recorder.record(broken as unknown as Parameters<EventRecorder['record']>[0]);
+  assert.deepEqual(warnings(), ['Cannot record an event']);
+});
+
+test('what becomes of events is counted', async () => {
+  const registry = new MetricRegistry({ onError: () => assert.fail('No collector is there') });
+  const { tell } = rig({ onOutcome: eventMetrics(registry) });
+  tell('One');
+  await settle();
+  const text = await registry.expose(new AbortController().signal);
+  assert.match(text, /kubeling_events_total\{outcome="sent"\} 1/);
+  assert.match(text, /kubeling_events_total\{outcome="queue-full"\} 0/);
+});
+
+test('journals of pods and of the node feed it, and keep what they kept', async () => {
+  const { recorder, server, clock } = rig();
+  const kept: string[] = [];
+  const inner = {
+    event: (_: Pod, event: PodEvent) => void kept.push(event.reason),
+    step: (_: string, step: PodStep) => void kept.push(step.stage),
+  };
+  const journal = recordingJournal(inner, recorder, clock);
+  const web = pod('web');
+  journal.event(web, {
+    type: 'Normal',
+    reason: 'Started',
+    message: 'Started',
+    fieldPath: 'spec.containers{a}',
+  });
+  journal.step(web.metadata.uid, { stage: 'ready', outcome: 'done', message: 'ready' });
+  nodeEventTeller('n1', recorder, clock)({ type: 'Normal', reason: 'NodeReady', message: 'ready' });
+  await settle();
+  assert.deepEqual(kept, ['Started', 'ready']);
+  const subjects = [...server.events.values()].map(({ involvedObject }) => [
+    involvedObject.kind,
+    involvedObject.fieldPath,
+  ]);
+  assert.deepEqual(subjects, [
+    ['Pod', 'spec.containers{a}'],
+    ['Node', undefined],
+  ]);
+});

@@ -1,0 +1,39 @@
+import type { ObjectReference } from '../../kinds/index.ts';
+
+/** What an event is about. */
+export interface EventSubject extends ObjectReference {
+  readonly kind: string;
+  readonly name: string;
+}
+
+interface NamedPod {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly uid: string;
+    readonly resourceVersion?: string | undefined;
+  };
+}
+
+/** A list of containers in the spec of a pod. */
+export type ContainerList = 'containers' | 'initContainers' | 'ephemeralContainers';
+
+/** A pod, or a part of it. A static pod is meant by its own UID: that is what users of its mirror pod ask for. */
+export function podSubject({ metadata }: NamedPod, fieldPath?: string | undefined): EventSubject {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return { kind: 'Pod', apiVersion: 'v1', namespace, name, uid, resourceVersion, fieldPath };
+}
+
+export function containerSubject(pod: NamedPod, list: ContainerList, container: string): EventSubject {
+  return podSubject(pod, `spec.${list}{${container}}`);
+}
+
+/** A node is meant by its name alone: whoever starts first knows no UID of it. */
+export function nodeSubject(name: string): EventSubject {
+  return { kind: 'Node', apiVersion: 'v1', name };
+}
+
+/** The object as a whole: events about its parts keep their order too. */
+export function objectKey({ kind, namespace, name, uid, apiVersion }: EventSubject): string {
+  return [kind, namespace, name, uid, apiVersion].join('\n');
+}

@@ -1,0 +1,209 @@
+import type { Event } from '../../kinds/index.ts';
+import { cancelled, type Logger, type Random, type Timer, Waiters } from '../../lib/index.ts';
+import { type Delivery, type DeliveryDeps, deliver, type Parcel } from './delivery.ts';
+import { ServerGate } from './server-gate.ts';
+
+/** What became of an event; dropped is each that no user will see. */
+export type EventOutcome = 'sent' | 'refused' | 'gave-up' | 'queue-full' | 'spam' | 'closed';
+
+export interface SenderOptions extends DeliveryDeps {
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Told of each event's end. Must not throw. */
+  readonly onOutcome: (outcome: EventOutcome) => void;
+  readonly queueCapacity: number;
+  readonly parallel: number;
+}
+
+/** To be told to the server. */
+export interface Sending {
+  /** Events of one lane are sent one after the other. */
+  readonly lane: string;
+  readonly key: string;
+  readonly event: Event;
+  readonly told: 'before' | 'never';
+}
+
+/** The events about one object, in their order. It is ready, or sending its first, or waits to send that again. */
+interface Lane {
+  readonly key: string;
+  readonly line: Parcel[];
+  timer?: Timer | undefined;
+}
+
+const mostTries = 12;
+const retryMs = 10_000;
+
+/**
+ * Sends events, several at once, and of each object in order. What nobody answers is tried again, and holds up nothing
+ * but what is about the same object. While the server is away it is asked ever more rarely, with one event at a time,
+ * and none is given up for that.
+ */
+export class EventSender implements AsyncDisposable {
+  readonly #options: SenderOptions;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #ready: Lane[] = [];
+  readonly #gate: ServerGate;
+  readonly #stop = new AbortController();
+  readonly #drained = new Waiters<void>();
+  readonly #idle = new Waiters<void>();
+  #queued = 0;
+  #sending = 0;
+  #lastProblem = '';
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+    const { clock, random, parallel } = options;
+    this.#gate = new ServerGate({ clock, random, width: parallel, onOpen: () => this.#pump() });
+  }
+
+  /** How many events are not yet told. */
+  get queued(): number {
+    return this.#queued;
+  }
+
+  /** Never waits. What is told of an event already in line takes its place there. */
+  offer(sending: Sending): void {
+    const lane = this.#lanes.get(sending.lane);
+    const waiting = lane?.line.find(({ key }) => key === sending.key);
+    if (this.#stop.signal.aborted) this.#options.onOutcome('closed');
+    else if (waiting !== undefined) waiting.event = sending.event;
+    else if (this.#queued >= this.#options.queueCapacity) this.#refuse();
+    else this.#add(lane ?? this.#newLane(sending.lane), sending);
+  }
+
+  /** Resolves when everything in line has come to its end. */
+  async drained(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#queued > 0) await this.#drained.wait(signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(cancelled('Events are no longer sent'));
+    this.#gate[Symbol.dispose]();
+    for (const { timer } of this.#lanes.values()) timer?.cancel();
+    for (let left = this.#queued; left > 0; left--) this.#options.onOutcome('closed');
+    this.#lanes.clear();
+    this.#ready.length = 0;
+    this.#queued = 0;
+    this.#drained.serveAll();
+    if (this.#sending > 0) await this.#idle.wait(new AbortController().signal);
+  }
+
+  #newLane(key: string): Lane {
+    const lane: Lane = { key, line: [] };
+    this.#lanes.set(key, lane);
+    this.#ready.push(lane);
+    return lane;
+  }
+
+  #add(lane: Lane, { key, event, told }: Sending): void {
+    const via = told === 'before' ? 'patch' : 'create';
+    lane.line.push({ key, event, via, tries: 0, answersBefore: 0, unsure: false });
+    this.#queued++;
+    this.#pump();
+  }
+
+  #refuse(): void {
+    this.#problem('Dropped an event as too many wait to be sent', { waiting: this.#queued });
+    this.#options.onOutcome('queue-full');
+  }
+
+  #pump(): void {
+    while (this.#sending < this.#gate.width && !this.#stop.signal.aborted) {
+      const lane = this.#ready.shift();
+      const parcel = lane?.line.shift();
+      if (lane === undefined) return;
+      if (parcel === undefined) this.#lanes.delete(lane.key);
+      else void this.#serve(lane, parcel);
+    }
+  }
+
+  async #serve(lane: Lane, parcel: Parcel): Promise<void> {
+    this.#sending++;
+    const delivery = await deliver(this.#options, parcel, this.#stop.signal).catch(() => undefined);
+    this.#sending--;
+    if (delivery === undefined || this.#stop.signal.aborted) {
+      this.#quit();
+      return;
+    }
+    if (delivery.is === 'failed') this.#again(lane, parcel, delivery);
+    else this.#done(lane, parcel, delivery);
+    this.#pump();
+  }
+
+  #quit(): void {
+    if (this.#sending === 0) this.#idle.serveAll();
+  }
+
+  #done(lane: Lane, { event }: Parcel, delivery: Exclude<Delivery, { is: 'failed' }>): void {
+    this.#gate.answered();
+    if (delivery.is === 'sent') this.#lastProblem = '';
+    else this.#tellRefusal(event, delivery);
+    this.#end(lane, delivery.is);
+  }
+
+  #tellRefusal(event: Event, { why, told }: { readonly why: string; readonly told: string }): void {
+    const fields = { reason: event.reason, about: event.involvedObject.name, why };
+    if (told === 'loudly') this.#problem('The server took an event not', fields);
+    else this.#options.logger.v(5)?.info('The server took an event not', fields);
+  }
+
+  /** The parcel that was sent is none any more. */
+  #end(lane: Lane, outcome: EventOutcome): void {
+    this.#queued--;
+    this.#options.onOutcome(outcome);
+    this.#makeReady(lane);
+    if (this.#queued === 0) this.#drained.serveAll();
+  }
+
+  #makeReady(lane: Lane): void {
+    lane.timer = undefined;
+    if (lane.line.length === 0) this.#lanes.delete(lane.key);
+    else this.#ready.push(lane);
+  }
+
+  #again(lane: Lane, parcel: Parcel, { server, why }: Extract<Delivery, { is: 'failed' }>): void {
+    this.#problem('Cannot send an event for now', { why });
+    if (server === 'away') this.#gate.failed();
+    if (server === 'there') this.#gate.answered();
+    // Nothing is given up because the server is away: a try counts when others were answered since the last.
+    if (parcel.tries === 0 || this.#gate.answers > parcel.answersBefore) parcel.tries++;
+    parcel.answersBefore = this.#gate.answers;
+    if (parcel.tries >= mostTries) {
+      this.#end(lane, 'gave-up');
+      return;
+    }
+    this.#putBack(lane, parcel);
+    this.#wait(lane, parcel.tries);
+  }
+
+  /** At the head of its line, with the newest that came for it meanwhile. */
+  #putBack(lane: Lane, parcel: Parcel): void {
+    const index = lane.line.findIndex(({ key }) => key === parcel.key);
+    const [newer] = index < 0 ? [] : lane.line.splice(index, 1);
+    if (newer !== undefined) {
+      parcel.event = newer.event;
+      this.#queued--;
+    }
+    lane.line.unshift(parcel);
+  }
+
+  /** The first wait is anything up to its length: nodes that lost one server must not come back as one. */
+  #wait(lane: Lane, tries: number): void {
+    const { clock, random } = this.#options;
+    const ms = tries === 1 ? retryMs * random.next() : retryMs * (1 + 0.1 * random.next());
+    lane.timer = clock.timer(ms, () => {
+      this.#makeReady(lane);
+      this.#pump();
+    });
+  }
+
+  /** One line for what goes on in the same way. */
+  #problem(message: string, fields: Readonly<Record<string, string | number | undefined>>): void {
+    const problem = `${message}: ${fields['why'] ?? ''}`;
+    if (problem === this.#lastProblem) return;
+    this.#lastProblem = problem;
+    this.#options.logger.warn(message, fields);
+  }
+}

@@ -1,0 +1,63 @@
+import { apiError } from '../api-error.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+
+/** Words in a strategic merge patch that are no fields of the object. */
+export const patchWord = '$patch';
+export const retainKeysWord = '$retainKeys';
+export const orderPrefix = '$setElementOrder/';
+export const removePrefix = '$deleteFromPrimitiveList/';
+
+export function badPatch(message: string): Error {
+  return apiError({ what: 'apply a patch', status: 400, answer: { message, reason: 'BadRequest' } });
+}
+
+export function isDirective(name: string): boolean {
+  return (
+    name === patchWord ||
+    name === retainKeysWord ||
+    name.startsWith(orderPrefix) ||
+    name.startsWith(removePrefix)
+  );
+}
+
+/** The fields an object of a patch speaks of, by themselves or by a directive about their list. */
+export function fieldsSpokenOf(patch: JsonObject): readonly string[] {
+  const names = Object.keys(patch).flatMap((name) => {
+    if (name.startsWith(orderPrefix)) return [name.slice(orderPrefix.length)];
+    if (name.startsWith(removePrefix)) return [name.slice(removePrefix.length)];
+    return isDirective(name) ? [] : [name];
+  });
+  return [...new Set(names)];
+}
+
+export function listOf(patch: JsonObject, name: string): readonly unknown[] | undefined {
+  const value = patch[name];
+  if (value === undefined || Array.isArray(value)) return value;
+  throw badPatch(`${name} must be a list`);
+}
+
+/**
+ * What a part of a patch says where the object has nothing yet: undefined when it is only about what should go.
+ * Fields that are null are left out.
+ */
+export function withoutDirectives(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.filter((item) => !hasPatchWord(item)).map((item) => withoutDirectives(item));
+  }
+  if (!isJsonObject(value)) return value;
+  if (hasPatchWord(value)) return undefined;
+  return plainFields(value);
+}
+
+/** An object of a patch, as if nothing had been there before. */
+export function plainFields(patch: JsonObject): JsonObject {
+  const entries = Object.entries(patch)
+    .filter(([name, inner]) => !isDirective(name) && inner !== null && inner !== undefined)
+    .map(([name, inner]) => [name, withoutDirectives(inner)] as const)
+    .filter(([, inner]) => inner !== undefined);
+  return Object.fromEntries(entries);
+}
+
+function hasPatchWord(value: unknown): boolean {
+  return isJsonObject(value) && value[patchWord] !== undefined;
+}

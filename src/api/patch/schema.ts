@@ -1,0 +1,45 @@
+import { KindTable, type ListMerge } from '../../kinds/index.ts';
+
+/** What a patch has to know of one field. */
+export interface PatchField {
+  readonly merge: ListMerge;
+  /** The kind of the value, or of the items of a list; undefined where the fields are the user's own. */
+  readonly kind: string | undefined;
+  /** Whether a computed patch changes items or gives the list anew. */
+  readonly computed: 'items' | 'whole-list';
+}
+
+const plain: PatchField = { merge: { by: 'whole' }, kind: undefined, computed: 'items' };
+
+/** Kinds a kubelet writes that are not in the table of kinds. Their metadata is like that of all the others. */
+const beyondTheTable: Readonly<Record<string, PatchField>> = {
+  'CSINode.spec': { ...plain, kind: 'CSINodeSpec' },
+  'CSINodeSpec.drivers': { ...plain, merge: { by: 'key', key: 'name', keeps: 'all-fields' } },
+};
+
+/** Their key is not unique: a node may have two internal addresses. */
+const givenAnew: ReadonlySet<string> = new Set(['NodeStatus.addresses']);
+
+/** How the fields of each kind are merged. One is enough for a process: it reads a kind when it is first asked for. */
+export class PatchSchema {
+  readonly #table: KindTable;
+
+  constructor(table: KindTable = new KindTable()) {
+    this.#table = table;
+  }
+
+  field(kind: string | undefined, name: string): PatchField {
+    if (kind === undefined) return plain;
+    const path = `${kind}.${name}`;
+    const extra = beyondTheTable[path];
+    if (extra !== undefined) return extra;
+    if (!this.#table.has(kind)) return name === 'metadata' ? { ...plain, kind: 'ObjectMeta' } : plain;
+    const field = this.#table.fieldsOf(kind).get(name);
+    if (field === undefined) return plain;
+    return {
+      merge: field.merge,
+      kind: field.shape !== 'map' && this.#table.has(field.type) ? field.type : undefined,
+      computed: givenAnew.has(path) ? 'whole-list' : 'items',
+    };
+  }
+}

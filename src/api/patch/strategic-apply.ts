@@ -1,0 +1,103 @@
+import {
+  badPatch,
+  fieldsSpokenOf,
+  listOf,
+  orderPrefix,
+  patchWord,
+  plainFields,
+  removePrefix,
+  retainKeysWord,
+  withoutDirectives,
+} from './directives.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+import { inOrder, mergeItems, mergeValues } from './list-merge.ts';
+import type { PatchField, PatchSchema } from './schema.ts';
+
+/** The object as a strategic merge patch makes it. Neither the object nor the patch is changed. */
+export function applyStrategicPatch(
+  schema: PatchSchema,
+  kind: string | undefined,
+  object: JsonObject,
+  patch: JsonObject,
+): JsonObject {
+  switch (patch[patchWord]) {
+    case 'replace':
+      return plainFields(patch);
+    case 'delete':
+      return {};
+    case 'merge':
+    case undefined:
+      return mergeFields(schema, kind, object, patch);
+    default:
+      throw badPatch(
+        `${patchWord} must be merge, replace or delete: current value is ${JSON.stringify(patch[patchWord])}`,
+      );
+  }
+}
+
+function mergeFields(
+  schema: PatchSchema,
+  kind: string | undefined,
+  object: JsonObject,
+  patch: JsonObject,
+): JsonObject {
+  const fields = new Map(Object.entries(object));
+  dropUnretained(fields, patch);
+  for (const name of fieldsSpokenOf(patch)) {
+    const value = mergeField(schema, schema.field(kind, name), name, fields.get(name), patch);
+    if (value === undefined) fields.delete(name);
+    else fields.set(name, value);
+  }
+  return Object.fromEntries(fields);
+}
+
+/** `$retainKeys` names all fields that may stay; the patch itself may set no other. */
+function dropUnretained(fields: Map<string, unknown>, patch: JsonObject): void {
+  const named = listOf(patch, retainKeysWord);
+  if (named === undefined) return;
+  const stranger = fieldsSpokenOf(patch).find((name) => patch[name] !== null && !named.includes(name));
+  if (stranger !== undefined) throw badPatch(`${retainKeysWord} must name ${stranger}, which the patch sets`);
+  for (const name of fields.keys()) if (!named.includes(name)) fields.delete(name);
+}
+
+function mergeField(
+  schema: PatchSchema,
+  field: PatchField,
+  name: string,
+  current: unknown,
+  patch: JsonObject,
+): unknown {
+  const value = patch[name];
+  if (value === null) return undefined;
+  const isAboutList = Array.isArray(value) || (value === undefined && Array.isArray(current));
+  if (isAboutList) return mergeList(schema, field, name, Array.isArray(current) ? current : undefined, patch);
+  if (value === undefined) return current;
+  if (isJsonObject(value) && isJsonObject(current))
+    return applyStrategicPatch(schema, field.kind, current, value);
+  return withoutDirectives(value);
+}
+
+function mergeList(
+  schema: PatchSchema,
+  { merge, kind }: PatchField,
+  name: string,
+  current: readonly unknown[] | undefined,
+  patch: JsonObject,
+): unknown {
+  const value = listOf(patch, name);
+  const order = listOf(patch, orderPrefix + name);
+  const removed = listOf(patch, removePrefix + name);
+  if (merge.by !== 'value' && removed !== undefined)
+    throw badPatch(`${removePrefix}${name} must be about a list of single values that is merged`);
+  if (merge.by === 'whole') {
+    if (order !== undefined) throw badPatch(`${orderPrefix}${name} must be about a list that is merged`);
+    return withoutDirectives(value);
+  }
+  if (merge.by === 'value') {
+    const items = inOrder({ items: mergeValues(current, value), order, current, key: undefined, value });
+    return items.filter((item) => !removed?.includes(item));
+  }
+  const mergeItem = (item: JsonObject, change: JsonObject) => applyStrategicPatch(schema, kind, item, change);
+  const items = mergeItems(current, value, merge.key, mergeItem);
+  return inOrder({ items, order, current, key: merge.key, value });
+}

@@ -1,0 +1,120 @@
+import { orderPrefix, patchWord, removePrefix, retainKeysWord } from './directives.ts';
+import { isJsonObject, type JsonObject, sameValue, withoutEmptyFields } from './json.ts';
+import type { PatchField, PatchSchema } from './schema.ts';
+
+type Entry = readonly [name: string, value: unknown];
+
+/**
+ * The smallest strategic merge patch that leads from one value of a kind to another; undefined when there is nothing
+ * to change. Items of merged lists that only the server has are left alone.
+ */
+export function strategicDiff(
+  schema: PatchSchema,
+  kind: string,
+  before: object,
+  after: object,
+): JsonObject | undefined {
+  return diffObject(
+    schema,
+    kind,
+    withoutEmptyFields(before) as JsonObject,
+    withoutEmptyFields(after) as JsonObject,
+  );
+}
+
+function diffObject(
+  schema: PatchSchema,
+  kind: string | undefined,
+  before: JsonObject,
+  after: JsonObject,
+): JsonObject | undefined {
+  const gone: readonly Entry[] = Object.keys(before)
+    .filter((name) => !Object.hasOwn(after, name))
+    .map((name) => [name, null]);
+  const changed = Object.entries(after).flatMap(([name, value]) =>
+    diffField(schema, schema.field(kind, name), name, before[name], value),
+  );
+  const entries = [...changed, ...gone];
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+function diffField(
+  schema: PatchSchema,
+  field: PatchField,
+  name: string,
+  before: unknown,
+  after: unknown,
+): readonly Entry[] {
+  if (sameValue(before, after)) return [];
+  if (isJsonObject(after) && (before === undefined || isJsonObject(before))) {
+    return [[name, diffObject(schema, field.kind, before ?? {}, after) ?? {}]];
+  }
+  if (!Array.isArray(after)) return [[name, after]];
+  if (mustReplace(field, before, after)) return [[name, [...after, { [patchWord]: 'replace' }]]];
+  return Array.isArray(before) ? diffList(schema, field, name, before, after) : [[name, after]];
+}
+
+function diffList(
+  schema: PatchSchema,
+  { merge, kind }: PatchField,
+  name: string,
+  before: readonly unknown[],
+  after: readonly unknown[],
+): readonly Entry[] {
+  if (merge.by === 'whole') return [[name, after]];
+  if (merge.by === 'value') return diffValues(name, before, after);
+  const { key, keeps } = merge;
+  if (!isKeyed(before, key) || !isKeyed(after, key)) return [[name, after]];
+  const old = new Map(before.map((item) => [item[key], item]));
+  const changed = after.flatMap((item) => diffItem(schema, kind, key, keeps, old.get(item[key]), item));
+  const wanted = new Set(after.map((item) => item[key]));
+  const deleted = before
+    .filter((item) => !wanted.has(item[key]))
+    .map((item) => ({ [patchWord]: 'delete', [key]: item[key] }));
+  const items = [...changed, ...deleted];
+  const order = after.map((item) => ({ [key]: item[key] }));
+  return [...ordering(name, order), ...(items.length > 0 ? [[name, items] as const] : [])];
+}
+
+function diffItem(
+  schema: PatchSchema,
+  kind: string | undefined,
+  key: string,
+  keeps: 'all-fields' | 'named-fields',
+  before: JsonObject | undefined,
+  after: JsonObject,
+): readonly JsonObject[] {
+  if (before === undefined) return [after];
+  const change = diffObject(schema, kind, before, after);
+  if (change === undefined) return [];
+  const named = keeps === 'named-fields' ? { [retainKeysWord]: Object.keys(after).sort() } : {};
+  return [{ ...named, [key]: after[key], ...change }];
+}
+
+/** Of nothing there is no order: an API server may refuse one. */
+function ordering(name: string, order: readonly unknown[]): readonly Entry[] {
+  return order.length === 0 ? [] : [[orderPrefix + name, order]];
+}
+
+function diffValues(name: string, before: readonly unknown[], after: readonly unknown[]): readonly Entry[] {
+  const added = after.filter((value) => !before.includes(value));
+  const removed = before.filter((value) => !after.includes(value));
+  return [
+    ...ordering(name, after),
+    ...(added.length > 0 ? [[name, added] as const] : []),
+    ...(removed.length > 0 ? [[removePrefix + name, removed] as const] : []),
+  ];
+}
+
+/** Items can be changed one by one only where the key tells them apart. */
+function mustReplace({ merge, computed }: PatchField, before: unknown, after: readonly unknown[]): boolean {
+  if (computed === 'whole-list') return true;
+  if (merge.by !== 'key') return false;
+  return !isKeyed(after, merge.key) || (Array.isArray(before) && !isKeyed(before, merge.key));
+}
+
+/** Whether the key tells the items apart. */
+function isKeyed(items: readonly unknown[], key: string): items is readonly JsonObject[] {
+  const keys = items.map((item) => (isJsonObject(item) ? item[key] : undefined));
+  return !keys.includes(undefined) && new Set(keys).size === keys.length;
+}

@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  added,
+  allTold,
+  bookmark,
+  listOf,
+  modified,
+  names,
+  reflectorRig,
+  refusal,
+  syncedRig,
+  type Thing,
+  thing,
+  unreachable,
+} from '../../test/fakes/reflector-rig.ts';
+import { settle } from '../lib/index.ts';
+import type { ApiList } from './client.ts';
+
+test('a bookmark moves the version and nothing else', async () => {
+  const { reflector, server, changes, sets, clock } = await syncedRig();
+  server.last.send(bookmark('50'));
+  await clock.advance(1_500);
+  assert.equal(reflector.version, '50');
+  assert.equal(changes.length, 2);
+  assert.equal(sets.length, 1);
+  server.last.end();
+  await settle();
+  assert.equal(server.last.query.resourceVersion, '50');
+  assert.equal(server.last.query.begin, 'at-version');
+  await reflector.stop();
+});
+
+test('a version the server forgot makes it take in everything, not older than known, then the newest', async () => {
+  const { reflector, server, changes, clock } = await syncedRig();
+  await clock.advance(5_000);
+  server.refuse = ({ begin, resourceVersion }) =>
+    begin === 'initial' && resourceVersion !== undefined ? refusal(410) : undefined;
+  server.last.fail(refusal(410));
+  await settle();
+  assert.equal(names(reflector), 'a@3 b@5', 'what is known is served meanwhile');
+  assert.equal(reflector.hasSynced, true);
+  await clock.advance(1_600);
+  assert.deepEqual(
+    server.watches.map(({ query }) => [query.begin, query.resourceVersion]),
+    [
+      ['initial', undefined],
+      ['initial', '10'],
+      ['initial', undefined],
+    ],
+  );
+  server.last.send(added('a', '3'), added('c', '60'), allTold('70'));
+  await settle();
+  assert.deepEqual(changes.slice(2), ['deleted b@5', 'added c@60']);
+  assert.equal(server.lists.length, 0);
+  await reflector.stop();
+});
+
+test('a version the server has yet to hear of is given up at once, in a list too', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  const tooLarge = refusal(504, 'Too large resource version: 10, current: 4');
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
+  server.answer = ({ resourceVersion }) =>
+    resourceVersion === undefined ? listOf('4', thing('a', '2')) : tooLarge;
+  server.last.fail(tooLarge);
+  await clock.advance(1_600);
+  assert.deepEqual(
+    server.lists.map(({ resourceVersion, limit }) => [resourceVersion, limit]),
+    [
+      ['10', undefined],
+      [undefined, 500],
+    ],
+  );
+  assert.equal(names(reflector), 'a@2', 'a server set back in time is believed');
+  assert.equal(reflector.version, '4');
+  await reflector.stop();
+});
+
+for (const [what, error] of [
+  ['has too much to do', () => refusal(429)],
+  ['cannot be reached', unreachable],
+] as const) {
+  test(`a server that ${what} is watched again from where it was, without a list`, async () => {
+    const { reflector, server, clock } = await syncedRig();
+    server.refuse = (_, index) => (index < 4 ? error() : undefined);
+    server.last.fail(error());
+    await clock.advance(30_000);
+    assert.equal(server.lists.length, 0);
+    assert.deepEqual(
+      server.watches.slice(1).map(({ query }) => [query.begin, query.resourceVersion]),
+      Array.from({ length: 4 }, () => ['at-version', '10']),
+    );
+    server.last.send(modified('a', '11'));
+    await settle();
+    assert.equal(names(reflector), 'a@11 b@5');
+    await reflector.stop();
+  });
+}
+
+test('a server that asks to be left alone is left alone', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  server.last.fail(refusal(429, 'busy', 20_000));
+  await clock.advance(19_000);
+  assert.equal(server.watches.length, 1);
+  await clock.advance(1_000);
+  assert.equal(server.watches.length, 2);
+  await reflector.stop();
+});
+
+test('a server that is away at the start is not asked for lists, and nothing counts as synced', async () => {
+  const { reflector, server, clock, sets } = reflectorRig();
+  server.refuse = (_, index) => (index < 5 ? unreachable() : undefined);
+  reflector.start();
+  await clock.advance(60_000);
+  assert.equal(server.lists.length, 0);
+  assert.equal(reflector.hasSynced, false);
+  assert.deepEqual(sets, []);
+  assert.match(reflector.problem ?? '', /connection refused/);
+  server.last.send(allTold('1'));
+  await settle();
+  assert.equal(reflector.hasSynced, true);
+  assert.equal(reflector.problem, undefined);
+  await reflector.stop();
+});
+
+test('waits double from 0.8 s to 30 s, each stretched by up to as much', async () => {
+  const { reflector, server, clock } = reflectorRig();
+  const times: number[] = [];
+  server.refuse = () => {
+    times.push(clock.monotonicMs());
+    return unreachable();
+  };
+  reflector.start();
+  await clock.advanceUntil(() => times.length === 10, 600_000);
+  const waits = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+  const bases = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000];
+  waits.forEach((wait, index) => {
+    const base = bases[index] ?? 0;
+    assert.ok(wait >= base && wait < 2 * base, `wait ${index} is ${wait}`);
+  });
+  assert.ok(new Set(waits.slice(6)).size === 3, 'those at the limit still spread');
+  await reflector.stop();
+});
+
+test('after two quiet minutes the first failure waits the shortest time again', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  server.refuse = (_, index) => (index < 6 ? unreachable() : undefined);
+  server.last.fail(unreachable());
+  await clock.advanceUntil(() => server.watches.length === 7, 300_000);
+  await clock.advance(121_000);
+  const before = clock.monotonicMs();
+  server.refuse = (_, index) => (index === 7 ? unreachable() : undefined);
+  server.last.end();
+  await clock.advanceUntil(() => server.watches.length === 9, 60_000);
+  assert.ok(clock.monotonicMs() - before < 1_600);
+  await reflector.stop();
+});
+
+test('a watch that ends in time is opened again at once', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  await clock.advance(300_000);
+  server.last.end();
+  await settle();
+  assert.equal(server.watches.length, 2);
+  assert.equal(server.last.query.begin, 'at-version');
+  await reflector.stop();
+});
+
+test('a watch that is cut after it served is opened again at once', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  await clock.advance(5_000);
+  server.last.fail(unreachable());
+  await settle();
+  assert.equal(server.watches.length, 2);
+  await reflector.stop();
+});
+
+test('a watch shorter than a second that brought nothing is a failure', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  await clock.advance(5_000);
+  server.last.end();
+  await settle();
+  assert.equal(server.watches.length, 2);
+  server.last.send(bookmark('10'));
+  server.last.end();
+  await settle();
+  assert.equal(server.watches.length, 2, 'a bookmark that moves nothing is nothing');
+  assert.match(reflector.problem ?? '', /brought nothing/);
+  await clock.advance(1_600);
+  assert.equal(server.watches.length, 3);
+  assert.equal(server.last.query.begin, 'initial');
+  await reflector.stop();
+});
+
+test('a short watch that brought something is none', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  await clock.advance(5_000);
+  server.last.end();
+  await settle();
+  server.last.send(modified('a', '11'));
+  server.last.end();
+  await settle();
+  assert.equal(server.watches.length, 3);
+  assert.equal(server.last.query.resourceVersion, '11');
+  await reflector.stop();
+});
+
+test('a stream that ends before all is told is followed by a list', async () => {
+  const { reflector, server } = reflectorRig();
+  server.answer = () => listOf('9', thing('a', '3'));
+  reflector.start();
+  await settle();
+  server.last.send(added('z', '1'));
+  server.last.end();
+  await settle();
+  assert.equal(names(reflector), 'a@3');
+  await reflector.stop();
+});
+
+test('a server that knows no streaming and says nothing is asked for lists from then on', async () => {
+  const { reflector, server, clock } = reflectorRig();
+  server.answer = () => listOf('9', thing('a', '3'));
+  reflector.start();
+  await clock.advance(29_000);
+  server.last.send(added('a', '3'));
+  await clock.advance(29_000);
+  assert.equal(reflector.hasSynced, false);
+  await clock.advance(1_000);
+  assert.equal(names(reflector), 'a@3');
+  assert.equal(server.watches[0]?.closed, true);
+  server.last.fail(refusal(410));
+  await clock.advance(2_000);
+  assert.equal(server.watches.filter(({ query }) => query.begin === 'initial').length, 1);
+  assert.equal(server.lists.length, 2);
+  await reflector.stop();
+});
+
+test('a watch the server forgot to end is given up', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  const { timeoutSeconds } = server.last.query;
+  await clock.advance(timeoutSeconds * 1_000 + 29_000);
+  assert.equal(server.watches.length, 1);
+  await clock.advance(1_000);
+  assert.equal(server.watches.length, 2);
+  assert.equal(server.last.query.begin, 'at-version');
+  assert.equal(server.watches[0]?.closed, true);
+  await reflector.stop();
+});
+
+test('a list that fails takes nothing away; one that is empty does', async () => {
+  const { reflector, server, clock, sets } = await syncedRig();
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
+  server.answer = (_, index) =>
+    [refusal(500), { metadata: {} } as ApiList<Thing>, listOf('20')][index] ?? listOf('20');
+  server.last.fail(refusal(500));
+  await clock.advanceUntil(() => server.lists.length === 2, 60_000);
+  assert.equal(names(reflector), 'a@3 b@5');
+  await clock.advanceUntil(() => server.lists.length === 3, 60_000);
+  await settle();
+  assert.equal(names(reflector), '');
+  assert.deepEqual(sets, ['a@3 b@5', '']);
+  await reflector.stop();
+});
+
+test('an answer that lacks its items is no empty list', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
+  server.answer = () => ({ metadata: { resourceVersion: '20' } }) as ApiList<Thing>;
+  server.last.fail(refusal(410));
+  await clock.advance(10_000);
+  assert.equal(names(reflector), 'a@3 b@5');
+  assert.match(reflector.problem ?? '', /no items/);
+  await reflector.stop();
+});
+
+test('everything anew that changes nothing tells nobody', async () => {
+  const { reflector, server, clock, changes, sets } = await syncedRig();
+  const [held] = reflector.list();
+  server.last.fail(refusal(410));
+  await clock.advance(1_600);
+  server.last.send(added('a', '3'), added('b', '5'), allTold('40'));
+  await settle();
+  assert.equal(changes.length, 2);
+  assert.equal(sets.length, 1);
+  assert.equal(reflector.version, '40');
+  assert.equal(reflector.list()[0], held, 'it is the very same object');
+  await reflector.stop();
+});

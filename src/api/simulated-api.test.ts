@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { collectLogs, instant, seededRandom, VirtualClock } from '../lib/index.ts';
+import { type ApiFaultRates, adminUser, randomApiFaults, SimulatedApi } from '../simulator/api/index.ts';
+import type { ApiObject } from './client.ts';
+import { EventRecorder, podSubject } from './events/index.ts';
+import { Reflector } from './reflector.ts';
+import { apiResources } from './resource.ts';
+
+const services = apiResources.services;
+
+function rig(seed: number, streamingLists: 'offered' | 'refused' = 'offered') {
+  const clock = new VirtualClock();
+  const random = seededRandom(seed);
+  const api = new SimulatedApi({ clock, random, streamingLists, abandonedEffect: 0 });
+  const { logger } = collectLogs(clock);
+  const client = api.client(adminUser);
+  return { clock, api, client, random, logger };
+}
+
+function reflected(made: ReturnType<typeof rig>) {
+  const reflector = new Reflector<ApiObject>({ ...made, query: { resource: services } });
+  reflector.start();
+  return reflector;
+}
+
+const service = (name: string, port: number) => ({
+  metadata: { name, namespace: 'default' },
+  spec: { clusterIP: '10.0.0.1', ports: [{ port }] },
+});
+
+const texts = (objects: readonly ApiObject[]) =>
+  objects.map(({ metadata }) => `${metadata?.name} ${metadata?.uid} ${metadata?.resourceVersion}`).sort();
+
+const rates: ApiFaultRates = {
+  delay: 0.1,
+  refuse: 0.1,
+  unreachable: 0.1,
+  hang: 0.03,
+  lostAnswer: 0.05,
+  stale: 0.1,
+  eventLate: 0.1,
+  eventDuplicated: 0.1,
+  watchCut: 0.05,
+  watchGone: 0.05,
+  watchEnded: 0.05,
+};
+
+for (const streaming of ['offered', 'refused'] as const) {
+  test(`a copy comes to what there is whatever goes wrong, with streams ${streaming}`, async () => {
+    const kinds = new Set<string>();
+    for (let seed = 1; seed <= 15; seed++) {
+      const made = rig(seed, streaming);
+      const { api, clock } = made;
+      api.setFaults(randomApiFaults({ random: seededRandom(seed), rates }));
+      const reflector = reflected(made);
+      for (let round = 0; round < 40; round++) {
+        const name = `s${round % 7}`;
+        if (round % 11 === 10) api.delete({ resource: services, namespace: 'default', name });
+        else api.put(services, service(name, round + 1));
+        if (round % 13 === 12) api.compact();
+        await clock.advance(5_000);
+      }
+      for (const kind of Object.keys(api.faultsStruck())) kinds.add(kind);
+      api.setFaults(undefined);
+      await clock.advance(120_000);
+      assert.deepEqual(texts(reflector.list()), texts(api.objects(services)), `seed ${seed}`);
+      await reflector[Symbol.asyncDispose]();
+      assert.equal(api.held().watches, 0, `seed ${seed}`);
+      api.close();
+      assert.equal(clock.pendingTimers, 0, `seed ${seed}`);
+    }
+    assert.ok(kinds.size > 8, [...kinds].join());
+  });
+}
+
+for (const how of ['refusing', 'silent'] as const) {
+  test(`what is known is served while the server is away (${how}), and what it missed comes when it is back`, async () => {
+    const made = rig(1);
+    const { api, clock } = made;
+    api.put(services, service('a', 1));
+    const reflector = reflected(made);
+    await clock.advance(1_000);
+    assert.equal(reflector.hasSynced, true);
+    api.goAway(how);
+    api.put(services, service('b', 2));
+    api.delete({ resource: services, namespace: 'default', name: 'a' });
+    await clock.advance(300_000);
+    assert.deepEqual(
+      reflector.list().map(({ metadata }) => metadata.name),
+      ['a'],
+    );
+    assert.equal(reflector.hasSynced, true);
+    api.comeBack();
+    await clock.advance(60_000);
+    assert.deepEqual(
+      reflector.list().map(({ metadata }) => metadata.name),
+      ['b'],
+    );
+    assert.equal(api.calls.of({ verb: 'list' }), 0, 'without a list');
+    await reflector[Symbol.asyncDispose]();
+  });
+}
+
+test('a server that flaps leaves nothing behind', async () => {
+  const made = rig(2);
+  const { api, clock } = made;
+  const reflector = reflected(made);
+  for (let round = 0; round < 20; round++) {
+    api.goAway('refusing');
+    await clock.advance(3_000);
+    api.comeBack();
+    api.put(services, service(`s${round}`, 1));
+    await clock.advance(3_000);
+  }
+  await clock.advance(60_000);
+  assert.equal(reflector.list().length, 20);
+  assert.equal(api.held().watches, 1);
+  assert.equal(reflector.problem, undefined);
+  await reflector[Symbol.asyncDispose]();
+});
+
+function eventRig(seed: number) {
+  const { api, clock, client, random, logger } = rig(seed);
+  const recorder = new EventRecorder({ client, clock, random, logger, nodeName: 'n1' });
+  const tell = (pod: string, reason: string) => {
+    const about = podSubject({ metadata: { name: pod, namespace: 'default', uid: `uid-${pod}` } });
+    recorder.record({ about, type: 'Normal', reason, message: 'text', at: instant(clock.now()) });
+  };
+  const told = () => {
+    const events = api.objects(apiResources.events) as readonly unknown[] as readonly {
+      readonly involvedObject: { readonly name: string };
+      readonly reason: string;
+      readonly count: number;
+    }[];
+    return events
+      .map(({ involvedObject, reason, count }) => `${involvedObject.name} ${reason} ${count}`)
+      .sort();
+  };
+  return { api, clock, recorder, tell, told };
+}
+
+test('events come to a real store with their counts, whatever becomes of calls and answers', async () => {
+  for (let seed = 1; seed <= 15; seed++) {
+    const { api, clock, recorder, tell, told } = eventRig(seed);
+    const faults = { delay: 0.1, unreachable: 0.1, hang: 0.05, lostAnswer: 0.1 };
+    api.setFaults(randomApiFaults({ random: seededRandom(seed), rates: faults }));
+    for (let round = 0; round < 60; round++) {
+      tell(`p${round % 6}`, ['Pulled', 'Started', 'BackOff'][round % 3] ?? '');
+      await clock.advance(1_500);
+    }
+    api.setFaults(undefined);
+    await clock.advance(180_000);
+    assert.equal(recorder.queued, 0, `seed ${seed}`);
+    const expected = Array.from(
+      { length: 6 },
+      (_, pod) => `p${pod} ${['Pulled', 'Started', 'BackOff'][pod % 3]} 10`,
+    );
+    assert.deepEqual(told(), expected, `seed ${seed}`);
+    await recorder[Symbol.asyncDispose]();
+    api.close();
+    assert.equal(clock.pendingTimers, 0, `seed ${seed}`);
+  }
+});
+
+for (const how of ['refusing', 'silent'] as const) {
+  test(`events told while the server is away for five minutes (${how}) come when it is back`, async () => {
+    const { api, clock, recorder, tell, told } = eventRig(3);
+    api.goAway(how);
+    for (let round = 0; round < 100; round++) {
+      tell(`p${round % 20}`, 'BackOff');
+      await clock.advance(3_000);
+    }
+    assert.ok(recorder.queued <= 28, 'repeats take no room but while one is on its way');
+    api.comeBack();
+    await clock.advance(60_000);
+    assert.equal(recorder.queued, 0);
+    assert.deepEqual(told(), Array.from({ length: 20 }, (_, pod) => `p${pod} BackOff 5`).sort());
+    await recorder[Symbol.asyncDispose]();
+  });
+}

@@ -1,0 +1,192 @@
+import {
+  type ClientRequest,
+  type ClientRequestArgs,
+  type IncomingMessage,
+  Agent as PlainAgent,
+  request as plainRequest,
+} from 'node:http';
+import { type AgentOptions, Agent as TlsAgent, request as tlsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type ConnectionOptions, connect as connectTls, TLSSocket } from 'node:tls';
+import { asError, onAbort } from '../lib/index.ts';
+import type { Access } from './credentials.ts';
+import { BrokenConnection } from './retry.ts';
+import type { PeerCertificate } from './transport-failures.ts';
+import { type TunnelDone, Tunnels } from './transport-tunnel.ts';
+
+export interface WireRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** With its query, from the root of the API. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+/** Shorter than the 90 s after which an API server closes an idle connection, so that it is not taken just then. */
+const idleMs = 60_000;
+/** When nothing comes from the other side for so long it is asked whether it is there, each second, ten times. */
+const silenceMs = 30_000;
+const mostIdle = 32;
+
+type ConnectionDone = (error: Error | null, socket: Duplex) => void;
+
+/** A connection that must be let go of when its lane is retired. */
+export interface Retirable {
+  retire(): void;
+}
+
+/**
+ * Connections to one server under one identity. When either changes there is a new lane, and this one is retired:
+ * idle connections and watches are closed at once, and a request under way closes its connection when it is done.
+ */
+export class Lane {
+  readonly access: Access;
+  readonly #agent: TlsAgent | PlainAgent;
+  readonly #watches = new Set<Retirable>();
+  readonly #tunnels: Tunnels | undefined;
+  #peer: PeerCertificate | undefined;
+  #isRetired = false;
+
+  constructor(access: Access, proxy: URL | undefined) {
+    this.access = access;
+    this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
+    const options = agentOptions(access);
+    this.#agent =
+      access.context.cluster.server.protocol === 'https:' ? new TlsAgent(options) : new PlainAgent(options);
+    this.#watchConnections();
+  }
+
+  /** What the server showed last. */
+  get peer(): PeerCertificate | undefined {
+    return this.#peer;
+  }
+
+  /** Answers when the headers are there. Rejects with the signal's reason, or with a BrokenConnection. */
+  send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      const asked = this.#open(request);
+      // Who has no connection yet is not told that it is destroyed, so the reason is given here too.
+      const link = onAbort(signal, (reason) => {
+        asked.destroy(asError(reason));
+        reject(reason);
+      });
+      // It stays: a connection may also break after the answer began, which the reader of the answer hears too.
+      asked.on('error', (error) => {
+        link[Symbol.dispose]();
+        reject(
+          signal.aborted ? signal.reason : new BrokenConnection(error, asked.reusedSocket ? 'reused' : 'new'),
+        );
+      });
+      asked.once('response', (message) => {
+        link[Symbol.dispose]();
+        resolve(message);
+      });
+      asked.end(request.body);
+    });
+  }
+
+  /** The watch is retired together with the lane until it is released. */
+  holdWatch(watch: Retirable): void {
+    if (this.#isRetired) watch.retire();
+    else this.#watches.add(watch);
+  }
+
+  releaseWatch(watch: Retirable): void {
+    this.#watches.delete(watch);
+  }
+
+  closeIdle(): void {
+    for (const socket of Object.values(this.#agent.freeSockets).flatMap((each) => each ?? []))
+      socket.destroy();
+  }
+
+  retire(): void {
+    this.#isRetired = true;
+    // From now on no connection is kept when its request is done.
+    Object.assign(this.#agent, { keepAlive: false });
+    this.closeIdle();
+    for (const watch of [...this.#watches]) watch.retire();
+  }
+
+  /** Cuts requests under way too. */
+  close(): void {
+    this.retire();
+    this.#tunnels?.close();
+    this.#agent.destroy();
+  }
+
+  #open({ method, path, headers }: WireRequest): ClientRequest {
+    const { hostname: host, port, protocol, prefix } = endOf(this.access);
+    const request = protocol === 'https:' ? tlsRequest : plainRequest;
+    return request({ method, host, port, path: prefix + path, headers: { ...headers }, agent: this.#agent });
+  }
+
+  #watchConnections(): void {
+    const agent: PlainAgent = this.#agent;
+    const connect = agent.createConnection.bind(agent);
+    agent.createConnection = (options, done) => {
+      if (this.#tunnels !== undefined) return this.#tunnel(this.#tunnels, options, done);
+      const made = connect(options, done);
+      if (made) this.#prepare(made);
+      return made;
+    };
+  }
+
+  #tunnel(tunnels: Tunnels, options: ClientRequestArgs, done: ConnectionDone | undefined): undefined {
+    const { hostname: host, port, protocol } = endOf(this.access);
+    tunnels.open({ host, port }, (error, socket) => {
+      if (error !== null || socket === undefined) return (done as TunnelDone | undefined)?.(error, undefined);
+      const made = protocol === 'https:' ? connectTls({ ...(options as ConnectionOptions), socket }) : socket;
+      this.#prepare(made);
+      return done?.(null, made);
+    });
+    return undefined;
+  }
+
+  #prepare(socket: Duplex): void {
+    (socket as Socket).setKeepAlive(true, silenceMs);
+    if (socket instanceof TLSSocket) socket.prependListener('secure', () => this.#look(socket));
+  }
+
+  /** Before it is verified: once refused, nothing is left of the connection to ask. */
+  #look(socket: TLSSocket): void {
+    const { subject, valid_from, valid_to } = socket.getPeerCertificate();
+    if (valid_to !== undefined)
+      this.#peer = { subject: String(subject?.CN), begins: valid_from, expires: valid_to };
+  }
+}
+
+function agentOptions({ context, identity }: Access): AgentOptions {
+  const { tlsServerName, verification } = context.cluster;
+  return {
+    keepAlive: true,
+    maxFreeSockets: mostIdle,
+    scheduling: 'lifo',
+    timeout: idleMs,
+    rejectUnauthorized: verification === 'full',
+    ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
+    ...(identity.ca === undefined ? {} : { ca: identity.ca.pem }),
+    ...(identity.client === undefined ? {} : { cert: identity.client.cert, key: identity.client.key }),
+  };
+}
+
+interface ServerEnd {
+  /** Without brackets. */
+  readonly hostname: string;
+  readonly port: number;
+  readonly protocol: string;
+  /** What paths begin with. */
+  readonly prefix: string;
+}
+
+function endOf({ context }: Access): ServerEnd {
+  const { hostname, port, protocol, pathname } = context.cluster.server;
+  return {
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port) || (protocol === 'https:' ? 443 : 80),
+    protocol,
+    prefix: pathname.replace(/\/$/, ''),
+  };
+}

@@ -1,0 +1,78 @@
+import { cancelled, describeError, type Logger } from '../lib/index.ts';
+import type { Access, Credentials } from './credentials.ts';
+import { Lane } from './transport-lane.ts';
+import { type Environment, proxyFor } from './transport-proxy.ts';
+
+export interface ConnectionPoolOptions {
+  readonly credentials: Credentials;
+  readonly logger: Logger;
+  /** For HTTPS_PROXY and NO_PROXY. */
+  readonly environment: Environment;
+}
+
+/** The connections to one API server, shared by its clients. */
+export class ConnectionPool {
+  readonly #options: ConnectionPoolOptions;
+  readonly #closing = new AbortController();
+  #lane: Lane | undefined;
+  #access: Access | undefined;
+
+  constructor(options: ConnectionPoolOptions) {
+    this.#options = options;
+  }
+
+  /** Aborted when the pool is closed. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** The lane for the next request and what it is sent with. When the identity has changed, that closes the old lane. */
+  async lane(signal: AbortSignal): Promise<{ readonly lane: Lane; readonly access: Access }> {
+    this.closed.throwIfAborted();
+    const access = await this.#options.credentials.current(signal);
+    this.closed.throwIfAborted();
+    return { lane: this.#laneFor(access), access };
+  }
+
+  /** Looks at all credentials now; when they have changed every old connection is closed. */
+  reload(): void {
+    this.#options.credentials.expire();
+    this.lane(this.closed).catch((error) => {
+      if (!this.closed.aborted)
+        this.#options.logger.warn('Cannot reload credentials', { err: describeError(error) });
+    });
+  }
+
+  /** The server refused these credentials; answers whether there are others by now. */
+  async refused(access: Access, signal: AbortSignal): Promise<boolean> {
+    this.#options.credentials.refused(access);
+    return (await this.#options.credentials.current(signal)) !== access;
+  }
+
+  closeIdle(): void {
+    this.#lane?.closeIdle();
+  }
+
+  /** Every connection there is, also of requests and watches under way; new ones are made as needed. */
+  closeConnections(): void {
+    this.#lane?.close();
+    this.#lane = undefined;
+  }
+
+  close(): void {
+    this.#closing.abort(cancelled('The client of the API server is closed'));
+    this.closeConnections();
+  }
+
+  #laneFor(access: Access): Lane {
+    const old = this.#access;
+    const isSame = old?.identity === access.identity && old.context === access.context;
+    if (this.#lane !== undefined && isSame) return this.#lane;
+    if (this.#lane !== undefined) this.#options.logger.info('Credentials changed, closing old connections');
+    const lane = new Lane(access, proxyFor(access.context, this.#options.environment));
+    this.#lane?.retire();
+    this.#access = access;
+    this.#lane = lane;
+    return lane;
+  }
+}

@@ -1,0 +1,164 @@
+import { type ApiObject, apiVersionOf, type WatchQuery } from '../../api/index.ts';
+import { KubelingError } from '../../lib/index.ts';
+import type { Work } from '../work.ts';
+import type { PassingApiEvent, WatchFault } from './faults.ts';
+import type { ObjectStore, StoreChange } from './object-store.ts';
+import { type ApiRequest, badRequest, describeRequest, expired, refusal } from './request.ts';
+import { type ObjectTest, selection } from './selectors.ts';
+import { frozen, type StoredObject } from './stored-object.ts';
+import { type FeedEvent, WatchFeed } from './watch-feed.ts';
+
+export interface WatchesOptions {
+  readonly store: ObjectStore;
+  readonly work: Work;
+  readonly nowMs: () => number;
+  readonly latencyMs: () => number;
+  readonly fault: (event: PassingApiEvent) => WatchFault | undefined;
+  readonly bookmarkMs: number;
+  /** Whether a watch may ask for the objects there are. */
+  readonly streamingLists: () => 'offered' | 'refused';
+  readonly maxWaiting: number;
+}
+
+interface Watcher {
+  readonly request: ApiRequest;
+  readonly wanted: ObjectTest;
+  readonly feed: WatchFeed;
+}
+
+/** Marks the bookmark after the last of the objects that were there. */
+const initialEnd = { 'k8s.io/initial-events-end': 'true' };
+
+/** Everyone who watches. */
+export class Watches {
+  readonly #options: WatchesOptions;
+  readonly #watchers = new Map<string, Set<Watcher>>();
+
+  constructor(options: WatchesOptions) {
+    this.#options = options;
+    options.store.subscribe((change) => this.#tell(change));
+  }
+
+  get size(): number {
+    return this.#watchers.values().reduce((sum, { size }) => sum + size, 0);
+  }
+
+  open(request: ApiRequest, query: WatchQuery): WatchFeed {
+    const wanted = selection(request);
+    const opening = this.#opening(request, query, wanted);
+    const ofResource = this.#ofResource(request.resource.plural);
+    const feed: WatchFeed = this.#newFeed(request, () => ofResource.delete(watcher));
+    const watcher: Watcher = { request, wanted, feed };
+    ofResource.add(watcher);
+    feed.after(query.timeoutSeconds * 1_000, () => feed.end());
+    this.#bookmarkLater(watcher);
+    feed.begin(opening);
+    return feed;
+  }
+
+  /** Breaks every watch the test finds. */
+  fail(error: (request: ApiRequest) => Error, which: (request: ApiRequest) => boolean): void {
+    for (const { request, feed } of [...this.#watchers.values()].flatMap((set) => [...set])) {
+      if (which(request)) feed.fail(error(request));
+    }
+  }
+
+  /** The network swallows what is told from now on. */
+  silence(): void {
+    for (const { feed } of [...this.#watchers.values()].flatMap((set) => [...set])) feed.silence();
+  }
+
+  #opening(request: ApiRequest, query: WatchQuery, wanted: ObjectTest): readonly FeedEvent[] {
+    const { store, streamingLists } = this.#options;
+    const { begin, resourceVersion = '' } = query;
+    const isAnything = resourceVersion === '' || resourceVersion === '0';
+    if (!isAnything && !/^\d+$/.test(resourceVersion))
+      throw badRequest(request, `resourceVersion: Invalid value: "${resourceVersion}"`);
+    if (begin === 'initial' && streamingLists() === 'refused')
+      throw refusal(request, { status: 422, reason: 'Invalid', message: 'sendInitialEvents: Forbidden' });
+    if (begin === 'initial') return this.#initial(request, wanted, Number(resourceVersion));
+    if (isAnything) return this.#present(request, wanted);
+    const changes = store.changesAfter(request.resource, Number(resourceVersion));
+    if (changes === undefined) throw expired(request, resourceVersion);
+    return changes.flatMap((change) => eventOf(change, wanted) ?? []);
+  }
+
+  #initial(request: ApiRequest, wanted: ObjectTest, atLeast: number): readonly FeedEvent[] {
+    const { version } = this.#options.store;
+    if (atLeast > version) {
+      const message = `Too large resource version: ${atLeast}, current: ${version}`;
+      throw refusal(request, { status: 504, reason: 'Timeout', message, retryAfterMs: 1_000 });
+    }
+    return [...this.#present(request, wanted), this.#bookmark(request, initialEnd)];
+  }
+
+  #present(request: ApiRequest, wanted: ObjectTest): readonly FeedEvent[] {
+    const objects = this.#options.store.all(request.resource).filter(wanted);
+    return objects.map((object) => ({ type: 'ADDED', object }));
+  }
+
+  #bookmark({ resource }: ApiRequest, annotations?: Readonly<Record<string, string>>): FeedEvent {
+    const object: ApiObject = {
+      kind: resource.kind,
+      apiVersion: apiVersionOf(resource),
+      metadata: { resourceVersion: String(this.#options.store.version), ...(annotations && { annotations }) },
+    };
+    return { type: 'BOOKMARK', object: frozen(object) };
+  }
+
+  #bookmarkLater({ request, feed }: Watcher): void {
+    const tell = () => {
+      feed.push(this.#bookmark(request));
+      if (!feed.ended) feed.after(this.#options.bookmarkMs, tell);
+    };
+    feed.after(this.#options.bookmarkMs, tell);
+  }
+
+  #newFeed(request: ApiRequest, onEnd: () => void): WatchFeed {
+    const { work, nowMs, latencyMs, fault, maxWaiting, store } = this.#options;
+    const { resource, user } = request;
+    return new WatchFeed({
+      work,
+      nowMs,
+      latencyMs,
+      maxWaiting,
+      onEnd,
+      fault: ({ type, object }) =>
+        fault({ type, resource: resource.plural, name: object.metadata?.name, user: user.name }),
+      failure: (how) => (how === 'gone' ? expired(request, String(store.version)) : brokenWatch(request)),
+    });
+  }
+
+  #tell(change: StoreChange): void {
+    for (const { feed, wanted } of this.#ofResource(change.resource.plural)) {
+      const event = eventOf(change, wanted);
+      if (event !== undefined) feed.push(event);
+    }
+  }
+
+  /** No two resources a kubelet knows are of one name. */
+  #ofResource(plural: string): Set<Watcher> {
+    const known = this.#watchers.get(plural);
+    if (known !== undefined) return known;
+    const set = new Set<Watcher>();
+    this.#watchers.set(plural, set);
+    return set;
+  }
+}
+
+export function brokenWatch(request: ApiRequest): KubelingError {
+  return new KubelingError('API_UNAVAILABLE', `Cannot ${describeRequest(request)}: the connection broke`);
+}
+
+/** To a watcher that selects, an object it stops to select is gone, and one it begins to select is new. */
+function eventOf({ type, object, before, version }: StoreChange, wanted: ObjectTest): FeedEvent | undefined {
+  const was = before !== undefined && wanted(before);
+  const is = type !== 'DELETED' && wanted(object);
+  if (is) return { type: was ? 'MODIFIED' : 'ADDED', object };
+  if (!was) return undefined;
+  return { type: 'DELETED', object: type === 'DELETED' ? object : lastSeen(before, version) };
+}
+
+function lastSeen(before: StoredObject, version: number): StoredObject {
+  return frozen({ ...before, metadata: { ...before.metadata, resourceVersion: String(version) } });
+}

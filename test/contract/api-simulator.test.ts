@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { apiResources } from '../../src/api/index.ts';
+import { ApiRig } from '../fakes/api-rig.ts';
+import { apiContract } from './api.contract.ts';
+import type { ApiBackend } from './api-backend.ts';
+
+async function simulated(): Promise<ApiBackend> {
+  const rig = new ApiRig();
+  rig.api.put(apiResources.nodes, { metadata: { name: 'n1' } });
+  rig.api.put(apiResources.serviceAccounts, { metadata: { name: 'default', namespace: 'contract' } });
+  return {
+    name: 'the simulator',
+    admin: rig.admin,
+    node: rig.node,
+    nodeName: 'n1',
+    namespace: 'contract',
+    done: (promise) => rig.done(promise),
+    until: async (what, check) => {
+      assert.ok(await rig.clock.advanceUntil(() => check() !== undefined, 60_000), what);
+      return check() as NonNullable<ReturnType<typeof check>>;
+    },
+    [Symbol.asyncDispose]: async () => rig.api.close(),
+  };
+}
+
+apiContract('the simulated API server', simulated);

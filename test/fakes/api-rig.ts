@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import {
+  type ApiClient,
+  type ApiObject,
+  type ApiResource,
+  apiResources,
+  type ObjectRef,
+  type WatchEvent,
+  type WatchQuery,
+} from '../../src/api/index.ts';
+import { seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import {
+  adminUser,
+  nodeUser,
+  SimulatedApi,
+  type SimulatedApiOptions,
+  type StoredObject,
+} from '../../src/simulator/index.ts';
+
+export interface ApiRigOptions extends Partial<SimulatedApiOptions> {
+  readonly seed?: number;
+}
+
+/** A watch and what it has told so far. */
+export interface Watched {
+  readonly events: WatchEvent<StoredObject>[];
+  /** Undefined while it goes on. */
+  end: 'ended' | Error | undefined;
+  stop(): void;
+}
+
+/** A simulated API server under a clock of its own, with an administrator and a node as clients. */
+export class ApiRig implements Disposable {
+  readonly clock: VirtualClock;
+  readonly api: SimulatedApi;
+  readonly admin: ApiClient;
+  readonly node: ApiClient;
+  readonly signal = new AbortController().signal;
+
+  constructor({ seed = 1, ...options }: ApiRigOptions = {}) {
+    const random = seededRandom(seed);
+    this.clock = new VirtualClock();
+    this.api = new SimulatedApi({ clock: this.clock, random, ...options });
+    this.admin = this.api.client(adminUser);
+    this.node = this.api.client(nodeUser('n1'));
+  }
+
+  /** Lets time pass until the call is over. */
+  async done<T>(call: Promise<T>): Promise<T> {
+    let isOver = false;
+    const over = () => {
+      isOver = true;
+    };
+    call.then(over, over);
+    assert.ok(await this.clock.advanceUntil(() => isOver, 3_600_000), 'the call should end');
+    return await call;
+  }
+
+  get(ref: ObjectRef): Promise<StoredObject> {
+    return this.done(this.admin.get<StoredObject & ApiObject>(ref, {}, this.signal));
+  }
+
+  watch(client: ApiClient, query: Partial<WatchQuery> & { readonly resource: ApiResource }): Watched {
+    const controller = new AbortController();
+    const watched: Watched = {
+      events: [],
+      end: undefined,
+      stop: () => controller.abort(new Error('stopped')),
+    };
+    const whole: WatchQuery = { begin: 'initial', timeoutSeconds: 300, ...query };
+    const read = async () => {
+      const events = client.watch<StoredObject & ApiObject>(whole, controller.signal);
+      for await (const event of events) watched.events.push(event);
+    };
+    read().then(
+      () => {
+        watched.end = 'ended';
+      },
+      (error: Error) => {
+        watched.end = error;
+      },
+    );
+    return watched;
+  }
+
+  /** A node and a pod on it, both new. */
+  pod(
+    name: string,
+    more: { readonly spec?: object; readonly status?: object; readonly metadata?: object } = {},
+  ): StoredObject {
+    const spec = { nodeName: 'n1', containers: [{ name: 'main', image: 'i' }], ...more.spec };
+    const metadata = { namespace: 'default', name, ...more.metadata };
+    return this.api.put(apiResources.pods, { metadata, spec, ...(more.status && { status: more.status }) });
+  }
+
+  [Symbol.dispose](): void {
+    this.api.close();
+  }
+}
+
+export const pods = apiResources.pods;
+
+export function podRef(name: string, subresource?: string): ObjectRef {
+  return { resource: pods, namespace: 'default', name, ...(subresource && { subresource }) };
+}
+
+/** What a watch told, as `ADDED a`. */
+export function told(watched: Watched): readonly string[] {
+  return watched.events.map(({ type, object }) =>
+    type === 'BOOKMARK' ? type : `${type} ${object.metadata?.name}`,
+  );
+}

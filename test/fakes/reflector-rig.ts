@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import {
+  type ApiClient,
+  type ApiList,
+  type ApiObject,
+  apiError,
+  apiResources,
+  type ListQuery,
+  Reflector,
+  type ReflectorOptions,
+  type WatchEvent,
+  type WatchQuery,
+} from '../../src/api/index.ts';
+import { collectLogs, KubelingError, seededRandom, settle, VirtualClock } from '../../src/lib/index.ts';
+
+export interface Thing extends ApiObject {
+  readonly immutable?: boolean;
+}
+
+/** One watch as the server has it: the test decides what comes, and when. */
+export class ScriptedWatch {
+  readonly query: WatchQuery;
+  readonly #signal: AbortSignal;
+  readonly #line: (WatchEvent<Thing> | Error | 'end')[] = [];
+  #wake: () => void = () => {};
+  closed = false;
+
+  constructor(query: WatchQuery, signal: AbortSignal) {
+    this.query = query;
+    this.#signal = signal;
+    signal.addEventListener('abort', () => this.#wake(), { once: true });
+  }
+
+  send(...events: WatchEvent<Thing>[]): void {
+    this.#line.push(...events);
+    this.#wake();
+  }
+
+  fail(error: Error): void {
+    this.#line.push(error);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#line.push('end');
+    this.#wake();
+  }
+
+  async *events(): AsyncGenerator<WatchEvent<Thing>> {
+    try {
+      for (;;) {
+        this.#signal.throwIfAborted();
+        const next = this.#line.shift();
+        if (next === 'end') return;
+        if (next instanceof Error) throw next;
+        if (next !== undefined) yield next;
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+      }
+    } finally {
+      this.closed = true;
+    }
+  }
+}
+
+/** A server of which each request waits for the test's word, or is answered by what the test laid out. */
+export class ScriptedServer implements Pick<ApiClient, 'list' | 'watch'> {
+  readonly watches: ScriptedWatch[] = [];
+  readonly lists: ListQuery[] = [];
+  /** Decides each watch before it opens; nothing lets it open. */
+  refuse: (query: WatchQuery, index: number) => Error | undefined = () => undefined;
+  answer: (query: ListQuery, index: number) => ApiList<Thing> | Error = () => listOf('1');
+
+  async list<T extends ApiObject>(query: ListQuery): Promise<ApiList<T>> {
+    this.lists.push(query);
+    const answer = this.answer(query, this.lists.length - 1);
+    if (answer instanceof Error) throw answer;
+    return answer as unknown as ApiList<T>;
+  }
+
+  watch<T extends ApiObject>(query: WatchQuery, signal: AbortSignal): AsyncIterable<WatchEvent<T>> {
+    const watch = new ScriptedWatch(query, signal);
+    const refusal = this.refuse(query, this.watches.length);
+    this.watches.push(watch);
+    if (refusal !== undefined) watch.fail(refusal);
+    return watch.events() as unknown as AsyncIterable<WatchEvent<T>>;
+  }
+
+  get last(): ScriptedWatch {
+    return this.watches.at(-1) ?? assert.fail('No watch was opened');
+  }
+}
+
+export function thing(
+  name: string,
+  version: string,
+  more: { uid?: string; immutable?: boolean } = {},
+): Thing {
+  const { uid = `uid-${name}`, immutable } = more;
+  return {
+    metadata: { name, namespace: 'default', uid, resourceVersion: version },
+    ...(immutable === undefined ? {} : { immutable }),
+  };
+}
+
+export const added = (name: string, version: string, uid?: string): WatchEvent<Thing> => ({
+  type: 'ADDED',
+  object: thing(name, version, uid === undefined ? {} : { uid }),
+});
+export const modified = (name: string, version: string): WatchEvent<Thing> => ({
+  type: 'MODIFIED',
+  object: thing(name, version),
+});
+export const deleted = (name: string, version: string): WatchEvent<Thing> => ({
+  type: 'DELETED',
+  object: thing(name, version),
+});
+export const bookmark = (resourceVersion: string): WatchEvent<Thing> => ({
+  type: 'BOOKMARK',
+  object: { metadata: { resourceVersion } },
+});
+export const allTold = (resourceVersion: string): WatchEvent<Thing> => ({
+  type: 'BOOKMARK',
+  object: { metadata: { resourceVersion, annotations: { 'k8s.io/initial-events-end': 'true' } } },
+});
+
+export function listOf(resourceVersion: string, ...items: Thing[]): ApiList<Thing> {
+  return { metadata: { resourceVersion }, items };
+}
+
+export function refusal(status: number, message = 'no', retryAfterMs?: number): KubelingError {
+  return apiError({ what: 'watch things', status, answer: { message }, retryAfterMs });
+}
+
+export const unreachable = () =>
+  new KubelingError('API_UNAVAILABLE', 'Cannot reach the server: connection refused');
+
+export function reflectorRig(more: Partial<ReflectorOptions<Thing>> = {}) {
+  const clock = new VirtualClock();
+  const server = new ScriptedServer();
+  const logs = collectLogs(clock);
+  const query = { resource: apiResources.pods, fieldSelector: 'spec.nodeName=n1' };
+  const random = seededRandom(7);
+  const reflector = new Reflector<Thing>({
+    client: server,
+    clock,
+    random,
+    logger: logs.logger,
+    query,
+    ...more,
+  });
+  const changes: string[] = [];
+  const sets: string[] = [];
+  reflector.onChange(({ type, object }) => changes.push(`${type} ${text(object)}`));
+  reflector.onSet((objects) => sets.push(objects.map(text).join(' ')));
+  const lines = () => logs.records.toArray().map(({ message }) => message);
+  const warnings = () =>
+    logs.records
+      .toArray()
+      .filter(({ severity }) => severity !== 'info')
+      .map(({ message }) => message);
+  return { clock, server, reflector, changes, sets, lines, warnings };
+}
+
+export function text({ metadata }: Thing): string {
+  return `${metadata?.name}@${metadata?.resourceVersion}`;
+}
+
+/** Started and in sync at version 10 with the things a and b. */
+export async function syncedRig(more: Partial<ReflectorOptions<Thing>> = {}) {
+  const made = reflectorRig(more);
+  made.reflector.start();
+  await settle();
+  made.server.last.send(added('a', '3'), added('b', '5'), allTold('10'));
+  await settle();
+  assert.equal(made.reflector.hasSynced, true);
+  return made;
+}
+
+export const names = (reflector: Reflector<Thing>) => reflector.list().map(text).join(' ');

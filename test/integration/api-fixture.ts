@@ -1,0 +1,232 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server, type ServerOptions } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import {
+  type ApiClientOptions,
+  createApiClient,
+  hostApiFiles,
+  loadKubeconfig,
+  mainLimits,
+} from '../../src/api/index.ts';
+import { type Clock, collectLogs, realClock, type Timer } from '../../src/lib/index.ts';
+import { eventually } from '../kubeling-node.ts';
+
+const run = promisify(execFile);
+
+/** A certificate and its key, as files and as text. */
+export interface Issued {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface IssueOptions {
+  readonly subject: string;
+  /** As `openssl` has it, such as `IP:127.0.0.1,DNS:localhost`. */
+  readonly names?: string;
+  /** As `openssl ca` has it: YYYYMMDDHHMMSSZ. */
+  readonly until?: string;
+}
+
+/** A certificate authority of a test's own, made with openssl in a directory that goes with it. */
+export class Authority implements AsyncDisposable {
+  readonly directory: string;
+  readonly caFile: string;
+  #serial = 0;
+
+  private constructor(directory: string) {
+    this.directory = directory;
+    this.caFile = join(directory, 'ca.crt');
+  }
+
+  static async create(): Promise<Authority> {
+    const authority = new Authority(await mkdtemp(join(tmpdir(), 'kubeling-api-')));
+    const { directory, caFile } = authority;
+    const key = join(directory, 'ca.key');
+    const subject = ['-subj', '/CN=test-ca', '-days', '10'];
+    await openssl(['req', '-x509', ...newKey(key), '-out', caFile, ...subject]);
+    return authority;
+  }
+
+  async issue({ subject, names, until = '20991231000000Z' }: IssueOptions): Promise<Issued> {
+    const base = join(this.directory, `issued-${++this.#serial}`);
+    const [certFile, keyFile, request, extensions] = ['crt', 'key', 'csr', 'ext'].map(
+      (end) => `${base}.${end}`,
+    ) as [string, string, string, string];
+    await openssl(['req', ...newKey(keyFile), '-out', request, '-subj', subject]);
+    await writeFile(extensions, names === undefined ? '' : `subjectAltName=${names}\n`);
+    const signed = ['-in', request, '-out', certFile, '-extfile', extensions];
+    const ca = ['-cert', this.caFile, '-keyfile', join(this.directory, 'ca.key')];
+    const dates = ['-startdate', '20200101000000Z', '-enddate', until];
+    await openssl(['ca', '-batch', '-notext', '-config', await this.#config(), ...ca, ...dates, ...signed]);
+    return {
+      certFile,
+      keyFile,
+      cert: await readFile(certFile, 'utf8'),
+      key: await readFile(keyFile, 'utf8'),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  /** Only `openssl ca` can sign for times that are past. */
+  async #config(): Promise<string> {
+    const path = join(this.directory, `ca-${this.#serial}.cnf`);
+    const database = join(this.directory, `index-${this.#serial}.txt`);
+    await writeFile(database, '');
+    const lines = [
+      '[ca]',
+      'default_ca=own',
+      '[own]',
+      `database=${database}`,
+      `new_certs_dir=${this.directory}`,
+      'rand_serial=yes',
+      'default_md=sha256',
+      'policy=any',
+      'unique_subject=no',
+      '[any]',
+      'commonName=supplied',
+      'organizationName=optional',
+    ];
+    await writeFile(path, lines.join('\n'));
+    return path;
+  }
+}
+
+function newKey(file: string): string[] {
+  return ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', file];
+}
+
+async function openssl(args: readonly string[]): Promise<void> {
+  await run('openssl', [...args]);
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** An https server that counts its connections. What it answers can be changed while it runs. */
+export class TestServer implements AsyncDisposable {
+  readonly #server: Server;
+  readonly sockets = new Set<Socket>();
+  connections = 0;
+  handle: Handler;
+
+  private constructor(options: ServerOptions, handle: Handler) {
+    this.handle = handle;
+    this.#server = createServer(options, (request, response) => this.handle(request, response));
+    this.#server.on('connection', (socket) => {
+      this.connections++;
+      this.sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => this.sockets.delete(socket));
+    });
+    this.#server.on('tlsClientError', () => {});
+  }
+
+  static async start(options: ServerOptions, handle: Handler): Promise<TestServer> {
+    const server = new TestServer(options, handle);
+    await new Promise<void>((resolve) => server.#server.listen(0, '127.0.0.1', resolve));
+    return server;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${this.port}`;
+  }
+
+  cutAll(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.cutAll();
+    await closed;
+  }
+}
+
+export interface WrittenKubeconfig {
+  readonly server: string;
+  /** Lines of the cluster besides its server. */
+  readonly cluster?: Readonly<Record<string, unknown>>;
+  readonly user?: Readonly<Record<string, unknown>>;
+}
+
+/** Kubeconfigs are JSON too. */
+export async function writeKubeconfig(
+  path: string,
+  { server, cluster, user }: WrittenKubeconfig,
+): Promise<string> {
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'here',
+    contexts: [{ name: 'here', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster: { server, ...cluster } }],
+    users: [{ name: 'u', user: user ?? {} }],
+  };
+  await writeFile(path, JSON.stringify(config, undefined, 1));
+  return path;
+}
+
+export function clientFor(path: string, options: Partial<ApiClientOptions> = {}) {
+  const clock = options.clock ?? realClock();
+  const { logger, records } = collectLogs(clock);
+  const client = createApiClient({
+    kubeconfig: () => loadKubeconfig({ path, files: hostApiFiles }),
+    clock,
+    logger,
+    userAgent: 'kubeling-test',
+    environment: { PATH: process.env['PATH'] },
+    limits: { rate: { kind: 'unlimited' }, ...mainLimits },
+    ...options,
+  });
+  return Object.assign(client, { records, [Symbol.dispose]: () => client.close() });
+}
+
+export function answerJson(response: ServerResponse, value: unknown, status = 200): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(value));
+}
+
+export function never(): AbortSignal {
+  return new AbortController().signal;
+}
+
+/** In real time: looks again soon, and gives up after a while. */
+export async function until(condition: () => boolean): Promise<void> {
+  await eventually(String(condition), async () => condition() || undefined, 60_000);
+}
+
+/** The machine's clock, and how many of its timers wait. */
+export function countingClock(): { readonly clock: Clock; readonly waiting: () => number } {
+  const real = realClock();
+  const timers = new Set<Timer>();
+  const clock: Clock = {
+    ...real,
+    timer: (ms, run) => {
+      const inner = real.timer(ms, () => {
+        timers.delete(timer);
+        run();
+      });
+      const cancel = () => {
+        timers.delete(timer);
+        inner.cancel();
+      };
+      const timer: Timer = { cancel, [Symbol.dispose]: cancel };
+      timers.add(timer);
+      return timer;
+    },
+  };
+  return { clock, waiting: () => timers.size };
+}
