@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { ConfigMap, Container, EnvFromSource, EnvVar, Secret, Service } from '../kinds/index.ts';
+import { KubelingError } from '../lib/index.ts';
 import { annotations, type Pod } from '../pods/index.ts';
 import {
   containerEnvironment,
@@ -139,6 +140,17 @@ const failures: readonly [string, Parameters<typeof made>[0], Partial<Environmen
     "couldn't get secret default/keys, no kubeClient defined",
   ],
   [
+    'a value no process can be given',
+    { envFrom: [{ secretRef: { name: 'keys' } }] },
+    {
+      objects: {
+        ...objects,
+        secret: async () => ({ data: { NUL: Buffer.from('a\0b').toString('base64') } }),
+      },
+    },
+    'environment variable "NUL" has a NUL byte, which no process can be given',
+  ],
+  [
     'services that are not read yet',
     {},
     { services: { state: 'unread' } },
@@ -183,6 +195,29 @@ test('a pod that does not say whether it wants links is refused', async () => {
   await assert.rejects(made({}, {}, aPod()), {
     message: 'nil pod.spec.enableServiceLinks encountered, cannot construct envvars',
   });
+});
+
+test('an object that cannot be read fails the container, be it optional or not', async () => {
+  const away = new KubelingError('OBJECT_UNSYNCED', 'failed to sync secret cache');
+  const lookup: ObjectLookup = { ...objects, secret: () => Promise.reject(away) };
+  const parts = { envFrom: [{ secretRef: { name: 'keys', optional: true } }] };
+  await assert.rejects(made(parts, { objects: lookup }), away);
+});
+
+test('keys of any form become variables, with the prefix before them', async () => {
+  const lookup: ObjectLookup = { ...objects, configMap: async () => ({ data: { 'a.b-c': '1', '2': '3' } }) };
+  const envFrom = [{ prefix: 'P_', configMapRef: { name: 'settings' } }];
+  assert.deepEqual(await made({ envFrom }, { objects: lookup }), ['P_2=3', 'P_a.b-c=1']);
+});
+
+test('what is not text in a config map is no variable', async () => {
+  const lookup: ObjectLookup = {
+    ...objects,
+    configMap: async () => ({ data: { A: '1' }, binaryData: { B: 'AAE=' } }),
+  };
+  assert.deepEqual(await made({ envFrom: [{ configMapRef: { name: 'settings' } }] }, { objects: lookup }), [
+    'A=1',
+  ]);
 });
 
 test('each object is read once for all variables of a container', async () => {

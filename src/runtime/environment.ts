@@ -39,8 +39,8 @@ export interface Variable {
 
 /**
  * The variables of a container in a stable order: from whole objects, by key, then as they are declared, then those of
- * services. What comes later in the spec replaces what came before. Throws CONTAINER_CONFIG with the message for the
- * container's waiting state.
+ * services. What comes later in the spec replaces what came before. Throws CONTAINER_CONFIG, or what the lookup of an
+ * object threw, with the message for the container's waiting state.
  */
 export async function containerEnvironment(
   pod: Pod,
@@ -69,7 +69,13 @@ export async function containerEnvironment(
   for (const [name, value] of services) {
     if (!variables.has(name)) variables.set(name, Buffer.from(value));
   }
-  return Array.from(variables, ([name, value]) => ({ name, value }));
+  return Array.from(variables, ([name, value]) => checkedVariable(name, value));
+}
+
+/** The runtime would refuse it too, in words nobody could make sense of. */
+function checkedVariable(name: string, value: Buffer): Variable {
+  if (!name.includes('\0') && !value.includes(0)) return { name, value };
+  throw failed(`environment variable ${JSON.stringify(name)} has a NUL byte, which no process can be given`);
 }
 
 /** For commands and arguments, which are text. */

@@ -1,0 +1,118 @@
+import { isApiCode, isOlderVersion } from '../api/index.ts';
+import { type Clock, type Logger, SingleFlight } from '../lib/index.ts';
+import type { PodUid } from '../pods/index.ts';
+import {
+  keyOf,
+  notRegistered,
+  type ObjectName,
+  type ReferredObject,
+  type ReferredStore,
+} from './referred-store.ts';
+
+/** `newest` asks for what is true now, `any` for whatever the server has at hand. Throws API_NOT_FOUND for none. */
+export type FetchObject<T> = (
+  object: ObjectName,
+  freshness: 'newest' | 'any',
+  signal: AbortSignal,
+) => Promise<T>;
+
+export interface CacheStoreDeps<T> {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly fetch: FetchObject<T>;
+  /** How long an object may be used before it is asked for again; asked at each reading, as the cluster may change it. */
+  readonly ttlMs: () => number;
+}
+
+/** What the server said last. That there is none is never fresh: who waits for one should have it soon. */
+type Answer<T> =
+  | { readonly found: 'object'; readonly object: T; readonly atMs: number }
+  | { readonly found: 'nothing' };
+
+/** Thrown away when a pod begins to refer to the object, together with answers still on their way to it. */
+interface Cell<T> {
+  answer: Answer<T> | undefined;
+}
+
+interface Entry<T> {
+  readonly pods: Set<PodUid>;
+  cell: Cell<T>;
+}
+
+/** Asks for objects as they are read, and uses what it got for a while. */
+export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
+  readonly #deps: CacheStoreDeps<T>;
+  readonly #entries = new Map<string, Entry<T>>();
+  readonly #flights = new SingleFlight<Cell<T>, Answer<T>>();
+
+  constructor(deps: CacheStoreDeps<T>) {
+    this.#deps = deps;
+  }
+
+  add(object: ObjectName, pod: PodUid): void {
+    const entry = this.#entries.get(keyOf(object));
+    if (entry?.pods.has(pod) === true) return;
+    const pods = entry?.pods ?? new Set();
+    pods.add(pod);
+    // Whoever made the pod may have changed the object right before.
+    this.#entries.set(keyOf(object), { pods, cell: { answer: undefined } });
+  }
+
+  remove(object: ObjectName, pod: PodUid): void {
+    const pods = this.#entries.get(keyOf(object))?.pods;
+    if (pods?.delete(pod) === true && pods.size === 0) this.#entries.delete(keyOf(object));
+  }
+
+  async get(object: ObjectName, signal: AbortSignal): Promise<T | undefined> {
+    const cell = this.#entries.get(keyOf(object))?.cell;
+    if (cell === undefined) throw notRegistered(object);
+    const answer = this.#isFresh(cell)
+      ? cell.answer
+      : await this.#flights.run(cell, (inner) => this.#refresh(object, cell, inner), signal);
+    return answer?.found === 'object' ? answer.object : undefined;
+  }
+
+  #isFresh({ answer }: Cell<T>): boolean {
+    return answer?.found === 'object' && this.#deps.clock.monotonicMs() < answer.atMs + this.#deps.ttlMs();
+  }
+
+  async #refresh(object: ObjectName, cell: Cell<T>, signal: AbortSignal): Promise<Answer<T>> {
+    const before = cell.answer;
+    try {
+      const answer = await this.#ask(object, before, signal);
+      const isBehind = before?.found === 'object' && answer.found === 'object' && isBefore(answer, before);
+      if (isBehind) return before;
+      cell.answer = answer;
+      return answer;
+    } catch (error) {
+      if (before === undefined || signal.aborted) throw error;
+      this.#deps.logger.error('An object cannot be read anew, what is known of it serves', error, {
+        object: keyOf(object),
+      });
+      return before;
+    }
+  }
+
+  async #ask(object: ObjectName, before: Answer<T> | undefined, signal: AbortSignal): Promise<Answer<T>> {
+    try {
+      const freshness = before?.found === 'object' ? 'any' : 'newest';
+      const found = await this.#deps.fetch(object, freshness, signal);
+      return { found: 'object', object: found, atMs: this.#deps.clock.monotonicMs() };
+    } catch (error) {
+      if (isApiCode(error, 'API_NOT_FOUND')) return { found: 'nothing' };
+      throw error;
+    }
+  }
+}
+
+interface FoundObject {
+  readonly object: ReferredObject;
+}
+
+function isBefore(answer: FoundObject, other: FoundObject): boolean {
+  return isOlderVersion(versionOf(answer), versionOf(other));
+}
+
+function versionOf({ object }: FoundObject): string {
+  return object.metadata?.resourceVersion ?? '';
+}

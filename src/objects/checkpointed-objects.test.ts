@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import type { Secret } from '../kinds/index.ts';
+import { collectLogs, seededRandom, settle, VirtualClock } from '../lib/index.ts';
+import { podUid } from '../pods/index.ts';
+import { mapFileStore, memoryRuntimeFiles } from '../runtime/index.ts';
+import { CheckpointedObjects } from './checkpointed-objects.ts';
+import { makePodObjects } from './make-pod-objects.ts';
+import { CopiesOnDisk } from './object-copies.ts';
+
+const { signal } = new AbortController();
+const pod = (uid = 'one') =>
+  aPod({ metadata: { uid: podUid(uid) }, spec: { imagePullSecrets: [{ name: 'n' }] } });
+
+/** A machine on which kubelets come and go. */
+function machine() {
+  const clock = new VirtualClock();
+  const api = new ScriptedApi();
+  const store = mapFileStore();
+  const { logger } = collectLogs(clock);
+  const start = () => {
+    const random = seededRandom(1);
+    const deps = { api, clock, random, logger, syncFrequencyMs: 60_000, nodeAnnotations: () => undefined };
+    const copies = new CopiesOnDisk({ files: memoryRuntimeFiles(store), directory: '/root/objects', logger });
+    const objects = new CheckpointedObjects({ objects: makePodObjects('Watch', deps), copies, logger });
+    const read = async () => {
+      const found = objects.secret('default', 'n', signal).catch((error: Error) => error);
+      await clock.advance(1_000);
+      const secret = await found;
+      if (secret instanceof Error) throw secret;
+      return secret?.type;
+    };
+    return { objects, read };
+  };
+  const put = (type: string) =>
+    api.put<Secret>('secrets', { metadata: { namespace: 'default', name: 'n' }, type });
+  return { api, store, start, put };
+}
+
+test('a node that starts without its server has what the one before it read', async () => {
+  const { api, store, start, put } = machine();
+  put('first');
+  const before = start();
+  before.objects.register(pod());
+  assert.equal(await before.read(), 'first');
+  assert.equal(store.paths().length, 1);
+  api.failure = serverAway();
+  const after = start();
+  after.objects.register(pod());
+  assert.equal(await after.read(), 'first');
+});
+
+test('once the server has told of an object its copy does not serve any more', async () => {
+  const { api, store, start, put } = machine();
+  put('first');
+  const { objects, read } = start();
+  objects.register(pod());
+  await read();
+  api.remove('secrets', 'default/n');
+  await settle();
+  assert.equal(await read(), undefined);
+  await settle();
+  assert.deepEqual(store.paths(), []);
+});
+
+test('a copy follows the object and goes with its last pod', async () => {
+  const { api, store, start, put } = machine();
+  put('first');
+  const { objects, read } = start();
+  objects.register(pod('one'));
+  objects.register(pod('two'));
+  await read();
+  put('second');
+  await settle();
+  await read();
+  const [path = ''] = store.paths();
+  assert.match(store.read(path) ?? '', /second/);
+  objects.unregister(podUid('one'));
+  await settle();
+  assert.equal(store.paths().length, 1);
+  objects.unregister(podUid('two'));
+  await settle();
+  assert.deepEqual(store.paths(), []);
+  api.failure = serverAway();
+  await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
+});
+
+test('a copy that is damaged, or of another object, is none', async () => {
+  const { api, store, start, put } = machine();
+  put('first');
+  const before = start();
+  before.objects.register(pod());
+  await before.read();
+  const [path = ''] = store.paths();
+  api.failure = serverAway();
+  for (const text of ['{', 'null', '{"key":"secret/default/other","object":{"type":"wrong"}}']) {
+    store.write(path, text);
+    const after = start();
+    after.objects.register(pod());
+    await assert.rejects(after.read(), { code: 'OBJECT_UNSYNCED' }, text);
+  }
+});
+
+test('copies of pods that went while nobody looked are removed when all pods are known', async () => {
+  const { store, start, put } = machine();
+  put('first');
+  const before = start();
+  before.objects.register(pod());
+  await before.read();
+  const after = start();
+  after.objects.register(pod());
+  await after.objects.retainReferred();
+  assert.equal(store.paths().length, 1);
+  await start().objects.retainReferred();
+  assert.deepEqual(store.paths(), []);
+});
+
+test('a disk that fails hurts nobody', async () => {
+  const { api, start, put, store } = machine();
+  store.write = () => {
+    throw new Error('no space');
+  };
+  put('first');
+  const { objects, read } = start();
+  objects.register(pod());
+  assert.equal(await read(), 'first');
+  api.failure = serverAway();
+  assert.equal(await read(), 'first');
+});

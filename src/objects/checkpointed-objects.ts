@@ -1,0 +1,133 @@
+import { isApiCode } from '../api/index.ts';
+import type { ConfigMap, Secret } from '../kinds/index.ts';
+import { KeyedMutex, type Logger } from '../lib/index.ts';
+import type { Pod, PodUid } from '../pods/index.ts';
+import type { ObjectCopies } from './object-copies.ts';
+import type { PodObjects } from './pod-objects.ts';
+import { PodReferences } from './pod-references.ts';
+import { configMapNamesOf, secretNamesOf } from './references.ts';
+import { keyOf, type ObjectName, type ReferredObject, type ReferredStore } from './referred-store.ts';
+
+export interface CheckpointedObjectsDeps {
+  readonly objects: PodObjects;
+  readonly copies: ObjectCopies;
+  readonly logger: Logger;
+}
+
+type Kind = 'secret' | 'configmap';
+
+/**
+ * Keeps a copy on disk of what pods refer to, so that a node that starts without its API server can start their
+ * containers. A copy serves until the server has told of that object once, and goes with the last pod that refers to it.
+ */
+export class CheckpointedObjects implements PodObjects {
+  readonly #deps: CheckpointedObjectsDeps;
+  readonly #secrets: PodReferences<never>;
+  readonly #configMaps: PodReferences<never>;
+  /** The pods that refer to each object, by its key. */
+  readonly #pods = new Map<string, Set<PodUid>>();
+  /** What the server last told of each object; a key is here once it has. */
+  readonly #told = new Map<string, string>();
+  readonly #turns = new KeyedMutex<string>();
+  readonly #never = new AbortController().signal;
+
+  constructor(deps: CheckpointedObjectsDeps) {
+    this.#deps = deps;
+    this.#secrets = new PodReferences(this.#counted('secret'), secretNamesOf);
+    this.#configMaps = new PodReferences(this.#counted('configmap'), configMapNamesOf);
+  }
+
+  register(pod: Pod): void {
+    this.#secrets.register(pod);
+    this.#configMaps.register(pod);
+    this.#deps.objects.register(pod);
+  }
+
+  unregister(uid: PodUid): void {
+    this.#secrets.unregister(uid);
+    this.#configMaps.unregister(uid);
+    this.#deps.objects.unregister(uid);
+  }
+
+  async secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined> {
+    const ask = () => this.#deps.objects.secret(namespace, name, signal);
+    return await this.#read<Secret>(copyKey('secret', { namespace, name }), ask, signal);
+  }
+
+  async configMap(namespace: string, name: string, signal: AbortSignal): Promise<ConfigMap | undefined> {
+    const ask = () => this.#deps.objects.configMap(namespace, name, signal);
+    return await this.#read<ConfigMap>(copyKey('configmap', { namespace, name }), ask, signal);
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#deps.objects.run(signal);
+  }
+
+  /** Removes the copies no pod refers to: for once, when all pods of the node are known and registered. */
+  async retainReferred(): Promise<void> {
+    await this.#deps.copies.retain([...this.#pods.keys()]);
+  }
+
+  async #read<T extends ReferredObject>(
+    key: string,
+    ask: () => Promise<T | undefined>,
+    signal: AbortSignal,
+  ): Promise<T | undefined> {
+    try {
+      const found = await ask();
+      if (this.#pods.has(key)) this.#keep(key, found);
+      return found;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (this.#told.has(key) || isApiCode(error, 'OBJECT_NOT_REGISTERED')) throw error;
+      const copy = await this.#deps.copies.read<T>(key);
+      if (copy === undefined) throw error;
+      this.#deps.logger.warn('The API server does not tell of an object, its copy on disk serves', {
+        object: key,
+      });
+      return copy;
+    }
+  }
+
+  /** Nobody waits for the disk: a copy that is lost is missed only at a start without an API server. */
+  #keep(key: string, found: ReferredObject | undefined): void {
+    const version =
+      found === undefined ? 'none' : `${found.metadata?.uid}/${found.metadata?.resourceVersion}`;
+    if (this.#told.get(key) === version) return;
+    this.#told.set(key, version);
+    const { copies } = this.#deps;
+    this.#inTurn(key, () => (found === undefined ? copies.remove(key) : copies.write(key, found)));
+  }
+
+  #inTurn(key: string, work: () => Promise<void>): void {
+    this.#turns.run(key, work, this.#never).catch((error: unknown) => {
+      this.#deps.logger.error('The copy of an object cannot be kept', error, { object: key });
+    });
+  }
+
+  #counted(kind: Kind): ReferredStore<never> {
+    return {
+      add: (object, pod) => {
+        const key = copyKey(kind, object);
+        this.#pods.set(key, (this.#pods.get(key) ?? new Set()).add(pod));
+      },
+      remove: (object, pod) => this.#leave(copyKey(kind, object), pod),
+      get: async () => undefined,
+    };
+  }
+
+  #leave(key: string, pod: PodUid): void {
+    const pods = this.#pods.get(key);
+    if (pods?.delete(pod) !== true || pods.size > 0) return;
+    this.#pods.delete(key);
+    this.#told.delete(key);
+    // Another pod may have come meanwhile: then there is something to keep again.
+    this.#inTurn(key, async () => {
+      if (!this.#pods.has(key)) await this.#deps.copies.remove(key);
+    });
+  }
+}
+
+function copyKey(kind: Kind, object: ObjectName): string {
+  return `${kind}/${keyOf(object)}`;
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import type { ConfigMap } from '../kinds/index.ts';
+import {
+  collectLogs,
+  KubelingError,
+  pick,
+  type Random,
+  randomInt,
+  seededRandom,
+  settle,
+  VirtualClock,
+} from '../lib/index.ts';
+import { podUid } from '../pods/index.ts';
+import { type ChangeDetection, makePodObjects } from './make-pod-objects.ts';
+
+/** Pods come, change and go, objects too, and the server is away at times: whatever the order, the same is true. */
+const names = ['a', 'b', 'c'];
+const uids = ['one', 'two', 'three'].map(podUid);
+const { signal } = new AbortController();
+
+class History {
+  readonly #random: Random;
+  readonly clock = new VirtualClock();
+  readonly api = new ScriptedApi();
+  readonly #objects;
+  /** Which names each pod refers to. */
+  readonly #pods = new Map<string, readonly string[]>();
+  readonly #values = new Map<string, string>();
+  /** What each object may be read as: what it was since the server was last there for everybody. */
+  readonly #seen = new Map<string, Set<string | undefined>>();
+  #count = 0;
+
+  constructor(seed: number, detection: ChangeDetection) {
+    this.#random = seededRandom(seed);
+    const { clock, api } = this;
+    const logger = collectLogs(clock).logger;
+    this.#objects = makePodObjects(detection, {
+      api,
+      clock,
+      random: seededRandom(seed),
+      logger,
+      syncFrequencyMs: 10_000,
+      nodeAnnotations: () => undefined,
+    });
+  }
+
+  async run(steps: number): Promise<void> {
+    const end = new AbortController();
+    const running = this.#objects.run(end.signal).catch(() => {});
+    for (let step = 0; step < steps; step++) await this.#step();
+    await this.#allIsWell();
+    for (const uid of uids) this.#objects.unregister(uid);
+    end.abort(new Error('over'));
+    await running;
+    await settle();
+    assert.deepEqual([this.api.watches, this.clock.pendingTimers], [0, 0], 'nothing is left');
+  }
+
+  async #step(): Promise<void> {
+    const name = pick(this.#random, names) ?? 'a';
+    const uid = pick(this.#random, uids) ?? podUid('one');
+    const actions = [
+      () => this.#register(uid),
+      () => this.#unregister(uid),
+      () => this.#put(name),
+      () => this.#remove(name),
+      () => this.#read(name),
+      () => this.#read(name),
+      () => this.clock.advance(randomInt(this.#random, 200_000)),
+      () => this.#flip(),
+    ];
+    await pick(this.#random, actions)?.();
+    await settle();
+  }
+
+  #register(uid: string): void {
+    const refers = names.filter(() => this.#random.next() < 0.5);
+    this.#pods.set(uid, refers);
+    const volumes = refers.map((name) => ({ name, configMap: { name } }));
+    this.#objects.register(aPod({ metadata: { uid: podUid(uid) }, spec: { volumes } }));
+  }
+
+  #unregister(uid: string): void {
+    this.#pods.delete(uid);
+    this.#objects.unregister(podUid(uid));
+  }
+
+  #put(name: string): void {
+    const value = `${this.#count++}`;
+    this.#values.set(name, value);
+    this.#note(name, value);
+    this.api.put<ConfigMap>('configmaps', { metadata: { namespace: 'default', name }, data: { value } });
+  }
+
+  #remove(name: string): void {
+    this.#values.delete(name);
+    this.#note(name, undefined);
+    this.api.remove('configmaps', `default/${name}`);
+  }
+
+  #flip(): void {
+    this.api.failure = this.api.failure === undefined ? serverAway() : undefined;
+  }
+
+  #note(name: string, value: string | undefined): void {
+    this.#seen.set(name, (this.#seen.get(name) ?? new Set([undefined])).add(value));
+  }
+
+  async #read(name: string): Promise<void> {
+    const outcome = this.#objects.configMap('default', name, signal).then(
+      (found) => ({ value: found?.data?.['value'] }),
+      (error: unknown) => ({ code: error instanceof KubelingError ? error.code : `${error}` }),
+    );
+    await this.clock.advance(1_000);
+    const isReferred = [...this.#pods.values()].some((refers) => refers.includes(name));
+    const got = await outcome;
+    if ('code' in got) this.#checkFailure(got.code, isReferred);
+    else this.#checkValue(name, got.value, isReferred);
+  }
+
+  #checkFailure(code: string, isReferred: boolean): void {
+    const mayBe = isReferred ? ['OBJECT_UNSYNCED', 'API_FAILED'] : ['OBJECT_NOT_REGISTERED'];
+    assert.ok(mayBe.includes(code), `${code} for one that is ${isReferred ? '' : 'not '}referred to`);
+  }
+
+  #checkValue(name: string, value: string | undefined, isReferred: boolean): void {
+    assert.ok(isReferred, 'what nobody refers to is not read');
+    assert.ok((this.#seen.get(name) ?? new Set([undefined])).has(value), 'what is read was there once');
+  }
+
+  /** With the server there and time enough, everybody reads what is true. */
+  async #allIsWell(): Promise<void> {
+    this.api.failure = undefined;
+    this.#register('one');
+    await this.clock.advance(120_000);
+    for (const name of this.#pods.get('one') ?? []) {
+      const found = this.#objects.configMap('default', name, signal);
+      await this.clock.advance(1_000);
+      assert.equal((await found)?.data?.['value'], this.#values.get(name));
+    }
+  }
+}
+
+for (const detection of ['Watch', 'Cache'] as const) {
+  test(`${detection}: whatever the history, readers see what is or was, in the end what is, and nothing is left`, async () => {
+    for (let seed = 1; seed <= 120; seed++) {
+      const history = new History(seed, detection);
+      await history.run(60).catch((error: unknown) => {
+        throw new Error(`seed ${seed}`, { cause: error });
+      });
+    }
+  });
+}

@@ -1,0 +1,16 @@
+export { CheckpointedObjects, type CheckpointedObjectsDeps } from './checkpointed-objects.ts';
+export {
+  type ChangeDetection,
+  makePodObjects,
+  type PodObjectsDeps,
+} from './make-pod-objects.ts';
+export { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
+export { type PodObjects, requiredSecret } from './pod-objects.ts';
+export { configMapNamesOf, secretNamesOf } from './references.ts';
+export type { ObjectName, ReferredObject } from './referred-store.ts';
+export { PodServiceAccounts, type PodServiceAccountsDeps } from './service-accounts.ts';
+export { Services, type ServicesDeps } from './services.ts';
+export { standaloneObjects, standaloneTokens } from './standalone.ts';
+export { type TokenObserver, tokenMetrics } from './token-metrics.ts';
+export type { IssuedToken, TokenAsk } from './token-request.ts';
+export { type TokenEvents, type TokenSource, Tokens, type TokensDeps } from './tokens.ts';

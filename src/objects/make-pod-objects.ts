@@ -1,0 +1,86 @@
+import { type ApiClient, type ApiResource, apiResources, isApiCode, ObjectReflector } from '../api/index.ts';
+import type { ConfigMap, Secret } from '../kinds/index.ts';
+import type { Clock, Logger, Random } from '../lib/index.ts';
+import { CacheStore, type FetchObject } from './cache-store.ts';
+import { objectTtlMs } from './object-ttl.ts';
+import { type PodObjects, type RunningStore, StoredPodObjects } from './pod-objects.ts';
+import type { ObjectName, ReferredObject, ReferredStore } from './referred-store.ts';
+import { untilAborted } from './until-aborted.ts';
+import { WatchStore } from './watch-store.ts';
+
+/** How changes of objects are noticed: `configMapAndSecretChangeDetectionStrategy`. */
+export type ChangeDetection = 'Watch' | 'Cache' | 'Get';
+
+export interface PodObjectsDeps {
+  readonly api: Pick<ApiClient, 'get' | 'list' | 'watch'>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly syncFrequencyMs: number;
+  /** Of the node's own object, as far as it is known; it may set how long objects are used. */
+  readonly nodeAnnotations: () => Readonly<Record<string, string>> | undefined;
+}
+
+export function makePodObjects(detection: ChangeDetection, deps: PodObjectsDeps): PodObjects {
+  return new StoredPodObjects({
+    secrets: storeOf<Secret>(detection, 'secret', apiResources.secrets, deps),
+    configMaps: storeOf<ConfigMap>(detection, 'configmap', apiResources.configMaps, deps),
+  });
+}
+
+function storeOf<T extends ReferredObject>(
+  detection: ChangeDetection,
+  kind: string,
+  resource: ApiResource,
+  deps: PodObjectsDeps,
+): RunningStore<T> {
+  const { api, clock, logger, syncFrequencyMs } = deps;
+  const fetch: FetchObject<T> = (object, freshness, signal) =>
+    api.get<T>({ resource, ...object }, freshness === 'any' ? { resourceVersion: '0' } : {}, signal);
+  switch (detection) {
+    case 'Watch': {
+      const follow = (object: ObjectName) => reflectorOf<T>(resource, object, deps);
+      return new WatchStore<T>({ clock, logger, kind, follow, syncFrequencyMs });
+    }
+    case 'Cache': {
+      const ttlMs = () => objectTtlMs(deps.nodeAnnotations());
+      return atRest(new CacheStore<T>({ clock, logger, fetch, ttlMs }));
+    }
+    case 'Get':
+      return atRest(directStore(fetch));
+  }
+}
+
+function reflectorOf<T extends ReferredObject>(
+  resource: ApiResource,
+  object: ObjectName,
+  { api: client, clock, random, logger }: PodObjectsDeps,
+): ObjectReflector<T> {
+  const isFinal = ({ immutable }: ReferredObject) => immutable === true;
+  return new ObjectReflector<T>({ client, clock, random, logger, ref: { resource, ...object }, isFinal });
+}
+
+function atRest<T>(store: ReferredStore<T>): RunningStore<T> {
+  return {
+    add: (object, pod) => store.add(object, pod),
+    remove: (object, pod) => store.remove(object, pod),
+    get: (object, signal) => store.get(object, signal),
+    run: untilAborted,
+  };
+}
+
+/** Asks anew each time, for whomever. */
+function directStore<T>(fetch: FetchObject<T>): ReferredStore<T> {
+  return {
+    add() {},
+    remove() {},
+    async get(object, signal) {
+      try {
+        return await fetch(object, 'newest', signal);
+      } catch (error) {
+        if (isApiCode(error, 'API_NOT_FOUND')) return undefined;
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import type { Container, Volume } from '../kinds/index.ts';
+import { configMapNamesOf, secretNamesOf } from './references.ts';
+
+const container = (prefix: string): Container => ({
+  name: prefix,
+  env: [
+    { name: 'A', value: 'plain' },
+    { name: 'B', valueFrom: { secretKeyRef: { name: `${prefix}-key-secret`, key: 'k' } } },
+    { name: 'C', valueFrom: { configMapKeyRef: { name: `${prefix}-key-map`, key: 'k' } } },
+    { name: 'D', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+  ],
+  envFrom: [{ secretRef: { name: `${prefix}-secret` } }, { configMapRef: { name: `${prefix}-map` } }, {}],
+});
+
+test('every kind of container names objects by its variables', () => {
+  const pod = aPod({
+    spec: {
+      initContainers: [container('init')],
+      containers: [container('main')],
+      ephemeralContainers: [container('debug')],
+    },
+  });
+  const named = (kind: string) =>
+    ['init', 'main', 'debug'].flatMap((prefix) => [`${prefix}-${kind}`, `${prefix}-key-${kind}`]);
+  assert.deepEqual([...secretNamesOf(pod)], named('secret'));
+  assert.deepEqual([...configMapNamesOf(pod)], named('map'));
+});
+
+const secretVolumes: readonly [string, Partial<Volume>][] = [
+  ['a secret', { secret: { secretName: 's' } }],
+  [
+    'a projected secret',
+    { projected: { sources: [{ configMap: { name: 'x' } }, { secret: { name: 's' } }] } },
+  ],
+  ['what a CSI driver publishes with', { csi: { driver: 'd', nodePublishSecretRef: { name: 's' } } }],
+  ['azureFile', { azureFile: { secretName: 's', shareName: 'f' } }],
+  ['cephfs', { cephfs: { monitors: [], secretRef: { name: 's' } } }],
+  ['cinder', { cinder: { volumeID: 'v', secretRef: { name: 's' } } }],
+  ['flexVolume', { flexVolume: { driver: 'd', secretRef: { name: 's' } } }],
+  ['iscsi', { iscsi: { targetPortal: 't', iqn: 'i', lun: 0, secretRef: { name: 's' } } }],
+  ['rbd', { rbd: { monitors: [], image: 'i', secretRef: { name: 's' } } }],
+  ['scaleIO', { scaleIO: { gateway: 'g', system: 'y', secretRef: { name: 's' } } }],
+  ['storageos', { storageos: { secretRef: { name: 's' } } }],
+];
+for (const [what, source] of secretVolumes) {
+  test(`the secret of a volume: ${what}`, () => {
+    assert.deepEqual([...secretNamesOf(aPod({ spec: { volumes: [{ name: 'v', ...source }] } }))], ['s']);
+  });
+}
+
+test('config maps of volumes, plain and projected', () => {
+  const volumes = [
+    { name: 'a', configMap: { name: 'one' } },
+    { name: 'b', projected: { sources: [{ configMap: { name: 'two' } }, { secret: { name: 'x' } }] } },
+    { name: 'c', emptyDir: {} },
+  ];
+  assert.deepEqual([...configMapNamesOf(aPod({ spec: { volumes } }))], ['one', 'two']);
+});
+
+test('secrets to pull images with count; what has no name does not, and twice is once', () => {
+  const imagePullSecrets = [{ name: 'pull' }, { name: '' }, {}, { name: 'pull' }];
+  assert.deepEqual([...secretNamesOf(aPod({ spec: { imagePullSecrets } }))], ['pull']);
+  assert.equal(configMapNamesOf(aPod()).size, 0);
+});

@@ -1,0 +1,71 @@
+import { type ApiClient, type ApiObject, apiResources, Reflector, type WatchEvent } from '../api/index.ts';
+import type { Service } from '../kinds/index.ts';
+import type { Clock, Logger, Random } from '../lib/index.ts';
+import { untilAborted } from './until-aborted.ts';
+
+/** What a container's variables are made of. */
+export type KnownServices =
+  /** Not read yet: a container of a pod from the API must wait. */
+  { readonly state: 'unread' } | { readonly state: 'read'; readonly services: readonly Service[] };
+
+export interface ServicesDeps {
+  readonly api: Pick<ApiClient, 'list' | 'watch'>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** Follows the services of the cluster that have an address of their own. */
+export class Services {
+  readonly #reflector: Reflector<Service>;
+  #services: readonly Service[] | undefined;
+
+  constructor({ api, clock, random, logger }: ServicesDeps) {
+    const query = { resource: apiResources.services, fieldSelector: 'spec.clusterIP!=None' };
+    this.#reflector = new Reflector<Service>({ client: slimmed(api), clock, random, logger, query });
+  }
+
+  /** Once they have been read they stay so, however long the server is away. */
+  known(): KnownServices {
+    if (this.#reflector.hasSynced) this.#services = this.#reflector.list();
+    return this.#services === undefined ? { state: 'unread' } : { state: 'read', services: this.#services };
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    this.#reflector.start();
+    try {
+      await untilAborted(signal);
+    } finally {
+      this.known();
+      await this.#reflector.stop();
+    }
+  }
+}
+
+/** Hands on the little that variables are made of: a node keeps every service of its cluster in memory. */
+function slimmed(api: Pick<ApiClient, 'list' | 'watch'>): Pick<ApiClient, 'list' | 'watch'> {
+  return {
+    async list<T extends ApiObject>(...args: Parameters<ApiClient['list']>) {
+      const list = await api.list<T>(...args);
+      // Whoever reads the list says what is wrong with one that has no items.
+      return Array.isArray(list.items) ? { ...list, items: list.items.map(slimService) } : list;
+    },
+    async *watch<T extends ApiObject>(...args: Parameters<ApiClient['watch']>) {
+      for await (const event of api.watch<T>(...args)) yield slimEvent(event);
+    },
+  };
+}
+
+function slimEvent<T extends ApiObject>(event: WatchEvent<T>): WatchEvent<T> {
+  return event.type === 'BOOKMARK' ? event : { ...event, object: slimService(event.object) };
+}
+
+function slimService<T extends ApiObject>(told: T): T {
+  const service: Service | null | undefined = told;
+  const { name, namespace, uid, resourceVersion } = service?.metadata ?? {};
+  const { clusterIP, ports } = service?.spec ?? {};
+  const slimPorts = ports?.map((port) => ({ name: port.name, port: port.port, protocol: port.protocol }));
+  const metadata = { name, namespace, uid, resourceVersion };
+  const slim: Service = { metadata, spec: { clusterIP, ports: slimPorts } };
+  return slim as unknown as T;
+}

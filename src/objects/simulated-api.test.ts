@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { apiResources } from '../api/index.ts';
+import { collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { type Pod, podUid } from '../pods/index.ts';
+import { nodeUser, randomApiFaults, SimulatedApi } from '../simulator/index.ts';
+import { type ChangeDetection, makePodObjects, Services, Tokens } from './index.ts';
+
+const { signal } = new AbortController();
+const node = 'node-1';
+const { pods, secrets, serviceAccounts, services } = apiResources;
+
+/** A node as the API server knows it, with no more rights than it has. */
+function rig(detection: ChangeDetection = 'Watch', seed = 1) {
+  const clock = new VirtualClock();
+  const api = new SimulatedApi({ clock, random: seededRandom(seed) });
+  const deps = {
+    api: api.client(nodeUser(node)),
+    clock,
+    random: seededRandom(seed),
+    logger: collectLogs(clock).logger,
+  };
+  const objects = makePodObjects(detection, {
+    ...deps,
+    syncFrequencyMs: 60_000,
+    nodeAnnotations: () => undefined,
+  });
+  const tokens = new Tokens({ ...deps, observer: { answered() {}, waiting() {} } });
+  const directory = new Services(deps);
+  const end = new AbortController();
+  const loops = [objects, tokens, directory].map((part) => part.run(end.signal).catch(() => {}));
+  const stop = async () => {
+    end.abort(new Error('over'));
+    await clock.advance(60_000);
+    await Promise.all(loops);
+    const held = api.held();
+    api.close();
+    assert.deepEqual([held, clock.pendingTimers], [{ calls: 0, watches: 0 }, 0]);
+  };
+  const during = async <T>(work: Promise<T>): Promise<T> => {
+    let done = false;
+    const end = () => {
+      done = true;
+    };
+    work.then(end, end);
+    await clock.advanceUntil(() => done, 600_000);
+    return await work;
+  };
+  return { clock, api, objects, tokens, directory, stop, during };
+}
+
+function bound(uid = 'pod-1', name = 'web'): Pod {
+  const token = { serviceAccountToken: { path: 'token', expirationSeconds: 3_600 } };
+  return aPod({
+    metadata: { uid: podUid(uid), name },
+    spec: {
+      nodeName: node,
+      serviceAccountName: 'sa',
+      volumes: [
+        { name: 'keys', secret: { secretName: 'keys' } },
+        { name: 'token', projected: { sources: [token] } },
+      ],
+    },
+  });
+}
+
+const secret = (value: string) => ({
+  metadata: { namespace: 'default', name: 'keys' },
+  data: { value: Buffer.from(value).toString('base64') },
+});
+const account = (uid: string) => ({ metadata: { namespace: 'default', name: 'sa', uid } });
+const ask = (pod: Pod) => ({
+  namespace: 'default',
+  serviceAccount: 'sa',
+  expirationSeconds: 3_600,
+  pod: { name: pod.metadata.name, uid: pod.metadata.uid },
+});
+
+test('a node reads the objects of its pods, and gets tokens for them', async () => {
+  const { api, objects, tokens, directory, clock, stop, during } = rig();
+  const pod = bound();
+  api.put(pods, pod);
+  api.put(secrets, secret('x'));
+  api.put(serviceAccounts, account('u1'));
+  api.put(services, {
+    metadata: { namespace: 'default', name: 'kubernetes' },
+    spec: { clusterIP: '10.96.0.1', ports: [{ port: 443 }] },
+  });
+  objects.register(pod);
+  const found = await during(objects.secret('default', 'keys', signal));
+  assert.equal(Buffer.from(found?.data?.['value'] ?? '', 'base64').toString(), 'x');
+  const first = await during(tokens.get(ask(pod), signal));
+  assert.deepEqual([first.serviceAccountUid, first.expirationSeconds], ['u1', 3_600]);
+  await clock.advance(100);
+  const known = directory.known();
+  assert.deepEqual(known.state === 'read' && known.services.map(({ metadata }) => metadata?.name), [
+    'kubernetes',
+  ]);
+  objects.unregister(pod.metadata.uid);
+  await stop();
+});
+
+test('what the server does not let the node read yet is read as soon as it does', async () => {
+  const { api, objects, stop, during } = rig();
+  const pod = bound();
+  api.put(secrets, secret('x'));
+  objects.register(pod);
+  await assert.rejects(during(objects.secret('default', 'keys', signal)), /no relationship found/);
+  api.put(pods, pod);
+  let found: unknown;
+  for (let tries = 0; found === undefined && tries < 10; tries++) {
+    found = await during(objects.secret('default', 'keys', signal)).catch(() => undefined);
+  }
+  assert.ok(found !== undefined);
+  await stop();
+});
+
+test('a service account made anew is noticed, and its pods get new tokens', async () => {
+  const { api, tokens, clock, stop, during } = rig();
+  const pod = bound();
+  const renewed: string[] = [];
+  tokens.events.on('renew-pod', ({ uid }) => renewed.push(uid));
+  api.put(pods, pod);
+  api.put(serviceAccounts, account('u1'));
+  await during(tokens.get(ask(pod), signal));
+  api.delete({ resource: serviceAccounts, namespace: 'default', name: 'sa' });
+  api.put(serviceAccounts, account('u2'));
+  await clock.advance(7 * 60_000);
+  assert.deepEqual(renewed, ['pod-1']);
+  const again = await during(tokens.get(ask(pod), signal));
+  assert.equal(again.serviceAccountUid, 'u2');
+  await stop();
+});
+
+const rates = {
+  delay: 0.1,
+  refuse: 0.1,
+  unreachable: 0.1,
+  hang: 0.02,
+  lostAnswer: 0.05,
+  stale: 0.1,
+  eventLate: 0.1,
+  eventDuplicated: 0.1,
+  watchCut: 0.1,
+  watchGone: 0.05,
+  watchEnded: 0.05,
+};
+
+for (const detection of ['Watch', 'Cache', 'Get'] as const) {
+  test(`${detection}: whatever goes wrong, in the end readers see what is, and never one before what they saw`, async () => {
+    let struck = 0;
+    for (let seed = 1; seed <= 12; seed++) {
+      const { api, objects, tokens, clock, stop, during } = rig(detection, seed);
+      const pod = bound();
+      api.put(pods, pod);
+      api.put(serviceAccounts, account('u1'));
+      api.setFaults(randomApiFaults({ random: seededRandom(seed), rates }));
+      objects.register(pod);
+      let last = -1;
+      for (let round = 0; round < 30; round++) {
+        api.put(secrets, secret(`${round}`));
+        if (round % 10 === 5) api.compact();
+        await clock.advance(20_000);
+        const found = await during(objects.secret('default', 'keys', signal)).catch(() => undefined);
+        const value = Number(Buffer.from(found?.data?.['value'] ?? '', 'base64').toString() || -1);
+        if (value >= 0) assert.ok(value >= last, `seed ${seed}: ${value} after ${last}`);
+        if (value >= 0) last = value;
+        await during(tokens.get(ask(pod), signal)).catch(() => {});
+      }
+      struck += Object.values(api.faultsStruck()).reduce((sum, count) => sum + count, 0);
+      api.setFaults(undefined);
+      await clock.advance(180_000);
+      const found = await during(objects.secret('default', 'keys', signal));
+      assert.equal(Buffer.from(found?.data?.['value'] ?? '', 'base64').toString(), '29', `seed ${seed}`);
+      const token = await during(tokens.get(ask(pod), signal));
+      assert.ok(token.expiresMs > clock.now());
+      objects.unregister(pod.metadata.uid);
+      await stop();
+    }
+    assert.ok(struck > 30, `${struck} faults`);
+  });
+}

@@ -1,0 +1,29 @@
+import { KubelingError } from '../lib/index.ts';
+import type { PodObjects } from './pod-objects.ts';
+import type { TokenSource } from './tokens.ts';
+import { untilAborted } from './until-aborted.ts';
+
+function refused(): KubelingError {
+  return new KubelingError('OBJECTS_STANDALONE', 'not supported due to running kubelet in standalone mode');
+}
+
+/** For a node without an API server. */
+export const standaloneObjects: PodObjects = {
+  register() {},
+  unregister() {},
+  async secret() {
+    throw refused();
+  },
+  async configMap() {
+    throw refused();
+  },
+  run: untilAborted,
+};
+
+/** For a node without an API server. */
+export const standaloneTokens: TokenSource = {
+  async get() {
+    throw refused();
+  },
+  forgetPod() {},
+};

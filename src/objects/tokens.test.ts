@@ -1,0 +1,369 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ApiClient, type ApiObject, apiError, type ObjectRef } from '../api/index.ts';
+import { collectLogs, MetricRegistry, type Random, settle, VirtualClock } from '../lib/index.ts';
+import { type PodUid, podUid } from '../pods/index.ts';
+import { standaloneObjects, standaloneTokens } from './standalone.ts';
+import { tokenMetrics } from './token-metrics.ts';
+import { refreshAtMs, type TokenAsk, type TokenRequest } from './token-request.ts';
+import { Tokens } from './tokens.ts';
+
+const { signal } = new AbortController();
+const one = podUid('pod-1');
+const hour = 3_600;
+const ask = (more: Partial<TokenAsk> = {}): TokenAsk => ({
+  namespace: 'ns',
+  serviceAccount: 'sa',
+  expirationSeconds: hour,
+  pod: { name: 'web', uid: one },
+  ...more,
+});
+
+/** A server that gives out tokens of the account that is there now. */
+class TokenServer implements Pick<ApiClient, 'get' | 'post'> {
+  readonly posts: { readonly ref: ObjectRef; readonly request: TokenRequest }[] = [];
+  readonly gets: string[] = [];
+  accountUid = 'account-1';
+  failure: Error | undefined;
+  getFailure: Error | undefined;
+  readonly #clock: VirtualClock;
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock;
+  }
+
+  async post<T extends ApiObject>(ref: ObjectRef, object: ApiObject): Promise<T> {
+    const request = object as TokenRequest;
+    this.posts.push({ ref, request });
+    if (this.failure !== undefined) throw this.failure;
+    const expirationSeconds = request.spec.expirationSeconds ?? hour;
+    const claims = { 'kubernetes.io': { serviceaccount: { name: ref.name, uid: this.accountUid } } };
+    const body = Buffer.from(JSON.stringify(claims)).toString('base64url');
+    const expirationTimestamp = new Date(this.#clock.now() + expirationSeconds * 1_000).toISOString();
+    const answer: TokenRequest = {
+      ...request,
+      spec: { ...request.spec, expirationSeconds },
+      status: { token: `head.${body}.${this.posts.length}`, expirationTimestamp },
+    };
+    return answer as unknown as T;
+  }
+
+  async get<T extends ApiObject>({ namespace, name }: ObjectRef): Promise<T> {
+    this.gets.push(`${namespace}/${name}`);
+    if (this.getFailure !== undefined) throw this.getFailure;
+    return { metadata: { namespace, name, uid: this.accountUid } } as unknown as T;
+  }
+}
+
+function rig({ chance = 0 } = {}) {
+  const clock = new VirtualClock();
+  const server = new TokenServer(clock);
+  const registry = new MetricRegistry({
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const random: Random = { next: () => chance };
+  const { logger } = collectLogs(clock);
+  const tokens = new Tokens({ api: server, clock, random, logger, observer: tokenMetrics(registry) });
+  const renewed: PodUid[] = [];
+  tokens.events.on('renew-pod', ({ uid }) => renewed.push(uid));
+  const get = async (more: Partial<TokenAsk> = {}) =>
+    (await tokens.get(ask(more), signal)).token.split('.')[2];
+  const end = new AbortController();
+  const ended = tokens.run(end.signal).catch(() => 'ended');
+  const stop = () => {
+    end.abort(new Error('over'));
+    return ended;
+  };
+  const metric = async (name: string) =>
+    (await registry.expose(signal))
+      .split('\n')
+      .filter((line) => line.startsWith(name))
+      .join(' ');
+  return { clock, server, tokens, renewed, get, stop, metric };
+}
+
+const refusal = (status: number, message: string) =>
+  apiError({ what: 'post serviceaccounts/sa/token', status, answer: { message } });
+
+test('a token is asked for by name, for one audience and one pod', async () => {
+  const { server, get } = rig();
+  await get({ audience: 'vault', serviceAccountUid: 'account-1' });
+  await get({ expirationSeconds: undefined });
+  const [first, second] = server.posts;
+  assert.deepEqual(
+    [first?.ref.resource.plural, first?.ref.namespace, first?.ref.name, first?.ref.subresource],
+    ['serviceaccounts', 'ns', 'sa', 'token'],
+  );
+  assert.deepEqual(first?.request, {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    metadata: { uid: 'account-1' },
+    spec: {
+      audiences: ['vault'],
+      expirationSeconds: hour,
+      boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: 'web', uid: 'pod-1' },
+    },
+  });
+  assert.deepEqual(second?.request.spec.audiences, []);
+  assert.equal('expirationSeconds' in (second?.request.spec ?? {}), false);
+});
+
+test('the same ask has the same token; one that differs in anything has another', async () => {
+  const { server, get } = rig();
+  const asks: readonly Partial<TokenAsk>[] = [
+    {},
+    { serviceAccount: 'other' },
+    { namespace: 'other' },
+    { audience: 'a' },
+    { expirationSeconds: 2 * hour },
+    { pod: { name: 'web', uid: podUid('pod-2') } },
+    { serviceAccountUid: 'account-1' },
+  ];
+  const first = [];
+  for (const more of asks) first.push(await get(more));
+  assert.equal(new Set(first).size, asks.length);
+  for (const [index, more] of asks.entries()) assert.equal(await get(more), first[index]);
+  assert.equal(server.posts.length, asks.length);
+});
+
+test('asks at the same time share one request', async () => {
+  const { server, get } = rig();
+  assert.deepEqual(await Promise.all([get(), get()]), ['1', '1']);
+  assert.equal(server.posts.length, 1);
+});
+
+test('a token is got anew when a fifth of its life is left', async () => {
+  const { clock, get } = rig();
+  await get();
+  await clock.advance(0.8 * hour * 1_000);
+  assert.equal(await get(), '1');
+  await clock.advance(1);
+  assert.equal(await get(), '2');
+});
+
+test('a token is got anew when it is a day old, however long it is good', async () => {
+  const { clock, get } = rig();
+  const long = { expirationSeconds: 30 * 24 * hour };
+  await get(long);
+  await clock.advance(24 * hour * 1_000);
+  assert.equal(await get(long), '1');
+  await clock.advance(1);
+  assert.equal(await get(long), '2');
+});
+
+test('chance makes that up to ten seconds earlier', () => {
+  const issued = {
+    token: 't',
+    expiresMs: hour * 1_000,
+    expirationSeconds: hour,
+    serviceAccountUid: undefined,
+  };
+  assert.deepEqual([refreshAtMs(issued, 0), refreshAtMs(issued, 0.5)], [2_880_000, 2_875_000]);
+  assert.equal(refreshAtMs({ ...issued, expirationSeconds: undefined }, 0), hour * 1_000);
+});
+
+test('without a token, what the server says is the error', async () => {
+  const { server, get } = rig();
+  server.failure = refusal(404, 'serviceaccounts "sa" not found');
+  await assert.rejects(get(), {
+    code: 'TOKEN_REQUEST',
+    message: 'failed to fetch token: Cannot post serviceaccounts/sa/token: serviceaccounts "sa" not found',
+  });
+});
+
+test('an answer without a token is an error', async () => {
+  const { clock, tokens } = rig();
+  const api = { get: () => Promise.reject(new Error('no')), post: async () => ({ spec: {} }) as never };
+  const { logger } = collectLogs(clock);
+  const observer = { answered() {}, waiting() {} };
+  const other = new Tokens({ api, clock, random: { next: () => 0 }, logger, observer });
+  await assert.rejects(other.get(ask(), signal), /it has no token/);
+  tokens.forgetPod(one);
+});
+
+test('when it cannot be got anew the old one serves while it is good, then there is none', async () => {
+  const { clock, server, get } = rig();
+  await get();
+  server.failure = refusal(500, 'busy');
+  await clock.advance(hour * 1_000);
+  assert.equal(await get(), '1');
+  await clock.advance(1);
+  await assert.rejects(get(), {
+    code: 'TOKEN_REQUEST',
+    message: 'token of ns/sa for web expired and refresh failed: Cannot post serviceaccounts/sa/token: busy',
+  });
+});
+
+test('what failed is tried again without being asked for, after 5 s and up to a minute', async () => {
+  const { clock, server, renewed, get, stop, metric } = rig();
+  server.failure = refusal(403, 'no relationship found');
+  await assert.rejects(get());
+  const at: number[] = [];
+  for (let second = 1; second <= 160; second++) {
+    const before = server.posts.length;
+    await clock.advance(1_000);
+    if (server.posts.length > before) at.push(second);
+  }
+  assert.deepEqual(at, [5, 15, 35, 75, 135]);
+  assert.match(await metric('kubeling_token_requests_total'), /result="failed"} 6/);
+  assert.equal(await metric('kubeling_tokens_overdue'), 'kubeling_tokens_overdue 1');
+  assert.deepEqual(renewed, []);
+  server.failure = undefined;
+  await clock.advance(60_000);
+  assert.deepEqual(renewed, [one]);
+  const count = server.posts.length;
+  assert.equal(await get(), `${count}`);
+  assert.equal(await metric('kubeling_tokens_overdue'), 'kubeling_tokens_overdue 0');
+  await clock.advance(600_000);
+  assert.equal(server.posts.length, count);
+  assert.equal(await stop(), 'ended');
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('whoever asks again and again does not make the waiting longer', async () => {
+  const { clock, server, get, renewed } = rig();
+  server.failure = refusal(500, 'busy');
+  for (let tries = 0; tries < 10; tries++) await assert.rejects(get());
+  await clock.advance(5_000);
+  assert.equal(server.posts.length, 11);
+  server.failure = undefined;
+  await clock.advance(10_000);
+  assert.deepEqual(renewed, [one]);
+});
+
+test('one who asks and succeeds ends the retries', async () => {
+  const { clock, server, get, renewed } = rig();
+  server.failure = refusal(500, 'busy');
+  await assert.rejects(get());
+  server.failure = undefined;
+  await get();
+  await clock.advance(60_000);
+  assert.deepEqual([server.posts.length, renewed], [2, []]);
+});
+
+test('what nobody asked for in ten minutes is not tried any more, and forgotten', async () => {
+  const { clock, server, get, metric } = rig();
+  server.failure = refusal(500, 'busy');
+  await assert.rejects(get());
+  await clock.advance(11 * 60_000);
+  const count = server.posts.length;
+  await clock.advance(60 * 60_000);
+  assert.equal(server.posts.length, count);
+  assert.equal(await metric('kubeling_tokens_overdue'), 'kubeling_tokens_overdue 0');
+});
+
+test('a token that is still good is not got anew for nobody', async () => {
+  const { clock, server, get } = rig();
+  const long = { expirationSeconds: 10 * hour };
+  await get(long);
+  await clock.advance(8 * hour * 1_000 + 1);
+  server.failure = refusal(500, 'busy');
+  assert.equal(await get(long), '1');
+  await clock.advance(11 * 60_000);
+  const count = server.posts.length;
+  await clock.advance(30 * 60_000);
+  assert.equal(server.posts.length, count);
+});
+
+test('the tokens of a pod that is gone go with it', async () => {
+  const { clock, server, tokens, get } = rig();
+  await get();
+  await get({ pod: { name: 'other', uid: podUid('pod-2') } });
+  server.failure = refusal(500, 'busy');
+  await assert.rejects(get({ audience: 'a' }));
+  server.failure = undefined;
+  tokens.forgetPod(one);
+  await clock.advance(60_000);
+  assert.equal(server.posts.length, 3);
+  assert.equal(await get({ pod: { name: 'other', uid: podUid('pod-2') } }), '2');
+  assert.equal(await get(), '4');
+});
+
+test('a token that comes after its pod is gone is not kept', async () => {
+  const { server, tokens, get } = rig();
+  const pending = get();
+  tokens.forgetPod(one);
+  await pending;
+  await get();
+  assert.equal(server.posts.length, 2);
+});
+
+test('one who gives up is no failure', async () => {
+  const { clock, server, tokens } = rig();
+  const own = new AbortController();
+  server.post = (_ref: ObjectRef, _object: ApiObject, inner?: AbortSignal) =>
+    new Promise((_resolve, reject) => inner?.addEventListener('abort', () => reject(inner.reason)));
+  const asked = assert.rejects(tokens.get(ask(), own.signal), /enough/);
+  await settle();
+  own.abort(new Error('enough'));
+  await asked;
+  await clock.advance(120_000);
+  assert.equal(server.posts.length, 0);
+});
+
+test('a service account made anew ends the tokens of the old one, as soon as another token shows it', async () => {
+  const { server, renewed, get } = rig();
+  await get();
+  server.accountUid = 'account-2';
+  await get({ audience: 'a' });
+  assert.deepEqual(renewed, [one]);
+  assert.equal(await get(), '3');
+});
+
+test('service accounts are looked at every five minutes while tokens of theirs are kept', async () => {
+  const { clock, server, renewed, get, tokens } = rig();
+  await get();
+  await get({ audience: 'a' });
+  await clock.advance(7 * 60_000);
+  assert.deepEqual([server.gets, renewed], [['ns/sa'], []]);
+  server.accountUid = 'account-2';
+  await clock.advance(5 * 60_000);
+  assert.deepEqual(renewed, [one]);
+  assert.equal(await get(), '3');
+  tokens.forgetPod(one);
+  const count = server.gets.length;
+  await clock.advance(60 * 60_000);
+  assert.equal(server.gets.length, count);
+});
+
+test('a service account that comes again is looked at as a new one', async () => {
+  const { clock, server, get, tokens } = rig();
+  await get();
+  await clock.advance(2 * 60_000);
+  tokens.forgetPod(one);
+  await clock.advance(60 * 60_000);
+  await get();
+  await clock.advance(2 * 60_000);
+  assert.deepEqual(server.gets, []);
+});
+
+test('a cluster that does not let nodes look is asked once an hour', async () => {
+  const { clock, server, get } = rig();
+  server.getFailure = refusal(403, 'forbidden');
+  const long = { expirationSeconds: 10 * hour };
+  await get(long);
+  await clock.advance(60 * 60_000);
+  assert.equal(server.gets.length, 1);
+  await clock.advance(10 * 60_000);
+  assert.equal(server.gets.length, 2);
+});
+
+test('expired tokens that nobody asks for are thrown away', async () => {
+  const { clock, server, get } = rig();
+  await get();
+  await clock.advance(hour * 1_000 + 60_000);
+  server.failure = refusal(500, 'busy');
+  await assert.rejects(get(), /^Error \[?KubelingError\]?|failed to fetch token/);
+});
+
+test('without an API server there is neither token nor object', async () => {
+  const refused = {
+    code: 'OBJECTS_STANDALONE',
+    message: 'not supported due to running kubelet in standalone mode',
+  };
+  await assert.rejects(standaloneTokens.get(ask(), signal), refused);
+  await assert.rejects(standaloneObjects.secret('ns', 'n', signal), refused);
+  await assert.rejects(standaloneObjects.configMap('ns', 'n', signal), refused);
+});

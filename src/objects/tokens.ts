@@ -1,0 +1,251 @@
+import { type ApiClient, apiResources } from '../api/index.ts';
+import {
+  Backoff,
+  type Clock,
+  describeError,
+  KubelingError,
+  type Logger,
+  type Random,
+  SingleFlight,
+  TypedEvents,
+  together,
+  WorkQueue,
+} from '../lib/index.ts';
+import type { PodUid } from '../pods/index.ts';
+import { AccountChecks } from './account-checks.ts';
+import type { TokenObserver } from './token-metrics.ts';
+import {
+  askKey,
+  type IssuedToken,
+  issuedToken,
+  refreshAtMs,
+  type TokenAsk,
+  type TokenRequest,
+  tokenRequest,
+} from './token-request.ts';
+
+/** Tokens of service accounts for pods. */
+export interface TokenSource {
+  /** Throws TOKEN_REQUEST when there is none that is still good and none can be got. */
+  get(ask: TokenAsk, signal: AbortSignal): Promise<IssuedToken>;
+  /** For when a pod is gone. */
+  forgetPod(uid: PodUid): void;
+}
+
+export interface TokenEvents {
+  /** What was given out for the pod is not the best there is any more: its volumes should be filled anew. */
+  'renew-pod': { readonly uid: PodUid };
+}
+
+export interface TokensDeps {
+  readonly api: Pick<ApiClient, 'get' | 'post'>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly observer: TokenObserver;
+}
+
+interface Entry {
+  readonly ask: TokenAsk;
+  readonly backoff: Backoff;
+  held: { readonly issued: IssuedToken; readonly refreshAtMs: number } | undefined;
+  lastAskedMs: number;
+}
+
+const retryPolicy = { baseMs: 5_000, maxMs: 60_000 };
+const retryWorkers = 4;
+const purgeMs = 60_000;
+/** Pods are synced far more often: what was not asked for so long is not wanted any more. */
+const wantedForMs = 10 * 60_000;
+
+/**
+ * Asks for tokens and keeps them while they are good. One that could not be got, or not be got anew, is tried again
+ * without being asked for, and `renew-pod` tells when that has worked.
+ */
+export class Tokens implements TokenSource {
+  readonly events: TypedEvents<TokenEvents>;
+  readonly #deps: TokensDeps;
+  readonly #entries = new Map<string, Entry>();
+  readonly #flights = new SingleFlight<Entry, IssuedToken>();
+  readonly #retries: WorkQueue;
+  readonly #checks: AccountChecks;
+
+  constructor(deps: TokensDeps) {
+    this.#deps = deps;
+    this.#retries = new WorkQueue(deps.clock);
+    this.#checks = new AccountChecks(deps);
+    this.events = new TypedEvents((error) => deps.logger.error('A listener for tokens failed', error));
+  }
+
+  async get(ask: TokenAsk, signal: AbortSignal): Promise<IssuedToken> {
+    const { clock, logger } = this.#deps;
+    const entry = this.#entryOf(ask);
+    entry.lastAskedMs = clock.monotonicMs();
+    const { held } = entry;
+    if (held !== undefined && clock.now() <= held.refreshAtMs) return held.issued;
+    try {
+      return await this.#flights.run(entry, (inner) => this.#fetch(entry, inner), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (held === undefined) throw failed('failed to fetch token', error);
+      if (clock.now() > held.issued.expiresMs) {
+        throw failed(`token of ${nameOf(ask)} expired and refresh failed`, error);
+      }
+      logger.error('A token cannot be got anew, the one at hand is still good', error, { of: nameOf(ask) });
+      return held.issued;
+    }
+  }
+
+  forgetPod(uid: PodUid): void {
+    for (const [key, { ask }] of this.#entries) if (ask.pod.uid === uid) this.#forget(key);
+  }
+
+  /** Somebody has seen which service account has this name now: tokens of an earlier one are good for nothing. */
+  sawServiceAccount(namespace: string, serviceAccount: string, uid: string): void {
+    const stale = [...this.#entries].filter(
+      ([, { ask, held }]) =>
+        ask.namespace === namespace &&
+        ask.serviceAccount === serviceAccount &&
+        held?.issued.serviceAccountUid !== undefined &&
+        held.issued.serviceAccountUid !== uid,
+    );
+    for (const [key] of stale) this.#forget(key);
+    for (const pod of new Set(stale.map(([, { ask }]) => ask.pod.uid)))
+      this.events.emit('renew-pod', { uid: pod });
+  }
+
+  /** Tries again what failed, and throws away what is over. */
+  async run(signal: AbortSignal): Promise<void> {
+    await together(async (inner) => {
+      const retrying = Array.from({ length: retryWorkers }, () => this.#retry(inner));
+      await Promise.all([...retrying, this.#purge(inner), this.#check(inner)]);
+    }, signal);
+  }
+
+  #entryOf(ask: TokenAsk): Entry {
+    const key = askKey(ask);
+    const known = this.#entries.get(key);
+    if (known !== undefined) return known;
+    const entry: Entry = {
+      ask,
+      backoff: new Backoff(retryPolicy, this.#deps.random),
+      held: undefined,
+      lastAskedMs: this.#deps.clock.monotonicMs(),
+    };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  async #fetch(entry: Entry, signal: AbortSignal): Promise<IssuedToken> {
+    const { ask } = entry;
+    try {
+      const issued = issuedToken(await this.#request(ask, signal));
+      this.#took(entry, issued);
+      return issued;
+    } catch (error) {
+      if (!signal.aborted) this.#failed(entry);
+      throw error;
+    }
+  }
+
+  async #request(ask: TokenAsk, signal: AbortSignal): Promise<TokenRequest> {
+    const { namespace, serviceAccount: name } = ask;
+    const ref = { resource: apiResources.serviceAccounts, namespace, name, subresource: 'token' };
+    return await this.#deps.api.post<TokenRequest>(ref, tokenRequest(ask), signal);
+  }
+
+  #took(entry: Entry, issued: IssuedToken): void {
+    const { random, observer } = this.#deps;
+    const { namespace, serviceAccount } = entry.ask;
+    observer.answered('issued');
+    entry.held = { issued, refreshAtMs: refreshAtMs(issued, random.next()) };
+    entry.backoff.reset();
+    this.#retries.forget(askKey(entry.ask));
+    this.#tellWaiting();
+    if (issued.serviceAccountUid === undefined) return;
+    this.sawServiceAccount(namespace, serviceAccount, issued.serviceAccountUid);
+  }
+
+  #failed(entry: Entry): void {
+    const key = askKey(entry.ask);
+    this.#deps.observer.answered('failed');
+    // Whoever asks again and again must not make the waiting longer.
+    if (!this.#isKnown(entry) || this.#retries.has(key)) return;
+    this.#retries.add(key, entry.backoff.fail(this.#deps.clock.monotonicMs()));
+    this.#tellWaiting();
+  }
+
+  async #retry(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const key = await this.#retries.next(signal);
+      if (key === undefined) return;
+      try {
+        await this.#tryAgain(key, signal);
+      } finally {
+        this.#retries.done(key);
+        this.#tellWaiting();
+      }
+    }
+  }
+
+  async #tryAgain(key: string, signal: AbortSignal): Promise<void> {
+    const entry = this.#entries.get(key);
+    if (entry === undefined || !this.#isWanted(entry)) return;
+    try {
+      await this.#flights.run(entry, (inner) => this.#fetch(entry, inner), signal);
+      if (this.#isKnown(entry)) this.events.emit('renew-pod', { uid: entry.ask.pod.uid });
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#deps.logger.error('A token cannot be got, it is tried again', error, { of: nameOf(entry.ask) });
+    }
+  }
+
+  async #purge(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#deps.clock.sleep(purgeMs, signal);
+      for (const [key, entry] of this.#entries) if (this.#isOver(key, entry)) this.#forget(key);
+    }
+  }
+
+  /** What is tried again stays though it has expired, until nobody wants it. */
+  #isOver(key: string, entry: Entry): boolean {
+    const { clock } = this.#deps;
+    if (entry.held !== undefined && clock.now() <= entry.held.issued.expiresMs) return false;
+    const isAskedFor = clock.monotonicMs() - entry.lastAskedMs < purgeMs;
+    return !(this.#retries.has(key) ? this.#isWanted(entry) : isAskedFor);
+  }
+
+  async #check(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#deps.clock.sleep(purgeMs, signal);
+      const asks = Array.from(this.#entries.values(), ({ ask }) => ask);
+      await this.#checks.check(asks, (account, uid) => this.sawServiceAccount(...account, uid), signal);
+    }
+  }
+
+  #isWanted({ lastAskedMs }: Entry): boolean {
+    return this.#deps.clock.monotonicMs() - lastAskedMs < wantedForMs;
+  }
+
+  #isKnown(entry: Entry): boolean {
+    return this.#entries.get(askKey(entry.ask)) === entry;
+  }
+
+  #forget(key: string): void {
+    this.#entries.delete(key);
+    this.#retries.forget(key);
+    this.#tellWaiting();
+  }
+
+  #tellWaiting(): void {
+    this.#deps.observer.waiting(this.#retries.waiting + this.#retries.inWork);
+  }
+}
+
+function nameOf({ namespace, serviceAccount, pod }: TokenAsk): string {
+  return `${namespace}/${serviceAccount} for ${pod.name}`;
+}
+
+function failed(what: string, cause: unknown): KubelingError {
+  return new KubelingError('TOKEN_REQUEST', `${what}: ${describeError(cause)}`, { cause });
+}
