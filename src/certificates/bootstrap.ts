@@ -1,0 +1,229 @@
+import { createHash, type KeyObject } from 'node:crypto';
+import { join } from 'node:path';
+import { isApiCode } from '../api/index.ts';
+import { describeError, jitter, KubelingError, type Random, withDeadline } from '../lib/index.ts';
+import { makeCertificateRequest, readCertificateRequest } from './certificate-request.ts';
+import { CertificateStore } from './certificate-store.ts';
+import {
+  type ClientAccessDeps,
+  type ClientAccessSettings,
+  judgeKubeconfig,
+  readBootstrap,
+  writeNodeKubeconfig,
+} from './client-access.ts';
+import { clientPrefix } from './client-certificate.ts';
+import { identityKey, type Subject } from './identity.ts';
+import { dateText, isExpired, type KeyPair, readLeaves } from './key-pair.ts';
+import { clientIdentity } from './node-identity.ts';
+import { keyPem, newEcKey, publicKeyDer, readPrivateKey } from './private-key.ts';
+import {
+  type CsrApi,
+  type CsrObject,
+  type CsrRef,
+  createSigningRequest,
+  getSigningRequest,
+  signers,
+  waitForCertificate,
+} from './signing-request.ts';
+
+export interface BootstrapDeps extends ClientAccessDeps {
+  readonly random: Random;
+  /** As the bootstrap kubeconfig says. Called once, when it is known to be needed. */
+  readonly connect: () => Promise<BootstrapApi>;
+}
+
+export interface BootstrapApi {
+  readonly api: CsrApi;
+  /** Asks `/healthz`; rejects as long as the server is not there. */
+  readonly isHealthy: (signal: AbortSignal) => Promise<void>;
+}
+
+export interface BootstrapSettings extends ClientAccessSettings {
+  readonly nodeName: string;
+}
+
+const temporaryKey = 'kubelet-client.key.tmp';
+const longestServerWaitMs = 60_000;
+const serverRoundMs = 2_000;
+const longestAnswerMs = 1_000;
+const longestCsrWaitMs = 3_600_000;
+
+/**
+ * Gets a client certificate by the bootstrap kubeconfig and writes the kubeconfig, before anything else (for a node that
+ * does not rotate certificates). Does nothing when the kubeconfig is valid. The key is kept until there is a
+ * certificate: started again, it is the same request that is waited for.
+ */
+export async function bootstrapClientCertificate(
+  settings: BootstrapSettings,
+  deps: BootstrapDeps,
+  signal: AbortSignal,
+): Promise<'not-needed' | KeyPair> {
+  const verdict = await judgeKubeconfig(settings, deps);
+  if (verdict.use === 'it') return 'not-needed';
+  const bootstrap = await readBootstrap(settings, verdict.why, deps);
+  deps.log.info('Getting a client certificate by the bootstrap kubeconfig', { why: verdict.why });
+  const store = await openStore(settings, deps);
+  const { api, isHealthy } = await deps.connect();
+  await waitForServer(isHealthy, deps, signal);
+  const pair = await requestAndStore({ settings, deps, store, api }, signal);
+  await writeNodeKubeconfig(settings, bootstrap, deps);
+  return pair;
+}
+
+function openStore({ certDirectory }: BootstrapSettings, { files, clock, log }: BootstrapDeps) {
+  return CertificateStore.open({ files, clock, log, directory: certDirectory, prefix: clientPrefix });
+}
+
+/** A server that does not come in time is asked all the same: its health may be hidden from us. */
+async function waitForServer(
+  isHealthy: BootstrapApi['isHealthy'],
+  { clock, random, log }: BootstrapDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const endMs = clock.monotonicMs() + longestServerWaitMs;
+  while (clock.monotonicMs() < endMs) {
+    try {
+      return await withDeadline({ clock, ms: longestAnswerMs, what: 'ask /healthz' }, isHealthy, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      log.info('The API server does not answer yet', { err: describeError(error) });
+    }
+    await clock.sleep(jitter(random, serverRoundMs, 0.2), signal);
+  }
+  log.warn('The API server did not answer within a minute: asking for a certificate all the same');
+}
+
+interface Bootstrapping {
+  readonly settings: BootstrapSettings;
+  readonly deps: BootstrapDeps;
+  readonly store: CertificateStore;
+  readonly api: CsrApi;
+}
+
+async function requestAndStore(work: Bootstrapping, signal: AbortSignal): Promise<KeyPair> {
+  const { deps, store, settings } = work;
+  const keyPath = join(settings.certDirectory, temporaryKey);
+  const { key, ref } = await requestOnce(work, keyPath, signal);
+  const certificate = await withDeadline(
+    {
+      clock: deps.clock,
+      ms: longestCsrWaitMs,
+      what: `get a certificate by the certificate signing request ${ref.name}`,
+    },
+    (limited) => waitForCertificate({ ...deps, api: work.api }, ref, limited),
+    signal,
+  );
+  const pair = await store.update(certificate, keyPem(key));
+  await deps.files
+    .remove(keyPath)
+    .catch((error) => deps.log.error('Cannot remove the key that was kept', error));
+  return pair;
+}
+
+/** A request of that name that is of no use, such as one whose certificate has expired, is left for one of a new key. */
+async function requestOnce(
+  { settings, deps, store, api }: Bootstrapping,
+  keyPath: string,
+  signal: AbortSignal,
+): Promise<{ readonly key: KeyObject; readonly ref: CsrRef }> {
+  const { files, log, clock } = deps;
+  const key = await keptKey(files, keyPath, await store.load());
+  const first = await ensureRequest({ api, key, nodeName: settings.nodeName, nowMs: clock.now() }, signal);
+  if ('ref' in first) return { key, ref: first.ref };
+  log.warn(`A certificate is asked for with a new key: ${first.unusable}`);
+  const fresh = newEcKey();
+  await files.replace(keyPath, keyPem(fresh), 0o600);
+  const second = await ensureRequest(
+    { api, key: fresh, nodeName: settings.nodeName, nowMs: clock.now() },
+    signal,
+  );
+  if ('ref' in second) return { key: fresh, ref: second.ref };
+  throw new KubelingError('CERTIFICATE_NOT_ISSUED', `Cannot ask for a certificate as ${second.unusable}`);
+}
+
+/** The key of the certificate there was, else the one kept from an earlier try, else a new one, kept. */
+async function keptKey(
+  files: BootstrapDeps['files'],
+  path: string,
+  stored: KeyPair | undefined,
+): Promise<KeyObject> {
+  const text = stored?.keyPem ?? (await files.read(path));
+  const kept = text === undefined ? undefined : readPrivateKey(text);
+  if (kept !== undefined) return kept;
+  const key = newEcKey();
+  await files.replace(path, keyPem(key), 0o600);
+  return key;
+}
+
+interface NamedRequest {
+  readonly api: CsrApi;
+  readonly key: KeyObject;
+  readonly nodeName: string;
+  readonly nowMs: number;
+}
+
+/** Makes the request of this key, or finds the one an earlier try made. */
+async function ensureRequest(
+  { api, key, nodeName, nowMs }: NamedRequest,
+  signal: AbortSignal,
+): Promise<{ readonly ref: CsrRef } | { readonly unusable: string }> {
+  const identity = clientIdentity(nodeName);
+  const usages = [
+    'digital signature',
+    'client auth',
+    ...(key.asymmetricKeyType === 'rsa' ? ['key encipherment'] : []),
+  ];
+  const name = bootstrapCsrName(key, identity, usages);
+  const requestPem = makeCertificateRequest(identity, key);
+  try {
+    return {
+      ref: await createSigningRequest(api, { name, requestPem, signerName: signers.client, usages }, signal),
+    };
+  } catch (error) {
+    if (!isApiCode(error, 'API_CONFLICT')) throw error;
+    const { ref, object } = await getSigningRequest(api, name, signal);
+    const unusable = whyUnusable(object, { key, identity: identityKey(identity), nowMs });
+    return unusable === undefined
+      ? { ref }
+      : { unusable: `the certificate signing request ${name} ${unusable}` };
+  }
+}
+
+interface Expected {
+  readonly key: KeyObject;
+  readonly identity: string;
+  readonly nowMs: number;
+}
+
+function whyUnusable({ spec, status }: CsrObject, { key, identity, nowMs }: Expected): string | undefined {
+  try {
+    const request = readCertificateRequest(Buffer.from(spec?.request ?? '', 'base64').toString('utf8'));
+    if (identityKey(request.identity) !== identity) return 'is for somebody else';
+    if (!publicKeyDer(request.publicKey).equals(publicKeyDer(key))) return 'is for another key';
+    const { signerName } = spec ?? {};
+    if (signerName !== undefined && signerName !== signers.client) return `is for the signer ${signerName}`;
+    const issued = Buffer.from(status?.certificate ?? '', 'base64').toString('utf8');
+    const expired = readLeaves(issued, 'it').find((leaf) => isExpired(leaf, nowMs));
+    return expired && `was issued a certificate that expired ${dateText(expired.notAfterMs)}`;
+  } catch (error) {
+    return `cannot be read: ${describeError(error)}`;
+  }
+}
+
+/**
+ * The same for the same key, subject and usages. Each part ends with a sign that none can contain, so that no two
+ * different lists of parts are the same text.
+ */
+export function bootstrapCsrName(
+  key: KeyObject,
+  { commonName, organizations }: Subject,
+  usages: readonly string[],
+): string {
+  const hash = createHash('sha512-256');
+  const parts = [
+    publicKeyDer(key),
+    ...[commonName, ...organizations, ...usages].map((text) => Buffer.from(text)),
+  ];
+  for (const part of parts) hash.update(`${part.toString('base64url')}|`);
+  return `node-csr-${hash.digest('base64url')}`;
+}

@@ -1,0 +1,260 @@
+import { isApiCode } from '../api/index.ts';
+import {
+  backoffDelayMs,
+  type Clock,
+  HintLatch,
+  isKind,
+  jitter,
+  KubelingError,
+  type Logger,
+  type Random,
+  TypedEvents,
+} from '../lib/index.ts';
+import type { CertificateStore } from './certificate-store.ts';
+import { type Identity, identityKey, lackingOf } from './identity.ts';
+import { dateText, isExpired, type KeyPair } from './key-pair.ts';
+import type { RotationObserver } from './metrics.ts';
+import { describeProgress, type Progress } from './progress.ts';
+import type { CertificateRequester } from './requester.ts';
+import { planRotation, rotationDeadlineMs, type Wanted } from './rotation-plan.ts';
+import type { ServedCertificate } from './served-certificate.ts';
+
+export interface CertificateManagerDeps {
+  /** For people: "client" or "serving". */
+  readonly name: string;
+  readonly store: CertificateStore;
+  readonly requester: CertificateRequester;
+  readonly wanted: () => Wanted;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly observer: RotationObserver;
+  /** How long the same must be wanted before a certificate that lacks it is replaced; 0 where it never changes. */
+  readonly debounceMs: number;
+  /** How often `wanted` is looked at without a hint. */
+  readonly lookMs: number;
+  /** The pair to begin with, and whether it is to be replaced as soon as possible. */
+  readonly first: { readonly pair: KeyPair | undefined; readonly fate: 'keep' | 'replace' };
+}
+
+/** 2, 4, 8 and 16 seconds, then every 32. */
+const retryPolicy = { baseMs: 2_000, factor: 2, maxMs: 32_000 };
+const retryJitter = 0.1;
+/** Whatever is wrong with clocks or signers, certificates are not asked for faster than this. */
+const quietMs = 10_000;
+
+/**
+ * Keeps one certificate fresh by asking the cluster for a new one in time. There is one request at most under way.
+ *
+ *     wait ──> settle ──> request ──> wait for the signer ──> store ──> wait
+ *               ^            └── failed: back off ──┐             (everybody told)
+ *               └──────────────────────────────────-┘
+ */
+export class CertificateManager implements ServedCertificate {
+  readonly #deps: CertificateManagerDeps;
+  readonly #hint: HintLatch;
+  readonly #events: TypedEvents<{ rotated: KeyPair }>;
+  #held: KeyPair | undefined;
+  #deadlineMs: number | undefined;
+  #seen: { readonly key: string; readonly sinceMs: number } | undefined;
+  #answered: string | undefined;
+  #failures = 0;
+  #retryAtMs = 0;
+  #progress: Progress = { kind: 'idle' };
+  #serverAnswers = false;
+
+  constructor(deps: CertificateManagerDeps) {
+    this.#deps = deps;
+    this.#hint = new HintLatch(deps.clock);
+    this.#events = new TypedEvents((error) =>
+      deps.log.error('Told of a new certificate, a part failed', error),
+    );
+    this.#hold(deps.first.pair);
+    if (deps.first.fate === 'replace') this.#deadlineMs = undefined;
+  }
+
+  current(): KeyPair | undefined {
+    const held = this.#held;
+    return held === undefined || isExpired(held.leaf, this.#deps.clock.now()) ? undefined : held;
+  }
+
+  held(): KeyPair | undefined {
+    return this.#held;
+  }
+
+  /**
+   * Whether the API server is known to answer us: it issued a certificate, or refused to take a request. Then a missing
+   * certificate is not for the server's absence.
+   */
+  get serverAnswers(): boolean {
+    return this.#serverAnswers;
+  }
+
+  onRotated(told: (pair: KeyPair) => void): Disposable {
+    return this.#events.on('rotated', told);
+  }
+
+  /** What is wanted may have changed: it is looked at now. */
+  look(): void {
+    this.#hint.raise();
+  }
+
+  problem(): string | undefined {
+    const isFailing = this.#progress.kind === 'failed' && this.#isNearEnd();
+    return this.current() === undefined || isFailing ? this.describe() : undefined;
+  }
+
+  describe(): string {
+    const { clock, name, store } = this.#deps;
+    const held = this.#held;
+    const state =
+      held === undefined
+        ? `there is no ${name} certificate`
+        : `the ${name} certificate in ${held.from} ${isExpired(held.leaf, clock.now()) ? 'expired' : 'expires'} ${dateText(held.leaf.notAfterMs)}`;
+    return [state, describeProgress(this.#progress), ...store.problems]
+      .filter((part) => part !== '')
+      .join('; ');
+  }
+
+  /** Ends with the signal's reason only. Once at a time. */
+  async run(signal: AbortSignal): Promise<never> {
+    for (;;) {
+      const wanted = await this.#untilDue(signal);
+      await this.#rotate(wanted, signal);
+    }
+  }
+
+  /** Waits until a certificate is to be asked for; answers for whom. */
+  async #untilDue(signal: AbortSignal): Promise<Identity> {
+    const { clock, wanted: ask, debounceMs, log, name } = this.#deps;
+    for (;;) {
+      this.#hint.clear();
+      const wanted = this.#look(ask());
+      if (wanted.kind === 'unknown') {
+        this.#progress = { kind: 'unknown', why: wanted.why };
+        await this.#pause(Number.POSITIVE_INFINITY, signal);
+        continue;
+      }
+      const plan = planRotation({
+        held: this.#held,
+        wanted: wanted.identity,
+        nowMs: clock.now(),
+        deadlineMs: this.#deadlineMs,
+        settledMs: clock.monotonicMs() - (this.#seen?.sinceMs ?? 0),
+        debounceMs,
+        answered: this.#answered,
+      });
+      const backoffMs = this.#retryAtMs - clock.monotonicMs();
+      if (plan.do === 'request' && backoffMs <= 0) {
+        log.info('Asking for a new certificate', { certificate: name, why: plan.why });
+        return wanted.identity;
+      }
+      if (plan.do === 'settle') this.#progress = { kind: 'settling', why: plan.why };
+      else if (plan.do === 'wait') this.#progress = { kind: 'idle' };
+      await this.#pause(plan.do === 'request' ? backoffMs : plan.ms, signal);
+    }
+  }
+
+  /** Notes since when this is wanted. */
+  #look(wanted: Wanted): Wanted {
+    const key = wanted.kind === 'ready' ? identityKey(wanted.identity) : '';
+    if (this.#seen?.key !== key) this.#seen = { key, sinceMs: this.#deps.clock.monotonicMs() };
+    return wanted;
+  }
+
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    await this.#hint.wait(Math.min(ms, this.#deps.lookMs), signal);
+  }
+
+  async #rotate(wanted: Identity, signal: AbortSignal): Promise<void> {
+    try {
+      const before = this.#held;
+      const pair = await this.#request(wanted, signal);
+      this.#serverAnswers = true;
+      this.#failures = 0;
+      this.#retryAtMs = this.#deps.clock.monotonicMs() + quietMs;
+      this.#take(pair, before, wanted);
+    } catch (error) {
+      signal.throwIfAborted();
+      // Given up on purpose, as something else is wanted by now.
+      if (isKind(error, 'Cancelled')) return;
+      this.#noteFailure(error);
+    }
+  }
+
+  async #request(wanted: Identity, signal: AbortSignal): Promise<KeyPair> {
+    this.#progress = { kind: 'requesting' };
+    return await this.#deps.requester.request(
+      {
+        wanted,
+        current: this.current(),
+        seen: (standing) => {
+          this.#progress = { kind: 'requested', ...standing };
+        },
+        outgrown: (waiting) => this.#untilOutgrown(wanted, waiting),
+      },
+      signal,
+    );
+  }
+
+  /** Resolves when what was asked for is not what is wanted any more, and has not been for a while. */
+  async #untilOutgrown(asked: Identity, signal: AbortSignal): Promise<void> {
+    const { clock, debounceMs, wanted: ask } = this.#deps;
+    for (;;) {
+      this.#hint.clear();
+      const wanted = this.#look(ask());
+      const settledMs = clock.monotonicMs() - (this.#seen?.sinceMs ?? 0);
+      const isOutgrown = wanted.kind === 'ready' && lackingOf(asked, wanted.identity).length > 0;
+      if (isOutgrown && settledMs >= debounceMs) return;
+      await this.#pause(isOutgrown ? debounceMs - settledMs : Number.POSITIVE_INFINITY, signal);
+    }
+  }
+
+  #take(pair: KeyPair, before: KeyPair | undefined, wanted: Identity): void {
+    const { clock, log, name, observer } = this.#deps;
+    const lacking = lackingOf(pair.leaf, wanted);
+    this.#answered = lacking.length > 0 ? identityKey(wanted) : undefined;
+    if (lacking.length > 0)
+      log.warn('The new certificate is not what was asked for', { certificate: name, lacking });
+    this.#hold(pair);
+    this.#progress = { kind: 'idle' };
+    observer.rotated(before === undefined ? undefined : clock.now() - before.leaf.notBeforeMs);
+    log.info('There is a new certificate', {
+      certificate: name,
+      file: pair.from,
+      expires: dateText(pair.leaf.notAfterMs),
+    });
+    this.#events.emit('rotated', pair);
+  }
+
+  #hold(pair: KeyPair | undefined): void {
+    this.#held = pair;
+    this.#deadlineMs = pair && rotationDeadlineMs(pair.leaf, this.#deps.random);
+  }
+
+  #noteFailure(error: unknown): void {
+    const { clock, random, log, name, observer } = this.#deps;
+    this.#failures++;
+    const delayMs = jitter(
+      random,
+      backoffDelayMs(retryPolicy, this.#failures),
+      this.#failures < 5 ? retryJitter : 0,
+    );
+    this.#retryAtMs = clock.monotonicMs() + delayMs;
+    this.#progress = { kind: 'failed', error, failures: this.#failures };
+    // What the signer says of a request tells nothing of how the server takes new ones.
+    if (error instanceof KubelingError && error.code.startsWith('API_')) {
+      this.#serverAnswers = isApiCode(error, 'API_UNAUTHORIZED', 'API_FORBIDDEN', 'API_NOT_FOUND');
+    }
+    observer.renewFailed();
+    log.error('Cannot get a new certificate', error, { certificate: name, retryInMs: Math.round(delayMs) });
+  }
+
+  /** Past all deadlines for the first try. */
+  #isNearEnd(): boolean {
+    const held = this.#held;
+    if (held === undefined) return true;
+    const { notBeforeMs, notAfterMs } = held.leaf;
+    return this.#deps.clock.now() > notBeforeMs + 0.9 * (notAfterMs - notBeforeMs);
+  }
+}

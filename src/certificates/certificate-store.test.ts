@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, test } from 'node:test';
+import { TestAuthority } from '../../test/fakes/signing-api.ts';
+import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { CertificateStore } from './certificate-store.ts';
+import { MemoryCertificateFiles } from './memory-files.ts';
+import { clientIdentity } from './node-identity.ts';
+import { keyPem, newEcKey } from './private-key.ts';
+
+const directory = '/pki';
+const current = '/pki/kubelet-client-current.pem';
+const updated = '/pki/kubelet-client-updated.pem';
+
+let clock: VirtualClock;
+let files: MemoryCertificateFiles;
+let authority: TestAuthority;
+
+beforeEach(() => {
+  clock = new VirtualClock({ startMs: Date.UTC(2026, 2, 4, 5, 6, 7) });
+  files = new MemoryCertificateFiles();
+  authority = new TestAuthority(clock.now());
+});
+
+function open(configured?: { certificateFile: string; keyFile: string }): Promise<CertificateStore> {
+  const { logger: log } = collectLogs(clock);
+  return CertificateStore.open({ files, clock, log, directory, prefix: 'kubelet-client', configured });
+}
+
+function newPair(commonName = 'one') {
+  const key = newEcKey();
+  const identity = { ...clientIdentity('n'), commonName };
+  const certificate = authority.issue(identity, key, { fromMs: clock.now(), toMs: clock.now() + 86_400_000 });
+  return { certificate, key: keyPem(key) };
+}
+
+async function update(store: CertificateStore, commonName: string) {
+  const { certificate, key } = newPair(commonName);
+  return await store.update(certificate, key);
+}
+
+describe('the certificate store', () => {
+  test('a pair goes into a private file named after the time, and the link leads to it', async () => {
+    const store = await open();
+    const { certificate, key } = newPair();
+    const pair = await store.update(certificate + authority.pem, key);
+    const file = '/pki/kubelet-client-2026-03-04-05-06-07.pem';
+    assert.deepEqual(files.paths(), [file, current]);
+    assert.equal(await files.readLink(current), file);
+    assert.equal(files.modeOf(current), 0o600);
+    assert.equal(await files.read(file), certificate + authority.pem + key);
+    assert.equal(pair.from, file);
+    assert.equal((await (await open()).load())?.leaf.commonName, 'one');
+  });
+
+  test('the pair in use and the one before it are kept, no others', async () => {
+    const store = await open();
+    await files.replace('/pki/kubelet-server-2020-01-01-00-00-00.pem', 'of somebody else', 0o600);
+    for (const name of ['one', 'two', 'three', 'four']) {
+      await update(store, name);
+      await clock.advance(60_000);
+    }
+    assert.deepEqual(files.paths(), [
+      '/pki/kubelet-client-2026-03-04-05-08-07.pem',
+      '/pki/kubelet-client-2026-03-04-05-09-07.pem',
+      current,
+      '/pki/kubelet-server-2020-01-01-00-00-00.pem',
+    ]);
+    assert.equal((await store.load())?.leaf.commonName, 'four');
+  });
+
+  test('what does not fit together changes nothing', async () => {
+    const store = await open();
+    await update(store, 'one');
+    const before = files.paths();
+    const { certificate } = newPair();
+    await assert.rejects(store.update(certificate, keyPem(newEcKey())), { code: 'CERTIFICATE_INVALID' });
+    assert.deepEqual(files.paths(), before);
+  });
+
+  for (const [when, hasOld] of [
+    ['and the old one is still there', true],
+    ['and the old one is gone already', false],
+  ] as const) {
+    test(`killed before the new link is in place, ${when}, the next one finishes it`, async () => {
+      const store = await open();
+      if (hasOld) await update(store, 'old');
+      const { certificate, key } = newPair('new');
+      await files.replace('/pki/kubelet-client-2026-03-05-00-00-00.pem', certificate + key, 0o600);
+      await files.link('/pki/kubelet-client-2026-03-05-00-00-00.pem', updated);
+      assert.equal((await (await open()).load())?.leaf.commonName, 'new');
+      assert.equal(await files.kindAt(updated), undefined);
+    });
+  }
+
+  test('a new link that leads to nothing of use is dropped, and the old pair stays', async () => {
+    await update(await open(), 'old');
+    await files.link('/pki/nothing.pem', updated);
+    const store = await open();
+    assert.equal((await store.load())?.leaf.commonName, 'old');
+    assert.equal(await files.kindAt(updated), undefined);
+  });
+
+  test('a plain file where a link belongs is an error that says what to do', async () => {
+    const { certificate, key } = newPair();
+    await files.replace(current, certificate + key, 0o600);
+    const store = await open();
+    assert.equal((await store.load())?.leaf.commonName, 'one');
+    await assert.rejects(update(store, 'two'), {
+      code: 'CERTIFICATE_STORE',
+      message: /kubelet-client-current\.pem must be a symbolic link: it is a file\. Move it away/,
+    });
+    await files.replace(updated, 'x', 0o600);
+    await assert.rejects(open(), { code: 'CERTIFICATE_STORE' });
+  });
+
+  test('loading prefers the current pair, then the configured files, then those named by the prefix', async () => {
+    const configured = { certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' };
+    const store = await open(configured);
+    assert.equal(await store.load(), undefined);
+    const [byPrefix, byFiles] = [newPair('prefix'), newPair('files')];
+    await files.replace('/pki/kubelet-client.crt', byPrefix.certificate, 0o644);
+    await files.replace('/pki/kubelet-client.key', byPrefix.key, 0o600);
+    assert.equal((await store.load())?.leaf.commonName, 'prefix');
+    await files.replace('/etc/a.crt', byFiles.certificate, 0o644);
+    assert.equal((await store.load())?.leaf.commonName, 'prefix');
+    await files.replace('/etc/a.key', byFiles.key, 0o600);
+    assert.equal((await store.load())?.leaf.commonName, 'files');
+    await update(store, 'current');
+    assert.equal((await store.load())?.leaf.commonName, 'current');
+  });
+
+  test('a valid pair is preferred to one that has expired', async () => {
+    const store = await open({ certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' });
+    await update(store, 'current');
+    await clock.advance(2 * 86_400_000);
+    assert.equal((await store.load())?.leaf.commonName, 'current');
+    const { certificate, key } = newPair('files');
+    await files.replace('/etc/a.crt', certificate, 0o644);
+    await files.replace('/etc/a.key', key, 0o600);
+    assert.equal((await store.load())?.leaf.commonName, 'files');
+  });
+
+  test('a broken current pair is passed over and told of', async () => {
+    const byPrefix = newPair('prefix');
+    await files.replace('/pki/kubelet-client.crt', byPrefix.certificate, 0o644);
+    await files.replace('/pki/kubelet-client.key', byPrefix.key, 0o600);
+    await files.replace('/pki/broken.pem', 'broken', 0o600);
+    await files.link('/pki/broken.pem', current);
+    const store = await open();
+    assert.equal((await store.load())?.leaf.commonName, 'prefix');
+    assert.match(store.problems.join(), /kubelet-client-current\.pem/);
+  });
+});

@@ -1,0 +1,175 @@
+import { basename, dirname, join, resolve } from 'node:path';
+import { type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import type { CertificateFiles } from './files.ts';
+import { dateText, isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
+import { loadPairFiles, type PairFiles } from './pair-files.ts';
+
+export interface CertificateStoreOptions {
+  readonly files: CertificateFiles;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Absolute. */
+  readonly directory: string;
+  /** `kubelet-client` or `kubelet-server`. */
+  readonly prefix: string;
+  /** Used where the store has nothing of its own yet. */
+  readonly configured?: PairFiles | undefined;
+}
+
+const privateMode = 0o600;
+
+/**
+ * Certificates with their keys on disk, laid out as every kubelet lays them out:
+ *
+ *     kubelet-client-2026-01-31-12-00-00.pem    certificates and key
+ *     kubelet-client-current.pem                a link to the one in use
+ *     kubelet-client-updated.pem                a link about to be renamed to -current
+ *
+ * The pair in use and the one before it are kept. Killed at any instant, the next one finds a whole pair.
+ */
+export class CertificateStore {
+  readonly #options: CertificateStoreOptions;
+  #problems: readonly string[] = [];
+
+  /** Use `open`. */
+  private constructor(options: CertificateStoreOptions) {
+    this.#options = options;
+  }
+
+  /** Finishes a switch that was interrupted. Throws CERTIFICATE_STORE when something else lies where a link belongs. */
+  static async open(options: CertificateStoreOptions): Promise<CertificateStore> {
+    const store = new CertificateStore(options);
+    await store.#finishSwitch();
+    return store;
+  }
+
+  get currentPath(): string {
+    return this.#path('current');
+  }
+
+  get #updatedPath(): string {
+    return this.#path('updated');
+  }
+
+  get directory(): string {
+    return this.#options.directory;
+  }
+
+  get prefix(): string {
+    return this.#options.prefix;
+  }
+
+  /** What was wrong with files that were passed over at the last `load`. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /**
+   * The first pair that is valid: current, the configured files, `<prefix>.crt` with `.key`. Where none is, the first that
+   * has expired.
+   */
+  async load(): Promise<KeyPair | undefined> {
+    const { directory, prefix, configured, clock } = this.#options;
+    const problems: string[] = [];
+    const places = [
+      { certificateFile: this.currentPath, keyFile: this.currentPath },
+      ...(configured === undefined ? [] : [configured]),
+      { certificateFile: join(directory, `${prefix}.crt`), keyFile: join(directory, `${prefix}.key`) },
+    ];
+    const found: KeyPair[] = [];
+    for (const place of places) found.push(...(await this.#tryLoad(place, problems)));
+    this.#problems = problems;
+    return found.find(({ leaf }) => !isExpired(leaf, clock.now())) ?? found[0];
+  }
+
+  /** Keeps the pair and makes it the current one. Throws before anything is changed when the two do not fit. */
+  async update(certificate: string, key: string): Promise<KeyPair> {
+    const path = this.#path(timeName(this.#options.clock.now()));
+    const pair = readKeyPair({ certificate, key, from: path });
+    await this.expectLinks();
+    const before = await this.#target(this.currentPath);
+    await this.#options.files.replace(path, pair.certificatePem + pair.keyPem, privateMode);
+    await this.#switchTo(path);
+    await this.#prune(new Set([path, before ?? path]));
+    return pair;
+  }
+
+  async #tryLoad(place: PairFiles, problems: string[]): Promise<KeyPair[]> {
+    try {
+      const pair = await loadPairFiles(this.#options.files, place);
+      return pair === undefined ? [] : [pair];
+    } catch (error) {
+      this.#options.log.error('A certificate cannot be used', error, { file: place.certificateFile });
+      problems.push(error instanceof Error ? error.message : String(error));
+      return [];
+    }
+  }
+
+  async #switchTo(path: string): Promise<void> {
+    const { files } = this.#options;
+    await files.remove(this.#updatedPath);
+    await files.link(path, this.#updatedPath);
+    // Over the old link: at no instant is there no current one.
+    await files.rename(this.#updatedPath, this.currentPath);
+  }
+
+  /** A link left at -updated leads to a newer pair than -current does, if it leads to one at all. */
+  async #finishSwitch(): Promise<void> {
+    const { files, log } = this.#options;
+    if ((await files.kindAt(this.#updatedPath)) === undefined) return;
+    await this.expectLinks();
+    const place = { certificateFile: this.#updatedPath, keyFile: this.#updatedPath };
+    const [pair] = await this.#tryLoad(place, []);
+    if (pair === undefined) return await files.remove(this.#updatedPath);
+    await files.rename(this.#updatedPath, this.currentPath);
+    log.info('Finished a switch of certificates that was interrupted', { file: this.currentPath });
+  }
+
+  /** Throws CERTIFICATE_STORE when something else lies where a link belongs: an `update` would fail. */
+  async expectLinks(): Promise<void> {
+    await this.#expectLink(this.currentPath);
+    await this.#expectLink(this.#updatedPath);
+  }
+
+  async #expectLink(path: string): Promise<void> {
+    const kind = await this.#options.files.kindAt(path);
+    if (kind === undefined || kind === 'link') return;
+    throw new KubelingError(
+      'CERTIFICATE_STORE',
+      `Cannot switch certificates as ${path} must be a symbolic link: it is a ${kind}. Move it away, or to ${join(dirname(path), this.#options.prefix)}.crt and .key, and start again`,
+      { details: { path } },
+    );
+  }
+
+  async #target(link: string): Promise<string | undefined> {
+    const target = await this.#options.files.readLink(link);
+    return target === undefined ? undefined : resolve(dirname(link), target);
+  }
+
+  /** A pair that cannot be removed is in nobody's way. */
+  async #prune(keep: ReadonlySet<string>): Promise<void> {
+    const { files, directory, prefix, log } = this.#options;
+    try {
+      const names = await files.names(directory);
+      const old = names.filter((name) => isPairName(name, prefix) && !keep.has(join(directory, name)));
+      for (const name of old) await files.remove(join(directory, name));
+      if (old.length > 0) log.v(2)?.info('Removed old certificates', { directory, names: old });
+    } catch (error) {
+      log.error('Cannot remove old certificates', error, { directory });
+    }
+  }
+
+  #path(qualifier: string): string {
+    return join(this.#options.directory, `${this.#options.prefix}-${qualifier}.pem`);
+  }
+}
+
+/** `2026-01-31-12-00-00`, in UTC: local time may go back. */
+function timeName(ms: number): string {
+  return dateText(ms).replace('Z', '').replaceAll(/[T:]/g, '-');
+}
+
+function isPairName(name: string, prefix: string): boolean {
+  const middle = basename(name, '.pem').slice(prefix.length + 1);
+  return name === `${prefix}-${middle}.pem` && /^\d{4}(?:-\d\d){5}$/.test(middle);
+}

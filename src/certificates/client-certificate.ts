@@ -1,0 +1,128 @@
+import type { Clock, Logger, Random } from '../lib/index.ts';
+import { CertificateManager } from './certificate-manager.ts';
+import { CertificateStore } from './certificate-store.ts';
+import type { CertificateFiles } from './files.ts';
+import { dateText, isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
+import { noObserver, type RotationObserver } from './metrics.ts';
+import { clientIdentity } from './node-identity.ts';
+import type { PairFiles } from './pair-files.ts';
+import { PendingRequestFile } from './pending-request.ts';
+import { CertificateRequester } from './requester.ts';
+import { type CsrApi, signers } from './signing-request.ts';
+
+export const clientPrefix = 'kubelet-client';
+const lookMs = 5 * 60_000;
+
+export interface CertificateRoomDeps {
+  readonly files: CertificateFiles;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly observer?: RotationObserver | undefined;
+}
+
+/** The certificate a kubeconfig itself has or refers to. */
+export type KubeconfigCertificate =
+  | { readonly kind: 'inline'; readonly certificate: string; readonly key: string; readonly from: string }
+  | ({ readonly kind: 'files' } & PairFiles);
+
+export interface ClientCertificateSettings {
+  readonly nodeName: string;
+  readonly certDirectory: string;
+  readonly kubeconfig: KubeconfigCertificate | undefined;
+  /** With a certificate: as the node. Without: as the bootstrap kubeconfig says. */
+  readonly api: (current: KeyPair | undefined) => CsrApi;
+}
+
+/**
+ * The node's client certificate, kept fresh (`rotateCertificates`). It begins with the newest valid one of the store and
+ * the kubeconfig; one that is written in the kubeconfig itself is replaced at once, as others may have it too.
+ */
+export async function openClientCertificate(
+  settings: ClientCertificateSettings,
+  deps: CertificateRoomDeps,
+): Promise<CertificateManager> {
+  const { files, clock, random, log, observer = noObserver } = deps;
+  const { certDirectory: directory, kubeconfig, nodeName, api } = settings;
+  const configured = kubeconfig?.kind === 'files' ? kubeconfig : undefined;
+  const store = await CertificateStore.open({
+    files,
+    clock,
+    log,
+    directory,
+    prefix: clientPrefix,
+    configured,
+  });
+  const pending = new PendingRequestFile(files, store);
+  const wanted = { kind: 'ready', identity: clientIdentity(nodeName) } as const;
+  return new CertificateManager({
+    name: 'client',
+    store,
+    requester: new CertificateRequester({
+      api,
+      signerName: signers.client,
+      usages: ['digital signature', 'client auth'],
+      store,
+      pending,
+      clock,
+      random,
+      log,
+    }),
+    wanted: () => wanted,
+    clock,
+    random,
+    log,
+    observer,
+    debounceMs: 0,
+    lookMs,
+    first: await firstPair(store, kubeconfig, deps),
+  });
+}
+
+interface FirstPair {
+  readonly pair: KeyPair | undefined;
+  readonly fate: 'keep' | 'replace';
+}
+
+async function firstPair(
+  store: CertificateStore,
+  kubeconfig: KubeconfigCertificate | undefined,
+  { clock, log }: CertificateRoomDeps,
+): Promise<FirstPair> {
+  const stored = await store.load();
+  const written = kubeconfig?.kind === 'inline' ? inlinePair(kubeconfig, log) : undefined;
+  const nowMs = clock.now();
+  if (written === undefined || isExpired(written.leaf, nowMs) || !isNewer(written, stored, nowMs)) {
+    if (stored !== undefined && isExpired(stored.leaf, nowMs)) warnExpired(stored, log);
+    return { pair: stored, fate: 'keep' };
+  }
+  // Others find it in its place too; without that it is used all the same.
+  const kept = await store.update(written.certificatePem, written.keyPem).catch((error) => {
+    log.error('Cannot keep the certificate of the kubeconfig', error);
+    return written;
+  });
+  return { pair: kept, fate: 'replace' };
+}
+
+function isNewer(written: KeyPair, stored: KeyPair | undefined, nowMs: number): boolean {
+  if (stored === undefined || isExpired(stored.leaf, nowMs)) return true;
+  return written.leaf.notBeforeMs > stored.leaf.notBeforeMs;
+}
+
+function inlinePair(
+  written: Extract<KubeconfigCertificate, { kind: 'inline' }>,
+  log: Logger,
+): KeyPair | undefined {
+  try {
+    return readKeyPair(written);
+  } catch (error) {
+    log.error('The certificate of the kubeconfig cannot be used', error);
+    return undefined;
+  }
+}
+
+function warnExpired({ leaf, from }: KeyPair, log: Logger): void {
+  log.warn(
+    `The client certificate in ${from} expired ${dateText(leaf.notAfterMs)}: a new one is asked for; if none comes, join the node again with a new bootstrap token`,
+  );
+}

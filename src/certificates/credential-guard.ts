@@ -1,0 +1,50 @@
+import { type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import { dateText, isExpired, type KeyPair } from './key-pair.ts';
+
+export interface CredentialGuardDeps {
+  readonly certificate: {
+    held(): KeyPair | undefined;
+    readonly serverAnswers: boolean;
+    describe(): string;
+  };
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const roundMs = 10_000;
+const firstRoundMs = 1_000;
+const longestWithoutMs = 5 * 60_000;
+
+/**
+ * Ends, with CERTIFICATE_LOST, when the node has lost its identity for good: its client certificate has expired, or has
+ * been missing for five minutes, and the API server answers and gives no new one. A kubelet that is started again may
+ * begin with its bootstrap kubeconfig. While the server is away there is nothing to be gained, and pods run on.
+ */
+export async function guardCredentials(deps: CredentialGuardDeps, signal: AbortSignal): Promise<never> {
+  const { certificate, clock, log } = deps;
+  let lastSeenMs = clock.monotonicMs();
+  let warned = '';
+  for (;;) {
+    await clock.sleep(certificate.held() === undefined ? firstRoundMs : roundMs, signal);
+    const held = certificate.held();
+    if (held !== undefined && !isExpired(held.leaf, clock.now())) {
+      lastSeenMs = clock.monotonicMs();
+      warned = '';
+    }
+    const why = lostReason(held, clock.now(), clock.monotonicMs() - lastSeenMs);
+    if (why === undefined) continue;
+    const message = `Cannot go on as ${why}, and the API server gives no new one: ${certificate.describe()}. Join the node again if its bootstrap token has expired too`;
+    if (certificate.serverAnswers) throw new KubelingError('CERTIFICATE_LOST', message);
+    if (warned !== why) log.warn(`As ${why}, requests will fail until the API server can be reached`);
+    warned = why;
+  }
+}
+
+function lostReason(held: KeyPair | undefined, nowMs: number, withoutMs: number): string | undefined {
+  if (held === undefined) {
+    return withoutMs > longestWithoutMs ? 'there is no client certificate' : undefined;
+  }
+  return isExpired(held.leaf, nowMs)
+    ? `the client certificate in ${held.from} expired ${dateText(held.leaf.notAfterMs)}`
+    : undefined;
+}

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { makeCertificateRequest, readCertificateRequest } from './certificate-request.ts';
+import { der, derInteger, derOid, derTime, readDer, readOid, readOneDer, tags } from './der.ts';
+import type { Identity } from './identity.ts';
+import { lackingOf } from './identity.ts';
+import { canonicalIp, ipBytes, ipText } from './ip-address.ts';
+import { readKeyPair, readLeaves } from './key-pair.ts';
+import { makeCertificate } from './make-certificate.ts';
+import { readPem, writePem } from './pem.ts';
+import { keyPem, newEcKey, readPrivateKey } from './private-key.ts';
+
+const identity: Identity = {
+  commonName: 'system:node:née',
+  organizations: ['system:nodes', 'more, "of" = them'],
+  dnsNames: ['node-1', 'node-1.example.com'],
+  ips: ['10.0.0.1', 'fd00::1'],
+};
+
+describe('DER', () => {
+  test('lengths, whole numbers and object identifiers are written in their one way', () => {
+    assert.equal(der(tags.octetString, Buffer.alloc(127)).subarray(0, 2).toString('hex'), '047f');
+    assert.equal(der(tags.octetString, Buffer.alloc(128)).subarray(0, 3).toString('hex'), '048180');
+    assert.equal(der(tags.octetString, Buffer.alloc(70_000)).subarray(0, 5).toString('hex'), '0483011170');
+    assert.equal(derInteger(Buffer.from([0, 0])).toString('hex'), '020100');
+    assert.equal(derInteger(Buffer.from([0, 0x80])).toString('hex'), '02020080');
+    assert.equal(derOid('1.2.840.113549.1.9.14').toString('hex'), '06092a864886f70d01090e');
+  });
+
+  test('an object identifier is read as it was written', () => {
+    for (const oid of ['1.2.840.113549.1.9.14', '2.5.29.17', '0.9.2342', '2.5.4.3']) {
+      assert.equal(readOid(readOneDer(derOid(oid))), oid);
+    }
+  });
+
+  test('years from 2050 on are written with four digits', () => {
+    assert.equal(
+      derTime(Date.UTC(2049, 11, 31, 23, 59, 59))
+        .subarray(2)
+        .toString(),
+      '491231235959Z',
+    );
+    assert.equal(
+      derTime(Date.UTC(2050, 0, 1))
+        .subarray(2)
+        .toString(),
+      '20500101000000Z',
+    );
+  });
+
+  test('what is cut off anywhere is refused, and never read beyond its end', () => {
+    const whole = der(tags.sequence, derInteger(Buffer.from([1])), der(tags.octetString, Buffer.alloc(200)));
+    for (let length = 1; length < whole.length; length++) {
+      assert.throws(() => readDer(whole.subarray(0, length)), { code: 'CERTIFICATE_INVALID' });
+    }
+    assert.throws(() => readDer(Buffer.from([0x30, 0x80, 0, 0])), { code: 'CERTIFICATE_INVALID' });
+    assert.throws(() => readDer(Buffer.from([0x30, 0x85, 1, 1, 1, 1, 1])), { code: 'CERTIFICATE_INVALID' });
+  });
+});
+
+describe('PEM', () => {
+  test('blocks are found between other text, with either line end, without headers', () => {
+    const text = `hello\r\n${writePem({ label: 'A B', der: Buffer.alloc(100, 7) }).replaceAll('\n', '\r\n')}there
+-----BEGIN RSA PRIVATE KEY-----
+Proc-Type: 4,ENCRYPTED
+
+AQID
+-----END RSA PRIVATE KEY-----`;
+    assert.deepEqual(readPem(text), [
+      { label: 'A B', der: Buffer.alloc(100, 7) },
+      { label: 'RSA PRIVATE KEY', der: Buffer.from([1, 2, 3]) },
+    ]);
+  });
+});
+
+describe('addresses', () => {
+  test('each is compared in one spelling', () => {
+    const spellings: readonly (readonly [string, string | undefined])[] = [
+      ['10.1.2.3', '10.1.2.3'],
+      ['::ffff:10.1.2.3', '10.1.2.3'],
+      ['FD00:0:0:0:0:0:0:1', 'fd00::1'],
+      ['2001:db8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
+      ['::', '::'],
+      ['::1', '::1'],
+      ['1::', '1::'],
+      ['64:ff9b::1.2.3.4', '64:ff9b::102:304'],
+      ['1:0:2:3:4:5:6:7', '1:0:2:3:4:5:6:7'],
+      ['fe80::1%eth0', undefined],
+      ['node', undefined],
+      ['300.1.1.1', undefined],
+    ];
+    for (const [text, expected] of spellings) assert.equal(canonicalIp(text), expected, text);
+    assert.equal(ipText(Buffer.alloc(5)), undefined);
+    assert.equal(ipBytes('fd00::1')?.length, 16);
+  });
+});
+
+describe('certificate requests', () => {
+  for (const [kind, key] of [
+    ['P-256', newEcKey()],
+    ['P-384', generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey],
+    ['RSA', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey],
+    ['Ed25519', generateKeyPairSync('ed25519').privateKey],
+  ] as const) {
+    test(`one with a ${kind} key says on reading what it was made of`, () => {
+      const read = readCertificateRequest(makeCertificateRequest(identity, key));
+      assert.deepEqual(read.identity, identity);
+    });
+  }
+
+  test('one without names is read without names', () => {
+    const plain = { ...identity, dnsNames: [], ips: [] };
+    assert.deepEqual(readCertificateRequest(makeCertificateRequest(plain, newEcKey())).identity, plain);
+  });
+
+  test('one that was tampered with is refused', () => {
+    const [block] = readPem(makeCertificateRequest(identity, newEcKey()));
+    assert.ok(block);
+    const at = block.der.indexOf('node-1.example');
+    block.der[at] = 'x'.charCodeAt(0);
+    assert.throws(() => readCertificateRequest(writePem(block)), /signature is wrong/);
+  });
+
+  test('a key of a kind nobody takes is refused', () => {
+    const key = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey;
+    assert.throws(() => makeCertificateRequest(identity, key), { code: 'CERTIFICATE_INVALID' });
+  });
+});
+
+describe('certificates', () => {
+  const key = newEcKey();
+  const subject = { commonName: 'ca', organizations: [] };
+  const pem = makeCertificate(
+    {
+      identity,
+      key,
+      notBeforeMs: Date.UTC(2026, 0, 1),
+      notAfterMs: Date.UTC(2056, 0, 1),
+      uses: ['digital-signature', 'key-encipherment'],
+      extendedUses: ['server-auth'],
+      who: 'leaf',
+    },
+    { subject, key },
+  );
+
+  test('Node.js reads in one what it was made of', () => {
+    const read = new X509Certificate(pem);
+    assert.equal(read.subject, 'O=system:nodes\nO=more\\, \\"of\\" = them\nCN=system:node:née');
+    assert.equal(
+      read.subjectAltName,
+      'DNS:node-1, DNS:node-1.example.com, IP Address:10.0.0.1, IP Address:FD00:0:0:0:0:0:0:1',
+    );
+    assert.equal(read.validTo, 'Jan  1 00:00:00 2056 GMT');
+    assert.deepEqual(read.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+    assert.equal(read.ca, false);
+    assert.ok(read.verify(read.publicKey));
+    assert.ok(read.checkIP('10.0.0.1'));
+  });
+
+  test('we read in one what it was made of', () => {
+    const { leaf } = readKeyPair({ certificate: pem, key: keyPem(key), from: 'test' });
+    const { commonName, organizations, dnsNames, ips, notBeforeMs, notAfterMs, issuerName } = leaf;
+    assert.deepEqual({ commonName, organizations, dnsNames, ips }, identity);
+    assert.deepEqual([notBeforeMs, notAfterMs], [Date.UTC(2026, 0, 1), Date.UTC(2056, 0, 1)]);
+    assert.equal(issuerName, 'ca');
+  });
+
+  test('a pair that does not fit, or is none, is refused by the name of its file', () => {
+    const wrong = [
+      { certificate: pem, key: keyPem(newEcKey()), from: '/x/a.pem' },
+      { certificate: pem, key: 'nothing', from: '/x/a.pem' },
+      { certificate: 'nothing', key: keyPem(key), from: '/x/a.pem' },
+      {
+        certificate: writePem({ label: 'CERTIFICATE', der: Buffer.from([1]) }),
+        key: keyPem(key),
+        from: '/x/a.pem',
+      },
+    ];
+    for (const texts of wrong)
+      assert.throws(() => readKeyPair(texts), { code: 'CERTIFICATE_INVALID', message: /\/x\/a\.pem/ });
+  });
+
+  test('keys are written as other kubelets do', () => {
+    assert.match(keyPem(key), /BEGIN EC PRIVATE KEY/);
+    assert.match(
+      keyPem(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey),
+      /BEGIN RSA PRIVATE KEY/,
+    );
+    assert.ok(readPrivateKey(pem + keyPem(key))?.equals(key));
+  });
+
+  test('what a certificate lacks is said in words', () => {
+    const [leaf] = readLeaves(pem, 'test');
+    assert.ok(leaf);
+    assert.deepEqual(lackingOf(leaf, identity), []);
+    const more = {
+      ...identity,
+      ips: ['10.0.0.1', '10.0.0.2'],
+      commonName: 'other',
+      organizations: [],
+      dnsNames: ['n'],
+    };
+    assert.deepEqual(lackingOf(leaf, more), [
+      'the common name other',
+      'the DNS name n',
+      'the address 10.0.0.2',
+    ]);
+  });
+});

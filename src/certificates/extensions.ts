@@ -1,0 +1,78 @@
+import {
+  contentOf,
+  type DerElement,
+  der,
+  derBitString,
+  derOid,
+  derSequence,
+  derTrue,
+  inside,
+  readOid,
+  readOneDer,
+  tags,
+} from './der.ts';
+import { type AltNames, altNamesDer, readAltNames } from './identity.ts';
+
+const oids = {
+  subjectKeyId: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  altNames: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  extendedKeyUsage: '2.5.29.37',
+} as const;
+
+export type KeyUse = 'digital-signature' | 'key-encipherment' | 'certificate-sign';
+export type ExtendedUse = 'server-auth' | 'client-auth';
+
+/** Bits are counted from the highest. */
+const useBits: Readonly<Record<KeyUse, number>> = {
+  'digital-signature': 0,
+  'key-encipherment': 2,
+  'certificate-sign': 5,
+};
+const extendedOids: Readonly<Record<ExtendedUse, string>> = {
+  'server-auth': '1.3.6.1.5.5.7.3.1',
+  'client-auth': '1.3.6.1.5.5.7.3.2',
+};
+
+export function altNamesExtension(names: AltNames): Buffer {
+  return extension(oids.altNames, 'plain', altNamesDer(names));
+}
+
+export function keyUsageExtension(uses: readonly KeyUse[]): Buffer {
+  const bits = uses.map((use) => useBits[use]);
+  const byte = bits.reduce((sum, bit) => sum | (0x80 >> bit), 0);
+  return extension(oids.keyUsage, 'critical', derBitString(Buffer.from([byte]), 7 - Math.max(0, ...bits)));
+}
+
+export function extendedUseExtension(uses: readonly ExtendedUse[]): Buffer {
+  const names = uses.map((use) => derOid(extendedOids[use]));
+  return extension(oids.extendedKeyUsage, 'plain', derSequence(...names));
+}
+
+export function basicConstraintsExtension(who: 'authority' | 'leaf'): Buffer {
+  return extension(
+    oids.basicConstraints,
+    'critical',
+    derSequence(...(who === 'authority' ? [derTrue()] : [])),
+  );
+}
+
+export function subjectKeyIdExtension(id: Uint8Array): Buffer {
+  return extension(oids.subjectKeyId, 'plain', der(tags.octetString, id));
+}
+
+/** The names in a list of extensions; none when there is no such extension. */
+export function altNamesIn(extensions: readonly DerElement[]): AltNames {
+  for (const one of extensions) {
+    const [oid, ...rest] = inside(one, tags.sequence);
+    if (readOid(oid) !== oids.altNames) continue;
+    return readAltNames(readOneDer(contentOf(rest.at(-1), tags.octetString)));
+  }
+  return { dnsNames: [], ips: [] };
+}
+
+function extension(oid: string, weight: 'critical' | 'plain', value: Uint8Array): Buffer {
+  const critical = weight === 'critical' ? [derTrue()] : [];
+  return derSequence(derOid(oid), ...critical, der(tags.octetString, value));
+}

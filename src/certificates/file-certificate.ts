@@ -1,0 +1,146 @@
+import {
+  type Clock,
+  describeError,
+  HintLatch,
+  KubelingError,
+  type Logger,
+  TypedEvents,
+} from '../lib/index.ts';
+import type { CertificateFiles } from './files.ts';
+import { dateText, isExpired, type KeyPair } from './key-pair.ts';
+import { noObserver, type RotationObserver } from './metrics.ts';
+import { type PairFiles, PairReader } from './pair-files.ts';
+import type { ServedCertificate } from './served-certificate.ts';
+
+export interface FileCertificateDeps {
+  readonly files: CertificateFiles;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly observer?: RotationObserver | undefined;
+  readonly at: PairFiles;
+  /** Puts the files in order before they are read; answers after how long it wants to be called again. */
+  readonly upkeep?: (() => Promise<number>) | undefined;
+}
+
+const roundMs = 60_000;
+/** A certificate and its key are written one after the other. */
+const settleMs = 500;
+
+/** A certificate in files that somebody else may replace at any time. A pair that is broken leaves the last good one. */
+export class FileCertificate implements ServedCertificate {
+  readonly #deps: FileCertificateDeps;
+  readonly #reader: PairReader;
+  readonly #hint: HintLatch;
+  readonly #events: TypedEvents<{ rotated: KeyPair }>;
+  #held: KeyPair;
+  #broken: string | undefined;
+  #nextRoundMs: number;
+
+  private constructor(deps: FileCertificateDeps, first: FirstLook) {
+    this.#deps = deps;
+    this.#reader = first.reader;
+    this.#held = first.held;
+    this.#nextRoundMs = first.nextRoundMs;
+    this.#hint = new HintLatch(deps.clock);
+    this.#events = new TypedEvents((error) =>
+      deps.log.error('Told of a new certificate, a part failed', error),
+    );
+  }
+
+  /** Throws when there is no pair that can be used. */
+  static async open(deps: FileCertificateDeps): Promise<FileCertificate> {
+    const nextRoundMs = (await deps.upkeep?.()) ?? roundMs;
+    const reader = new PairReader(deps.files, deps.at);
+    const certificate = new FileCertificate(deps, { reader, held: await mustLoad(reader), nextRoundMs });
+    const problem = certificate.problem();
+    if (problem !== undefined) deps.log.warn(`The serving certificate needs care: ${problem}`);
+    return certificate;
+  }
+
+  /** Even when it has expired: clients that do not check are still served, and the others say what is wrong. */
+  current(): KeyPair {
+    return this.#held;
+  }
+
+  held(): KeyPair {
+    return this.#held;
+  }
+
+  onRotated(told: (pair: KeyPair) => void): Disposable {
+    return this.#events.on('rotated', told);
+  }
+
+  look(): void {
+    this.#hint.raise();
+  }
+
+  problem(): string | undefined {
+    const isOver = isExpired(this.#held.leaf, this.#deps.clock.now());
+    return isOver || this.#broken !== undefined ? this.describe() : undefined;
+  }
+
+  describe(): string {
+    const { leaf, from } = this.#held;
+    const isOver = isExpired(leaf, this.#deps.clock.now());
+    const state = isOver
+      ? `the serving certificate in ${from} expired ${dateText(leaf.notAfterMs)}: put a new one there`
+      : `the serving certificate in ${from} expires ${dateText(leaf.notAfterMs)}`;
+    return this.#broken === undefined ? state : `${state}; the last good one is used: ${this.#broken}`;
+  }
+
+  async run(signal: AbortSignal): Promise<never> {
+    const { files, at, clock } = this.#deps;
+    using _watch = files.watch([at.certificateFile, at.keyFile], () => this.#hint.raise());
+    for (;;) {
+      const woken = await this.#hint.wait(Math.min(this.#nextRoundMs, roundMs), signal);
+      if (woken === 'hint') await clock.sleep(settleMs, signal);
+      this.#hint.clear();
+      await this.#round();
+    }
+  }
+
+  async #round(): Promise<void> {
+    const { log, observer = noObserver, upkeep } = this.#deps;
+    try {
+      this.#nextRoundMs = (await upkeep?.()) ?? roundMs;
+      const pair = await mustLoad(this.#reader);
+      this.#broken = undefined;
+      this.#take(pair);
+    } catch (error) {
+      const why = describeError(error);
+      if (this.#broken !== why) log.error('Cannot read the serving certificate again', error);
+      if (this.#broken === undefined) observer.renewFailed();
+      this.#broken = why;
+      this.#nextRoundMs = roundMs;
+    }
+  }
+
+  #take(pair: KeyPair): void {
+    const { clock, log, observer = noObserver } = this.#deps;
+    const before = this.#held;
+    if (pair.certificatePem === before.certificatePem && pair.keyPem === before.keyPem) return;
+    this.#held = pair;
+    observer.rotated(clock.now() - before.leaf.notBeforeMs);
+    log.info('There is a new serving certificate', {
+      file: pair.from,
+      expires: dateText(pair.leaf.notAfterMs),
+    });
+    this.#events.emit('rotated', pair);
+  }
+}
+
+interface FirstLook {
+  readonly reader: PairReader;
+  readonly held: KeyPair;
+  readonly nextRoundMs: number;
+}
+
+async function mustLoad(reader: PairReader): Promise<KeyPair> {
+  const pair = await reader.load();
+  const { at } = reader;
+  if (pair !== undefined) return pair;
+  throw new KubelingError(
+    'CERTIFICATE_INVALID',
+    `Cannot serve as ${at.certificateFile} and ${at.keyFile} must both be there: put the certificate and its key there, or leave tlsCertFile and tlsPrivateKeyFile out`,
+  );
+}

@@ -1,0 +1,52 @@
+/**
+ * Certificates: who this node is to the API server, and to those who ask it.
+ *
+ *     kubeconfig, bootstrap kubeconfig ──> prepareClientAccess ──> openClientCertificate ──┐ run, onRotated: requests
+ *                                          (or bootstrapClientCertificate, once)           │ guardCredentials: exit
+ *     tlsCertFile, serverTLSBootstrap ───> servingSource ──> openServingCertificate ───────┘ run, onRotated: the server
+ */
+export {
+  type BootstrapApi,
+  type BootstrapDeps,
+  type BootstrapSettings,
+  bootstrapClientCertificate,
+} from './bootstrap.ts';
+export { CertificateManager } from './certificate-manager.ts';
+export {
+  type ClientAccess,
+  type ClientAccessDeps,
+  type ClientAccessSettings,
+  prepareClientAccess,
+} from './client-access.ts';
+export {
+  type CertificateRoomDeps,
+  type ClientCertificateSettings,
+  type KubeconfigCertificate,
+  openClientCertificate,
+} from './client-certificate.ts';
+export { type CredentialGuardDeps, guardCredentials } from './credential-guard.ts';
+export { type CertificateFiles, realCertificateFiles } from './files.ts';
+export type { KeyPair, Leaf } from './key-pair.ts';
+export {
+  type KubeconfigView,
+  kubeconfigCertificate,
+  type ParseKubeconfig,
+  withClientCertificate,
+} from './kubeconfig.ts';
+export { MemoryCertificateFiles } from './memory-files.ts';
+export {
+  clientCertificateMetrics,
+  exposeTimeToLive,
+  type RotationObserver,
+  serverCertificateMetrics,
+} from './metrics.ts';
+export type { KeyKind } from './private-key.ts';
+export type { ServedCertificate } from './served-certificate.ts';
+export {
+  openServingCertificate,
+  type ServingSettings,
+  type ServingSource,
+  type ServingWish,
+  servingSource,
+} from './serving-certificate.ts';
+export type { CsrApi } from './signing-request.ts';

@@ -1,0 +1,102 @@
+import type { KubeconfigCertificate } from './client-certificate.ts';
+import type { CertificateFiles } from './files.ts';
+import type { KeyPair } from './key-pair.ts';
+
+/** A certificate, a key or a bundle, in a kubeconfig or in a file it names. */
+export type KubeconfigMaterial =
+  | { readonly kind: 'inline'; readonly name: string; readonly pem: string }
+  | { readonly kind: 'file'; readonly name: string; readonly path: string };
+
+/** What certificates need of a kubeconfig; the API client's own reading of it has all this. */
+export interface KubeconfigView {
+  readonly cluster: {
+    readonly server: URL;
+    readonly ca: KubeconfigMaterial | undefined;
+    readonly tlsServerName: string | undefined;
+    readonly verification: 'full' | 'skipped';
+    readonly proxyUrl: URL | undefined;
+  };
+  readonly user: {
+    readonly certificate: { readonly cert: KubeconfigMaterial; readonly key: KubeconfigMaterial } | undefined;
+    readonly token: string | undefined;
+    readonly tokenFile: string | undefined;
+    readonly exec: unknown;
+  };
+}
+
+/** Rejects, naming the file, for text that is no kubeconfig. */
+export type ParseKubeconfig = (source: {
+  readonly file: string;
+  readonly text: string;
+}) => Promise<KubeconfigView>;
+
+/** The certificate a kubeconfig has, as the client certificate begins with it. */
+export function kubeconfigCertificate({ user }: KubeconfigView): KubeconfigCertificate | undefined {
+  const { cert, key } = user.certificate ?? {};
+  if (cert === undefined || key === undefined) return undefined;
+  if (cert.kind === 'file' && key.kind === 'file') {
+    return { kind: 'files', certificateFile: cert.path, keyFile: key.path };
+  }
+  // One in a file and the other not is as good as none to begin with: the API client reports it.
+  if (cert.kind === 'file' || key.kind === 'file') return undefined;
+  return { kind: 'inline', certificate: cert.pem, key: key.pem, from: cert.name };
+}
+
+/** The same kubeconfig with the certificate that is in use now, for whoever makes requests by it. */
+export function withClientCertificate<T extends KubeconfigView>(context: T, pair: KeyPair | undefined): T {
+  if (pair === undefined) return context;
+  const inline = (pem: string) => ({ kind: 'inline', name: pair.from, pem }) as const;
+  const certificate = { cert: inline(pair.certificatePem), key: inline(pair.keyPem) };
+  return { ...context, user: { ...context.user, certificate } };
+}
+
+/**
+ * The text of the kubeconfig a node has after it was bootstrapped: the cluster of the bootstrap kubeconfig, and as its
+ * user the certificate at `pemPath`.
+ */
+export function nodeKubeconfig({ cluster }: KubeconfigView, pemPath: string): string {
+  const { server, ca, tlsServerName, verification, proxyUrl } = cluster;
+  const lines = (fields: Readonly<Record<string, string | boolean | undefined>>) =>
+    Object.entries(fields)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => `    ${name}: ${JSON.stringify(value)}`);
+  return [
+    'apiVersion: v1',
+    'kind: Config',
+    'clusters:',
+    '- name: default-cluster',
+    '  cluster:',
+    ...lines({
+      server: urlText(server),
+      'certificate-authority': ca?.kind === 'file' ? ca.path : undefined,
+      'certificate-authority-data':
+        ca?.kind === 'inline' ? Buffer.from(ca.pem, 'latin1').toString('base64') : undefined,
+      'insecure-skip-tls-verify': verification === 'skipped' ? true : undefined,
+      'tls-server-name': tlsServerName,
+      'proxy-url': proxyUrl === undefined ? undefined : urlText(proxyUrl),
+    }),
+    'users:',
+    '- name: default-auth',
+    '  user:',
+    ...lines({ 'client-certificate': pemPath, 'client-key': pemPath }),
+    'contexts:',
+    '- name: default-context',
+    '  context:',
+    ...lines({ cluster: 'default-cluster', user: 'default-auth', namespace: 'default' }),
+    'current-context: default-context',
+    '',
+  ].join('\n');
+}
+
+/** The text behind some material; undefined when its file is not there. */
+export async function materialText(
+  files: CertificateFiles,
+  material: KubeconfigMaterial,
+): Promise<string | undefined> {
+  return material.kind === 'inline' ? material.pem : await files.read(material.path);
+}
+
+/** A bare host is written without the slash that stands for its root. */
+function urlText(url: URL): string {
+  return url.pathname === '/' && url.search === '' ? url.href.replace(/\/$/, '') : url.href;
+}

@@ -1,0 +1,75 @@
+import type { Clock, MetricRegistry } from '../lib/index.ts';
+import type { KeyPair } from './key-pair.ts';
+
+/** Told what happens to a certificate, to be counted. Never throws. */
+export interface RotationObserver {
+  renewFailed(): void;
+  /** `livedMs` is how long the certificate before was in use, where there was one. */
+  rotated(livedMs: number | undefined): void;
+}
+
+export const noObserver: RotationObserver = { renewFailed: () => {}, rotated: () => {} };
+
+const minute = 60;
+const day = 86_400;
+const rotationBuckets = [
+  minute,
+  60 * minute,
+  240 * minute,
+  day,
+  7 * day,
+  30 * day,
+  90 * day,
+  180 * day,
+  360 * day,
+  1440 * day,
+];
+
+/** Once for a registry, whether certificates are rotated or not: a time to live is always shown. */
+export function clientCertificateMetrics(registry: MetricRegistry): RotationObserver {
+  const errors = registry
+    .counter({
+      name: 'kubelet_certificate_manager_client_expiration_renew_errors',
+      help: 'Times the client certificate could not be renewed.',
+    })
+    .with({});
+  return { renewFailed: () => errors.inc(), rotated: () => {} };
+}
+
+export function serverCertificateMetrics(registry: MetricRegistry): RotationObserver {
+  const errors = registry
+    .counter({
+      name: 'kubelet_server_expiration_renew_errors',
+      help: 'Times the serving certificate could not be renewed.',
+    })
+    .with({});
+  const lived = registry
+    .histogram({
+      name: 'kubelet_certificate_manager_server_rotation_seconds',
+      help: 'How long serving certificates were in use before they were replaced.',
+      buckets: rotationBuckets,
+    })
+    .with({});
+  return {
+    renewFailed: () => errors.inc(),
+    rotated: (livedMs) => void (livedMs !== undefined && lived.observe(livedMs / 1_000)),
+  };
+}
+
+/** How long the certificate in use is still valid: negative when it has expired, endless when there is none. */
+export function exposeTimeToLive(
+  registry: MetricRegistry,
+  of: 'client' | 'server',
+  deps: { readonly clock: Clock; readonly held: () => KeyPair | undefined },
+): Disposable {
+  const name = `kubelet_certificate_manager_${of}_ttl_seconds`;
+  const help = `Seconds until the ${of === 'client' ? 'client' : 'serving'} certificate expires.`;
+  return registry.collect(() => {
+    const notAfterMs = deps.held()?.leaf.notAfterMs;
+    const value =
+      notAfterMs === undefined
+        ? Number.POSITIVE_INFINITY
+        : Math.trunc((notAfterMs - deps.clock.now()) / 1_000);
+    return [{ name, help, type: 'gauge', samples: [{ value }] }];
+  });
+}

@@ -1,0 +1,53 @@
+import { join } from 'node:path';
+import type { CertificateFiles } from './files.ts';
+import type { Identity } from './identity.ts';
+import type { CsrRef } from './signing-request.ts';
+
+/** A request that was made and not answered yet, with the key only we have. */
+export interface PendingRequest {
+  readonly ref: CsrRef;
+  readonly identity: Identity;
+  readonly keyPem: string;
+  readonly requestedMs: number;
+}
+
+/**
+ * The one request under way, on disk, so that a kubelet that is started again waits on instead of asking once more.
+ * What cannot be read is as good as none.
+ */
+export class PendingRequestFile {
+  readonly #files: CertificateFiles;
+  readonly #path: string;
+
+  constructor(files: CertificateFiles, at: { readonly directory: string; readonly prefix: string }) {
+    this.#files = files;
+    this.#path = join(at.directory, `${at.prefix}-request.json`);
+  }
+
+  async read(): Promise<PendingRequest | undefined> {
+    try {
+      return asPending(JSON.parse((await this.#files.read(this.#path)) ?? 'null'));
+    } catch {
+      return undefined;
+    }
+  }
+
+  async write(request: PendingRequest): Promise<void> {
+    await this.#files.replace(this.#path, `${JSON.stringify(request)}\n`, 0o600);
+  }
+
+  async clear(): Promise<void> {
+    await this.#files.remove(this.#path);
+  }
+}
+
+function asPending(value: unknown): PendingRequest | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { ref, identity, keyPem, requestedMs } = value as Partial<PendingRequest>;
+  const isIdentity =
+    typeof identity?.commonName === 'string' &&
+    [identity.organizations, identity.dnsNames, identity.ips].every(Array.isArray);
+  const isRef = [ref?.name, ref?.uid, ref?.version].every((part) => typeof part === 'string');
+  const isWhole = isIdentity && isRef && typeof keyPem === 'string' && Number.isFinite(requestedMs);
+  return isWhole ? (value as PendingRequest) : undefined;
+}

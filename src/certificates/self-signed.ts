@@ -1,0 +1,171 @@
+import type { KeyObject } from 'node:crypto';
+import { join } from 'node:path';
+import type { NodeAddress } from '../kinds/index.ts';
+import { type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import type { CertificateFiles } from './files.ts';
+import { type AltNames, lackingOf } from './identity.ts';
+import { canonicalIp } from './ip-address.ts';
+import { dateText, type Leaf, readLeaves } from './key-pair.ts';
+import { makeCertificate } from './make-certificate.ts';
+import { namesOf } from './node-identity.ts';
+import { type PairFiles, PairReader } from './pair-files.ts';
+import { type KeyKind, keyPem, newPrivateKey } from './private-key.ts';
+
+export interface SelfSignedDeps {
+  readonly files: CertificateFiles;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly directory: string;
+  readonly hostname: string;
+  readonly addresses: () => readonly NodeAddress[];
+  readonly keyKind: KeyKind;
+}
+
+const lifeMs = 365 * 86_400_000;
+/** For clocks that differ. */
+const earlyMs = 3_600_000;
+const renewAt = 0.8;
+const roundMs = 60_000;
+const debounceMs = 10_000;
+
+export function selfSignedPaths(directory: string): PairFiles {
+  return { certificateFile: join(directory, 'kubelet.crt'), keyFile: join(directory, 'kubelet.key') };
+}
+
+/**
+ * `kubelet.crt` and `kubelet.key`: made when they are not there, and made anew when most of their life is over or the
+ * node has more addresses. Only what a kubelet made is ever replaced, never what somebody put there.
+ */
+export class SelfSignedFiles {
+  readonly #deps: SelfSignedDeps;
+  readonly #at: PairFiles;
+  readonly #reader: PairReader;
+  #seen: { readonly lacking: string; readonly sinceMs: number } | undefined;
+
+  constructor(deps: SelfSignedDeps) {
+    this.#deps = deps;
+    this.#at = selfSignedPaths(deps.directory);
+    this.#reader = new PairReader(deps.files, this.#at);
+  }
+
+  /** Throws when the files there cannot be used and are not ours to replace. Answers when to come again. */
+  async keepUp(): Promise<number> {
+    await this.#finishMaking();
+    const leaf = await this.#existing();
+    if (leaf === 'none') return await this.#make('there is none');
+    if (leaf === 'foreign') return roundMs;
+    const { clock } = this.#deps;
+    const renewMs = leaf.notBeforeMs + renewAt * (leaf.notAfterMs - leaf.notBeforeMs);
+    if (clock.now() >= renewMs) return await this.#make(`it expires ${dateText(leaf.notAfterMs)}`);
+    const waitMs = this.#settling(leaf);
+    if (waitMs === 'nothing') return Math.min(roundMs, renewMs - clock.now());
+    return waitMs > 0 ? waitMs : await this.#make(`it lacks ${this.#seen?.lacking ?? ''}`);
+  }
+
+  get #aside(): PairFiles {
+    const { certificateFile, keyFile } = this.#at;
+    return { certificateFile: `${certificateFile}.new`, keyFile: `${keyFile}.new` };
+  }
+
+  /** The certificate is laid aside last and put in place last: while it is aside, the key is whole. */
+  async #finishMaking(): Promise<void> {
+    const { files } = this.#deps;
+    const aside = this.#aside;
+    const isKeyAside = (await files.kindAt(aside.keyFile)) !== undefined;
+    if ((await files.kindAt(aside.certificateFile)) === undefined) {
+      if (isKeyAside) await files.remove(aside.keyFile);
+      return;
+    }
+    if (isKeyAside) await files.rename(aside.keyFile, this.#at.keyFile);
+    await files.rename(aside.certificateFile, this.#at.certificateFile);
+  }
+
+  /** What a kubelet made and somebody broke counts as none. */
+  async #existing(): Promise<Leaf | 'none' | 'foreign'> {
+    const { files } = this.#deps;
+    const { certificateFile, keyFile } = this.#at;
+    const [certificate, key] = await Promise.all([files.read(certificateFile), files.read(keyFile)]);
+    if (certificate === undefined && key === undefined) return 'none';
+    if (certificate === undefined) throw halfThere({ there: keyFile, missing: certificateFile });
+    if (key === undefined) throw halfThere({ there: certificateFile, missing: keyFile });
+    try {
+      const leaf = (await this.#reader.load())?.leaf;
+      if (leaf === undefined) return 'none';
+      return isKubeletMade(leaf) ? leaf : 'foreign';
+    } catch (error) {
+      const [leaf] = readLeaves(certificate, certificateFile);
+      if (leaf !== undefined && isKubeletMade(leaf)) return 'none';
+      throw error;
+    }
+  }
+
+  /** How long until what is lacking has been lacking for a while. */
+  #settling(leaf: Leaf): number | 'nothing' {
+    const wanted = this.#names();
+    const { commonName, organizations } = leaf;
+    const lacking = lackingOf(leaf, { commonName, organizations, ...wanted }).join(', ');
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (lacking === '') {
+      this.#seen = undefined;
+      return 'nothing';
+    }
+    if (this.#seen?.lacking !== lacking) this.#seen = { lacking, sinceMs: nowMs };
+    return this.#seen.sinceMs + debounceMs - nowMs;
+  }
+
+  #names(): AltNames {
+    const { hostname, addresses } = this.#deps;
+    const named = namesOf(addresses());
+    const ip = canonicalIp(hostname);
+    return {
+      dnsNames: ip === undefined ? [...new Set([hostname, ...named.dnsNames])] : named.dnsNames,
+      ips: ip === undefined ? named.ips : [...new Set([ip, ...named.ips])],
+    };
+  }
+
+  async #make(why: string): Promise<number> {
+    const { files, log, keyKind } = this.#deps;
+    const key = await newPrivateKey(keyKind);
+    const certificate = this.#certificate(key);
+    // Once both lie beside their places they will get there, whatever happens to us in between.
+    await files.replace(this.#aside.keyFile, keyPem(key), 0o600);
+    await files.replace(this.#aside.certificateFile, certificate, 0o644);
+    await this.#finishMaking();
+    this.#seen = undefined;
+    log.info('Made a self-signed serving certificate', { file: this.#at.certificateFile, why });
+    return roundMs;
+  }
+
+  #certificate(key: KeyObject): string {
+    const { hostname, clock } = this.#deps;
+    const nowMs = clock.now();
+    const subject = { commonName: `${hostname}@${Math.floor(nowMs / 1_000)}`, organizations: [] };
+    const notBeforeMs = nowMs - earlyMs;
+    const isRsa = key.asymmetricKeyType === 'rsa';
+    return makeCertificate(
+      {
+        identity: { ...subject, ...this.#names() },
+        key,
+        notBeforeMs,
+        notAfterMs: notBeforeMs + lifeMs,
+        uses: ['digital-signature', ...(isRsa ? (['key-encipherment'] as const) : [])],
+        extendedUses: ['server-auth'],
+        who: 'leaf',
+      },
+      { subject, key },
+    );
+  }
+}
+
+/** `name@seconds`, signed by itself or by the throw-away authority another kubelet makes for it. */
+function isKubeletMade({ commonName, issuerName }: Leaf): boolean {
+  const isNamed = /@\d{9,}$/;
+  return isNamed.test(commonName) && (issuerName === commonName || /-ca@\d{9,}$/.test(issuerName));
+}
+
+function halfThere({ there, missing }: { readonly there: string; readonly missing: string }): KubelingError {
+  return new KubelingError(
+    'CERTIFICATE_INVALID',
+    `Cannot serve with ${there} as ${missing} must be there too: put it back, or remove ${there} to have both made anew`,
+  );
+}

@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { beforeEach, describe, test } from 'node:test';
+import { TestAuthority } from '../../test/fakes/signing-api.ts';
+import type { NodeAddress } from '../kinds/index.ts';
+import { type CollectedLogs, collectLogs, MetricRegistry, seededRandom, VirtualClock } from '../lib/index.ts';
+import type { KeyPair } from './key-pair.ts';
+import { MemoryCertificateFiles } from './memory-files.ts';
+import { exposeTimeToLive, serverCertificateMetrics } from './metrics.ts';
+import { keyPem, newEcKey } from './private-key.ts';
+import type { ServedCertificate } from './served-certificate.ts';
+import { openServingCertificate, type ServingSource, servingSource } from './serving-certificate.ts';
+
+const minute = 60_000;
+const day = 86_400_000;
+const crt = '/pki/kubelet.crt';
+const key = '/pki/kubelet.key';
+
+let clock: VirtualClock;
+let files: MemoryCertificateFiles;
+let logs: CollectedLogs;
+let stop: AbortController;
+let addresses: NodeAddress[];
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  files = new MemoryCertificateFiles();
+  logs = collectLogs(clock);
+  stop = new AbortController();
+  addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
+});
+
+const selfSigned: ServingSource = { kind: 'self-signed', hostname: 'n1', keyKind: 'ec-p256' };
+const configured: ServingSource = {
+  kind: 'files',
+  files: { certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' },
+};
+
+const open = (source: ServingSource) =>
+  openServingCertificate(
+    { source, nodeName: 'n1', certDirectory: '/pki', addresses: () => addresses },
+    { files, clock, random: seededRandom(1), log: logs.logger },
+  );
+
+function start(certificate: ServedCertificate): KeyPair[] {
+  const rotated: KeyPair[] = [];
+  certificate.onRotated((pair) => rotated.push(pair));
+  certificate.run(stop.signal).catch(() => {});
+  return rotated;
+}
+
+async function stopAll(): Promise<void> {
+  stop.abort(new Error('over'));
+  await clock.advance(0);
+  assert.equal(clock.pendingTimers, 0);
+}
+
+function issued(commonName: string, toMs = clock.now() + day) {
+  const privateKey = newEcKey();
+  const identity = { commonName, organizations: [], dnsNames: ['n1'], ips: [] };
+  const authority = new TestAuthority(clock.now());
+  return { certificate: authority.issue(identity, privateKey, { fromMs: 0, toMs }), key: keyPem(privateKey) };
+}
+
+async function put(
+  at: { certificateFile: string; keyFile: string },
+  pair: { certificate: string; key: string },
+) {
+  await files.replace(at.keyFile, pair.key, 0o600);
+  await files.replace(at.certificateFile, pair.certificate, 0o644);
+}
+
+describe('where the serving certificate comes from', () => {
+  const wish = {
+    serverTLSBootstrap: false,
+    tlsCertFile: '',
+    tlsPrivateKeyFile: '',
+    api: undefined,
+    hostname: 'n1',
+    keyKind: 'ec-p256',
+  } as const;
+
+  test('the cluster where it is asked to, then the configured files, then this node itself', () => {
+    const both = { tlsCertFile: '/a', tlsPrivateKeyFile: '/b' };
+    assert.equal(servingSource(wish).kind, 'self-signed');
+    assert.equal(servingSource({ ...wish, ...both }).kind, 'files');
+    const api = {} as never;
+    assert.equal(servingSource({ ...wish, ...both, serverTLSBootstrap: true, api }).kind, 'cluster');
+    assert.equal(servingSource({ ...wish, serverTLSBootstrap: true }).kind, 'self-signed');
+  });
+
+  test('a certificate without a key, or a key without a certificate, is refused', () => {
+    assert.throws(
+      () => servingSource({ ...wish, tlsCertFile: '/a' }),
+      /tlsCertFile "\/a" as tlsPrivateKeyFile must be/,
+    );
+    assert.throws(() => servingSource({ ...wish, tlsPrivateKeyFile: '/b' }), /tlsCertFile must be given/);
+  });
+});
+
+describe('the self-signed certificate', () => {
+  test('is made for the host and its addresses, for a year, with the modes the reference gives', async () => {
+    const serving = await open(selfSigned);
+    const read = new X509Certificate((await files.read(crt)) ?? '');
+    assert.equal(read.subjectAltName, 'DNS:n1, IP Address:10.0.0.1');
+    assert.match(read.subject, /^CN=n1@1767225600$/);
+    assert.deepEqual(read.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+    assert.equal(read.validToDate.getTime() - read.validFromDate.getTime(), 365 * day);
+    assert.deepEqual([files.modeOf(crt), files.modeOf(key)], [0o644, 0o600]);
+    assert.equal(serving.problem(), undefined);
+    assert.deepEqual(files.paths(), [crt, key]);
+  });
+
+  test('may have an RSA key, for those who allow only such ciphers', async () => {
+    const serving = await open({ ...selfSigned, keyKind: 'rsa-2048' });
+    assert.match(serving.current()?.keyPem ?? '', /RSA PRIVATE KEY/);
+  });
+
+  test('stays over a restart', async () => {
+    const before = (await open(selfSigned)).current()?.leaf.fingerprint;
+    assert.equal((await open(selfSigned)).current()?.leaf.fingerprint, before);
+  });
+
+  test('is made anew at 80 percent of its life', async () => {
+    const serving = await open(selfSigned);
+    const rotated = start(serving);
+    clock.jumpWall(0.8 * 365 * day - 3_600_000 - 2 * minute);
+    await clock.advance(minute);
+    assert.equal(rotated.length, 0);
+    await clock.advance(2 * minute);
+    assert.equal(rotated.length, 1);
+    assert.equal(serving.current(), rotated[0]);
+    await stopAll();
+  });
+
+  test('is made anew for new addresses once they have been there for ten seconds', async () => {
+    const serving = await open(selfSigned);
+    const rotated = start(serving);
+    await clock.advance(minute);
+    addresses = [...addresses, { type: 'InternalIP', address: 'fd00::1' }];
+    serving.look();
+    await clock.advance(9_999);
+    assert.equal(rotated.length, 0);
+    await clock.advance(1_000);
+    assert.deepEqual(rotated[0]?.leaf.ips, ['10.0.0.1', 'fd00::1']);
+    await clock.advance(10 * minute);
+    assert.equal(rotated.length, 1);
+    await stopAll();
+  });
+
+  test('one that somebody else put there is used and never replaced', async () => {
+    await put({ certificateFile: crt, keyFile: key }, issued('mine', clock.now() + minute));
+    const serving = await open(selfSigned);
+    const rotated = start(serving);
+    await clock.advance(10 * minute);
+    assert.equal(rotated.length, 0);
+    assert.match(
+      serving.problem() ?? '',
+      /kubelet\.crt and \/pki\/kubelet\.key expired 2026-01-01T00:01:00Z: put a new one/,
+    );
+    await put({ certificateFile: crt, keyFile: key }, issued('mine again'));
+    await clock.advance(500);
+    assert.equal(rotated[0]?.leaf.commonName, 'mine again');
+    await stopAll();
+  });
+
+  test('one file alone is a reason not to start, that says what to do', async () => {
+    await files.replace(crt, issued('x').certificate, 0o644);
+    await assert.rejects(
+      open(selfSigned),
+      /kubelet\.key must be there too: put it back, or remove \/pki\/kubelet\.crt/,
+    );
+    await files.remove(crt);
+    await files.replace(key, issued('x').key, 0o600);
+    await assert.rejects(open(selfSigned), {
+      code: 'CERTIFICATE_INVALID',
+      message: /kubelet\.crt must be there too/,
+    });
+  });
+
+  test('a broken pair of somebody else is a reason not to start, of our own it is made anew', async () => {
+    await put(
+      { certificateFile: crt, keyFile: key },
+      { certificate: issued('x').certificate, key: issued('y').key },
+    );
+    await assert.rejects(open(selfSigned), { code: 'CERTIFICATE_INVALID', message: /must fit its key/ });
+    await files.remove(crt);
+    await files.remove(key);
+    await open(selfSigned);
+    await files.replace(key, issued('y').key, 0o600);
+    assert.equal((await open(selfSigned)).problem(), undefined);
+  });
+
+  test('killed at any step of making it, the next one finds or makes a whole pair', async () => {
+    await open(selfSigned);
+    const made = { certificate: (await files.read(crt)) ?? '', key: (await files.read(key)) ?? '' };
+    const steps: readonly (readonly [string, string][])[] = [
+      [[`${key}.new`, made.key]],
+      [
+        [`${key}.new`, made.key],
+        [`${crt}.new`, made.certificate],
+      ],
+      [
+        [key, made.key],
+        [`${crt}.new`, made.certificate],
+      ],
+    ];
+    for (const left of steps) {
+      files = new MemoryCertificateFiles();
+      for (const [path, text] of left) await files.replace(path, text, 0o600);
+      assert.ok((await open(selfSigned)).current());
+      assert.deepEqual(files.paths(), [crt, key]);
+    }
+  });
+});
+
+describe('the configured files', () => {
+  const at = { certificateFile: '/etc/a.crt', keyFile: '/etc/a.key' };
+
+  test('must be there and fit at the start', async () => {
+    await assert.rejects(open(configured), /\/etc\/a\.crt and \/etc\/a\.key must both be there/);
+    await put(at, { certificate: issued('x').certificate, key: issued('y').key });
+    await assert.rejects(open(configured), /must fit its key/);
+  });
+
+  test('are read again as soon as they change, and each minute', async () => {
+    await put(at, issued('one'));
+    const serving = await open(configured);
+    const rotated = start(serving);
+    await clock.advance(0);
+    await put(at, issued('two'));
+    await clock.advance(500);
+    assert.deepEqual(
+      rotated.map(({ leaf }) => leaf.commonName),
+      ['two'],
+    );
+    files.watch = () => ({ [Symbol.dispose]: () => {} });
+    await stopAll();
+    stop = new AbortController();
+    const unwatched = start(serving);
+    await clock.advance(0);
+    await put(at, issued('three'));
+    await clock.advance(minute);
+    assert.deepEqual(
+      unwatched.map(({ leaf }) => leaf.commonName),
+      ['three'],
+    );
+    await stopAll();
+  });
+
+  test('that are broken leave the last good pair, and health says why', async () => {
+    const good = issued('one');
+    await put(at, good);
+    const serving = await open(configured);
+    const rotated = start(serving);
+    await files.replace(at.certificateFile, 'broken', 0o644);
+    await clock.advance(3 * minute);
+    assert.equal(serving.current()?.leaf.commonName, 'one');
+    assert.match(serving.problem() ?? '', /the last good one is used: .*\/etc\/a\.crt and \/etc\/a\.key/);
+    assert.equal([...logs.records].filter(({ severity }) => severity === 'error').length, 1);
+    await put(at, good);
+    await clock.advance(500);
+    assert.equal(serving.problem(), undefined);
+    assert.equal(rotated.length, 0);
+    await stopAll();
+  });
+
+  test('have their time to live shown too', async () => {
+    await put(at, issued('one'));
+    const serving = await open(configured);
+    const registry = new MetricRegistry({ onError: assert.ifError });
+    serverCertificateMetrics(registry);
+    using _ttl = exposeTimeToLive(registry, 'server', { clock, held: () => serving.held() });
+    const text = await registry.expose(stop.signal);
+    assert.match(text, /^kubelet_certificate_manager_server_ttl_seconds 86400$/m);
+    assert.match(text, /^kubelet_server_expiration_renew_errors 0$/m);
+  });
+});

@@ -1,0 +1,121 @@
+import type { NodeAddress } from '../kinds/index.ts';
+import { KubelingError } from '../lib/index.ts';
+import { CertificateManager } from './certificate-manager.ts';
+import { CertificateStore } from './certificate-store.ts';
+import type { CertificateRoomDeps } from './client-certificate.ts';
+import { FileCertificate } from './file-certificate.ts';
+import { noObserver } from './metrics.ts';
+import { servingIdentity } from './node-identity.ts';
+import { PendingRequestFile } from './pending-request.ts';
+import type { KeyKind } from './private-key.ts';
+import { CertificateRequester } from './requester.ts';
+import { SelfSignedFiles, selfSignedPaths } from './self-signed.ts';
+import type { ServedCertificate } from './served-certificate.ts';
+import { type CsrApi, signers } from './signing-request.ts';
+
+const serverPrefix = 'kubelet-server';
+/** Addresses come one after the other when a node starts: one request for all of them. */
+export const addressDebounceMs = 10_000;
+const lookMs = 10_000;
+
+/** Where the serving certificate comes from: `servingSource` decides. */
+export type ServingSource =
+  | { readonly kind: 'cluster'; readonly api: CsrApi; readonly configured: ServingFiles | undefined }
+  | { readonly kind: 'files'; readonly files: ServingFiles }
+  | { readonly kind: 'self-signed'; readonly hostname: string; readonly keyKind: KeyKind };
+
+export interface ServingFiles {
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
+export interface ServingWish {
+  readonly serverTLSBootstrap: boolean;
+  readonly tlsCertFile: string;
+  readonly tlsPrivateKeyFile: string;
+  /** Left out when there is no API server. */
+  readonly api: CsrApi | undefined;
+  readonly hostname: string;
+  readonly keyKind: KeyKind;
+}
+
+/** Throws CERTIFICATE_INVALID for settings that contradict each other. */
+export function servingSource(wish: ServingWish): ServingSource {
+  const { tlsCertFile: certificateFile, tlsPrivateKeyFile: keyFile, api, hostname, keyKind } = wish;
+  const [hasCertificate, hasKey] = [certificateFile !== '', keyFile !== ''];
+  if (hasCertificate !== hasKey) {
+    const [given, missing] = hasCertificate
+      ? ['tlsCertFile', 'tlsPrivateKeyFile']
+      : ['tlsPrivateKeyFile', 'tlsCertFile'];
+    throw new KubelingError(
+      'CERTIFICATE_INVALID',
+      `Cannot serve with ${given} "${certificateFile}${keyFile}" as ${missing} must be given beside it: it is empty`,
+    );
+  }
+  const files = hasCertificate ? { certificateFile, keyFile } : undefined;
+  if (wish.serverTLSBootstrap && api !== undefined) return { kind: 'cluster', api, configured: files };
+  if (files !== undefined) return { kind: 'files', files };
+  return { kind: 'self-signed', hostname, keyKind };
+}
+
+export interface ServingSettings {
+  readonly source: ServingSource;
+  readonly nodeName: string;
+  readonly certDirectory: string;
+  /** Of the node, as they are now; call `look()` when they change. */
+  readonly addresses: () => readonly NodeAddress[];
+}
+
+/** The certificate of the kubelet's server. Files that cannot be used are a reason not to start. */
+export async function openServingCertificate(
+  settings: ServingSettings,
+  deps: CertificateRoomDeps,
+): Promise<ServedCertificate> {
+  const { source, certDirectory, addresses } = settings;
+  if (source.kind === 'cluster') return await openClusterIssued(settings, source, deps);
+  if (source.kind === 'files') return await FileCertificate.open({ ...deps, at: source.files });
+  const { hostname, keyKind } = source;
+  const selfSigned = new SelfSignedFiles({ ...deps, directory: certDirectory, hostname, keyKind, addresses });
+  return await FileCertificate.open({
+    ...deps,
+    at: selfSignedPaths(certDirectory),
+    upkeep: () => selfSigned.keepUp(),
+  });
+}
+
+async function openClusterIssued(
+  { nodeName, certDirectory: directory, addresses }: ServingSettings,
+  { api, configured }: Extract<ServingSource, { kind: 'cluster' }>,
+  { files, clock, random, log, observer = noObserver }: CertificateRoomDeps,
+): Promise<CertificateManager> {
+  const store = await CertificateStore.open({
+    files,
+    clock,
+    log,
+    directory,
+    prefix: serverPrefix,
+    configured,
+  });
+  return new CertificateManager({
+    name: 'serving',
+    store,
+    requester: new CertificateRequester({
+      api: () => api,
+      signerName: signers.server,
+      usages: ['digital signature', 'server auth'],
+      store,
+      pending: new PendingRequestFile(files, store),
+      clock,
+      random,
+      log,
+    }),
+    wanted: () => servingIdentity(nodeName, addresses()),
+    clock,
+    random,
+    log,
+    observer,
+    debounceMs: addressDebounceMs,
+    lookMs,
+    first: { pair: await store.load(), fate: 'keep' },
+  });
+}

@@ -1,0 +1,230 @@
+import {
+  type ApiClient,
+  type ApiObject,
+  type ApiResource,
+  apiResources,
+  apiVersionOf,
+  isApiCode,
+} from '../api/index.ts';
+import {
+  type Clock,
+  describeError,
+  KubelingError,
+  type Logger,
+  type Random,
+  randomInt,
+} from '../lib/index.ts';
+
+/** As far as certificates need the API. */
+export type CsrApi = Pick<ApiClient, 'create' | 'get' | 'list' | 'watch'>;
+
+/** A CertificateSigningRequest as far as we look at it. Bytes are base64. */
+export interface CsrObject extends ApiObject {
+  readonly spec?: {
+    readonly request?: string | undefined;
+    readonly signerName?: string | undefined;
+    readonly usages?: readonly string[] | undefined;
+  };
+  readonly status?:
+    | {
+        readonly conditions?:
+          | readonly {
+              readonly type: string;
+              readonly reason?: string | undefined;
+              readonly message?: string | undefined;
+            }[]
+          | undefined;
+        readonly certificate?: string | undefined;
+      }
+    | undefined;
+}
+
+export const signers = {
+  client: 'kubernetes.io/kube-apiserver-client-kubelet',
+  server: 'kubernetes.io/kubelet-serving',
+} as const;
+
+export interface CsrWish {
+  /** Left out: the server makes one up that begins with `csr-`. */
+  readonly name?: string | undefined;
+  readonly requestPem: string;
+  readonly signerName: string;
+  readonly usages: readonly string[];
+}
+
+/** One request at the API server. */
+export interface CsrRef {
+  readonly name: string;
+  readonly uid: string;
+  readonly version: string;
+}
+
+const kinds: readonly ApiResource[] = ['v1', 'v1beta1'].map((version) => ({
+  ...apiResources.certificateSigningRequests,
+  version,
+}));
+
+/** Asks in v1, and in v1beta1 of a server that has no v1. */
+export async function createSigningRequest(api: CsrApi, wish: CsrWish, signal: AbortSignal): Promise<CsrRef> {
+  return await inFirstVersion(async (resource) => {
+    const made = await api.create<CsrObject>({ resource }, csrObject(resource, wish), signal);
+    return refOf(made, resource);
+  });
+}
+
+/** The one of that name; fails with API_NOT_FOUND when there is none. */
+export async function getSigningRequest(
+  api: CsrApi,
+  name: string,
+  signal: AbortSignal,
+): Promise<{ readonly ref: CsrRef; readonly object: CsrObject }> {
+  return await inFirstVersion(async (resource) => {
+    const object = await api.get<CsrObject>({ resource, name }, {}, signal);
+    return { ref: refOf(object, resource), object };
+  });
+}
+
+async function inFirstVersion<T>(ask: (resource: ApiResource) => Promise<T>): Promise<T> {
+  const [newest, older] = kinds as [ApiResource, ApiResource];
+  try {
+    return await ask(newest);
+  } catch (error) {
+    if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
+    // A server that knows v1 knows no v1beta1 any more: what it said first is the better answer.
+    return await ask(older).catch((second) => {
+      throw isApiCode(second, 'API_NOT_FOUND') ? error : second;
+    });
+  }
+}
+
+function csrObject(resource: ApiResource, wish: CsrWish): ApiObject {
+  const { name, requestPem, signerName, usages } = wish;
+  const object = {
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    metadata: name === undefined ? { generateName: 'csr-' } : { name },
+    spec: { request: Buffer.from(requestPem).toString('base64'), signerName, usages },
+  };
+  return object;
+}
+
+function refOf({ metadata }: CsrObject, { version }: ApiResource): CsrRef {
+  if (metadata?.name === undefined || metadata.uid === undefined) {
+    throw new KubelingError(
+      'API_BAD_ANSWER',
+      'Cannot use a certificate signing request that has no name or uid',
+    );
+  }
+  return { name: metadata.name, uid: metadata.uid, version };
+}
+
+/** Where a request stands. */
+export type CsrState =
+  | { readonly kind: 'pending' }
+  | { readonly kind: 'approved' }
+  | { readonly kind: 'issued'; readonly certificatePem: string };
+
+/** Throws CERTIFICATE_DENIED or CERTIFICATE_NOT_ISSUED for one that will never be issued. */
+export function csrState(name: string, { status }: CsrObject): CsrState {
+  const conditions = status?.conditions ?? [];
+  for (const { type, reason = '', message = '' } of conditions) {
+    const why = [reason, message].filter((text) => text !== '').join(': ') || 'no reason is given';
+    if (type === 'Denied') throw denied(name, why);
+    if (type === 'Failed') throw notIssued(name, `the signer failed at it: ${why}`);
+  }
+  if (!conditions.some(({ type }) => type === 'Approved')) return { kind: 'pending' };
+  const { certificate = '' } = status ?? {};
+  if (certificate === '') return { kind: 'approved' };
+  return { kind: 'issued', certificatePem: Buffer.from(certificate, 'base64').toString('utf8') };
+}
+
+export interface CsrWaitDeps {
+  readonly api: CsrApi;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Told where the request stands, each time it is looked at. */
+  readonly seen?: ((state: CsrState) => void) | undefined;
+}
+
+const watchSeconds = { least: 300, spread: 300 };
+const firstRetryMs = 1_000;
+const lastRetryMs = 30_000;
+
+/**
+ * Waits until the request is issued; answers the certificates in PEM. Fails when it is denied, fails, is deleted or
+ * replaced by another of its name. What stands in the way of looking is only waited out: the caller sets the deadline.
+ */
+export async function waitForCertificate(
+  deps: CsrWaitDeps,
+  ref: CsrRef,
+  signal: AbortSignal,
+): Promise<string> {
+  for (let failures = 0; ; ) {
+    try {
+      const issued = await lookUntilWatchEnds(deps, ref, signal);
+      if (issued !== undefined) return issued;
+      failures = 0;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isFinal(error)) throw error;
+      failures++;
+      deps.log.info('Cannot look at the certificate signing request', {
+        csr: ref.name,
+        err: describeError(error),
+      });
+    }
+    await deps.clock.sleep(Math.min(firstRetryMs * 2 ** Math.max(0, failures - 1), lastRetryMs), signal);
+  }
+}
+
+async function lookUntilWatchEnds(
+  deps: CsrWaitDeps,
+  ref: CsrRef,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const resource = { ...apiResources.certificateSigningRequests, version: ref.version };
+  const query = { resource, fieldSelector: `metadata.name=${ref.name}` };
+  const list = await deps.api.list<CsrObject>(query, signal);
+  const [object] = list.items;
+  if (object === undefined) throw notIssued(ref.name, 'it was deleted');
+  const issued = judge(deps, ref, object);
+  if (issued !== undefined) return issued;
+  const timeoutSeconds = watchSeconds.least + randomInt(deps.random, watchSeconds.spread);
+  const { resourceVersion } = list.metadata;
+  const watch = { ...query, begin: 'at-version', resourceVersion, timeoutSeconds } as const;
+  for await (const event of deps.api.watch<CsrObject>(watch, signal)) {
+    if (event.type === 'BOOKMARK') continue;
+    if (event.type === 'DELETED') throw notIssued(ref.name, 'it was deleted');
+    const later = judge(deps, ref, event.object);
+    if (later !== undefined) return later;
+  }
+  return undefined;
+}
+
+function judge(deps: CsrWaitDeps, ref: CsrRef, object: CsrObject): string | undefined {
+  if (object.metadata?.uid !== ref.uid) throw notIssued(ref.name, 'another one has taken its name');
+  const state = csrState(ref.name, object);
+  deps.seen?.(state);
+  return state.kind === 'issued' ? state.certificatePem : undefined;
+}
+
+function isFinal(error: unknown): boolean {
+  return isApiCode(error, 'CERTIFICATE_DENIED', 'CERTIFICATE_NOT_ISSUED');
+}
+
+function denied(name: string, why: string): KubelingError {
+  return new KubelingError(
+    'CERTIFICATE_DENIED',
+    `Cannot get a certificate as the certificate signing request ${name} was denied: ${why}`,
+    { details: { csr: name } },
+  );
+}
+
+function notIssued(name: string, why: string): KubelingError {
+  return new KubelingError(
+    'CERTIFICATE_NOT_ISSUED',
+    `Cannot get a certificate by the certificate signing request ${name} as ${why}`,
+    { details: { csr: name } },
+  );
+}

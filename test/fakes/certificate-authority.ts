@@ -1,0 +1,104 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A certificate with what vouches for it behind it, and its key; both in PEM. */
+export interface KeyPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CertificateWish {
+  /** As openssl takes it: `/O=group/CN=user`. */
+  readonly subject: string;
+  readonly use?: 'clientAuth' | 'serverAuth' | 'authority';
+  /** How long it holds; a negative number for one that has expired. */
+  readonly days?: number;
+  readonly san?: string;
+}
+
+/** Certificates made by the openssl of this machine, in a folder that goes with it. */
+export class CertificateFolder implements Disposable {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'kubeling-ca-'));
+  #made = 0;
+
+  get directory(): string {
+    return this.#directory;
+  }
+
+  authority(subject: string): Authority {
+    const name = this.#name();
+    this.#openssl(
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
+      ...['-subj', subject, '-keyout', `${name}.key`, '-out', `${name}.pem`],
+    );
+    return new Authority(this, name, '');
+  }
+
+  /** For an authority of this folder. */
+  issue(by: string, { subject, use = 'clientAuth', days = 2, san }: CertificateWish): string {
+    const name = this.#name();
+    const uses =
+      use === 'authority'
+        ? 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n'
+        : `basicConstraints=critical,CA:FALSE\nextendedKeyUsage=${use}\n`;
+    writeFileSync(
+      join(this.#directory, `${name}.ext`),
+      `${uses}${san === undefined ? '' : `subjectAltName=${san}\n`}`,
+    );
+    this.#openssl(
+      ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', subject],
+      ...['-keyout', `${name}.key`, '-out', `${name}.csr`],
+    );
+    this.#openssl(
+      ...['x509', '-req', '-in', `${name}.csr`, '-CA', `${by}.pem`, '-CAkey', `${by}.key`, '-CAcreateserial'],
+      ...['-days', String(days), '-extfile', `${name}.ext`, '-out', `${name}.pem`],
+    );
+    return name;
+  }
+
+  read(file: string): string {
+    return readFileSync(join(this.#directory, file), 'utf8');
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  #name(): string {
+    this.#made += 1;
+    return `c${this.#made}`;
+  }
+
+  #openssl(...args: readonly string[]): void {
+    execFileSync('openssl', args, { cwd: this.#directory, stdio: 'pipe' });
+  }
+}
+
+export class Authority {
+  readonly #folder: CertificateFolder;
+  readonly #name: string;
+  readonly #behind: string;
+
+  constructor(folder: CertificateFolder, name: string, behind: string) {
+    this.#folder = folder;
+    this.#name = name;
+    this.#behind = behind;
+  }
+
+  get pem(): string {
+    return this.#folder.read(`${this.#name}.pem`);
+  }
+
+  issue(wish: CertificateWish): KeyPair {
+    const name = this.#folder.issue(this.#name, wish);
+    return { cert: this.#folder.read(`${name}.pem`) + this.#behind, key: this.#folder.read(`${name}.key`) };
+  }
+
+  /** One that is vouched for by this one, to be an authority or not; what it issues carries its certificate along. */
+  intermediate(subject: string, use: NonNullable<CertificateWish['use']> = 'authority'): Authority {
+    const name = this.#folder.issue(this.#name, { subject, use });
+    return new Authority(this.#folder, name, this.#folder.read(`${name}.pem`) + this.#behind);
+  }
+}
