@@ -1,8 +1,26 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { describeError, KubelingError, LinkedController, type Logger } from '../lib/index.ts';
-import { type Choice, choose, type Request, type Route, text, type UpgradeRoute } from './router.ts';
+import { type Clock, describeError, KubelingError, LinkedController, type Logger } from '../lib/index.ts';
+import type { Gate } from './auth/index.ts';
+import type { HttpMetrics } from './http-metrics.ts';
+import { readBody } from './read-body.ts';
+import {
+  type Choice,
+  choose,
+  type Request,
+  type Response,
+  type Route,
+  text,
+  type UpgradeRoute,
+} from './router.ts';
+import { createSecureServer, PeerCertificates, type ServingTls } from './secure-server.ts';
 import { refuse, send } from './send.ts';
 
 export interface ListenerOptions {
@@ -13,26 +31,42 @@ export interface ListenerOptions {
   /** Who takes connections over; a request to upgrade to anything that is not here is answered like any other. */
   readonly upgrades?: readonly UpgradeRoute[] | undefined;
   readonly logger: Logger;
+  /** Plain HTTP without it. */
+  readonly tls?: ServingTls | undefined;
+  /** Asked first, of requests and upgrades alike; without it everybody may ask for every route. */
+  readonly gate?: Gate | undefined;
+  readonly metrics?: HttpMetrics | undefined;
 }
 
 /** Scrapers keep their connections for longer than the default of five seconds. */
 const keepAliveMs = 90_000;
 const maxHeaderBytes = 1 << 20;
+const headersWithinMs = 60_000;
+const requestWithinMs = 300_000;
+/** Clients that are gone without a word are noticed even where nothing is sent for long. */
+const probeEveryMs = 30_000;
 
-/** Plain HTTP on the loopback interface. */
+/** One address that is served, in plain HTTP or with TLS. */
 export class Listener implements AsyncDisposable {
   readonly #server: Server;
   readonly #options: ListenerOptions;
   readonly #calls = new AbortController();
   /** The HTTP server forgets a connection once it is upgraded. */
   readonly #upgraded = new Set<Duplex>();
+  readonly #certificates = new PeerCertificates();
+  #secure: Disposable | undefined;
 
   private constructor(options: ListenerOptions) {
     this.#options = options;
     const { upgrades = [] } = options;
-    this.#server = createServer({
+    this.#server = this.#create({
       keepAliveTimeout: keepAliveMs,
       maxHeaderSize: maxHeaderBytes,
+      headersTimeout: headersWithinMs,
+      requestTimeout: requestWithinMs,
+      keepAlive: true,
+      keepAliveInitialDelay: probeEveryMs,
+      // Only decides by which of the two ways it is answered; the gate stands before both.
       shouldUpgradeCallback: (incoming) => {
         const target = readTarget(incoming);
         return target !== undefined && choose(upgrades, methodOf(incoming), target.pathname).kind === 'found';
@@ -42,14 +76,23 @@ export class Listener implements AsyncDisposable {
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
   }
 
+  #create(http: ServerOptions): Server {
+    const { tls, logger } = this.#options;
+    if (tls === undefined) return createServer(http);
+    const secure = createSecureServer(tls, http, logger);
+    this.#secure = secure;
+    return secure.server;
+  }
+
   static async open(options: ListenerOptions): Promise<Listener> {
     const listener = new Listener(options);
     const server = listener.#server;
     await new Promise<void>((resolve, reject) => {
-      const refused = (cause: Error) =>
-        reject(
-          new KubelingError('SERVER_LISTEN', `Cannot listen on ${options.host}:${options.port}`, { cause }),
-        );
+      const refused = (cause: Error) => {
+        listener.#secure?.[Symbol.dispose]();
+        const where = `${options.host}:${options.port}`;
+        reject(new KubelingError('SERVER_LISTEN', `Cannot listen on ${where}`, { cause }));
+      };
       server.once('error', refused);
       server.listen(options.port, options.host, () => {
         server.off('error', refused);
@@ -60,6 +103,22 @@ export class Listener implements AsyncDisposable {
     return listener;
   }
 
+  /** Tries again while the address is taken, until the signal is aborted: for what may come late, but should come. */
+  static async openWhenFree(
+    options: ListenerOptions,
+    { clock, everyMs }: { readonly clock: Clock; readonly everyMs: number },
+    signal: AbortSignal,
+  ): Promise<Listener> {
+    for (;;) {
+      try {
+        return await Listener.open(options);
+      } catch (error) {
+        options.logger.error('Cannot listen yet', error);
+        await clock.sleep(everyMs, signal);
+      }
+    }
+  }
+
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
@@ -67,6 +126,7 @@ export class Listener implements AsyncDisposable {
   /** Ends every request and stops listening. */
   async close(): Promise<void> {
     this.#calls.abort(new KubelingError('CANCELLED', 'The server is closing'));
+    this.#secure?.[Symbol.dispose]();
     this.#server.closeAllConnections();
     for (const socket of this.#upgraded) socket.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -78,13 +138,13 @@ export class Listener implements AsyncDisposable {
 
   #serve(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const call = new LinkedController(this.#calls.signal);
+    const done = this.#begin(incoming);
     outgoing.on('error', () => {});
     outgoing.on('close', () => {
+      done(outgoing.statusCode);
       call.abort(new KubelingError('CANCELLED', 'The client is gone'));
       call[Symbol.dispose]();
     });
-    // Nothing served here takes a body; what a client sends all the same is read and dropped.
-    incoming.resume();
     this.#answer(incoming, call.signal)
       .then((response) => send(outgoing, response, call.signal))
       .catch(async (error) => {
@@ -96,16 +156,23 @@ export class Listener implements AsyncDisposable {
       .catch(() => outgoing.destroy());
   }
 
-  async #answer(incoming: IncomingMessage, signal: AbortSignal) {
-    const choice = chooseFor(this.#options.routes, incoming);
+  async #answer(incoming: IncomingMessage, signal: AbortSignal): Promise<Response> {
+    const refused = await this.#refused(incoming, incoming.socket, signal);
+    const choice = refused ?? chooseFor(this.#options.routes, incoming);
+    // A body nobody wants is read and dropped; unread, it would hide that the client leaves.
+    if (choice.kind === 'refused' || choice.route.body !== 'read') incoming.resume();
     if (choice.kind === 'refused') return choice.response;
     return await choice.route.answer(requestOf(incoming, choice.params), signal);
   }
 
   #upgrade(incoming: IncomingMessage, socket: Duplex, head: Uint8Array): void {
+    const done = this.#begin(incoming);
     this.#upgraded.add(socket);
     socket.on('error', () => {});
-    socket.on('close', () => this.#upgraded.delete(socket));
+    socket.on('close', () => {
+      this.#upgraded.delete(socket);
+      done(undefined);
+    });
     incoming.resume();
     this.#takeOver(incoming, socket, head)
       .catch((error) => {
@@ -120,11 +187,43 @@ export class Listener implements AsyncDisposable {
   }
 
   async #takeOver(incoming: IncomingMessage, socket: Duplex, head: Uint8Array) {
-    const choice = chooseFor(this.#options.upgrades ?? [], incoming);
+    const { signal } = this.#calls;
+    const refused = await this.#refused(incoming, socket, signal);
+    const choice = refused ?? chooseFor(this.#options.upgrades ?? [], incoming);
     if (choice.kind === 'refused') return choice.response;
     const request = requestOf(incoming, choice.params);
     const { url: target = '/', rawHeaders } = incoming;
-    return await choice.route.upgrade({ request, target, rawHeaders, socket, head }, this.#calls.signal);
+    return await choice.route.upgrade({ request, target, rawHeaders, socket, head }, signal);
+  }
+
+  /** What the gate says; it is asked before anything else is looked at. */
+  async #refused(
+    incoming: IncomingMessage,
+    socket: Duplex,
+    signal: AbortSignal,
+  ): Promise<Refused | undefined> {
+    const { gate } = this.#options;
+    if (gate === undefined) return undefined;
+    const caller = {
+      method: methodOf(incoming),
+      path: readTarget(incoming)?.pathname ?? '',
+      headers: incoming.headers,
+      certificate: this.#certificates.of(socket),
+    };
+    const response = await gate.admit(caller, signal);
+    return response === undefined ? undefined : { kind: 'refused', response };
+  }
+
+  /** Counts the request; what it answers is to be called at its end. */
+  #begin(incoming: IncomingMessage): (status: number | undefined) => void {
+    const { metrics, logger } = this.#options;
+    const path = readTarget(incoming)?.pathname ?? '';
+    const method = methodOf(incoming);
+    const measured = metrics?.begin(method, path);
+    return (status) => {
+      measured?.();
+      logger.v(3)?.info('HTTP', { verb: method, path, resp: status });
+    };
   }
 
   #complain(incoming: IncomingMessage, error: unknown, signal: AbortSignal): void {
@@ -133,6 +232,8 @@ export class Listener implements AsyncDisposable {
     this.#options.logger.error('Cannot answer a request', error, { method: methodOf(incoming), path });
   }
 }
+
+type Refused = Extract<Choice<never>, { kind: 'refused' }>;
 
 function internalError(error: unknown) {
   return text(500, `Internal Error: ${describeError(error)}`);
@@ -164,5 +265,6 @@ function requestOf(incoming: IncomingMessage, params: Readonly<Record<string, st
     params,
     query: target?.searchParams ?? new URLSearchParams(),
     headers: incoming.headers,
+    body: (maxBytes, signal) => readBody(incoming, maxBytes, signal),
   };
 }

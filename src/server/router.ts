@@ -9,6 +9,8 @@ export interface Request {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** All of it; rejects when it is longer. Only for routes that say they read one. */
+  body(maxBytes: number, signal: AbortSignal): Promise<string>;
 }
 
 export interface Response {
@@ -33,6 +35,8 @@ export interface RoutePlace {
 }
 
 export interface Route extends RoutePlace {
+  /** Whether it wants what the client sends along; it is dropped unless it does. */
+  readonly body?: 'read' | undefined;
   /** The signal is aborted when the client goes away or the server closes, also while the body is being sent. */
   answer(request: Request, signal: AbortSignal): Promise<Response> | Response;
 }
@@ -58,6 +62,11 @@ export interface UpgradeRoute extends RoutePlace {
 
 export function text(status: number, body: string): Response {
   return { status, contentType: 'text/plain; charset=utf-8', body };
+}
+
+/** Says that what would be here is switched off. */
+export function disabledRoute(path: string, message: string): Route {
+  return { path, methods: 'any', answer: () => text(405, message) };
 }
 
 export function json(value: unknown): Response {

@@ -1,9 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { bearerProtocol } from '../auth/credentials.ts';
 import { offeredProtocols } from '../websocket/index.ts';
-
-/** The name under which a WebSocket's client that can set no headers offers its token. */
-export const bearerProtocol = 'base64url.bearer.authorization.k8s.io.';
 
 /**
  * Whether the caller knows the token. On loopback every user of the machine, every pod on the network of the node and

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../lib/index.ts';
+import { bearerProtocol } from '../auth/credentials.ts';
 import { type Response, text, type UpgradeCall } from '../router.ts';
 import type { DialUpgrade, UpgradeAnswer } from './dial-upgrade.ts';
-import { bearerProtocol } from './loopback-token.ts';
 import { relay } from './relay.ts';
 
 export interface TunnelDeps {

@@ -1,0 +1,90 @@
+import type { X509Certificate } from 'node:crypto';
+
+/** When a certificate and all that vouch for it hold, in milliseconds since 1970. */
+export interface ValidTime {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** For which somebody vouches for a client, and for how long. */
+export type ChainVerdict =
+  | { readonly kind: 'vouched'; readonly time: ValidTime }
+  | { readonly kind: 'stranger'; readonly why: string };
+
+const clientAuth = '1.3.6.1.5.5.7.3.2';
+const anyUse = '2.5.29.37.0';
+/** Longer than any chain that makes sense; what a client sends along is its own choice. */
+const maxLinks = 8;
+const maxChecks = 64;
+
+/**
+ * Whether one of the roots vouches for a client's certificate at this time, by what the client sent along where that is
+ * needed. It does not replace the check of TLS at the handshake, which knows more: it asks again, with the roots and
+ * the time of now.
+ */
+export function checkChain(
+  presented: readonly X509Certificate[],
+  roots: readonly X509Certificate[],
+  nowMs: number,
+): ChainVerdict {
+  const [own, ...between] = presented;
+  if (own === undefined) return { kind: 'stranger', why: 'it shows no certificate' };
+  const search = new ChainSearch(between.slice(0, maxLinks), roots, nowMs);
+  const time = search.timeOf(own, 0);
+  return time === undefined
+    ? { kind: 'stranger', why: 'no authority we trust vouches for it now, for a client' }
+    : { kind: 'vouched', time };
+}
+
+class ChainSearch {
+  readonly #between: readonly X509Certificate[];
+  readonly #roots: readonly X509Certificate[];
+  readonly #nowMs: number;
+  /** Certificates can be made to vouch for each other in many ways; not all of them are tried. */
+  #checksLeft = maxChecks;
+
+  constructor(between: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
+    this.#between = between;
+    this.#roots = roots;
+    this.#nowMs = nowMs;
+  }
+
+  /** How long the certificate and those above it hold; undefined when they do not. */
+  timeOf(certificate: X509Certificate, depth: number): ValidTime | undefined {
+    const own = validTime(certificate);
+    if (!holds(own, this.#nowMs) || !mayServeClients(certificate)) return undefined;
+    if (this.#roots.some((root) => root.raw.equals(certificate.raw))) return own;
+    if (depth >= maxLinks) return undefined;
+    for (const issuer of [...this.#roots, ...this.#between]) {
+      if (!this.#issued(issuer, certificate)) continue;
+      const above = this.timeOf(issuer, depth + 1);
+      if (above !== undefined) return overlap(own, above);
+    }
+    return undefined;
+  }
+
+  #issued(issuer: X509Certificate, certificate: X509Certificate): boolean {
+    if (!issuer.ca || issuer.raw.equals(certificate.raw) || !certificate.checkIssued(issuer)) return false;
+    this.#checksLeft -= 1;
+    return this.#checksLeft >= 0 && certificate.verify(issuer.publicKey);
+  }
+}
+
+/** An authority may be limited to some uses as well; who says nothing of them is good for all. */
+function mayServeClients({ keyUsage }: X509Certificate): boolean {
+  // What Node calls so are the extended uses; undefined when the certificate says nothing of them.
+  const uses = keyUsage as readonly string[] | undefined;
+  return uses === undefined || uses.includes(clientAuth) || uses.includes(anyUse);
+}
+
+function validTime({ validFromDate, validToDate }: X509Certificate): ValidTime {
+  return { fromMs: validFromDate.getTime(), untilMs: validToDate.getTime() };
+}
+
+export function holds({ fromMs, untilMs }: ValidTime, nowMs: number): boolean {
+  return fromMs <= nowMs && nowMs <= untilMs;
+}
+
+function overlap(one: ValidTime, other: ValidTime): ValidTime {
+  return { fromMs: Math.max(one.fromMs, other.fromMs), untilMs: Math.min(one.untilMs, other.untilMs) };
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { rootCertificates } from 'node:tls';
+import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { type CaFile, ClientCaFile } from './client-ca.ts';
+
+/** Any certificates will do; every Node brings some. */
+const [one = '', two = ''] = rootCertificates;
+
+function rig(content: string | Error) {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const state = { content, hint: () => {} };
+  const file: CaFile = {
+    path: '/ca.pem',
+    read: async () => {
+      if (state.content instanceof Error) throw state.content;
+      return state.content;
+    },
+    watch: (hint) => {
+      state.hint = hint;
+      return { [Symbol.dispose]: () => {} };
+    },
+  };
+  return { clock, state, records, open: () => ClientCaFile.open({ file, clock, logger }) };
+}
+
+test('without the file, or without a certificate in it, there is no start', async () => {
+  await assert.rejects(rig(new Error('ENOENT')).open(), { code: 'CLIENT_CA' });
+  await assert.rejects(rig('').open(), { code: 'CLIENT_CA' });
+  const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
+  await assert.rejects(rig(broken).open(), { code: 'CLIENT_CA' });
+});
+
+test('a change is seen at once where it is told, and within a minute where it is not', async () => {
+  const { clock, state, open } = rig(one);
+  using ca = await open();
+  let changes = 0;
+  ca.onChange(() => {
+    changes += 1;
+  });
+  state.content = `${one}\n${two}`;
+  state.hint();
+  state.hint();
+  await clock.advance(100);
+  assert.deepEqual([ca.current().certificates.length, changes], [2, 1]);
+  state.content = two;
+  await clock.advance(60_000);
+  assert.deepEqual([ca.current().pem, changes], [two, 2]);
+  await clock.advance(60_000);
+  assert.equal(changes, 2, 'the same again is no change');
+});
+
+test('what is no bundle leaves the last good one, and is said once', async () => {
+  const { clock, state, records, open } = rig(one);
+  using ca = await open();
+  for (const bad of [new Error('EIO'), 'nonsense'] as const) {
+    const before = [...records].length;
+    state.content = bad;
+    await clock.advance(180_000);
+    assert.equal(ca.current().pem, one);
+    assert.equal([...records].length, before + 1);
+  }
+});
+
+test('one that is closed looks no more', async () => {
+  const { clock, state, open } = rig(one);
+  const ca = await open();
+  ca[Symbol.dispose]();
+  state.content = two;
+  state.hint();
+  await clock.advance(120_000);
+  assert.equal(ca.current().pem, one);
+});

@@ -1,0 +1,162 @@
+import { X509Certificate } from 'node:crypto';
+import { watch } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { type Clock, describeError, KubelingError, type Logger } from '../../lib/index.ts';
+
+/** Who may vouch for clients. Never changed: a new file makes a new one. */
+export interface CaBundle {
+  readonly pem: string;
+  readonly certificates: readonly X509Certificate[];
+}
+
+/** The bundle of now. */
+export interface ClientCa {
+  current(): CaBundle;
+  /** Called after each change, until disposed. */
+  onChange(listener: () => void): Disposable;
+}
+
+/** The file the bundle is in. */
+export interface CaFile {
+  readonly path: string;
+  read(): Promise<string>;
+  /** Calls back when the file may have changed; what it misses is found within a minute. */
+  watch(hint: () => void): Disposable;
+}
+
+export interface ClientCaDeps {
+  readonly file: CaFile;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const lookAgainMs = 60_000;
+/** A file that is being written is not read at each of its bytes. */
+const settleMs = 100;
+
+/** A bundle that follows its file. Content that is no bundle leaves the last good one in force. */
+export class ClientCaFile implements ClientCa, Disposable {
+  readonly #deps: ClientCaDeps;
+  readonly #listeners = new Set<() => void>();
+  #bundle: CaBundle;
+  #watch: Disposable | undefined;
+  #timer: Disposable | undefined;
+  #hint: Disposable | undefined;
+  #isClosed = false;
+  /** Of the content that was last refused: said once, not each minute. */
+  #refused: string | undefined;
+
+  /** Rejects when the file cannot be read or holds no certificate: nobody could ever be let in. */
+  static async open(deps: ClientCaDeps): Promise<ClientCaFile> {
+    const ca = new ClientCaFile(deps, parseBundle(deps.file.path, await readBundle(deps.file)));
+    ca.#watch = deps.file.watch(() => ca.#hinted());
+    ca.#arm();
+    return ca;
+  }
+
+  private constructor(deps: ClientCaDeps, bundle: CaBundle) {
+    this.#deps = deps;
+    this.#bundle = bundle;
+  }
+
+  current(): CaBundle {
+    return this.#bundle;
+  }
+
+  onChange(listener: () => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    for (const each of [this.#watch, this.#timer, this.#hint]) each?.[Symbol.dispose]();
+  }
+
+  #hinted(): void {
+    if (this.#isClosed) return;
+    this.#hint ??= this.#deps.clock.timer(settleMs, () => {
+      this.#hint = undefined;
+      void this.#look();
+    });
+  }
+
+  #arm(): void {
+    if (this.#isClosed) return;
+    this.#timer = this.#deps.clock.timer(lookAgainMs, () => {
+      void this.#look();
+      this.#arm();
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { file, logger } = this.#deps;
+    try {
+      const pem = await readBundle(file);
+      if (this.#isClosed || pem === this.#bundle.pem) return;
+      this.#bundle = parseBundle(file.path, pem);
+      this.#refused = undefined;
+      logger.info('Other authorities vouch for clients now', { file: file.path });
+      for (const listener of this.#listeners) listener();
+    } catch (error) {
+      const why = describeError(error);
+      if (why === this.#refused) return;
+      this.#refused = why;
+      logger.error('The authorities that vouch for clients stay as they were', error, { file: file.path });
+    }
+  }
+}
+
+async function readBundle(file: CaFile): Promise<string> {
+  try {
+    return await file.read();
+  } catch (cause) {
+    throw new KubelingError('CLIENT_CA', `Cannot read the authorities for clients from ${file.path}`, {
+      cause,
+    });
+  }
+}
+
+const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+function parseBundle(path: string, pem: string): CaBundle {
+  const blocks = pem.match(block) ?? [];
+  if (blocks.length === 0) {
+    throw new KubelingError(
+      'CLIENT_CA',
+      `Cannot take authorities for clients from ${path} as it holds no certificate`,
+    );
+  }
+  try {
+    return { pem, certificates: blocks.map((each) => new X509Certificate(each)) };
+  } catch (cause) {
+    throw new KubelingError(
+      'CLIENT_CA',
+      `Cannot take authorities for clients from ${path}: a certificate is broken`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+/** A file of this machine. The directory is watched, as a file is most often replaced, not written. */
+export function caFile(path: string): CaFile {
+  return {
+    path,
+    read: () => readFile(path, 'utf8'),
+    watch(hint) {
+      try {
+        // A mounted secret is changed by way of a link beside it whose name is another, so that any name counts.
+        const watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
+          if (name === null || name === basename(path) || name.startsWith('..')) hint();
+        });
+        watcher.on('error', () => watcher.close());
+        return { [Symbol.dispose]: () => watcher.close() };
+      } catch {
+        return { [Symbol.dispose]: () => {} };
+      }
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { KubelingError, SingleFlight } from '../../lib/index.ts';
+import { headerToken, type ShownToken, webSocketToken } from './credentials.ts';
+import type { Authentication, Authenticator, Caller } from './identity.ts';
+import { KeptAnswers } from './kept-answers.ts';
+import { askReview, type ReviewDeps, type TokenReviewAnswer, type TokenReviewer } from './reviews.ts';
+
+export interface TokenWebhookDeps extends ReviewDeps {
+  readonly reviewer: TokenReviewer;
+  /** How long an answer is good; 0 for not at all. */
+  readonly cacheMs: number;
+}
+
+/** Every stranger can make us ask; so many questions at once are enough. */
+const maxAsking = 256;
+
+/** Clients that show a token, as a header or as a protocol of a WebSocket. The API server knows whose it is. */
+export class TokenWebhook {
+  readonly #deps: TokenWebhookDeps;
+  /** Of this process alone: what is kept gives no token away, and nobody can choose where in the table he lands. */
+  readonly #key = randomBytes(32);
+  readonly #kept: KeptAnswers<TokenReviewAnswer>;
+  readonly #asking = new SingleFlight<string, TokenReviewAnswer>();
+
+  constructor(deps: TokenWebhookDeps) {
+    this.#deps = deps;
+    this.#kept = new KeptAnswers(deps.clock);
+  }
+
+  get byHeader(): Authenticator {
+    return this.#by(({ headers }) => headerToken(headers));
+  }
+
+  get byWebSocket(): Authenticator {
+    return this.#by(({ headers }) => webSocketToken(headers));
+  }
+
+  #by(shown: (caller: Caller) => ShownToken): Authenticator {
+    return {
+      authenticate: async (caller, signal) => {
+        const found = shown(caller);
+        if (found.kind === 'none') return found;
+        return found.kind === 'token' ? await this.#authenticate(found.token, signal) : failed(found.why);
+      },
+    };
+  }
+
+  async #authenticate(token: string, signal: AbortSignal): Promise<Authentication> {
+    try {
+      const { authenticated, user, error } = await this.#review(token, signal);
+      if (!authenticated) return failed(error ?? 'the API server does not know it');
+      return user === undefined || user.name === '' ? failed('it belongs to nobody') : { kind: 'user', user };
+    } catch (error) {
+      signal.throwIfAborted();
+      return { kind: 'failed', error };
+    }
+  }
+
+  async #review(token: string, signal: AbortSignal): Promise<TokenReviewAnswer> {
+    const key = createHmac('sha256', this.#key).update(token).digest('base64');
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) return kept;
+    if (this.#asking.size >= maxAsking) {
+      throw new KubelingError(
+        'AUTH_FAILED',
+        `Cannot ask whose a token is as ${maxAsking} others are being asked for`,
+      );
+    }
+    return await this.#asking.run(key, (inner) => this.#ask(key, token, inner), signal);
+  }
+
+  async #ask(key: string, token: string, signal: AbortSignal): Promise<TokenReviewAnswer> {
+    const { reviewer, cacheMs } = this.#deps;
+    const ask = (inner: AbortSignal) => reviewer.tokenReview(token, inner);
+    const answer = await askReview('hear whose a token is', this.#deps, ask, signal);
+    // Only a plain yes or no is worth keeping.
+    if (answer.authenticated || (answer.error ?? '') === '') this.#kept.keep(key, answer, cacheMs);
+    return answer;
+  }
+}
+
+function failed(why: string): Authentication {
+  return { kind: 'failed', error: new KubelingError('AUTH_FAILED', `Cannot take a bearer token: ${why}`) };
+}

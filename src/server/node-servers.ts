@@ -1,0 +1,75 @@
+import type { Logger } from '../lib/index.ts';
+import type { Gate } from './auth/index.ts';
+import type { HttpMetricFamilies } from './http-metrics.ts';
+import { Listener } from './listener.ts';
+import { readOnlyRoutes, withoutDebugging } from './open-routes.ts';
+import type { Route, UpgradeRoute } from './router.ts';
+import type { ServingTls } from './secure-server.ts';
+
+export interface NodeServersOptions {
+  readonly address: string;
+  /** 0 for any that is free. */
+  readonly port: number;
+  /** Undefined for none. */
+  readonly readOnlyPort: number | undefined;
+  /** Everything the node serves; what each of the servers leaves out is decided here. */
+  readonly routes: readonly Route[];
+  readonly upgrades: readonly UpgradeRoute[];
+  /** `enableDebuggingHandlers`. */
+  readonly debugging: 'on' | 'off';
+  readonly tls: ServingTls;
+  readonly gate: Gate;
+  readonly metrics?: HttpMetricFamilies | undefined;
+  readonly logger: Logger;
+}
+
+/** The servers others reach the node by: with TLS and a gate, and where wanted one for reading that asks nobody. */
+export class NodeServers implements AsyncDisposable {
+  readonly #main: Listener;
+  readonly #readOnly: Listener | undefined;
+
+  /** Rejects with SERVER_LISTEN when one of them cannot be had; then none is left open. */
+  static async open(options: NodeServersOptions): Promise<NodeServers> {
+    const { address: host, port, readOnlyPort, routes, logger, metrics, debugging } = options;
+    const main = await Listener.open({
+      host,
+      port,
+      logger,
+      tls: options.tls,
+      gate: options.gate,
+      routes: debugging === 'on' ? routes : withoutDebugging(routes),
+      upgrades: debugging === 'on' ? options.upgrades : [],
+      metrics: metrics?.of('readwrite'),
+    });
+    if (readOnlyPort === undefined) return new NodeServers(main, undefined);
+    const plain = { host, port: readOnlyPort, logger, metrics: metrics?.of('readonly') };
+    const readOnly = await Listener.open({ ...plain, routes: readOnlyRoutes(routes) }).catch(
+      async (error) => {
+        await main.close();
+        throw error;
+      },
+    );
+    return new NodeServers(main, readOnly);
+  }
+
+  private constructor(main: Listener, readOnly: Listener | undefined) {
+    this.#main = main;
+    this.#readOnly = readOnly;
+  }
+
+  get port(): number {
+    return this.#main.port;
+  }
+
+  get readOnlyPort(): number | undefined {
+    return this.#readOnly?.port;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#main.close(), this.#readOnly?.close()]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

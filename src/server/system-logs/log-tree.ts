@@ -1,0 +1,149 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir, readlink, realpath } from 'node:fs/promises';
+import { posix } from 'node:path';
+import { errnoOf, KubelingError } from '../../lib/index.ts';
+
+export type LogNode =
+  /** Opened when the first chunk is asked for, so that what nobody reads stays closed. */
+  | { readonly kind: 'file'; readonly chunks: AsyncIterable<Uint8Array> }
+  /** Names, sorted; those of directories end in a slash. */
+  | { readonly kind: 'directory'; readonly names: readonly string[] }
+  | { readonly kind: 'absent' };
+
+/** The log files of the host: everything below one directory, and nothing else. */
+export interface LogTree {
+  /** The path is relative to the root. Rejects with LOG_REFUSED for what lies elsewhere or is neither file nor directory. */
+  look(path: string): Promise<LogNode>;
+}
+
+/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+const oPath = 0o10000000;
+const stepFlags = oPath | constants.O_NOFOLLOW;
+const maxLinks = 40;
+const maxNames = 10_000;
+const chunkBytes = 64 * 1024;
+
+/**
+ * Pods may have the directory mounted and put links there, at any moment. So the way is gone handle by handle and no link
+ * is left to the kernel: one that stays below the root is read and gone the same way, from the root; one that leads out is
+ * refused.
+ */
+export function logTree(root: string): LogTree {
+  return { look: (path) => look(root, path) };
+}
+
+async function look(root: string, path: string): Promise<LogNode> {
+  try {
+    await using place = await walk(root, path);
+    const facts = await place.stat();
+    if (facts.isDirectory()) return { kind: 'directory', names: await namesIn(place) };
+    if (!facts.isFile()) throw refused('it is neither a file nor a directory');
+    return { kind: 'file', chunks: readNow(root, path) };
+  } catch (error) {
+    const code = errnoOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return { kind: 'absent' };
+    throw error;
+  }
+}
+
+/** A handle on the place itself, however names change from now on. Whoever gets it closes it. */
+async function walk(root: string, path: string): Promise<FileHandle> {
+  const realRoot = await realpath(root);
+  let left = segmentsOf(path);
+  let links = 0;
+  for (;;) {
+    const step = await goDown(realRoot, left);
+    if (step.kind === 'there') return step.handle;
+    if (++links > maxLinks) throw refused('there are too many links on the way');
+    left = followed([root, realRoot], step);
+  }
+}
+
+type Step =
+  | { readonly kind: 'there'; readonly handle: FileHandle }
+  /** Where the link stands, where it leads, and what was to come behind it. */
+  | {
+      readonly kind: 'link';
+      readonly above: readonly string[];
+      readonly target: string;
+      readonly behind: readonly string[];
+    };
+
+async function goDown(realRoot: string, segments: readonly string[]): Promise<Step> {
+  let handle = await open(realRoot, oPath | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    for (const [index, segment] of segments.entries()) {
+      const name = `/proc/self/fd/${handle.fd}/${segment}`;
+      const next = await open(name, stepFlags);
+      if ((await next.stat()).isSymbolicLink()) {
+        await next.close();
+        // If it is another by now, that one is gone after as safely.
+        const target = await readlink(name);
+        await handle.close();
+        return { kind: 'link', above: segments.slice(0, index), target, behind: segments.slice(index + 1) };
+      }
+      await handle.close();
+      handle = next;
+    }
+    return { kind: 'there', handle };
+  } catch (error) {
+    await handle.close().catch(() => {});
+    throw error;
+  }
+}
+
+function followed(
+  roots: readonly string[],
+  { above, target, behind }: Extract<Step, { kind: 'link' }>,
+): string[] {
+  if (!posix.isAbsolute(target)) return settle([...above, ...target.split('/'), ...behind]);
+  const root = roots.find((each) => target === each || target.startsWith(`${each}/`));
+  if (root === undefined) throw refused('a link leads out of the directory of logs');
+  return settle([...target.slice(root.length).split('/'), ...behind]);
+}
+
+function segmentsOf(path: string): string[] {
+  if (path.includes('\0')) throw refused('its name is no name');
+  return settle(path.split('/'));
+}
+
+function settle(segments: readonly string[]): string[] {
+  const settled: string[] = [];
+  for (const segment of segments) {
+    if (segment === '' || segment === '.') continue;
+    if (segment !== '..') settled.push(segment);
+    else if (settled.pop() === undefined) throw refused('it lies above the directory of logs');
+  }
+  return settled;
+}
+
+async function namesIn(place: FileHandle): Promise<readonly string[]> {
+  const entries = await readdir(`/proc/self/fd/${place.fd}/`, { withFileTypes: true });
+  return entries
+    .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
+    .sort()
+    .slice(0, maxNames);
+}
+
+/** What there is when it is opened: a log that is written all the while would never end. */
+async function* readNow(root: string, path: string): AsyncGenerator<Uint8Array> {
+  await using file = await openFile(root, path);
+  const { size } = await file.stat();
+  for (let at = 0; at < size; ) {
+    const buffer = Buffer.alloc(Math.min(chunkBytes, size - at));
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) return;
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+async function openFile(root: string, path: string): Promise<FileHandle> {
+  await using place = await walk(root, path);
+  if (!(await place.stat()).isFile()) throw refused('it is no file any more');
+  return await open(`/proc/self/fd/${place.fd}`, constants.O_RDONLY | constants.O_NONBLOCK);
+}
+
+function refused(why: string): KubelingError {
+  return new KubelingError('LOG_REFUSED', `Cannot read a log of the host as ${why}`);
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { get } from 'node:https';
+import { connect as connectPlainly } from 'node:net';
+import { after, before, test } from 'node:test';
+import { connect, type TlsOptions } from 'node:tls';
+import { collectLogs, realClock } from '../../src/lib/index.ts';
+import { checkChain } from '../../src/server/auth/chain.ts';
+import { Listener, type ServingCertificate, text, tlsProfile } from '../../src/server/index.ts';
+import { type Authority, CertificateFolder } from '../fakes/certificate-authority.ts';
+
+let folder: CertificateFolder;
+let authority: Authority;
+let pair: ServingCertificate;
+
+before(() => {
+  folder = new CertificateFolder();
+  authority = folder.authority('/CN=ca');
+  pair = authority.issue({ subject: '/CN=node', use: 'serverAuth', san: 'IP:127.0.0.1' });
+});
+
+after(() => folder?.[Symbol.dispose]());
+
+interface Rig {
+  readonly listener: Listener;
+  serveWith(pair: ServingCertificate | undefined): void;
+}
+
+async function open(settings: Partial<Parameters<typeof tlsProfile>[0]>, first = true): Promise<Rig> {
+  let serving = first ? pair : undefined;
+  let changed = () => {};
+  const listener = await Listener.open({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [{ path: '/', methods: 'any', answer: () => text(200, 'ok') }],
+    logger: collectLogs(realClock()).logger,
+    tls: {
+      certificates: {
+        current: () => serving,
+        onChange: (listener) => {
+          changed = listener;
+          return { [Symbol.dispose]: () => {} };
+        },
+      },
+      clientCa: undefined,
+      profile: tlsProfile({ minVersion: '', cipherSuites: [], curves: [], ...settings }),
+    },
+  });
+  return {
+    listener,
+    serveWith(next) {
+      serving = next;
+      changed();
+    },
+  };
+}
+
+/** How the two agree, or that they do not. */
+async function agree({ listener }: Rig, options: object): Promise<string> {
+  const socket = connect({ port: listener.port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
+  try {
+    await once(socket, 'secureConnect');
+    return `${socket.getProtocol()} ${socket.getCipher().standardName}`;
+  } catch {
+    return 'refused';
+  } finally {
+    socket.destroy();
+  }
+}
+
+const at = (version: NonNullable<TlsOptions['maxVersion']>) => ({ minVersion: version, maxVersion: version });
+
+test('versions below the least one are refused', async () => {
+  const usual = await open({});
+  const strict = await open({ minVersion: 'VersionTLS13' });
+  const old = await open({ minVersion: 'VersionTLS10' });
+  try {
+    const weak = { ...at('TLSv1.1'), ciphers: 'ALL:@SECLEVEL=0' };
+    assert.equal(await agree(usual, weak), 'refused');
+    assert.match(await agree(usual, at('TLSv1.2')), /^TLSv1\.2 TLS_ECDHE_ECDSA_/);
+    assert.match(await agree(usual, at('TLSv1.3')), /^TLSv1\.3 /);
+    assert.equal(await agree(strict, at('TLSv1.2')), 'refused');
+    assert.match(await agree(strict, at('TLSv1.3')), /^TLSv1\.3 /);
+    assert.match(await agree(old, weak), /^TLSv1\.1 /);
+  } finally {
+    for (const { listener } of [usual, strict, old]) await listener.close();
+  }
+});
+
+test('only the suites and curves that are allowed are agreed on, and 1.3 goes its own way', async () => {
+  const rig = await open({ cipherSuites: ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'], curves: [24] });
+  try {
+    assert.equal(await agree(rig, at('TLSv1.2')), 'TLSv1.2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384');
+    assert.equal(await agree(rig, { ...at('TLSv1.2'), ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'refused');
+    assert.match(await agree(rig, at('TLSv1.3')), /^TLSv1\.3 /);
+    assert.equal(await agree(rig, { ...at('TLSv1.3'), ecdhCurve: 'X25519' }), 'refused');
+  } finally {
+    await rig.listener.close();
+  }
+});
+
+test('without a certificate nobody gets in, and the first that comes is served', async () => {
+  const rig = await open({}, false);
+  try {
+    assert.equal(await agree(rig, {}), 'refused');
+    rig.serveWith({ cert: 'nonsense', key: 'nonsense' });
+    assert.equal(await agree(rig, {}), 'refused');
+    rig.serveWith(pair);
+    assert.match(await agree(rig, { ca: authority.pem, rejectUnauthorized: true }), /^TLSv1\.3 /);
+  } finally {
+    await rig.listener.close();
+  }
+});
+
+test('a server that closes does not wait for who has not even begun to speak', async () => {
+  const { listener } = await open({});
+  const silent = connectPlainly(listener.port, '127.0.0.1');
+  silent.on('error', () => {});
+  await once(silent, 'connect');
+  // One that was accepted after it has been served, so that the silent one was accepted too.
+  assert.match(await agree({ listener, serveWith: () => {} }, {}), /^TLSv1\.3 /);
+  const startMs = performance.now();
+  await listener.close();
+  assert(performance.now() - startMs < 8_000, 'less than the time a handshake may take');
+  silent.destroy();
+});
+
+test('headers may be long, but only so long', async () => {
+  const { listener } = await open({});
+  const status = (bytes: number) =>
+    new Promise((resolve) => {
+      const headers = { 'x-long': 'x'.repeat(bytes) };
+      const asked = get({
+        port: listener.port,
+        host: '127.0.0.1',
+        agent: false,
+        rejectUnauthorized: false,
+        headers,
+      });
+      asked.on('response', (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      asked.on('error', () => resolve('broken off'));
+    });
+  try {
+    assert.equal(await status(1_000_000), 200);
+    assert.notEqual(await status(1_100_000), 200);
+  } finally {
+    await listener.close();
+  }
+});
+
+test('a chain is judged by the authorities and the time of now', () => {
+  const blocks = (pem: string) =>
+    (pem.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map(
+      (each) => new X509Certificate(each),
+    );
+  const roots = blocks(authority.pem);
+  // A second later, as what was made in this one may hold from its end.
+  const now = Date.now() + 10_000;
+  const judge = (cert: string, by = roots, time = now) => checkChain(blocks(cert), by, time).kind;
+  const day = 24 * 3_600_000;
+  const client = authority.issue({ subject: '/CN=a' }).cert;
+  const between = authority.intermediate('/CN=between').issue({ subject: '/CN=a' }).cert;
+  const deep = authority.intermediate('/CN=1').intermediate('/CN=2').issue({ subject: '/CN=a' }).cert;
+  for (const good of [client, between, deep]) assert.equal(judge(good), 'vouched');
+  assert.equal(judge(client, roots, now + 3 * day), 'stranger', 'after its time');
+  assert.equal(judge(client, roots, now - 3 * day), 'stranger', 'before its time');
+  assert.equal(judge(client, blocks(folder.authority('/CN=ca').pem)), 'stranger', 'another of the same name');
+  assert.equal(judge(client, []), 'stranger');
+  assert.equal(checkChain([], roots, now).kind, 'stranger');
+  assert.equal(judge(pair.cert), 'stranger', 'for servers only');
+  const noAuthority = authority.intermediate('/CN=c', 'clientAuth').issue({ subject: '/CN=a' }).cert;
+  assert.equal(judge(noAuthority), 'stranger', 'issued by one that is no authority');
+  assert.equal(
+    judge(between.slice(0, between.indexOf('-----END CERTIFICATE-----') + 26)),
+    'stranger',
+    'a link is missing',
+  );
+  const old = authority.issue({ subject: '/CN=a', days: -1 }).cert;
+  assert.equal(judge(old), 'stranger', 'expired');
+});
