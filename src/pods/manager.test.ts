@@ -160,6 +160,25 @@ test('after any history the indexes agree with the pods there are', () => {
   );
 });
 
+test('what the API has of a static pod is the mirror of this very version, also after the static pod has gone', () => {
+  const manager = new PodManager();
+  const file = (hash: string) => pod(hash, 'a', 'file', hash);
+  const shown = pod('m', 'a', 'mirror', 'one');
+  const plain = pod('p', 'b');
+  for (const one of [file('one'), plain]) manager.addPod(one);
+  assert.equal(manager.getApiPod(podUid('one')), undefined);
+  manager.addPod(shown);
+  assert.equal(manager.getApiPod(podUid('one')), shown);
+  assert.equal(manager.getApiPod(podUid('p')), plain);
+  assert.equal(manager.getApiPod(podUid('nobody')), undefined);
+  assert.deepEqual(manager.getStaticPair(fullNameOf(shown)), { pod: file('one'), mirror: shown });
+  assert.deepEqual(manager.getStaticPair(fullNameOf(plain)), { pod: undefined, mirror: undefined });
+  manager.removePod(file('one'));
+  assert.equal(manager.getApiPod(podUid('one')), shown);
+  manager.addPod(file('two'));
+  assert.equal(manager.getApiPod(podUid('two')), undefined);
+});
+
 test('JSON values are the same whatever the order of their keys, and undefined counts as left out', () => {
   assert.ok(sameJson({ a: 1, b: [{ c: null }] }, { b: [{ c: null }], a: 1, d: undefined }));
   assert.ok(!sameJson({ a: 1 }, { a: 1, b: 2 }));

@@ -94,6 +94,21 @@ export class PodManager {
     return this.#pods.get(uid);
   }
 
+  /**
+   * What the API has of the pod: the pod itself, or the mirror of a static one. A mirror may outlive its static pod, whose
+   * last statuses it shows; one of another version of the static pod says nothing of this one.
+   */
+  getApiPod(uid: PodUid): Pod | undefined {
+    const pod = this.#pods.get(uid);
+    if (pod !== undefined && !isStaticPod(pod)) return pod;
+    const mirrors = [...this.#translations]
+      .filter(([, own]) => own === uid)
+      .map(([id]) => this.#mirrors.get(id));
+    return mirrors.findLast(
+      (mirror) => mirror !== undefined && (pod === undefined || isMirrorPodOf(mirror, pod)),
+    );
+  }
+
   getPodByFullName(name: PodFullName): Pod | undefined {
     return this.#podByName.get(name);
   }
@@ -108,6 +123,13 @@ export class PodManager {
 
   getMirrorPodByPod(pod: Pod): Pod | undefined {
     return this.#mirrorByName.get(fullNameOf(pod));
+  }
+
+  /** The static pod that is wanted under the name, and the mirror there is of that name. */
+  getStaticPair(name: PodFullName): { readonly pod: Pod | undefined; readonly mirror: Pod | undefined } {
+    const pod = this.#podByName.get(name);
+    const isStatic = pod !== undefined && isStaticPod(pod);
+    return { pod: isStatic ? pod : undefined, mirror: this.#mirrorByName.get(name) };
   }
 
   getPodAndMirrorPod(pod: Pod): PodWithMirror {

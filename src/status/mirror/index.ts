@@ -1,0 +1,1 @@
+export { MirrorPods, type MirrorPodsDeps, mirrorNames } from './mirror-pods.ts';

@@ -1,0 +1,2 @@
+export { type StatusWriterObserver, statusWriterMetrics } from './metrics.ts';
+export { StatusWriter, type StatusWriterDeps } from './status-writer.ts';

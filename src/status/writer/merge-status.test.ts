@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import type { PodStatus } from '../../kinds/index.ts';
+import { instant } from '../../lib/index.ts';
+import { type MergedStatus, mergeStatus, sameInApi } from './merge-status.ts';
+import { newestCopy } from './newest-copy.ts';
+import { plainStatus } from './plain-status.ts';
+
+const now = instant(Date.UTC(2026, 5, 1));
+const earlier = '2026-01-01T00:00:00Z';
+
+function merge(api: PodStatus, ours: PodStatus, who: 'may-run' | 'ended' = 'ended'): MergedStatus {
+  return mergeStatus({ pod: aPod({ status: api }), ours, mayRun: who === 'may-run', now });
+}
+
+const is = (type: string, status = 'True', lastTransitionTime = earlier) => ({
+  type,
+  status,
+  lastTransitionTime,
+});
+
+describe('mergeStatus', () => {
+  it('takes conditions of others from the API, and ours from us', () => {
+    const api = { conditions: [is('Ready'), is('theirs')] };
+    const { conditions } = merge(api, { conditions: [is('Ready', 'False'), is('theirs', 'False')] }).status;
+    assert.deepEqual(conditions, [is('theirs'), is('Ready', 'False')]);
+  });
+
+  it('holds back phase, reason and message while the pod may run', () => {
+    const api = { phase: 'Running', message: 'fine' };
+    const ours = { phase: 'Failed', reason: 'Evicted', message: 'no', qosClass: 'Burstable' };
+    const held = merge(api, ours, 'may-run');
+    assert.deepEqual(
+      [held.isHeld, held.status.phase, held.status.reason, held.status.message, held.status.qosClass],
+      [true, 'Running', undefined, 'fine', 'Burstable'],
+    );
+    const told = merge(api, ours);
+    assert.deepEqual([told.isHeld, told.status.phase, told.status.reason], [false, 'Failed', 'Evicted']);
+  });
+
+  it('never takes back an end that the API tells of, nor calls such a pod ready', () => {
+    const api = { phase: 'Failed', reason: 'Gone', conditions: [is('ContainersReady', 'False')] };
+    const ours = {
+      phase: 'Running',
+      conditions: [is('Ready'), is('ContainersReady')],
+      containerStatuses: [],
+    };
+    const { status } = merge(api, ours, 'may-run');
+    assert.deepEqual([status.phase, status.reason], ['Failed', 'Gone']);
+    assert.deepEqual(
+      status.conditions?.map(({ type, status: value, reason, lastTransitionTime }) => ({
+        type,
+        value,
+        reason,
+        lastTransitionTime,
+      })),
+      [
+        { type: 'Ready', value: 'False', reason: 'PodFailed', lastTransitionTime: '2026-06-01T00:00:00Z' },
+        { type: 'ContainersReady', value: 'False', reason: 'PodFailed', lastTransitionTime: earlier },
+      ],
+    );
+  });
+
+  it('replaces a disruption of somebody else only when the pod ends', () => {
+    const theirs = { ...is('DisruptionTarget'), reason: 'EvictionByEvictionAPI' };
+    const ours = { ...is('DisruptionTarget'), reason: 'TerminationByKubelet' };
+    const reasonOf = ({ status }: MergedStatus) => status.conditions?.map(({ reason }) => reason);
+    const api = { phase: 'Running', conditions: [theirs] };
+    assert.deepEqual(reasonOf(merge(api, { phase: 'Running', conditions: [ours] })), [theirs.reason]);
+    assert.deepEqual(reasonOf(merge(api, { phase: 'Failed', conditions: [ours] }, 'may-run')), [
+      theirs.reason,
+    ]);
+    assert.deepEqual(reasonOf(merge(api, { phase: 'Failed', conditions: [ours] })), [ours.reason]);
+  });
+
+  it('does not touch claims', () => {
+    const api = { resourceClaimStatuses: [{ name: 'a' }] };
+    assert.deepEqual(merge(api, { resourceClaimStatuses: [] }).status.resourceClaimStatuses, [{ name: 'a' }]);
+  });
+});
+
+describe('plainStatus', () => {
+  const same = (a: unknown, b: unknown) =>
+    sameInApi(plainStatus(a as PodStatus), plainStatus(b as PodStatus));
+
+  it('finds statuses equal that an API gives back in other words', () => {
+    const container = { name: 'a', ready: false, restartCount: 0 };
+    const ours = {
+      conditions: [is('Ready'), is('theirs')],
+      podIPs: [],
+      containerStatuses: [
+        { ...container, lastState: undefined, resources: { requests: { cpu: '1000m', memory: '1024Ki' } } },
+      ],
+    };
+    const theirs = {
+      message: '',
+      conditions: [{ ...is('theirs'), lastProbeTime: null }, is('Ready')],
+      containerStatuses: [
+        { ...container, imageID: '', lastState: {}, resources: { requests: { cpu: '1', memory: '1Mi' } } },
+      ],
+    };
+    assert.ok(same(ours, theirs));
+  });
+
+  it('tells states apart of which nothing more is known', () => {
+    const state = (name: string) => ({ containerStatuses: [{ name: 'a', state: { [name]: {} } }] });
+    assert.ok(!same(state('waiting'), state('running')));
+  });
+
+  it('tells the order of addresses from another', () => {
+    assert.ok(
+      !same(
+        { podIPs: [{ ip: '10.0.0.1' }, { ip: 'fd::1' }] },
+        { podIPs: [{ ip: 'fd::1' }, { ip: '10.0.0.1' }] },
+      ),
+    );
+  });
+});
+
+describe('newestCopy', () => {
+  const copy = (resourceVersion: string, uid?: string) =>
+    aPod({ metadata: { resourceVersion, ...(uid !== undefined && { uid: uid as never }) } });
+
+  it('compares versions as numbers, and believes the watch in doubt', () => {
+    const watched = copy('99');
+    assert.equal(newestCopy(watched, copy('100')).metadata.resourceVersion, '100');
+    assert.equal(newestCopy(watched, copy('98')), watched);
+    assert.equal(newestCopy(watched, copy('99')), watched);
+    assert.equal(newestCopy(watched, copy('later')), watched);
+    assert.equal(newestCopy(watched, copy('100', 'other')), watched);
+    assert.equal(newestCopy(watched, undefined), watched);
+  });
+});

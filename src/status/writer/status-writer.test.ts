@@ -1,0 +1,408 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { PodsApi, refusal } from '../../../test/fakes/pods-api.ts';
+import { PatchSchema } from '../../api/index.ts';
+import type { PodStatus } from '../../kinds/index.ts';
+import { collectLogs, MetricRegistry, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { annotations, type Pod, type PodUid, podUid } from '../../pods/index.ts';
+import { findCondition } from '../conditions.ts';
+import { StatusManager } from '../status-manager.ts';
+import { statusWriterMetrics } from './metrics.ts';
+import { StatusWriter } from './status-writer.ts';
+
+const deletionTimestamp = '2026-01-01T00:00:00Z';
+const condition = (type: string, status = 'True') => ({ type, status });
+const ready = condition('Ready');
+const running: PodStatus = { phase: 'Running', conditions: [ready] };
+const ended: PodStatus = { phase: 'Succeeded', conditions: [condition('Ready', 'False')] };
+
+/** A writer at work over an API with some pods; podOf answers by uid what the watch has brought. */
+async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod[]) {
+  const clock = new VirtualClock();
+  const api = new PodsApi(clock);
+  for (const pod of pods) api.put(pod);
+  const { logger, records } = collectLogs(clock);
+  const byUid = (uid: PodUid) => [...api.watched.values()].find((one) => one.metadata.uid === uid);
+  const statuses = new StatusManager({ clock, logger, findPod: byUid });
+  const stopping = new AbortController();
+  t.after(() => stopping.abort(new Error('stopped')));
+  const live = new Set<PodUid>();
+  const mirrors = new Map<PodUid, PodUid>();
+  const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  const writer = new StatusWriter({
+    clock,
+    random: seededRandom(1),
+    logger,
+    api,
+    statuses,
+    podOf: (uid) => byUid(mirrors.get(uid) ?? uid),
+    mayRun: (uid) => live.has(uid),
+    schema: new PatchSchema(),
+    observer: statusWriterMetrics(registry),
+  });
+  const run = writer.run(stopping.signal);
+  run.catch(() => {});
+  await clock.advance(0);
+  /** As the pod's worker would. */
+  const say = (pod: Pod, status: PodStatus) => statuses.setPodStatus(byUid(pod.metadata.uid) ?? pod, status);
+  return { clock, api, records, statuses, writer, live, mirrors, registry, say, stopping, run };
+}
+
+function numbered(index: number): Pod {
+  return aPod({ metadata: { uid: podUid(`uid-${index}`), name: `web-${index}` } });
+}
+
+describe('StatusWriter', () => {
+  it('writes a new status with one patch that names uid and version, and asks nothing', async (t) => {
+    const pod = aPod();
+    const { api, clock, say } = await atWork(t, pod);
+    say(pod, running);
+    await clock.advance(0);
+    assert.deepEqual(api.verbs(), ['patch']);
+    assert.deepEqual((api.calls[0]?.body as Pod | undefined)?.metadata, {
+      uid: 'uid-1',
+      resourceVersion: '101',
+    });
+    assert.equal(api.pods.get('web')?.status.phase, 'Running');
+  });
+
+  it('counts how long a status was on its way', async (t) => {
+    const pod = aPod();
+    const { api, clock, say, registry, stopping } = await atWork(t, pod);
+    api.latencyMs = 700;
+    say(pod, running);
+    await clock.advance(700);
+    const text = await registry.expose(stopping.signal);
+    assert.match(text, /kubelet_pod_status_sync_duration_seconds_bucket\{le="0.5"\} 0/);
+    assert.match(text, /kubelet_pod_status_sync_duration_seconds_bucket\{le="1"\} 1/);
+  });
+
+  it('writes only the newest of the statuses made while one is on its way, in order', async (t) => {
+    const pod = aPod({ spec: { restartPolicy: 'Never' } });
+    const { api, clock, say } = await atWork(t, pod);
+    api.latencyMs = 1_000;
+    for (const reason of ['one', 'two', 'three', 'four']) {
+      say(pod, { ...running, reason });
+      await clock.advance(300);
+    }
+    await clock.advance(5_000);
+    const written = api.calls.map(({ body }) => (body as { status: PodStatus }).status.reason);
+    assert.deepEqual(written, ['one', 'four']);
+  });
+
+  it('has at most eight calls under way, and never two for one pod', async (t) => {
+    const pods = Array.from({ length: 30 }, (_, index) => numbered(index));
+    const { api, clock, say } = await atWork(t, ...pods);
+    api.latencyMs = 1_000;
+    for (const pod of pods) say(pod, running);
+    await clock.advance(500);
+    for (const pod of pods) say(pod, { ...running, reason: 'again' });
+    await clock.advance(10_000);
+    assert.equal(api.mostInFlight, 8);
+    assert.ok([...api.pods.values()].every(({ status }) => status.reason === 'again'));
+  });
+
+  it('is not held up by a pod whose calls take long', async (t) => {
+    const [slow, quick] = [numbered(1), numbered(2)];
+    const { api, clock, say } = await atWork(t, slow, quick);
+    api.latencyMs = 60_000;
+    say(slow, running);
+    await clock.advance(0);
+    api.latencyMs = 10;
+    say(quick, running);
+    await clock.advance(10);
+    assert.equal(api.pods.get('web-2')?.status.phase, 'Running');
+  });
+
+  it('writes nothing that the API has already, as after a restart, even if times of conditions were lost', async (t) => {
+    const lastTransitionTime = '2025-12-01T00:00:00Z';
+    const status = {
+      ...running,
+      startTime: lastTransitionTime,
+      conditions: [{ ...ready, lastTransitionTime, lastProbeTime: null as unknown as string }],
+      containerStatuses: [
+        { name: 'main', ready: true, restartCount: 0, image: 'i', imageID: '', lastState: {} },
+      ],
+    };
+    const pod = aPod({ status });
+    const { api, clock, statuses } = await atWork(t, pod);
+    const [container] = status.containerStatuses;
+    const kept = { ...pod, status: { startTime: lastTransitionTime } };
+    statuses.setPodStatus(kept, {
+      ...running,
+      containerStatuses: [{ ...container, lastState: undefined, name: 'main' } as never],
+    });
+    await clock.advance(60_000);
+    assert.deepEqual(api.verbs(), []);
+  });
+
+  it('compares with what the API answered while the watch lags behind', async (t) => {
+    const pod = aPod({ status: { ...running, reason: 'A', startTime: '2026-01-01T00:00:00Z' } });
+    const { api, clock, say } = await atWork(t, pod);
+    say(pod, { ...running, reason: 'B' });
+    await clock.advance(0);
+    // The copy of the watch still says A: going by it, nothing would have to be written.
+    say(pod, { ...running, reason: 'A' });
+    await clock.advance(0);
+    assert.deepEqual(api.verbs(), ['patch', 'patch']);
+    assert.equal(api.pods.get('web')?.status.reason, 'A');
+  });
+
+  it('puts back within ten seconds what somebody else has overwritten', async (t) => {
+    const pod = aPod();
+    const { api, clock, say } = await atWork(t, pod);
+    say(pod, running);
+    await clock.advance(0);
+    api.watch();
+    api.put({ ...pod, status: { phase: 'Pending' } });
+    await clock.advance(10_000);
+    assert.equal(api.pods.get('web')?.status.phase, 'Running');
+    await clock.advance(60_000);
+    assert.deepEqual(api.verbs(), ['patch', 'patch']);
+  });
+
+  it('leaves conditions of others as the API has them', async (t) => {
+    const foreign = { ...condition('example.com/gate'), lastTransitionTime: deletionTimestamp };
+    const pod = aPod({ status: { conditions: [foreign] } });
+    const { api, clock, say } = await atWork(t, pod);
+    say(pod, running);
+    await clock.advance(0);
+    assert.deepEqual(findCondition(api.pods.get('web')?.status ?? {}, 'example.com/gate'), foreign);
+  });
+});
+
+describe('StatusWriter in doubt', () => {
+  it('asks the API after a conflict and writes upon what it says', async (t) => {
+    const pod = aPod();
+    const { api, clock, say } = await atWork(t, pod);
+    let refusals = 1;
+    api.failure = ({ verb, name }) =>
+      verb === 'patch' && refusals-- > 0 ? refusal(verb, name, 409, 'Conflict') : undefined;
+    say(pod, running);
+    await clock.advance(0);
+    assert.deepEqual(api.verbs(), ['patch', 'get', 'patch']);
+    assert.equal(api.pods.get('web')?.status.phase, 'Running');
+  });
+
+  it('drops the status of a pod in whose place there is another', async (t) => {
+    const pod = aPod();
+    const { api, clock, say, statuses, writer } = await atWork(t, pod);
+    api.pods.set('web', aPod({ metadata: { uid: podUid('uid-2') } }));
+    say(pod, running);
+    await clock.advance(0);
+    assert.deepEqual(api.verbs(), ['patch', 'get']);
+    assert.equal(statuses.entry(pod.metadata.uid), undefined);
+    assert.equal(writer.size, 0);
+    assert.equal(api.pods.get('web')?.status.phase, undefined);
+  });
+
+  it('leaves the status of a pod that is gone to those who end the pod', async (t) => {
+    const pod = aPod();
+    const { api, clock, say, statuses } = await atWork(t, pod);
+    api.pods.clear();
+    say(pod, running);
+    await clock.advance(0);
+    assert.deepEqual(api.verbs(), ['patch', 'get']);
+    assert.ok(statuses.entry(pod.metadata.uid) !== undefined);
+    api.watch();
+    await clock.advance(60_000);
+    assert.deepEqual(api.verbs(), ['patch', 'get']);
+  });
+});
+
+describe('StatusWriter and failures', () => {
+  it('tries again ever more seldom, and then writes the newest status', async (t) => {
+    const pod = aPod();
+    const { api, clock, say, records } = await atWork(t, pod);
+    api.failure = ({ verb, name }) => refusal(verb, name, 503);
+    say(pod, running);
+    await clock.advance(60_000);
+    const tries = api.calls.length;
+    assert.ok(tries >= 8 && tries <= 16, `${tries} tries in a minute`);
+    say(pod, { ...running, reason: 'newest' });
+    api.failure = () => undefined;
+    await clock.advance(12_000);
+    assert.equal(api.pods.get('web')?.status.reason, 'newest');
+    const warnings = records.toArray().filter(({ severity }) => severity === 'warning');
+    assert.equal(warnings.length, 1);
+  });
+
+  it('does not let new statuses of a pod get around the wait', async (t) => {
+    const pod = aPod();
+    const { api, clock, say } = await atWork(t, pod);
+    api.failure = ({ verb, name }) => refusal(verb, name, 503);
+    say(pod, running);
+    await clock.advance(60_000);
+    const tries = api.calls.length;
+    for (let index = 0; index < 50; index++) {
+      say(pod, { ...running, reason: `r${index}` });
+      await clock.advance(20);
+    }
+    assert.ok(api.calls.length <= tries + 1);
+  });
+
+  it('writes at once when told that the API is back', async (t) => {
+    const pods = [numbered(1), numbered(2)];
+    const { api, clock, say, writer } = await atWork(t, ...pods);
+    api.failure = ({ verb, name }) => refusal(verb, name, 503);
+    for (const pod of pods) say(pod, running);
+    await clock.advance(300_000);
+    api.failure = () => undefined;
+    writer.reconnected();
+    await clock.advance(0);
+    assert.ok([...api.pods.values()].every(({ status }) => status.phase === 'Running'));
+  });
+
+  it('forgets pods whose status is gone', async (t) => {
+    const pod = aPod();
+    const { api, clock, say, statuses, writer } = await atWork(t, pod);
+    say(pod, running);
+    await clock.advance(0);
+    assert.equal(writer.size, 1);
+    statuses.removeOrphanedStatuses(new Set());
+    await clock.advance(10_000);
+    assert.deepEqual([writer.size, writer.pending], [0, 0]);
+    assert.deepEqual(api.verbs(), ['patch']);
+  });
+
+  it('leaves no timer behind when it is stopped', async (t) => {
+    const pod = aPod();
+    const { clock, say, stopping, run, api } = await atWork(t, pod);
+    api.latencyMs = 1_000;
+    say(pod, running);
+    await clock.advance(1);
+    stopping.abort(new Error('enough'));
+    await assert.rejects(run, /enough/);
+    await clock.advance(0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe('StatusWriter and the end of a pod', () => {
+  const once = { spec: { restartPolicy: 'Never' } } as const;
+
+  it('does not call a pod ended that may run, but writes all the rest', async (t) => {
+    const pod = aPod({ ...once, status: { ...running, reason: 'Fine' } });
+    const { api, clock, say, live } = await atWork(t, pod);
+    live.add(pod.metadata.uid);
+    say(pod, { ...ended, reason: 'Over', podIP: '10.0.0.1' });
+    await clock.advance(0);
+    const { phase, reason, podIP } = api.pods.get('web')?.status ?? {};
+    assert.deepEqual([phase, reason, podIP], ['Running', 'Fine', '10.0.0.1']);
+    api.watch();
+    live.clear();
+    await clock.advance(10_000);
+    assert.equal(api.pods.get('web')?.status.phase, 'Succeeded');
+  });
+
+  it('tells of a disruption only with the end, with the time of the end', async (t) => {
+    const pod = aPod({ ...once, status: running });
+    const { api, clock, say, live } = await atWork(t, pod);
+    live.add(pod.metadata.uid);
+    say(pod, { phase: 'Failed', conditions: [condition('Ready', 'False'), condition('DisruptionTarget')] });
+    await clock.advance(5_000);
+    assert.equal(findCondition(api.pods.get('web')?.status ?? {}, 'DisruptionTarget'), undefined);
+    api.watch();
+    live.clear();
+    await clock.advance(5_000);
+    const said = findCondition(api.pods.get('web')?.status ?? {}, 'DisruptionTarget');
+    assert.equal(said?.lastTransitionTime, '2026-01-01T00:00:10Z');
+    const calls = api.calls.length;
+    api.watch();
+    await clock.advance(30_000);
+    assert.equal(api.calls.length, calls);
+  });
+
+  it('removes a pod only when it is to go, has ended in the API and has left nothing behind', async (t) => {
+    const pod = aPod({ ...once, metadata: { deletionTimestamp }, status: running });
+    const { api, clock, say, statuses, live } = await atWork(t, pod);
+    live.add(pod.metadata.uid);
+    say(pod, ended);
+    await clock.advance(20_000);
+    assert.ok(!api.verbs().includes('delete'));
+    live.clear();
+    await clock.advance(10_000);
+    assert.equal(api.pods.get('web')?.status.phase, 'Succeeded');
+    assert.ok(!api.verbs().includes('delete'), 'its volumes may still be there');
+    statuses.terminatePod(pod);
+    await clock.advance(0);
+    assert.deepEqual(api.calls.at(-1), {
+      verb: 'delete',
+      name: 'web',
+      body: { gracePeriodSeconds: 0, uid: 'uid-1' },
+    });
+    assert.equal(statuses.entry(pod.metadata.uid), undefined);
+  });
+
+  it('does not remove a finished pod that nobody wants gone, until somebody does', async (t) => {
+    const pod = aPod({ ...once, status: ended });
+    const { api, clock, statuses } = await atWork(t, pod);
+    statuses.terminatePod(pod);
+    await clock.advance(20_000);
+    assert.ok(!api.verbs().includes('delete'));
+    const deleted = api.put({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } });
+    statuses.setPodStatus(deleted, ended);
+    await clock.advance(0);
+    assert.equal(api.pods.size, 0);
+  });
+
+  it('tries every ten seconds to remove a pod when that fails', async (t) => {
+    const pod = aPod({ ...once, metadata: { deletionTimestamp }, status: ended });
+    const { api, clock, statuses } = await atWork(t, pod);
+    api.failure = ({ verb, name }) => (verb === 'delete' ? refusal(verb, name, 500) : undefined);
+    statuses.terminatePod(pod);
+    await clock.advance(60_000);
+    const tries = api.verbs().filter((verb) => verb === 'delete').length;
+    assert.ok(tries >= 6 && tries < 20, `${tries} tries`);
+    api.failure = () => undefined;
+    await clock.advance(12_000);
+    assert.equal(api.pods.size, 0);
+  });
+
+  it('writes nothing of a pod that the API has no more', async (t) => {
+    const pod = aPod({ status: running });
+    const { api, clock, say } = await atWork(t, pod);
+    api.pods.clear();
+    api.watch();
+    say(pod, { ...running, reason: 'x' });
+    await clock.advance(30_000);
+    assert.deepEqual(api.verbs(), []);
+  });
+});
+
+describe('StatusWriter and static pods', () => {
+  const file = aPod({ metadata: { uid: podUid('file-1'), annotations: { [annotations.source]: 'file' } } });
+  const mirror = aPod({
+    metadata: { uid: podUid('mirror-1'), deletionTimestamp, annotations: { [annotations.mirror]: 'h' } },
+  });
+
+  it('writes to the mirror, and to the next one when that is replaced', async (t) => {
+    const { api, clock, statuses, mirrors, writer } = await atWork(t);
+    statuses.setPodStatus(file, running);
+    await clock.advance(20_000);
+    assert.deepEqual(api.verbs(), []);
+    api.put(mirror);
+    mirrors.set(file.metadata.uid, mirror.metadata.uid);
+    writer.look(file.metadata.uid);
+    await clock.advance(0);
+    assert.equal(api.pods.get('web')?.status.phase, 'Running');
+    api.put({ ...mirror, metadata: { ...mirror.metadata, uid: podUid('mirror-2') } });
+    mirrors.set(file.metadata.uid, podUid('mirror-2'));
+    await clock.advance(10_000);
+    assert.equal(api.pods.get('web')?.status.phase, 'Running');
+  });
+
+  it('keeps the status when the mirror is gone, and never removes a mirror', async (t) => {
+    const { api, clock, statuses, mirrors } = await atWork(t, mirror);
+    mirrors.set(file.metadata.uid, mirror.metadata.uid);
+    statuses.setPodStatus({ ...file, spec: { ...file.spec, restartPolicy: 'Never' } }, ended);
+    statuses.terminatePod(file);
+    await clock.advance(20_000);
+    assert.ok(!api.verbs().includes('delete'));
+    api.pods.clear();
+    statuses.setPodStatus(file, running);
+    await clock.advance(0);
+    assert.ok(statuses.entry(file.metadata.uid) !== undefined);
+  });
+});

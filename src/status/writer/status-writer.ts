@@ -1,0 +1,177 @@
+import type { ApiClient, PatchSchema } from '../../api/index.ts';
+import { type Clock, describeError, type Logger, type Random } from '../../lib/index.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
+import { type FailedTry, RetryQueue } from '../retry-queue.ts';
+import type { StatusSource, VersionedStatus } from '../status-manager.ts';
+import type { StatusWriterObserver } from './metrics.ts';
+import { isSameCopy, newestCopy } from './newest-copy.ts';
+import { isDueForRemoval, type SyncOutcome, syncStatus } from './sync-status.ts';
+
+export interface StatusWriterDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly api: Pick<ApiClient, 'get' | 'patch' | 'delete'>;
+  readonly statuses: StatusSource;
+  /**
+   * The API object the status of a pod belongs to, as a watch last brought it: the pod itself, or the mirror of a static
+   * pod. Undefined for one the API does not have, or has no more: nothing is written then.
+   */
+  readonly podOf: (uid: PodUid) => Pod | undefined;
+  /** Whether anything of the pod may still run: true for all but pods known to have ended. */
+  readonly mayRun: (uid: PodUid) => boolean;
+  /** How patches are computed. */
+  readonly schema: PatchSchema;
+  readonly observer?: StatusWriterObserver | undefined;
+}
+
+/** What this process knows of a status in the API. */
+interface Written {
+  /** The object written to; a static pod may get another mirror. */
+  readonly apiUid: PodUid;
+  /** The entry the API has; another one is news. */
+  readonly entry: VersionedStatus;
+  /** The copy of the watch it was compared with. */
+  readonly watched: Pod;
+  /** What the API answered, while the watch has not caught up. */
+  readonly answered: Pod | undefined;
+  readonly isHeld: boolean;
+}
+
+const outcomes = {
+  gone: 'The API has the pod no more: its status is not written',
+  replaced: 'The API has another pod of that name: the status of the old one is dropped',
+  removed: 'The pod has ended and is removed from the API',
+} as const;
+
+const parallel = 8;
+const passMs = 10_000;
+const policy = { baseMs: 250, factor: 2, maxMs: 10_000, jitter: 0.2, resetAfterMs: 60_000 };
+
+/**
+ * Brings the statuses of pods into the API and takes ended pods out of it. Nobody else does.
+ *
+ * The statuses of one pod are written one after the other, always the newest; up to eight pods at a time. A status is
+ * compared with the copy of the pod that the watch brought, so that one that is there already costs no call. Every ten
+ * seconds all of them are compared again: somebody may have overwritten one, and a pod that could not be called ended
+ * may have ended.
+ */
+export class StatusWriter {
+  readonly #deps: StatusWriterDeps;
+  readonly #queue: RetryQueue<PodUid>;
+  readonly #written = new Map<PodUid, Written>();
+
+  constructor(deps: StatusWriterDeps) {
+    this.#deps = deps;
+    const { clock, random } = deps;
+    const work = (uid: PodUid, signal: AbortSignal) => this.#send(uid, signal);
+    const failed = (failure: FailedTry<PodUid>) => this.#failed(failure);
+    this.#queue = new RetryQueue({ clock, random, policy, parallel, work, failed });
+  }
+
+  /** Pods whose status waits to be compared or written, or is being so. */
+  get pending(): number {
+    return this.#queue.pending;
+  }
+
+  /** Pods of which anything is remembered; never more than there are statuses, ten seconds after one has gone. */
+  get size(): number {
+    return this.#written.size;
+  }
+
+  /** Works until it is aborted, and then throws the signal's reason. Call it once. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#pass();
+    await Promise.all([this.#follow(signal), this.#passAgain(signal), this.#queue.run(signal)]);
+  }
+
+  /** Looks at the pod now: its API object is new, as the mirror of a static pod may be, or has changed. */
+  look(uid: PodUid): void {
+    this.#queue.add(uid);
+  }
+
+  /** The API answers again: what waits because of failures need not wait any longer. */
+  reconnected(): void {
+    this.#queue.reconnected();
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    for await (const { uid } of this.#deps.statuses.changes().items(signal)) this.look(uid);
+  }
+
+  async #passAgain(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#deps.clock.sleep(passMs, signal);
+      this.#pass();
+    }
+  }
+
+  #pass(): void {
+    const { statuses } = this.#deps;
+    for (const uid of this.#written.keys()) if (statuses.entry(uid) === undefined) this.#forget(uid);
+    for (const entry of statuses.entries()) if (this.#isDoubtful(entry)) this.look(entry.uid);
+  }
+
+  /** Whether there may be something to do: cheap, and said too often rather than too seldom. */
+  #isDoubtful(entry: VersionedStatus): boolean {
+    const pod = this.#deps.podOf(entry.uid);
+    if (pod === undefined) return false;
+    const written = this.#caughtUp(entry.uid, pod);
+    const isAsWritten = written?.entry === entry && written.watched === pod && !written.isHeld;
+    return !isAsWritten || isDueForRemoval(pod, entry);
+  }
+
+  /** A watch that brings just what the API answered brings no news, and one copy of it is enough. */
+  #caughtUp(uid: PodUid, pod: Pod): Written | undefined {
+    const written = this.#written.get(uid);
+    const { answered } = written ?? {};
+    if (written === undefined || answered === undefined || !isSameCopy(answered, pod)) return written;
+    const caughtUp = { ...written, watched: pod, answered: undefined };
+    this.#written.set(uid, caughtUp);
+    return caughtUp;
+  }
+
+  async #send(uid: PodUid, signal: AbortSignal): Promise<void> {
+    const entry = this.#deps.statuses.entry(uid);
+    const watched = this.#deps.podOf(uid);
+    if (entry === undefined) this.#written.delete(uid);
+    if (entry === undefined || watched === undefined) return;
+    const before = this.#written.get(uid);
+    const isSame = before?.apiUid === watched.metadata.uid;
+    const known = newestCopy(watched, isSame ? before?.answered : undefined);
+    const turn = isSame ? 'later' : 'first';
+    const outcome = await syncStatus(this.#deps, { entry, known, turn }, signal);
+    this.#note(entry, watched, outcome);
+  }
+
+  #note(entry: VersionedStatus, watched: Pod, outcome: SyncOutcome): void {
+    const { uid } = entry;
+    const { clock, observer, statuses, logger } = this.#deps;
+    if (outcome.kind === 'in-step') {
+      if (outcome.isPatched) observer?.synced(clock.monotonicMs() - entry.changedAtMs);
+      const { pod, isHeld } = outcome;
+      const answered = pod === watched ? undefined : pod;
+      this.#written.set(uid, { apiUid: watched.metadata.uid, entry, watched, answered, isHeld });
+      return;
+    }
+    this.#written.delete(uid);
+    // A static pod outlives its mirrors: its status waits for the next one. One that is gone may yet be ended by its
+    // worker, which wants to know how it was.
+    const isOver = outcome.kind !== 'gone' && watched.metadata.uid === uid;
+    if (isOver && statuses.entry(uid)?.version === entry.version) statuses.forget(uid);
+    logger.v(3)?.info(outcomes[outcome.kind], { pod: `${entry.name}_${entry.namespace}`, podUid: uid });
+  }
+
+  #failed({ key: uid, error, failures, nextTryMs }: FailedTry<PodUid>): void {
+    const { statuses, logger } = this.#deps;
+    const { name = uid, namespace = '' } = statuses.entry(uid) ?? {};
+    const fields = { pod: `${name}_${namespace}`, podUid: uid, error: describeError(error), nextTryMs };
+    if (failures === 1) logger.warn('Cannot write the status of a pod to the API', fields);
+    else logger.v(3)?.info('Still cannot write the status of a pod to the API', fields);
+  }
+
+  #forget(uid: PodUid): void {
+    this.#written.delete(uid);
+    this.#queue.forget(uid);
+  }
+}

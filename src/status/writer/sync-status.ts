@@ -1,0 +1,122 @@
+import {
+  type ApiClient,
+  apiResources,
+  isApiCode,
+  type ObjectRef,
+  type Patch,
+  type PatchSchema,
+  podStatusPatch,
+} from '../../api/index.ts';
+import type { Clock } from '../../lib/index.ts';
+import { isMirrorPod, isTerminalPhase, type Pod, type PodUid } from '../../pods/index.ts';
+import { sameStatus } from '../same-status.ts';
+import type { VersionedStatus } from '../status-manager.ts';
+import { mergeStatus, sameInApi } from './merge-status.ts';
+import { plainStatus } from './plain-status.ts';
+
+export interface SyncDeps {
+  readonly clock: Clock;
+  readonly api: Pick<ApiClient, 'get' | 'patch' | 'delete'>;
+  readonly schema: PatchSchema;
+  /** Whether anything of the pod may still run. By its own id, not its mirror's. */
+  readonly mayRun: (uid: PodUid) => boolean;
+}
+
+export interface SyncJob {
+  readonly entry: VersionedStatus;
+  /** The newest copy of the API object there is. */
+  readonly known: Pod;
+  /** `first` until this process has compared the two once. */
+  readonly turn: 'first' | 'later';
+}
+
+export type SyncOutcome =
+  /** The API has what it should have; this is its object. */
+  | { readonly kind: 'in-step'; readonly pod: Pod; readonly isHeld: boolean; readonly isPatched: boolean }
+  /** The API has the pod no more: there is nothing to write to. */
+  | { readonly kind: 'gone' }
+  /** The API has another pod of that name. */
+  | { readonly kind: 'replaced' }
+  /** We have taken the pod out of the API: it has ended, and somebody wanted it gone. */
+  | { readonly kind: 'removed' };
+
+/** Brings one status into the API, and takes a pod out of it whose time has come. A refusal of the API is thrown. */
+export async function syncStatus(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise<SyncOutcome> {
+  const written = await write(deps, job, signal);
+  if (written.kind !== 'in-step' || !isDueForRemoval(written.pod, job.entry)) return written;
+  return await remove(deps, written.pod, signal);
+}
+
+/** Only a pod that is to go, is called ended where all can see it, and has left nothing behind. */
+export function isDueForRemoval(pod: Pod, entry: VersionedStatus): boolean {
+  const isToGo = pod.metadata.deletionTimestamp !== undefined && !isMirrorPod(pod);
+  return isToGo && isTerminalPhase(pod.status.phase) && entry.isFinished;
+}
+
+/** The copy at hand is asked first; the API only when it contradicts that copy. */
+async function write(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise<SyncOutcome> {
+  try {
+    return await patchIfNeeded(deps, job, job.known, signal);
+  } catch (error) {
+    if (!isApiCode(error, 'API_CONFLICT', 'API_NOT_FOUND', 'API_INVALID')) throw error;
+  }
+  const found = await look(deps, job.known, signal);
+  if (found === undefined) return { kind: 'gone' };
+  const isSame = found.metadata.uid === job.known.metadata.uid;
+  return isSame ? await patchIfNeeded(deps, job, found, signal) : { kind: 'replaced' };
+}
+
+async function patchIfNeeded(
+  { clock, api, schema, mayRun }: SyncDeps,
+  { entry, turn }: SyncJob,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<SyncOutcome> {
+  const facts = { ours: entry.status, mayRun: mayRun(entry.uid), now: clock.now() };
+  const { status, isHeld } = mergeStatus({ pod, ...facts });
+  const asItWas = { kind: 'in-step', pod, isHeld, isPatched: false } as const;
+  const [before, after] = [plainStatus(pod.status), plainStatus(status)];
+  if (sameInApi(before, after)) return asItWas;
+  // What an earlier kubelet published is not written again because the times of its conditions were not kept.
+  if (turn === 'first' && sameStatus(before, after)) return asItWas;
+  const patch = podStatusPatch(schema, { uid: pod.metadata.uid, before, after });
+  if (patch === undefined) return asItWas;
+  const at = { ...refOf(pod), subresource: 'status' };
+  const answer = await api.patch<Pod>(at, fenced(patch, pod), signal);
+  return { kind: 'in-step', pod: answer, isHeld, isPatched: true };
+}
+
+/**
+ * Bound to the version it was computed from: a patch whose answer we gave up on may come into effect long after a newer one,
+ * and must not then bring back what was.
+ */
+function fenced({ kind, body }: Patch, { metadata: { uid, resourceVersion } }: Pod): Patch {
+  return { kind, body: { ...(body as object), metadata: { uid, resourceVersion } } };
+}
+
+/** What the API itself has under the pod's name. */
+async function look({ api }: SyncDeps, known: Pod, signal: AbortSignal): Promise<Pod | undefined> {
+  try {
+    return await api.get<Pod>(refOf(known), {}, signal);
+  } catch (error) {
+    if (isApiCode(error, 'API_NOT_FOUND')) return undefined;
+    throw error;
+  }
+}
+
+/** Somebody having been faster is as good. A conflict may be with whom it likes: the API is asked whether that was so. */
+async function remove(deps: SyncDeps, pod: Pod, signal: AbortSignal): Promise<SyncOutcome> {
+  const { uid } = pod.metadata;
+  try {
+    await deps.api.delete(refOf(pod), { gracePeriodSeconds: 0, uid }, signal);
+  } catch (error) {
+    if (!isApiCode(error, 'API_NOT_FOUND', 'API_CONFLICT')) throw error;
+    const found = await look(deps, pod, signal);
+    if (found?.metadata.uid === uid) throw error;
+  }
+  return { kind: 'removed' };
+}
+
+function refOf({ metadata: { namespace, name } }: Pod): ObjectRef {
+  return { resource: apiResources.pods, namespace, name };
+}
