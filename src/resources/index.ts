@@ -1,3 +1,22 @@
+export {
+  type Admission,
+  type AdmissionFacts,
+  type AdmissionObserver,
+  type AdmissionStanding,
+  type AdmittedPods,
+  admissionMetrics,
+  chooseVictims,
+  isTolerated,
+  type Judgement,
+  judgePod,
+  PodAdmitter,
+  type PodAdmitterDeps,
+  type Preemption,
+  preempted,
+  type Refusal,
+  type TolerationRules,
+  type VictimChoice,
+} from './admission/index.ts';
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
 export { minShares, sharesToWeight, weightToShares } from './cgroup-math.ts';
 export {

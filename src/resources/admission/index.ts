@@ -1,0 +1,11 @@
+export { type AdmissionFacts, type AdmissionStanding, judgePod } from './judge-pod.ts';
+export type { Admission, Judgement, Preemption, Refusal } from './judgement.ts';
+export { admissionMetrics } from './metrics.ts';
+export {
+  type AdmissionObserver,
+  type AdmittedPods,
+  PodAdmitter,
+  type PodAdmitterDeps,
+} from './pod-admitter.ts';
+export { chooseVictims, preempted, type VictimChoice } from './preemption.ts';
+export { isTolerated, type TolerationRules } from './taints.ts';

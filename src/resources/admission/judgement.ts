@@ -1,0 +1,30 @@
+import type { Pod } from '../../pods/index.ts';
+
+/** Why a pod may not run here: final for this pod. Reason and message are part of the API. */
+export interface Refusal {
+  readonly reason: string;
+  readonly message: string;
+}
+
+export type Admission = { readonly admit: true } | ({ readonly admit: false } & Refusal);
+
+/** What can be said of a pod at one moment. */
+export type Judgement =
+  | { readonly kind: 'admit' }
+  | { readonly kind: 'refuse'; readonly refusal: Refusal }
+  /** Only the labels of the node speak against it, and the copy of the node at hand may be old. */
+  | { readonly kind: 'ask-node'; readonly refusal: Refusal }
+  /** It will fit once pods have ended that are ending already. */
+  | { readonly kind: 'wait-for-room'; readonly refusal: Refusal }
+  /** It matters more than these, which are to end for it. */
+  | { readonly kind: 'make-room'; readonly preemption: Preemption };
+
+export interface Preemption {
+  readonly victims: readonly Pod[];
+  /** The first resource that was short. */
+  readonly resource: string;
+}
+
+export function refuse(reason: string, message: string): Judgement {
+  return { kind: 'refuse', refusal: { reason, message } };
+}

@@ -1,0 +1,187 @@
+import type { Node } from '../../kinds/index.ts';
+import { type Clock, describeError, LinkedController, type Logger, Waiters } from '../../lib/index.ts';
+import { describePod, type Pod, type PodUid } from '../../pods/index.ts';
+import { type AdmissionFacts, judgePod } from './judge-pod.ts';
+import type { Admission, Judgement, Preemption, Refusal } from './judgement.ts';
+
+/** Remembers, also over restarts and reboots, which pods were taken. What it cannot keep it says in the log. */
+export interface AdmittedPods {
+  has(uid: PodUid): boolean;
+  add(pod: Pod): void;
+}
+
+export interface PodAdmitterDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** What there is to know about the pod now. Pods being settled are among the others of those that came after them. */
+  readonly facts: (pod: Pod) => AdmissionFacts;
+  /** This node as the API itself has it. */
+  readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
+  /**
+   * Ends a pod for another one, with the event, status and condition of `preempted`, and answers when its containers are
+   * dead, or when it is clear that they will not be in time.
+   */
+  readonly preempt: (victim: Pod, signal: AbortSignal) => Promise<void>;
+  readonly admitted: AdmittedPods;
+  readonly observer?: AdmissionObserver | undefined;
+}
+
+/** Told what is done, to be counted. Never throws. */
+export interface AdmissionObserver {
+  preempted(resource: string): void;
+}
+
+/** How far the admission of one pod has come. */
+interface Progress {
+  readonly untilMs: number;
+  /** As the API told it. */
+  node?: Node;
+  hasMadeRoom?: true;
+  isTooLate?: true;
+}
+
+/** How long a pod waits for others that are ending already. */
+const roomMs = 30_000;
+/** Besides looking when told that a pod has gone. */
+const roomPollMs = 1_000;
+
+/**
+ * Decides whether pods may run here. Most are judged at once, by `judge`; what has to be asked, waited or made room for
+ * first goes to `settle`, in the background: no pod waits for another one's admission.
+ */
+export class PodAdmitter {
+  readonly #deps: PodAdmitterDeps;
+  readonly #waiting = new Waiters<'released'>();
+
+  constructor(deps: PodAdmitterDeps) {
+    this.#deps = deps;
+  }
+
+  judge(pod: Pod): Judgement {
+    return this.#noted(pod, judgePod(pod, this.#facts(pod)));
+  }
+
+  /** Resources have become free: whoever waits for room looks again. */
+  released(): void {
+    this.#waiting.serveAll('released');
+  }
+
+  /** Carries out what a judgement asks for, until the pod is taken or refused. Throws only when it is aborted. */
+  async settle(pod: Pod, first: Judgement, signal: AbortSignal): Promise<Admission> {
+    const progress: Progress = { untilMs: this.#deps.clock.monotonicMs() + roomMs };
+    for (let judgement = first; ; judgement = this.#judgeAgain(pod, progress)) {
+      const settled = await this.#advance(pod, judgement, progress, signal);
+      if (settled?.admit === true) this.#deps.admitted.add(pod);
+      if (settled !== undefined) return settled;
+    }
+  }
+
+  /** One step: undefined when it is worth judging again after it. */
+  async #advance(
+    pod: Pod,
+    judgement: Judgement,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Admission | undefined> {
+    switch (judgement.kind) {
+      case 'admit':
+        return yes;
+      case 'refuse':
+        return no(judgement.refusal);
+      case 'ask-node':
+        return (await this.#askNode(pod, progress, signal)) ? undefined : no(judgement.refusal);
+      case 'make-room':
+        // Others have ended for it already: that is not done twice, and not in vain.
+        if (progress.hasMadeRoom === true) return yes;
+        await this.#makeRoom(pod, judgement.preemption, signal);
+        progress.hasMadeRoom = true;
+        return undefined;
+      case 'wait-for-room':
+        return await this.#awaitRoom(judgement.refusal, progress, signal);
+    }
+  }
+
+  #facts(pod: Pod): AdmissionFacts {
+    const facts = this.#deps.facts(pod);
+    const isKnown = facts.standing === 'new' && this.#deps.admitted.has(pod.metadata.uid);
+    return isKnown ? { ...facts, standing: 'admitted-before' } : facts;
+  }
+
+  #judgeAgain(pod: Pod, { node, isTooLate }: Progress): Judgement {
+    const facts = this.#facts(pod);
+    // Nothing more is expected of pods that have not ended in time.
+    const ending = isTooLate === true ? new Set<PodUid>() : facts.ending;
+    return judgePod(pod, { ...facts, ...(node !== undefined && { node }), ending });
+  }
+
+  #noted(pod: Pod, judgement: Judgement): Judgement {
+    if (judgement.kind === 'admit') this.#deps.admitted.add(pod);
+    return judgement;
+  }
+
+  /** Looks again when something has ended, and after all the time there is for the last time. */
+  async #awaitRoom(
+    refusal: Refusal,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Admission | undefined> {
+    const leftMs = progress.untilMs - this.#deps.clock.monotonicMs();
+    if (leftMs > 0) await this.#release(Math.min(leftMs, roomPollMs), signal);
+    else if (progress.hasMadeRoom === true) return yes;
+    else if (progress.isTooLate === true) return no(refusal);
+    else progress.isTooLate = true;
+    return undefined;
+  }
+
+  /** Whether the API has told how the node is: once, for that is the last word. */
+  async #askNode(pod: Pod, progress: Progress, signal: AbortSignal): Promise<boolean> {
+    if (progress.node !== undefined) return false;
+    try {
+      progress.node = await this.#deps.fetchNode(signal);
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      const fields = { pod: describePod(pod), error: describeError(error) };
+      this.#deps.logger.warn(
+        'Cannot ask the API for the labels of this node: going by what is known',
+        fields,
+      );
+      return false;
+    }
+  }
+
+  async #makeRoom(pod: Pod, { victims, resource }: Preemption, signal: AbortSignal): Promise<void> {
+    await Promise.all(victims.map((victim) => this.#end(pod, victim, resource, signal)));
+    signal.throwIfAborted();
+  }
+
+  async #end(pod: Pod, victim: Pod, resource: string, signal: AbortSignal): Promise<void> {
+    const { logger, preempt, observer } = this.#deps;
+    const fields = { pod: describePod(victim), for: describePod(pod), resource };
+    logger.info('Ending a pod so that a critical one has room', fields);
+    try {
+      await preempt(victim, signal);
+      observer?.preempted(resource);
+    } catch (error) {
+      signal.throwIfAborted();
+      logger.error('A pod that was to make room has not ended in time', error, fields);
+    }
+  }
+
+  async #release(ms: number, signal: AbortSignal): Promise<void> {
+    using controller = new LinkedController(signal);
+    const enough = new Error('waited long enough');
+    using _timer = this.#deps.clock.timer(ms, () => controller.abort(enough));
+    try {
+      await this.#waiting.wait(controller.signal);
+    } catch (error) {
+      if (error !== enough) throw error;
+    }
+  }
+}
+
+const yes: Admission = { admit: true };
+
+function no(refusal: Refusal): Admission {
+  return { admit: false, ...refusal };
+}

@@ -1,0 +1,21 @@
+import { isCriticalPod, type Pod, qosClass } from '../../pods/index.ts';
+import type { Refusal } from './judgement.ts';
+import { isTolerated, type TolerationRules } from './taints.ts';
+
+const memoryTaint = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' };
+
+/**
+ * Why a node that is short of something takes no such pod. Only memory alone makes a difference between pods: one that
+ * has asked for some may have it.
+ */
+export function pressureRefusal(
+  pod: Pod,
+  pressures: readonly string[],
+  rules: TolerationRules,
+): Refusal | undefined {
+  if (pressures.length === 0 || isCriticalPod(pod)) return undefined;
+  const isMemoryOnly = pressures.every((one) => one === 'MemoryPressure');
+  const mayCome = qosClass(pod) !== 'BestEffort' || isTolerated(memoryTaint, pod.spec.tolerations, rules);
+  if (isMemoryOnly && mayCome) return undefined;
+  return { reason: 'Evicted', message: `The node had condition: [${pressures.join(' ')}]. ` };
+}
