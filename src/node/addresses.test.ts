@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AddressFacts, nodeAddresses, providedIps } from './addresses.ts';
+import { readDefaultRoutes, routedAddress } from './default-route.ts';
+import { canonicalIp, unfitness } from './ip.ts';
+
+const plain = { name: 'n1', hostname: 'n1', ips: [] as readonly string[], cloudProvider: '' } as const;
+const local = [
+  { interface: 'lo', address: '127.0.0.1' },
+  { interface: 'eth0', address: '10.0.0.5' },
+  { interface: 'eth0', address: 'fd00:0::5' },
+  { interface: 'eth1', address: '10.1.0.5' },
+  { interface: 'eth1', address: 'fe80::1%eth1' },
+];
+const facts: AddressFacts = { local, lookedUp: [], routes: { ipv4: ['eth0'], ipv6: ['eth0'] } };
+const show = (addresses: readonly { type: string; address: string }[]) =>
+  addresses.map(({ type, address }) => `${type}=${address}`);
+
+test('without any wish it is the address of the interface the default route goes through, IPv4 first', () => {
+  assert.deepEqual(show(nodeAddresses(plain, facts, [])), ['InternalIP=10.0.0.5', 'Hostname=n1']);
+});
+
+test(':: prefers IPv6 and 0.0.0.0 IPv4', () => {
+  const first = (ip: string) => nodeAddresses({ ...plain, ips: [ip] }, facts, [])[0]?.address;
+  assert.equal(first('::'), 'fd00::5');
+  assert.equal(first('0.0.0.0'), '10.0.0.5');
+});
+
+test('an address that is given goes before all others, and so does a pair', () => {
+  const given = (...ips: string[]) => show(nodeAddresses({ ...plain, ips }, facts, []));
+  assert.deepEqual(given('10.1.0.5'), ['InternalIP=10.1.0.5', 'Hostname=n1']);
+  assert.deepEqual(given('fd00::0005', '10.1.0.5'), [
+    'InternalIP=fd00::5',
+    'InternalIP=10.1.0.5',
+    'Hostname=n1',
+  ]);
+});
+
+test('a host name that is an address is the address', () => {
+  const named = { ...plain, hostname: '10.9.9.9' };
+  assert.deepEqual(show(nodeAddresses(named, facts, [])), ['InternalIP=10.9.9.9', 'Hostname=10.9.9.9']);
+});
+
+test('what the name resolves to counts when the machine has it, in the preferred family if it can be', () => {
+  const looked = (lookedUp: readonly string[], ips: readonly string[] = []) =>
+    nodeAddresses({ ...plain, ips }, { ...facts, lookedUp }, [])[0]?.address;
+  assert.equal(looked(['8.8.8.8', '127.0.0.1', 'fd00::5', '10.1.0.5']), '10.1.0.5');
+  assert.equal(looked(['10.1.0.5', 'fd00::5'], ['::']), 'fd00::5');
+  assert.equal(looked(['fd00::5']), 'fd00::5');
+  assert.equal(looked(['8.8.8.8']), '10.0.0.5');
+});
+
+test('an address others cannot reach, or that the machine does not have, is refused by name', () => {
+  for (const [ip, why] of [
+    ['127.0.0.1', /127\.0\.0\.1 .*loopback/],
+    ['224.0.0.1', /multicast/],
+    ['ff02::1', /multicast/],
+    ['169.254.1.1', /link-local/],
+    ['fe80::1', /link-local/],
+    ['10.2.2.2', /10\.2\.2\.2 .*no network interface/],
+  ] as const) {
+    const use = () => nodeAddresses({ ...plain, ips: [ip] }, facts, []);
+    assert.throws(use, { code: 'NODE_ADDRESS', message: why });
+  }
+});
+
+test('where there is no way to an address it says what to do', () => {
+  const nowhere = { ...facts, routes: { ipv4: [], ipv6: [] } };
+  assert.throws(() => nodeAddresses(plain, nowhere, []), { code: 'NODE_ADDRESS', message: /--node-ip$/ });
+});
+
+test('with an external cloud provider what is set stays, else what is given, else only the name', () => {
+  const cloud = { ...plain, cloudProvider: 'external' } as const;
+  const set = [{ type: 'ExternalIP', address: '1.2.3.4' }];
+  assert.deepEqual(nodeAddresses(cloud, facts, set), set);
+  assert.deepEqual(show(nodeAddresses(cloud, facts, [])), ['Hostname=n1']);
+  const given = { ...cloud, ips: ['10.1.0.5'] };
+  assert.deepEqual(show(nodeAddresses(given, facts, [])), ['InternalIP=10.1.0.5', 'Hostname=n1']);
+  const anyV6 = { ...cloud, ips: ['::'] };
+  assert.deepEqual(show(nodeAddresses(anyV6, facts, [])), ['InternalIP=fd00::5', 'Hostname=n1']);
+});
+
+test('the annotation for the cloud has what was given, and only then', () => {
+  const cloud = { ...plain, cloudProvider: 'external' } as const;
+  assert.equal(providedIps(cloud), undefined);
+  assert.equal(providedIps({ ...cloud, ips: ['0.0.0.0'] }), undefined);
+  assert.equal(providedIps({ ...plain, ips: ['10.1.0.5'] }), undefined);
+  assert.equal(providedIps({ ...cloud, ips: ['10.1.0.5', 'fd00::5'] }), '10.1.0.5,fd00::5');
+});
+
+test('a provider is believed, and what was chosen goes first and alone of its kind', () => {
+  const provided = [
+    { type: 'InternalIP', address: '10.0.0.5' },
+    { type: 'InternalIP', address: '10.1.0.5' },
+    { type: 'ExternalIP', address: '5.5.5.5' },
+    { type: 'InternalDNS', address: 'n1.cloud' },
+  ];
+  assert.deepEqual(show(nodeAddresses(plain, { ...facts, provided }, [])), [
+    'InternalIP=10.0.0.5',
+    'InternalIP=10.1.0.5',
+    'ExternalIP=5.5.5.5',
+    'InternalDNS=n1.cloud',
+    'Hostname=n1',
+  ]);
+  const chosen = { ...plain, ips: ['10.1.0.5'] };
+  assert.deepEqual(show(nodeAddresses(chosen, { ...facts, provided }, [])), [
+    'InternalIP=10.1.0.5',
+    'ExternalIP=5.5.5.5',
+    'InternalDNS=n1.cloud',
+    'Hostname=n1',
+  ]);
+  const unknown = { ...plain, ips: ['fd00::5'] };
+  assert.throws(
+    () => nodeAddresses(unknown, { ...facts, provided }, []),
+    /address provider does not know it/,
+  );
+});
+
+const ipv4Table = `Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+wlan0	00000000	0101A8C0	0003	0	0	600	00000000	0	0	0
+eth0	00000000	010200C0	0003	0	0	100	00000000	0	0	0
+down0	00000000	010200C0	0002	0	0	1	00000000	0	0	0
+eth0	000200C0	00000000	0001	0	0	0	00FFFFFF	0	0	0
+`;
+const zeros = '0'.repeat(32);
+const ipv6Table = `fd000000000000000000000000000000 40 ${zeros} 00 ${zeros} 00000100 00000001 00000000 00000001     eth0
+${zeros} 00 ${zeros} 00 fd000000000000000000000000000001 00000400 00000003 00000000 00000003     eth0
+${zeros} 00 ${zeros} 00 ${zeros} ffffffff 00000001 00000000 00200200       lo
+`;
+
+test('default routes are read from the tables of the kernel, the cheapest first', () => {
+  assert.deepEqual(readDefaultRoutes(ipv4Table, ipv6Table), { ipv4: ['eth0', 'wlan0'], ipv6: ['eth0'] });
+  assert.deepEqual(readDefaultRoutes('', ''), { ipv4: [], ipv6: [] });
+});
+
+test('a route through an interface without an address leads to one of the loopback interface', () => {
+  const addresses = [
+    { interface: 'lo', address: '127.0.0.1' },
+    { interface: 'lo', address: '10.255.0.1' },
+    { interface: 'bgp0', address: 'fe80::2' },
+  ];
+  assert.equal(routedAddress({ ipv4: ['bgp0'], ipv6: [] }, addresses, 'ipv4'), '10.255.0.1');
+  assert.equal(routedAddress({ ipv4: [], ipv6: ['bgp0'] }, addresses, 'ipv4'), undefined);
+});
+
+test('an address has one spelling', () => {
+  assert.equal(canonicalIp('FD00:0:0::1'), 'fd00::1');
+  assert.equal(canonicalIp('fe80::1%eth0'), 'fe80::1');
+  assert.equal(canonicalIp('10.0.0.300'), undefined);
+  assert.equal(unfitness('10.0.0.1'), undefined);
+});

@@ -1,0 +1,133 @@
+import type { Node, NodeCondition } from '../kinds/index.ts';
+import type { NodeEvent, Pressure } from './inputs.ts';
+
+export interface ConditionFacts {
+  readonly nodeName: string;
+  /** As the API writes times. */
+  readonly now: string;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+  readonly pressures: ReadonlySet<Pressure>;
+  /** What the node has, by the name of the resource. */
+  readonly capacity: Readonly<Record<string, string>>;
+  /** What it must have. */
+  readonly requiredCapacity: readonly string[];
+}
+
+export interface ConditionOutcome {
+  readonly conditions: readonly NodeCondition[];
+  readonly events: readonly NodeEvent[];
+}
+
+type Verdict = Pick<NodeCondition, 'status' | 'reason' | 'message'> & { readonly event: string };
+
+interface Side {
+  readonly reason: string;
+  readonly message: string;
+  readonly event: string;
+}
+
+function side(words: string, message: string): Side {
+  return { reason: `KubeletHas${words}`, message: `kubelet has ${message}`, event: `NodeHas${words}` };
+}
+
+const pressureTable: readonly {
+  readonly type: string;
+  readonly pressure: Pressure;
+  readonly present: Side;
+  readonly absent: Side;
+}[] = [
+  {
+    type: 'MemoryPressure',
+    pressure: 'memory',
+    present: side('InsufficientMemory', 'insufficient memory available'),
+    absent: side('SufficientMemory', 'sufficient memory available'),
+  },
+  {
+    type: 'DiskPressure',
+    pressure: 'disk',
+    present: side('DiskPressure', 'disk pressure'),
+    absent: side('NoDiskPressure', 'no disk pressure'),
+  },
+  {
+    type: 'PIDPressure',
+    pressure: 'pid',
+    present: side('InsufficientPID', 'insufficient PID available'),
+    absent: side('SufficientPID', 'sufficient PID available'),
+  },
+];
+
+/** Of our conditions how they are now; those of others stay. Ready is last of ours when it is new, as some expect it. */
+export function nodeConditions(before: readonly NodeCondition[], facts: ConditionFacts): ConditionOutcome {
+  const verdicts = new Map<string, Verdict>([
+    ...pressureTable.map(({ type, pressure, present, absent }) => {
+      const isShort = facts.pressures.has(pressure);
+      const verdict = { status: isShort ? 'True' : 'False', ...(isShort ? present : absent) };
+      return [type, verdict] as const;
+    }),
+    ['Ready', readyVerdict(facts)],
+  ]);
+  const known = new Map(before.map((condition) => [condition.type, condition]));
+  const missing = [...verdicts.keys()].filter((type) => !known.has(type));
+  const conditions = [...known.keys(), ...missing].flatMap((type) =>
+    decided(type, known.get(type), verdicts.get(type), facts.now),
+  );
+  const events = [...verdicts].flatMap(([type, verdict]) => flip(type, known.get(type), verdict, facts));
+  return { conditions: readyLast(conditions), events };
+}
+
+function decided(
+  type: string,
+  before: NodeCondition | undefined,
+  verdict: Verdict | undefined,
+  now: string,
+): NodeCondition[] {
+  if (verdict === undefined) return before === undefined ? [] : [before];
+  const { event: _, ...shown } = verdict;
+  const lastTransitionTime = before?.status === verdict.status ? (before.lastTransitionTime ?? now) : now;
+  return [{ type, ...shown, lastHeartbeatTime: now, lastTransitionTime }];
+}
+
+function readyLast(conditions: readonly NodeCondition[]): readonly NodeCondition[] {
+  const isReady = ({ type }: NodeCondition) => type === 'Ready';
+  return [...conditions.filter((item) => !isReady(item)), ...conditions.filter(isReady)];
+}
+
+function readyVerdict(facts: ConditionFacts): Verdict {
+  const missing = facts.requiredCapacity.filter((name) => !Object.hasOwn(facts.capacity, name));
+  const problems = [
+    ...new Set(facts.problems),
+    ...(missing.length === 0 ? [] : [`missing node capacity for resources: ${missing.join(', ')}`]),
+  ];
+  const isReady = problems.length === 0;
+  const text = isReady ? 'kubelet is posting ready status' : joined(problems);
+  return {
+    status: isReady ? 'True' : 'False',
+    reason: isReady ? 'KubeletReady' : 'KubeletNotReady',
+    message: facts.warnings.length === 0 ? text : `${text}. WARNING: ${joined(facts.warnings)}`,
+    event: isReady ? 'NodeReady' : 'NodeNotReady',
+  };
+}
+
+function joined(texts: readonly string[]): string {
+  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+}
+
+/** Readiness that is told for the first time is no change of it. */
+function flip(
+  type: string,
+  before: NodeCondition | undefined,
+  verdict: Verdict,
+  { nodeName }: ConditionFacts,
+): NodeEvent[] {
+  if (before?.status === verdict.status || (type === 'Ready' && before === undefined)) return [];
+  return [statusEvent(nodeName, verdict.event)];
+}
+
+export function statusEvent(nodeName: string, reason: string): NodeEvent {
+  return { type: 'Normal', reason, message: `Node ${nodeName} status is now: ${reason}` };
+}
+
+export function isReady(node: Node): boolean {
+  return node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+}

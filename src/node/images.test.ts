@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../lib/index.ts';
+import { NodeImages } from './images.ts';
+import type { ImageFacts } from './inputs.ts';
+
+const { signal } = new AbortController();
+const image = (name: string, sizeBytes: number): ImageFacts => ({
+  repoDigests: [],
+  repoTags: [name],
+  sizeBytes,
+});
+
+function imagesOf(list: () => Promise<readonly ImageFacts[]>) {
+  const clock = new VirtualClock();
+  return { clock, images: new NodeImages({ clock, runtime: { images: list } }) };
+}
+
+test('images are told by size, the largest first, and one order among equals', async () => {
+  const { images } = imagesOf(async () => [image('b', 5), image('small', 1), image('a', 5), image('big', 9)]);
+  await images.refresh(signal);
+  assert.deepEqual(
+    images.told(-1).map(({ names }) => names[0]),
+    ['big', 'a', 'b', 'small'],
+  );
+  assert.deepEqual(
+    images.told(2).map(({ names }) => names[0]),
+    ['big', 'a'],
+  );
+  assert.equal(images.told(0).length, 0);
+  assert.equal(images.all.length, 4);
+});
+
+test('an image has at most five names, digests first', async () => {
+  const { images } = imagesOf(async () => [
+    { repoDigests: ['d1', 'd2'], repoTags: ['t1', 't2', 't3', 't4'], sizeBytes: 1 },
+  ]);
+  await images.refresh(signal);
+  assert.deepEqual(images.told(-1)[0]?.names, ['d1', 'd2', 't1', 't2', 't3']);
+});
+
+test('the runtime is asked at most every thirty seconds, and what was known outlives a failure', async () => {
+  let asked = 0;
+  let fail = false;
+  const { clock, images } = imagesOf(async () => {
+    asked++;
+    if (fail) throw new Error('away');
+    return [image('a', 1)];
+  });
+  await images.refresh(signal);
+  await clock.advance(29_999);
+  await images.refresh(signal);
+  assert.equal(asked, 1);
+  await clock.advance(1);
+  fail = true;
+  await assert.rejects(images.refresh(signal), /away/);
+  await images.refresh(signal);
+  assert.equal(asked, 2);
+  assert.equal(images.told(-1).length, 1);
+});
+
+test('a runtime that hangs is given up', async () => {
+  const { clock, images } = imagesOf(() => new Promise(() => {}));
+  const refreshed = assert.rejects(images.refresh(signal), { code: 'DEADLINE_EXCEEDED' });
+  await clock.advance(10_000);
+  await refreshed;
+});

@@ -1,0 +1,59 @@
+import type { ContainerImage } from '../kinds/index.ts';
+import { type Clock, withDeadline } from '../lib/index.ts';
+import type { ImageFacts, NodeRuntime } from './inputs.ts';
+
+const freshForMs = 30_000;
+const answerMs = 10_000;
+const mostNames = 5;
+
+export interface NodeImagesDeps {
+  readonly clock: Clock;
+  readonly runtime: Pick<NodeRuntime, 'images'>;
+}
+
+/** The images of the node, asked for at most twice a minute. */
+export class NodeImages {
+  readonly #deps: NodeImagesDeps;
+  #list: readonly ContainerImage[] = [];
+  #askedMs: number | undefined;
+
+  constructor(deps: NodeImagesDeps) {
+    this.#deps = deps;
+  }
+
+  /** All of them, the largest first, as last known: what the Node object leaves out can be read here. */
+  get all(): readonly ContainerImage[] {
+    return this.#list;
+  }
+
+  /** Looks again when what is known is too old. Rejects when the runtime does not tell; what was known stays. */
+  async refresh(signal: AbortSignal): Promise<void> {
+    const { clock, runtime } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (this.#askedMs !== undefined && nowMs - this.#askedMs < freshForMs) return;
+    // A runtime that fails is not asked more often than one that answers.
+    this.#askedMs = nowMs;
+    const deadline = { clock, ms: answerMs, what: 'list the images of the node' };
+    this.#list = listed(await withDeadline(deadline, (inner) => runtime.images(inner), signal));
+  }
+
+  /** As the Node object has them. */
+  told(most: number): readonly ContainerImage[] {
+    return most < 0 ? this.#list : this.#list.slice(0, most);
+  }
+}
+
+function listed(images: readonly ImageFacts[]): readonly ContainerImage[] {
+  return images
+    .map(({ repoDigests, repoTags, sizeBytes }) => ({
+      names: [...repoDigests, ...repoTags].slice(0, mostNames),
+      sizeBytes,
+    }))
+    .toSorted((a, b) => b.sizeBytes - a.sizeBytes || order(a.names[0] ?? '', b.names[0] ?? ''));
+}
+
+/** Images of one size always come in one order, else each look would be a change. */
+function order(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,29 @@
+/** The node as the cluster sees it: registration, status, addresses and lease. */
+export type { AddressFacts } from './addresses.ts';
+export { hostIps } from './host-ips.ts';
+export { diskBytes, goArchitecture, hostNodeMachine } from './host-machine.ts';
+export type {
+  AddressProvider,
+  DeviceAmounts,
+  HeartbeatConnections,
+  ImageFacts,
+  LocalAddress,
+  MachineCapacity,
+  NodeEvent,
+  NodeHealth,
+  NodeMachine,
+  NodeRecorder,
+  NodeResources,
+  NodeRuntime,
+  NodeVolumes,
+  Pressure,
+  RuntimeFacts,
+  RuntimeHandler,
+} from './inputs.ts';
+export { type Lease, NodeLease, type NodeLeaseDeps } from './lease.ts';
+export { LocalNode, type LocalNodeDeps } from './local-node.ts';
+export { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
+export type { Troubles } from './node-log.ts';
+export { type NodeSource, NodeView } from './node-view.ts';
+export { PolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';
+export { type AfterDeletion, checkNodeSettings, type NodeSettings, nodeNameOf } from './settings.ts';

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NodeWorld, refusal } from '../../test/fakes/node-world.ts';
+import { apiResources } from '../api/index.ts';
+import type { Node } from '../kinds/index.ts';
+import { NodeLease } from './lease.ts';
+import { NodeLog } from './node-log.ts';
+
+function started(world: NodeWorld, node: () => Node | undefined) {
+  const deps = world.deps();
+  const lease = new NodeLease({
+    ...deps,
+    node: { current: node },
+    log: new NodeLog(deps.logger, deps.troubles),
+  });
+  const controller = new AbortController();
+  const ended = lease.run(controller.signal).catch(() => {});
+  return async () => {
+    controller.abort(new Error('stopped'));
+    await ended;
+    assert.equal(world.clock.pendingTimers, 0);
+  };
+}
+
+const node: Node = { metadata: { name: 'n1', uid: 'u1' } };
+
+test('the lease is made for the Node, and renewed every quarter of its life without a look', async () => {
+  const world = new NodeWorld();
+  const stop = started(world, () => node);
+  await world.clock.advance(1);
+  assert.deepEqual(world.api.lease()?.spec, {
+    holderIdentity: 'n1',
+    leaseDurationSeconds: 40,
+    renewTime: '2026-01-01T00:00:00.000000Z',
+  });
+  assert.deepEqual(world.api.lease()?.metadata?.ownerReferences, [
+    { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u1' },
+  ]);
+  await world.clock.advance(60_000);
+  const gets = world.api.count('get');
+  assert.equal(gets, 1);
+  const at = world.api.calls.filter(({ verb }) => verb === 'update').map(({ atMs }) => atMs);
+  assert.equal(at.length, 5);
+  for (const [index, ms] of at.entries()) {
+    const gapMs = ms - (at[index - 1] ?? 0);
+    assert.ok(gapMs >= 10_000 && gapMs <= 10_400, `${gapMs}`);
+  }
+  assert.equal(world.api.lease()?.metadata?.name, 'n1');
+  await stop();
+});
+
+test('without a Node there is no call at all, and with one there is a lease within a second', async () => {
+  const world = new NodeWorld();
+  let known: Node | undefined;
+  const stop = started(world, () => known);
+  await world.clock.advance(60_000);
+  assert.equal(world.api.calls.length, 0);
+  known = node;
+  await world.clock.advance(1_100);
+  assert.ok(world.api.lease());
+  known = undefined;
+  await world.clock.advance(30_000);
+  const calls = world.api.calls.length;
+  await world.clock.advance(60_000);
+  assert.equal(world.api.calls.length, calls);
+  await stop();
+});
+
+test('a lease that was there is renewed at once', async () => {
+  const world = new NodeWorld();
+  world.api.put(apiResources.leases, {
+    metadata: { name: 'n1', namespace: 'kube-node-lease', uid: 'l' },
+    spec: { holderIdentity: 'n1', leaseDurationSeconds: 10, renewTime: 'old' },
+  } as never);
+  const stop = started(world, () => node);
+  await world.clock.advance(1);
+  assert.equal(world.api.lease()?.spec?.leaseDurationSeconds, 40);
+  assert.equal(world.api.count('create'), 0);
+  await stop();
+});
+
+test('a conflict is looked at and renewed on top of it', async () => {
+  const world = new NodeWorld();
+  const stop = started(world, () => node);
+  await world.clock.advance(1);
+  world.api.put(apiResources.leases, {
+    ...world.api.lease(),
+    spec: { holderIdentity: 'n1', renewTime: 'x' },
+  } as never);
+  await world.clock.advance(11_000);
+  assert.notEqual(world.api.lease()?.spec?.renewTime, 'x');
+  assert.equal(world.api.count('get'), 2);
+  assert.equal(world.redials, 0);
+  await stop();
+});
+
+test('a lease that was deleted is made anew', async () => {
+  const world = new NodeWorld();
+  const stop = started(world, () => node);
+  await world.clock.advance(1);
+  world.api.objects.clear();
+  await world.clock.advance(11_000);
+  assert.ok(world.api.lease());
+  await stop();
+});
+
+test('the owner follows a Node that was made anew', async () => {
+  const world = new NodeWorld();
+  let uid = 'u1';
+  const stop = started(world, () => ({ metadata: { name: 'n1', uid } }));
+  await world.clock.advance(1);
+  uid = 'u2';
+  await world.clock.advance(11_000);
+  assert.equal(world.api.lease()?.metadata?.ownerReferences?.[0]?.uid, 'u2');
+  assert.equal(world.api.lease()?.metadata?.ownerReferences?.length, 1);
+  await stop();
+});
+
+test('five tries, a new connection from the second failure on, then with growing waits until it works', async () => {
+  const world = new NodeWorld();
+  const stop = started(world, () => node);
+  await world.clock.advance(1);
+  world.api.refuse = () => refusal(503, 'away');
+  const before = world.api.count('update');
+  await world.clock.advance(13_000);
+  assert.equal(world.api.count('update') - before, 5);
+  assert.ok(world.redials >= 4);
+  const gets = world.api.calls
+    .filter(({ verb, atMs }) => verb === 'get' && atMs > 1_000)
+    .map(({ atMs }) => atMs);
+  assert.equal((gets[1] ?? 0) - (gets[0] ?? 0), 200);
+  assert.equal((gets[2] ?? 0) - (gets[1] ?? 0), 400);
+  await world.clock.advance(60_000);
+  world.api.refuse = () => undefined;
+  await world.clock.advance(7_000);
+  const renewedMs = Date.parse(world.api.lease()?.spec?.renewTime ?? '');
+  assert.ok(world.clock.now() - renewedMs <= 7_000);
+  await stop();
+});

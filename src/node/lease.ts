@@ -1,0 +1,168 @@
+import { type ApiClient, apiResources, isApiCode, type ObjectRef } from '../api/index.ts';
+import type { ObjectMeta } from '../kinds/index.ts';
+import { Backoff, backoffDelayMs, type Clock, type Instant, jitter, type Random } from '../lib/index.ts';
+import type { HeartbeatConnections } from './inputs.ts';
+import type { NodeLog } from './node-log.ts';
+import type { NodeSource } from './node-view.ts';
+import type { NodeSettings } from './settings.ts';
+
+export interface Lease {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec?:
+    | {
+        readonly holderIdentity?: string | undefined;
+        readonly leaseDurationSeconds?: number | undefined;
+        readonly renewTime?: string | undefined;
+      }
+    | undefined;
+}
+
+export interface NodeLeaseDeps {
+  readonly api: Pick<ApiClient, 'get' | 'create' | 'update'>;
+  readonly settings: Pick<NodeSettings, 'name' | 'leaseDurationSeconds'>;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Whose lease it is: without a Node there is none. */
+  readonly node: NodeSource;
+  readonly connections: HeartbeatConnections;
+  readonly log: NodeLog;
+}
+
+const namespace = 'kube-node-lease';
+/** How often it is looked for a Node that is not there; costs no call. */
+const noNodeMs = 1_000;
+const mostTries = 5;
+const betweenTries = { baseMs: 100, maxMs: 1_000 };
+const what = 'renew the lease of the node';
+
+/** The sign of life others watch, independent of how the node is. Run it until the very end of a graceful shutdown. */
+export class NodeLease {
+  readonly #deps: NodeLeaseDeps;
+  readonly #ref: ObjectRef;
+  /** As the API server last answered: renewing it needs no look. */
+  #last: Lease | undefined;
+
+  constructor(deps: NodeLeaseDeps) {
+    this.#deps = deps;
+    this.#ref = { resource: apiResources.leases, namespace, name: deps.settings.name };
+  }
+
+  /** Ends only by the signal, with its reason. */
+  async run(signal: AbortSignal): Promise<never> {
+    const { clock, random, settings } = this.#deps;
+    const everyMs = settings.leaseDurationSeconds * 250;
+    for (;;) {
+      const outcome = await this.#round(signal);
+      // A node that has just registered should not have to wait for a sign of life.
+      const pauseMs = outcome === 'no-node' ? Math.min(noNodeMs, everyMs) : everyMs;
+      await clock.sleep(jitter(random, pauseMs, 0.04), signal);
+    }
+  }
+
+  async #round(signal: AbortSignal): Promise<'done' | 'no-node'> {
+    const uid = this.#deps.node.current()?.metadata?.uid;
+    if (uid === undefined) {
+      this.#last = undefined;
+      return 'no-node';
+    }
+    if (this.#last !== undefined && (await this.#renew(uid, signal)) === 'renewed') return 'done';
+    const found = await this.#ensure(uid, signal);
+    if (found === 'existing') await this.#renew(uid, signal);
+    return found === 'no-node' ? 'no-node' : 'done';
+  }
+
+  async #renew(uid: string, signal: AbortSignal): Promise<'renewed' | 'failed'> {
+    const { api, log } = this.#deps;
+    for (let attempt = 0; attempt < mostTries; attempt++) {
+      try {
+        this.#last = await api.update<Lease>(this.#ref, this.#renewed(this.#last, uid), signal);
+        log.mended(what);
+        return 'renewed';
+      } catch (error) {
+        if (await this.#isLost(error, attempt, signal)) return 'failed';
+      }
+    }
+    return 'failed';
+  }
+
+  /** Whether there is no lease to renew any more. */
+  async #isLost(error: unknown, attempt: number, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted();
+    const { api, clock, connections, log } = this.#deps;
+    log.trouble(what, error);
+    if (isApiCode(error, 'API_NOT_FOUND')) {
+      this.#last = undefined;
+      return true;
+    }
+    if (isApiCode(error, 'API_CONFLICT')) {
+      this.#last = await api.get<Lease>(this.#ref, {}, signal).catch(() => this.#last);
+      signal.throwIfAborted();
+      return false;
+    }
+    if (attempt > 0) connections.redial();
+    if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(betweenTries, attempt + 1), signal);
+    return false;
+  }
+
+  /** Makes the lease if there is none. Tries for ever, the longer the less often, as long as there is a Node. */
+  async #ensure(uid: string, signal: AbortSignal): Promise<'existing' | 'created' | 'no-node'> {
+    const { clock, random, node, connections, log } = this.#deps;
+    const backoff = new Backoff(
+      { baseMs: 200, maxMs: 7_000, resetAfterMs: Number.POSITIVE_INFINITY },
+      random,
+    );
+    for (;;) {
+      try {
+        return await this.#findOrCreate(uid, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        log.trouble(what, error);
+        if (backoff.failures > 0) connections.redial();
+      }
+      await clock.sleep(backoff.fail(clock.monotonicMs()), signal);
+      if (node.current()?.metadata?.uid !== uid) return 'no-node';
+    }
+  }
+
+  async #findOrCreate(uid: string, signal: AbortSignal): Promise<'existing' | 'created'> {
+    const { api, log } = this.#deps;
+    try {
+      this.#last = await api.get<Lease>(this.#ref, {}, signal);
+      return 'existing';
+    } catch (error) {
+      if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
+    }
+    this.#last = await api.create<Lease>(
+      { resource: apiResources.leases, namespace },
+      this.#renewed(undefined, uid),
+      signal,
+    );
+    log.mended(what);
+    return 'created';
+  }
+
+  /** The owner is put right too: a lease of an earlier Node of that name would be collected with it. */
+  #renewed(base: Lease | undefined, uid: string): Lease {
+    const { settings, clock } = this.#deps;
+    const { name, leaseDurationSeconds } = settings;
+    const others = (base?.metadata?.ownerReferences ?? []).filter(({ kind }) => kind !== 'Node');
+    return {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: {
+        ...base?.metadata,
+        name,
+        namespace,
+        ownerReferences: [...others, { apiVersion: 'v1', kind: 'Node', name, uid }],
+      },
+      spec: { ...base?.spec, holderIdentity: name, leaseDurationSeconds, renewTime: microTime(clock.now()) },
+    };
+  }
+}
+
+/** Times of leases have millionths of a second, always all six digits. */
+export function microTime(at: Instant): string {
+  return new Date(at).toISOString().replace('Z', '000Z');
+}

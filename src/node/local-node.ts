@@ -1,0 +1,24 @@
+import type { Node } from '../kinds/index.ts';
+import { computeNode } from './compute-node.ts';
+import { NodeImages } from './images.ts';
+import { FactReader, type FactSources } from './node-facts.ts';
+import { initialNode } from './node-object.ts';
+
+export type LocalNodeDeps = Omit<FactSources, 'images' | 'provider'>;
+
+/** The Node as it would be registered, without any API server: for admission when there is none, or it is silent. */
+export class LocalNode {
+  readonly #deps: LocalNodeDeps;
+  readonly #facts: FactReader;
+
+  constructor(deps: LocalNodeDeps) {
+    this.#deps = deps;
+    this.#facts = new FactReader({ ...deps, images: new NodeImages(deps) });
+  }
+
+  async build(signal: AbortSignal): Promise<Node> {
+    const { settings, clock } = this.#deps;
+    const facts = await this.#facts.read('ask-runtime', signal);
+    return computeNode(initialNode(settings), { settings, facts, now: clock.now() }).node;
+  }
+}

@@ -1,0 +1,133 @@
+import type { ContainerImage } from '../kinds/index.ts';
+import { type Clock, withDeadline } from '../lib/index.ts';
+import type { AddressFacts } from './addresses.ts';
+import { readDefaultRoutes } from './default-route.ts';
+import type { NodeImages } from './images.ts';
+import type {
+  DeviceAmounts,
+  MachineCapacity,
+  NodeHealth,
+  NodeMachine,
+  NodeResources,
+  NodeRuntime,
+  NodeVolumes,
+  Pressure,
+  RuntimeFacts,
+} from './inputs.ts';
+import type { LatestAddresses } from './polled-addresses.ts';
+import type { NodeSettings } from './settings.ts';
+import { readSystemInfo, type SystemInfo } from './system-info.ts';
+
+/** All the world says about the node at one moment; the rest is decided from it alone. */
+export interface NodeFacts {
+  readonly addresses: AddressFacts;
+  readonly system: SystemInfo;
+  readonly machine: MachineCapacity | undefined;
+  readonly devices: DeviceAmounts | undefined;
+  readonly runtime: RuntimeFacts | undefined;
+  readonly images: readonly ContainerImage[];
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+  readonly pressures: ReadonlySet<Pressure>;
+  readonly volumesInUse: readonly string[] | undefined;
+}
+
+export interface FactSources {
+  readonly clock: Clock;
+  readonly settings: NodeSettings;
+  readonly machine: NodeMachine;
+  readonly resources: NodeResources;
+  readonly runtime: NodeRuntime;
+  readonly health: NodeHealth;
+  readonly images: NodeImages;
+  readonly volumes?: NodeVolumes | undefined;
+  readonly provider?: LatestAddresses | undefined;
+  /** Told each time what could be learned, and what could not. */
+  readonly learned: (what: string, error: unknown) => void;
+}
+
+const checkMs = 5_000;
+const lookupMs = 2_000;
+/** While the node starts it is looked at ten times a second: what hardly changes is not read each time. */
+const steadyForMs = 5_000;
+
+interface Steady {
+  readonly readMs: number;
+  readonly system: SystemInfo;
+  readonly lookedUp: readonly string[];
+  readonly routes: AddressFacts['routes'];
+}
+
+export type RuntimeQuestion = 'ask-runtime' | 'as-known';
+
+/** Reads the facts. Never rejects but when aborted: what cannot be read is left as unknown. */
+export class FactReader {
+  readonly #sources: FactSources;
+  #steady: Steady | undefined;
+
+  constructor(sources: FactSources) {
+    this.#sources = sources;
+  }
+
+  /** At the start the runtime is asked first; later somebody else asks it all the time, and what is known counts. */
+  async read(about: RuntimeQuestion, signal: AbortSignal): Promise<NodeFacts> {
+    const { settings, machine, resources, runtime, health, images, volumes, provider } = this.#sources;
+    if (about === 'ask-runtime') await this.#checkRuntime(signal);
+    const [{ system, lookedUp, routes }] = await Promise.all([
+      this.#readSteady(signal),
+      this.#try('images', images.refresh(signal)),
+    ]);
+    signal.throwIfAborted();
+    return {
+      addresses: { lookedUp, routes, local: machine.addresses(), provided: provider?.latest },
+      system,
+      machine: resources.capacity(),
+      devices: resources.devices?.(),
+      runtime: runtime.facts(),
+      images: images.told(settings.maxImages),
+      problems: health.problems(),
+      warnings: health.warnings?.() ?? [],
+      pressures: health.pressures(),
+      volumesInUse: volumes?.inUse(),
+    };
+  }
+
+  async #checkRuntime(signal: AbortSignal): Promise<void> {
+    const { clock, runtime } = this.#sources;
+    const deadline = { clock, ms: checkMs, what: 'ask the container runtime how it is' };
+    const checked = withDeadline(deadline, (inner) => runtime.check(inner), signal);
+    await this.#try('runtime', checked);
+  }
+
+  async #readSteady(signal: AbortSignal): Promise<Steady> {
+    const { clock, machine } = this.#sources;
+    const readMs = clock.monotonicMs();
+    if (this.#steady !== undefined && readMs - this.#steady.readMs < steadyForMs) return this.#steady;
+    const [system, lookedUp, ipv4 = '', ipv6 = ''] = await Promise.all([
+      readSystemInfo(machine),
+      this.#lookup(signal),
+      machine.read('/proc/net/route'),
+      machine.read('/proc/net/ipv6_route'),
+    ]);
+    this.#steady = { readMs, system, lookedUp, routes: readDefaultRoutes(ipv4, ipv6) };
+    return this.#steady;
+  }
+
+  /** A name that DNS does not know is common, and no mistake: there are other ways to an address. */
+  async #lookup(signal: AbortSignal): Promise<readonly string[]> {
+    const { clock, machine, settings } = this.#sources;
+    if (settings.ips.some((ip) => ip !== '0.0.0.0' && ip !== '::')) return [];
+    const deadline = { clock, ms: lookupMs, what: `look up ${settings.name}` };
+    return await withDeadline(deadline, (inner) => machine.lookup(settings.name, inner), signal).catch(
+      () => [],
+    );
+  }
+
+  async #try(what: string, work: Promise<void>): Promise<void> {
+    const { learned } = this.#sources;
+    await work.then(
+      () => learned(what, undefined),
+      (error: unknown) => learned(what, error),
+    );
+  }
+}

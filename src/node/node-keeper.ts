@@ -1,0 +1,105 @@
+import type { ApiClient, PatchSchema } from '../api/index.ts';
+import type { ContainerImage } from '../kinds/index.ts';
+import { type Clock, type Logger, type Random, together } from '../lib/index.ts';
+import { NodeImages } from './images.ts';
+import type {
+  AddressProvider,
+  HeartbeatConnections,
+  NodeHealth,
+  NodeMachine,
+  NodeRecorder,
+  NodeResources,
+  NodeRuntime,
+  NodeVolumes,
+} from './inputs.ts';
+import { NodeLease } from './lease.ts';
+import { FactReader } from './node-facts.ts';
+import { NodeLog, type Troubles } from './node-log.ts';
+import { type NodeSource, NodeView } from './node-view.ts';
+import { PodCidrs } from './pod-cidrs.ts';
+import { PolledAddresses } from './polled-addresses.ts';
+import { Registration } from './registration.ts';
+import { checkNodeSettings, type NodeSettings } from './settings.ts';
+import { StatusLoop } from './status-loop.ts';
+import { StatusWriter } from './status-writer.ts';
+
+export interface NodeKeeperDeps {
+  readonly settings: NodeSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly troubles: Troubles;
+  /** For heartbeats alone: unthrottled, each call with a deadline well below the lease. */
+  readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch'>;
+  readonly connections: HeartbeatConnections;
+  /** The watch of our own Node. */
+  readonly watched: NodeSource;
+  readonly schema: PatchSchema;
+  readonly recorder: NodeRecorder;
+  readonly machine: NodeMachine;
+  readonly resources: NodeResources;
+  readonly runtime: NodeRuntime;
+  readonly health: NodeHealth;
+  readonly volumes?: NodeVolumes | undefined;
+  /** Who knows the addresses better than the machine. */
+  readonly addresses?: AddressProvider | undefined;
+}
+
+/** All that keeps a Node object true: its registration, its status and its lease. */
+export class NodeKeeper {
+  readonly #loop: StatusLoop;
+  readonly #lease: NodeLease;
+  readonly #images: NodeImages;
+  readonly #polled: PolledAddresses | undefined;
+  readonly #view: NodeView;
+
+  /** Throws NODE_SETTINGS for what no node can have. */
+  constructor(deps: NodeKeeperDeps) {
+    checkNodeSettings(deps.settings);
+    const logger = deps.logger.child({ room: 'node' });
+    const log = new NodeLog(logger, deps.troubles);
+    this.#view = new NodeView(deps.watched, deps.clock);
+    const shared = { ...deps, log, view: this.#view };
+    this.#images = new NodeImages(deps);
+    this.#polled = polled(deps, logger, () => this.hint());
+    const learned = (about: string, error: unknown) => log.outcome(`learn about ${about}`, error);
+    const facts = new FactReader({ ...deps, images: this.#images, provider: this.#polled, learned });
+    const writer = new StatusWriter({ ...shared, facts, cidrs: new PodCidrs(shared) });
+    const registration = new Registration({ ...shared, facts, writer });
+    this.#loop = new StatusLoop({ ...shared, writer, registration });
+    this.#lease = new NodeLease({ ...shared, node: this.#view });
+  }
+
+  /** The newest that is known of our Node: for the owner of mirror pods, labels, addresses. */
+  get node(): NodeSource {
+    return this.#view;
+  }
+
+  /** Every image of the node, also those the Node object leaves out. */
+  get images(): readonly ContainerImage[] {
+    return this.#images.all;
+  }
+
+  /** Others should hear at once: the runtime came back, a pressure began, a shutdown. Never blocks. */
+  hint(): void {
+    this.#loop.hint();
+  }
+
+  /** Registers the node and keeps it true until the signal; rejects with its reason, or with NODE_GONE. Run it once. */
+  async run(signal: AbortSignal): Promise<never> {
+    return await together(async (inner) => {
+      const [ended] = await Promise.all([
+        this.#loop.run(inner),
+        this.#lease.run(inner),
+        ...(this.#polled === undefined ? [] : [this.#polled.run(inner)]),
+      ]);
+      return ended;
+    }, signal);
+  }
+}
+
+function polled(deps: NodeKeeperDeps, logger: Logger, changed: () => void): PolledAddresses | undefined {
+  const { addresses: provider, settings, clock, random } = deps;
+  if (provider === undefined) return undefined;
+  return new PolledAddresses({ provider, nodeName: settings.name, clock, random, logger, changed });
+}

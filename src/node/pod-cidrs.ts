@@ -1,0 +1,41 @@
+import { type Clock, withDeadline } from '../lib/index.ts';
+import type { NodeRuntime } from './inputs.ts';
+import type { NodeLog } from './node-log.ts';
+
+export interface PodCidrsDeps {
+  readonly runtime: Pick<NodeRuntime, 'usePodCidrs'>;
+  readonly clock: Clock;
+  readonly log: NodeLog;
+}
+
+const answerMs = 10_000;
+const retryAfterMs = 5_000;
+
+/** Tells the runtime where pods get their addresses from, when the cluster decides and when it decides anew. */
+export class PodCidrs {
+  readonly #deps: PodCidrsDeps;
+  #applied = '';
+  #retryMs = 0;
+
+  constructor(deps: PodCidrsDeps) {
+    this.#deps = deps;
+  }
+
+  /** What fails is tried again later; the status of the node does not depend on it. */
+  async apply(cidrs: readonly string[], signal: AbortSignal): Promise<void> {
+    const wanted = cidrs.join(',');
+    const { runtime, clock, log } = this.#deps;
+    if (wanted === '' || wanted === this.#applied || clock.monotonicMs() < this.#retryMs) return;
+    const what = 'tell the container runtime the addresses of pods';
+    try {
+      await withDeadline({ clock, ms: answerMs, what }, (inner) => runtime.usePodCidrs(cidrs, inner), signal);
+      this.#applied = wanted;
+      log.info('The container runtime was told where pods get their addresses from', { cidrs: wanted });
+      log.mended(what);
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#retryMs = clock.monotonicMs() + retryAfterMs;
+      log.trouble(what, error);
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { type ApiClient, apiResources, isApiCode } from '../api/index.ts';
+import type { Node } from '../kinds/index.ts';
+import { Backoff, type Clock, isKind, KubelingError, type Random } from '../lib/index.ts';
+import type { ComputedNode } from './compute-node.ts';
+import { isReady } from './conditions.ts';
+import type { NodeResources } from './inputs.ts';
+import type { FactReader, NodeFacts } from './node-facts.ts';
+import type { NodeLog } from './node-log.ts';
+import { adoptedMetadata, initialNode, requiredMetadata } from './node-object.ts';
+import type { NodeView } from './node-view.ts';
+import { labelChanges, taintDrift } from './own-labels.ts';
+import type { NodeSettings } from './settings.ts';
+import type { StatusWriter } from './status-writer.ts';
+
+export interface RegistrationDeps {
+  readonly api: Pick<ApiClient, 'get' | 'create'>;
+  readonly settings: NodeSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly view: NodeView;
+  readonly facts: FactReader;
+  readonly writer: StatusWriter;
+  readonly resources: NodeResources;
+  readonly log: NodeLog;
+}
+
+const what = 'register the node';
+const settleMs = 5_000;
+const settleStepMs = 100;
+
+/** Makes the Node object, or makes an existing one ours. May be called again: after the Node was deleted, for one. */
+export class Registration {
+  readonly #deps: RegistrationDeps;
+  #uid: string | undefined;
+
+  constructor(deps: RegistrationDeps) {
+    this.#deps = deps;
+  }
+
+  /** Of the Node that we registered as; undefined before. */
+  get uid(): string | undefined {
+    return this.#uid;
+  }
+
+  /** Tries for ever, the longer the less often. Rejects only when aborted. */
+  async register(signal: AbortSignal): Promise<Node> {
+    const { clock, random, log, settings } = this.#deps;
+    const backoff = new Backoff(
+      { baseMs: 100, maxMs: 7_000, resetAfterMs: Number.POSITIVE_INFINITY },
+      random,
+    );
+    for (;;) {
+      try {
+        const node = await this.#try(signal);
+        this.#uid = node.metadata?.uid;
+        log.mended(what);
+        log.info('The node is registered', { node: settings.name });
+        return node;
+      } catch (error) {
+        signal.throwIfAborted();
+        log.trouble(what, error);
+      }
+      await clock.sleep(backoff.fail(clock.monotonicMs()), signal);
+    }
+  }
+
+  async #try(signal: AbortSignal): Promise<Node> {
+    const { api, settings, facts, writer } = this.#deps;
+    const known = await facts.read('ask-runtime', signal);
+    const computed = writer.compute(initialNode(settings), known);
+    try {
+      const node = await api.create<Node>({ resource: apiResources.nodes }, computed.node, signal);
+      writer.created(node, computed);
+      return node;
+    } catch (error) {
+      // One that may not make nodes may still be the node that somebody made for it.
+      if (!isApiCode(error, 'API_CONFLICT', 'API_FORBIDDEN')) throw error;
+      return await this.#adopt(await this.#existing(error, signal), known, signal);
+    }
+  }
+
+  async #existing(refusal: unknown, signal: AbortSignal): Promise<Node> {
+    const { api, settings } = this.#deps;
+    try {
+      return await api.get<Node>({ resource: apiResources.nodes, name: settings.name }, {}, signal);
+    } catch (error) {
+      throw isApiCode(error, 'API_NOT_FOUND') ? refusal : error;
+    }
+  }
+
+  /** One write for all that an existing Node lacks: our labels and annotations, and how the machine is now. */
+  async #adopt(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<Node> {
+    const { settings, writer, resources, log } = this.#deps;
+    this.#tellDifferences(existing);
+    const extended = resources.areDevicesForgotten?.() === true ? 'zeroed' : 'kept';
+    const computed = writer.compute(existing, await this.#settledFacts(existing, facts, signal), extended);
+    const wanted = withMetadata(computed, adoptedMetadata(computed.node, settings));
+    try {
+      return await this.#write(existing, wanted, signal);
+    } catch (error) {
+      if (!isKind(error, 'Denied', 'Invalid')) throw error;
+      // A label the cluster forbids must not keep the node out of it.
+      log.trouble('set the labels of the node', error);
+      return await this.#write(
+        existing,
+        withMetadata(computed, requiredMetadata(computed.node, settings)),
+        signal,
+      );
+    }
+  }
+
+  /** A kubelet that starts anew on a ready node needs a moment to know that it still is: others should not notice. */
+  async #settledFacts(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<NodeFacts> {
+    const { clock, facts: reader } = this.#deps;
+    const untilMs = clock.monotonicMs() + settleMs;
+    let known = facts;
+    while (isReady(existing) && known.problems.length > 0 && clock.monotonicMs() < untilMs) {
+      await clock.sleep(settleStepMs, signal);
+      known = await reader.read('ask-runtime', signal);
+    }
+    return known;
+  }
+
+  async #write(existing: Node, wanted: ComputedNode, signal: AbortSignal): Promise<Node> {
+    const { writer, view } = this.#deps;
+    if (!writer.isChanged(existing, wanted.node)) {
+      view.answered(existing);
+      return existing;
+    }
+    return (await writer.commit(existing, wanted, signal)) ?? this.#vanished();
+  }
+
+  /** Deleted between our look and our write: the next try makes it. */
+  #vanished(): never {
+    throw new KubelingError(
+      'NODE_GONE',
+      `Cannot adopt node ${this.#deps.settings.name} as it was just deleted`,
+    );
+  }
+
+  #tellDifferences(existing: Node): void {
+    const { settings, log } = this.#deps;
+    const labels = Object.entries(labelChanges(existing, settings)).map(([key, value]) =>
+      value === null ? `-${key}` : `${key}=${value}`,
+    );
+    log.info('The node was registered before', { node: settings.name, labelChanges: labels });
+    const drift = taintDrift(existing, settings.taints);
+    if (drift.length === 0) return;
+    log.warn('The taints of the node are not those it would register with; they are left as they are', {
+      drift,
+    });
+  }
+}
+
+function withMetadata(computed: ComputedNode, metadata: Node['metadata']): ComputedNode {
+  return { ...computed, node: { ...computed.node, metadata } };
+}

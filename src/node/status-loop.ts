@@ -1,0 +1,119 @@
+import { type Clock, HintLatch, jitter, KubelingError, type Random } from '../lib/index.ts';
+import { Absence } from './absence.ts';
+import { isReady } from './conditions.ts';
+import type { NodeLog } from './node-log.ts';
+import type { NodeView } from './node-view.ts';
+import type { Registration } from './registration.ts';
+import type { NodeSettings } from './settings.ts';
+import type { StatusWriter } from './status-writer.ts';
+
+export interface StatusLoopDeps {
+  readonly settings: NodeSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly view: NodeView;
+  readonly writer: StatusWriter;
+  readonly registration: Registration;
+  readonly log: NodeLog;
+}
+
+/** How long and how often a node that starts is looked at in a hurry. */
+const hurryMs = 120_000;
+const hurryStepMs = 100;
+const afterFailureMs = 5_000;
+const shortestPauseMs = 500;
+
+/**
+ * The Node's life in the API:
+ *
+ *   register ──> hurry ──> look every 10 s ──┐
+ *      ^        (until Ready)   ^            │ 404 for a minute
+ *      └────────────────────────┴────────────┘
+ */
+export class StatusLoop {
+  readonly #deps: StatusLoopDeps;
+  readonly #hints: HintLatch;
+  readonly #absence: Absence;
+
+  constructor(deps: StatusLoopDeps) {
+    this.#deps = deps;
+    this.#hints = new HintLatch(deps.clock);
+    this.#absence = new Absence(deps.clock);
+  }
+
+  /** Something about the node may have changed that others should know at once. Never blocks. */
+  hint(): void {
+    this.#hints.raise();
+  }
+
+  /** Ends only by the signal, with its reason, or with NODE_GONE where the settings say so. */
+  async run(signal: AbortSignal): Promise<never> {
+    const { clock, random, settings } = this.#deps;
+    if (settings.register === 'self') await this.#register(signal);
+    for (;;) {
+      this.#hints.clear();
+      await this.#look(signal);
+      const untilNextMs = jitter(random, settings.updateFrequencyMs, 0.04);
+      const pauseMs = Math.min(untilNextMs, this.#absence.untilVerdictMs());
+      // Whatever hints every moment costs no more than this.
+      await clock.sleep(Math.min(shortestPauseMs, pauseMs), signal);
+      await this.#hints.wait(Math.max(0, pauseMs - shortestPauseMs), signal);
+    }
+  }
+
+  async #register(signal: AbortSignal): Promise<void> {
+    await this.#deps.registration.register(signal);
+    this.#absence.over();
+    await this.#hurry(signal);
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    if (this.#isAnotherNode()) return await this.#register(signal);
+    const outcome = await this.#deps.writer.pass(signal);
+    if (outcome === 'absent') await this.#missing(signal);
+    else if (outcome !== 'failed') this.#absence.over();
+  }
+
+  /** Somebody deleted the Node and made it anew: it lacks what we give to a Node that was there before us. */
+  #isAnotherNode(): boolean {
+    const { registration, view, settings } = this.#deps;
+    const uid = view.current()?.metadata?.uid;
+    return settings.register === 'self' && uid !== undefined && uid !== registration.uid;
+  }
+
+  async #missing(signal: AbortSignal): Promise<void> {
+    const { settings, log } = this.#deps;
+    const news = this.#absence.seen();
+    const { name, afterDeletion } = settings;
+    if (news === 'first') log.warn('There is no Node object of this node', { node: name, afterDeletion });
+    if (news !== 'verdict') return;
+    if (afterDeletion === 'exit') {
+      throw new KubelingError('NODE_GONE', `Cannot go on as node ${name} was deleted`, {
+        details: { node: name },
+      });
+    }
+    if (afterDeletion === 'stay' || settings.register === 'never') return;
+    log.info('The node registers anew, as its Node object was deleted', { node: name });
+    await this.#register(signal);
+  }
+
+  /** A node that becomes ready is needed now, not in ten seconds. Between the usual passes no call is made for it. */
+  async #hurry(signal: AbortSignal): Promise<void> {
+    const { clock, view, writer, settings, log } = this.#deps;
+    const startMs = clock.monotonicMs();
+    let passMs = startMs;
+    while (clock.monotonicMs() < startMs + hurryMs) {
+      const node = view.current();
+      // Deleted meanwhile: the pass that follows finds out for sure.
+      if (node === undefined || isReady(node)) return;
+      if ((await writer.wouldBeReady(node, signal)) || clock.monotonicMs() >= passMs) {
+        const outcome = await writer.pass(signal);
+        passMs = clock.monotonicMs() + settings.updateFrequencyMs;
+        // An API server in trouble is not helped by hurry.
+        if (outcome === 'failed') await clock.sleep(afterFailureMs, signal);
+      }
+      await clock.sleep(hurryStepMs, signal);
+    }
+    log.warn('The node did not become ready in time after its start', { waitedMs: hurryMs });
+  }
+}

@@ -1,0 +1,208 @@
+import {
+  type ApiClient,
+  apiResources,
+  isApiCode,
+  nodeStatusPatch,
+  type ObjectRef,
+  type Patch,
+  type PatchSchema,
+} from '../api/index.ts';
+import type { Node } from '../kinds/index.ts';
+import { backoffDelayMs, type Clock, type Random } from '../lib/index.ts';
+import { type ComputedNode, computeNode } from './compute-node.ts';
+import { isReady, statusEvent } from './conditions.ts';
+import type { HeartbeatConnections, NodeRecorder, NodeVolumes } from './inputs.ts';
+import { isNodeChanged } from './node-changed.ts';
+import type { FactReader, NodeFacts, RuntimeQuestion } from './node-facts.ts';
+import type { NodeLog } from './node-log.ts';
+import type { NodeView } from './node-view.ts';
+import type { PodCidrs } from './pod-cidrs.ts';
+import { ReportTimer } from './report-timer.ts';
+import type { NodeSettings } from './settings.ts';
+
+export interface StatusWriterDeps {
+  readonly api: Pick<ApiClient, 'get' | 'patch'>;
+  readonly settings: NodeSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly view: NodeView;
+  readonly facts: FactReader;
+  readonly schema: PatchSchema;
+  readonly recorder: NodeRecorder;
+  readonly connections: HeartbeatConnections;
+  readonly cidrs: PodCidrs;
+  readonly log: NodeLog;
+  readonly volumes?: NodeVolumes | undefined;
+}
+
+export type PassOutcome = 'reported' | 'nothing-new' | 'absent' | 'failed';
+
+const mostTries = 5;
+const betweenTries = { baseMs: 100, maxMs: 1_000 };
+
+/** Brings the Node of the API server to what it should be. One at a time: whoever owns it does not call it twice at once. */
+export class StatusWriter {
+  readonly #deps: StatusWriterDeps;
+  readonly #timer: ReportTimer;
+  #unschedulable = false;
+  /** An older API server leaves out what it does not know: that is not to be sent for ever. */
+  #last: { readonly sent: Node; readonly got: Node } | undefined;
+
+  constructor(deps: StatusWriterDeps) {
+    this.#deps = deps;
+    this.#timer = new ReportTimer(deps.settings.reportFrequencyMs, deps.clock, deps.random);
+  }
+
+  compute(before: Node, facts: NodeFacts, extended: 'kept' | 'zeroed' = 'kept'): ComputedNode {
+    const { settings, clock, log } = this.#deps;
+    const computed = computeNode(before, { settings, facts, now: clock.now(), extended });
+    for (const problem of computed.problems) log.trouble('tell the addresses of the node', problem);
+    if (computed.problems.length === 0) log.mended('tell the addresses of the node');
+    return computed;
+  }
+
+  isChanged(before: Node, after: Node): boolean {
+    if (!isNodeChanged(before, after)) return false;
+    return (
+      this.#last === undefined ||
+      isNodeChanged(this.#last.sent, after) ||
+      isNodeChanged(this.#last.got, before)
+    );
+  }
+
+  /** The facts; undefined when something asked about them failed in a way nobody expected, which is told. */
+  async #look(about: RuntimeQuestion, signal: AbortSignal): Promise<NodeFacts | undefined> {
+    const { facts, log } = this.#deps;
+    const what = 'learn how the node is';
+    try {
+      const known = await facts.read(about, signal);
+      log.mended(what);
+      return known;
+    } catch (error) {
+      signal.throwIfAborted();
+      log.trouble(what, error);
+      return undefined;
+    }
+  }
+
+  /** Whether a report would tell that the node is ready. Asks the runtime, and nothing of the API server. */
+  async wouldBeReady(node: Node, signal: AbortSignal): Promise<boolean> {
+    // Until it knows their addresses a runtime may have no network for pods.
+    await this.#deps.cidrs.apply(node.spec?.podCIDRs ?? [], signal);
+    const facts = await this.#look('ask-runtime', signal);
+    return facts !== undefined && isReady(this.compute(node, facts).node);
+  }
+
+  /** One look at the node, and a write if there is something to tell. Rejects only when aborted. */
+  async pass(signal: AbortSignal): Promise<PassOutcome> {
+    const facts = await this.#look('as-known', signal);
+    if (facts === undefined) return 'failed';
+    for (let attempt = 0; attempt < mostTries; attempt++) {
+      try {
+        const outcome = await this.#try(attempt === 0 ? 'known' : 'asked', facts, signal);
+        this.#deps.log.mended('report the status of the node');
+        return outcome;
+      } catch (error) {
+        await this.#failed(error, attempt, signal);
+      }
+    }
+    return 'failed';
+  }
+
+  async #try(base: 'known' | 'asked', facts: NodeFacts, signal: AbortSignal): Promise<PassOutcome> {
+    const before = await this.#base(base, signal);
+    if (before === undefined) return 'absent';
+    this.#noteSchedulable(before);
+    await this.#deps.cidrs.apply(before.spec?.podCIDRs ?? [], signal);
+    const computed = this.compute(before, facts);
+    const isChanged = this.isChanged(before, computed.node);
+    if (!isChanged && !this.#timer.isDue()) {
+      this.#deps.volumes?.reported(before.status?.volumesInUse ?? []);
+      return 'nothing-new';
+    }
+    const after = await this.commit(before, computed, signal);
+    return after === undefined ? 'absent' : 'reported';
+  }
+
+  /** Writes the difference and tells the events that came true; undefined when the Node is gone. */
+  async commit(before: Node, { node, events }: ComputedNode, signal: AbortSignal): Promise<Node | undefined> {
+    const { api, schema, recorder } = this.#deps;
+    const isChanged = this.isChanged(before, node);
+    const patch = nodeStatusPatch(schema, before, node);
+    const answer = patch === undefined ? before : await this.#patch(api, before, patch, signal);
+    if (answer === undefined) return undefined;
+    this.#settled(node, answer, isChanged ? 'changed' : 'due');
+    for (const event of events) recorder.event(event);
+    return answer;
+  }
+
+  /** A Node that was made with all it has needs no report of its own. */
+  created(answer: Node, { node, events }: ComputedNode): void {
+    this.#settled(node, answer, 'changed');
+    for (const event of events) this.#deps.recorder.event(event);
+  }
+
+  #settled(sent: Node, got: Node, why: 'changed' | 'due'): void {
+    this.#deps.view.answered(got);
+    this.#last = { sent, got };
+    this.#timer.reported(why);
+    this.#deps.volumes?.reported(got.status?.volumesInUse ?? []);
+  }
+
+  async #patch(
+    api: StatusWriterDeps['api'],
+    before: Node,
+    patch: Patch,
+    signal: AbortSignal,
+  ): Promise<Node | undefined> {
+    const ref = { ...this.#ref(), subresource: 'status' };
+    return await this.#orGone(api.patch<Node>(ref, bound(patch, before.metadata?.uid), signal));
+  }
+
+  async #base(base: 'known' | 'asked', signal: AbortSignal): Promise<Node | undefined> {
+    const { api, view } = this.#deps;
+    const known = base === 'known' && !view.isDoubtful() ? view.current() : undefined;
+    if (known !== undefined) return known;
+    const node = await this.#orGone(api.get<Node>(this.#ref(), {}, signal));
+    if (node !== undefined) view.answered(node);
+    return node;
+  }
+
+  async #orGone(answer: Promise<Node>): Promise<Node | undefined> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (!isApiCode(error, 'API_NOT_FOUND')) throw error;
+      this.#deps.view.gone();
+      return undefined;
+    }
+  }
+
+  async #failed(error: unknown, attempt: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { clock, connections, log } = this.#deps;
+    log.trouble('report the status of the node', error);
+    if (isApiCode(error, 'API_CONFLICT')) return;
+    // A connection that is dead without knowing it would fail every report for a quarter of an hour.
+    if (attempt > 0) connections.redial();
+    if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(betweenTries, attempt + 1), signal);
+  }
+
+  #noteSchedulable(node: Node): void {
+    const now = node.spec?.unschedulable === true;
+    if (now === this.#unschedulable) return;
+    this.#unschedulable = now;
+    const { recorder, settings } = this.#deps;
+    recorder.event(statusEvent(settings.name, now ? 'NodeNotSchedulable' : 'NodeSchedulable'));
+  }
+
+  #ref(): ObjectRef {
+    return { resource: apiResources.nodes, name: this.#deps.settings.name };
+  }
+}
+
+/** Of a Node made anew under the same name nothing is known yet: with the UID the server refuses to mix the two. */
+function bound({ kind, body }: Patch, uid: string | undefined): Patch {
+  const { metadata, ...others } = body as { readonly metadata?: object };
+  return { kind, body: { ...others, metadata: { ...metadata, uid } } };
+}

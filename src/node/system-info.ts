@@ -1,0 +1,51 @@
+import type { NodeMachine } from './inputs.ts';
+
+/** Who the machine is, apart from what it can do. Empty for what it does not tell. */
+export interface SystemInfo {
+  readonly machineId: string;
+  readonly systemUuid: string;
+  readonly bootId: string;
+  readonly kernelVersion: string;
+  readonly osImage: string;
+}
+
+const machineIdFiles = ['/etc/machine-id', '/var/lib/dbus/machine-id'];
+/** Firmware knows best, then the device tree of machines without one; a machine id is better than nothing. */
+const systemUuidFiles = [
+  '/sys/class/dmi/id/product_uuid',
+  '/proc/device-tree/system-id',
+  '/proc/device-tree/vm,uuid',
+  '/etc/machine-id',
+];
+const osReleaseFiles = ['/etc/os-release', '/usr/lib/os-release'];
+
+export async function readSystemInfo(machine: NodeMachine): Promise<SystemInfo> {
+  const [machineId, systemUuid, bootId, osRelease] = await Promise.all([
+    firstText(machine, machineIdFiles),
+    firstText(machine, systemUuidFiles),
+    firstText(machine, ['/proc/sys/kernel/random/boot_id']),
+    firstText(machine, osReleaseFiles),
+  ]);
+  return {
+    machineId,
+    systemUuid,
+    bootId,
+    kernelVersion: machine.kernelRelease(),
+    osImage: prettyName(osRelease),
+  };
+}
+
+/** What the device tree tells ends with a zero byte. */
+async function firstText(machine: NodeMachine, paths: readonly string[]): Promise<string> {
+  for (const path of paths) {
+    const text = (await machine.read(path))?.replaceAll('\0', '').trim();
+    if (text !== undefined && text !== '') return text;
+  }
+  return '';
+}
+
+function prettyName(osRelease: string): string {
+  const value = /^PRETTY_NAME=(.*)$/m.exec(osRelease)?.[1]?.trim() ?? '';
+  const quoted = /^(["'])(.*)\1$/.exec(value)?.[2];
+  return (quoted ?? value).replace(/\\(["'$`\\])/g, '$1') || 'Linux';
+}
