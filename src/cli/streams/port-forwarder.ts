@@ -13,6 +13,9 @@ export interface PortForwarderDeps {
   complain(text: string): void;
 }
 
+/** How long a pod has to tell why a connection to it has ended. */
+const lastWordsMs = 1_000;
+
 /**
  * Passes connections to ports of this machine on to ports of a pod. Each goes over a connection of its own, so that none
  * waits for another that is not read, and one that fails takes no other with it.
@@ -81,6 +84,8 @@ export class PortForwarder implements AsyncDisposable {
       socket.resetAndDestroy();
     });
     await relay(socket, data, { clock: this.#deps.clock, idleMs: 0 }, signal);
+    // Why it has ended may be told only now, and would be lost with the connection.
+    await Promise.race([failed, this.#deps.clock.sleep(lastWordsMs, signal)]);
     connection.close();
     await failed;
   }
