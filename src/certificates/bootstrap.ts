@@ -1,7 +1,7 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { isApiCode } from '../api/index.ts';
-import { describeError, jitter, KubelingError, type Random, withDeadline } from '../lib/index.ts';
+import { apiTime, describeError, jitter, KubelingError, type Random, withDeadline } from '../lib/index.ts';
 import { makeCertificateRequest, readCertificateRequest } from './certificate-request.ts';
 import { CertificateStore } from './certificate-store.ts';
 import {
@@ -13,7 +13,7 @@ import {
 } from './client-access.ts';
 import { clientPrefix } from './client-certificate.ts';
 import { identityKey, type Subject } from './identity.ts';
-import { dateText, isExpired, type KeyPair, readLeaves } from './key-pair.ts';
+import { isExpired, type KeyPair, readLeaves } from './key-pair.ts';
 import { clientIdentity } from './node-identity.ts';
 import { keyPem, newEcKey, publicKeyDer, readPrivateKey } from './private-key.ts';
 import {
@@ -204,7 +204,7 @@ function whyUnusable({ spec, status }: CsrObject, { key, identity, nowMs }: Expe
     if (signerName !== undefined && signerName !== signers.client) return `is for the signer ${signerName}`;
     const issued = Buffer.from(status?.certificate ?? '', 'base64').toString('utf8');
     const expired = readLeaves(issued, 'it').find((leaf) => isExpired(leaf, nowMs));
-    return expired && `was issued a certificate that expired ${dateText(expired.notAfterMs)}`;
+    return expired && `was issued a certificate that expired ${apiTime(expired.notAfterMs)}`;
   } catch (error) {
     return `cannot be read: ${describeError(error)}`;
   }

@@ -1,5 +1,6 @@
 import { isApiCode } from '../api/index.ts';
 import {
+  apiTime,
   backoffDelayMs,
   type Clock,
   HintLatch,
@@ -12,7 +13,7 @@ import {
 } from '../lib/index.ts';
 import type { CertificateStore } from './certificate-store.ts';
 import { type Identity, identityKey, lackingOf } from './identity.ts';
-import { dateText, isExpired, type KeyPair } from './key-pair.ts';
+import { isExpired, type KeyPair } from './key-pair.ts';
 import type { RotationObserver } from './metrics.ts';
 import { describeProgress, type Progress } from './progress.ts';
 import type { CertificateRequester } from './requester.ts';
@@ -110,7 +111,7 @@ export class CertificateManager implements ServedCertificate {
     const state =
       held === undefined
         ? `there is no ${name} certificate`
-        : `the ${name} certificate in ${held.from} ${isExpired(held.leaf, clock.now()) ? 'expired' : 'expires'} ${dateText(held.leaf.notAfterMs)}`;
+        : `the ${name} certificate in ${held.from} ${isExpired(held.leaf, clock.now()) ? 'expired' : 'expires'} ${apiTime(held.leaf.notAfterMs)}`;
     return [state, describeProgress(this.#progress), ...store.problems]
       .filter((part) => part !== '')
       .join('; ');
@@ -222,7 +223,7 @@ export class CertificateManager implements ServedCertificate {
     log.info('There is a new certificate', {
       certificate: name,
       file: pair.from,
-      expires: dateText(pair.leaf.notAfterMs),
+      expires: apiTime(pair.leaf.notAfterMs),
     });
     this.#events.emit('rotated', pair);
   }

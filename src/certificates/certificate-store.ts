@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
 import type { CertificateFiles } from './files.ts';
-import { dateText, isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
+import { isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
 import { loadPairFiles, type PairFiles } from './pair-files.ts';
 
 export interface CertificateStoreOptions {
@@ -166,7 +166,7 @@ export class CertificateStore {
 
 /** `2026-01-31-12-00-00`, in UTC: local time may go back. */
 function timeName(ms: number): string {
-  return dateText(ms).replace('Z', '').replaceAll(/[T:]/g, '-');
+  return apiTime(ms).replace('Z', '').replaceAll(/[T:]/g, '-');
 }
 
 function isPairName(name: string, prefix: string): boolean {

@@ -1,8 +1,8 @@
-import { type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
+import { apiTime, type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
 import { CertificateStore } from './certificate-store.ts';
 import { clientPrefix } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';
-import { dateText, isExpired, readLeaves } from './key-pair.ts';
+import { isExpired, readLeaves } from './key-pair.ts';
 import { type KubeconfigView, materialText, nodeKubeconfig, type ParseKubeconfig } from './kubeconfig.ts';
 
 export interface ClientAccessDeps {
@@ -131,7 +131,7 @@ async function timeProblem(
   const leaves = readLeaves(text, material.name);
   if (leaves.length === 0) return `there is no certificate in ${material.name}`;
   const expired = leaves.find((leaf) => isExpired(leaf, nowMs));
-  return expired && `the client certificate in ${material.name} expired ${dateText(expired.notAfterMs)}`;
+  return expired && `the client certificate in ${material.name} expired ${apiTime(expired.notAfterMs)}`;
 }
 
 export async function readBootstrap(

@@ -1,8 +1,8 @@
-import type { Clock, Logger, Random } from '../lib/index.ts';
+import { apiTime, type Clock, type Logger, type Random } from '../lib/index.ts';
 import { CertificateManager } from './certificate-manager.ts';
 import { CertificateStore } from './certificate-store.ts';
 import type { CertificateFiles } from './files.ts';
-import { dateText, isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
+import { isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
 import { noObserver, type RotationObserver } from './metrics.ts';
 import { clientIdentity } from './node-identity.ts';
 import type { PairFiles } from './pair-files.ts';
@@ -123,6 +123,6 @@ function inlinePair(
 
 function warnExpired({ leaf, from }: KeyPair, log: Logger): void {
   log.warn(
-    `The client certificate in ${from} expired ${dateText(leaf.notAfterMs)}: a new one is asked for; if none comes, join the node again with a new bootstrap token`,
+    `The client certificate in ${from} expired ${apiTime(leaf.notAfterMs)}: a new one is asked for; if none comes, join the node again with a new bootstrap token`,
   );
 }

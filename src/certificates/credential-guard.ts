@@ -1,5 +1,5 @@
-import { type Clock, KubelingError, type Logger } from '../lib/index.ts';
-import { dateText, isExpired, type KeyPair } from './key-pair.ts';
+import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import { isExpired, type KeyPair } from './key-pair.ts';
 
 export interface CredentialGuardDeps {
   readonly certificate: {
@@ -45,6 +45,6 @@ function lostReason(held: KeyPair | undefined, nowMs: number, withoutMs: number)
     return withoutMs > longestWithoutMs ? 'there is no client certificate' : undefined;
   }
   return isExpired(held.leaf, nowMs)
-    ? `the client certificate in ${held.from} expired ${dateText(held.leaf.notAfterMs)}`
+    ? `the client certificate in ${held.from} expired ${apiTime(held.leaf.notAfterMs)}`
     : undefined;
 }

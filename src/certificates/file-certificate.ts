@@ -1,4 +1,5 @@
 import {
+  apiTime,
   type Clock,
   describeError,
   HintLatch,
@@ -7,7 +8,7 @@ import {
   TypedEvents,
 } from '../lib/index.ts';
 import type { CertificateFiles } from './files.ts';
-import { dateText, isExpired, type KeyPair } from './key-pair.ts';
+import { isExpired, type KeyPair } from './key-pair.ts';
 import { noObserver, type RotationObserver } from './metrics.ts';
 import { type PairFiles, PairReader } from './pair-files.ts';
 import type { ServedCertificate } from './served-certificate.ts';
@@ -83,8 +84,8 @@ export class FileCertificate implements ServedCertificate {
     const { leaf, from } = this.#held;
     const isOver = isExpired(leaf, this.#deps.clock.now());
     const state = isOver
-      ? `the serving certificate in ${from} expired ${dateText(leaf.notAfterMs)}: put a new one there`
-      : `the serving certificate in ${from} expires ${dateText(leaf.notAfterMs)}`;
+      ? `the serving certificate in ${from} expired ${apiTime(leaf.notAfterMs)}: put a new one there`
+      : `the serving certificate in ${from} expires ${apiTime(leaf.notAfterMs)}`;
     return this.#broken === undefined ? state : `${state}; the last good one is used: ${this.#broken}`;
   }
 
@@ -123,7 +124,7 @@ export class FileCertificate implements ServedCertificate {
     observer.rotated(clock.now() - before.leaf.notBeforeMs);
     log.info('There is a new serving certificate', {
       file: pair.from,
-      expires: dateText(pair.leaf.notAfterMs),
+      expires: apiTime(pair.leaf.notAfterMs),
     });
     this.#events.emit('rotated', pair);
   }

@@ -87,11 +87,6 @@ export function isExpired(leaf: Leaf, nowMs: number): boolean {
   return nowMs > leaf.notAfterMs;
 }
 
-/** To the second, as people read it. */
-export function dateText(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
-}
-
 function invalid(from: string, why: string, cause?: unknown): KubelingError {
   return new KubelingError('CERTIFICATE_INVALID', `Cannot use the certificate in ${from} as ${why}`, {
     cause,

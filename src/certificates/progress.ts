@@ -1,5 +1,4 @@
-import { describeError } from '../lib/index.ts';
-import { dateText } from './key-pair.ts';
+import { apiTime, describeError } from '../lib/index.ts';
 import type { CsrState } from './signing-request.ts';
 
 /** What is being done for the next certificate. */
@@ -36,7 +35,7 @@ export function describeProgress(progress: Progress): string {
 }
 
 function describeRequest({ csr, sinceMs, state }: Extract<Progress, { kind: 'requested' }>): string {
-  const since = dateText(sinceMs);
+  const since = apiTime(sinceMs);
   return state === 'pending'
     ? `the certificate signing request ${csr} waits for approval since ${since}: approve it with "kubectl certificate approve ${csr}"`
     : `the certificate signing request ${csr} of ${since} is approved and waits for its signer`;

@@ -1,4 +1,5 @@
 import {
+  apiTime,
   type Clock,
   cancelled,
   KubelingError,
@@ -10,7 +11,7 @@ import {
 import { makeCertificateRequest } from './certificate-request.ts';
 import type { CertificateStore } from './certificate-store.ts';
 import { type Identity, lackingOf } from './identity.ts';
-import { dateText, isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
+import { isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
 import type { PendingRequest, PendingRequestFile } from './pending-request.ts';
 import { keyPem, newEcKey } from './private-key.ts';
 import { type CsrApi, type CsrState, createSigningRequest, waitForCertificate } from './signing-request.ts';
@@ -141,6 +142,6 @@ function checkAnswer(certificate: string, { keyPem: key, ref }: PendingRequest, 
   if (!isExpired(leaf, nowMs)) return;
   throw new KubelingError(
     'CERTIFICATE_NOT_ISSUED',
-    `Cannot use the certificate of ${from} as it expired ${dateText(leaf.notAfterMs)} and it is ${dateText(nowMs)} here: check the clocks of this node and of the control plane`,
+    `Cannot use the certificate of ${from} as it expired ${apiTime(leaf.notAfterMs)} and it is ${apiTime(nowMs)} here: check the clocks of this node and of the control plane`,
   );
 }

@@ -1,11 +1,11 @@
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import type { NodeAddress } from '../kinds/index.ts';
-import { type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
 import type { CertificateFiles } from './files.ts';
 import { type AltNames, lackingOf } from './identity.ts';
 import { canonicalIp } from './ip-address.ts';
-import { dateText, type Leaf, readLeaves } from './key-pair.ts';
+import { type Leaf, readLeaves } from './key-pair.ts';
 import { makeCertificate } from './make-certificate.ts';
 import { namesOf } from './node-identity.ts';
 import { type PairFiles, PairReader } from './pair-files.ts';
@@ -56,7 +56,7 @@ export class SelfSignedFiles {
     if (leaf === 'foreign') return roundMs;
     const { clock } = this.#deps;
     const renewMs = leaf.notBeforeMs + renewAt * (leaf.notAfterMs - leaf.notBeforeMs);
-    if (clock.now() >= renewMs) return await this.#make(`it expires ${dateText(leaf.notAfterMs)}`);
+    if (clock.now() >= renewMs) return await this.#make(`it expires ${apiTime(leaf.notAfterMs)}`);
     const waitMs = this.#settling(leaf);
     if (waitMs === 'nothing') return Math.min(roundMs, renewMs - clock.now());
     return waitMs > 0 ? waitMs : await this.#make(`it lacks ${this.#seen?.lacking ?? ''}`);

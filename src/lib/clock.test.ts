@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { mock, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { realClock, strictlyIncreasing } from './clock.ts';
+import { apiTime, realClock, strictlyIncreasing } from './clock.ts';
 
 const day = 24 * 60 * 60 * 1000;
 const longest = 2 ** 31 - 1;
@@ -123,4 +123,9 @@ test('an aborted sleep rejects with the reason and leaves no timer', async () =>
 
 test('a sleep under a signal already aborted sets no timer', async () => {
   await assert.rejects(realClock().sleep(day, AbortSignal.abort(new Error('early'))), /early/);
+});
+
+test('a time of the API has whole seconds, cut off and not rounded', () => {
+  assert.equal(apiTime(Date.UTC(2026, 0, 31, 12, 0, 5, 999)), '2026-01-31T12:00:05Z');
+  assert.equal(apiTime(Date.UTC(12_026, 0, 1)), '+012026-01-01T00:00:00Z');
 });

@@ -22,6 +22,11 @@ export interface Clock {
   timer(ms: number, run: () => void): Timer;
 }
 
+/** Times in the API, and wherever people read them, have whole seconds. */
+export function apiTime(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
 export function instant(ms: number): Instant {
   return ms as Instant;
 }

@@ -16,7 +16,7 @@ export {
   nextBackoff,
 } from './backoff.ts';
 export * from './cgroups/index.ts';
-export { type Clock, type Instant, instant, realClock, type Timer } from './clock.ts';
+export { apiTime, type Clock, type Instant, instant, realClock, type Timer } from './clock.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 export { asError, describeError, isKind, KubelingError, kindOf } from './errors.ts';
 export { formatFlagHelp } from './flag-help.ts';

@@ -1,5 +1,5 @@
 import type { Node, NodeFeatures, NodeRuntimeHandler, NodeStatus, NodeSystemInfo } from '../kinds/index.ts';
-import { describeError, type Instant } from '../lib/index.ts';
+import { apiTime, describeError, type Instant } from '../lib/index.ts';
 import { nodeAddresses, providedIpAnnotation, providedIps } from './addresses.ts';
 import { nodeAmounts } from './amounts.ts';
 import { nodeConditions } from './conditions.ts';
@@ -61,11 +61,6 @@ export function computeNode(before: Node, options: ComputeOptions): ComputedNode
     events: [...events, ...rebooted(old, options)],
     problems: addresses.problems,
   };
-}
-
-/** Times in the API have whole seconds. */
-export function apiTime(at: Instant): string {
-  return `${new Date(at).toISOString().slice(0, 19)}Z`;
 }
 
 function requiredCapacity({ localStorage }: NodeSettings): readonly string[] {

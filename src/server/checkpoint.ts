@@ -1,4 +1,4 @@
-import { describeError } from '../lib/index.ts';
+import { apiTime, describeError } from '../lib/index.ts';
 import { containerFieldPath, type Pod } from '../pods/index.ts';
 import { json, type Request, type Response, type Route, text } from './router.ts';
 
@@ -44,6 +44,6 @@ async function checkpoint(host: CheckpointHost, request: Request, signal: AbortS
 /** Where a checkpoint is written: pods, namespaces and containers have names without slashes. */
 export function checkpointLocation(directory: string, pod: Pod, container: string, nowMs: number): string {
   const { name, namespace } = pod.metadata;
-  const time = new Date(nowMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  const time = apiTime(nowMs);
   return `${directory}/checkpoint-${name}_${namespace}-${container}-${time}.tar`;
 }

@@ -1,11 +1,17 @@
 import type { ContainerStatus, PodCondition, PodStatus } from '../kinds/index.ts';
-import { type Buffering, type Clock, type Logger, type Subscription, TypedEvents } from '../lib/index.ts';
+import {
+  apiTime,
+  type Buffering,
+  type Clock,
+  type Logger,
+  type Subscription,
+  TypedEvents,
+} from '../lib/index.ts';
 import { describePod, isStaticPod, isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
 import { findCondition, isOurCondition, replaceReadiness } from './conditions.ts';
 import { finalStatus } from './final-status.ts';
 import { normalizeStatus } from './normalize.ts';
 import { sameStatus } from './same-status.ts';
-import { apiTime } from './times.ts';
 import { forbiddenRestarts } from './transitions.ts';
 
 /** A status with its place in the history of the pod's statuses. */

@@ -1,9 +1,4 @@
-import type { Instant } from '../lib/index.ts';
-
-/** Times in the API have whole seconds. */
-export function apiTime(at: Instant | number): string {
-  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
-}
+import { apiTime } from '../lib/index.ts';
 
 /** Of a time of the runtime, where zero stands for not yet. */
 export function apiTimeOfNs(ns: bigint): string | undefined {

@@ -1,5 +1,5 @@
 import type { Event } from '../../kinds/index.ts';
-import { type Instant, type Random, randomHex, randomInt } from '../../lib/index.ts';
+import { apiTime, type Instant, type Random, randomHex, randomInt } from '../../lib/index.ts';
 import type { EventSubject } from './reference.ts';
 
 /** Something that happened, as whoever saw it tells it. */
@@ -41,7 +41,7 @@ export class EventNames {
 
 /** The event as the API has it, told for the first time. */
 export function eventObject(note: EventNote, name: string, { component, nodeName }: EventOrigin): Event {
-  const time = wholeSeconds(note.at);
+  const time = apiTime(note.at);
   return {
     apiVersion: 'v1',
     kind: 'Event',
@@ -66,10 +66,6 @@ export function cleanMessage(message: string): string {
   if (plain.length <= longestMessage) return plain;
   // By way of bytes: a mere slice would keep all of it in memory.
   return `${Buffer.from(plain.slice(0, longestMessage - 1).toWellFormed()).toString('utf8')}…`;
-}
-
-function wholeSeconds(at: Instant): string {
-  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 function randomUuid(random: Random): string {

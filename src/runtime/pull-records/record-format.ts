@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { KubelingError } from '../../lib/index.ts';
+import { apiTime, KubelingError } from '../../lib/index.ts';
 import type { Coordinates } from '../credentials/pull-credential.ts';
 import { goJson } from '../go-json.ts';
 
@@ -49,7 +49,7 @@ export function encodeRecord({ lastUpdatedMs, imageRef, credentialMapping }: Pul
   const record = {
     kind: 'ImagePulledRecord',
     apiVersion: currentVersion,
-    lastUpdatedTime: new Date(lastUpdatedMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+    lastUpdatedTime: apiTime(lastUpdatedMs),
     imageRef,
     ...(sorted.length === 0 ? {} : { credentialMapping: mapping }),
   };

@@ -1,6 +1,6 @@
 import type { DeleteOptions } from '../../api/index.ts';
-import { type Instant, instant } from '../../lib/index.ts';
-import { type StoredMeta, type StoredObject, timestamp } from './stored-object.ts';
+import { apiTime, type Instant, instant } from '../../lib/index.ts';
+import type { StoredMeta, StoredObject } from './stored-object.ts';
 
 /** What a deletion does to an object. */
 export type Deletion =
@@ -43,7 +43,7 @@ function shortened(
 ): StoredObject {
   const wanted = Date.parse(deletionTimestamp) - current * 1_000 + grace * 1_000;
   const isPast = wanted < now;
-  const at = timestamp(instant(isPast ? now : wanted));
+  const at = apiTime(instant(isPast ? now : wanted));
   const seconds = isPast && grace !== 0 ? 1 : grace;
   return withDeletion(pod, at, seconds);
 }
@@ -62,7 +62,7 @@ function at0(object: StoredObject, now: Instant): StoredObject | undefined {
 }
 
 function marked(object: StoredObject, seconds: number, now: Instant): StoredObject {
-  const asked = withDeletion(object, timestamp(instant(now + seconds * 1_000)), seconds);
+  const asked = withDeletion(object, apiTime(instant(now + seconds * 1_000)), seconds);
   const { generation } = asked.metadata;
   if (generation === undefined) return asked;
   return { ...asked, metadata: { ...asked.metadata, generation: generation + 1 } };

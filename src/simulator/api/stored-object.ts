@@ -1,5 +1,4 @@
 import { type JsonObject, withoutEmptyFields } from '../../api/index.ts';
-import type { Instant } from '../../lib/index.ts';
 
 export interface StoredMeta extends JsonObject {
   readonly name: string;
@@ -36,11 +35,6 @@ export function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) frozen(inner);
   return Object.freeze(value);
-}
-
-/** To the second, as the API keeps times. */
-export function timestamp(at: Instant): string {
-  return `${new Date(at).toISOString().slice(0, 19)}Z`;
 }
 
 export function keyOf(namespace: string | undefined, name: string): string {

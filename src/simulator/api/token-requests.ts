@@ -1,9 +1,9 @@
 import { type ApiObject, apiResources, type JsonObject } from '../../api/index.ts';
-import { type Clock, instant } from '../../lib/index.ts';
+import { apiTime, type Clock, instant } from '../../lib/index.ts';
 import type { ObjectStore } from './object-store.ts';
 import { referencesOf } from './pod-references.ts';
 import { type ApiRequest, conflict, forbidden, nodeOf, notFound, unprocessable } from './request.ts';
-import { overTheWire, type StoredObject, timestamp } from './stored-object.ts';
+import { overTheWire, type StoredObject } from './stored-object.ts';
 
 interface TokenSpec {
   readonly audiences?: readonly string[];
@@ -123,9 +123,9 @@ export class TokenIssuer {
     const answer = {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
-      metadata: { name: request.name, namespace: request.namespace, creationTimestamp: timestamp(now) },
+      metadata: { name: request.name, namespace: request.namespace, creationTimestamp: apiTime(now) },
       spec: { ...spec, audiences, expirationSeconds: seconds },
-      status: { token: unsigned(claims), expirationTimestamp: timestamp(expiresAt) },
+      status: { token: unsigned(claims), expirationTimestamp: apiTime(expiresAt) },
     };
     return overTheWire(answer) as ApiObject;
   }

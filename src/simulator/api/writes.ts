@@ -7,13 +7,13 @@ import {
   PatchSchema,
   sameValue,
 } from '../../api/index.ts';
-import { type Clock, type Random, randomHex, randomInt } from '../../lib/index.ts';
+import { apiTime, type Clock, type Random, randomHex, randomInt } from '../../lib/index.ts';
 import { deletionOf, isToBeRemoved } from './deletion.ts';
 import { admitWrite } from './node-restriction.ts';
 import type { ObjectStore } from './object-store.ts';
 import { keptPodStatus, podStatusComplaints } from './pod-status-rules.ts';
 import { type ApiRequest, badRequest, conflict, notFound, refusal, unprocessable } from './request.ts';
-import { overTheWire, type StoredObject, timestamp } from './stored-object.ts';
+import { overTheWire, type StoredObject } from './stored-object.ts';
 import { changed, strategyOf } from './strategies.ts';
 
 export interface WritesDeps {
@@ -88,7 +88,7 @@ export class Writes {
     const scheduled = {
       type: 'PodScheduled',
       status: 'True',
-      lastTransitionTime: timestamp(this.#deps.clock.now()),
+      lastTransitionTime: apiTime(this.#deps.clock.now()),
     };
     const others = ((status?.['conditions'] ?? []) as readonly JsonObject[]).filter(
       ({ type }) => type !== 'PodScheduled',
@@ -236,7 +236,7 @@ export class Writes {
         name,
         uid: this.newUid(),
         resourceVersion: '',
-        creationTimestamp: timestamp(clock.now()),
+        creationTimestamp: apiTime(clock.now()),
       },
     };
   }

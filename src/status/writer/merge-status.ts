@@ -1,8 +1,7 @@
 import type { PodCondition, PodStatus } from '../../kinds/index.ts';
-import type { Instant } from '../../lib/index.ts';
+import { apiTime, type Instant } from '../../lib/index.ts';
 import { isTerminalPhase, type Pod, sameJson } from '../../pods/index.ts';
 import { findCondition, isOurCondition, isOwnedCondition, replaceReadiness } from '../conditions.ts';
-import { apiTime } from '../times.ts';
 
 export interface MergeInput {
   /** As the API has it. */
