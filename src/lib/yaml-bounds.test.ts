@@ -68,6 +68,13 @@ test('what is large but cheap is read', async (t) => {
   assert.equal(parser.callCount(), texts.length);
 });
 
+test('what a key in the middle of a line holds counts, wherever it stands', () => {
+  const levels = Array.from({ length: deepest / 2 + 1 }, (_, level) => `${' '.repeat(3 * level)}- a:\n`);
+  const text = `${levels.join('')}${' '.repeat(3 * levels.length)}b`;
+  assert.ok(readDepth(text) > deepest);
+  assert.notEqual(findExcess(yaml, text), undefined);
+});
+
 test('the depth that is measured is never less than the depth that is read', () => {
   const level = fc.constantFrom('- ', '? ', 'a:\n', '-\n', '[', '{a: ', '&x ', '!t ');
   fc.assert(

@@ -39,6 +39,8 @@ class Meter {
   #lineIsEmpty = true;
   /** How many brackets are open. */
   #brackets = 0;
+  /** Where that begins which may turn out to be a key, in this line and after the last mark. */
+  #keyColumn: number | undefined;
   /** The columns at which something began that is not over yet. */
   readonly #indents: number[] = [];
 
@@ -70,14 +72,21 @@ class Meter {
     else if (type === 'flow-map-end' || type === 'flow-seq-end')
       this.#brackets = Math.max(0, this.#brackets - 1);
     else if (type === 'flow-error-end') this.#brackets = 0;
-    if (this.#brackets > 0 || !this.#begins(type)) return;
+    if (this.#brackets > 0) return;
+    // What a key holds may stand left of the mark behind it, but never left of the key.
+    if (type === 'map-value-ind' && this.#keyColumn !== undefined) this.#indent(this.#keyColumn);
+    if (this.#begins(type)) this.#indent(column);
+    if (type === 'newline' || isMark(type)) this.#keyColumn = undefined;
+    else if (!isBlank(type)) this.#keyColumn ??= column;
+  }
+
+  #indent(column: number): void {
     while ((this.#indents.at(-1) ?? 0) >= column) this.#indents.pop();
     this.#indents.push(column);
   }
 
   #begins(type: string | null): boolean {
-    if (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind') return true;
-    return this.#lineIsEmpty && !isBlank(type);
+    return isMark(type) || (this.#lineIsEmpty && !isBlank(type));
   }
 
   #move(type: string | null, lexeme: string): void {
@@ -89,6 +98,10 @@ class Meter {
     }
     this.#offset += lexeme.length;
   }
+}
+
+function isMark(type: string | null): boolean {
+  return type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind';
 }
 
 function isQuoted(type: string | null): boolean {
