@@ -16,8 +16,19 @@ export function qosClass(pod: Pod): QosClass {
   return computeQosClass(pod);
 }
 
+/** Nobody changes a spec, and a node full of pods is judged again with each that comes. */
+const judgedSpecs = new WeakMap<Pod['spec'], QosClass>();
+
 /** From the spec alone. Ephemeral containers never count: they cannot have resources. */
 export function computeQosClass(pod: Pod): QosClass {
+  const known = judgedSpecs.get(pod.spec);
+  if (known !== undefined) return known;
+  const judged = judge(pod);
+  judgedSpecs.set(pod.spec, judged);
+  return judged;
+}
+
+function judge(pod: Pod): QosClass {
   const judged =
     pod.spec.resources === undefined
       ? [...pod.spec.containers, ...initContainersOf(pod)].map(({ resources }) => resources)

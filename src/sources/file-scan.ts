@@ -48,6 +48,9 @@ export const scanDeadlineMs = 30_000;
 /** For one file, after which the others get their turn. */
 const fileDeadlineMs = 5_000;
 
+/** Told of new files, beside all that were known before, while others are still to be looked at. */
+export type OnFound = (files: FileStates) => void;
+
 export interface FileScannerOptions {
   readonly clock: Clock;
   readonly files: ManifestFiles;
@@ -68,27 +71,30 @@ export class FileScanner {
     this.#options = options;
   }
 
-  async folder(path: string, before: FileStates, signal: AbortSignal): Promise<FolderScan> {
+  async folder(path: string, before: FileStates, onFound: OnFound, signal: AbortSignal): Promise<FolderScan> {
     const { files, clock } = this.#options;
     const deadline = { clock, ms: scanDeadlineMs, what: `list the manifests in ${path}` };
     const names = (await withDeadline(deadline, () => files.list(path), signal))
       .filter(isManifestName)
       .sort();
-    return await this.#scan(
-      names.map((name) => posix.join(path, name)),
-      before,
-      signal,
-    );
+    const paths = names.map((name) => posix.join(path, name));
+    return await this.#scan(paths, before, onFound, signal);
   }
 
   async single(path: string, before: FileStates, signal: AbortSignal): Promise<FolderScan> {
-    return await this.#scan([path], before, signal);
+    return await this.#scan([path], before, () => {}, signal);
   }
 
-  async #scan(paths: readonly string[], before: FileStates, signal: AbortSignal): Promise<FolderScan> {
+  async #scan(
+    paths: readonly string[],
+    before: FileStates,
+    onFound: OnFound,
+    signal: AbortSignal,
+  ): Promise<FolderScan> {
     const files = new Map<string, FileState>();
     const good = new Map<string, Uint8Array>();
     let unsettled = false;
+    const news = new Map<string, FileState>();
     for (const path of paths) {
       const known = before.get(path) ?? (await this.#fromLastLife(path, signal));
       const seen = await this.#look(path, known, signal);
@@ -96,6 +102,10 @@ export class FileScanner {
       const state = seen === 'unsettled' ? known : seen?.state;
       if (state !== undefined) files.set(path, state);
       if (typeof seen === 'object' && seen.good !== undefined) good.set(path, seen.good);
+      if (state === undefined || before.has(path)) continue;
+      news.set(path, state);
+      // Told ever less often, so that the work grows with the files alone.
+      if (isPowerOfTwo(news.size)) onFound(new Map([...before, ...news]));
     }
     const lost = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
     return { files, lost: lost.map(([path]) => path), unsettled, good };
@@ -161,6 +171,10 @@ export class FileScanner {
     const problems = [problemAt({ source: 'file', path }, { message })];
     return { digest: message, version, pods: before?.pods ?? [], problems };
   }
+}
+
+function isPowerOfTwo(count: number): boolean {
+  return (count & (count - 1)) === 0;
 }
 
 function digestOf(bytes: Uint8Array): string {

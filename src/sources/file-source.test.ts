@@ -71,6 +71,33 @@ async function untilQuiet(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await settle();
 }
 
+test('the first new pods are told while the manifests of others are still being read', async () => {
+  await using rig = await run((files) => files.write(`${folder}/old.yaml`, podManifest('old')));
+  await rig.clock.advance(5_000);
+  rig.sets.length = 0;
+  rig.files.write(`${folder}/old.yaml`, podManifest('old', 'busybox:2'));
+  for (const name of ['a', 'b', 'c', 'd', 'e']) rig.files.write(`${folder}/${name}.yaml`, podManifest(name));
+  await rig.clock.advance(0);
+  await untilQuiet();
+  assert.deepEqual(
+    rig.sets.map((pods) => pods.length),
+    [2, 3, 5, 6],
+  );
+  const images = (pods: readonly Pod[] | undefined) =>
+    pods?.find(({ metadata }) => metadata.name.startsWith('old'))?.spec.containers[0]?.image;
+  assert.deepEqual(rig.sets.map(images), ['busybox:1', 'busybox:1', 'busybox:1', 'busybox:2']);
+});
+
+test('at the first look nothing is told before all manifests are read', async () => {
+  await using rig = await run((files) => {
+    for (const name of ['a', 'b', 'c']) files.write(`${folder}/${name}.yaml`, podManifest(name));
+  });
+  assert.deepEqual(
+    rig.sets.map((pods) => pods.length),
+    [3],
+  );
+});
+
 test('a directory is read at once, in the order of names', async () => {
   await using rig = await run((files) => {
     files.write(`${folder}/b.yaml`, podManifest('b'));

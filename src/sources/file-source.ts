@@ -1,6 +1,6 @@
 import { backoffDelayMs, describeError, HintLatch, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { type Claimant, type Holders, settleClaims } from './claims.ts';
+import { type Claimant, type Holders, type SettledClaims, settleClaims } from './claims.ts';
 import { FileScanner, type FileStates, type FolderScan, scanDeadlineMs } from './file-scan.ts';
 import type { FileFacts, ManifestFiles } from './files.ts';
 import { type LastGoodManifests, noLastGoodManifests } from './kept-manifests.ts';
@@ -165,18 +165,14 @@ export class FileSource {
     if (facts === undefined) return { kind: 'missing' };
     const scan =
       facts.kind === 'directory'
-        ? await this.#scanner.folder(path, this.#files, signal)
+        ? await this.#scanner.folder(path, this.#files, (files) => this.#takeEarly(files), signal)
         : await this.#scanner.single(path, this.#files, signal);
     return { kind: 'seen', scan };
   }
 
   async #take(look: SureLook): Promise<'sure' | 'doubtful'> {
     this.#files = look.kind === 'seen' ? look.scan.files : new Map();
-    const claimants: Claimant[] = [...this.#files].flatMap(([path, { pods }]) =>
-      pods.map((pod) => ({ ...pod, path })),
-    );
-    const settled = settleClaims(claimants, this.#holders, 'file', this.#uids);
-    this.#holders = settled.holders;
+    const settled = this.#settle(this.#files);
     const found = [...this.#files.values()].flatMap(({ problems, pods, version }) => {
       const stoodFor = pods.map(({ pod }) => pod);
       return problems.map((problem) => ({ problem: withPods(problem, stoodFor), version }));
@@ -190,6 +186,23 @@ export class FileSource {
     await this.#remember(look);
     const unsettled = look.kind === 'seen' && look.scan.unsettled;
     return confirmed === 'all' && !unsettled ? 'sure' : 'doubtful';
+  }
+
+  /**
+   * The first new pods start while the manifests of the others are still being read. Not at the first look: a list
+   * that is not whole would end the pods it lacks.
+   */
+  #takeEarly(files: FileStates): void {
+    if (this.#sent !== undefined) this.#send(this.#settle(files).pods);
+  }
+
+  #settle(files: FileStates): SettledClaims {
+    const claimants: Claimant[] = [...files].flatMap(([path, { pods }]) =>
+      pods.map((pod) => ({ ...pod, path })),
+    );
+    const settled = settleClaims(claimants, this.#holders, 'file', this.#uids);
+    this.#holders = settled.holders;
+    return settled;
   }
 
   async #remember(look: SureLook): Promise<void> {

@@ -1,6 +1,6 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { onAbort } from '../lib/index.ts';
+import { nodeHttp, onAbort } from '../lib/index.ts';
 import { manifestLimit } from './manifest.ts';
 
 export interface HttpAnswer {
@@ -37,7 +37,7 @@ function getOnce(
   signal: AbortSignal,
 ): Promise<Answer> {
   return new Promise<Answer>((resolve, reject) => {
-    const request = url.protocol === 'https:' ? httpsRequest : httpRequest;
+    const request = url.protocol === 'https:' ? httpsRequest : nodeHttp.request;
     const sent = Object.fromEntries(Object.entries(headers).map(([name, values]) => [name, [...values]]));
     const asked = request(url, { method: 'GET', headers: sent, agent: false });
     const abort = onAbort(signal, (reason) => asked.destroy(reason as Error));
