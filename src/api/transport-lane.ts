@@ -1,15 +1,9 @@
-import {
-  type ClientRequest,
-  type ClientRequestArgs,
-  type IncomingMessage,
-  Agent as PlainAgent,
-  request as plainRequest,
-} from 'node:http';
+import type { ClientRequest, ClientRequestArgs, IncomingMessage, Agent as PlainAgent } from 'node:http';
 import { type AgentOptions, Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls, TLSSocket } from 'node:tls';
-import { asError, onAbort } from '../lib/index.ts';
+import { asError, nodeHttp, onAbort } from '../lib/index.ts';
 import type { Access } from './credentials.ts';
 import { BrokenConnection } from './retry.ts';
 import type { PeerCertificate } from './transport-failures.ts';
@@ -53,7 +47,9 @@ export class Lane {
     this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
     const options = agentOptions(access);
     this.#agent =
-      access.context.cluster.server.protocol === 'https:' ? new TlsAgent(options) : new PlainAgent(options);
+      access.context.cluster.server.protocol === 'https:'
+        ? new TlsAgent(options)
+        : new nodeHttp.Agent(options);
     this.#watchConnections();
   }
 
@@ -119,7 +115,7 @@ export class Lane {
 
   #open({ method, path, headers }: WireRequest): ClientRequest {
     const { hostname: host, port, protocol, prefix } = endOf(this.access);
-    const request = protocol === 'https:' ? tlsRequest : plainRequest;
+    const request = protocol === 'https:' ? tlsRequest : nodeHttp.request;
     return request({ method, host, port, path: prefix + path, headers: { ...headers }, agent: this.#agent });
   }
 

@@ -1,7 +1,7 @@
-import { type ClientRequest, request as plainRequest } from 'node:http';
+import type { ClientRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import type { Socket } from 'node:net';
-import { describeError, KubelingError } from '../lib/index.ts';
+import { describeError, KubelingError, nodeHttp } from '../lib/index.ts';
 
 /** A proxy that has not connected us by then never will. */
 const silenceMs = 30_000;
@@ -52,7 +52,7 @@ export class Tunnels {
     const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     const who = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
     const credentials = { 'proxy-authorization': `Basic ${Buffer.from(who).toString('base64')}` };
-    const request = protocol === 'https:' ? tlsRequest : plainRequest;
+    const request = protocol === 'https:' ? tlsRequest : nodeHttp.request;
     return request({
       method: 'CONNECT',
       host: hostname.replace(/^\[|\]$/g, ''),

@@ -1,4 +1,3 @@
-import { request } from 'node:http';
 import { explainNode, explainPod, type NodeStory, type PodStory } from '../kubelet/index.ts';
 import {
   describeError,
@@ -6,6 +5,7 @@ import {
   formatFlagHelp,
   intFlag,
   KubelingError,
+  nodeHttp,
   parseFlags,
   withDeadline,
 } from '../lib/index.ts';
@@ -75,7 +75,7 @@ async function ask(
 
 function get(port: number, path: string, signal: AbortSignal): Promise<Flights> {
   return new Promise((resolve, reject) => {
-    const call = request({ host: '127.0.0.1', port, path, signal }, (response) => {
+    const call = nodeHttp.request({ host: '127.0.0.1', port, path, signal }, (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk) => {

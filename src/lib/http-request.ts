@@ -1,8 +1,9 @@
-import { type IncomingMessage, request as plainRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { onAbort } from './abort.ts';
 import { describeError, KubelingError } from './errors.ts';
+import { nodeHttp } from './node-http.ts';
 
 /** One GET request, ready to be sent. */
 export interface HttpRequest {
@@ -70,7 +71,7 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
     insecureHTTPParser: true,
     maxHeaderSize: longestHeader,
   } as const;
-  if (scheme === 'http') return plainRequest(options);
+  if (scheme === 'http') return nodeHttp.request(options);
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
 }
 

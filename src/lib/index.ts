@@ -71,6 +71,7 @@ export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
 export { type Mount, parseMountinfo } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
+export { nodeHttp } from './node-http.ts';
 export { readFileIfExists, readJsonIfSound } from './optional-file.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {

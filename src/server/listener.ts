@@ -1,13 +1,14 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Clock, describeError, KubelingError, LinkedController, type Logger } from '../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  KubelingError,
+  LinkedController,
+  type Logger,
+  nodeHttp,
+} from '../lib/index.ts';
 import type { Gate } from './auth/index.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { readBody } from './read-body.ts';
@@ -20,7 +21,7 @@ import {
   text,
   type UpgradeRoute,
 } from './router.ts';
-import { createSecureServer, PeerCertificates, type ServingTls } from './secure-server.ts';
+import type { SecureServer, ServingTls } from './secure-server.ts';
 import { refuse, send } from './send.ts';
 
 export interface ListenerOptions {
@@ -46,6 +47,26 @@ const requestWithinMs = 300_000;
 /** Clients that are gone without a word are noticed even where nothing is sent for long. */
 const probeEveryMs = 30_000;
 
+/** Only a server with TLS pays for loading it. */
+async function makeServer({ tls, upgrades = [], logger }: ListenerOptions): Promise<Server | SecureServer> {
+  const http: ServerOptions = {
+    keepAliveTimeout: keepAliveMs,
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: headersWithinMs,
+    requestTimeout: requestWithinMs,
+    keepAlive: true,
+    keepAliveInitialDelay: probeEveryMs,
+    // Only decides by which of the two ways it is answered; the gate stands before both.
+    shouldUpgradeCallback: (incoming) => {
+      const target = readTarget(incoming);
+      return target !== undefined && choose(upgrades, methodOf(incoming), target.pathname).kind === 'found';
+    },
+  };
+  if (tls === undefined) return nodeHttp.createServer(http);
+  const { createSecureServer } = await import('./secure-server.ts');
+  return createSecureServer(tls, http, logger);
+}
+
 /** One address that is served, in plain HTTP or with TLS. */
 export class Listener implements AsyncDisposable {
   readonly #server: Server;
@@ -53,39 +74,18 @@ export class Listener implements AsyncDisposable {
   readonly #calls = new AbortController();
   /** The HTTP server forgets a connection once it is upgraded. */
   readonly #upgraded = new Set<Duplex>();
-  readonly #certificates = new PeerCertificates();
-  #secure: Disposable | undefined;
+  readonly #secure: SecureServer | undefined;
 
-  private constructor(options: ListenerOptions) {
+  private constructor(options: ListenerOptions, made: Server | SecureServer) {
     this.#options = options;
-    const { upgrades = [] } = options;
-    this.#server = this.#create({
-      keepAliveTimeout: keepAliveMs,
-      maxHeaderSize: maxHeaderBytes,
-      headersTimeout: headersWithinMs,
-      requestTimeout: requestWithinMs,
-      keepAlive: true,
-      keepAliveInitialDelay: probeEveryMs,
-      // Only decides by which of the two ways it is answered; the gate stands before both.
-      shouldUpgradeCallback: (incoming) => {
-        const target = readTarget(incoming);
-        return target !== undefined && choose(upgrades, methodOf(incoming), target.pathname).kind === 'found';
-      },
-    });
+    this.#secure = 'server' in made ? made : undefined;
+    this.#server = 'server' in made ? made.server : made;
     this.#server.on('request', (request, response) => this.#serve(request, response));
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
   }
 
-  #create(http: ServerOptions): Server {
-    const { tls, logger } = this.#options;
-    if (tls === undefined) return createServer(http);
-    const secure = createSecureServer(tls, http, logger);
-    this.#secure = secure;
-    return secure.server;
-  }
-
   static async open(options: ListenerOptions): Promise<Listener> {
-    const listener = new Listener(options);
+    const listener = new Listener(options, await makeServer(options));
     const server = listener.#server;
     await new Promise<void>((resolve, reject) => {
       const refused = (cause: Error) => {
@@ -208,7 +208,7 @@ export class Listener implements AsyncDisposable {
       method: methodOf(incoming),
       path: readTarget(incoming)?.pathname ?? '',
       headers: incoming.headers,
-      certificate: this.#certificates.of(socket),
+      certificate: this.#secure?.certificateOf(socket),
     };
     const response = await gate.admit(caller, signal);
     return response === undefined ? undefined : { kind: 'refused', response };

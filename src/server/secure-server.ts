@@ -44,6 +44,8 @@ export interface ServingTls {
 /** Disposing of it breaks off all its connections, those without a finished handshake included. */
 export interface SecureServer extends Disposable {
   readonly server: Server;
+  /** What the client of a connection showed at the handshake; the same object for the same connection. */
+  certificateOf(socket: Duplex): PeerCertificate | undefined;
 }
 
 const handshakeWithinMs = 10_000;
@@ -81,8 +83,10 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
   server.on('tlsClientError', (error) =>
     logger.v(4)?.info('A handshake failed', { because: describeError(error) }),
   );
+  const certificates = new PeerCertificates();
   return {
     server,
+    certificateOf: (socket) => certificates.of(socket),
     [Symbol.dispose]: () => {
       for (const link of links) link?.[Symbol.dispose]();
       for (const socket of connections) socket.destroy();
@@ -132,8 +136,7 @@ function contextOf(
 
 const maxChain = 10;
 
-/** What the client of a connection showed at the handshake; the same object for the same connection. */
-export class PeerCertificates {
+class PeerCertificates {
   readonly #known = new WeakMap<TLSSocket, PeerCertificate>();
 
   of(socket: Duplex): PeerCertificate | undefined {

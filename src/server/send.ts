@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { nodeHttp } from '../lib/index.ts';
 import type { Response } from './router.ts';
 
 /** Sends the whole response, or as much of it as the client stays for. Rejects when the body fails. */
@@ -39,7 +40,7 @@ async function sendChunks(
 export function refuse(socket: Duplex, { status, contentType, headers = {}, body }: Response): void {
   const text = typeof body === 'string' ? body : '';
   const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status] ?? ''}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     `content-type: ${contentType}`,
     'x-content-type-options: nosniff',

@@ -68,6 +68,14 @@ test('a circle is a breach, unless types close it', () => {
   assert.match(check({ 'src/pleg/a.ts': `import './a.ts';` })[0] ?? '', /a\.ts -> .*a\.ts is a circle/);
 });
 
+test('the HTTP of Node is reached through lib, which loads no more than is used', () => {
+  assert.match(
+    check({ 'src/server/a.ts': `import { request } from 'node:http';` })[0] ?? '',
+    /nodeHttp of lib/,
+  );
+  assert.deepEqual(check({ 'src/server/a.ts': `import type { Server } from 'node:http';` }), []);
+});
+
 test('time and chance outside lib are breaches, each named', () => {
   const uses = [
     'Date.now()',

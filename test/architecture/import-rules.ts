@@ -43,6 +43,10 @@ const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([]);
 const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/lib/grpc/index.ts', 'only what speaks gRPC should pay for loading HTTP/2'],
   ['src/lib/protobuf/index.ts', 'only what reads protobuf should pay for loading it'],
+  [
+    'src/server/remote/index.ts',
+    'only a node that others reach should pay for loading TLS and who may do what',
+  ],
   ['src/lib/spdy/index.ts', 'only what speaks to a container from here should pay for loading it'],
 ]);
 
@@ -59,6 +63,13 @@ const forbiddenWords: readonly (readonly [string, RegExp])[] = [
   ['AbortSignal.timeout', /\bAbortSignal\.timeout\b/],
 ];
 
+/** Costs memory for what nobody uses; `nodeHttp` of `lib` does not. */
+function dearImport(path: string, imports: readonly Import[]): string[] {
+  return imports.some(({ from, typeOnly }) => from === 'node:http' && !typeOnly)
+    ? [`${path} imports node:http, but nodeHttp of lib is the way to it`]
+    : [];
+}
+
 interface Edge {
   readonly from: string;
   readonly to: string;
@@ -73,6 +84,7 @@ export function breaches(sources: Sources): string[] {
     ...files.flatMap(unknownRoom),
     ...edges.flatMap((edge) => [...leavingSource(edge), ...wrongDirection(edge), ...wrongDoor(edge)]),
     ...cycles(files, edges),
+    ...files.flatMap((path) => dearImport(path, importsOf(sources.get(path) ?? ''))),
     ...files.flatMap((path) => forbiddenUse(path, sources.get(path) ?? '')),
   ];
 }

@@ -14,29 +14,31 @@ import {
 } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import {
+  containerLogsRoute,
+  healthRoutes,
+  kubeletRoutes,
+  type Route,
+  streamRoutes,
+  type UpgradeRoute,
+  upgradeDialer,
+} from '../../src/server/index.ts';
+import {
   type AccessReviewSpec,
   ClientCaFile,
   caFile,
   checkpointRoute,
   configzRoute,
-  containerLogsRoute,
   debugFlagsRoute,
   type GateSettings,
   HealthSlis,
   HttpMetricFamilies,
-  healthRoutes,
-  kubeletRoutes,
   logTree,
   makeGate,
   NodeServers,
-  type Route,
   type ServingCertificate,
-  streamRoutes,
   systemLogsRoute,
   tlsProfile,
-  type UpgradeRoute,
-  upgradeDialer,
-} from '../../src/server/index.ts';
+} from '../../src/server/remote/index.ts';
 import { type Authority, CertificateFolder, type KeyPair } from './certificate-authority.ts';
 
 /** The server of a node with a real gate before it; everything behind the gate tells when it is reached. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { collectLogs, VirtualClock } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
-import { CheckpointFolder, type CheckpointFolderDeps } from '../../src/server/index.ts';
+import { CheckpointFolder, type CheckpointFolderDeps } from '../../src/server/remote/index.ts';
 
 const { signal } = new AbortController();
 const pod: Pod = {

@@ -7,7 +7,8 @@ import { after, before, test } from 'node:test';
 import { connect, type TlsOptions } from 'node:tls';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
 import { checkChain } from '../../src/server/auth/chain.ts';
-import { Listener, type ServingCertificate, text, tlsProfile } from '../../src/server/index.ts';
+import { Listener, text } from '../../src/server/index.ts';
+import { type ServingCertificate, tlsProfile } from '../../src/server/remote/index.ts';
 import { type Authority, CertificateFolder } from '../fakes/certificate-authority.ts';
 
 let folder: CertificateFolder;

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
-import { logTree, systemJournal } from '../../src/server/index.ts';
+import { logTree, systemJournal } from '../../src/server/remote/index.ts';
 
 let directory: string;
 let root: string;

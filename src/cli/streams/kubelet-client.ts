@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import {
   type Clock,
   describeError,
   intFlag,
   KubelingError,
+  nodeHttp,
   stringFlag,
   withDeadline,
 } from '../../lib/index.ts';
@@ -116,7 +117,7 @@ function podsOf(body: string): readonly Pod[] {
 
 function getText(url: string, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
-    const call = request(url, { signal }, (response) => {
+    const call = nodeHttp.request(url, { signal }, (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk) => {
@@ -141,7 +142,7 @@ function beginGet(
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const call = request(url, { headers, signal, agent: false }, (answer) => {
+    const call = nodeHttp.request(url, { headers, signal, agent: false }, (answer) => {
       timer.cancel();
       resolve(answer);
     });

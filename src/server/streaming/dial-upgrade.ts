@@ -1,8 +1,8 @@
-import { type IncomingMessage, request as plainRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Clock, onAbort, withDeadline } from '../../lib/index.ts';
+import { type Clock, nodeHttp, onAbort, withDeadline } from '../../lib/index.ts';
 
 /** A request to speak something else than HTTP, ready to be sent. */
 export interface UpgradeTarget {
@@ -107,7 +107,7 @@ function ask({ url, method, headers }: UpgradeTarget) {
     allowHalfOpen: true,
     maxHeaderSize: maxHeaderBytes,
   } as const;
-  if (url.protocol !== 'https:') return plainRequest(options);
+  if (url.protocol !== 'https:') return nodeHttp.request(options);
   return tlsRequest({ ...options, rejectUnauthorized: false, servername: isIP(host) === 0 ? host : '' });
 }
 
