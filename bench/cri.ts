@@ -69,7 +69,7 @@ async function compareClients(runtime: PrivateRuntime, running: readonly PodHand
 async function idle(runtime: PrivateRuntime): Promise<void> {
   const args = [...process.execArgv, here('idle.ts'), runtime.containerd.layout.socket];
   const env = { ...process.env, NODE_COMPILE_CACHE: `${runtime.dataDir}/compile-cache` };
-  for (const flags of [[], ['--optimize-for-size']]) {
+  for (const flags of [[], ['--single-threaded', '--max-semi-space-size=4']]) {
     const figures: { firstAnswerMs: number; residentMb: number }[] = [];
     for (let round = 0; round < 6; round++) {
       const { stdout } = await run(process.execPath, [...flags, ...args], { env });

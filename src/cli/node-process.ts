@@ -6,6 +6,8 @@ import {
   type Clock,
   describeError,
   isKind,
+  KubelingError,
+  LinkedController,
   type Logger,
   type MetricRegistry,
   onAbort,
@@ -28,6 +30,7 @@ import {
 import { describeProblem } from '../sources/index.ts';
 import { tokenFile } from './home.ts';
 import { credentialHost, realMachine } from './kubelet-settings.ts';
+import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
 
 export interface NodeOptions {
   readonly clock: Clock;
@@ -107,9 +110,14 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     kubelet,
     port: main.port,
     async run(signal) {
+      const ended = new LinkedController(signal);
+      const tidying = tidyMemory({ clock, cpuMs: processCpuMs, collect: collectGarbage }, ended.signal);
       try {
         await endsInTime(kubelet.run(signal), clock, logger, signal);
       } finally {
+        ended.abort(new KubelingError('CANCELLED', 'The node has ended'));
+        ended[Symbol.dispose]();
+        await tidying;
         await main.close();
         await healthz?.close();
       }

@@ -115,9 +115,12 @@ describe('the launcher', () => {
   it('tunes the commands that stay for little memory, and only those', async () => {
     await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
     for (const name of ['run', 'up'])
-      assert.match((await launch({ args: [name] })).out, /--optimize-for-size\n--single-threaded\n/);
+      assert.match(
+        (await launch({ args: [name] })).out,
+        /--single-threaded\n--max-semi-space-size=4\n--expose-gc\n/,
+      );
     for (const args of [[], ['version', 'run']])
-      assert.doesNotMatch((await launch({ args })).out, /optimize/);
+      assert.doesNotMatch((await launch({ args })).out, /semi-space/);
   });
 
   it('finds its home through chains of absolute and relative links, and by bare name', async () => {

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../lib/index.ts';
+import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
+
+function start() {
+  const clock = new VirtualClock();
+  const stop = new AbortController();
+  const rig = { clock, cpuMs: 0, collected: [] as number[] };
+  const running = tidyMemory(
+    { clock, cpuMs: () => rig.cpuMs, collect: () => void rig.collected.push(clock.monotonicMs()) },
+    stop.signal,
+  );
+  const started = clock.monotonicMs();
+  return {
+    rig,
+    seconds: () => rig.collected.map((ms) => (ms - started) / 1_000),
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await running;
+      assert.equal(clock.pendingTimers, 0);
+    },
+  };
+}
+
+test('memory is tidied once the process rests after work, and then not again', async () => {
+  await using node = start();
+  node.rig.cpuMs = 2_000;
+  await node.rig.clock.advance(5_000);
+  assert.deepEqual(node.seconds(), [], 'it has worked until now');
+  await node.rig.clock.advance(5_000);
+  assert.deepEqual(node.seconds(), [10]);
+  await node.rig.clock.advance(3_600_000);
+  assert.deepEqual(node.seconds(), [10]);
+});
+
+test('who works all the time is never stopped', async () => {
+  await using node = start();
+  for (let turn = 0; turn < 100; turn++) {
+    node.rig.cpuMs += 200;
+    await node.rig.clock.advance(5_000);
+  }
+  assert.deepEqual(node.seconds(), []);
+});
+
+test('little work is saved up, and bursts are a minute apart at least', async () => {
+  await using node = start();
+  for (let turn = 0; turn < 60; turn++) {
+    node.rig.cpuMs += 50;
+    await node.rig.clock.advance(5_000);
+  }
+  assert.deepEqual(node.seconds(), [50, 110, 170, 230, 290]);
+});
+
+test('garbage can be collected, and the process knows what it took', () => {
+  const before = processCpuMs();
+  collectGarbage();
+  assert.ok(processCpuMs() >= before);
+});
