@@ -28,6 +28,7 @@ export { hostApiFiles } from './kubeconfig-files.ts';
 export * from './patch/index.ts';
 export { type RateLimit, rateLimitOf } from './rate-limit.ts';
 export { type ReflectedQuery, Reflector, type ReflectorOptions } from './reflector.ts';
+export type { ObjectCheck } from './reflector-intake.ts';
 export { ObjectReflector, type ObjectReflectorOptions } from './reflector-single.ts';
 export {
   type ApiResource,

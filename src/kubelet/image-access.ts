@@ -15,7 +15,7 @@ import {
 import type { CredentialHost, KubeletDeps, NodeMachine } from './kubelet-deps.ts';
 import type { KubeletSettings } from './settings.ts';
 
-export interface ImageAccessDeps extends Pick<KubeletDeps, 'secrets' | 'serviceAccounts' | 'credentialHost'> {
+export interface ImageAccessDeps extends Pick<KubeletDeps, 'cluster' | 'credentialHost'> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
@@ -37,14 +37,14 @@ export class ImageAccess {
   #prunedAtMs: number | undefined;
 
   constructor(settings: KubeletSettings, deps: ImageAccessDeps) {
-    const { clock, logger, journal, secrets = noPullSecrets } = deps;
+    const { clock, logger, journal, cluster } = deps;
     const { rootDir, images } = settings;
     this.#deps = deps;
     const docker = deps.credentialHost && nodeDockerConfig(rootDir, deps, deps.credentialHost);
     const nodeLogins = async () => (await docker?.get()) ?? new Map();
     this.credentials = new PodCredentials({
       journal,
-      secrets,
+      secrets: cluster?.secrets ?? noPullSecrets,
       nodeLogins,
       plugins: pluginsOf(settings, deps),
     });
@@ -104,7 +104,8 @@ function nodeDockerConfig(
 }
 
 function pluginsOf({ images }: KubeletSettings, deps: ImageAccessDeps): readonly PluginProvider[] {
-  const { clock, logger, metrics, credentialHost: host, serviceAccounts = noServiceAccounts } = deps;
+  const { clock, logger, metrics, credentialHost: host, cluster } = deps;
+  const serviceAccounts = cluster?.serviceAccounts ?? noServiceAccounts;
   const plugins = images?.plugins;
   if (plugins === undefined || host === undefined) return [];
   const { binDir, specs } = plugins;

@@ -1,8 +1,9 @@
 import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import type { Prober } from '../probes/index.ts';
-import type { PullSecrets, RunPlugin, RuntimeFiles, ServiceAccounts, VolumeParts } from '../runtime/index.ts';
+import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
+import type { ClusterLink } from './cluster-link.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
 export interface NodeMachine {
@@ -34,10 +35,8 @@ export interface KubeletDeps {
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly machine: NodeMachine;
-  /** Secrets that pods pull with; none can be read unless given. */
-  readonly secrets?: PullSecrets | undefined;
-  /** For credential plugins that want tokens of pods; none can be had unless given. */
-  readonly serviceAccounts?: ServiceAccounts | undefined;
+  /** The cluster the node belongs to; it is alone unless given. */
+  readonly cluster?: ClusterLink | undefined;
   /** The machine has no credentials of its own unless given. */
   readonly credentialHost?: CredentialHost | undefined;
   /** Told each time the runtime was asked how it is: what went wrong, or undefined. */

@@ -1,6 +1,6 @@
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
-import { type Pod, PodManager, type PodUid } from '../pods/index.ts';
+import { type Pod, type PodJournal, PodManager, type PodUid } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
 import type { PodRuntime, Surplus } from '../runtime/index.ts';
@@ -32,7 +32,7 @@ import { PodProbes } from './pod-probes.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
-import { RuntimeState, watchRuntime } from './runtime-state.ts';
+import { checkRuntime, RuntimeState, watchRuntime } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
 import { streamingHost } from './streaming-host.ts';
 import type { SyncLoop } from './sync-loop.ts';
@@ -55,6 +55,8 @@ export class Kubelet {
   readonly probes: PodProbes;
   readonly #settings: KubeletSettings;
   readonly #deps: KubeletDeps;
+  readonly #journal: PodJournal;
+  readonly #queue: WorkQueue<PodUid>;
   readonly #runtime: PodRuntime;
   readonly #cgroups: CgroupUpkeep;
   readonly #garbage: GarbageCollector;
@@ -82,11 +84,14 @@ export class Kubelet {
     runtimeName: string,
   ) {
     const { clock, random, logger } = deps;
-    const journal = new FlightRecorder({ clock, nodeName: settings.nodeName });
+    const { cluster } = deps;
     this.#settings = settings;
     this.#deps = deps;
-    this.flights = journal;
-    this.node = new NodeJournal({ clock, logger, nodeName: settings.nodeName });
+    this.flights = new FlightRecorder({ clock, nodeName: settings.nodeName });
+    const journal = cluster?.journal(this.flights) ?? this.flights;
+    this.#journal = journal;
+    this.#queue = new WorkQueue<PodUid>(clock);
+    this.node = new NodeJournal({ clock, logger, nodeName: settings.nodeName, tell: cluster?.nodeEvent });
     this.#observer = kubeletMetrics(deps.metrics);
     this.#runtimeHints = new HintLatch(clock);
     this.#background = new Background(deps);
@@ -151,13 +156,12 @@ export class Kubelet {
       isTerminationRequested: (uid) => this.#facts.isTerminationRequested(uid),
       prepare: (request, mayMake, signal) => this.#runtime.prepareRestart(request, mayMake, signal),
     });
-    const queue = new WorkQueue<PodUid>(clock);
-    this.workers = this.#makeWorkers(podCgroups, queue);
+    this.workers = this.#makeWorkers(podCgroups);
     this.#housekeeping = this.#makeHousekeeping(podCgroups);
     this.loop = makeSyncLoop(
       deps,
       { sources: this.config, pleg: this.pleg, housekeeping: this.#housekeeping, probes: this.probes },
-      { handler: this.#makeHandlers(queue), problems: () => this.problems() },
+      { handler: this.#makeHandlers(), problems: () => this.problems() },
     );
     this.statuses.onChange((change) => {
       const ms = startedAfterMs(change, clock.now());
@@ -203,15 +207,17 @@ export class Kubelet {
       looked: (error: unknown) => this.#looked(error),
       hints: this.#runtimeHints,
     };
+    const beside = this.#deps.cluster?.loops();
     return {
       again: {
+        ...beside?.again,
         'runtime watch': { run: (signal) => watchRuntime(watch, signal) },
         watchdog: this.#makeWatchdog(),
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
         ...Object.fromEntries(this.#sources),
       },
-      once: { pleg: this.pleg },
+      once: { ...beside?.once, pleg: this.pleg },
     };
   }
 
@@ -219,6 +225,19 @@ export class Kubelet {
   problems(): readonly string[] {
     const pleg = this.pleg.problem();
     return [...this.runtimeState.problems().runtime, ...(pleg === undefined ? [] : [pleg])];
+  }
+
+  /** The runtime is asked how it is, now; what it says is in `runtimeState`. */
+  checkRuntime(signal: AbortSignal): Promise<void> {
+    return checkRuntime(
+      { ...this.#deps, state: this.runtimeState, looked: (error) => this.#looked(error) },
+      signal,
+    );
+  }
+
+  /** Something about the pod that nobody else would notice has changed. */
+  syncSoon(uid: PodUid): void {
+    this.#queue.add(uid);
   }
 
   /** Why the node should be ended and begun anew, and why it cannot work on pods now. */
@@ -253,6 +272,12 @@ export class Kubelet {
     };
   }
 
+  /** The addresses of the node: as the cluster knows them, or else as the machine does. */
+  nodeIps(): readonly string[] {
+    const told = this.#deps.cluster?.nodeIps() ?? [];
+    return told.length > 0 ? told : this.#settings.nodeIps;
+  }
+
   /** What is wrong with the manifests now. */
   sourceProblems(): readonly SourceProblem[] {
     return [...this.#sources.values()].flatMap((source) => source.problems());
@@ -278,10 +303,17 @@ export class Kubelet {
     return pods;
   }
 
+  #forgetPod(uid: PodUid): void {
+    this.#runtime.forgetPod(uid);
+    this.#deps.cluster?.objects.unregister(uid);
+    this.#deps.cluster?.tokens.forgetPod(uid);
+  }
+
   #makeRuntime(cgroups: PodCgroups, runtimeName: string): PodRuntime {
     return makePodRuntime(this.#settings, this.#deps, {
       runtimeName,
-      journal: this.flights,
+      journal: this.#journal,
+      nodeIps: () => this.nodeIps(),
       node: this.node,
       cgroups,
       kept: this.#kept,
@@ -296,11 +328,14 @@ export class Kubelet {
     });
   }
 
-  #makeWorkers(cgroups: PodCgroups, queue: WorkQueue<PodUid>): PodWorkers {
+  #makeWorkers(cgroups: PodCgroups): PodWorkers {
     const { clock, random, logger, metrics } = this.#deps;
-    const { flights: journal, statuses, probes, pleg, runtimeState } = this;
-    const syncer = makePodSyncer(this.#settings, this.#deps, {
+    const { statuses, probes, pleg, runtimeState } = this;
+    const journal = this.#journal;
+    const syncer = makePodSyncer(this.#deps, {
       journal,
+      nodeIps: () => this.nodeIps(),
+      cluster: this.#deps.cluster,
       runtime: this.#runtime,
       statuses,
       cgroups,
@@ -318,7 +353,7 @@ export class Kubelet {
       syncer,
       observed: pleg.cache,
       requestRelist: (uid) => pleg.requestRelist(uid),
-      queue,
+      queue: this.#queue,
       mayJudge: (uid) => this.#earlier.mayJudge(uid),
       syncFrequencyMs: this.#settings.syncFrequencyMs,
       metrics: workerMetrics(metrics),
@@ -331,7 +366,7 @@ export class Kubelet {
       ...this.#deps,
       node: this.node,
       observer: this.#observer,
-      journal: this.flights,
+      journal: this.#journal,
       pods: this.pods,
       workers: this.workers,
       statuses: this.statuses,
@@ -344,7 +379,7 @@ export class Kubelet {
       notes,
       users,
       probes: this.probes,
-      forgetPod: (uid) => this.#runtime.forgetPod(uid),
+      forgetPod: (uid) => this.#forgetPod(uid),
       collectBackoffs: () => this.#kept.collectBackoffs(),
       collectGarbage: () => this.#garbage.collectSoon(),
     });
@@ -355,7 +390,7 @@ export class Kubelet {
     return new Watchdog({
       clock,
       logger,
-      journal: this.flights,
+      journal: this.#journal,
       desiredPods: () => this.pods.getPods(),
       workers: this.workers,
       observe: (counts) => this.#observer.stuck(counts),
@@ -368,18 +403,19 @@ export class Kubelet {
     this.#deps.runtimeLooked?.(error);
   }
 
-  #makeHandlers(queue: WorkQueue<PodUid>): PodHandlers {
+  #makeHandlers(): PodHandlers {
     const { clock, logger } = this.#deps;
     return new PodHandlers({
       clock,
       logger,
-      journal: this.flights,
+      journal: this.#journal,
       pods: this.pods,
       workers: this.workers,
       sources: this.config,
       statuses: this.statuses,
-      nodeIps: () => this.#settings.nodeIps,
-      queue,
+      nodeIps: () => this.nodeIps(),
+      staticChanged: (name) => this.#deps.cluster?.staticChanged(name),
+      queue: this.#queue,
       rejected: (reason) => this.#observer.rejected(reason),
       earlier: this.#earlier,
       admit: nodeAdmission(this.#settings, () => this.runtimeState.abilities),

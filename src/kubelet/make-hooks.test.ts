@@ -18,6 +18,7 @@ it('a hook without a host asks the pod, and the node where the pod has its netwo
     logger: collectLogs(clock).logger,
     metrics: new MetricRegistry({ onError: () => {} }),
     journal: new RecordedJournal(),
+    nodeIps: () => settings.nodeIps,
     podIps: async () => ['10.1.0.7'],
     machine: { dialHttp },
   } as unknown as HooksDeps);

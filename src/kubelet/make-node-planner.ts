@@ -20,6 +20,8 @@ export interface NodePlannerParts {
   readonly random: Random;
   readonly machine: Pick<NodeMachine, 'readFile' | 'volumeParts'>;
   readonly cri: Pick<KubeletDeps['cri'], 'status'>;
+  readonly cluster?: KubeletDeps['cluster'];
+  readonly nodeIps: () => readonly string[];
   readonly journal: PodJournal;
   readonly node: NodeJournal;
   readonly podsDir: string;
@@ -31,7 +33,7 @@ export interface NodePlannerParts {
 
 /** The planner of this node: what pods may ask of it, and where their parts come from. */
 export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerParts): NodePlanner {
-  const { random, machine, journal, cgroups, podsDir, volumesOf, abilities } = parts;
+  const { random, machine, journal, cgroups, podsDir, volumesOf, abilities, cluster, nodeIps } = parts;
   const { node, podLogsDir, clusterDns, clusterDomain, resolvConf } = settings;
   const { volumeParts } = machine;
   const classes = handlersAsClasses(parts.cri);
@@ -54,14 +56,14 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       journal,
       nodeEvent: (event) => parts.node.trouble(event.reason, event),
       readNodeFile: (path) => machine.readFile(path),
-      nodeIps: () => settings.nodeIps,
+      nodeIps,
       allocatable: () => allocatableOf(settings),
       cgroupParent: (pod) => cgroups.cgroupParent(pod),
       runtimeHandler: (pod, signal) => runtimeHandlerOf(pod, classes, signal),
       supportsRecursiveReadOnly: (handler) => handlers().get(handler)?.recursiveReadOnly ?? false,
       users: (pod, handler) => podUsers(pod, handler, { handlers, namespaces: parts.users }),
-      objects: undefined,
-      services: () => ({ state: 'none' }),
+      objects: cluster?.objects,
+      services: cluster?.services ?? (() => ({ state: 'none' })),
       volumes: volumesOf,
       volumeGroups: () => [],
       subPath: async (podDir, part, signal) => {

@@ -23,6 +23,7 @@ export interface PodRuntimeParts {
   readonly facts: Pick<PodFacts, 'known'>;
   readonly pods: GcPods;
   readonly abilities: () => RuntimeAbilities;
+  readonly nodeIps: () => readonly string[];
 }
 
 /** The pods of this node's runtime. */
@@ -51,6 +52,7 @@ export function makePodRuntime(
     hooks: makeHooks(settings, {
       ...deps,
       journal,
+      nodeIps: parts.nodeIps,
       podIps: (uid, signal) => runtime.podIps(uid, signal),
     }),
     hookNotes: kept.notes.hooks,
@@ -66,7 +68,7 @@ export function makePodRuntime(
 }
 
 function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRuntimeParts) {
-  const { journal, node, cgroups, kept, facts, abilities } = parts;
+  const { journal, node, cgroups, kept, facts, abilities, nodeIps } = parts;
   const { directories, users, volumes } = kept;
   return makeNodePlanner(settings, {
     ...deps,
@@ -75,6 +77,7 @@ function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRunti
     podsDir: directories.podsDir,
     cgroups,
     abilities,
+    nodeIps,
     users,
     volumesOf: (uid) => {
       const pod = facts.known(uid);

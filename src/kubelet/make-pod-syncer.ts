@@ -5,10 +5,10 @@ import type { KeptPods } from './kept-pods.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { KubeletPodSyncer, type SyncerDeps } from './pod-syncer.ts';
 import type { RuntimeState } from './runtime-state.ts';
-import type { KubeletSettings } from './settings.ts';
 
 /** What of the kubelet a worker's steps depend on. */
-export interface PodSyncerParts extends Pick<SyncerDeps, 'runtime' | 'statuses' | 'cgroups' | 'probes'> {
+export interface PodSyncerParts
+  extends Pick<SyncerDeps, 'runtime' | 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'cluster'> {
   readonly journal: PodJournal;
   readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
   readonly facts: Pick<PodFacts, 'wanted' | 'isTerminationRequested'>;
@@ -18,11 +18,11 @@ export interface PodSyncerParts extends Pick<SyncerDeps, 'runtime' | 'statuses' 
 
 /** What the workers of this node do in each state of a pod. */
 export function makePodSyncer(
-  settings: Pick<KubeletSettings, 'nodeIps'>,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
   parts: PodSyncerParts,
 ): KubeletPodSyncer {
-  const { journal, runtime, statuses, cgroups, probes, kept, facts, pleg, runtimeState } = parts;
+  const { journal, runtime, statuses, cgroups, probes, kept, facts, pleg, runtimeState, nodeIps, cluster } =
+    parts;
   const { directories, volumes, users, notes } = kept;
   return new KubeletPodSyncer({
     clock,
@@ -41,7 +41,8 @@ export function makePodSyncer(
     unwantedUnderNameOf: ({ metadata: { uid, name, namespace } }) =>
       pleg.runningUnder(name, namespace).find((other) => other !== uid && facts.wanted(other) === undefined),
     networkProblems: () => runtimeState.problems().network,
-    nodeIps: () => settings.nodeIps,
+    nodeIps,
+    cluster,
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
   });
 }

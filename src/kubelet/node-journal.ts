@@ -26,6 +26,8 @@ export interface NodeJournalOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly nodeName: string;
+  /** Told of each event, for users of the API. */
+  readonly tell?: ((event: NodeEvent) => void) | undefined;
   /** How much is remembered; 500 entries unless given. */
   readonly capacity?: number;
 }
@@ -48,6 +50,7 @@ export class NodeJournal {
     if (last?.is === 'event' && last.reason === reason && last.message === message && last.type === type)
       this.#entries.replaceLast({ ...last, at, count: last.count + 1 });
     else this.#entries.push({ type, reason, message, is: 'event', at, since: at, count: 1 });
+    this.#options.tell?.(event);
     if (type === 'Warning') this.#options.logger.warn(message, { reason });
     else this.#options.logger.info(message, { reason });
   }

@@ -1,10 +1,12 @@
 import type { PodStatus } from '../kinds/index.ts';
 import type { Clock, Logger } from '../lib/index.ts';
 import {
+  fullNameOf,
   isMirrorPod,
   isStaticPod,
   isTerminalPhase,
   type Pod,
+  type PodFullName,
   type PodJournal,
   type PodUid,
 } from '../pods/index.ts';
@@ -66,6 +68,8 @@ export interface HandlerDeps {
   /** Removes dead containers beyond those that are kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
+  /** A static pod or a mirror of that name came, changed or went. */
+  readonly staticChanged: (name: PodFullName) => void;
   /** Told of all that may give housekeeping something to do. */
   readonly changed: () => void;
   /** Pods that have been active for longer than they may. */
@@ -87,6 +91,8 @@ export class PodHandlers implements SyncHandler {
     else if (op === 'RECONCILE') this.#reconcile(pods);
     else this.#updates(pods);
     this.#deps.sources.markHandled(source);
+    for (const pod of pods)
+      if (isStaticPod(pod) || isMirrorPod(pod)) this.#deps.staticChanged(fullNameOf(pod));
   }
 
   async handleLifecycle({ type, uid, containerId, sync }: LifecycleHint): Promise<void> {

@@ -30,6 +30,7 @@ import type {
   SyncTerminatingContext,
 } from '../workers/index.ts';
 import { beforeDeadline, isPastDeadline } from './active-deadline.ts';
+import type { ClusterLink } from './cluster-link.ts';
 import type { PlainVolumes } from './plain-volumes.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { PodNotebook } from './pod-notebook.ts';
@@ -75,6 +76,8 @@ export interface SyncerDeps {
   /** Why pods with a network of their own cannot start now; empty when they can. */
   readonly networkProblems: () => readonly string[];
   readonly nodeIps: () => readonly string[];
+  /** Undefined for a node that is alone. */
+  readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
   /** Whether the newest sandbox can go on serving the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
 }
@@ -108,6 +111,7 @@ export class KubeletPodSyncer implements PodSyncer {
       await this.#noteEnd(pod, status);
       return 'terminal';
     }
+    this.#deps.cluster?.objects.register(pod);
     this.#refuseWithoutNetwork(pod);
     this.#refuseBesideEarlier(pod, observed);
     await this.#prepare(pod, observed, status, signal);
@@ -186,6 +190,8 @@ export class KubeletPodSyncer implements PodSyncer {
     const fate = this.#deps.isWanted(uid) ? 'wanted' : 'unwanted';
     if (fate === 'unwanted') await this.#removeContent(pod, signal);
     await this.#inTime('remove the volumes', (inner) => this.#deps.volumes.remove(pod, inner), signal);
+    this.#deps.cluster?.objects.unregister(uid);
+    this.#deps.cluster?.tokens.forgetPod(uid);
     await this.#deps.users.release(uid);
     await this.#deps.cgroups.destroy(pod, signal);
     await this.#deps.notes.ended(uid, fate);

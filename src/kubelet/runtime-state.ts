@@ -110,19 +110,27 @@ export async function watchRuntime(
   { cri, clock, state, looked, hints = new HintLatch(clock) }: RuntimeWatch,
   signal: AbortSignal,
 ): Promise<void> {
-  const deadline = { clock, ms: answerMs, what: 'ask the container runtime how it is' };
   while (!signal.aborted) {
     hints.clear();
-    state.asked();
-    try {
-      state.answered(await withDeadline(deadline, (inner) => cri.status({}, inner), signal));
-      looked(undefined);
-    } catch (error) {
-      if (signal.aborted) return;
-      state.failed(error);
-      looked(error);
-    }
+    await checkRuntime({ cri, clock, state, looked }, signal);
     await hints.wait(pollMs, signal).catch(() => {});
+  }
+}
+
+/** Asks it once, and lets everybody know what it said. */
+export async function checkRuntime(
+  { cri, clock, state, looked }: Omit<RuntimeWatch, 'hints'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = { clock, ms: answerMs, what: 'ask the container runtime how it is' };
+  state.asked();
+  try {
+    state.answered(await withDeadline(deadline, (inner) => cri.status({}, inner), signal));
+    looked(undefined);
+  } catch (error) {
+    if (signal.aborted) return;
+    state.failed(error);
+    looked(error);
   }
 }
 

@@ -40,6 +40,14 @@ export class LinkedController implements Disposable {
   }
 }
 
+/** Rejects with the signal's reason, and before that does nothing. */
+export function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    // One listener for the whole life of the signal, which goes with it.
+    onAbort(signal, reject);
+  });
+}
+
 /**
  * Settles as the promise does, or rejects with the signal's reason if that comes first. The work behind the promise
  * goes on unless it listens to the signal too. Not for a promise that outlives many calls: each call stays attached

@@ -127,6 +127,7 @@ export const errorKinds = {
   USER_IDS: 'Invalid',
   CONTAINER_CONFIG: 'Failed',
   VOLUME_UNUSABLE: 'Failed',
+  VOLUME_REMOVE: 'Failed',
   CGROUPS_UNUSABLE: 'Unsupported',
   CGROUP_DRIVER: 'Unsupported',
   CGROUP_NAME: 'Invalid',

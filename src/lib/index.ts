@@ -1,4 +1,12 @@
-export { abortable, cancelled, LinkedController, onAbort, together, withDeadline } from './abort.ts';
+export {
+  abortable,
+  cancelled,
+  LinkedController,
+  onAbort,
+  together,
+  untilAborted,
+  withDeadline,
+} from './abort.ts';
 export {
   type ReadJsonOptions,
   readJsonFile,

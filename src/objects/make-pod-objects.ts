@@ -1,11 +1,10 @@
 import { type ApiClient, type ApiResource, apiResources, isApiCode, ObjectReflector } from '../api/index.ts';
 import type { ConfigMap, Secret } from '../kinds/index.ts';
-import type { Clock, Logger, Random } from '../lib/index.ts';
+import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
 import { CacheStore, type FetchObject } from './cache-store.ts';
 import { objectTtlMs } from './object-ttl.ts';
 import { type PodObjects, type RunningStore, StoredPodObjects } from './pod-objects.ts';
 import type { ObjectName, ReferredObject, ReferredStore } from './referred-store.ts';
-import { untilAborted } from './until-aborted.ts';
 import { WatchStore } from './watch-store.ts';
 
 /** How changes of objects are noticed: `configMapAndSecretChangeDetectionStrategy`. */

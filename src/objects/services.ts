@@ -1,7 +1,6 @@
 import { type ApiClient, type ApiObject, apiResources, Reflector, type WatchEvent } from '../api/index.ts';
 import type { Service } from '../kinds/index.ts';
-import type { Clock, Logger, Random } from '../lib/index.ts';
-import { untilAborted } from './until-aborted.ts';
+import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
 
 /** What a container's variables are made of. */
 export type KnownServices =

@@ -1,7 +1,6 @@
-import { KubelingError } from '../lib/index.ts';
+import { KubelingError, untilAborted } from '../lib/index.ts';
 import type { PodObjects } from './pod-objects.ts';
 import type { TokenSource } from './tokens.ts';
-import { untilAborted } from './until-aborted.ts';
 
 function refused(): KubelingError {
   return new KubelingError('OBJECTS_STANDALONE', 'not supported due to running kubelet in standalone mode');

@@ -54,7 +54,7 @@ function refuseTooMuch(reserved: NodeAmount, capacity: NodeAmount): void {
   );
 }
 
-function cpuCount(list: string): number {
+export function cpuCount(list: string): number {
   return list
     .split(',')
     .filter((part) => part.trim() !== '')

@@ -1,3 +1,4 @@
+export { ApiSource, type ApiSourceOptions } from './api-source.ts';
 export { withPodDefaults } from './defaults/pod.ts';
 export { FileSource, type FileSourceOptions } from './file-source.ts';
 export { type FileFacts, hostManifestFiles, type ManifestFiles, type WatchListener } from './files.ts';

@@ -1,0 +1,25 @@
+import type { PodObjects } from '../objects/index.ts';
+import type { PodFullName, PodJournal, PodUid } from '../pods/index.ts';
+import type { KnownServices, PullSecrets, ServiceAccounts } from '../runtime/index.ts';
+import type { BackgroundLoops } from './background.ts';
+import type { NodeEvent } from './node-journal.ts';
+
+/** What a kubelet has from the cluster its node belongs to. */
+export interface ClusterLink {
+  /** Secrets and config maps of the pods that were registered. */
+  readonly objects: Pick<PodObjects, 'register' | 'unregister' | 'secret' | 'configMap'>;
+  readonly tokens: { forgetPod(uid: PodUid): void };
+  readonly services: () => KnownServices;
+  /** With what pods pull their images. */
+  readonly secrets: PullSecrets;
+  readonly serviceAccounts: ServiceAccounts;
+  /** The journal through which users of the API hear of events, too. */
+  readonly journal: (journal: PodJournal) => PodJournal;
+  readonly nodeEvent: (event: NodeEvent) => void;
+  /** As the Node object has them; empty while nobody knows. */
+  readonly nodeIps: () => readonly string[];
+  /** A static pod or a mirror of that name came, changed or went. */
+  readonly staticChanged: (name: PodFullName) => void;
+  /** What runs beside the kubelet, once it is attached. */
+  readonly loops: () => BackgroundLoops;
+}

@@ -1,0 +1,243 @@
+import {
+  type ApiClient,
+  apiResources,
+  EventRecorder,
+  eventMetrics,
+  nodeEventTeller,
+  ObjectReflector,
+  PatchSchema,
+  recordingJournal,
+} from '../../api/index.ts';
+import type { CriClient } from '../../cri/index.ts';
+import type { Node } from '../../kinds/index.ts';
+import {
+  type Clock,
+  type Logger,
+  type MetricRegistry,
+  type Random,
+  untilAborted,
+  withDeadline,
+} from '../../lib/index.ts';
+import { hostIps, NodeKeeper, type NodeMachine, type NodeSettings } from '../../node/index.ts';
+import {
+  type ChangeDetection,
+  makePodObjects,
+  type PodObjects,
+  PodServiceAccounts,
+  requiredSecret,
+  Services,
+  Tokens,
+  tokenMetrics,
+} from '../../objects/index.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
+import { ApiSource } from '../../sources/index.ts';
+import { MirrorPods, StatusWriter, statusWriterMetrics } from '../../status/index.ts';
+import type { BackgroundLoops } from '../background.ts';
+import type { ClusterLink } from '../cluster-link.ts';
+import type { Kubelet } from '../kubelet.ts';
+import { TroubleBoard } from '../trouble-board.ts';
+import { followMirrors } from './follow-mirrors.ts';
+import { NodeInputs, type NodeInputsOptions } from './node-inputs.ts';
+
+/** What the API is reached through: none of the three can hold up another. */
+export interface ClusterClients {
+  readonly main: ApiClient;
+  readonly events: ApiClient;
+  readonly heartbeat: ApiClient;
+  /** Idle connections may be dead without anybody having told us. */
+  closeIdle(): void;
+}
+
+export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' | 'runtime'> {
+  readonly clients: ClusterClients;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly cri: Pick<CriClient, 'listImages' | 'updateRuntimeConfig'>;
+  readonly machine: NodeMachine;
+  readonly node: NodeSettings;
+  readonly changeDetection: ChangeDetection;
+  readonly syncFrequencyMs: number;
+}
+
+/** What is made once the kubelet is there. */
+interface Attached {
+  readonly source: ApiSource;
+  readonly writer: StatusWriter;
+  readonly mirrors: MirrorPods;
+  readonly keeper: NodeKeeper;
+  readonly kubelet: Kubelet;
+}
+
+/**
+ * A kubelet's ties to its cluster: the pods it is given, what it reads for them, and all it tells of them and of itself.
+ * Made before the kubelet, which is made with its `link`, and attached to it after.
+ */
+export class ClusterNode {
+  readonly link: ClusterLink;
+  readonly #options: ClusterNodeOptions;
+  readonly #recorder: EventRecorder;
+  readonly #objects: PodObjects;
+  readonly #services: Services;
+  readonly #tokens: Tokens;
+  readonly #schema = new PatchSchema();
+  readonly #watchedNode: ObjectReflector<Node>;
+  #attached: Attached | undefined;
+
+  constructor(options: ClusterNodeOptions) {
+    this.#options = options;
+    const { clients, clock, random, logger, metrics, node, syncFrequencyMs } = options;
+    const api = clients.main;
+    const shared = { api, clock, random, logger };
+    this.#recorder = new EventRecorder({
+      client: clients.events,
+      clock,
+      random,
+      logger,
+      nodeName: node.name,
+      onOutcome: eventMetrics(metrics),
+    });
+    this.#watchedNode = new ObjectReflector<Node>({
+      client: api,
+      clock,
+      random,
+      logger,
+      ref: { resource: apiResources.nodes, name: node.name },
+    });
+    const nodeAnnotations = () => this.#node()?.metadata?.annotations;
+    this.#objects = makePodObjects(options.changeDetection, { ...shared, syncFrequencyMs, nodeAnnotations });
+    this.#services = new Services(shared);
+    this.#tokens = new Tokens({ ...shared, observer: tokenMetrics(metrics) });
+    this.link = this.#makeLink();
+  }
+
+  /** Ties the kubelet to its cluster, before it runs. */
+  attach(kubelet: Kubelet): void {
+    const { clients, clock, random, logger, metrics, node } = this.#options;
+    const shared = { clock, random, logger, api: clients.main };
+    const source = new ApiSource({
+      ...shared,
+      nodeName: node.name,
+      setPods: (pods) => {
+        kubelet.config.set('api', pods);
+        this.#reconnected();
+      },
+    });
+    const writer = new StatusWriter({
+      ...shared,
+      statuses: kubelet.statuses,
+      podOf: (uid) => apiCopy(kubelet, source, uid),
+      mayRun: (uid) => kubelet.workers.queries.couldHaveRunningContainers(uid),
+      schema: this.#schema,
+      observer: statusWriterMetrics(metrics),
+    });
+    const mirrors = new MirrorPods({
+      ...shared,
+      node: () => this.#node(),
+      pairOf: (name) => kubelet.pods.getStaticPair(name),
+      isEnding: (name) => kubelet.workers.queries.isPodForMirrorPodTerminatingByFullName(name),
+    });
+    this.#attached = { source, writer, mirrors, kubelet, keeper: this.#makeKeeper(kubelet) };
+    this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.syncSoon(uid));
+  }
+
+  /** Something about the node may have changed that others should hear of at once. */
+  hint(): void {
+    this.#attached?.keeper.hint();
+  }
+
+  /** What was recorded last is told if that can be done in this time; the rest is dropped. */
+  async end(withinMs: number): Promise<void> {
+    const deadline = { clock: this.#options.clock, ms: withinMs, what: 'tell the last events' };
+    const never = new AbortController().signal;
+    await withDeadline(deadline, (signal) => this.#recorder.drained(signal), never).catch(() => {});
+    await this.#recorder[Symbol.asyncDispose]();
+    await this.#watchedNode[Symbol.asyncDispose]();
+  }
+
+  #makeLink(): ClusterLink {
+    const { clients, clock, node } = this.#options;
+    const [objects, tokens, services] = [this.#objects, this.#tokens, this.#services];
+    return {
+      objects,
+      tokens,
+      services: () => services.known(),
+      secrets: { get: (namespace, name, signal) => requiredSecret(objects, namespace, name, signal) },
+      serviceAccounts: new PodServiceAccounts({ api: clients.main, tokens }),
+      journal: (journal) => recordingJournal(journal, this.#recorder, clock),
+      nodeEvent: nodeEventTeller(node.name, this.#recorder, clock),
+      nodeIps: () => hostIps(this.#node() ?? {}),
+      staticChanged: (name) => this.#lookAtMirror(name),
+      loops: () => this.#loops(),
+    };
+  }
+
+  #makeKeeper(kubelet: Kubelet): NodeKeeper {
+    const { clients, node, machine } = this.#options;
+    const inputs = new NodeInputs(this.#options, kubelet);
+    return new NodeKeeper({
+      ...this.#options,
+      settings: node,
+      troubles: new TroubleBoard(),
+      api: clients.heartbeat,
+      connections: { redial: () => clients.closeIdle() },
+      watched: { current: () => this.#watchedNode.current },
+      schema: this.#schema,
+      recorder: { event: (event) => kubelet.node.event(event) },
+      machine,
+      resources: inputs,
+      runtime: inputs,
+      health: inputs,
+    });
+  }
+
+  #loops(): BackgroundLoops {
+    if (this.#attached === undefined) return { again: {}, once: {} };
+    const { source, writer, mirrors, keeper, kubelet } = this.#attached;
+    return {
+      again: {
+        'api source': source,
+        'secrets and config maps': this.#objects,
+        services: this.#services,
+        tokens: this.#tokens,
+        'watch of the node': { run: (signal) => this.#watchNode(signal) },
+        'mirror passes': { run: (signal) => followMirrors(this.#options.clock, kubelet, mirrors, signal) },
+      },
+      once: { 'status writer': writer, 'mirror pods': mirrors, node: keeper },
+    };
+  }
+
+  async #watchNode(signal: AbortSignal): Promise<void> {
+    this.#watchedNode.start();
+    try {
+      await untilAborted(signal);
+    } finally {
+      await this.#watchedNode.stop();
+    }
+  }
+
+  /** The newest that is known. */
+  #node(): Node | undefined {
+    return this.#attached?.keeper.node.current() ?? this.#watchedNode.current;
+  }
+
+  /** Before all manifests are read a mirror without a static pod proves nothing. */
+  #lookAtMirror(name: Parameters<MirrorPods['look']>[0]): void {
+    const { mirrors, kubelet } = this.#attached ?? {};
+    if (kubelet?.config.allReady() === true) mirrors?.look(name);
+  }
+
+  #reconnected(): void {
+    this.#attached?.writer.reconnected();
+    this.#attached?.mirrors.reconnected();
+  }
+}
+
+/** The object of the API that the status of a pod belongs to. */
+function apiCopy(kubelet: Kubelet, source: ApiSource, uid: PodUid): Pod | undefined {
+  const known = kubelet.pods.getApiPod(uid);
+  if (known === undefined) return undefined;
+  const copy = source.get(known.metadata.name, known.metadata.namespace);
+  return copy?.metadata.uid === known.metadata.uid ? copy : undefined;
+}

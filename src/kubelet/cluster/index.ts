@@ -1,0 +1,1 @@
+export { type ClusterClients, ClusterNode, type ClusterNodeOptions } from './cluster-node.ts';

@@ -1,0 +1,72 @@
+import type { CriClient } from '../../cri/index.ts';
+import type {
+  ImageFacts,
+  MachineCapacity,
+  NodeHealth,
+  NodeResources,
+  NodeRuntime,
+  Pressure,
+  RuntimeFacts,
+} from '../../node/index.ts';
+import type { Kubelet } from '../kubelet.ts';
+
+export interface NodeInputsOptions {
+  readonly cri: Pick<CriClient, 'listImages' | 'updateRuntimeConfig'>;
+  readonly capacity: () => MachineCapacity | undefined;
+  /** As the runtime calls itself. */
+  readonly runtime: { readonly name: string; readonly version: string };
+}
+
+/** What the kubelet knows of its machine, its runtime and its own health, for the Node object. */
+export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
+  readonly #options: NodeInputsOptions;
+  readonly #kubelet: Kubelet;
+
+  constructor(options: NodeInputsOptions, kubelet: Kubelet) {
+    this.#options = options;
+    this.#kubelet = kubelet;
+  }
+
+  capacity(): MachineCapacity | undefined {
+    return this.#options.capacity();
+  }
+
+  async check(signal: AbortSignal): Promise<void> {
+    await this.#kubelet.checkRuntime(signal);
+  }
+
+  facts(): RuntimeFacts {
+    const { handlers, strictGroups } = this.#kubelet.runtimeState.abilities;
+    return {
+      ...this.#options.runtime,
+      handlers: [...handlers].map(([name, can]) => ({
+        name,
+        recursiveReadOnlyMounts: can.recursiveReadOnly,
+        userNamespaces: can.userNamespaces,
+      })),
+      supplementalGroupsPolicy: strictGroups,
+    };
+  }
+
+  async images(signal: AbortSignal): Promise<readonly ImageFacts[]> {
+    const { images } = await this.#options.cri.listImages({}, signal);
+    return images.map(({ repoDigests, repoTags, size }) => ({
+      repoDigests,
+      repoTags,
+      sizeBytes: Number(size),
+    }));
+  }
+
+  async usePodCidrs(cidrs: readonly string[], signal: AbortSignal): Promise<void> {
+    const runtimeConfig = { networkConfig: { podCidr: cidrs.join(',') } };
+    await this.#options.cri.updateRuntimeConfig({ runtimeConfig }, signal);
+  }
+
+  problems(): readonly string[] {
+    return [...this.#kubelet.problems(), ...this.#kubelet.runtimeState.problems().network];
+  }
+
+  pressures(): ReadonlySet<Pressure> {
+    return new Set();
+  }
+}

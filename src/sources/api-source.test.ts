@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { apiResources } from '../api/index.ts';
+import { collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { type Pod, podUid } from '../pods/index.ts';
+import { nodeUser, SimulatedApi } from '../simulator/index.ts';
+import { ApiSource } from './api-source.ts';
+
+const nodeName = 'node-1';
+const { pods } = apiResources;
+
+function on(node: string, name: string, uid = `uid-${name}`): Pod {
+  return aPod({ metadata: { name, uid: podUid(uid) }, spec: { nodeName: node } });
+}
+
+async function start(prepare: (api: SimulatedApi) => void = () => {}) {
+  const clock = new VirtualClock();
+  const api = new SimulatedApi({ clock, random: seededRandom(1) });
+  prepare(api);
+  const logs = collectLogs(clock);
+  const sets: (readonly string[])[] = [];
+  const source = new ApiSource({
+    api: api.client(nodeUser(nodeName)),
+    clock,
+    random: seededRandom(1),
+    logger: logs.logger,
+    nodeName,
+    setPods: (list) => void sets.push(list.map(({ metadata }) => metadata.name).sort()),
+  });
+  const stop = new AbortController();
+  const running = source.run(stop.signal).catch(() => {});
+  await clock.advance(2_000);
+  return {
+    clock,
+    api,
+    source,
+    sets,
+    logs,
+    [Symbol.asyncDispose]: async () => {
+      stop.abort(new Error('over'));
+      await clock.advance(1_000);
+      await running;
+      api.close();
+      assert.equal(clock.pendingTimers, 0);
+    },
+  };
+}
+
+test('the pods of this node are told as one list, and none of other nodes', async () => {
+  await using rig = await start((api) => {
+    for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
+    api.put(pods, on('node-2', 'c'));
+  });
+  assert.deepEqual(rig.sets, [['a', 'b']]);
+  assert.equal(rig.source.get('a', 'default')?.metadata.uid, 'uid-a');
+  rig.api.put(pods, on(nodeName, 'd'));
+  await rig.clock.advance(2_000);
+  assert.deepEqual(rig.sets.at(-1), ['a', 'b', 'd']);
+});
+
+test('a node without pods has been told so', async () => {
+  await using rig = await start();
+  assert.deepEqual(rig.sets, [[]]);
+});
+
+test('while the API is away nothing is taken away, and what changed meanwhile is told after', async () => {
+  await using rig = await start((api) => void api.put(pods, on(nodeName, 'a')));
+  rig.api.goAway();
+  await rig.clock.advance(600_000);
+  assert.deepEqual(rig.sets, [['a']]);
+  assert.ok(rig.source.problem);
+  rig.api.put(pods, on(nodeName, 'b'));
+  rig.api.comeBack();
+  await rig.clock.advance(60_000);
+  assert.deepEqual(rig.sets.at(-1), ['a', 'b']);
+  assert.equal(rig.source.problem, undefined);
+});
+
+test('a pod that would take us out of our directory is left out and told', async () => {
+  await using rig = await start((api) => {
+    api.put(pods, on(nodeName, 'good'));
+    api.put(pods, on(nodeName, 'bad', '../../etc'));
+  });
+  assert.deepEqual(rig.sets, [['good']]);
+  assert.match(JSON.stringify(rig.logs.records.toArray()), /bad.*cannot be the name of a directory/);
+});

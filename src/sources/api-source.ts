@@ -1,0 +1,55 @@
+import { type ApiClient, apiResources, type ObjectCheck, Reflector } from '../api/index.ts';
+import type { Pod as WrittenPod } from '../kinds/index.ts';
+import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
+import { mayBePodUid, type Pod } from '../pods/index.ts';
+
+export interface ApiSourceOptions {
+  readonly api: Pick<ApiClient, 'list' | 'watch'>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly nodeName: string;
+  /** Takes the complete list of pods each time it changes. Never called before all of them have been read. */
+  readonly setPods: (pods: readonly Pod[]) => void;
+}
+
+/** The pods the cluster has given to this node. While the API is away they stay as they were. */
+export class ApiSource {
+  readonly #options: ApiSourceOptions;
+  readonly #reflector: Reflector<WrittenPod>;
+
+  constructor(options: ApiSourceOptions) {
+    this.#options = options;
+    const { api: client, clock, random, logger, nodeName } = options;
+    const query = { resource: apiResources.pods, fieldSelector: `spec.nodeName=${nodeName}` };
+    this.#reflector = new Reflector<WrittenPod>({ client, clock, random, logger, query, check: podProblem });
+  }
+
+  /** Why the list may be out of date, for people. */
+  get problem(): string | undefined {
+    return this.#reflector.problem;
+  }
+
+  /** The pod as the API last had it. */
+  get(name: string, namespace: string): Pod | undefined {
+    return this.#reflector.get(name, namespace) as Pod | undefined;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    using _listening = this.#reflector.onSet((pods) => this.#options.setPods(pods as readonly Pod[]));
+    this.#reflector.start();
+    try {
+      await untilAborted(signal);
+    } finally {
+      await this.#reflector.stop();
+    }
+  }
+}
+
+/** The API has validated it; only what would take the ground from under us is looked at. */
+const podProblem: ObjectCheck<WrittenPod & { readonly metadata: { readonly uid: string } }> = (pod) => {
+  if (!mayBePodUid(pod.metadata.uid)) return 'its UID cannot be the name of a directory';
+  if (!pod.metadata.namespace) return 'it has no namespace';
+  if (!Array.isArray(pod.spec?.containers)) return 'it has no containers';
+  return pod.status === undefined ? 'it has no status' : undefined;
+};
