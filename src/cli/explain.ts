@@ -1,25 +1,18 @@
+import type { RequestOptions } from 'node:http';
 import { explainNode, explainPod, type NodeStory, type PodStory } from '../kubelet/index.ts';
 import {
   describeError,
   type FlagTable,
   formatFlagHelp,
-  intFlag,
   KubelingError,
   nodeHttp,
   parseFlags,
   withDeadline,
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
-import { dataDirFlag } from './home.ts';
-import { kubeletPort } from './kubelet-port.ts';
+import { bearerOf, kubeletFlags, type LocalKubelet, locateKubelet } from './kubelet-port.ts';
 
-const flags = {
-  'data-dir': dataDirFlag,
-  port: {
-    kind: intFlag(1, 65_535),
-    help: 'Where the kubelet answers on this machine; found by the data directory unless given.',
-  },
-} satisfies FlagTable;
+const flags = kubeletFlags satisfies FlagTable;
 
 const usage = `usage: kubeling explain [POD] [flags]
 
@@ -47,8 +40,7 @@ async function run(context: CommandContext): Promise<number> {
     );
   }
   const [pod] = positionals;
-  const port = values.port ?? (await kubeletPort(values['data-dir']));
-  const { node, pods, problems: found } = await ask(port, pod, context);
+  const { node, pods, problems: found } = await ask(await locateKubelet(values), pod, context);
   if (node !== undefined) context.stdout.write(explainNode(node));
   for (const story of pods) context.stdout.write(explainPod(story));
   for (const problem of found) context.stdout.write(`manifest problem: ${problem}\n`);
@@ -58,24 +50,26 @@ async function run(context: CommandContext): Promise<number> {
 }
 
 async function ask(
-  port: number,
+  kubelet: LocalKubelet,
   pod: string | undefined,
   { clock, signal }: CommandContext,
 ): Promise<Flights> {
   const path = pod === undefined ? '/debug/flight' : `/debug/flight?pod=${encodeURIComponent(pod)}`;
   try {
     const what = 'hear from the kubelet';
-    return await withDeadline({ clock, ms: answerWithinMs, what }, (inner) => get(port, path, inner), signal);
+    const headers = await bearerOf(kubelet);
+    const request = { host: '127.0.0.1', port: kubelet.port, path, headers };
+    return await withDeadline({ clock, ms: answerWithinMs, what }, (inner) => get(request, inner), signal);
   } catch (cause) {
     signal.throwIfAborted();
-    const message = `Cannot ask the kubelet at 127.0.0.1:${port}: ${describeError(cause)}. Is it running?`;
+    const message = `Cannot ask the kubelet at 127.0.0.1:${kubelet.port}: ${describeError(cause)}. Is it running?`;
     throw new KubelingError('KUBELET_SILENT', message, { cause });
   }
 }
 
-function get(port: number, path: string, signal: AbortSignal): Promise<Flights> {
+function get(request: RequestOptions, signal: AbortSignal): Promise<Flights> {
   return new Promise((resolve, reject) => {
-    const call = nodeHttp.request({ host: '127.0.0.1', port, path, signal }, (response) => {
+    const call = nodeHttp.request({ ...request, signal }, (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk) => {

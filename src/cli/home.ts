@@ -44,6 +44,11 @@ export function tokenFile(rootDir: string): string {
   return join(rootDir, 'loopback-token');
 }
 
+/** Where a kubelet answers on loopback, below its root directory; what an earlier run left there may be wrong. */
+export function portFile(rootDir: string): string {
+  return join(rootDir, 'loopback-port');
+}
+
 /** Makes the directory if need be. One directory must have one name, so links are followed here once. */
 export async function openHome(dataDir: string): Promise<Home> {
   const path = resolve(dataDir);

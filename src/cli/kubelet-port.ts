@@ -1,20 +1,95 @@
-import { describeError, KubelingError, ProcessTable, readLockOwner } from '../lib/index.ts';
-import { defaultDataDirectory, findHome, type Home, readUpState } from './home.ts';
+import {
+  describeError,
+  intFlag,
+  KubelingError,
+  ProcessTable,
+  readFileIfExists,
+  readLockOwner,
+  stringFlag,
+} from '../lib/index.ts';
+import {
+  dataDirFlag,
+  defaultDataDirectory,
+  findHome,
+  type Home,
+  homeAt,
+  portFile,
+  readUpState,
+  tokenFile,
+} from './home.ts';
+
+/** How our own commands are told which kubelet of this machine is meant. */
+export const kubeletFlags = {
+  'data-dir': dataDirFlag,
+  port: {
+    kind: intFlag(1, 65_535),
+    help: 'Where the kubelet answers on this machine; found by the data directory or the root directory unless given.',
+  },
+  'root-dir': {
+    kind: stringFlag,
+    help: 'The root directory of a kubelet that "kubeling run" started; found by the data directory unless given.',
+  },
+};
+
+export interface KubeletPlace {
+  readonly 'data-dir'?: string;
+  readonly port?: number;
+  readonly 'root-dir'?: string;
+}
+
+/** Where a kubelet answers on loopback, and where it keeps what only its own user may read. */
+export interface LocalKubelet {
+  readonly port: number;
+  readonly rootDir: string;
+}
 
 const defaultPort = 10_250;
+const defaultRootDir = '/var/lib/kubelet';
 
 /**
- * Where the kubelet answers on loopback. Whoever names a data directory means the kubelet of that one, and is not sent
- * to another that happens to answer at the usual place.
+ * Whoever names a directory means the kubelet of that one, and is not sent to another that happens to answer at the usual
+ * place. Without one it is the kubeling that is up, else the kubelet of the node.
  */
-export async function kubeletPort(dataDir: string | undefined): Promise<number> {
-  const home = await findHome(dataDir ?? defaultDataDirectory);
-  const port = home === undefined ? undefined : (await readUpState(home))?.port;
-  if (dataDir === undefined) return port ?? defaultPort;
+export async function locateKubelet(place: KubeletPlace): Promise<LocalKubelet> {
+  const { port, 'data-dir': dataDir, 'root-dir': rootDir } = place;
+  if (rootDir !== undefined) return { port: port ?? (await writtenPort(rootDir)) ?? defaultPort, rootDir };
+  if (port !== undefined) return { port, rootDir: (await homeOf(dataDir)).rootDir };
+  return dataDir === undefined ? await usualKubelet() : await kubeletOfHome(dataDir);
+}
+
+/** What shows that we are its user, where we are. */
+export async function bearerOf({ rootDir }: LocalKubelet): Promise<Readonly<Record<string, string>>> {
+  const token = await readFileIfExists(tokenFile(rootDir)).catch(() => undefined);
+  return token === undefined ? {} : { authorization: `Bearer ${token.trim()}` };
+}
+
+async function homeOf(dataDir = defaultDataDirectory): Promise<Home> {
+  return (await findHome(dataDir)) ?? homeAt(dataDir);
+}
+
+async function usualKubelet(): Promise<LocalKubelet> {
+  const home = await homeOf();
+  const upPort = (await readUpState(home))?.port;
+  const up = { port: upPort ?? defaultPort, rootDir: home.rootDir };
+  if (upPort !== undefined && (await isUp(home).catch(() => true))) return up;
+  const port = await writtenPort(defaultRootDir);
+  return port === undefined ? up : { port, rootDir: defaultRootDir };
+}
+
+async function kubeletOfHome(dataDir: string): Promise<LocalKubelet> {
+  const home = await findHome(dataDir);
   if (home === undefined) throw noKubelet(dataDir, 'there is no such directory');
   if (!(await isUp(home))) throw noKubelet(dataDir, 'no kubeling is up there');
+  const port = (await readUpState(home))?.port;
   if (port === undefined) throw noKubelet(dataDir, 'it does not answer yet, or is not yours to ask');
-  return port;
+  return { port, rootDir: home.rootDir };
+}
+
+/** Undefined when no kubelet has answered there, or its word is not ours to read. */
+async function writtenPort(rootDir: string): Promise<number | undefined> {
+  const written = await readFileIfExists(portFile(rootDir)).catch(() => undefined);
+  const port = Number(written?.trim() || Number.NaN);
+  return Number.isInteger(port) && port > 0 && port <= 65_535 ? port : undefined;
 }
 
 async function isUp({ dataDir, lockFile }: Home): Promise<boolean> {

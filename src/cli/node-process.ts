@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { CriClient } from '../cri/index.ts';
+import type { ClusterNode } from '../kubelet/cluster/index.ts';
 import { Kubelet, type KubeletSettings } from '../kubelet/index.ts';
 import {
   type Clock,
@@ -15,21 +16,10 @@ import {
   type Timer,
   writeFileAtomic,
 } from '../lib/index.ts';
-import { ContainerLogs, parseLogTime, realLogFiles } from '../runtime/index.ts';
-import {
-  containerLogsRoute,
-  healthRoutes,
-  kubeletRoutes,
-  Listener,
-  type Route,
-  type StreamRoutes,
-  streamRoutes,
-  type UpgradeRoute,
-  upgradeDialer,
-} from '../server/index.ts';
-import { describeProblem } from '../sources/index.ts';
-import { tokenFile } from './home.ts';
+import { healthRoutes, Listener, type ListenerOptions, loopbackGate, type Route } from '../server/index.ts';
+import { portFile, tokenFile } from './home.ts';
 import { credentialHost, realMachine } from './kubelet-settings.ts';
+import { nodeRoutes } from './node-routes.ts';
 import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
 
 export interface NodeOptions {
@@ -40,11 +30,16 @@ export interface NodeOptions {
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
   readonly settings: KubeletSettings;
+  /** The cluster the node belongs to; it is alone unless given. */
+  readonly cluster?: Pick<ClusterNode, 'link' | 'attach' | 'hint'> | undefined;
   /** How the runtime calls itself: the scheme of container ids. */
   readonly runtimeName: string;
   /** Told each time the runtime was asked how it is: what went wrong, or undefined. */
   readonly runtimeLooked?: ((error: unknown) => void) | undefined;
+  /** 0 for any that is free: our own commands find it by the file it is written to. */
   readonly port: number;
+  /** Whether pods and metrics are shown to every user of the machine, or only to who knows the token; `open` unless given. */
+  readonly loopback?: 'open' | 'token-only' | undefined;
   /** 0 for none. */
   readonly healthzPort: number;
   /** Whether to take any other port when the one asked for is taken. */
@@ -65,7 +60,7 @@ const loopback = '127.0.0.1';
 const endWithinMs = 5_000;
 
 export async function openNode(options: NodeOptions): Promise<Node> {
-  const { clock, random, logger, metrics, cri, settings, runtimeLooked = () => {} } = options;
+  const { clock, random, logger, metrics, cri, settings, cluster, runtimeLooked = () => {} } = options;
   const kubelet = await Kubelet.create(
     settings,
     {
@@ -76,36 +71,37 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       cri,
       machine: realMachine(),
       credentialHost: credentialHost(clock),
-      runtimeLooked,
+      runtimeLooked: (error) => {
+        runtimeLooked(error);
+        cluster?.hint();
+      },
+      cluster: cluster?.link,
     },
     options.runtimeName,
   );
+  cluster?.attach(kubelet);
   const { live, ready } = kubelet.health;
   const health = healthRoutes(live, ready);
-  const view = {
-    pods: () => kubelet.podsToTell(),
-    runningPods: (signal: AbortSignal) => kubelet.running.get(signal),
-    flights: (key: string | undefined) => ({
-      ...(key === undefined ? { node: kubelet.node.story() } : {}),
-      pods: key === undefined ? kubelet.flights.all() : kubelet.flights.find(key),
-      problems: (key === undefined ? kubelet.sourceProblems() : kubelet.sourceProblemsOf(key)).map(
-        describeProblem,
-      ),
-    }),
-  };
   const token = await newToken(settings.rootDir);
-  const streams = openStreams(kubelet, options, token);
-  const routes = [
-    ...health,
-    ...kubeletRoutes(view, metrics, { probes: kubelet.probes.metrics }),
-    ...streams.routes,
-    logsRoute(kubelet, options, token),
-  ];
-  const main = await listen(options, routes, streams.upgrades);
-  const healthz = await listenForHealth(options, health).catch(async (error) => {
-    await main.close();
-    throw error;
+  const { routes, upgrades } = nodeRoutes({
+    clock,
+    kubelet,
+    metrics,
+    cri,
+    podLogsDir: settings.podLogsDir,
+    splitStreams: settings.isGateEnabled('PodLogsQuerySplitStreams') ? 'on' : 'off',
+    streamingIdleMs: options.streamingIdleMs,
+    token,
   });
+  const gate = options.loopback === 'token-only' ? loopbackGate(token) : undefined;
+  const main = await listen(options, { routes: [...health, ...routes], upgrades, gate });
+  const tellPort = () => writeFileAtomic(portFile(settings.rootDir), `${main.port}\n`, { mode: 0o600 });
+  const healthz = await tellPort()
+    .then(() => listenForHealth(options, health))
+    .catch(async (error) => {
+      await main.close();
+      throw error;
+    });
   return {
     kubelet,
     port: main.port,
@@ -133,27 +129,6 @@ async function newToken(rootDir: string): Promise<string> {
   return token;
 }
 
-function openStreams(
-  kubelet: Kubelet,
-  { clock, streamingIdleMs: idleMs }: NodeOptions,
-  token: string,
-): StreamRoutes {
-  return streamRoutes(kubelet.streams, { clock, dial: upgradeDialer(clock), idleMs, token });
-}
-
-function logsRoute(kubelet: Kubelet, { clock, cri, settings }: NodeOptions, token: string): Route {
-  const { podLogsDir, isGateEnabled } = settings;
-  const logs = new ContainerLogs({ clock, cri, podLogsDir, files: realLogFiles(podLogsDir) });
-  return containerLogsRoute({
-    clock,
-    token,
-    pods: () => kubelet.podsWithStatus(),
-    open: (request, signal) => logs.open(request, signal),
-    parseTime: parseLogTime,
-    splitStreams: isGateEnabled('PodLogsQuerySplitStreams') ? 'on' : 'off',
-  });
-}
-
 /**
  * The work, or a while after it was told to end: nothing is lost by not waiting for what hangs, as all state is on disk
  * and in the runtime, and a process that does not end would keep the next one from starting.
@@ -176,14 +151,13 @@ function endsInTime(work: Promise<void>, clock: Clock, logger: Logger, signal: A
 
 async function listen(
   { port, portTaken, logger }: NodeOptions,
-  routes: readonly Route[],
-  upgrades: readonly UpgradeRoute[],
+  served: Pick<ListenerOptions, 'routes' | 'upgrades' | 'gate'>,
 ): Promise<Listener> {
   try {
-    return await Listener.open({ host: loopback, port, routes, upgrades, logger });
+    return await Listener.open({ host: loopback, port, ...served, logger });
   } catch (error) {
     if (portTaken === 'fail' || !isKind(error, 'Unavailable')) throw error;
-    return await Listener.open({ host: loopback, port: 0, routes, upgrades, logger });
+    return await Listener.open({ host: loopback, port: 0, ...served, logger });
   }
 }
 

@@ -9,7 +9,9 @@ import {
   renderConfig,
 } from '../config/index.ts';
 import { type CriClient, createCriClient, criMetrics, wireTransport } from '../cri/index.ts';
+import type { KubeletSettings } from '../kubelet/index.ts';
 import { descriptorOutput, type Logger, MetricRegistry, openLog, Verbosity } from '../lib/index.ts';
+import type { Cluster, ClusterDeps } from './cluster.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { credentialPlugins, kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
 import { openNode } from './node-process.ts';
@@ -18,7 +20,7 @@ import { kubernetesVersion, command as version } from './version.ts';
 const usage = `usage: kubeling run [flags]
 
 Runs kubeling as the kubelet of a node. Takes the configuration file, the drop-in directory and the flags of the Go
-kubelet. In this version pods come from the manifest directory and the manifest URL; it does not join a cluster yet.
+kubelet. Pods come from the manifest directory, the manifest URL, and with --kubeconfig from the cluster it names.
 
 ${kubeletFlagHelp().trimEnd()}`;
 
@@ -45,11 +47,12 @@ function show(loaded: LoadedConfig, { stdout, stderr }: CommandContext): number 
 async function serve(loaded: LoadedConfig, context: CommandContext): Promise<number> {
   const { clock, random, signal } = context;
   const { config } = loaded;
+  const verbosity = verbosityOf(loaded);
   const { logger, sink } = openLog({
     clock,
     format: config.logging.format,
     output: descriptorOutput(2, clock),
-    verbosity: verbosityOf(loaded),
+    verbosity,
   });
   const metrics = new MetricRegistry({ onError: (error) => logger.error('Cannot collect a metric', error) });
   const cri = connect(loaded, metrics, context);
@@ -57,28 +60,49 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
     tellConfig(loaded, logger);
     const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
     logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
-    const deps = { cri, clock, logger, metrics };
+    const deps = { cri, clock, random, logger, metrics };
+    const alone = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
+    await using cluster = await join(loaded, alone, {
+      ...deps,
+      runtime: { name: runtimeName, version: runtimeVersion },
+    });
     const node = await openNode({
-      clock,
-      random,
-      logger,
-      metrics,
-      cri,
-      settings: await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal),
+      ...deps,
+      ...(cluster === undefined
+        ? { settings: alone, port: config.port }
+        : // What others reach is served beside it, with TLS.
+          {
+            settings: { ...alone, apiPods: 'expected' },
+            port: 0,
+            loopback: 'token-only',
+            cluster: cluster.node,
+          }),
       runtimeName,
-      port: config.port,
       healthzPort: config.healthzPort,
       portTaken: 'fail',
       streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
     });
-    logger.info('The kubelet answers', { port: node.port, healthzPort: config.healthzPort });
-    await node.run(signal);
+    await using servers = await cluster?.serve({ ...deps, loaded, kubelet: node.kubelet, verbosity });
+    const port = servers?.port ?? node.port;
+    logger.info('The kubelet answers', { port, healthzPort: config.healthzPort });
+    await Promise.all([node.run(signal), servers?.run(signal)]);
     logger.info('Ending as asked; containers keep running');
     return exitCodes.done;
   } finally {
     cri.close();
     sink.flushSync();
   }
+}
+
+/** Undefined for a node that stands alone, which need not load what ties others to their clusters. */
+async function join(
+  loaded: LoadedConfig,
+  settings: KubeletSettings,
+  deps: ClusterDeps,
+): Promise<Cluster | undefined> {
+  if (loaded.flags.kubeconfig === '') return undefined;
+  const { openCluster } = await import('./cluster.ts');
+  return await openCluster(loaded, settings, deps);
 }
 
 function connect(

@@ -1,4 +1,3 @@
-export { ApiSource, type ApiSourceOptions } from './api-source.ts';
 export { withPodDefaults } from './defaults/pod.ts';
 export { FileSource, type FileSourceOptions } from './file-source.ts';
 export { type FileFacts, hostManifestFiles, type ManifestFiles, type WatchListener } from './files.ts';

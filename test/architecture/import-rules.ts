@@ -42,6 +42,9 @@ const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([]);
 /** Doors besides a room's own index, with the reason. */
 const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/kubelet/cluster/index.ts', 'only a node of a cluster should pay for loading what ties it there'],
+  ['src/sources/api-source.ts', 'only a node of a cluster should pay for loading the API client'],
+  ['src/status/mirror/index.ts', 'only a node of a cluster should pay for loading the API client'],
+  ['src/status/writer/index.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/lib/grpc/index.ts', 'only what speaks gRPC should pay for loading HTTP/2'],
   ['src/lib/protobuf/index.ts', 'only what reads protobuf should pay for loading it'],
   [

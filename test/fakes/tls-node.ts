@@ -243,7 +243,7 @@ export interface Answer {
 
 /** One request over a connection of its own unless an agent is given. */
 export function call(
-  node: TlsNode,
+  node: { readonly port: number | undefined },
   path: string,
   options: RequestOptions & { body?: string } = {},
 ): Promise<Answer> {

@@ -16,9 +16,10 @@ import {
 import type { Pod } from '../../pods/index.ts';
 import { parseLogTime } from '../../runtime/index.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
+import { kubeletFlags } from '../kubelet-port.ts';
 import { chooseContainer, choosePod } from '../streams/choose-pod.ts';
 import { readWords } from '../streams/command-words.ts';
-import { findKubelet, kubeletFlags } from '../streams/kubelet-client.ts';
+import { findKubelet } from '../streams/kubelet-client.ts';
 import { stdioOf } from '../streams/process-command.ts';
 import { ContainerFollower } from './follow-container.ts';
 import { type FindKubelet, type LogTarget, type LogWishes, openLog, wishesQuery } from './log-calls.ts';

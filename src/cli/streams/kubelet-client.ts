@@ -1,38 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import {
-  type Clock,
-  describeError,
-  intFlag,
-  KubelingError,
-  nodeHttp,
-  stringFlag,
-  withDeadline,
-} from '../../lib/index.ts';
+import { type Clock, describeError, KubelingError, nodeHttp, withDeadline } from '../../lib/index.ts';
 import { SpdyConnection } from '../../lib/spdy/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { spdyUpgradeHeaders, type UpgradeAnswer, upgradeDialer } from '../../server/index.ts';
 import type { CommandContext } from '../command.ts';
-import { dataDirFlag, defaultDataDirectory, findHome, homeAt, tokenFile } from '../home.ts';
-import { kubeletPort } from '../kubelet-port.ts';
-
-export const kubeletFlags = {
-  'data-dir': dataDirFlag,
-  port: {
-    kind: intFlag(1, 65_535),
-    help: 'Where the kubelet answers on this machine; found by the data directory unless given.',
-  },
-  'root-dir': {
-    kind: stringFlag,
-    help: 'The root directory of a kubelet that "kubeling run" started; found by the data directory unless given.',
-  },
-};
-
-export interface KubeletPlace {
-  readonly 'data-dir'?: string;
-  readonly port?: number;
-  readonly 'root-dir'?: string;
-}
+import { tokenFile } from '../home.ts';
+import { bearerOf, type KubeletPlace, locateKubelet } from '../kubelet-port.ts';
 
 /** The kubelet of this machine as its users' commands reach it. */
 export interface KubeletClient {
@@ -50,35 +24,31 @@ export async function findKubelet(place: KubeletPlace, { clock }: CommandContext
   const dial = upgradeDialer(clock);
   return {
     async pods(signal) {
-      const { port } = await locate(place);
-      const get = async (inner: AbortSignal) => podsOf(await getText(`http://127.0.0.1:${port}/pods`, inner));
+      const kubelet = await locateKubelet(place);
+      const { port } = kubelet;
+      const headers = await bearerOf(kubelet);
+      const url = `http://127.0.0.1:${port}/pods`;
+      const get = async (inner: AbortSignal) => podsOf(await getText(url, headers, inner));
       const limit = { clock, ms: answerWithinMs, what: 'hear from the kubelet' };
       return await asking(port, signal, () => withDeadline(limit, get, signal));
     },
     async open(path, protocol, signal) {
-      const { port, tokenAt } = await locate(place);
+      const { port, rootDir } = await locateKubelet(place);
       const headers = [
         ...spdyUpgradeHeaders(protocol),
         'Authorization',
-        `Bearer ${await readToken(tokenAt)}`,
+        `Bearer ${await readToken(rootDir)}`,
       ];
       const target = { url: new URL(path, `http://127.0.0.1:${port}`), method: 'POST', headers };
       return connectionOf(await asking(port, signal, () => dial(target, signal)));
     },
     async read(path, signal) {
-      const { port, tokenAt } = await locate(place);
-      const headers = { authorization: `Bearer ${await readToken(tokenAt)}` };
+      const { port, rootDir } = await locateKubelet(place);
+      const headers = { authorization: `Bearer ${await readToken(rootDir)}` };
       const url = `http://127.0.0.1:${port}${path}`;
       return await asking(port, signal, () => beginGet(url, headers, clock, signal));
     },
   };
-}
-
-async function locate(place: KubeletPlace): Promise<{ readonly port: number; readonly tokenAt: string }> {
-  const dataDir = place['data-dir'] ?? defaultDataDirectory;
-  const home = (await findHome(dataDir)) ?? homeAt(dataDir);
-  const port = place.port ?? (await kubeletPort(place['data-dir']));
-  return { port, tokenAt: tokenFile(place['root-dir'] ?? home.rootDir) };
 }
 
 function connectionOf(answer: UpgradeAnswer): SpdyConnection {
@@ -87,7 +57,8 @@ function connectionOf(answer: UpgradeAnswer): SpdyConnection {
   throw new KubelingError('STREAM_REFUSED', `The kubelet refuses: ${body.trim() || `status ${status}`}`);
 }
 
-async function readToken(path: string): Promise<string> {
+async function readToken(rootDir: string): Promise<string> {
+  const path = tokenFile(rootDir);
   try {
     return (await readFile(path, 'utf8')).trim();
   } catch (cause) {
@@ -115,9 +86,13 @@ function podsOf(body: string): readonly Pod[] {
   }
 }
 
-function getText(url: string, signal: AbortSignal): Promise<string> {
+function getText(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<string> {
   return new Promise((resolve, reject) => {
-    const call = nodeHttp.request(url, { signal }, (response) => {
+    const call = nodeHttp.request(url, { headers, signal }, (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk) => {

@@ -1,10 +1,11 @@
 import { formatFlagHelp, KubelingError, listFlag, onAbort, stringFlag } from '../../lib/index.ts';
 import { portForwardProtocol } from '../../server/index.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
+import { kubeletFlags } from '../kubelet-port.ts';
 import { choosePod } from './choose-pod.ts';
 import { readWords } from './command-words.ts';
 import { type ForwardedPort, readForwardedPort } from './forwarded-ports.ts';
-import { findKubelet, kubeletFlags } from './kubelet-client.ts';
+import { findKubelet } from './kubelet-client.ts';
 import { PortForwarder } from './port-forwarder.ts';
 
 const flags = {

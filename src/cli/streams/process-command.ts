@@ -10,9 +10,10 @@ import type { SpdyConnection } from '../../lib/spdy/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { remoteCommandProtocol, type WantedStreams } from '../../server/index.ts';
 import { type CommandContext, exitCodes } from '../command.ts';
+import { kubeletFlags } from '../kubelet-port.ts';
 import type { ChosenContainer } from './choose-pod.ts';
 import { whyNotRunning } from './container-state.ts';
-import { type KubeletClient, kubeletFlags } from './kubelet-client.ts';
+import type { KubeletClient } from './kubelet-client.ts';
 import { runSession } from './run-session.ts';
 import { outputClosed, type Stdio } from './stdio.ts';
 

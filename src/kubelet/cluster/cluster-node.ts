@@ -30,8 +30,9 @@ import {
   tokenMetrics,
 } from '../../objects/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import { ApiSource } from '../../sources/index.ts';
-import { MirrorPods, StatusWriter, statusWriterMetrics } from '../../status/index.ts';
+import { ApiSource } from '../../sources/api-source.ts';
+import { MirrorPods } from '../../status/mirror/index.ts';
+import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
 import type { BackgroundLoops } from '../background.ts';
 import type { ClusterLink } from '../cluster-link.ts';
 import type { Kubelet } from '../kubelet.ts';
@@ -140,6 +141,11 @@ export class ClusterNode {
     });
     this.#attached = { source, writer, mirrors, kubelet, keeper: this.#makeKeeper(kubelet) };
     this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.syncSoon(uid));
+  }
+
+  /** Told whenever the Node object has changed in the API. */
+  onNodeChange(told: () => void): Disposable {
+    return this.#watchedNode.onChange(told);
   }
 
   /** Something about the node may have changed that others should hear of at once. */

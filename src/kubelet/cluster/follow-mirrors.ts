@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/index.ts';
-import { type MirrorPods, mirrorNames } from '../../status/index.ts';
+import { type MirrorPods, mirrorNames } from '../../status/mirror/index.ts';
 import type { Kubelet } from '../kubelet.ts';
 
 const readyPollMs = 100;

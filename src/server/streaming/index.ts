@@ -1,4 +1,5 @@
 export { type DialUpgrade, type UpgradeAnswer, type UpgradeTarget, upgradeDialer } from './dial-upgrade.ts';
+export { loopbackGate } from './loopback-token.ts';
 export { type RelayOptions, relay } from './relay.ts';
 export {
   openRemoteStreams,

@@ -1,6 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { bearerProtocol } from '../auth/credentials.ts';
+import type { Gate } from '../auth/index.ts';
+import { text } from '../router.ts';
 import { offeredProtocols } from '../websocket/index.ts';
 
 /**
@@ -12,6 +14,13 @@ export function knowsToken(headers: IncomingHttpHeaders, token: string): boolean
   if (given === undefined) return false;
   const [a, b] = [Buffer.from(given), Buffer.from(token)];
   return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/** Lets through who knows the token, and nobody else. */
+export function loopbackGate(token: string): Gate {
+  return {
+    admit: async ({ headers }) => (knowsToken(headers, token) ? undefined : text(401, 'Unauthorized')),
+  };
 }
 
 function bearerOf(headers: IncomingHttpHeaders): string | undefined {

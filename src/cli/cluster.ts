@@ -1,0 +1,123 @@
+import { hostname } from 'node:os';
+import { createApiClients, hostApiFiles, loadKubeconfig } from '../api/index.ts';
+import { evictionThresholds, type LoadedConfig } from '../config/index.ts';
+import type { CriClient } from '../cri/index.ts';
+import { ClusterNode } from '../kubelet/cluster/index.ts';
+import type { Kubelet, KubeletSettings } from '../kubelet/index.ts';
+import type { Clock, Logger, MetricRegistry, Random } from '../lib/index.ts';
+import { diskBytes, goArchitecture, hostNodeMachine, type NodeSettings } from '../node/index.ts';
+import { cpuCount } from '../resources/index.ts';
+import { type ClusterServers, type ClusterServersOptions, openClusterServers } from './cluster-servers.ts';
+import { kubernetesVersion } from './version.ts';
+
+export interface ClusterDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly cri: CriClient;
+  /** As the runtime calls itself. */
+  readonly runtime: { readonly name: string; readonly version: string };
+}
+
+/** A node's ties to its cluster, by the kubeconfig the flags name. */
+export interface Cluster extends AsyncDisposable {
+  readonly node: ClusterNode;
+  /** Opens the servers others reach the node by. */
+  serve(options: ServeOptions): Promise<ClusterServers>;
+}
+
+type ServeOptions = Omit<
+  ClusterServersOptions,
+  'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet'
+> & { readonly kubelet: Kubelet };
+
+/** Events that are still to be told when the kubelet ends get this long. */
+const lastWordsMs = 1_000;
+
+/** Nothing is asked of the API before the kubelet runs. */
+export async function openCluster(
+  loaded: LoadedConfig,
+  settings: KubeletSettings,
+  deps: ClusterDeps,
+): Promise<Cluster> {
+  const { config, flags } = loaded;
+  const clients = createApiClients({
+    kubeconfig: () => loadKubeconfig({ path: flags.kubeconfig, files: hostApiFiles }),
+    clock: deps.clock,
+    logger: deps.logger,
+    userAgent: `kubeling/${kubernetesVersion} (linux/${goArchitecture(process.arch)})`,
+    environment: process.env,
+    main: { qps: config.kubeAPIQPS, burst: config.kubeAPIBurst },
+    events: { qps: config.eventRecordQPS, burst: config.eventBurst },
+    heartbeatMs: Math.min(config.nodeStatusUpdateFrequencyMs, config.nodeLeaseDurationSeconds * 1_000),
+  });
+  const ephemeralStorage = await diskBytes(flags.rootDir);
+  const { capacity } = settings;
+  const node = new ClusterNode({
+    ...deps,
+    clients,
+    machine: hostNodeMachine(),
+    node: nodeSettings(loaded, settings),
+    changeDetection: config.configMapAndSecretChangeDetectionStrategy,
+    syncFrequencyMs: config.syncFrequencyMs,
+    capacity: () => ({
+      milliCpu: capacity.milliCpu,
+      memory: capacity.memoryBytes,
+      ephemeralStorage,
+      hugePages: capacity.hugePages ?? new Map(),
+      swap: Number(settings.node.swapCapacity),
+    }),
+  });
+  const names = [...new Set([settings.nodeName, flags.hostnameOverride || hostname()])];
+  return {
+    node,
+    async serve(options) {
+      const servers = await openClusterServers({
+        ...options,
+        rootDir: flags.rootDir,
+        certDirectory: flags.certDir,
+        nodeName: settings.nodeName,
+        nodeAddresses: () => [...names, ...options.kubelet.nodeIps()],
+        api: clients.main,
+      });
+      node.onNodeChange(() => servers.addressesChanged());
+      return servers;
+    },
+    async [Symbol.asyncDispose]() {
+      await node.end(lastWordsMs);
+      clients.close();
+    },
+  };
+}
+
+function nodeSettings({ config, flags }: LoadedConfig, { nodeName, maxPods }: KubeletSettings): NodeSettings {
+  const hard = evictionThresholds(config).filter(({ kind }) => kind === 'hard');
+  const below = (signal: string) => hard.find((threshold) => threshold.signal === signal)?.value;
+  return {
+    name: nodeName,
+    hostname: flags.hostnameOverride || hostname(),
+    register: config.registerNode ? 'self' : 'never',
+    afterDeletion: 're-register',
+    labels: flags.nodeLabels,
+    taints: config.registerWithTaints,
+    providerId: config.providerID,
+    cloudProvider: flags.cloudProvider,
+    ips: flags.nodeIps,
+    attachDetach: config.enableControllerAttachDetach ? 'controller' : 'kubelet',
+    kubeletPort: config.port,
+    kubeletVersion: kubernetesVersion,
+    architecture: goArchitecture(process.arch),
+    maxPods,
+    podsPerCore: config.podsPerCore,
+    reserved: [config.systemReserved, config.kubeReserved],
+    reservedCpus: cpuCount(config.reservedSystemCPUs),
+    hardEviction: { memory: below('memory.available'), nodefs: below('nodefs.available') },
+    localStorage: config.localStorageCapacityIsolation ? 'counted' : 'not-counted',
+    updateFrequencyMs: config.nodeStatusUpdateFrequencyMs,
+    reportFrequencyMs: config.nodeStatusReportFrequencyMs,
+    leaseDurationSeconds: config.nodeLeaseDurationSeconds,
+    maxImages: config.nodeStatusMaxImages,
+    declaredFeatures: [],
+  };
+}

@@ -1,0 +1,93 @@
+import type { ConfigMap, Container, PodSpec, Secret, Volume } from '../../src/kinds/index.ts';
+import { type Clock, parseQuantity, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import type { TokenAsk } from '../../src/objects/index.ts';
+import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
+import { podField, resourceField } from '../../src/runtime/index.ts';
+import { PayloadVolumes, type PayloadVolumesDeps, type VolumeFiles } from '../../src/volumes/index.ts';
+
+export const worldUid = podUid('0b1c');
+
+/** A pod that mounts all its volumes, each at its own name. */
+export function podWith(
+  volumes: readonly Volume[],
+  spec: Partial<PodSpec> = {},
+  labels: Readonly<Record<string, string>> = {},
+): Pod {
+  const mounts = volumes.map(({ name }) => ({ name, mountPath: `/mnt/${name}` }));
+  const container: Container = { name: 'main', image: 'i', volumeMounts: mounts };
+  return {
+    metadata: { name: 'pod', namespace: 'ns', uid: worldUid, labels },
+    spec: { containers: [container], serviceAccountName: 'robot', volumes, ...spec },
+    status: {},
+  };
+}
+
+/** Objects and tokens that a test changes at will. */
+export class PayloadWorld {
+  readonly secrets = new Map<string, Secret>();
+  readonly configMaps = new Map<string, ConfigMap>();
+  readonly asks: TokenAsk[] = [];
+  readonly forgotten: PodUid[] = [];
+  token: string | Error = 'token-1';
+  /** Thrown by every reader while it is set. */
+  failure: Error | undefined;
+  readonly signal = new AbortController().signal;
+  readonly files: VolumeFiles;
+  readonly #podsDir: string;
+  readonly #clock: Clock;
+
+  constructor(files: VolumeFiles, podsDir = '/pods', clock: Clock = new VirtualClock()) {
+    this.files = files;
+    this.#podsDir = podsDir;
+    this.#clock = clock;
+  }
+
+  /** As a kubelet has them that has just begun. */
+  volumes(changes: Partial<PayloadVolumesDeps> = {}): PayloadVolumes {
+    const allocatable = new Map([['memory', parseQuantity('64Mi')]]);
+    return new PayloadVolumes({
+      podsDir: this.#podsDir,
+      api: { objects: this.#objects(), tokens: this.#tokens() },
+      downward: {
+        field: (pod, selector) => podField(pod, selector, { podIps: [], hostIps: [] }),
+        resource: (pod, container, selector) => resourceField(pod, container, selector, allocatable),
+      },
+      files: this.files,
+      clock: this.#clock,
+      random: seededRandom(1),
+      allocatable: () => allocatable,
+      ...changes,
+    });
+  }
+
+  setConfigMap(name: string, data: Readonly<Record<string, string>>): void {
+    this.configMaps.set(name, { data });
+  }
+
+  setSecret(name: string, data: Readonly<Record<string, string>>): void {
+    const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    this.secrets.set(name, { data: Object.fromEntries(encoded) });
+  }
+
+  #objects() {
+    const read = <T>(from: ReadonlyMap<string, T>) => {
+      return async (_namespace: string, name: string): Promise<T | undefined> => {
+        if (this.failure !== undefined) throw this.failure;
+        return from.get(name);
+      };
+    };
+    return { secret: read(this.secrets), configMap: read(this.configMaps) };
+  }
+
+  #tokens() {
+    return {
+      get: async (ask: TokenAsk) => {
+        this.asks.push(ask);
+        if (this.token instanceof Error) throw this.token;
+        const { token } = this;
+        return { token, expiresMs: 0, expirationSeconds: undefined, serviceAccountUid: undefined };
+      },
+      forgetPod: (uid: PodUid) => void this.forgotten.push(uid),
+    };
+  }
+}
