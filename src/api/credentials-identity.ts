@@ -39,7 +39,9 @@ async function readPair(
   files: ApiFiles,
 ): Promise<ClientCertificate> {
   const cert = await textOf(pair.cert, files);
-  const key = pair.key.name === pair.cert.name ? cert : await textOf(pair.key, files);
+  // One file with both is read once, so that both are of one moment.
+  const isOneFile = pair.key.kind === 'file' && pair.cert.kind === 'file' && pair.key.path === pair.cert.path;
+  const key = isOneFile ? cert : await textOf(pair.key, files);
   return clientCertificate({ cert, key, certName: pair.cert, keyName: pair.key });
 }
 

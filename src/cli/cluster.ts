@@ -1,12 +1,13 @@
 import { hostname } from 'node:os';
-import { createApiClients, hostApiFiles, loadKubeconfig } from '../api/index.ts';
+import { createApiClients } from '../api/index.ts';
 import { evictionThresholds, type LoadedConfig } from '../config/index.ts';
 import type { CriClient } from '../cri/index.ts';
 import { ClusterNode } from '../kubelet/cluster/index.ts';
-import type { Kubelet, KubeletSettings } from '../kubelet/index.ts';
+import type { BackgroundLoops, Kubelet, KubeletSettings } from '../kubelet/index.ts';
 import type { Clock, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import { diskBytes, goArchitecture, hostNodeMachine, type NodeSettings } from '../node/index.ts';
 import { cpuCount } from '../resources/index.ts';
+import { type ClientAccess, openClientAccess } from './client-access.ts';
 import { type ClusterServers, type ClusterServersOptions, openClusterServers } from './cluster-servers.ts';
 import { kubernetesVersion } from './version.ts';
 
@@ -35,28 +36,39 @@ type ServeOptions = Omit<
 /** Events that are still to be told when the kubelet ends get this long. */
 const lastWordsMs = 1_000;
 
-/** Nothing is asked of the API before the kubelet runs. */
+/** Nothing is asked of the API before the kubelet runs, except for a first certificate by one that does not rotate it. */
 export async function openCluster(
   loaded: LoadedConfig,
   settings: KubeletSettings,
   deps: ClusterDeps,
+  signal: AbortSignal,
 ): Promise<Cluster> {
   const { config, flags } = loaded;
-  const clients = createApiClients({
-    kubeconfig: () => loadKubeconfig({ path: flags.kubeconfig, files: hostApiFiles }),
+  const connection = {
     clock: deps.clock,
     logger: deps.logger,
     userAgent: `kubeling/${kubernetesVersion} (linux/${goArchitecture(process.arch)})`,
     environment: process.env,
+  };
+  const access = await openClientAccess(
+    { ...connection, ...deps, loaded, nodeName: settings.nodeName },
+    signal,
+  );
+  const clients = createApiClients({
+    ...connection,
+    kubeconfig: access.kubeconfig,
     main: { qps: config.kubeAPIQPS, burst: config.kubeAPIBurst },
     events: { qps: config.eventRecordQPS, burst: config.eventBurst },
     heartbeatMs: Math.min(config.nodeStatusUpdateFrequencyMs, config.nodeLeaseDurationSeconds * 1_000),
   });
+  access.kept?.use(clients.main);
+  access.kept?.certificate.onRotated(() => clients.reload());
   const ephemeralStorage = await diskBytes(flags.rootDir);
   const { capacity } = settings;
   const node = new ClusterNode({
     ...deps,
     clients,
+    beside: certificateLoops(access),
     machine: hostNodeMachine(),
     node: nodeSettings(loaded, settings),
     changeDetection: config.configMapAndSecretChangeDetectionStrategy,
@@ -87,8 +99,15 @@ export async function openCluster(
     async [Symbol.asyncDispose]() {
       await node.end(lastWordsMs);
       clients.close();
+      access[Symbol.dispose]();
     },
   };
+}
+
+function certificateLoops({ kept }: ClientAccess): BackgroundLoops {
+  if (kept === undefined) return { again: {}, once: {} };
+  const { certificate, guard } = kept;
+  return { again: { 'client certificate': certificate }, once: { credentials: { run: guard } } };
 }
 
 function nodeSettings({ config, flags }: LoadedConfig, { nodeName, maxPods }: KubeletSettings): NodeSettings {

@@ -62,10 +62,8 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
     logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
     const deps = { cri, clock, random, logger, metrics };
     const alone = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
-    await using cluster = await join(loaded, alone, {
-      ...deps,
-      runtime: { name: runtimeName, version: runtimeVersion },
-    });
+    const runtime = { name: runtimeName, version: runtimeVersion };
+    await using cluster = await join(loaded, alone, { ...deps, runtime }, signal);
     const node = await openNode({
       ...deps,
       ...(cluster === undefined
@@ -99,10 +97,11 @@ async function join(
   loaded: LoadedConfig,
   settings: KubeletSettings,
   deps: ClusterDeps,
+  signal: AbortSignal,
 ): Promise<Cluster | undefined> {
   if (loaded.flags.kubeconfig === '') return undefined;
   const { openCluster } = await import('./cluster.ts');
-  return await openCluster(loaded, settings, deps);
+  return await openCluster(loaded, settings, deps, signal);
 }
 
 function connect(

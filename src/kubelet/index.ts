@@ -1,3 +1,4 @@
+export type { BackgroundLoops } from './background.ts';
 export { type CgroupDriverDeps, runtimeCgroupDriver } from './cgroup-driver.ts';
 export { explainNode, explainPod } from './explain.ts';
 export { FlightRecorder, type PodStory, type StoryEntry } from './flight-recorder.ts';

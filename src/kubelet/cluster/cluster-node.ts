@@ -60,6 +60,8 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
   readonly node: NodeSettings;
   readonly changeDetection: ChangeDetection;
   readonly syncFrequencyMs: number;
+  /** What else runs as long as the kubelet does. */
+  readonly beside?: BackgroundLoops | undefined;
 }
 
 /** What is made once the kubelet is there. */
@@ -201,8 +203,10 @@ export class ClusterNode {
   #loops(): BackgroundLoops {
     if (this.#attached === undefined) return { again: {}, once: {} };
     const { source, writer, mirrors, keeper, kubelet } = this.#attached;
+    const { beside } = this.#options;
     return {
       again: {
+        ...beside?.again,
         'api source': source,
         'secrets and config maps': this.#objects,
         services: this.#services,
@@ -210,7 +214,7 @@ export class ClusterNode {
         'watch of the node': { run: (signal) => this.#watchNode(signal) },
         'mirror passes': { run: (signal) => followMirrors(this.#options.clock, kubelet, mirrors, signal) },
       },
-      once: { 'status writer': writer, 'mirror pods': mirrors, node: keeper },
+      once: { ...beside?.once, 'status writer': writer, 'mirror pods': mirrors, node: keeper },
     };
   }
 
