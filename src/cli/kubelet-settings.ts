@@ -25,6 +25,7 @@ import {
   type VerificationPolicy,
 } from '../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../sources/index.ts';
+import { HostVolumeFiles } from '../volumes/index.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 
 /** The machine kubeling runs on. */
@@ -35,6 +36,7 @@ export function realMachine(): NodeMachine {
     dialHttp,
     files: realRuntimeFiles(),
     volumeParts: realVolumeParts(realClock()),
+    volumeFiles: new HostVolumeFiles(realClock()),
     cgroups: realCgroupHost(),
     readFile: (path) => readFile(path, 'utf8'),
   };

@@ -1,5 +1,5 @@
-import type { PodObjects } from '../objects/index.ts';
-import type { PodFullName, PodJournal, PodUid } from '../pods/index.ts';
+import type { PodObjects, TokenSource } from '../objects/index.ts';
+import type { PodFullName, PodJournal } from '../pods/index.ts';
 import type { KnownServices, PullSecrets, ServiceAccounts } from '../runtime/index.ts';
 import type { BackgroundLoops } from './background.ts';
 import type { NodeEvent } from './node-journal.ts';
@@ -8,7 +8,7 @@ import type { NodeEvent } from './node-journal.ts';
 export interface ClusterLink {
   /** Secrets and config maps of the pods that were registered. */
   readonly objects: Pick<PodObjects, 'register' | 'unregister' | 'secret' | 'configMap'>;
-  readonly tokens: { forgetPod(uid: PodUid): void };
+  readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
   /** With what pods pull their images. */
   readonly secrets: PullSecrets;

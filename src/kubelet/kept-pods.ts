@@ -1,12 +1,15 @@
 import type { PodJournal } from '../pods/index.ts';
-import { CrashBackoff, idsOfBlock, UserNamespaces } from '../runtime/index.ts';
+import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
+import { PayloadVolumes } from '../volumes/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
+import { allocatableOf } from './make-node-planner.ts';
 import { PlainVolumes } from './plain-volumes.ts';
-import { mountPoints, PodDirectories } from './pod-files.ts';
+import { mountPoints, PodDirectories, podsDirOf } from './pod-files.ts';
 import { PodNotebook } from './pod-notebook.ts';
 import type { KubeletSettings } from './settings.ts';
 
-export interface KeptPodsDeps extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine'> {
+export interface KeptPodsDeps
+  extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster'> {
   readonly journal: Pick<PodJournal, 'event'>;
 }
 
@@ -20,24 +23,28 @@ export class KeptPods {
   readonly crashBackoff: CrashBackoff;
   readonly #clock: KeptPodsDeps['clock'];
 
-  constructor(settings: KubeletSettings, { clock, random, logger, machine, journal }: KeptPodsDeps) {
+  constructor(settings: KubeletSettings, deps: KeptPodsDeps) {
+    const { clock, random, logger, machine, journal } = deps;
     const { files, volumeParts } = machine;
+    const podsDir = podsDirOf(settings.rootDir);
+    const filled = filledVolumes(settings, podsDir, deps);
     this.#clock = clock;
     const directories = new PodDirectories(
       settings.rootDir,
       files,
       () => mountPoints(machine),
       (directory, inner) => volumeParts.unbind(directory, inner),
+      async (uid, inner) => await filled?.remove(uid, inner),
     );
     this.directories = directories;
     this.users = new UserNamespaces({
       logger,
       files,
-      podsDir: directories.podsDir,
+      podsDir,
       idsPerPod: settings.idsPerPod ?? idsOfBlock,
       ids: settings.userIds,
     });
-    this.volumes = new PlainVolumes(directories, files, journal);
+    this.volumes = new PlainVolumes(directories, files, journal, filled);
     this.notes = new PodNotebook({
       clock,
       logger,
@@ -62,4 +69,27 @@ export class KeptPods {
   collectBackoffs(): void {
     this.crashBackoff.collect(this.#clock.now());
   }
+}
+
+/** Undefined on a machine that gives no access to the files of volumes. */
+function filledVolumes(
+  settings: KubeletSettings,
+  podsDir: string,
+  { clock, random, machine: { volumeFiles: files }, cluster: api }: KeptPodsDeps,
+): PayloadVolumes | undefined {
+  if (files === undefined) return undefined;
+  const allocatable = () => allocatableOf(settings);
+  return new PayloadVolumes({
+    podsDir,
+    api,
+    downward: {
+      // Addresses are not among what files may tell.
+      field: (pod, selector) => podField(pod, selector, { podIps: [], hostIps: [] }),
+      resource: (pod, container, selector) => resourceField(pod, container, selector, allocatable()),
+    },
+    files,
+    clock,
+    random,
+    allocatable,
+  });
 }

@@ -3,6 +3,7 @@ import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from
 import type { Prober } from '../probes/index.ts';
 import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
+import type { VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
@@ -15,6 +16,8 @@ export interface NodeMachine {
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
   readonly volumeParts: VolumeParts;
+  /** For volumes that are filled from here; pods cannot have any unless given. */
+  readonly volumeFiles?: VolumeFiles | undefined;
   readonly cgroups: CgroupHost;
   readFile(path: string): Promise<string>;
 }

@@ -85,7 +85,7 @@ function subPathTarget(podDir: string, { volumeName, containerName, index }: Sub
 }
 
 /** What pods may have of the machine. */
-function allocatableOf({ capacity, reserved }: KubeletSettings): ResourceList {
+export function allocatableOf({ capacity, reserved }: KubeletSettings): ResourceList {
   return readResources({
     cpu: `${Math.max(0, capacity.milliCpu - reserved.milliCpu)}m`,
     memory: `${Math.max(0, capacity.memoryBytes - reserved.memoryBytes)}`,

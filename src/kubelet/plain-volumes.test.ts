@@ -38,7 +38,7 @@ async function make(...volumes: readonly Volume[]): Promise<readonly string[]> {
     spec: { containers: [], volumes },
     status: {},
   };
-  const failure = await made.make(pod).then(
+  const failure = await made.make(pod, new AbortController().signal).then(
     () => undefined,
     (error) => error,
   );

@@ -3,9 +3,10 @@ import type { Volume } from '../kinds/index.ts';
 import { describeError, KubelingError } from '../lib/index.ts';
 import type { Pod, PodJournal } from '../pods/index.ts';
 import type { FileKind, RuntimeFiles } from '../runtime/index.ts';
+import type { PayloadVolumes } from '../volumes/index.ts';
 import type { PodDirectories } from './pod-files.ts';
 
-type PathVolume = { readonly kind: 'path'; readonly hostPath: string };
+type PathVolume = { readonly kind: 'path'; readonly hostPath: string; readonly readOnly?: boolean };
 
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
@@ -32,21 +33,31 @@ const hostPathRules: ReadonlyMap<string, HostPathRule> = new Map([
   ['BlockDevice', { kind: 'block-device', called: 'block device' }],
 ]);
 
-/** The volumes that need no mount: paths of the host, and empty directories on the disk of the pods. */
+/** Volumes that are filled from here, such as config maps. */
+export type FilledVolumes = Pick<PayloadVolumes, 'of' | 'make' | 'remove'>;
+
+/** The volumes of pods: paths of the host, empty directories on the disk of the pods, and those filled from here. */
 export class PlainVolumes {
   readonly #directories: PodDirectories;
   readonly #files: RuntimeFiles;
   readonly #journal: Pick<PodJournal, 'event'>;
+  readonly #filled: FilledVolumes | undefined;
 
-  constructor(directories: PodDirectories, files: RuntimeFiles, journal: Pick<PodJournal, 'event'>) {
+  constructor(
+    directories: PodDirectories,
+    files: RuntimeFiles,
+    journal: Pick<PodJournal, 'event'>,
+    filled?: FilledVolumes,
+  ) {
     this.#directories = directories;
     this.#files = files;
     this.#journal = journal;
+    this.#filled = filled;
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
   of(pod: Pod): ReadonlyMap<string, PathVolume> {
-    const found = new Map<string, PathVolume>();
+    const found = new Map<string, PathVolume>(this.#filled?.of(pod));
     for (const { name, hostPath, emptyDir } of pod.spec.volumes ?? []) {
       if (hostPath !== undefined) found.set(name, { kind: 'path', hostPath: hostPath.path });
       else if (emptyDir !== undefined) found.set(name, { kind: 'path', hostPath: this.#emptyDir(pod, name) });
@@ -55,21 +66,42 @@ export class PlainVolumes {
   }
 
   /** Rejects with VOLUME_UNUSABLE, after an event for each volume that cannot be had: without all the pod must not start. */
-  async make(pod: Pod): Promise<void> {
+  async make(pod: Pod, signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
+    const filled = this.#filled?.of(pod);
     for (const volume of pod.spec.volumes ?? []) {
+      if (filled?.has(volume.name)) continue;
       const problem = await this.#makeOne(pod, volume).catch(describeError);
-      if (problem === undefined) continue;
-      const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${problem}`;
-      this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
-      problems.push(message);
+      if (problem !== undefined) problems.push(this.#tell(pod, volume.name, problem));
     }
+    problems.push(...(await this.#fill(pod, signal)));
     if (problems.length > 0) throw new KubelingError('VOLUME_UNUSABLE', problems.join('; '));
+  }
+
+  /** Brings what is filled from here up to date under a pod that runs; what is there stays if that cannot be done. */
+  async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
+    await this.#fill(pod, signal);
+  }
+
+  /** Answers what keeps containers from starting: content that is whole, though old, does not. */
+  async #fill(pod: Pod, signal: AbortSignal): Promise<readonly string[]> {
+    const problems = (await this.#filled?.make(pod, signal)) ?? [];
+    return problems.flatMap(({ volume, message, content }) => {
+      const told = this.#tell(pod, volume, message);
+      return content === 'none' ? [told] : [];
+    });
+  }
+
+  #tell(pod: Pod, volume: string, problem: string): string {
+    const message = `MountVolume.SetUp failed for volume "${volume}" : ${problem}`;
+    this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
+    return message;
   }
 
   /** To be called once nothing of the pod runs; what is on the host's own paths stays. */
   async remove(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#directories.unbindParts(pod.metadata.uid, signal);
+    await this.#filled?.remove(pod.metadata.uid, signal);
     await this.#directories.removeEmptyDirs(pod.metadata.uid);
   }
 

@@ -24,6 +24,8 @@ export class PodDirectories {
   readonly #files: RuntimeFiles;
   readonly #mountPoints: () => Promise<readonly string[]>;
   readonly #unbind: UnbindParts;
+  /** Takes away the volumes of a pod that are filled from here. */
+  readonly #unfill: (uid: PodUid, signal: AbortSignal) => Promise<void>;
   /** A pod may come back while what an earlier one of its UID left is being removed. */
   readonly #lock = new KeyedMutex<PodUid>();
 
@@ -32,9 +34,11 @@ export class PodDirectories {
     files: RuntimeFiles,
     mountPoints: () => Promise<readonly string[]>,
     unbind: UnbindParts = async () => {},
+    unfill: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {},
   ) {
     this.#unbind = unbind;
-    this.podsDir = posix.join(rootDir, 'pods');
+    this.#unfill = unfill;
+    this.podsDir = podsDirOf(rootDir);
     this.#files = files;
     this.#mountPoints = mountPoints;
   }
@@ -86,6 +90,7 @@ export class PodDirectories {
     using _held = await this.#lock.acquire(uid, signal);
     if (isWanted()) return { kind: 'wanted' };
     await this.unbindParts(uid, signal);
+    await this.#unfill(uid, signal);
     const mounted = await this.#mountedBelow(uid);
     if (mounted !== undefined) return { kind: 'blocked', path: mounted, why: 'is mounted' };
     const kind = await this.#files.kindAt(this.of(uid));
@@ -118,6 +123,10 @@ export class PodDirectories {
     }
     return (await this.#files.removeEmptyDirectory(directory)) === 'gone' ? undefined : directory;
   }
+}
+
+export function podsDirOf(rootDir: string): string {
+  return posix.join(rootDir, 'pods');
 }
 
 /** Where something is mounted, as this process sees it. */

@@ -294,10 +294,13 @@ export class KubeletPodSyncer implements PodSyncer {
     status: PodStatus,
     signal: AbortSignal,
   ): Promise<void> {
-    if (this.#deps.notes.ranInThisBoot(pod.metadata.uid) && runsWhole(pod, observed)) return;
+    if (this.#deps.notes.ranInThisBoot(pod.metadata.uid) && runsWhole(pod, observed)) {
+      await this.#deps.volumes.refresh(pod, signal);
+      return;
+    }
     await this.#deps.directories.make(pod.metadata.uid, signal);
     signal.throwIfAborted();
-    await Promise.all([this.#deps.notes.begin(pod, status), this.#deps.volumes.make(pod)]);
+    await Promise.all([this.#deps.notes.begin(pod, status), this.#deps.volumes.make(pod, signal)]);
   }
 
   /** Given up with the signal even if the work does not listen to it. */

@@ -22,6 +22,16 @@ export function podWith(
   };
 }
 
+/** A pod with volumes of several kinds, for `setAll`. */
+export function killedPod(): Pod {
+  const volumes: readonly Volume[] = [
+    { name: 'cm', configMap: { name: 'cm' } },
+    { name: 's', secret: { secretName: 's' } },
+    { name: 'p', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } },
+  ];
+  return podWith(volumes, { securityContext: { fsGroup: 77 } });
+}
+
 /** Objects and tokens that a test changes at will. */
 export class PayloadWorld {
   readonly secrets = new Map<string, Secret>();
@@ -67,6 +77,14 @@ export class PayloadWorld {
   setSecret(name: string, data: Readonly<Record<string, string>>): void {
     const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
     this.secrets.set(name, { data: Object.fromEntries(encoded) });
+  }
+
+  /** Gives everything that the pod to be killed uses this text, under a key that is always there and one that changes. */
+  setAll(text: string): void {
+    const data = { always: text, [`only-${text}`]: text };
+    this.setConfigMap('cm', data);
+    this.setSecret('s', data);
+    this.token = text;
   }
 
   #objects() {

@@ -1,0 +1,147 @@
+import { posix } from 'node:path';
+import { type Payload, parentsOf, topNames, unusable } from './payload.ts';
+import type { VolumeFiles } from './volume-files.ts';
+
+/*
+ *   volume/key                  -> ..data/key            what users open
+ *   volume/..data               -> ..2026_01_31_…        replaced in one step: all files change at once or none does
+ *   volume/..2026_01_31_…/key                            the bytes, never changed once they can be seen
+ *   volume/..data_tmp           -> ..2026_01_31_…        only while `..data` is being replaced
+ */
+export const dataLink = '..data';
+const nextDataLink = '..data_tmp';
+const versionName = /^\.\.\d{4}(?:_\d{2}){5}\.\d+$/;
+const versionMode = 0o755;
+const mostNames = 100;
+
+export interface PayloadTarget {
+  readonly directory: string;
+  /** Everything in the volume belongs to this group. */
+  readonly group?: number | undefined;
+}
+
+export interface WrittenPayload {
+  /** What `..data` names now. */
+  readonly version: string;
+  /** What it named before. Who is on the way to a file there still gets it; to be removed by whoever comes next. */
+  readonly retired: string | undefined;
+}
+
+/** A name for a new version of the content; the digits make it one of its own. */
+export function versionNameAt(nowMs: number, digits: number): string {
+  const [date = '', time = ''] = new Date(nowMs).toISOString().split('T');
+  return `..${date.replaceAll('-', '_')}_${time.slice(0, 8).replaceAll(':', '_')}.${digits}`;
+}
+
+/**
+ * Makes the payload, which must be checked, the content of a directory that is there. Whoever reads sees the old
+ * content or the new one, and keeps the old one if this fails or is killed at any step; what an earlier attempt has left
+ * is finished or removed. Content that is the same is not written again, whatever its modes.
+ */
+export async function writePayload(
+  files: VolumeFiles,
+  target: PayloadTarget,
+  payload: Payload,
+  newName: () => string,
+): Promise<WrittenPayload> {
+  const { directory } = target;
+  const current = await currentVersion(files, directory);
+  await removeLeftovers(files, directory, current);
+  const isSame = current !== undefined && (await holds(files, posix.join(directory, current), payload));
+  const version = isSame
+    ? current
+    : await publish(files, target, payload, await unusedName(files, directory, newName));
+  await makeVisible(files, directory, payload);
+  return { version, retired: isSame ? undefined : current };
+}
+
+/** Undefined when the volume has no content of ours yet. */
+export async function currentVersion(files: VolumeFiles, directory: string): Promise<string | undefined> {
+  const version = await files.readLink(posix.join(directory, dataLink));
+  if (version === undefined || !versionName.test(version)) return undefined;
+  return (await files.kindAt(posix.join(directory, version))) === 'directory' ? version : undefined;
+}
+
+/** Of whoever was killed before it could publish, or before it could remove what it had replaced. */
+async function removeLeftovers(
+  files: VolumeFiles,
+  directory: string,
+  current: string | undefined,
+): Promise<void> {
+  for (const name of await files.names(directory)) {
+    const path = posix.join(directory, name);
+    if (name === nextDataLink) await files.unlink(path);
+    else if (versionName.test(name) && name !== current) await files.removeTree(path);
+  }
+}
+
+/** Whether the directory has these files with these bytes, and no others. */
+async function holds(files: VolumeFiles, version: string, payload: Payload): Promise<boolean> {
+  const wanted = new Set([...payload.keys()].flatMap((path) => [path, ...parentsOf(path)]));
+  const found = await pathsBelow(files, version, '');
+  if (found.length !== wanted.size || !found.every((path) => wanted.has(path))) return false;
+  for (const [path, { data }] of payload) {
+    const bytes = await files.readFile(posix.join(version, path));
+    if (bytes === undefined || !bytes.equals(data)) return false;
+  }
+  return true;
+}
+
+async function pathsBelow(files: VolumeFiles, version: string, inside: string): Promise<readonly string[]> {
+  const paths: string[] = [];
+  for (const name of await files.names(posix.join(version, inside))) {
+    const path = posix.join(inside, name);
+    paths.push(path);
+    const kind = await files.kindAt(posix.join(version, path));
+    if (kind === 'directory') paths.push(...(await pathsBelow(files, version, path)));
+  }
+  return paths;
+}
+
+/** What is cleaned up after a failure must be nobody's content: a name by chance may be one that is taken. */
+async function unusedName(files: VolumeFiles, directory: string, newName: () => string): Promise<string> {
+  for (let left = mostNames; left > 0; left--) {
+    const name = newName();
+    if ((await files.kindAt(posix.join(directory, name))) === undefined) return name;
+  }
+  throw unusable(`every name for new content of ${directory} is taken`);
+}
+
+async function publish(
+  files: VolumeFiles,
+  { directory, group }: PayloadTarget,
+  payload: Payload,
+  version: string,
+): Promise<string> {
+  const path = posix.join(directory, version);
+  const next = posix.join(directory, nextDataLink);
+  try {
+    await files.makeDirectory(path, versionMode);
+    for (const [name, { data, mode, owner }] of payload) {
+      await files.writeFile(posix.join(path, name), data, { mode, owner });
+    }
+    // Before anybody can see the files: nobody of the group ever finds one that is still closed to it.
+    if (group !== undefined) await files.giveToGroup(directory, group);
+    await files.link(version, next);
+    await files.rename(next, posix.join(directory, dataLink));
+    return version;
+  } catch (error) {
+    await files.unlink(next).catch(() => {});
+    await files.removeTree(path).catch(() => {});
+    throw error;
+  }
+}
+
+/** After the switch: a link that is there leads to something, and one without content goes. */
+async function makeVisible(files: VolumeFiles, directory: string, payload: Payload): Promise<void> {
+  const wanted = topNames(payload);
+  const there = new Set(await files.names(directory));
+  for (const [name, { owner }] of wanted) {
+    if (!there.has(name)) await files.link(posix.join(dataLink, name), posix.join(directory, name), owner);
+  }
+  for (const name of there) {
+    if (name.startsWith('..') || wanted.has(name)) continue;
+    const path = posix.join(directory, name);
+    if ((await files.readLink(path)) === posix.join(dataLink, name)) await files.unlink(path);
+  }
+}

@@ -1,0 +1,67 @@
+import type {
+  Container,
+  DownwardAPIVolumeFile,
+  ObjectFieldSelector,
+  ResourceFieldSelector,
+} from '../kinds/index.ts';
+import { describeError } from '../lib/index.ts';
+import { initContainersOf, type Pod } from '../pods/index.ts';
+import { cleanPath, oneMessage, type Payload, type PayloadFile, unusable } from './payload.ts';
+
+/** What a pod can be told of itself, as its containers are told in their environment. Both throw for what is unknown. */
+export interface DownwardValues {
+  field(pod: Pod, selector: ObjectFieldSelector): string;
+  resource(pod: Pod, container: Container, selector: ResourceFieldSelector): string;
+}
+
+/** The fields that may change while the pod runs, or never do: what a running pod gets only later is not for files. */
+const plainFields = ['metadata.name', 'metadata.namespace', 'metadata.uid'];
+const mapFields = ['metadata.labels', 'metadata.annotations'];
+
+/** Throws VOLUME_UNUSABLE with everything that is wrong with the items. */
+export function downwardPayload(
+  pod: Pod,
+  items: readonly DownwardAPIVolumeFile[],
+  defaultMode: number,
+  values: DownwardValues,
+): Payload {
+  const files = new Map<string, PayloadFile>();
+  const problems: string[] = [];
+  for (const item of items) {
+    try {
+      const data = Buffer.from(valueOfItem(pod, item, values));
+      files.set(cleanPath(item.path), { data, mode: item.mode ?? defaultMode });
+    } catch (error) {
+      problems.push(describeError(error));
+    }
+  }
+  if (problems.length > 0) throw unusable(oneMessage(problems));
+  return files;
+}
+
+function valueOfItem(pod: Pod, item: DownwardAPIVolumeFile, values: DownwardValues): string {
+  const { fieldRef, resourceFieldRef } = item;
+  if (fieldRef !== undefined) return values.field(pod, checkedField(fieldRef));
+  if (resourceFieldRef === undefined) return '';
+  return values.resource(pod, containerOf(pod, resourceFieldRef), resourceFieldRef);
+}
+
+function checkedField(selector: ObjectFieldSelector): ObjectFieldSelector {
+  const { fieldPath } = selector;
+  const [, path] = /^(.+?)\['.*'\]$/s.exec(fieldPath) ?? [];
+  if (path !== undefined && !mapFields.includes(path)) {
+    throw unusable(`fieldPath ${JSON.stringify(fieldPath)} does not support subscript`);
+  }
+  if (path === undefined && ![...plainFields, ...mapFields].includes(fieldPath)) {
+    throw unusable(`unsupported fieldPath: ${fieldPath}`);
+  }
+  return selector;
+}
+
+/** A file has no container of its own, so the item must name one. */
+function containerOf(pod: Pod, { containerName = '' }: ResourceFieldSelector): Container {
+  const all = [...pod.spec.containers, ...initContainersOf(pod)];
+  const found = all.find(({ name }) => name === containerName);
+  if (found === undefined) throw unusable(`container ${containerName} not found`);
+  return found;
+}

@@ -1,0 +1,257 @@
+import { constants, type Stats } from 'node:fs';
+import {
+  chmod,
+  type FileHandle,
+  lchown,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rmdir,
+  statfs,
+  symlink,
+  unlink,
+} from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  type Clock,
+  type CommandResult,
+  describeError,
+  errnoOf,
+  KubelingError,
+  runCommand,
+} from '../lib/index.ts';
+import type { MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
+
+/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+const oPath = 0o10000000;
+const placeFlags = oPath | constants.O_NOFOLLOW;
+const tmpfsType = 0x01021994;
+const directoryMode = 0o755;
+const innerDirectoryMode = 0o777;
+/** What a group gets of files, and of directories besides: to read, to pass, and that new files are the group's too. */
+const groupReads = 0o440;
+const groupPasses = 0o2110;
+const ownerOnly = 0o600;
+const mountDeadlineMs = 30_000;
+
+/** The files and mounts of this machine. */
+export class HostVolumeFiles implements VolumeFiles {
+  readonly #clock: Clock;
+  /** Older kernels, and the owners of user namespaces, cannot keep a file system in memory from being swapped. */
+  #noswap: 'untried' | 'refused' = 'untried';
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async kindAt(path: string): Promise<VolumeFileKind | undefined> {
+    return await reading(path, async () => kindOf(await lstat(path)), undefined);
+  }
+
+  async names(directory: string): Promise<readonly string[]> {
+    return await reading(directory, async () => (await readdir(directory)).sort(), []);
+  }
+
+  async readLink(path: string): Promise<string | undefined> {
+    return await reading(path, () => readlink(path), undefined);
+  }
+
+  async readFile(path: string): Promise<Buffer | undefined> {
+    return await reading(path, () => readRegular(path), undefined);
+  }
+
+  async makeDirectory(path: string, mode: number): Promise<void> {
+    await writing(path, async () => {
+      await mkdir(dirname(path), { recursive: true, mode: directoryMode });
+      await mkdir(path, { mode }).catch((error) => {
+        if (errnoOf(error) !== 'EEXIST') throw error;
+      });
+      const facts = await lstat(path);
+      if (!facts.isDirectory()) throw new Error('it is no directory');
+      // The mask of the process may have taken some; bits that others set later stay.
+      if ((facts.mode & 0o777) !== mode) await chmod(path, (facts.mode & 0o7000) | mode);
+    });
+  }
+
+  async writeFile(
+    path: string,
+    data: Buffer,
+    { mode, owner }: { readonly mode: number; readonly owner?: number | undefined },
+  ): Promise<void> {
+    await writing(path, async () => {
+      await mkdir(dirname(path), { recursive: true, mode: innerDirectoryMode });
+      await using file = await open(path, 'wx', ownerOnly);
+      await file.writeFile(data);
+      // The owner first: changing it may take bits away.
+      if (owner !== undefined) await file.chown(owner, -1);
+      await file.chmod(mode);
+    });
+  }
+
+  async link(target: string, path: string, owner?: number): Promise<void> {
+    await writing(path, async () => {
+      await symlink(target, path);
+      if (owner !== undefined) await lchown(path, owner, -1);
+    });
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await writing(to, () => rename(from, to));
+  }
+
+  async unlink(path: string): Promise<void> {
+    await writing(path, () => unlink(path).catch(unlessMissing), 'remove');
+  }
+
+  async giveToGroup(directory: string, group: number): Promise<void> {
+    await writing(directory, async () => await giveToGroup(directory, group, (await lstat(directory)).dev));
+  }
+
+  async removeTree(directory: string): Promise<void> {
+    const act = async () => {
+      const parent = await open(dirname(directory), oPath | constants.O_DIRECTORY).catch(unlessMissing);
+      if (parent === undefined) return;
+      await using above = parent;
+      await removeDirectory(above, basename(directory), directory);
+    };
+    await writing(directory, act, 'remove');
+  }
+
+  async mountAt(directory: string): Promise<MountKind> {
+    return await reading(directory, () => mountAt(directory), 'none');
+  }
+
+  async mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void> {
+    const size = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];
+    const wish = this.#noswap === 'refused' ? [] : ['noswap'];
+    const first = await this.#mount(directory, [...size, ...wish], signal);
+    if (first === undefined) return;
+    const second = wish.length === 0 ? first : await this.#mount(directory, size, signal);
+    if (second !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${second}`);
+    this.#noswap = 'refused';
+  }
+
+  async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const result = await this.#run('umount', [directory], signal);
+    const said = failureOf(result);
+    if (said === undefined || said.includes('not mounted')) return 'done';
+    if (said.includes('busy')) return 'busy';
+    throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said}`);
+  }
+
+  /** Answers why it failed. */
+  async #mount(
+    directory: string,
+    options: readonly string[],
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const chosen = options.length === 0 ? [] : ['-o', options.join(',')];
+    return failureOf(await this.#run('mount', ['-t', 'tmpfs', ...chosen, 'tmpfs', directory], signal));
+  }
+
+  async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
+    // What it says is looked at, so it must say it in one language.
+    const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
+    return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: mountDeadlineMs }, signal);
+  }
+}
+
+function failureOf({ end, stderr, stdout }: CommandResult): string | undefined {
+  if (end.kind === 'exited' && end.code === 0) return undefined;
+  const said = `${stderr}${stdout}`.trim().replaceAll(/\s*\n\s*/g, '; ');
+  return said === '' ? `it ended with ${end.kind === 'exited' ? `exit code ${end.code}` : end.by}` : said;
+}
+
+function kindOf(facts: Stats): VolumeFileKind {
+  if (facts.isDirectory()) return 'directory';
+  if (facts.isSymbolicLink()) return 'link';
+  return facts.isFile() ? 'file' : 'other';
+}
+
+async function readRegular(path: string): Promise<Buffer | undefined> {
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  return (await file.stat()).isFile() ? await file.readFile() : undefined;
+}
+
+/** What is on another device was mounted there by somebody, who did not ask for this. */
+async function giveToGroup(path: string, group: number, device: number): Promise<void> {
+  const facts = await lstat(path);
+  if (facts.dev !== device) return;
+  if (facts.isDirectory()) {
+    for (const name of await readdir(path)) await giveToGroup(join(path, name), group, device);
+  }
+  await lchown(path, facts.uid, group);
+  if (facts.isSymbolicLink()) return;
+  const more = facts.isDirectory() ? groupReads | groupPasses : groupReads;
+  await chmod(path, (facts.mode & 0o7777) | more);
+}
+
+/** Each step is taken from the handle of the one before, so that nothing that becomes a link meanwhile leads elsewhere. */
+async function removeDirectory(above: FileHandle, name: string, shown: string): Promise<void> {
+  const path = `/proc/self/fd/${above.fd}/${name}`;
+  {
+    const opened = await open(path, placeFlags | constants.O_DIRECTORY).catch(unlessMissing);
+    if (opened === undefined) return;
+    await using place = opened;
+    if ((await mountIdOf(place)) !== (await mountIdOf(above))) {
+      throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${shown}: it is a mount point`);
+    }
+    await removeContent(place, shown);
+  }
+  await rmdir(path).catch(unlessMissing);
+}
+
+async function removeContent(place: FileHandle, shown: string): Promise<void> {
+  const inside = `/proc/self/fd/${place.fd}`;
+  for (const entry of await readdir(inside, { withFileTypes: true })) {
+    if (entry.isDirectory()) await removeDirectory(place, entry.name, join(shown, entry.name));
+    else await unlink(`${inside}/${entry.name}`).catch(unlessMissing);
+  }
+}
+
+async function mountAt(directory: string): Promise<MountKind> {
+  await using place = await open(directory, placeFlags | constants.O_DIRECTORY);
+  await using above = await open(dirname(directory), oPath | constants.O_DIRECTORY);
+  if ((await mountIdOf(place)) === (await mountIdOf(above))) return 'none';
+  return (await statfs(`/proc/self/fd/${place.fd}`)).type === tmpfsType ? 'memory' : 'other';
+}
+
+/** Tells mounts apart even where they are of one file system. */
+async function mountIdOf(place: FileHandle): Promise<string> {
+  const text = await readFile(`/proc/self/fdinfo/${place.fd}`, 'utf8');
+  const [, id] = /^mnt_id:\s*(\d+)$/m.exec(text) ?? [];
+  if (id === undefined) throw new Error('the kernel does not tell what is mounted there');
+  return id;
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (errnoOf(error) !== 'ENOENT') throw error;
+}
+
+async function reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'EINVAL', 'ELOOP'].includes(errnoOf(error) ?? '')) return absent;
+    throw new KubelingError('FILE_READ', `Cannot read ${path}: ${describeError(error)}`, { cause: error });
+  }
+}
+
+async function writing<T>(
+  path: string,
+  act: () => Promise<T>,
+  doing: 'write' | 'remove' = 'write',
+): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof KubelingError) throw error;
+    throw new KubelingError('FILE_WRITE', `Cannot ${doing} ${path}: ${describeError(error)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,199 @@
+import { posix } from 'node:path';
+import { KubelingError } from '../lib/index.ts';
+import type { MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
+
+export type MemoryEntry =
+  | { readonly kind: 'directory'; readonly mode: number; readonly owner: number; readonly group: number }
+  | {
+      readonly kind: 'file';
+      readonly mode: number;
+      readonly owner: number;
+      readonly group: number;
+      readonly data: Buffer;
+    }
+  | { readonly kind: 'link'; readonly target: string; readonly owner: number; readonly group: number };
+
+interface MemoryMount {
+  readonly directory: string;
+  readonly kind: MountKind;
+  readonly sizeBytes: bigint | undefined;
+  /** What cannot be seen while it is mounted, the directory itself included. */
+  readonly hidden: ReadonlyMap<string, MemoryEntry>;
+}
+
+const mostLinks = 40;
+const stickyForAll = 0o1777;
+
+/** The files and mounts of a machine that exists only in memory. */
+export class MemoryVolumeFiles implements VolumeFiles {
+  readonly #entries = new Map<string, MemoryEntry>();
+  #mounts: readonly MemoryMount[] = [];
+  /** Directories whose mounts are in use. */
+  readonly busy = new Set<string>();
+
+  /** Everything there is, sorted. */
+  paths(): readonly string[] {
+    return [...this.#entries.keys()].sort();
+  }
+
+  entry(path: string): MemoryEntry | undefined {
+    return this.#entries.get(path);
+  }
+
+  mounts(): readonly Omit<MemoryMount, 'hidden'>[] {
+    return this.#mounts.map(({ directory, kind, sizeBytes }) => ({ directory, kind, sizeBytes }));
+  }
+
+  /** The text of a file as a container sees it, links followed; undefined when there is none. */
+  text(path: string): string | undefined {
+    const found = this.#entries.get(this.#resolve(path));
+    return found?.kind === 'file' ? found.data.toString('utf8') : undefined;
+  }
+
+  /** Puts anything anywhere, as others on the machine may. */
+  put(path: string, entry: MemoryEntry): void {
+    this.#entries.set(path, entry);
+  }
+
+  /** Mounts something that is not ours. */
+  mountForeign(directory: string): void {
+    this.#cover(directory, 'other', undefined, 0o755);
+  }
+
+  async kindAt(path: string): Promise<VolumeFileKind | undefined> {
+    return this.#entries.get(path)?.kind;
+  }
+
+  async names(directory: string): Promise<readonly string[]> {
+    return this.#below(directory)
+      .map((path) => path.slice(directory.length + 1))
+      .filter((path) => !path.includes('/'))
+      .sort();
+  }
+
+  async readLink(path: string): Promise<string | undefined> {
+    const found = this.#entries.get(path);
+    return found?.kind === 'link' ? found.target : undefined;
+  }
+
+  async readFile(path: string): Promise<Buffer | undefined> {
+    const found = this.#entries.get(path);
+    return found?.kind === 'file' ? found.data : undefined;
+  }
+
+  async makeDirectory(path: string, mode: number): Promise<void> {
+    this.#makeParents(path);
+    const found = this.#entries.get(path);
+    if (found !== undefined && found.kind !== 'directory') throw refused(path, 'it is no directory');
+    const kept = (found?.mode ?? 0) & 0o7000;
+    this.#entries.set(path, { owner: 0, group: 0, ...found, kind: 'directory', mode: kept | mode });
+  }
+
+  async writeFile(
+    path: string,
+    data: Buffer,
+    { mode, owner = 0 }: { readonly mode: number; readonly owner?: number | undefined },
+  ): Promise<void> {
+    if (this.#entries.has(path)) throw refused(path, 'it exists already');
+    this.#makeParents(path);
+    this.#entries.set(path, { kind: 'file', mode, owner, group: 0, data: Buffer.from(data) });
+  }
+
+  async link(target: string, path: string, owner = 0): Promise<void> {
+    if (this.#entries.has(path)) throw refused(path, 'it exists already');
+    this.#entries.set(path, { kind: 'link', target, owner, group: 0 });
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    const found = this.#entries.get(from);
+    if (found === undefined) throw refused(from, 'it is not there');
+    this.#entries.delete(from);
+    this.#entries.set(to, found);
+  }
+
+  async unlink(path: string): Promise<void> {
+    if (this.#entries.get(path)?.kind === 'directory') throw refused(path, 'it is a directory');
+    this.#entries.delete(path);
+  }
+
+  async giveToGroup(directory: string, group: number): Promise<void> {
+    for (const path of [...this.#below(directory), directory]) {
+      const found = this.#entries.get(path);
+      if (found === undefined) continue;
+      const more = found.kind === 'directory' ? 0o2550 : 0o440;
+      const given =
+        found.kind === 'link' ? { ...found, group } : { ...found, group, mode: found.mode | more };
+      this.#entries.set(path, given);
+    }
+  }
+
+  async removeTree(directory: string): Promise<void> {
+    const inTheWay = this.#mounts.find(
+      ({ directory: at }) => at === directory || at.startsWith(`${directory}/`),
+    );
+    if (inTheWay !== undefined) {
+      const message = `cannot delete directory ${inTheWay.directory}: it is a mount point`;
+      throw new KubelingError('VOLUME_REMOVE', message);
+    }
+    for (const path of this.#below(directory)) this.#entries.delete(path);
+    this.#entries.delete(directory);
+  }
+
+  async mountAt(directory: string): Promise<MountKind> {
+    return this.#mounts.findLast(({ directory: at }) => at === directory)?.kind ?? 'none';
+  }
+
+  async mountMemory(directory: string, sizeBytes: bigint | undefined): Promise<void> {
+    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
+    this.#cover(directory, 'memory', sizeBytes, stickyForAll);
+  }
+
+  async unmount(directory: string): Promise<'done' | 'busy'> {
+    const last = this.#mounts.findLast(({ directory: at }) => at === directory);
+    if (last === undefined) return 'done';
+    const isBelow = this.#mounts.some(({ directory: at }) => at.startsWith(`${directory}/`));
+    if (isBelow || this.busy.has(directory)) return 'busy';
+    for (const path of this.#below(directory)) this.#entries.delete(path);
+    for (const [path, entry] of last.hidden) this.#entries.set(path, entry);
+    this.#mounts = this.#mounts.filter((mount) => mount !== last);
+    return 'done';
+  }
+
+  #cover(directory: string, kind: MountKind, sizeBytes: bigint | undefined, mode: number): void {
+    const hidden = new Map<string, MemoryEntry>();
+    for (const path of [directory, ...this.#below(directory)]) {
+      const entry = this.#entries.get(path);
+      if (entry !== undefined) hidden.set(path, entry);
+      this.#entries.delete(path);
+    }
+    this.#entries.set(directory, { kind: 'directory', mode, owner: 0, group: 0 });
+    this.#mounts = [...this.#mounts, { directory, kind, sizeBytes, hidden }];
+  }
+
+  #below(directory: string): readonly string[] {
+    return [...this.#entries.keys()].filter((path) => path.startsWith(`${directory}/`));
+  }
+
+  #makeParents(path: string): void {
+    const parent = posix.dirname(path);
+    if (parent === path || this.#entries.has(parent)) return;
+    this.#makeParents(parent);
+    this.#entries.set(parent, { kind: 'directory', mode: 0o755, owner: 0, group: 0 });
+  }
+
+  #resolve(path: string): string {
+    let at = posix.normalize(path);
+    for (let left = mostLinks; left > 0; left--) {
+      const steps = at.split('/').map((_step, index, all) => all.slice(0, index + 1).join('/'));
+      const link = steps.find((step) => this.#entries.get(step)?.kind === 'link');
+      const entry = link === undefined ? undefined : this.#entries.get(link);
+      if (link === undefined || entry?.kind !== 'link') return at;
+      at = posix.join(posix.resolve(posix.dirname(link), entry.target), at.slice(link.length));
+    }
+    return at;
+  }
+}
+
+function refused(path: string, why: string): KubelingError {
+  return new KubelingError('FILE_WRITE', `Cannot write ${path}: ${why}`);
+}

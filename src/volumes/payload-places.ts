@@ -1,0 +1,68 @@
+import { posix } from 'node:path';
+import type { Volume } from '../kinds/index.ts';
+import { mayBePodUid, type PodUid } from '../pods/index.ts';
+import { unusable } from './payload.ts';
+import type { VolumeFiles } from './volume-files.ts';
+
+/** What lies in memory is gone with the machine: nothing secret ever reaches a disk. */
+export type Medium = 'disk' | 'memory';
+
+export interface PayloadKind {
+  /** The directory of its volumes below `volumes` of the pod. */
+  readonly directory: string;
+  readonly medium: Medium;
+}
+
+export const payloadKinds = {
+  configMap: { directory: 'kubernetes.io~configmap', medium: 'disk' },
+  secret: { directory: 'kubernetes.io~secret', medium: 'memory' },
+  downwardAPI: { directory: 'kubernetes.io~downward-api', medium: 'memory' },
+  projected: { directory: 'kubernetes.io~projected', medium: 'memory' },
+} as const satisfies Readonly<Record<string, PayloadKind>>;
+
+/** Undefined for a volume that is not filled from here. */
+export function payloadKindOf(volume: Volume): PayloadKind | undefined {
+  const field = Object.keys(payloadKinds).find(
+    (name) => volume[name as keyof typeof payloadKinds] !== undefined,
+  );
+  return field === undefined ? undefined : payloadKinds[field as keyof typeof payloadKinds];
+}
+
+/** Where things of one pod are. */
+export class PodPlaces {
+  readonly pod: string;
+
+  constructor(podsDir: string, uid: PodUid) {
+    if (!mayBePodUid(uid)) throw unusable(`${JSON.stringify(uid)} is no UID of a pod`);
+    this.pod = posix.join(podsDir, uid);
+  }
+
+  get volumes(): string {
+    return posix.join(this.pod, 'volumes');
+  }
+
+  kind(kind: PayloadKind): string {
+    return posix.join(this.volumes, kind.directory);
+  }
+
+  volume(kind: PayloadKind, name: string): string {
+    return posix.join(this.kind(kind), name);
+  }
+
+  /** Where other kubelets look whether a volume was prepared. */
+  marker(name: string): string {
+    return posix.join(this.pod, 'plugins', 'kubernetes.io~empty-dir', `wrapped_${name}`);
+  }
+}
+
+/** The first of the paths that is there and is no directory, such as a link to a place that is somebody else's. */
+export async function firstThatIsNoDirectory(
+  files: VolumeFiles,
+  paths: readonly string[],
+): Promise<string | undefined> {
+  for (const path of paths) {
+    const kind = await files.kindAt(path);
+    if (kind !== undefined && kind !== 'directory') return path;
+  }
+  return undefined;
+}

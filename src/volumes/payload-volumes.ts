@@ -1,0 +1,178 @@
+import { posix } from 'node:path';
+import type { Volume } from '../kinds/index.ts';
+import { type Clock, describeError, KeyedMutex, type Random, randomInt } from '../lib/index.ts';
+import type { PodObjects, TokenSource } from '../objects/index.ts';
+import type { Pod, PodUid, ResourceList } from '../pods/index.ts';
+import { currentVersion, dataLink, versionNameAt, writePayload } from './atomic-writer.ts';
+import type { DownwardValues } from './downward-payload.ts';
+import { inTurns } from './in-turns.ts';
+import { nestedMountPoints } from './nested-mounts.ts';
+import { checkedPayload, type Payload, payloadBytes, payloadDigest } from './payload.ts';
+import { type PayloadKind, PodPlaces, payloadKindOf } from './payload-places.ts';
+import { PayloadSources } from './payload-sources.ts';
+import { prepareVolume } from './prepare-volume.ts';
+import { removeVolumes } from './remove-volumes.ts';
+import type { VolumeFiles } from './volume-files.ts';
+import { usedVolumes } from './volume-users.ts';
+
+export interface PayloadVolumesDeps {
+  /** Where the directories of pods are. */
+  readonly podsDir: string;
+  /** Where objects and tokens come from; undefined on a node without an API server. */
+  readonly api:
+    | {
+        readonly objects: Pick<PodObjects, 'secret' | 'configMap'>;
+        readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
+      }
+    | undefined;
+  readonly downward: DownwardValues;
+  readonly files: VolumeFiles;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** What the node has to give: no volume in memory may grow larger. */
+  readonly allocatable: () => ResourceList;
+}
+
+/** Where a volume is to be found. Whoever could write there could change files of the machine while they are written. */
+export interface PayloadVolume {
+  readonly kind: 'path';
+  readonly hostPath: string;
+  readonly readOnly: true;
+}
+
+export interface VolumeProblem {
+  readonly volume: string;
+  /** What went wrong, as its event ends. */
+  readonly message: string;
+  /** With `earlier` content, whole though perhaps not the newest, containers may go on and start; with `none` they may not. */
+  readonly content: 'none' | 'earlier';
+}
+
+/** What this process knows it has made, so that it need not be looked at file by file. */
+interface Made {
+  readonly digest: string;
+  readonly version: string;
+  readonly retired: string | undefined;
+}
+
+const versionDigits = 2 ** 32;
+
+/** The volumes of pods that are filled from here: config maps, secrets, facts about the pod, and several of them in one. */
+export class PayloadVolumes {
+  readonly #deps: PayloadVolumesDeps;
+  readonly #sources: PayloadSources;
+  readonly #lock = new KeyedMutex<PodUid>();
+  readonly #made = new Map<PodUid, Map<string, Made>>();
+
+  constructor(deps: PayloadVolumesDeps) {
+    this.#deps = deps;
+    this.#sources = new PayloadSources(deps);
+  }
+
+  /** Where each is to be found, made or not; a volume of another kind is missing from the answer. */
+  of(pod: Pod): ReadonlyMap<string, PayloadVolume> {
+    const places = this.#places(pod.metadata.uid);
+    const found = new Map<string, PayloadVolume>();
+    for (const volume of pod.spec.volumes ?? []) {
+      const kind = payloadKindOf(volume);
+      if (kind === undefined) continue;
+      const hostPath = places.volume(kind, volume.name);
+      found.set(volume.name, { kind: 'path', hostPath, readOnly: true });
+    }
+    return found;
+  }
+
+  /**
+   * Makes those volumes that a container uses, and brings them up to date: to be called at each sync, and cheap when
+   * nothing has changed. Answers what went wrong with which, in the order of the spec; rejects only when aborted.
+   */
+  async make(pod: Pod, signal: AbortSignal): Promise<readonly VolumeProblem[]> {
+    const used = usedVolumes(pod);
+    const wanted = (pod.spec.volumes ?? []).flatMap((volume) => {
+      const kind = payloadKindOf(volume);
+      return kind !== undefined && used.has(volume.name) ? [{ volume, kind }] : [];
+    });
+    if (wanted.length === 0) return [];
+    using _held = await this.#lock.acquire(pod.metadata.uid, signal);
+    const problems = await inTurns(wanted, ({ volume, kind }) => this.#try(pod, volume, kind, signal));
+    return problems.filter((problem) => problem !== undefined);
+  }
+
+  /**
+   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated.
+   * Rejects with VOLUME_REMOVE, naming the paths, for what is in use or not ours.
+   */
+  async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
+    using _held = await this.#lock.acquire(uid, signal);
+    this.#made.delete(uid);
+    this.#deps.api?.tokens.forgetPod(uid);
+    await removeVolumes(this.#deps, this.#places(uid), signal);
+  }
+
+  async #try(
+    pod: Pod,
+    volume: Volume,
+    kind: PayloadKind,
+    signal: AbortSignal,
+  ): Promise<VolumeProblem | undefined> {
+    try {
+      await this.#makeOne(pod, volume, kind, signal);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      const directory = this.#places(pod.metadata.uid).volume(kind, volume.name);
+      const version = await currentVersion(this.#deps.files, directory).catch(() => undefined);
+      const content = version === undefined ? 'none' : 'earlier';
+      return { volume: volume.name, message: describeError(error), content };
+    }
+  }
+
+  /** What it gets is known before anything is touched: what cannot be had leaves what is there alone. */
+  async #makeOne(pod: Pod, volume: Volume, kind: PayloadKind, signal: AbortSignal): Promise<void> {
+    const { name } = volume;
+    const payload = checkedPayload((await this.#sources.payloadOf(pod, volume, signal)) ?? new Map());
+    const nested = nestedMountPoints(pod, name);
+    const digest = payloadDigest(payload, nested);
+    const places = this.#places(pod.metadata.uid);
+    if (await this.#isMade(pod, name, places.volume(kind, name), digest)) return;
+    const { files, allocatable } = this.#deps;
+    const bytes = payloadBytes(payload);
+    await prepareVolume(files, { pod, places, kind, name, bytes, nested }, allocatable(), signal);
+    await this.#write(pod, name, places.volume(kind, name), { payload, digest });
+  }
+
+  async #write(
+    pod: Pod,
+    name: string,
+    directory: string,
+    { payload, digest }: { readonly payload: Payload; readonly digest: string },
+  ): Promise<void> {
+    const { files, clock, random } = this.#deps;
+    const target = { directory, group: pod.spec.securityContext?.fsGroup };
+    const newName = () => versionNameAt(clock.now(), randomInt(random, versionDigits));
+    const written = await writePayload(files, target, payload, newName);
+    this.#note(pod.metadata.uid, name, { digest, ...written });
+  }
+
+  /** One look at the volume itself tells whether it is still there. */
+  async #isMade(pod: Pod, name: string, directory: string, digest: string): Promise<boolean> {
+    const { uid } = pod.metadata;
+    const made = this.#made.get(uid)?.get(name);
+    if (made?.digest !== digest) return false;
+    const { files } = this.#deps;
+    if ((await files.readLink(posix.join(directory, dataLink))) !== made.version) return false;
+    if (made.retired === undefined) return true;
+    await files.removeTree(posix.join(directory, made.retired));
+    this.#note(uid, name, { ...made, retired: undefined });
+    return true;
+  }
+
+  #note(uid: PodUid, name: string, made: Made): void {
+    const ofPod = this.#made.get(uid) ?? new Map<string, Made>();
+    this.#made.set(uid, ofPod.set(name, made));
+  }
+
+  #places(uid: PodUid): PodPlaces {
+    return new PodPlaces(this.#deps.podsDir, uid);
+  }
+}

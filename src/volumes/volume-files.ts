@@ -1,0 +1,47 @@
+export type VolumeFileKind = 'directory' | 'file' | 'link' | 'other';
+
+/** What is mounted at a directory itself: nothing, a file system in memory, or something else. */
+export type MountKind = 'none' | 'memory' | 'other';
+
+/**
+ * The machine's files as far as volumes that are filled from here need them. No method follows a link at the end of its
+ * path. Failures are FILE_READ and FILE_WRITE errors; what is not there is an answer, not a failure.
+ */
+export interface VolumeFiles {
+  kindAt(path: string): Promise<VolumeFileKind | undefined>;
+  /** The names in a directory, sorted; none when there is no such directory. */
+  names(directory: string): Promise<readonly string[]>;
+  /** Undefined when there is no link. */
+  readLink(path: string): Promise<string | undefined>;
+  /** Undefined when there is no regular file. */
+  readFile(path: string): Promise<Buffer | undefined>;
+  /** With all directories above it. It has these permissions then, also if it was there before. */
+  makeDirectory(path: string, mode: number): Promise<void>;
+  /** A new file with exactly this mode and owner, and directories above it that everybody may pass. */
+  writeFile(
+    path: string,
+    data: Buffer,
+    as: { readonly mode: number; readonly owner?: number | undefined },
+  ): Promise<void>;
+  /** A new link. */
+  link(target: string, path: string, owner?: number): Promise<void>;
+  /** In one step, in place of what is there. */
+  rename(from: string, to: string): Promise<void>;
+  /** A file or a link; fine when it is not there. */
+  unlink(path: string): Promise<void>;
+  /**
+   * Gives everything below the directory, and at last the directory, to a group that may read it all and go through
+   * it; what is made in the directories later belongs to the group too.
+   */
+  giveToGroup(directory: string, group: number): Promise<void>;
+  /**
+   * A directory with all that is in it; fine when it is not there. Links are removed, never followed. Rejects with
+   * VOLUME_REMOVE where something is mounted, and leaves that as it is.
+   */
+  removeTree(directory: string): Promise<void>;
+  mountAt(directory: string): Promise<MountKind>;
+  /** Mounts a new file system in memory; it has as much room as the kernel likes unless told. Never swapped if that can be had. */
+  mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void>;
+  /** Only what was mounted last. Answers that it is in use instead of waiting. */
+  unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
+}

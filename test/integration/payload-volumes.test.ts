@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  lstat,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  statfs,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { Volume } from '../../src/kinds/index.ts';
+import { randomInt, realClock, seededRandom } from '../../src/lib/index.ts';
+import { HostVolumeFiles } from '../../src/volumes/index.ts';
+import { killedPod, PayloadWorld, podWith, worldUid } from '../fakes/payload-world.ts';
+
+const notRoot = process.getuid?.() === 0 ? false : 'needs root';
+const tmpfsType = 0x01021994;
+
+const configMap: Volume = { name: 'cm', configMap: { name: 'cm', defaultMode: 0o644 } };
+const secret: Volume = { name: 'sec', secret: { secretName: 's', defaultMode: 0o400 } };
+const downward: Volume = {
+  name: 'down',
+  downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] },
+};
+const access: Volume = {
+  name: 'access',
+  projected: {
+    defaultMode: 0o644,
+    sources: [
+      { serviceAccountToken: { path: 'token', expirationSeconds: 3607 } },
+      { configMap: { name: 'root-ca', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+      { downwardAPI: { items: [{ path: 'namespace', fieldRef: { fieldPath: 'metadata.namespace' } }] } },
+    ],
+  },
+};
+
+describe('filled volumes on this machine', { skip: notRoot }, () => {
+  let root: string;
+  let world: PayloadWorld;
+  const volume = (kind: string, name: string) =>
+    join(root, 'pods', worldUid, 'volumes', `kubernetes.io~${kind}`, name);
+  const mounts = async () =>
+    (await readFile('/proc/self/mounts', 'utf8')).split('\n').filter((line) => line.includes(root));
+  const bits = async (path: string) => ((await stat(path)).mode & 0o7777).toString(8);
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'klg-payload-'));
+    world = new PayloadWorld(new HostVolumeFiles(realClock()), join(root, 'pods'), realClock());
+    world.setConfigMap('cm', { a: 'one', b: 'two' });
+    world.setConfigMap('root-ca', { 'ca.crt': 'CERTIFICATE' });
+    world.setSecret('s', { password: 'hush' });
+  });
+  afterEach(async () => {
+    for (const line of (await mounts()).toReversed()) execFileSync('umount', [line.split(' ')[1] ?? '']);
+    await rm(root, { recursive: true });
+  });
+
+  it('have the content, modes and file systems they should', async () => {
+    const volumes = world.volumes();
+    const pod = podWith([configMap, secret, downward, access], {}, { app: 'web' });
+    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.equal(await readFile(join(volume('configmap', 'cm'), 'a'), 'utf8'), 'one');
+    assert.equal(await readFile(join(volume('secret', 'sec'), 'password'), 'utf8'), 'hush');
+    assert.equal(await readFile(join(volume('downward-api', 'down'), 'labels'), 'utf8'), 'app="web"');
+    const files = await Promise.all(
+      ['token', 'ca.crt', 'namespace'].map((name) =>
+        readFile(join(volume('projected', 'access'), name), 'utf8'),
+      ),
+    );
+    assert.deepEqual(files, ['token-1', 'CERTIFICATE', 'ns']);
+    assert.equal(await bits(join(volume('secret', 'sec'), 'password')), '400');
+    assert.equal(await bits(volume('configmap', 'cm')), '777');
+    assert.equal(await bits(volume('secret', 'sec')), '1777');
+    assert.match(await readlink(join(volume('configmap', 'cm'), '..data')), /^\.\.\d{4}(_\d\d){5}\.\d+$/);
+    for (const path of [
+      volume('secret', 'sec'),
+      volume('projected', 'access'),
+      volume('downward-api', 'down'),
+    ]) {
+      const facts = await statfs(path);
+      assert.deepEqual([facts.type, facts.blocks * facts.bsize], [tmpfsType, 64 * 2 ** 20]);
+    }
+    assert.equal((await mounts()).length, 3);
+    const marker = join(root, 'pods', worldUid, 'plugins/kubernetes.io~empty-dir/wrapped_sec/ready');
+    assert.equal((await stat(marker)).size, 0);
+    await volumes.remove(worldUid, world.signal);
+    assert.deepEqual(await mounts(), []);
+    assert.deepEqual(await readdir(join(root, 'pods', worldUid, 'volumes')), []);
+    await volumes.remove(worldUid, world.signal);
+  });
+
+  it('belong to the group of the pod, and a token to its user', async () => {
+    const spec = { securityContext: { fsGroup: 4321, runAsUser: 1234 } };
+    const pod = podWith([configMap, secret, access], spec);
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    const token = await stat(join(volume('projected', 'access'), 'token'));
+    assert.deepEqual([token.uid, token.gid, token.mode & 0o7777], [1234, 4321, 0o640]);
+    const password = await stat(join(volume('secret', 'sec'), 'password'));
+    assert.deepEqual([password.uid, password.gid, password.mode & 0o7777], [0, 4321, 0o440]);
+    const directory = await stat(volume('secret', 'sec'));
+    assert.deepEqual([directory.gid, directory.mode & 0o7777], [4321, 0o3777]);
+    const plain = await stat(join(volume('configmap', 'cm'), 'a'));
+    assert.deepEqual([plain.gid, plain.mode & 0o7777], [4321, 0o644]);
+  });
+
+  it('change in one step: a reader never sees a missing or torn file', async () => {
+    const volumes = world.volumes();
+    const pod = podWith([configMap]);
+    await volumes.make(pod, world.signal);
+    let isOver = false;
+    let looks = 0;
+    const reader = (async () => {
+      while (!isOver) {
+        const text = await readFile(join(volume('configmap', 'cm'), 'a'), 'utf8');
+        assert.match(text, /^(?:one|x{20}\d+)$/);
+        looks++;
+      }
+    })();
+    for (let turn = 0; turn < 200; turn++) {
+      const text = `${'x'.repeat(20)}${turn}`;
+      world.setConfigMap('cm', { a: text, b: text });
+      assert.deepEqual(await volumes.make(pod, world.signal), []);
+    }
+    isOver = true;
+    await reader;
+    assert.ok(looks > 10, `${looks} looks`);
+    await volumes.make(pod, world.signal);
+    const hidden = (await readdir(volume('configmap', 'cm'))).filter((name) => name.startsWith('..'));
+    assert.equal(hidden.length, 2);
+  });
+
+  it('are adopted by the next process: nothing is mounted or written again', async () => {
+    const pod = podWith([secret]);
+    await world.volumes().make(pod, world.signal);
+    const before = await readlink(join(volume('secret', 'sec'), '..data'));
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.equal(await readlink(join(volume('secret', 'sec'), '..data')), before);
+    assert.equal((await mounts()).length, 1);
+    await world.volumes().remove(worldUid, world.signal);
+    assert.deepEqual(await mounts(), []);
+  });
+
+  it('are not removed through a mount of somebody else, and finish once it is gone', async () => {
+    const foreign = join(root, 'foreign');
+    await mkdir(foreign);
+    await writeFile(join(foreign, 'canary'), 'alive');
+    const volumes = world.volumes();
+    await volumes.make(podWith([configMap]), world.signal);
+    const inside = join(volume('configmap', 'cm'), 'inside');
+    await mkdir(inside);
+    execFileSync('mount', ['--bind', foreign, inside]);
+    await assert.rejects(volumes.remove(worldUid, world.signal), {
+      code: 'VOLUME_REMOVE',
+      message: `cannot delete directory ${inside}: it is a mount point`,
+    });
+    assert.equal(await readFile(join(foreign, 'canary'), 'utf8'), 'alive');
+    execFileSync('umount', [inside]);
+    await volumes.remove(worldUid, world.signal);
+    await assert.rejects(lstat(volume('configmap', 'cm')), { code: 'ENOENT' });
+    assert.equal(await readFile(join(foreign, 'canary'), 'utf8'), 'alive');
+  });
+
+  it('are not written or removed through a link', async () => {
+    const foreign = join(root, 'foreign');
+    await mkdir(join(foreign, 'cm'), { recursive: true });
+    await writeFile(join(foreign, 'cm', 'canary'), 'alive');
+    await mkdir(join(root, 'pods', worldUid, 'volumes'), { recursive: true });
+    await symlink(foreign, join(root, 'pods', worldUid, 'volumes', 'kubernetes.io~configmap'));
+    const [problem] = await world.volumes().make(podWith([configMap]), world.signal);
+    assert.match(problem?.message ?? '', /kubernetes\.io~configmap is no directory$/);
+    await assert.rejects(world.volumes().remove(worldUid, world.signal), { code: 'VOLUME_REMOVE' });
+    assert.deepEqual(await readdir(join(foreign, 'cm')), ['canary']);
+  });
+
+  it('are in use while somebody is in them, which ends the removal in time', async () => {
+    const volumes = world.volumes();
+    await volumes.make(podWith([secret]), world.signal);
+    await using file = await open(join(volume('secret', 'sec'), 'password'));
+    await assert.rejects(volumes.remove(worldUid, world.signal), {
+      code: 'VOLUME_REMOVE',
+      message: `${volume('secret', 'sec')} is still in use`,
+    });
+    await file.close();
+    await volumes.remove(worldUid, world.signal);
+    assert.deepEqual(await mounts(), []);
+  });
+
+  it('never leave anything secret on the disk', async () => {
+    const canary = 'canary-5b1f0e';
+    world.setSecret('s', { password: canary });
+    await world.volumes().make(podWith([secret, access]), world.signal);
+    for (const line of (await mounts()).toReversed()) execFileSync('umount', [line.split(' ')[1] ?? '']);
+    const found = await readdir(root, { recursive: true, withFileTypes: true });
+    const files = found.filter((entry) => entry.isFile());
+    const texts = await Promise.all(
+      files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'utf8')),
+    );
+    assert.deepEqual(
+      files.map(({ name }) => name),
+      ['ready', 'ready'],
+    );
+    assert.ok(texts.every((text) => !text.includes(canary)));
+  });
+
+  it('are finished by the next process when one was killed at any moment', { timeout: 120_000 }, async () => {
+    const random = seededRandom(7);
+    const worker = join(import.meta.dirname, 'payload-worker.ts');
+    for (let round = 0; round < 12; round++) {
+      const victim = spawn(process.execPath, [worker, join(root, 'pods')], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      await once(victim.stdout, 'data');
+      await realClock().sleep(randomInt(random, 150), world.signal);
+      victim.kill('SIGKILL');
+      await once(victim, 'exit');
+      const seen = await readFile(join(volume('configmap', 'cm'), 'always'), 'utf8').catch(() => '0-0');
+      assert.match(seen, /^(?:\d+-\d|last)$/);
+      // It may have left a program that is still mounting.
+      await realClock().sleep(50, world.signal);
+      world.setAll('last');
+      const volumes = world.volumes();
+      assert.deepEqual(await volumes.make(killedPod(), world.signal), []);
+      await volumes.make(killedPod(), world.signal);
+      for (const [kind, name] of [
+        ['configmap', 'cm'],
+        ['secret', 's'],
+      ] as const) {
+        const names = await readdir(volume(kind, name));
+        assert.deepEqual(names.filter((each) => !each.startsWith('..')).sort(), ['always', 'only-last']);
+        assert.equal(names.length, 4);
+        assert.equal(await readFile(join(volume(kind, name), 'always'), 'utf8'), 'last');
+      }
+      assert.equal((await mounts()).length, 2);
+      if (round % 2 === 0) await world.volumes().remove(worldUid, world.signal);
+    }
+    await world.volumes().remove(worldUid, world.signal);
+    assert.deepEqual(await mounts(), []);
+    assert.deepEqual(await readdir(join(root, 'pods', worldUid, 'volumes')), []);
+  });
+});

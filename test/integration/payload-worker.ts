@@ -1,0 +1,17 @@
+import { realClock } from '../../src/lib/index.ts';
+import { HostVolumeFiles } from '../../src/volumes/index.ts';
+import { killedPod, PayloadWorld, worldUid } from '../fakes/payload-world.ts';
+
+/** Makes, changes and removes volumes without end: a process to be killed at any moment. */
+const world = new PayloadWorld(new HostVolumeFiles(realClock()), process.argv[2] ?? '', realClock());
+const pod = killedPod();
+process.stdout.write('begun\n');
+for (let turn = 0; ; turn++) {
+  const volumes = world.volumes();
+  for (let change = 0; change < 5; change++) {
+    world.setAll(`${turn}-${change}`);
+    const problems = await volumes.make(pod, world.signal);
+    if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  }
+  await volumes.remove(worldUid, world.signal);
+}
