@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { createApiClients } from '../api/index.ts';
 import { evictionThresholds, type LoadedConfig } from '../config/index.ts';
@@ -63,7 +64,10 @@ export async function openCluster(
   });
   access.kept?.use(clients.main);
   access.kept?.certificate.onRotated(() => clients.reload());
-  const ephemeralStorage = await diskBytes(flags.rootDir);
+  // Before anybody has put anything there: what is not there has no size.
+  await mkdir(flags.rootDir, { recursive: true, mode: 0o750 });
+  const disk = new DiskSize(flags.rootDir, deps.clock);
+  await disk.refresh();
   const { capacity } = settings;
   const node = new ClusterNode({
     ...deps,
@@ -76,7 +80,7 @@ export async function openCluster(
     capacity: () => ({
       milliCpu: capacity.milliCpu,
       memory: capacity.memoryBytes,
-      ephemeralStorage,
+      ephemeralStorage: disk.bytes(),
       hugePages: capacity.hugePages ?? new Map(),
       swap: Number(settings.node.swapCapacity),
     }),
@@ -102,6 +106,32 @@ export async function openCluster(
       access[Symbol.dispose]();
     },
   };
+}
+
+const diskSizeForMs = 60_000;
+
+/** The size of the file system pods write to, which somebody may change while we run. */
+class DiskSize {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #bytes: number | undefined;
+  #askedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** As last known; now and then it is looked up anew for the next who asks. */
+  bytes(): number | undefined {
+    if (this.#clock.monotonicMs() - this.#askedMs >= diskSizeForMs) void this.refresh();
+    return this.#bytes;
+  }
+
+  async refresh(): Promise<void> {
+    this.#askedMs = this.#clock.monotonicMs();
+    this.#bytes = (await diskBytes(this.#path)) ?? this.#bytes;
+  }
 }
 
 function certificateLoops({ kept }: ClientAccess): BackgroundLoops {
