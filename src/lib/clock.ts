@@ -86,7 +86,7 @@ function realTimer(ms: number, run: () => void): Timer {
   const dueMs = performance.now() + checkedDelayMs(ms);
   let handle: NodeJS.Timeout;
   const arm = () => {
-    const leftMs = Math.min(Math.ceil(dueMs - performance.now()), longestTimeoutMs);
+    const leftMs = Math.max(0, Math.min(Math.ceil(dueMs - performance.now()), longestTimeoutMs));
     handle = setTimeout(() => (performance.now() < dueMs ? arm() : run()), leftMs);
   };
   arm();
