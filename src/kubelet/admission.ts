@@ -1,12 +1,8 @@
 import type { Pod } from '../pods/index.ts';
+import type { Admission, Judgement } from '../resources/index.ts';
 import { appArmorProblem, sysctlProblem } from '../runtime/index.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
-
-/** Whether a pod may run here; a refusal is final for this pod. */
-export type Admission =
-  | { readonly admit: true }
-  | { readonly admit: false; readonly reason: string; readonly message: string };
 
 /**
  * A pod that `lives-here` was admitted by an earlier kubelet since the machine was started, and has its sandbox: what
@@ -66,13 +62,21 @@ export function groupsProblem({ spec }: Pod, { strictGroups }: RuntimeAbilities)
 export function nodeAdmission(
   settings: Pick<KubeletSettings, 'kernel' | 'maxPods'>,
   abilities: () => RuntimeAbilities,
-): (pod: Pod, others: readonly Pod[], standing: PodStanding) => Admission {
+): (pod: Pod, others: readonly Pod[], standing: PodStanding) => Judgement {
   return (pod, { length: others }, standing) =>
-    admitPod({
+    judgementOf({
       standing,
       others,
       ...kernelProblems(pod, settings),
       groupsProblem: groupsProblem(pod, abilities()),
       maxPods: settings.maxPods,
     });
+}
+
+/** Nothing of it has to be waited for. */
+function judgementOf(request: AdmissionRequest): Judgement {
+  const admission = admitPod(request);
+  if (admission.admit) return { kind: 'admit' };
+  const { reason, message } = admission;
+  return { kind: 'refuse', refusal: { reason, message } };
 }

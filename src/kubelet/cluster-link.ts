@@ -1,3 +1,4 @@
+import type { Node } from '../kinds/index.ts';
 import type { PodObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal } from '../pods/index.ts';
 import type { KnownServices, PullSecrets, ServiceAccounts } from '../runtime/index.ts';
@@ -18,6 +19,10 @@ export interface ClusterLink {
   readonly nodeEvent: (event: NodeEvent) => void;
   /** As the Node object has them; empty while nobody knows. */
   readonly nodeIps: () => readonly string[];
+  /** The Node object as newly as it is known. */
+  readonly node: () => Node | undefined;
+  /** The Node object as the API has it now. */
+  readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
   /** A static pod or a mirror of that name came, changed or went. */
   readonly staticChanged: (name: PodFullName) => void;
   /** What runs beside the kubelet, once it is attached. */

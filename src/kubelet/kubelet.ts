@@ -9,7 +9,7 @@ import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from 
 import { StatusManager } from '../status/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
 import { isPastDeadline } from './active-deadline.ts';
-import { nodeAdmission } from './admission.ts';
+import type { AdmissionDesk } from './admission-desk.ts';
 import { Background, type BackgroundLoops } from './background.ts';
 import { EarlierPods } from './earlier-pods.ts';
 import { FlightRecorder } from './flight-recorder.ts';
@@ -19,6 +19,7 @@ import { Housekeeping } from './housekeeping.ts';
 import { ImageAccess } from './image-access.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
+import { makeAdmission } from './make-admission.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
 import { makePodSyncer } from './make-pod-syncer.ts';
@@ -71,6 +72,7 @@ export class Kubelet {
   readonly #earlier: EarlierPods;
   readonly #sources: ReadonlyMap<string, FileSource | HttpSource>;
   readonly #background: Background;
+  readonly #admission: AdmissionDesk;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
@@ -158,6 +160,14 @@ export class Kubelet {
     });
     this.workers = this.#makeWorkers(podCgroups);
     this.#housekeeping = this.#makeHousekeeping(podCgroups);
+    this.#admission = makeAdmission(settings, deps, {
+      journal,
+      workers: () => this.workers,
+      standing: (pod) => this.#earlier.standing(pod),
+      active: () => this.#facts.active(),
+      abilities: () => this.runtimeState.abilities,
+      wasAdmitted: (uid) => this.#kept.notes.get(uid) !== undefined,
+    });
     this.loop = makeSyncLoop(
       deps,
       { sources: this.config, pleg: this.pleg, housekeeping: this.#housekeeping, probes: this.probes },
@@ -194,6 +204,7 @@ export class Kubelet {
       await this.loop.run(signal);
     } finally {
       await settled;
+      await this.#admission[Symbol.asyncDispose]();
       await this.probes[Symbol.asyncDispose]();
       await this.workers[Symbol.asyncDispose]();
       await this.#housekeeping[Symbol.asyncDispose]();
@@ -418,7 +429,7 @@ export class Kubelet {
       queue: this.#queue,
       rejected: (reason) => this.#observer.rejected(reason),
       earlier: this.#earlier,
-      admit: nodeAdmission(this.#settings, () => this.runtimeState.abilities),
+      admission: this.#admission,
       deleteSurplus: (uid, containerId) =>
         this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
       cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),

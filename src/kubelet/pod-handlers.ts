@@ -10,9 +10,11 @@ import {
   type PodJournal,
   type PodUid,
 } from '../pods/index.ts';
+import type { Admission, Judgement } from '../resources/index.ts';
 import { rejectedPodStatus } from '../status/index.ts';
 import type { UpdatePodOptions } from '../workers/index.ts';
-import type { Admission, PodStanding } from './admission.ts';
+import type { PodStanding } from './admission.ts';
+import type { AdmissionDesk } from './admission-desk.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import type { ConfigUpdate, LifecycleHint, SyncHandler } from './sync-loop.ts';
 
@@ -64,7 +66,7 @@ export interface HandlerDeps {
   readonly queue: { takeDue(): readonly PodUid[] };
   /** A pod was refused. */
   readonly rejected: (reason: string) => void;
-  readonly admit: (pod: Pod, others: readonly Pod[], standing: PodStanding) => Admission;
+  readonly admission: Pick<AdmissionDesk, 'judge' | 'settle' | 'isSettling' | 'drop'>;
   /** Removes dead containers beyond those that are kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
@@ -135,22 +137,45 @@ export class PodHandlers implements SyncHandler {
 
   #add(pod: Pod): void {
     const { uid } = pod.metadata;
-    const { workers, journal, earlier } = this.#deps;
+    const { workers, journal } = this.#deps;
     journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${seenIn(pod)}` });
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
-    const admission = isOver ? ({ admit: true } as const) : this.#judge(pod);
-    if (!admission.admit) {
-      this.#reject(pod, admission.reason, admission.message);
-      return;
-    }
-    if (!isOver) journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
-    const secondsLeft = isOver ? undefined : earlier.secondsLeft(uid);
-    if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
-    else this.#update(pod, 'create');
+    if (isOver) this.#update(pod, 'create');
+    else this.#admit(pod, this.#judge(pod));
   }
 
-  #judge(pod: Pod): Admission {
-    return this.#deps.admit(pod, this.#activeBeside(pod), this.#deps.earlier.standing(pod));
+  #judge(pod: Pod): Judgement {
+    const { admission, earlier } = this.#deps;
+    return admission.judge(pod, this.#activeBeside(pod), earlier.standing(pod));
+  }
+
+  #admit(pod: Pod, judgement: Judgement): void {
+    const { uid } = pod.metadata;
+    const { admission, journal } = this.#deps;
+    if (judgement.kind === 'admit') this.#settled(uid, { admit: true });
+    else if (judgement.kind === 'refuse') this.#settled(uid, { admit: false, ...judgement.refusal });
+    else {
+      const message = judgement.kind === 'make-room' ? 'others end for it' : judgement.refusal.message;
+      journal.step(uid, { stage: 'admitted', outcome: 'waiting', message });
+      admission.settle(pod, judgement, (settled) => this.#settled(uid, settled));
+    }
+  }
+
+  /** The pod may have been edited since it was judged, but not in what counts for that; it may also be gone. */
+  #settled(uid: PodUid, admission: Admission): void {
+    const pod = this.#deps.pods.getPodByUid(uid);
+    if (pod === undefined) return;
+    if (admission.admit) this.#taken(pod);
+    else this.#reject(pod, admission.reason, admission.message);
+  }
+
+  #taken(pod: Pod): void {
+    const { uid } = pod.metadata;
+    const { journal, earlier, workers } = this.#deps;
+    journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
+    const secondsLeft = earlier.secondsLeft(uid);
+    if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
+    else this.#update(pod, 'create');
   }
 
   #reject(pod: Pod, reason: string, message: string): void {
@@ -175,6 +200,7 @@ export class PodHandlers implements SyncHandler {
   #removes(removed: readonly Pod[], source: ConfigUpdate['source']): void {
     for (const pod of removed) {
       this.#deps.pods.removePod(pod);
+      this.#deps.admission.drop(pod.metadata.uid);
       if (!isMirrorPod(pod)) this.#deps.earlier.removed(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       // Before its source is ready a missing pod proves nothing; housekeeping will find it then.
@@ -202,7 +228,13 @@ export class PodHandlers implements SyncHandler {
     if (!isMirrorPod(pod)) this.#update(pod, 'sync');
   }
 
+  /** What is not admitted yet is not worked on, unless it is to end. */
   #update(pod: Pod, updateType: 'create' | 'update' | 'sync'): void {
+    const { admission } = this.#deps;
+    if (admission.isSettling(pod.metadata.uid)) {
+      if (pod.metadata.deletionTimestamp === undefined) return;
+      admission.drop(pod.metadata.uid);
+    }
     const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
     this.#deps.workers.updatePod({ updateType, pod, mirrorPod, startStamp: this.#deps.clock.stamp() });
   }

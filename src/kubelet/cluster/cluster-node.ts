@@ -176,6 +176,9 @@ export class ClusterNode {
       journal: (journal) => recordingJournal(journal, this.#recorder, clock),
       nodeEvent: nodeEventTeller(node.name, this.#recorder, clock),
       nodeIps: () => hostIps(this.#node() ?? {}),
+      node: () => this.#node(),
+      fetchNode: (signal) =>
+        clients.main.get<Node>({ resource: apiResources.nodes, name: node.name }, {}, signal),
       staticChanged: (name) => this.#lookAtMirror(name),
       loops: () => this.#loops(),
     };

@@ -1,0 +1,88 @@
+import type { Node } from '../kinds/index.ts';
+import { type Clock, type Logger, type MetricRegistry, withDeadline } from '../lib/index.ts';
+import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import { type AdmissionFacts, admissionMetrics, PodAdmitter, preempted } from '../resources/index.ts';
+import type { PodWorkers, StatusFn } from '../workers/index.ts';
+import { kernelProblems, type PodStanding } from './admission.ts';
+import type { RuntimeAbilities } from './runtime-abilities.ts';
+import type { KubeletSettings } from './settings.ts';
+
+export interface ClusterAdmissionParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly journal: Pick<PodJournal, 'event'>;
+  readonly workers: () => Pick<PodWorkers, 'updatePod' | 'queries'>;
+  /** Our Node as newly as it is known. */
+  readonly node: () => Node | undefined;
+  readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
+  readonly standing: (pod: Pod) => PodStanding;
+  /** Pods that use, or will use, resources of the node, without that one and without those that came after it. */
+  readonly beside: (pod: Pod) => readonly Pod[];
+  readonly abilities: () => RuntimeAbilities;
+  readonly wasAdmitted: (uid: PodUid) => boolean;
+}
+
+/** A victim has its own time to end, and half as much again; this at least. */
+const leastKillMs = 10_000;
+
+/** The admission of a node of a cluster: by labels, taints, resources and all else, with room made for critical pods. */
+export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmissionParts): PodAdmitter {
+  const { clock, logger, metrics, fetchNode, wasAdmitted } = parts;
+  return new PodAdmitter({
+    clock,
+    logger,
+    facts: (pod) => factsFor(pod, settings, parts),
+    fetchNode,
+    preempt: (victim, signal) => preempt(victim, parts, signal),
+    // What was admitted is noted with the pod itself, before anything of it is made.
+    admitted: { has: wasAdmitted, add() {} },
+    observer: admissionMetrics(metrics),
+  });
+}
+
+function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionParts): AdmissionFacts {
+  const { isGateEnabled } = settings;
+  const others = parts.beside(pod);
+  const { queries } = parts.workers();
+  const ending = others.filter(
+    ({ metadata }) =>
+      metadata.deletionTimestamp !== undefined || queries.isPodTerminationRequested(metadata.uid),
+  );
+  return {
+    standing: parts.standing(pod),
+    node: parts.node(),
+    others,
+    ending: new Set(ending.map(({ metadata }) => metadata.uid)),
+    pressures: [],
+    isShuttingDown: false,
+    strictGroups: parts.abilities().strictGroups,
+    tolerationRules: isGateEnabled('TaintTolerationComparisonOperators') ? 'with-comparisons' : 'plain',
+    podLevelResources: isGateEnabled('PodLevelResources'),
+    declaredFeatures: undefined,
+    ...kernelProblems(pod, settings),
+  };
+}
+
+async function preempt(victim: Pod, parts: ClusterAdmissionParts, signal: AbortSignal): Promise<void> {
+  const { clock, journal, workers } = parts;
+  journal.event(victim, preempted.event);
+  const seconds = victim.spec.terminationGracePeriodSeconds ?? 0;
+  const ms = Math.max(leastKillMs, seconds * 1_500);
+  const killed = (inner: AbortSignal) =>
+    new Promise<void>((done, reject) => {
+      inner.addEventListener('abort', () => reject(inner.reason), { once: true });
+      const kill = { evict: true, statusFn: asPreempted, done };
+      workers().updatePod({ updateType: 'kill', pod: victim, kill, startStamp: clock.stamp() });
+    });
+  await withDeadline({ clock, ms, what: 'end a pod that makes room' }, killed, signal);
+}
+
+const asPreempted: StatusFn = (status) => ({
+  ...status,
+  ...preempted.status,
+  conditions: [
+    ...(status.conditions ?? []).filter(({ type }) => type !== preempted.condition.type),
+    preempted.condition,
+  ],
+});

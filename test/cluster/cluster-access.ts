@@ -1,0 +1,51 @@
+import { randomBytes } from 'node:crypto';
+
+/** Who may do what in the cluster, beside what every API server knows from its start. */
+export function accessOfNodes(): readonly object[] {
+  const user = { kind: 'User', name: 'kube-apiserver-kubelet-client' };
+  const bootstrappers = { kind: 'Group', name: 'system:bootstrappers' };
+  const nodes = { kind: 'Group', name: 'system:nodes' };
+  const approving = 'system:certificates.k8s.io:certificatesigningrequests';
+  return [
+    binding('test:kubelet-api', 'system:kubelet-api-admin', user),
+    binding('test:bootstrap', 'system:node-bootstrapper', bootstrappers),
+    binding('test:approve-first', `${approving}:nodeclient`, bootstrappers),
+    binding('test:approve-renewal', `${approving}:selfnodeclient`, nodes),
+  ];
+}
+
+function binding(name: string, role: string, subject: { readonly kind: string; readonly name: string }) {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  return {
+    apiVersion: `${apiGroup}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup, kind: 'ClusterRole', name: role },
+    subjects: [{ apiGroup, ...subject }],
+  };
+}
+
+export interface BootstrapToken {
+  readonly token: string;
+  /** The secret that makes the API server believe it. */
+  readonly secret: object;
+}
+
+export function bootstrapToken(): BootstrapToken {
+  const id = randomBytes(3).toString('hex');
+  const secret = randomBytes(8).toString('hex');
+  return {
+    token: `${id}.${secret}`,
+    secret: {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'bootstrap.kubernetes.io/token',
+      metadata: { name: `bootstrap-token-${id}`, namespace: 'kube-system' },
+      stringData: {
+        'token-id': id,
+        'token-secret': secret,
+        'usage-bootstrap-authentication': 'true',
+      },
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../kubeling-node.ts';
+
+const pauseMs = 100;
+
+/** As `eventually`, for looks that cost a process or a handshake, and for machines that are busy. */
+export function patiently<T>(
+  what: string,
+  look: () => Promise<T | undefined>,
+  told: () => string = () => '',
+  limitMs = 90_000,
+): Promise<T> {
+  const lookAndRest = async () => {
+    const found = await look();
+    if (found === undefined) await delay(pauseMs);
+    return found;
+  };
+  return eventually(what, lookAndRest, limitMs, told);
+}

@@ -1,0 +1,51 @@
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** The programs of a control plane, each by its path. */
+export interface ClusterPrograms {
+  readonly etcd: string;
+  readonly apiServer: string;
+  readonly controllerManager: string;
+  readonly scheduler: string;
+  readonly kubectl: string;
+}
+
+/** The folder of the programs; empty when nobody named one. */
+export function clusterAssets(): string {
+  return process.env['KUBEBUILDER_ASSETS'] ?? '';
+}
+
+/** Why tests that need a real cluster are skipped; false when they are not. */
+export function noCluster(): string | false {
+  if (clusterAssets() !== '') return false;
+  return 'KUBEBUILDER_ASSETS must name a folder with kube-apiserver, kube-controller-manager and kube-scheduler';
+}
+
+/** Throws with all that are missing and where they were looked for. */
+export function findClusterPrograms(assetsDir: string): ClusterPrograms {
+  const path = (process.env['PATH'] ?? '').split(delimiter).filter((dir) => dir !== '');
+  const missing: string[] = [];
+  const find = (name: string, dirs: readonly string[]) => {
+    const found = dirs.map((dir) => join(dir, name)).find(isExecutable);
+    if (found === undefined) missing.push(`${name} (looked for in ${dirs.join(', ')})`);
+    return found ?? '';
+  };
+  const programs = {
+    etcd: find('etcd', [assetsDir, ...path, '/usr/bin']),
+    apiServer: find('kube-apiserver', [assetsDir]),
+    controllerManager: find('kube-controller-manager', [assetsDir]),
+    scheduler: find('kube-scheduler', [assetsDir]),
+    kubectl: find('kubectl', [assetsDir, ...path]),
+  };
+  if (missing.length > 0) throw new Error(`Cannot find programs of a control plane: ${missing.join('; ')}`);
+  return programs;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
