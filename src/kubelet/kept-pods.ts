@@ -1,6 +1,6 @@
 import type { PodJournal } from '../pods/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
-import { PayloadVolumes } from '../volumes/index.ts';
+import { MemoryEmptyDirs, PayloadVolumes } from '../volumes/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { allocatableOf } from './make-node-planner.ts';
 import { PlainVolumes } from './plain-volumes.ts';
@@ -28,13 +28,17 @@ export class KeptPods {
     const { files, volumeParts } = machine;
     const podsDir = podsDirOf(settings.rootDir);
     const filled = filledVolumes(settings, podsDir, deps);
+    const inMemory = memoryEmptyDirs(settings, podsDir, deps);
     this.#clock = clock;
     const directories = new PodDirectories(
       settings.rootDir,
       files,
       () => mountPoints(machine),
       (directory, inner) => volumeParts.unbind(directory, inner),
-      async (uid, inner) => await filled?.remove(uid, inner),
+      async (uid, inner) => {
+        await filled?.remove(uid, inner);
+        await inMemory?.remove(uid, inner);
+      },
     );
     this.directories = directories;
     this.users = new UserNamespaces({
@@ -44,7 +48,7 @@ export class KeptPods {
       idsPerPod: settings.idsPerPod ?? idsOfBlock,
       ids: settings.userIds,
     });
-    this.volumes = new PlainVolumes(directories, files, journal, filled);
+    this.volumes = new PlainVolumes(directories, files, journal, filled, inMemory);
     this.notes = new PodNotebook({
       clock,
       logger,
@@ -92,4 +96,14 @@ function filledVolumes(
     random,
     allocatable,
   });
+}
+
+/** Undefined as above. */
+function memoryEmptyDirs(
+  settings: KubeletSettings,
+  podsDir: string,
+  { clock, machine: { volumeFiles: files } }: KeptPodsDeps,
+): MemoryEmptyDirs | undefined {
+  if (files === undefined) return undefined;
+  return new MemoryEmptyDirs({ podsDir, files, clock, allocatable: () => allocatableOf(settings) });
 }

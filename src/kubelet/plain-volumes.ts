@@ -3,7 +3,7 @@ import type { Volume } from '../kinds/index.ts';
 import { describeError, KubelingError } from '../lib/index.ts';
 import type { Pod, PodJournal } from '../pods/index.ts';
 import type { FileKind, RuntimeFiles } from '../runtime/index.ts';
-import type { PayloadVolumes } from '../volumes/index.ts';
+import type { MemoryEmptyDirs, PayloadVolumes } from '../volumes/index.ts';
 import type { PodDirectories } from './pod-files.ts';
 
 type PathVolume = { readonly kind: 'path'; readonly hostPath: string; readonly readOnly?: boolean };
@@ -36,23 +36,29 @@ const hostPathRules: ReadonlyMap<string, HostPathRule> = new Map([
 /** Volumes that are filled from here, such as config maps. */
 export type FilledVolumes = Pick<PayloadVolumes, 'of' | 'make' | 'remove'>;
 
-/** The volumes of pods: paths of the host, empty directories on the disk of the pods, and those filled from here. */
+/** Empty directories that lie in memory. */
+export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
+
+/** The volumes of pods: paths of the host, empty directories on the disk of the pods or in memory, and those filled from here. */
 export class PlainVolumes {
   readonly #directories: PodDirectories;
   readonly #files: RuntimeFiles;
   readonly #journal: Pick<PodJournal, 'event'>;
   readonly #filled: FilledVolumes | undefined;
+  readonly #inMemory: DirectoriesInMemory | undefined;
 
   constructor(
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
     filled?: FilledVolumes,
+    inMemory?: DirectoriesInMemory,
   ) {
     this.#directories = directories;
     this.#files = files;
     this.#journal = journal;
     this.#filled = filled;
+    this.#inMemory = inMemory;
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
@@ -71,8 +77,10 @@ export class PlainVolumes {
     const filled = this.#filled?.of(pod);
     for (const volume of pod.spec.volumes ?? []) {
       if (filled?.has(volume.name)) continue;
-      const problem = await this.#makeOne(pod, volume).catch(describeError);
-      if (problem !== undefined) problems.push(this.#tell(pod, volume.name, problem));
+      const problem = await this.#makeOne(pod, volume, signal).catch(describeError);
+      if (problem === undefined) continue;
+      signal.throwIfAborted();
+      problems.push(this.#tell(pod, volume.name, problem));
     }
     problems.push(...(await this.#fill(pod, signal)));
     if (problems.length > 0) throw new KubelingError('VOLUME_UNUSABLE', problems.join('; '));
@@ -102,11 +110,12 @@ export class PlainVolumes {
   async remove(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#directories.unbindParts(pod.metadata.uid, signal);
     await this.#filled?.remove(pod.metadata.uid, signal);
+    await this.#inMemory?.remove(pod.metadata.uid, signal);
     await this.#directories.removeEmptyDirs(pod.metadata.uid);
   }
 
   /** Answers why the volume cannot be had. */
-  async #makeOne(pod: Pod, volume: Volume): Promise<string | undefined> {
+  async #makeOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
     const { name, hostPath, emptyDir, image } = volume;
     // Its image is seen to when a container that mounts it starts.
     if (image !== undefined) return undefined;
@@ -114,6 +123,10 @@ export class PlainVolumes {
     if (emptyDir === undefined)
       return `volumes of the kind ${kindOf(volume)} are not supported by this node yet`;
     const { medium = '' } = emptyDir;
+    if (medium !== '' && this.#inMemory !== undefined) {
+      await this.#inMemory.make(pod, volume, signal);
+      return undefined;
+    }
     if (medium !== '')
       return `empty directories on the medium "${medium}" are not supported by this node yet`;
     await this.#files.makeSharedDirectory(this.#emptyDir(pod, name), sharedBy(pod));

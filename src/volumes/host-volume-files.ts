@@ -21,19 +21,26 @@ import {
   type CommandResult,
   describeError,
   errnoOf,
+  formatQuantity,
   KubelingError,
+  type Quantity,
   runCommand,
 } from '../lib/index.ts';
-import type { MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
+import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
 
 /** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
 const oPath = 0o10000000;
 const placeFlags = oPath | constants.O_NOFOLLOW;
-const tmpfsType = 0x01021994;
+/** What the kernel calls the file systems that are ours. */
+const mountKinds: ReadonlyMap<number, MountKind> = new Map([
+  [0x01021994, 'memory'],
+  [0x958458f6, 'huge-pages'],
+]);
 const directoryMode = 0o755;
 const innerDirectoryMode = 0o777;
 /** What a group gets of files, and of directories besides: to read, to pass, and that new files are the group's too. */
 const groupReads = 0o440;
+const groupWrites = 0o220;
 const groupPasses = 0o2110;
 const ownerOnly = 0o600;
 const mountDeadlineMs = 30_000;
@@ -107,8 +114,11 @@ export class HostVolumeFiles implements VolumeFiles {
     await writing(path, () => unlink(path).catch(unlessMissing), 'remove');
   }
 
-  async giveToGroup(directory: string, group: number): Promise<void> {
-    await writing(directory, async () => await giveToGroup(directory, group, (await lstat(directory)).dev));
+  async giveToGroup(directory: string, group: number, access: GroupAccess = 'read'): Promise<void> {
+    const bits = access === 'write' ? groupReads | groupWrites : groupReads;
+    await writing(directory, async () => {
+      await giveToGroup(directory, { group, bits, device: (await lstat(directory)).dev });
+    });
   }
 
   async removeTree(directory: string): Promise<void> {
@@ -128,11 +138,27 @@ export class HostVolumeFiles implements VolumeFiles {
   async mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void> {
     const size = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];
     const wish = this.#noswap === 'refused' ? [] : ['noswap'];
-    const first = await this.#mount(directory, [...size, ...wish], signal);
+    const mount = (options: readonly string[]) => this.#mount('tmpfs', 'tmpfs', directory, options, signal);
+    const first = await mount([...size, ...wish]);
     if (first === undefined) return;
-    const second = wish.length === 0 ? first : await this.#mount(directory, size, signal);
+    const second = wish.length === 0 ? first : await mount(size);
     if (second !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${second}`);
     this.#noswap = 'refused';
+  }
+
+  async mountHugePages(directory: string, pageSize: Quantity, signal: AbortSignal): Promise<void> {
+    const options = [`pagesize=${formatQuantity(pageSize)}`];
+    const problem = await this.#mount('hugetlbfs', 'nodev', directory, options, signal);
+    if (problem !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${problem}`);
+  }
+
+  async pageBytesAt(directory: string): Promise<bigint | undefined> {
+    const look = async () => {
+      await using place = await open(directory, placeFlags | constants.O_DIRECTORY);
+      const { type, bsize } = await statfs(`/proc/self/fd/${place.fd}`, { bigint: true });
+      return mountKinds.get(Number(type)) === 'huge-pages' ? bsize : undefined;
+    };
+    return await reading(directory, look, undefined);
   }
 
   async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
@@ -145,12 +171,14 @@ export class HostVolumeFiles implements VolumeFiles {
 
   /** Answers why it failed. */
   async #mount(
+    type: 'tmpfs' | 'hugetlbfs',
+    device: string,
     directory: string,
     options: readonly string[],
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const chosen = options.length === 0 ? [] : ['-o', options.join(',')];
-    return failureOf(await this.#run('mount', ['-t', 'tmpfs', ...chosen, 'tmpfs', directory], signal));
+    return failureOf(await this.#run('mount', ['-t', type, ...chosen, device, directory], signal));
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
@@ -178,15 +206,19 @@ async function readRegular(path: string): Promise<Buffer | undefined> {
 }
 
 /** What is on another device was mounted there by somebody, who did not ask for this. */
-async function giveToGroup(path: string, group: number, device: number): Promise<void> {
+async function giveToGroup(
+  path: string,
+  gift: { readonly group: number; readonly bits: number; readonly device: number },
+): Promise<void> {
+  const { group, bits, device } = gift;
   const facts = await lstat(path);
   if (facts.dev !== device) return;
   if (facts.isDirectory()) {
-    for (const name of await readdir(path)) await giveToGroup(join(path, name), group, device);
+    for (const name of await readdir(path)) await giveToGroup(join(path, name), gift);
   }
   await lchown(path, facts.uid, group);
   if (facts.isSymbolicLink()) return;
-  const more = facts.isDirectory() ? groupReads | groupPasses : groupReads;
+  const more = facts.isDirectory() ? bits | groupPasses : bits;
   await chmod(path, (facts.mode & 0o7777) | more);
 }
 
@@ -217,7 +249,7 @@ async function mountAt(directory: string): Promise<MountKind> {
   await using place = await open(directory, placeFlags | constants.O_DIRECTORY);
   await using above = await open(dirname(directory), oPath | constants.O_DIRECTORY);
   if ((await mountIdOf(place)) === (await mountIdOf(above))) return 'none';
-  return (await statfs(`/proc/self/fd/${place.fd}`)).type === tmpfsType ? 'memory' : 'other';
+  return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
 }
 
 /** Tells mounts apart even where they are of one file system. */

@@ -1,5 +1,6 @@
 export type { DownwardValues } from './downward-payload.ts';
 export { HostVolumeFiles } from './host-volume-files.ts';
+export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
 export { MemoryVolumeFiles } from './memory-volume-files.ts';
 export {
   type PayloadVolume,

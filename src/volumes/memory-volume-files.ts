@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
-import { KubelingError } from '../lib/index.ts';
-import type { MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
+import { KubelingError, type Quantity, quantityValue } from '../lib/index.ts';
+import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
 
 export type MemoryEntry =
   | { readonly kind: 'directory'; readonly mode: number; readonly owner: number; readonly group: number }
@@ -17,12 +17,14 @@ interface MemoryMount {
   readonly directory: string;
   readonly kind: MountKind;
   readonly sizeBytes: bigint | undefined;
+  readonly pageBytes?: bigint;
   /** What cannot be seen while it is mounted, the directory itself included. */
   readonly hidden: ReadonlyMap<string, MemoryEntry>;
 }
 
 const mostLinks = 40;
 const stickyForAll = 0o1777;
+const ownerWrites = 0o755;
 
 /** The files and mounts of a machine that exists only in memory. */
 export class MemoryVolumeFiles implements VolumeFiles {
@@ -40,7 +42,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return this.#entries.get(path);
   }
 
-  mounts(): readonly Omit<MemoryMount, 'hidden'>[] {
+  mounts(): readonly Omit<MemoryMount, 'hidden' | 'pageBytes'>[] {
     return this.#mounts.map(({ directory, kind, sizeBytes }) => ({ directory, kind, sizeBytes }));
   }
 
@@ -57,7 +59,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   /** Mounts something that is not ours. */
   mountForeign(directory: string): void {
-    this.#cover(directory, 'other', undefined, 0o755);
+    this.#cover({ directory, kind: 'other', sizeBytes: undefined }, ownerWrites);
   }
 
   async kindAt(path: string): Promise<VolumeFileKind | undefined> {
@@ -116,11 +118,12 @@ export class MemoryVolumeFiles implements VolumeFiles {
     this.#entries.delete(path);
   }
 
-  async giveToGroup(directory: string, group: number): Promise<void> {
+  async giveToGroup(directory: string, group: number, access: GroupAccess = 'read'): Promise<void> {
+    const bits = access === 'write' ? 0o660 : 0o440;
     for (const path of [...this.#below(directory), directory]) {
       const found = this.#entries.get(path);
       if (found === undefined) continue;
-      const more = found.kind === 'directory' ? 0o2550 : 0o440;
+      const more = found.kind === 'directory' ? bits | 0o2110 : bits;
       const given =
         found.kind === 'link' ? { ...found, group } : { ...found, group, mode: found.mode | more };
       this.#entries.set(path, given);
@@ -145,7 +148,17 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   async mountMemory(directory: string, sizeBytes: bigint | undefined): Promise<void> {
     if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
-    this.#cover(directory, 'memory', sizeBytes, stickyForAll);
+    this.#cover({ directory, kind: 'memory', sizeBytes }, stickyForAll);
+  }
+
+  async mountHugePages(directory: string, pageSize: Quantity): Promise<void> {
+    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
+    const pageBytes = quantityValue(pageSize);
+    this.#cover({ directory, kind: 'huge-pages', sizeBytes: undefined, pageBytes }, ownerWrites);
+  }
+
+  async pageBytesAt(directory: string): Promise<bigint | undefined> {
+    return this.#mounts.findLast(({ directory: at }) => at === directory)?.pageBytes;
   }
 
   async unmount(directory: string): Promise<'done' | 'busy'> {
@@ -159,7 +172,8 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return 'done';
   }
 
-  #cover(directory: string, kind: MountKind, sizeBytes: bigint | undefined, mode: number): void {
+  #cover(mount: Omit<MemoryMount, 'hidden'>, mode: number): void {
+    const { directory } = mount;
     const hidden = new Map<string, MemoryEntry>();
     for (const path of [directory, ...this.#below(directory)]) {
       const entry = this.#entries.get(path);
@@ -167,7 +181,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
       this.#entries.delete(path);
     }
     this.#entries.set(directory, { kind: 'directory', mode, owner: 0, group: 0 });
-    this.#mounts = [...this.#mounts, { directory, kind, sizeBytes, hidden }];
+    this.#mounts = [...this.#mounts, { ...mount, hidden }];
   }
 
   #below(directory: string): readonly string[] {

@@ -20,6 +20,8 @@ export const payloadKinds = {
   projected: { directory: 'kubernetes.io~projected', medium: 'memory' },
 } as const satisfies Readonly<Record<string, PayloadKind>>;
 
+const emptyDirKind = 'kubernetes.io~empty-dir';
+
 /** Undefined for a volume that is not filled from here. */
 export function payloadKindOf(volume: Volume): PayloadKind | undefined {
   const field = Object.keys(payloadKinds).find(
@@ -49,9 +51,21 @@ export class PodPlaces {
     return posix.join(this.kind(kind), name);
   }
 
+  get emptyDirs(): string {
+    return posix.join(this.volumes, emptyDirKind);
+  }
+
+  emptyDir(name: string): string {
+    return posix.join(this.emptyDirs, name);
+  }
+
+  emptyDirMarker(name: string): string {
+    return posix.join(this.pod, 'plugins', emptyDirKind, name);
+  }
+
   /** Where other kubelets look whether a volume was prepared. */
   marker(name: string): string {
-    return posix.join(this.pod, 'plugins', 'kubernetes.io~empty-dir', `wrapped_${name}`);
+    return this.emptyDirMarker(`wrapped_${name}`);
   }
 }
 

@@ -220,6 +220,16 @@ describe('what cannot be had', () => {
     assert.deepEqual(await messagesOf(world, volume), [message]);
   });
 
+  it('is a projection of a bundle of trust or of a certificate', async () => {
+    const { files, world } = makeWorld();
+    const bundle: VolumeProjection = { clusterTrustBundle: { name: 'b', path: 'p' } };
+    const certificate: VolumeProjection = { podCertificate: { signerName: 'a/b', keyType: 'ED25519' } };
+    const refused = (kind: string) => [`projections of the kind ${kind} are not supported by this node yet`];
+    assert.deepEqual(await messagesOf(world, projectedVolume(bundle)), refused('clusterTrustBundle'));
+    assert.deepEqual(await messagesOf(world, projectedVolume(certificate)), refused('podCertificate'));
+    assert.deepEqual(files.paths(), []);
+  });
+
   it('is everything of the API on a node without one', async () => {
     const { world } = makeWorld();
     const volumes = world.volumes({ api: undefined });

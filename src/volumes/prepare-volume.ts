@@ -9,6 +9,7 @@ const volumeMode = 0o777;
 const nestedMode = 0o755;
 const markerMode = 0o750;
 const markerFileMode = 0o640;
+const readyFile = 'ready';
 
 export interface VolumeToPrepare {
   readonly pod: Pod;
@@ -63,16 +64,19 @@ async function prepareMemory(
   }
   const mounted = await files.mountAt(directory);
   if (mounted === 'memory') return;
-  if (mounted === 'other') throw unusable(`${directory} is a mount point of something else`);
+  if (mounted !== 'none') throw unusable(`${directory} is a mount point of something else`);
   await files.makeDirectory(directory, volumeMode);
   await files.mountMemory(directory, room, signal);
 }
 
-async function markPrepared(files: VolumeFiles, marker: string): Promise<void> {
-  const ready = posix.join(marker, 'ready');
-  if ((await files.kindAt(ready)) !== undefined) return;
+export async function markPrepared(files: VolumeFiles, marker: string): Promise<void> {
+  if (await isMarked(files, marker)) return;
   await files.makeDirectory(marker, markerMode);
-  await files.writeFile(ready, Buffer.alloc(0), { mode: markerFileMode });
+  await files.writeFile(posix.join(marker, readyFile), Buffer.alloc(0), { mode: markerFileMode });
+}
+
+export async function isMarked(files: VolumeFiles, marker: string): Promise<boolean> {
+  return (await files.kindAt(posix.join(marker, readyFile))) !== undefined;
 }
 
 /** What is there already stays: it may be a link to content of the volume itself. */

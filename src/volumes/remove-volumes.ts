@@ -14,6 +14,11 @@ export interface VolumeRemoval {
   readonly clock: Clock;
 }
 
+export interface VolumeToRemove {
+  readonly directory: string;
+  readonly marker: string;
+}
+
 /**
  * Takes away all filled volumes of a pod, as found on the machine: whoever made them may be gone. Fine when there are
  * none. No link is followed and nothing that is mounted inside a volume is touched; rejects with VOLUME_REMOVE, which
@@ -29,12 +34,32 @@ export async function removeVolumes(
   const found = await Promise.all(
     Object.values(payloadKinds).map((kind) => volumesIn(removal.files, places.kind(kind))),
   );
-  const problems = await inTurns(found.flat(), (directory) => tryOne(removal, places, directory, signal));
+  const volumes = found.flat().map((directory) => {
+    return { directory, marker: places.marker(posix.basename(directory)) };
+  });
+  const problems = await tryAll(removal, volumes, signal);
   const directories = Object.values(payloadKinds).map((kind) => places.kind(kind));
   for (const directory of directories) await removeIfEmpty(removal.files, directory);
-  if (problems.some((problem) => problem !== undefined)) {
-    throw blocked(problems.filter((problem) => problem !== undefined));
-  }
+  if (problems.length > 0) throw blocked(problems);
+}
+
+/** Takes away volumes that have file systems of their own; rejects as above. */
+export async function removeMounted(
+  removal: VolumeRemoval,
+  volumes: readonly VolumeToRemove[],
+  signal: AbortSignal,
+): Promise<void> {
+  const problems = await tryAll(removal, volumes, signal);
+  if (problems.length > 0) throw blocked(problems);
+}
+
+async function tryAll(
+  removal: VolumeRemoval,
+  volumes: readonly VolumeToRemove[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const problems = await inTurns(volumes, (volume) => tryOne(removal, volume, signal));
+  return problems.filter((problem) => problem !== undefined);
 }
 
 /** Behind a link they are somebody else's: then only what is in the way is answered. */
@@ -52,12 +77,11 @@ async function removeIfEmpty(files: VolumeFiles, directory: string): Promise<voi
 /** Answers what is in the way. */
 async function tryOne(
   removal: VolumeRemoval,
-  places: PodPlaces,
-  directory: string,
+  volume: VolumeToRemove,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
-    await removeOne(removal, places, directory, signal);
+    await removeOne(removal, volume, signal);
     return undefined;
   } catch (error) {
     signal.throwIfAborted();
@@ -67,18 +91,22 @@ async function tryOne(
 
 async function removeOne(
   removal: VolumeRemoval,
-  places: PodPlaces,
-  directory: string,
+  { directory, marker }: VolumeToRemove,
   signal: AbortSignal,
 ): Promise<void> {
   const { files } = removal;
   // First of all: without its marker every kubelet prepares a volume anew.
-  await files.removeTree(places.marker(posix.basename(directory)));
+  await files.removeTree(marker);
   if ((await files.kindAt(directory)) !== 'directory') throw blocked([`${directory} is no directory`]);
-  for (let left = mostMounts; left > 0 && (await files.mountAt(directory)) === 'memory'; left--) {
+  for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
     await unmount(removal, directory, signal);
   }
   await files.removeTree(directory);
+}
+
+/** No volume is anything else; what others mounted stays. */
+async function isOurMount(files: VolumeFiles, directory: string): Promise<boolean> {
+  return ['memory', 'huge-pages'].includes(await files.mountAt(directory));
 }
 
 async function unmount(

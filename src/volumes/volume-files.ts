@@ -1,7 +1,12 @@
+import type { Quantity } from '../lib/index.ts';
+
 export type VolumeFileKind = 'directory' | 'file' | 'link' | 'other';
 
-/** What is mounted at a directory itself: nothing, a file system in memory, or something else. */
-export type MountKind = 'none' | 'memory' | 'other';
+/** What is mounted at a directory itself: nothing, a file system in memory, one of huge pages, or something else. */
+export type MountKind = 'none' | 'memory' | 'huge-pages' | 'other';
+
+/** What a group may do with what it is given. */
+export type GroupAccess = 'read' | 'write';
 
 /**
  * The machine's files as far as volumes that are filled from here need them. No method follows a link at the end of its
@@ -30,10 +35,10 @@ export interface VolumeFiles {
   /** A file or a link; fine when it is not there. */
   unlink(path: string): Promise<void>;
   /**
-   * Gives everything below the directory, and at last the directory, to a group that may read it all and go through
-   * it; what is made in the directories later belongs to the group too.
+   * Gives everything below the directory, and at last the directory, to a group that may read it all, unless told to
+   * write too, and go through it; what is made in the directories later belongs to the group too.
    */
-  giveToGroup(directory: string, group: number): Promise<void>;
+  giveToGroup(directory: string, group: number, access?: GroupAccess): Promise<void>;
   /**
    * A directory with all that is in it; fine when it is not there. Links are removed, never followed. Rejects with
    * VOLUME_REMOVE where something is mounted, and leaves that as it is.
@@ -42,6 +47,10 @@ export interface VolumeFiles {
   mountAt(directory: string): Promise<MountKind>;
   /** Mounts a new file system in memory; it has as much room as the kernel likes unless told. Never swapped if that can be had. */
   mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void>;
+  /** Mounts a new file system of huge pages of that size, of which the machine need not have any free. */
+  mountHugePages(directory: string, pageSize: Quantity, signal: AbortSignal): Promise<void>;
+  /** The size of the pages a directory on huge ones has; undefined for every other. */
+  pageBytesAt(directory: string): Promise<bigint | undefined>;
   /** Only what was mounted last. Answers that it is in use instead of waiting. */
   unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
 }
