@@ -12,9 +12,24 @@ export type PodOperation = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
 /** What is known of the pods of one source. */
 export type KnownPods = ReadonlyMap<PodUid, Pod>;
 
+/** A pod of the list with the time it was seen at, or that it is as it was. */
+export type Arrival = { readonly pod: Pod; readonly seen: string } | 'as-before';
+
 /** What is known of a source's pods once it has sent a complete list. Names and UIDs in the list must be unique. */
-export function mergePods(before: KnownPods, pods: readonly Pod[], seen: string): KnownPods {
-  return new Map(pods.map((pod) => [pod.metadata.uid, mergePod(before.get(pod.metadata.uid), pod, seen)]));
+export function mergePods(
+  before: KnownPods,
+  pods: readonly Pod[],
+  arrivalOf: (pod: Pod) => Arrival,
+): KnownPods {
+  const known = new Map<PodUid, Pod>();
+  for (const pod of pods) {
+    const { uid } = pod.metadata;
+    const existing = before.get(uid);
+    const arrival = arrivalOf(pod);
+    if (arrival !== 'as-before') known.set(uid, mergePod(existing, arrival.pod, arrival.seen));
+    else if (existing !== undefined) known.set(uid, existing);
+  }
+  return known;
 }
 
 function mergePod(existing: Pod | undefined, pod: Pod, seen: string): Pod {

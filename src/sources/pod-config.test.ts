@@ -308,3 +308,32 @@ test('whatever lists are sent, applying what is told ends at the last list', asy
     { numRuns: 60 },
   );
 });
+
+test('of many pods only those are looked into that are other objects than last time', async () => {
+  const { config, told } = rig();
+  let looks = 0;
+  const watched = (uid: string): Pod => {
+    const one = pod(uid);
+    return {
+      metadata: one.metadata,
+      status: one.status,
+      get spec() {
+        looks++;
+        return one.spec;
+      },
+    };
+  };
+  const [a, b] = [watched('a'), watched('b')];
+  config.set('api', [a, b]);
+  assert.deepEqual(await told(), ['api ADD a,b']);
+  looks = 0;
+  config.set('api', [a, b]);
+  config.set('api', [b, a]);
+  assert.deepEqual(await told(), []);
+  assert.equal(looks, 0);
+  config.set('api', [a]);
+  assert.deepEqual(await told(), ['api REMOVE b']);
+  config.set('api', [a, b]);
+  assert.deepEqual(await told(), ['api ADD b']);
+  assert.ok(looks > 0);
+});

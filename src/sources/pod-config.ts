@@ -28,6 +28,8 @@ export interface PodConfigOptions {
 export class PodConfig {
   readonly #options: PodConfigOptions;
   readonly #known = new Map<PodSource, KnownPods>();
+  /** The pods of the last list, as the source has sent them. */
+  readonly #sent = new Map<PodSource, KnownPods>();
   readonly #told = new Map<PodSource, ToldPods>();
   /** Sources that may have something to tell, the one that waits longest first. */
   readonly #changed = new Set<PodSource>();
@@ -43,10 +45,17 @@ export class PodConfig {
   set(source: PodSource, pods: readonly Pod[]): void {
     const { clock } = this.#options;
     const before = this.#known.get(source) ?? new Map();
-    const stamped = pods.map((pod) => withAnnotation(pod, annotations.source, source));
-    const known = mergePods(before, this.#unique(source, stamped), timeSeen(clock.now()));
-    for (const pod of known.values()) deepFreeze(pod);
+    const unique = this.#unique(source, pods);
+    const sent = this.#sent.get(source);
+    const seen = timeSeen(clock.now());
+    const known = mergePods(before, unique, (pod) => {
+      // The very same object as last time has nothing new to say, however many there are.
+      if (sent?.get(pod.metadata.uid) === pod) return 'as-before';
+      return { pod: withAnnotation(pod, annotations.source, source), seen };
+    });
+    for (const [uid, pod] of known) if (before.get(uid) !== pod) deepFreeze(pod);
     this.#known.set(source, known);
+    this.#sent.set(source, new Map(unique.map((pod) => [pod.metadata.uid, pod])));
     this.#changed.add(source);
     this.#takers.serveAll();
   }
