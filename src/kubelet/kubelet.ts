@@ -166,7 +166,7 @@ export class Kubelet {
       standing: (pod) => this.#earlier.standing(pod),
       active: () => this.#facts.active(),
       abilities: () => this.runtimeState.abilities,
-      wasAdmitted: (uid) => this.#kept.notes.get(uid) !== undefined,
+      wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
     });
     this.loop = makeSyncLoop(
       deps,

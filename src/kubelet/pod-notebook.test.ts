@@ -90,7 +90,9 @@ describe('the notebook', () => {
     });
     assert.deepEqual(second.restarts(), [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
     assert.equal(second.ranInThisBoot(uid), true);
-    assert.equal((await machine.open('boot-2')).ranInThisBoot(uid), false);
+    const afterBoot = await machine.open('boot-2');
+    assert.deepEqual([afterBoot.ranInThisBoot(uid), afterBoot.wasLetRun(uid)], [false, true]);
+    assert.equal(afterBoot.wasLetRun(podUid('other')), false);
     assert.equal((await machine.open('')).ranInThisBoot(uid), false, 'an unknown boot is no boot');
   });
 

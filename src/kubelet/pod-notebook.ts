@@ -86,6 +86,11 @@ export class PodNotebook {
     return this.#boot !== '' && this.get(uid)?.boot === this.#boot;
   }
 
+  /** Whether the pod was let run here, in this boot of the machine or an earlier one. */
+  wasLetRun(uid: PodUid): boolean {
+    return (this.get(uid)?.boot ?? '') !== '';
+  }
+
   /** What is left of the time a pod has to end, in whole seconds and at least one; undefined unless it is ending. */
   secondsLeft(uid: PodUid): number | undefined {
     const deadlineMs = this.#pages.get(uid)?.deadlineMs;

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import type { Node } from '../../src/kinds/index.ts';
 import { ClusterNode } from './cluster-node.ts';
 import { container, isReady, pod, podIs, podIsGone, podPath, podSpec } from './cluster-pods.ts';
 import { ControlPlane } from './control-plane.ts';
+import { httpsGet } from './https-get.ts';
 import { patiently } from './patiently.ts';
 import { clusterAssets, noCluster } from './programs.ts';
 
@@ -158,6 +160,110 @@ describe('a real cluster', { skip: noCluster(), timeout: 900_000 }, () => {
         told,
       );
       assert.equal(status?.phase, 'Succeeded');
+    });
+
+    it('gives a pod a token that the API server believes, and config maps as files that follow their changes', async () => {
+      await plane.kubectl('create', 'configmap', 'file', '--from-literal=word=first');
+      const volumes = [{ name: 'file', configMap: { name: 'file' } }];
+      const mounts = { volumeMounts: [{ name: 'file', mountPath: '/file' }] };
+      const fields = { volumes, automountServiceAccountToken: true };
+      await plane.apply(pod('holder', podSpec([container('main', mounts)], fields)));
+      await ready('holder');
+      const read = (path: string) => plane.kubectl('exec', 'holder', '--', 'cat', path);
+      const token = await read('/var/run/secrets/kubernetes.io/serviceaccount/token');
+      const { status, body } = await httpsGet(`${plane.serverUrl}${podPath('holder')}`, {
+        ca: readFileSync(plane.ca),
+        headers: { authorization: `Bearer ${token}` },
+      });
+      assert.equal(status, 403);
+      assert.match(body, /system:serviceaccount:default:default/);
+      assert.equal(await read('/file/word'), 'first');
+      await plane.kubectl('patch', 'configmap', 'file', '-p', '{"data":{"word":"second"}}');
+      await patiently('the file to change', async () =>
+        (await read('/file/word')) === 'second' ? true : undefined,
+      );
+      await plane.kubectl('delete', 'pod', 'holder');
+    });
+
+    it('is killed and started again under running pods, and neither restarts them nor writes what is so already', async () => {
+      const names = Array.from({ length: 8 }, (_, index) => `stays-${index}`);
+      await plane.apply(...names.map((name) => pod(name)));
+      for (const name of names) await ready(name);
+      const seen = async () =>
+        await Promise.all(
+          names.map(async (name) => {
+            const { metadata, status } = await podIs(plane, name, 'there', () => true);
+            const [main] = status?.containerStatuses ?? [];
+            return {
+              version: metadata?.resourceVersion,
+              id: main?.containerID,
+              restarts: main?.restartCount,
+            };
+          }),
+        );
+      const before = await seen();
+      await node.kill('SIGKILL');
+      // Meanwhile one is to go.
+      const [goes = ''] = names;
+      await plane.kubectl('delete', 'pod', goes, '--wait=false');
+      await node.start();
+      await podIsGone(plane, goes);
+      await noContainersOf(goes);
+      names.shift();
+      assert.deepEqual(await seen(), before.slice(1));
+      await plane.kubectl('delete', 'pod', ...names);
+    });
+
+    it('goes on without the API server, which hears of it all afterwards', async () => {
+      const fails = container('main', { command: ['sh', '-c', 'sleep 2; exit 3'] });
+      await plane.apply(pod('again', podSpec([fails])), pod('quiet'));
+      await ready('again');
+      await ready('quiet');
+      const [before] = await node.containersOf('quiet');
+      await plane.stopApiServer();
+      await patiently('a container to run again', async () => {
+        const all = await node.containersOf('again');
+        return all.some(({ metadata }) => (metadata?.attempt ?? 0) >= 1) ? true : undefined;
+      });
+      await plane.startApiServer();
+      await podIs(
+        plane,
+        'again',
+        'counted',
+        ({ status }) => (status?.containerStatuses?.[0]?.restartCount ?? 0) >= 1,
+        told,
+      );
+      const [same] = await node.containersOf('quiet');
+      assert.equal(same?.id, before?.id);
+      await plane.kubectl('delete', 'pod', 'again', 'quiet');
+    });
+
+    it('ends a pod that was deleted by force, and lets another take its name', async () => {
+      await plane.apply(pod('twice'));
+      const first = await ready('twice');
+      await plane.kubectl('delete', 'pod', 'twice', '--force', '--grace-period=0');
+      await plane.apply(pod('twice'));
+      const second = await ready('twice');
+      assert.notEqual(second.metadata?.uid, first.metadata?.uid);
+      await patiently('one container to be left', async () =>
+        (await node.containersOf('twice')).length === 1 ? true : undefined,
+      );
+      await plane.kubectl('delete', 'pod', 'twice');
+    });
+
+    it('refuses a pod that does not fit, with the reason', async () => {
+      const much = container('main', { resources: { requests: { cpu: '1000' } } });
+      await plane.apply(pod('huge', podSpec([much], { nodeName: node.name })));
+      const { status } = await podIs(
+        plane,
+        'huge',
+        'refused',
+        (found) => found.status?.phase === 'Failed',
+        told,
+      );
+      assert.equal(status?.reason, 'OutOfcpu');
+      assert.match(status?.message ?? '', /^Pod was rejected: Node didn't have enough resource: cpu/);
+      await plane.kubectl('delete', 'pod', 'huge');
     });
   });
 });

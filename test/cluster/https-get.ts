@@ -8,7 +8,10 @@ export interface Answer {
 const answerWithinMs = 10_000;
 
 /** One request on a connection of its own, so that a server that went away and came back is met anew. */
-export function httpsGet(url: string, tls: Pick<RequestOptions, 'ca' | 'cert' | 'key'>): Promise<Answer> {
+export function httpsGet(
+  url: string,
+  tls: Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'headers'>,
+): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const signal = AbortSignal.timeout(answerWithinMs);
   const call = request(url, { ...tls, agent: false, signal }, (response) => {
