@@ -1,6 +1,7 @@
 export { CheckpointedObjects, type CheckpointedObjectsDeps } from './checkpointed-objects.ts';
 export {
   type ChangeDetection,
+  type ChangedObject,
   makePodObjects,
   type PodObjectsDeps,
 } from './make-pod-objects.ts';

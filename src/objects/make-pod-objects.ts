@@ -18,6 +18,12 @@ export interface PodObjectsDeps {
   readonly syncFrequencyMs: number;
   /** Of the node's own object, as far as it is known; it may set how long objects are used. */
   readonly nodeAnnotations: () => Readonly<Record<string, string>> | undefined;
+  /** Told when an object that is watched has changed: pods that show it should be looked at. */
+  readonly changed?: ((object: ChangedObject) => void) | undefined;
+}
+
+export interface ChangedObject extends ObjectName {
+  readonly kind: 'secret' | 'configmap';
 }
 
 export function makePodObjects(detection: ChangeDetection, deps: PodObjectsDeps): PodObjects {
@@ -29,7 +35,7 @@ export function makePodObjects(detection: ChangeDetection, deps: PodObjectsDeps)
 
 function storeOf<T extends ReferredObject>(
   detection: ChangeDetection,
-  kind: string,
+  kind: ChangedObject['kind'],
   resource: ApiResource,
   deps: PodObjectsDeps,
 ): RunningStore<T> {
@@ -38,7 +44,13 @@ function storeOf<T extends ReferredObject>(
     api.get<T>({ resource, ...object }, freshness === 'any' ? { resourceVersion: '0' } : {}, signal);
   switch (detection) {
     case 'Watch': {
-      const follow = (object: ObjectName) => reflectorOf<T>(resource, object, deps);
+      const follow = (object: ObjectName) => {
+        const reflector = reflectorOf<T>(resource, object, deps);
+        reflector.onChange(({ type }) => {
+          if (type === 'updated') deps.changed?.({ kind, ...object });
+        });
+        return reflector;
+      };
       return new WatchStore<T>({ clock, logger, kind, follow, syncFrequencyMs });
     }
     case 'Cache': {

@@ -181,3 +181,36 @@ for (const detection of ['Watch', 'Cache', 'Get'] as const) {
     assert.ok(struck > 30, `${struck} faults`);
   });
 }
+
+test('a change of an object that is followed is told, its first reading is not', async () => {
+  const clock = new VirtualClock();
+  const api = new SimulatedApi({ clock, random: seededRandom(1) });
+  const told: string[] = [];
+  const objects = makePodObjects('Watch', {
+    api: api.client(nodeUser(node)),
+    clock,
+    random: seededRandom(1),
+    logger: collectLogs(clock).logger,
+    syncFrequencyMs: 60_000,
+    nodeAnnotations: () => undefined,
+    changed: ({ kind, namespace, name }) => told.push(`${kind} ${namespace}/${name}`),
+  });
+  const end = new AbortController();
+  const running = objects.run(end.signal).catch(() => {});
+  const pod = bound();
+  api.put(pods, pod);
+  api.put(secrets, secret('x'));
+  objects.register(pod);
+  const first = objects.secret('default', 'keys', signal);
+  await clock.advance(5_000);
+  await first;
+  assert.deepEqual(told, []);
+  api.put(secrets, secret('y'));
+  await clock.advance(5_000);
+  assert.deepEqual(told, ['secret default/keys']);
+  objects.unregister(pod.metadata.uid);
+  end.abort(new Error('over'));
+  await clock.advance(60_000);
+  await running;
+  api.close();
+});
