@@ -21,11 +21,14 @@ import {
 import { hostIps, NodeKeeper, type NodeMachine, type NodeSettings } from '../../node/index.ts';
 import {
   type ChangeDetection,
+  type ChangedObject,
+  configMapNamesOf,
   makePodObjects,
   type PodObjects,
   PodServiceAccounts,
   requiredSecret,
   Services,
+  secretNamesOf,
   Tokens,
   tokenMetrics,
 } from '../../objects/index.ts';
@@ -109,7 +112,12 @@ export class ClusterNode {
       ref: { resource: apiResources.nodes, name: node.name },
     });
     const nodeAnnotations = () => this.#node()?.metadata?.annotations;
-    this.#objects = makePodObjects(options.changeDetection, { ...shared, syncFrequencyMs, nodeAnnotations });
+    this.#objects = makePodObjects(options.changeDetection, {
+      ...shared,
+      syncFrequencyMs,
+      nodeAnnotations,
+      changed: (object) => this.#objectChanged(object),
+    });
     this.#services = new Services(shared);
     this.#tokens = new Tokens({ ...shared, observer: tokenMetrics(metrics) });
     this.link = this.#makeLink();
@@ -134,6 +142,7 @@ export class ClusterNode {
       mayRun: (uid) => kubelet.workers.queries.couldHaveRunningContainers(uid),
       schema: this.#schema,
       observer: statusWriterMetrics(metrics),
+      outlived: (mirror) => this.#attached?.mirrors.replace(mirror),
     });
     const mirrors = new MirrorPods({
       ...shared,
@@ -182,6 +191,16 @@ export class ClusterNode {
       staticChanged: (name) => this.#lookAtMirror(name),
       loops: () => this.#loops(),
     };
+  }
+
+  /** Nobody should have to wait a minute for the next sync to see it in a volume. */
+  #objectChanged({ kind, namespace, name }: ChangedObject): void {
+    const { kubelet } = this.#attached ?? {};
+    const namesOf = kind === 'secret' ? secretNamesOf : configMapNamesOf;
+    for (const pod of kubelet?.pods.getPods() ?? []) {
+      const isShown = pod.metadata.namespace === namespace && namesOf(pod).has(name);
+      if (isShown) kubelet?.syncSoon(pod.metadata.uid);
+    }
   }
 
   #makeKeeper(kubelet: Kubelet): NodeKeeper {

@@ -138,6 +138,22 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.get('web')?.metadata.annotations?.[annotations.mirror], 'h2');
   });
 
+  it('replaces one that shows an earlier life of the same static pod, once', async (t) => {
+    const { api, pods, look, see, mirrors } = await atWork(t);
+    pods.addPod(aStaticPod('h1'));
+    await look();
+    await see();
+    const first = api.pods.get('web');
+    assert.ok(first !== undefined);
+    mirrors.replace(first);
+    await look();
+    assert.deepEqual(api.verbs(), ['create', 'delete', 'create']);
+    await see();
+    mirrors.replace(first);
+    await look(60_000);
+    assert.deepEqual(api.verbs(), ['create', 'delete', 'create']);
+  });
+
   it('leaves the mirror while its static pod is still being ended, and then removes it', async (t) => {
     const { api, pods, look, see, world, clock } = await atWork(t);
     pods.addPod(aStaticPod('h1'));

@@ -9,6 +9,7 @@ import {
   isStaticPod,
   type Pod,
   type PodFullName,
+  type PodUid,
 } from '../../pods/index.ts';
 import { type FailedTry, RetryQueue } from '../retry-queue.ts';
 import { type KnownNode, mirrorObject, ownerNode } from './mirror-object.ts';
@@ -49,6 +50,8 @@ export class MirrorPods {
   readonly #deps: MirrorPodsDeps;
   readonly #queue: RetryQueue<PodFullName>;
   readonly #made = new LruMap<PodFullName, Made>({ capacity: 1_000 });
+  /** Mirrors that are to be replaced, by their ids. */
+  readonly #outlived = new LruMap<PodFullName, PodUid>({ capacity: 1_000 });
 
   constructor(deps: MirrorPodsDeps) {
     this.#deps = deps;
@@ -76,6 +79,13 @@ export class MirrorPods {
     this.#queue.add(name);
   }
 
+  /** The mirror cannot be told how its static pod is now, which began anew: another one takes its place. */
+  replace(mirror: Pod): void {
+    const name = fullNameOf(mirror);
+    this.#outlived.set(name, mirror.metadata.uid);
+    this.look(name);
+  }
+
   /** The API answers again: what waits because of failures need not wait any longer. */
   reconnected(): void {
     this.#queue.reconnected();
@@ -84,10 +94,13 @@ export class MirrorPods {
   async #work(name: PodFullName, signal: AbortSignal): Promise<void> {
     const { pairOf, isEnding } = this.#deps;
     const { pod, mirror } = pairOf(name);
+    const newest = this.#newest(name, mirror);
+    const outlived = this.#outlived.peek(name);
     const plan = planMirror({
       pod,
-      mirror: this.#newest(name, mirror),
+      mirror: newest,
       isEnding: isEnding(name),
+      isOutlived: outlived !== undefined && newest?.metadata.uid === outlived,
     });
     if (plan.do === 'wait') this.#queue.add(name, endingPollMs);
     else await this.#carryOut(name, plan, signal);
@@ -97,6 +110,7 @@ export class MirrorPods {
     if (plan.do === 'delete' || plan.do === 'replace') {
       const isDone = await this.#delete(plan.mirror, plan.why, signal);
       this.#made.delete(name);
+      this.#outlived.delete(name);
       // Somebody was faster: what is there now, the watch will tell.
       if (!isDone) return this.#queue.add(name, watchLagMs);
     }

@@ -7,6 +7,8 @@ export interface MirrorFacts {
   readonly mirror: Pod | undefined;
   /** Whether an earlier static pod of that name is still being ended. */
   readonly isEnding: boolean;
+  /** Whether the mirror can tell nothing but how the same static pod ended before it came again. */
+  readonly isOutlived?: boolean | undefined;
 }
 
 export type MirrorPlan =
@@ -18,11 +20,12 @@ export type MirrorPlan =
   | { readonly do: 'replace'; readonly mirror: Pod; readonly pod: Pod; readonly why: string };
 
 /** What to do about the mirror of one name. Pure. */
-export function planMirror({ pod: named, mirror, isEnding }: MirrorFacts): MirrorPlan {
+export function planMirror({ pod: named, mirror, isEnding, isOutlived }: MirrorFacts): MirrorPlan {
   // A pod of the API has no mirror, whatever it is called.
   const pod = named !== undefined && isStaticPod(named) ? named : undefined;
   if (pod === undefined && mirror === undefined) return { do: 'nothing' };
-  const why = mirror === undefined ? undefined : whyNot(mirror, pod);
+  const outlived = isOutlived ? 'it shows an earlier life of its static pod' : undefined;
+  const why = mirror === undefined ? undefined : (whyNot(mirror, pod) ?? outlived);
   if (mirror !== undefined && why === undefined) return { do: 'nothing' };
   // What a mirror shows of a pod that ends is still true, and a new one would show what has not begun.
   if (isEnding) return { do: 'wait' };

@@ -29,6 +29,7 @@ async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod
   t.after(() => stopping.abort(new Error('stopped')));
   const live = new Set<PodUid>();
   const mirrors = new Map<PodUid, PodUid>();
+  const outlived: PodUid[] = [];
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const writer = new StatusWriter({
     clock,
@@ -40,13 +41,14 @@ async function atWork(t: { after(run: () => void): void }, ...pods: readonly Pod
     mayRun: (uid) => live.has(uid),
     schema: new PatchSchema(),
     observer: statusWriterMetrics(registry),
+    outlived: (mirror) => outlived.push(mirror.metadata.uid),
   });
   const run = writer.run(stopping.signal);
   run.catch(() => {});
   await clock.advance(0);
   /** As the pod's worker would. */
   const say = (pod: Pod, status: PodStatus) => statuses.setPodStatus(byUid(pod.metadata.uid) ?? pod, status);
-  return { clock, api, records, statuses, writer, live, mirrors, registry, say, stopping, run };
+  return { clock, api, records, statuses, writer, live, mirrors, outlived, registry, say, stopping, run };
 }
 
 function numbered(index: number): Pod {
@@ -391,6 +393,22 @@ describe('StatusWriter and static pods', () => {
     mirrors.set(file.metadata.uid, podUid('mirror-2'));
     await clock.advance(10_000);
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
+  });
+
+  it('tells of a mirror that can only show how its static pod ended before it came again', async (t) => {
+    const { api, clock, statuses, mirrors, outlived } = await atWork(t, mirror);
+    mirrors.set(file.metadata.uid, mirror.metadata.uid);
+    statuses.setPodStatus(file, running);
+    api.failure = ({ verb }) => (verb === 'patch' ? refusal('patch', 'web', 422, 'Invalid') : undefined);
+    await clock.advance(5_000);
+    assert.deepEqual(outlived, []);
+    await clock.advance(20_000);
+    assert.deepEqual([...new Set(outlived)], ['mirror-1']);
+    api.failure = () => undefined;
+    api.put({ ...mirror, metadata: { ...mirror.metadata, uid: podUid('mirror-2') }, status: ended });
+    mirrors.set(file.metadata.uid, podUid('mirror-2'));
+    await clock.advance(20_000);
+    assert.deepEqual([...new Set(outlived)], ['mirror-1', 'mirror-2']);
   });
 
   it('keeps the status when the mirror is gone, and never removes a mirror', async (t) => {

@@ -1,6 +1,6 @@
-import type { ApiClient, PatchSchema } from '../../api/index.ts';
+import { type ApiClient, isApiCode, type PatchSchema } from '../../api/index.ts';
 import { type Clock, describeError, type Logger, type Random } from '../../lib/index.ts';
-import type { Pod, PodUid } from '../../pods/index.ts';
+import { isMirrorPod, isTerminalPhase, type Pod, type PodUid } from '../../pods/index.ts';
 import { type FailedTry, RetryQueue } from '../retry-queue.ts';
 import type { StatusSource, VersionedStatus } from '../status-manager.ts';
 import type { StatusWriterObserver } from './metrics.ts';
@@ -23,6 +23,11 @@ export interface StatusWriterDeps {
   /** How patches are computed. */
   readonly schema: PatchSchema;
   readonly observer?: StatusWriterObserver | undefined;
+  /**
+   * The mirror tells how its static pod has ended, which came again under the same id: an API lets nothing that has ended
+   * begin anew, so that it will never tell anything else.
+   */
+  readonly outlived?: ((mirror: Pod) => void) | undefined;
 }
 
 /** What this process knows of a status in the API. */
@@ -109,7 +114,18 @@ export class StatusWriter {
   #pass(): void {
     const { statuses } = this.#deps;
     for (const uid of this.#written.keys()) if (statuses.entry(uid) === undefined) this.#forget(uid);
-    for (const entry of statuses.entries()) if (this.#isDoubtful(entry)) this.look(entry.uid);
+    for (const entry of statuses.entries()) {
+      if (this.#isDoubtful(entry)) this.look(entry.uid);
+      if (!isTerminalPhase(entry.status.phase)) this.#tellOutlived(entry, 'if-over');
+    }
+  }
+
+  /** Not at once: right after a start nobody has looked yet how a pod has ended. */
+  #tellOutlived({ uid, changedAtMs }: VersionedStatus, when: 'if-over' | 'always'): void {
+    const { podOf, clock, outlived } = this.#deps;
+    const pod = podOf(uid);
+    if (pod === undefined || !isMirrorPod(pod) || clock.monotonicMs() - changedAtMs < passMs) return;
+    if (when === 'always' || isTerminalPhase(pod.status.phase)) outlived?.(pod);
   }
 
   /** Whether there may be something to do: cheap, and said too often rather than too seldom. */
@@ -164,7 +180,9 @@ export class StatusWriter {
 
   #failed({ key: uid, error, failures, nextTryMs }: FailedTry<PodUid>): void {
     const { statuses, logger } = this.#deps;
-    const { name = uid, namespace = '' } = statuses.entry(uid) ?? {};
+    const entry = statuses.entry(uid);
+    if (entry !== undefined && isApiCode(error, 'API_INVALID')) this.#tellOutlived(entry, 'always');
+    const { name = uid, namespace = '' } = entry ?? {};
     const fields = { pod: `${name}_${namespace}`, podUid: uid, error: describeError(error), nextTryMs };
     if (failures === 1) logger.warn('Cannot write the status of a pod to the API', fields);
     else logger.v(3)?.info('Still cannot write the status of a pod to the API', fields);
