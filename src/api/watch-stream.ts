@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { asError, type Clock, cancelled, KubelingError, onAbort, type Timer } from '../lib/index.ts';
 import { type ApiStatus, apiError } from './api-error.ts';
 import type { ApiObject, WatchEvent } from './client.ts';
+import { parseAnswer } from './parse-answer.ts';
 import { LineSplitter } from './watch-stream-lines.ts';
 
 export interface WatchStreamOptions {
@@ -130,7 +131,7 @@ function refusal(answer: ApiStatus, what: string): KubelingError {
 
 function parseLine(line: string, what: string): { readonly type?: unknown; readonly object?: unknown } {
   try {
-    const event: unknown = JSON.parse(line);
+    const event = parseAnswer(line);
     if (typeof event === 'object' && event !== null) return event;
   } catch {
     // The parser's own words quote the text, which may be a secret's.

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { asError, type Clock, KubelingError, onAbort } from '../lib/index.ts';
 import { type ApiStatus, apiError } from './api-error.ts';
 import type { Access } from './credentials.ts';
+import { parseAnswer } from './parse-answer.ts';
 import { retryAfterOf } from './retry.ts';
 import { expiryOf } from './transport-failures.ts';
 
@@ -34,7 +35,7 @@ export function decodeObject(
   { what, type }: { what: string; type: string | undefined },
 ): object {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseAnswer(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
     // Told below.
