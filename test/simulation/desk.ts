@@ -12,6 +12,8 @@ export class Desk {
   readonly #nowMs: () => number;
   readonly #sheets = new Map<string, Sheet>();
   readonly #sketches = new Map<string, PodSketch>();
+  /** What pods that are deleted were given, where that is less than they ask for. */
+  readonly #graces = new Map<string, number>();
   /** When each pod was last not asked for. */
   readonly #unwantedMs = new Map<string, number>();
 
@@ -33,6 +35,16 @@ export class Desk {
     const uid = this.#sheets.get(name)?.uid;
     if (uid !== undefined) this.#unwantedMs.set(uid, this.#nowMs());
     this.#sheets.delete(name);
+  }
+
+  /** Whoever deletes a pod may give it less time than it asks for. */
+  shorten(uid: string, graceSeconds: number): void {
+    this.#graces.set(uid, Math.min(graceSeconds, this.graceOf(uid)));
+  }
+
+  /** How long a pod that was ever asked for has to end. */
+  graceOf(uid: string): number {
+    return this.#graces.get(uid) ?? this.#sketches.get(uid)?.graceSeconds ?? 0;
   }
 
   /** What was asked for before counts on, for every kubelet that comes. */

@@ -1,13 +1,17 @@
+import type { ApiClient } from '../../src/api/index.ts';
 import {
   type CriClient,
   createCriClient,
   type ExecSyncRequest,
   type ExecSyncResponse,
 } from '../../src/cri/index.ts';
+import type { ClusterNode } from '../../src/kubelet/cluster/index.ts';
 import { Kubelet, type KubeletSettings, type NodeMachine } from '../../src/kubelet/index.ts';
 import { type Clock, type Logger, MetricRegistry, type Random, settle } from '../../src/lib/index.ts';
 import { type ScriptedProberOptions, scriptedProber } from '../../src/probes/index.ts';
 import type { SimulatedRuntime } from '../../src/simulator/index.ts';
+import { clusterLife } from './cluster/cluster-life.ts';
+import type { ClusterWorld } from './cluster/cluster-world.ts';
 import { manifestDirectory, nodeName } from './manifests.ts';
 import { ProcessGate } from './process-gate.ts';
 
@@ -19,6 +23,8 @@ export interface Mutation {
   readonly cri?: (client: CriClient) => CriClient;
   /** Changes what reaches the machine. */
   readonly machine?: (machine: NodeMachine) => NodeMachine;
+  /** Changes what it says to the API, or hears from it. */
+  readonly api?: (client: ApiClient, kubelet: () => Kubelet | undefined) => ApiClient;
 }
 
 export interface LifeOptions {
@@ -27,6 +33,8 @@ export interface LifeOptions {
   readonly logger: Logger;
   readonly runtime: SimulatedRuntime;
   readonly machine: NodeMachine;
+  /** The cluster the node belongs to; it is alone unless given. */
+  readonly cluster?: ClusterWorld | undefined;
   readonly mutate?: Mutation | undefined;
   /** How containers answer probes over the network; they succeed unless given. */
   readonly probes?: ScriptedProberOptions['script'];
@@ -90,11 +98,15 @@ export const settings: KubeletSettings = {
   isGateEnabled: (gate) => enabledGates.has(gate),
 };
 
+/** Events that are still to be told when the kubelet ends get this long. */
+const lastWordsMs = 1_000;
+
 /** One kubelet process from its start until it is stopped or killed. */
 export class KubeletLife {
   readonly kubelet: Kubelet;
   readonly metrics: MetricRegistry;
   readonly #gate: ProcessGate;
+  readonly #cluster: ClusterNode | undefined;
   readonly #controller = new AbortController();
   #running: Promise<void> | undefined;
 
@@ -129,17 +141,39 @@ export class KubeletLife {
       cri,
       machine,
     };
-    const kubelet = await Kubelet.create({ ...settings, ...options.settings }, deps, 'containerd');
+    let made: Kubelet | undefined;
+    const { api: mutateApi = (client: ApiClient) => client } = mutate;
+    const around = (client: ApiClient) =>
+      gate.around(
+        told(
+          mutateApi(client, () => made),
+          (verb, what) => options.calling(`api ${verb}`, what),
+        ),
+      );
+    const cluster = options.cluster && clusterLife(options.cluster, { ...deps, around });
+    const kubelet = await Kubelet.create(
+      { ...settings, ...options.settings },
+      { ...deps, cluster: cluster?.link, runtimeLooked: () => cluster?.hint() },
+      'containerd',
+    );
+    made = kubelet;
+    cluster?.attach(kubelet);
     mutate.kubelet?.(kubelet);
-    const life = new KubeletLife(kubelet, deps.metrics, gate);
+    const life = new KubeletLife(kubelet, deps.metrics, gate, cluster);
     life.#run(options.ended);
     return life;
   }
 
-  private constructor(kubelet: Kubelet, metrics: MetricRegistry, gate: ProcessGate) {
+  private constructor(
+    kubelet: Kubelet,
+    metrics: MetricRegistry,
+    gate: ProcessGate,
+    cluster: ClusterNode | undefined,
+  ) {
     this.kubelet = kubelet;
     this.metrics = metrics;
     this.#gate = gate;
+    this.#cluster = cluster;
   }
 
   get alive(): boolean {
@@ -160,6 +194,7 @@ export class KubeletLife {
   async stop(): Promise<number> {
     this.#controller.abort(new Error('The kubelet was told to stop'));
     await this.#running;
+    await this.#cluster?.end(lastWordsMs);
     // Calls given up together end one after the other, within the same moment.
     await settle();
     const left = this.#gate.held;
@@ -174,6 +209,19 @@ export class KubeletLife {
       (error) => (signal.aborted ? undefined : ended(error)),
     );
   }
+}
+
+function told(client: ApiClient, calling: (verb: string, what: unknown) => void): ApiClient {
+  return new Proxy(client, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...args: readonly unknown[]) => {
+        calling(String(name), args[0]);
+        return Reflect.apply(value, target, args) as unknown;
+      };
+    },
+  });
 }
 
 function observed(client: CriClient, { calling, answered }: LifeOptions): CriClient {

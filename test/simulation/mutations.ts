@@ -9,7 +9,7 @@ export interface KnownBug extends Mutation {
   /** The rule that finds it; any will do unless given. */
   readonly breaks?: string;
   /** Where it shows soonest; the seeds as they are show it, too, but later. */
-  readonly shows?: Pick<SeedOptions, 'trouble' | 'always'>;
+  readonly shows?: Pick<SeedOptions, 'trouble' | 'always' | 'cluster' | 'patienceMs'>;
 }
 
 /** The simulation must find each. */

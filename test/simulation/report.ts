@@ -1,12 +1,15 @@
-import { type SeedResult, simulate } from './simulate.ts';
+import { type SeedOptions, type SeedResult, simulate } from './simulate.ts';
 
 /** So much is shown; the rest of a long history is told with `--seed`. */
 const shownLines = 120;
 const shownLogs = 40;
 
 /** A failed seed for people: what did not hold, what happened to the pods it is about, and what was said of them. */
-export async function describeFailure({ seed, violations }: SeedResult): Promise<string> {
-  const again = await simulate(seed, { logs: 'kept' });
+export async function describeFailure(
+  { seed, violations }: SeedResult,
+  options: SeedOptions = {},
+): Promise<string> {
+  const again = await simulate(seed, { ...options, logs: 'kept' });
   const uids = violations.flatMap((violation) => violation.match(/\b[0-9a-f]{32}\b/g) ?? []);
   const lines = linesAbout(again.history, uids);
   const logs = (again.logs?.records.toArray() ?? [])

@@ -1,7 +1,7 @@
 /**
  * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
  *
- *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2]
+ *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined]
  *     npm run simulate -- --seed 42
  */
 import { execFile } from 'node:child_process';
@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { describeFailure } from './report.ts';
-import { prepareSimulation, type SeedResult, simulate } from './simulate.ts';
+import { prepareSimulation, type SeedOptions, type SeedResult, simulate } from './simulate.ts';
 
 interface Played {
   readonly seeds: number;
@@ -22,17 +22,22 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
+    /** `joined` for the worlds with an API server; those without unless given. */
+    cluster: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     /** For a process that plays a part of the seeds for another. */
     part: { type: 'boolean', default: false },
   },
 });
 
+const cluster = values.cluster === 'joined' || values.cluster === 'alone' ? values.cluster : undefined;
+const options: SeedOptions = { cluster };
+
 /** Until the first that fails. */
 async function play(from: number, count: number): Promise<Played> {
   let virtualMs = 0;
   for (let seed = from; seed < from + count; seed++) {
-    const result = await simulate(seed);
+    const result = await simulate(seed, options);
     virtualMs += result.virtualMs;
     if (result.violations.length > 0) return { seeds: seed - from + 1, virtualMs, failed: seed };
   }
@@ -40,7 +45,8 @@ async function play(from: number, count: number): Promise<Played> {
 }
 
 function playElsewhere(from: number, count: number): Promise<Played> {
-  const args = [fileURLToPath(import.meta.url), '--part', '--from', String(from), '--seeds', String(count)];
+  const part = ['--part', '--from', String(from), '--seeds', String(count)];
+  const args = [fileURLToPath(import.meta.url), ...part, ...(cluster ? ['--cluster', cluster] : [])];
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, (error, stdout) =>
       error === null ? resolve(JSON.parse(stdout) as Played) : reject(error),
@@ -65,17 +71,17 @@ async function playAll(from: number, count: number, jobs: number): Promise<void>
   console.log(
     `${seeds} seeds in ${seconds.toFixed(1)} s: ${rate} a second, ${hours.toFixed(1)} hours of life`,
   );
-  if (failed.length > 0) await fail(await simulate(Math.min(...failed)));
+  if (failed.length > 0) await fail(await simulate(Math.min(...failed), options));
 }
 
 async function fail(result: SeedResult): Promise<void> {
-  console.log(await describeFailure(result));
+  console.log(await describeFailure(result, options));
   process.exitCode = 1;
 }
 
 await prepareSimulation();
 if (values.seed !== undefined) {
-  const result = await simulate(Number(values.seed));
+  const result = await simulate(Number(values.seed), options);
   console.log(result.history.join('\n'));
   if (result.violations.length > 0) await fail(result);
   else console.log(`Seed ${values.seed} holds: ${result.hash}`);

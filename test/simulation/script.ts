@@ -1,5 +1,6 @@
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
 import type { FaultRates, RestartOptions } from '../../src/simulator/index.ts';
+import type { ClusterStep } from './cluster/cluster-steps.ts';
 import type { PodSketch } from './sketch.ts';
 import { type Feature, Sketcher } from './sketcher.ts';
 
@@ -22,7 +23,8 @@ export type Step =
   | { readonly do: 'crash-container'; readonly choice: number; readonly how: 'crash' | 'oom' }
   | { readonly do: 'crash-sandbox'; readonly choice: number }
   | { readonly do: 'network'; readonly state: 'ready' | 'not-ready' }
-  | { readonly do: 'jump-clock'; readonly ms: number };
+  | { readonly do: 'jump-clock'; readonly ms: number }
+  | { readonly do: 'cluster'; readonly what: ClusterStep };
 
 export interface TimedStep {
   readonly atMs: number;

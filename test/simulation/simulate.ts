@@ -1,13 +1,20 @@
 import { createHash } from 'node:crypto';
 import { pick, type Random, randomInt, readYaml, seededRandom } from '../../src/lib/index.ts';
-import { randomFaults, scriptedFaults, type TraceEntry } from '../../src/simulator/index.ts';
+import {
+  randomFaults,
+  type StoreChange,
+  scriptedFaults,
+  type TraceEntry,
+} from '../../src/simulator/index.ts';
+import { clusterOf, withCluster } from './cluster/cluster-script.ts';
+import { Scenario } from './cluster/scenario.ts';
 import { Desk } from './desk.ts';
 import { isFarFromDeadline, leftovers, remembered, unsettled } from './end-state.ts';
-import { allRules, type Rule } from './invariants/index.ts';
+import { allRules, type ClusterParts, type Rule } from './invariants/index.ts';
 import type { KubeletLife, Mutation } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
-import { mayBeProbedToDeath, outcomeOf } from './outcome.ts';
-import { type Step, type Trouble, troubles, writeScript } from './script.ts';
+import { mayBeProbedToDeath, mayEndOtherwise, outcomeOf } from './outcome.ts';
+import { type Step, type TimedStep, type Trouble, troubles, writeScript } from './script.ts';
 import type { Feature } from './sketcher.ts';
 import { type Witness, World } from './world.ts';
 
@@ -18,6 +25,10 @@ export interface SeedOptions {
   readonly trouble?: Trouble | undefined;
   /** What every pod has, besides what the seed gives it. */
   readonly always?: readonly Feature[] | undefined;
+  /** Whether the node belongs to a cluster; it is alone unless given. */
+  readonly cluster?: 'joined' | 'alone' | undefined;
+  /** How long to wait for what is wanted; half an hour unless given. */
+  readonly patienceMs?: number | undefined;
 }
 
 export interface SeedResult {
@@ -61,12 +72,16 @@ class Violated extends Error {}
 
 class SeedRun {
   readonly #seed: number;
+  readonly #patienceMs: number;
   readonly #random: Random;
   readonly #trouble: Trouble;
   readonly #always: readonly Feature[];
   readonly #world: World;
   readonly #desk: Desk;
   readonly #rules: readonly Rule[];
+  readonly #scenario: Scenario | undefined;
+  /** Apart from the other, so that the seeds without a cluster are as they would be if there were none. */
+  readonly #clusterRandom: Random;
   readonly #violations: string[] = [];
   /** Pods the runtime was in trouble with, which may have to be made anew. */
   readonly #damaged = new Set<string>();
@@ -81,12 +96,15 @@ class SeedRun {
 
   constructor(seed: number, options: SeedOptions) {
     this.#seed = seed;
+    this.#patienceMs = options.patienceMs ?? settleMs;
     this.#random = seededRandom(seed * 2 + 1);
     this.#trouble = options.trouble ?? troubles[seed % troubles.length] ?? 'none';
     this.#always = options.always ?? [];
     const maxRestartWaitMs = seed % 3 === 0 ? 300_000 : 60_000;
     const flavour = this.#random.next() < 0.5 ? 'containerd-1.6' : 'containerd-2';
-    this.#world = new World({ ...options, seed, flavour, settings: { maxRestartWaitMs } }, this);
+    this.#clusterRandom = seededRandom(seed * 7 + 3);
+    const cluster = clusterOf(this.#clusterRandom, options.cluster ?? 'alone');
+    this.#world = new World({ ...options, seed, flavour, settings: { maxRestartWaitMs }, cluster }, this);
     this.#desk = new Desk(() => this.#world.clock.monotonicMs());
     this.#rules = allRules({
       desk: this.#desk,
@@ -96,13 +114,16 @@ class SeedRun {
       isDamaged: (uid) => this.#faulty === 'calls' || this.#damaged.has(uid),
       isUncertain: () => this.#uncertain,
       maxRestartWaitMs,
+      cluster: this.#clusterParts(),
       report: (rule, what) => this.#report(rule, what),
     });
+    this.#scenario = this.#makeScenario();
   }
 
   async play(): Promise<void> {
-    const script = writeScript(this.#random, this.#trouble, this.#always);
-    if (script.some(({ step }) => step.do === 'write' && step.sketch.source === 'api'))
+    const script = this.#script();
+    const isAlone = this.#world.cluster === undefined;
+    if (isAlone && script.some(({ step }) => step.do === 'write' && step.sketch.source === 'api'))
       this.#world.api.open();
     await this.#world.startKubelet();
     for (const { atMs, step } of script) {
@@ -121,6 +142,7 @@ class SeedRun {
   close(): void {
     this.#quiet = new Set();
     this.#world.killKubelet();
+    this.#world.cluster?.api.close();
     this.#world.runtime.close();
   }
 
@@ -167,6 +189,11 @@ class SeedRun {
 
   kubeletGone(): void {}
 
+  apiChanged(change: StoreChange): void {
+    this.#scenario?.changed(change);
+    for (const rule of this.#rules) rule.apiChanged?.(change);
+  }
+
   kubeletEnded(error: unknown): void {
     this.#report('the kubelet runs until it is told to stop', String(error));
   }
@@ -189,7 +216,13 @@ class SeedRun {
   async #take(step: Step): Promise<void> {
     const world = this.#world;
     switch (step.do) {
+      case 'cluster':
+        return this.#scenario?.take(step.what);
       case 'write':
+        if (this.#scenario !== undefined && step.sketch.source === 'api')
+          return this.#desk.sketchOf(step.sketch.name) === undefined
+            ? this.#scenario.create(step.sketch)
+            : this.#scenario.edit(step.sketch);
         // What ran before is not run again by every policy.
         if (this.#desk.known(uidOf(step.sketch)) !== undefined && step.sketch.ephemeral === undefined)
           this.#disturbed.add(uidOf(step.sketch));
@@ -303,17 +336,18 @@ class SeedRun {
     this.#world.runtime.setNetworkReady('ready');
     this.#world.runtime.comeUp();
     for (const name of this.#desk.names()) this.#mend(name);
+    this.#world.cluster?.heal();
     await this.#world.startKubelet();
   }
 
   async #settle(): Promise<void> {
-    await this.#until(settleMs, 'what is wanted comes to be', async () => {
+    await this.#until(this.#patienceMs, 'what is wanted comes to be', async () => {
       const wanted = this.#desk.wanted();
       const uids = new Set(wanted.map(({ uid }) => uid));
       const open = wanted.flatMap(({ uid, sketch }) =>
         unsettled(this.#world, uid, sketch, this.#disturbed.has(uid) ? 'disturbed' : 'left-alone'),
       );
-      return [...open, ...(await leftovers(this.#world, uids))];
+      return [...open, ...(await leftovers(this.#world, uids)), ...this.#unlikeTheNode()];
     });
     for (const rule of this.#rules) rule.settled?.();
   }
@@ -338,12 +372,17 @@ class SeedRun {
   async #empty(): Promise<void> {
     this.#world.note('all manifests go');
     for (const name of this.#desk.names()) {
+      if (this.#desk.sketchOf(name)?.source === 'api' && this.#scenario !== undefined) {
+        this.#scenario.remove(name);
+        continue;
+      }
       this.#desk.remove(name);
       this.#world.remove(name);
     }
     await this.#until(emptyMs, 'an empty node holds nothing', async () => [
       ...(await leftovers(this.#world, new Set())),
       ...remembered(this.#world),
+      ...this.#unlikeTheNode(),
     ]);
   }
 
@@ -353,6 +392,10 @@ class SeedRun {
     const held = Object.entries(runtime.held()).filter(([, count]) => count > 0);
     for (const [what, count] of held) this.#report('an empty node holds nothing', `${count} ${what}`);
     runtime.close();
+    const { api } = this.#world.cluster ?? {};
+    for (const [what, count] of Object.entries(api?.held() ?? {}))
+      if (count > 0) this.#report('nobody talks to the API who is gone', `${count} ${what}`);
+    api?.close();
     if (clock.pendingTimers > 0) this.#report('no timer is left', `${clock.pendingTimers} are`);
     if (this.#violations.length > 0) throw new Violated();
   }
@@ -361,6 +404,43 @@ class SeedRun {
     const left = await this.#world.stopKubelet();
     if (left !== undefined) this.#report('a kubelet that stops leaves nothing behind', left);
     if (this.#violations.length > 0) throw new Violated();
+  }
+
+  #clusterParts(): ClusterParts | undefined {
+    const { cluster: world, machine, cgroups } = this.#world;
+    return world && { world, machine, cgroups, isQuiet: (uid) => this.#quiet.has(uid) };
+  }
+
+  #makeScenario(): Scenario | undefined {
+    const { cluster, clock, network } = this.#world;
+    if (cluster === undefined) return undefined;
+    return new Scenario({
+      cluster,
+      clock,
+      desk: this.#desk,
+      random: this.#clusterRandom,
+      met: (sketch) => network.meet(sketch),
+      disturbed: (uid) => {
+        this.#damaged.add(uid);
+        this.#disturbed.add(uid);
+        for (const rule of this.#rules) rule.edited?.(uid);
+      },
+      note: (what) => this.#world.note(what),
+    });
+  }
+
+  #script(): readonly TimedStep[] {
+    const script = writeScript(this.#random, this.#trouble, this.#always);
+    return this.#scenario === undefined ? script : withCluster(this.#clusterRandom, script);
+  }
+
+  #unlikeTheNode(): readonly string[] {
+    return this.#scenario?.unlikeTheNode(this.#world.life?.kubelet, (uid) => this.#isExcused(uid)) ?? [];
+  }
+
+  #isExcused(uid: string): boolean {
+    const sketch = this.#desk.known(uid);
+    return this.#damaged.has(uid) && sketch !== undefined && mayEndOtherwise(sketch);
   }
 
   async #until(limitMs: number, rule: string, open: () => Promise<readonly string[]>): Promise<void> {

@@ -17,9 +17,11 @@ import {
   type RestartOptions,
   registryOf,
   type SimulatedRuntime,
+  type StoreChange,
   type TraceEntry,
 } from '../../src/simulator/index.ts';
 import { MemoryManifestFiles } from '../../src/sources/index.ts';
+import { ClusterWorld, type ClusterWorldOptions } from './cluster/cluster-world.ts';
 import { KubeletLife, type LifeOptions, type Mutation } from './kubelet-life.ts';
 import { manifestDirectory, manifestPath, manifestText } from './manifests.ts';
 import { PodApi } from './pod-api.ts';
@@ -38,6 +40,8 @@ export interface WorldOptions {
   readonly probes?: LifeOptions['probes'];
   /** The machine with parts of it replaced. */
   readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
+  /** The cluster the node belongs to; it is alone unless given. */
+  readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs'> | undefined;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */
@@ -49,6 +53,7 @@ export interface Witness extends Partial<ProbeWitness> {
   kubeletGone(): void;
   kubeletEnded(error: unknown): void;
   bug(method: string, error: unknown): void;
+  apiChanged?(change: StoreChange): void;
 }
 
 /** One simulated node under virtual time: the runtime and the machine stay, kubelets come and go. */
@@ -59,7 +64,9 @@ export class World {
   readonly files: MemoryFiles = memoryFiles();
   readonly cgroups = new SimulatedCgroupHost({ mode: 'v2' });
   readonly machine: NodeMachine;
+  /** For a node that is alone. */
   readonly api = new PodApi();
+  readonly cluster: ClusterWorld | undefined;
   readonly network: PodNetwork;
   /** Everything that happened, one line each. */
   readonly history: string[] = [];
@@ -110,6 +117,14 @@ export class World {
       dialHttp: () => Promise.reject(new Error('There is no network')),
       readFile: async () => 'nameserver 10.0.0.2\n',
     });
+    this.cluster =
+      options.cluster &&
+      new ClusterWorld({
+        ...options.cluster,
+        clock: this.clock,
+        note: (what) => this.note(what),
+        changed: (change) => witness.apiChanged?.(change),
+      });
   }
 
   get life(): KubeletLife | undefined {
@@ -131,7 +146,8 @@ export class World {
       runtime: this.runtime,
       machine: this.machine,
       mutate: this.#options.mutate,
-      settings: { apiPods: this.api.state, ...this.#options.settings },
+      cluster: this.cluster,
+      settings: { apiPods: this.cluster ? 'expected' : this.api.state, ...this.#options.settings },
       aroundCri: this.#options.aroundCri,
       probes: this.#options.probes ?? ((question) => this.network.answer(question)),
       calling: (method, request) => this.#calling(method, request),

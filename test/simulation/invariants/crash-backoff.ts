@@ -32,6 +32,9 @@ export function crashBackoffHolds(scene: RuleScene): Rule {
   return {
     clockJumped: () => crashes.clear(),
     runtimeLost: () => crashes.clear(),
+    edited(uid) {
+      for (const [key, { last }] of crashes) if (last.podUid === uid) crashes.delete(key);
+    },
     entry(entry) {
       if (entry.kind !== 'container-started') return;
       const instance = ledger.find(entry.id);

@@ -1,3 +1,5 @@
+import { apiObjectsGoLast } from './api-removals.ts';
+import { statusesGoOn } from './api-statuses.ts';
 import { crashBackoffHolds } from './crash-backoff.ts';
 import { graceOnlyShrinks } from './grace.ts';
 import { ephemeralOnce, postStartRuns, preStopOnce } from './hooks.ts';
@@ -5,6 +7,7 @@ import { initOrder } from './init-order.ts';
 import { Ledger } from './ledger.ts';
 import { oneOfEachContainer, oneOfEachName } from './one-of-each.ts';
 import { probeResultsStay } from './probe-results.ts';
+import { restartsWriteNothing } from './quiet-restart.ts';
 import { readyMeansRunning } from './readiness.ts';
 import type { Rule, Scene } from './scene.ts';
 import { sidecarOrder } from './sidecar-order.ts';
@@ -12,7 +15,7 @@ import { startsOnlyWhatIsWanted } from './starts.ts';
 import { stopsOnlyWhatIsUnwanted } from './stops.ts';
 import { terminalPhaseStays } from './terminal-phase.ts';
 
-export type { Rule, Scene } from './scene.ts';
+export type { ClusterParts, Rule, Scene } from './scene.ts';
 
 /** All that must hold. The first of them writes down what the others go by. */
 export function allRules(scene: Scene): readonly Rule[] {
@@ -33,5 +36,11 @@ export function allRules(scene: Scene): readonly Rule[] {
     postStartRuns,
     ephemeralOnce,
   ];
-  return [ledger, ...rules.map((rule) => rule({ ...scene, ledger }))];
+  const { cluster } = scene;
+  const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];
+  return [
+    ledger,
+    ...rules.map((rule) => rule({ ...scene, ledger })),
+    ...(cluster === undefined ? [] : clusterRules.map((rule) => rule({ ...scene, ledger, cluster }))),
+  ];
 }

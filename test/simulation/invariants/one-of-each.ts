@@ -18,7 +18,7 @@ export function oneOfEachContainer({ runtime, report, isUncertain }: Scene): Rul
 }
 
 /** Pods of one name that one kubelet knew never overlap; one left by an earlier kubelet may still be on its way out. */
-export function oneOfEachName({ runtime, report, kubelet, isUncertain }: Scene): Rule {
+export function oneOfEachName({ runtime, report, kubelet, isUncertain, desk }: Scene): Rule {
   let known = new Set<string>();
   return {
     kubeletStarted() {
@@ -29,6 +29,8 @@ export function oneOfEachName({ runtime, report, kubelet, isUncertain }: Scene):
       for (const { metadata } of now?.pods.getPods() ?? [])
         if (now?.workers.queries.isPodTerminationRequested(metadata.uid) === false) known.add(metadata.uid);
       if (entry.kind !== 'container-started' || isUncertain()) return;
+      // Of the API one may be made while the last, which was deleted by force, is still on its way out.
+      if (desk.known(entry.podUid)?.source === 'api') return;
       const nameOf = new Map(runtime.sandboxes().map(({ podUid, podName }) => [podUid, podName]));
       const name = nameOf.get(entry.podUid);
       const others = runtime

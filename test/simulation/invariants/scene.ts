@@ -1,7 +1,9 @@
 import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
-import type { Kubelet } from '../../../src/kubelet/index.ts';
+import type { Kubelet, NodeMachine } from '../../../src/kubelet/index.ts';
+import type { SimulatedCgroupHost } from '../../../src/lib/index.ts';
 import type { ProbeQuestion } from '../../../src/probes/index.ts';
-import type { SimulatedRuntime, TraceEntry } from '../../../src/simulator/index.ts';
+import type { SimulatedRuntime, StoreChange, TraceEntry } from '../../../src/simulator/index.ts';
+import type { ClusterWorld } from '../cluster/cluster-world.ts';
 import type { Desk } from '../desk.ts';
 import type { KubeletLife } from '../kubelet-life.ts';
 import type { Ledger } from './ledger.ts';
@@ -18,12 +20,27 @@ export interface Scene {
   readonly isUncertain: () => boolean;
   /** The longest wait of a container that crashes; that of the settings unless given. */
   readonly maxRestartWaitMs?: number;
+  /** The cluster the node belongs to; it is alone unless given. */
+  readonly cluster?: ClusterParts | undefined;
   readonly report: (rule: string, what: string) => void;
 }
 
 /** The same, with all that has happened so far. */
 export interface RuleScene extends Scene {
   readonly ledger: Ledger;
+}
+
+/** What there is besides on a node of a cluster. */
+export interface ClusterParts {
+  readonly world: ClusterWorld;
+  readonly machine: NodeMachine;
+  readonly cgroups: SimulatedCgroupHost;
+  /** Whether nothing may change about the pod now. */
+  readonly isQuiet: (podUid: string) => boolean;
+}
+
+export interface ClusterScene extends RuleScene {
+  readonly cluster: ClusterParts;
 }
 
 /** Something that must hold at every moment. Called at once, before anything else happens. */
@@ -37,6 +54,10 @@ export interface Rule {
   kubeletStarted?(life: KubeletLife): void;
   /** Nobody can tell any more how long ago something was that only the wall clock knew. */
   clockJumped?(): void;
+  /** An object of the API has changed. */
+  apiChanged?(change: StoreChange): void;
+  /** A pod was asked to be otherwise: what is edited begins anew. */
+  edited?(podUid: string): void;
   /** The runtime forgets what ran, or does not know how it ended. */
   runtimeLost?(): void;
   /** All is as it should be, and nothing is going on. */

@@ -62,7 +62,7 @@ export function sidecarOrder(scene: RuleScene): Rule {
       if (isDamaged(podUid) || hasFailed(sketch, instance)) return;
       if (startsAllAnew(sketch, instance, ledger)) return;
       const usedMs = nowMs() - (ending.get(podUid) ?? nowMs());
-      if (usedMs >= sketch.graceSeconds * 1_000 - slackMs) return;
+      if (usedMs >= desk.graceOf(podUid) * 1_000 - slackMs) return;
       const later = [
         ...sketch.containers,
         ...sidecarsOf(sketch).filter((one) => sketch.init.indexOf(one) > place),

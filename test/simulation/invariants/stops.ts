@@ -3,7 +3,7 @@ import type { Instance, Ledger } from './ledger.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
 export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
-  const { runtime, report, desk, isDamaged, ledger } = scene;
+  const { runtime, report, desk, isDamaged, ledger, cluster } = scene;
   /** Those a kubelet has seen to be over; what it asked for then may happen when it is gone. */
   const pastDeadline = new Set<string>();
   return {
@@ -24,7 +24,11 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
       const hasTwin = runtime
         .runningContainers()
         .some((other) => other.id !== id && other.podUid === podUid && other.name === name);
-      if (!hasTwin) report('nothing stops that its manifest asks for', `${name} #${attempt} of ${podUid}`);
+      const isAway = cluster?.world.awaySinceMs !== undefined;
+      const rule = isAway
+        ? 'nothing stops because the API is away'
+        : 'nothing stops that its manifest asks for';
+      if (!hasTwin) report(rule, `${name} #${attempt} of ${podUid}`);
     },
   };
 }

@@ -1,0 +1,80 @@
+import type { ApiClient } from '../../../src/api/index.ts';
+import type { CriClient } from '../../../src/cri/index.ts';
+import { ClusterNode } from '../../../src/kubelet/cluster/index.ts';
+import type { Clock, Logger, MetricRegistry, Random } from '../../../src/lib/index.ts';
+import type { NodeMachine, NodeSettings } from '../../../src/node/index.ts';
+import { nodeName } from '../manifests.ts';
+import type { ClusterWorld } from './cluster-world.ts';
+
+export interface ClusterLifeParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly metrics: MetricRegistry;
+  readonly cri: CriClient;
+  /** The same client, as this process reaches it. */
+  readonly around: (client: ApiClient) => ApiClient;
+}
+
+const heartbeatMs = 10_000;
+const address = '10.0.0.1';
+
+const nodeSettings: NodeSettings = {
+  name: nodeName,
+  hostname: nodeName,
+  register: 'self',
+  afterDeletion: 're-register',
+  labels: {},
+  taints: [],
+  providerId: '',
+  cloudProvider: '',
+  ips: [address],
+  attachDetach: 'controller',
+  kubeletPort: 10_250,
+  kubeletVersion: 'v1.36.4',
+  architecture: 'amd64',
+  maxPods: 110,
+  podsPerCore: 0,
+  reserved: [],
+  reservedCpus: 0,
+  hardEviction: {},
+  localStorage: 'not-counted',
+  updateFrequencyMs: heartbeatMs,
+  reportFrequencyMs: 300_000,
+  leaseDurationSeconds: 40,
+  maxImages: 50,
+  declaredFeatures: [],
+};
+
+const machine: NodeMachine = {
+  read: async (path) => (path === '/etc/machine-id' ? 'machine' : undefined),
+  addresses: () => [{ interface: 'eth0', address }],
+  lookup: () => Promise.reject(new Error('There is no DNS')),
+  kernelRelease: () => '6.1.0',
+};
+
+/** The ties of one kubelet process to the API server of its world. */
+export function clusterLife({ api, node }: ClusterWorld, parts: ClusterLifeParts): ClusterNode {
+  const client = (deadlineMs: number) => parts.around(api.client(node, { deadlineMs }));
+  return new ClusterNode({
+    ...parts,
+    clients: {
+      main: client(30_000),
+      events: client(30_000),
+      heartbeat: client(heartbeatMs),
+      closeIdle() {},
+    },
+    machine,
+    node: nodeSettings,
+    runtime: { name: 'containerd', version: '2.1.0' },
+    changeDetection: 'Watch',
+    syncFrequencyMs: 60_000,
+    capacity: () => ({
+      milliCpu: 4_000,
+      memory: 8 * 2 ** 30,
+      ephemeralStorage: undefined,
+      hugePages: new Map(),
+      swap: 0,
+    }),
+  });
+}

@@ -1,0 +1,74 @@
+import type { PodStatus } from '../../../src/kinds/index.ts';
+import type { Kubelet } from '../../../src/kubelet/index.ts';
+import type { PodUid } from '../../../src/pods/index.ts';
+import type { StoredObject } from '../../../src/simulator/index.ts';
+import { sameStatus } from '../../../src/status/index.ts';
+import { plainStatus } from '../../../src/status/writer/plain-status.ts';
+import type { PodSketch } from '../sketch.ts';
+import { type ClusterWorld, isMirror, isOfSketch, ownUidOf } from './cluster-world.ts';
+import { differences } from './differences.ts';
+
+const leaseMs = 40_000;
+
+export interface RestScene {
+  readonly cluster: ClusterWorld;
+  readonly kubelet: Kubelet | undefined;
+  readonly wanted: readonly { readonly uid: string; readonly sketch: PodSketch }[];
+  readonly now: number;
+  /** Whether containers of the pod may have come back that should not, of which no status can tell. */
+  readonly isExcused: (uid: string) => boolean;
+}
+
+/** What the API does not have as a node at rest should have it. */
+export function unlikeTheNode(scene: RestScene): readonly string[] {
+  const { cluster, kubelet, wanted } = scene;
+  if (kubelet === undefined) return ['no kubelet runs'];
+  const uids = new Set(wanted.map(({ uid }) => uid));
+  const objects = cluster.pods();
+  return [
+    ...wanted.flatMap(({ uid, sketch }) => missing(cluster, uid, sketch)),
+    ...objects.flatMap((object) => strange(object, uids)),
+    ...objects
+      .filter((object) => !scene.isExcused(ownUidOf(object)))
+      .flatMap((object) => untrue(object, kubelet)),
+    ...nodeProblems(scene),
+  ];
+}
+
+function missing(cluster: ClusterWorld, uid: string, sketch: PodSketch): readonly string[] {
+  const object = sketch.source === 'api' ? cluster.pod(sketch.name) : cluster.mirrorOf(sketch);
+  if (object !== undefined && isOfSketch(object, sketch)) return [];
+  const found = object === undefined ? 'nothing' : `${object.metadata.uid} of ${ownUidOf(object)}`;
+  return [`${uid} of ${sketch.name} is not in the API, which has ${found}`];
+}
+
+function strange(object: StoredObject, wanted: ReadonlySet<string>): readonly string[] {
+  const { name, uid, deletionTimestamp } = object.metadata;
+  const kind = isMirror(object) ? 'mirror' : 'pod';
+  if (deletionTimestamp !== undefined) return [`the ${kind} ${name} (${uid}) is still being deleted`];
+  return wanted.has(ownUidOf(object)) ? [] : [`the ${kind} ${name} (${uid}) is wanted by nobody`];
+}
+
+function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
+  const uid = ownUidOf(object);
+  const own = kubelet.statuses.getPodStatus(uid as PodUid);
+  const told = (object.status ?? {}) as PodStatus;
+  if (own !== undefined && sameStatus(plainStatus(told), plainStatus(own))) return [];
+  const where = differences(plainStatus(told), own && plainStatus(own)).join(' ');
+  return [`the API tells of ${uid} (${object.metadata.name}) ${where}`];
+}
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+}
+
+function nodeProblems({ cluster, now }: RestScene): readonly string[] {
+  const conditions = (cluster.theNode()?.status?.['conditions'] ?? []) as readonly Condition[];
+  const ready = conditions.find(({ type }) => type === 'Ready')?.status;
+  const renewed = Date.parse(String(cluster.lease()?.spec?.['renewTime'] ?? ''));
+  return [
+    ...(ready === 'True' ? [] : [`the Node is ${ready === undefined ? 'not there' : 'not ready'}`]),
+    ...(Math.abs(now - renewed) < leaseMs ? [] : [`the lease was renewed at ${renewed}, and it is ${now}`]),
+  ];
+}

@@ -1,0 +1,204 @@
+import { apiResources, type JsonObject } from '../../../src/api/index.ts';
+import { sleepOn } from '../../../src/lib/clock.ts';
+import { type Clock, instant, type Random, type VirtualClock } from '../../../src/lib/index.ts';
+import { annotations } from '../../../src/pods/index.ts';
+import {
+  nodeUser,
+  randomApiFaults,
+  SimulatedApi,
+  type StoreChange,
+  type StoredObject,
+} from '../../../src/simulator/index.ts';
+import { apiPodOf, fullNameOf, nodeName, uidOf } from '../manifests.ts';
+import type { PodSketch } from '../sketch.ts';
+import type { ClusterStep } from './cluster-steps.ts';
+
+export interface ClusterWorldOptions {
+  readonly clock: VirtualClock;
+  readonly random: Random;
+  /** How far the clock of the API server is from the node's. */
+  readonly skewMs: number;
+  readonly note: (what: string) => void;
+  readonly changed: (change: StoreChange) => void;
+}
+
+const namespace = 'default';
+const pods = apiResources.pods;
+const leaseNamespace = 'kube-node-lease';
+
+/** The API server of a world, and those who use it besides the kubelet. */
+export class ClusterWorld {
+  readonly api: SimulatedApi;
+  readonly node = nodeUser(nodeName);
+  readonly #options: ClusterWorldOptions;
+  #awaySinceMs: number | undefined;
+
+  constructor(options: ClusterWorldOptions) {
+    this.#options = options;
+    const { clock, random, skewMs } = options;
+    this.api = new SimulatedApi({ clock: skewed(clock, skewMs), random });
+    this.api.onChange((change) => {
+      if (isTold(change)) options.note(describeChange(change));
+      options.changed(change);
+    });
+  }
+
+  /** Since when it cannot be reached; undefined while it can. */
+  get awaySinceMs(): number | undefined {
+    return this.#awaySinceMs;
+  }
+
+  /** Those of this node, mirrors included. */
+  pods(): readonly StoredObject[] {
+    return this.api.objects(pods).filter(({ spec }) => spec?.['nodeName'] === nodeName);
+  }
+
+  pod(name: string): StoredObject | undefined {
+    return this.api.object({ resource: pods, namespace, name });
+  }
+
+  mirrorOf(sketch: PodSketch): StoredObject | undefined {
+    return this.pod(fullNameOf(sketch));
+  }
+
+  theNode(): StoredObject | undefined {
+    return this.api.object({ resource: apiResources.nodes, name: nodeName });
+  }
+
+  lease(): StoredObject | undefined {
+    return this.api.object({ resource: apiResources.leases, namespace: leaseNamespace, name: nodeName });
+  }
+
+  create(sketch: PodSketch): void {
+    const { metadata, spec } = apiPodOf(sketch, { phase: 'Pending' });
+    const volumes = [{ name: 'scratch', emptyDir: {} }];
+    this.api.put(pods, { metadata, spec: { ...spec, volumes }, status: { phase: 'Pending' } });
+  }
+
+  /** The same pod, as the sketch has it now. */
+  edit(sketch: PodSketch): void {
+    const { spec } = apiPodOf(sketch, { phase: 'Pending' });
+    const { containers, ephemeralContainers } = spec;
+    this.api.change({ resource: pods, namespace, name: sketch.name }, (pod) => ({
+      ...pod,
+      spec: {
+        ...pod.spec,
+        containers,
+        ...(ephemeralContainers !== undefined && { ephemeralContainers }),
+      } as unknown as JsonObject,
+    }));
+  }
+
+  label(name: string, value: string): void {
+    this.api.change({ resource: pods, namespace, name }, (pod) => ({
+      ...pod,
+      metadata: {
+        ...pod.metadata,
+        labels: { ...pod.metadata.labels, edited: value },
+        annotations: { ...pod.metadata.annotations, edited: value },
+      },
+    }));
+  }
+
+  callUnready(name: string): void {
+    this.api.change({ resource: pods, namespace, name }, (pod) => {
+      const conditions = (pod.status?.['conditions'] ?? []) as readonly JsonObject[];
+      const unready = (one: JsonObject) => (one['type'] === 'Ready' ? { ...one, status: 'False' } : one);
+      return { ...pod, status: { ...pod.status, conditions: conditions.map(unready) } };
+    });
+  }
+
+  delete(name: string, grace: number | undefined): void {
+    if (this.pod(name) !== undefined) this.api.deletePod(namespace, name, grace);
+  }
+
+  /** With all that belongs to it, as a garbage collector does. */
+  deleteNode(): void {
+    const node = this.theNode();
+    if (node === undefined) return;
+    this.api.delete({ resource: apiResources.nodes, name: nodeName });
+    this.#options.clock.timer(2_000, () => this.#collect(node.metadata.uid));
+  }
+
+  faults(step: Extract<ClusterStep, { do: 'faults' }>): void {
+    const { random } = this.#options;
+    this.api.setFaults(randomApiFaults({ random, rates: step.rates, maxDelayMs: step.maxDelayMs }));
+  }
+
+  goAway(how: 'refusing' | 'silent'): void {
+    this.#awaySinceMs ??= this.#options.clock.monotonicMs();
+    this.api.goAway(how);
+  }
+
+  comeBack(): void {
+    this.#awaySinceMs = undefined;
+    this.api.comeBack();
+  }
+
+  heal(): void {
+    this.api.setFaults(undefined);
+    this.comeBack();
+  }
+
+  #collect(owner: string): void {
+    const isOwned = ({ metadata }: StoredObject) =>
+      metadata.ownerReferences?.some(({ uid }) => uid === owner) === true;
+    for (const { metadata } of this.pods().filter(isOwned)) this.delete(metadata.name, undefined);
+    const lease = this.lease();
+    if (lease !== undefined && isOwned(lease))
+      this.api.delete({ resource: apiResources.leases, namespace: leaseNamespace, name: nodeName });
+  }
+}
+
+export function isMirror({ metadata }: StoredObject): boolean {
+  return metadata.annotations?.[annotations.mirror] !== undefined;
+}
+
+/** The pod an object of the API stands for: itself, or the static pod it is the mirror of. */
+export function ownUidOf({ metadata }: StoredObject): string {
+  return metadata.annotations?.[annotations.mirror] ?? metadata.uid;
+}
+
+export function isOfSketch(object: StoredObject, sketch: PodSketch): boolean {
+  return ownUidOf(object) === uidOf(sketch);
+}
+
+function skewed(inner: Clock, skewMs: number): Clock {
+  const clock: Clock = {
+    now: () => instant(inner.now() + skewMs),
+    monotonicMs: () => inner.monotonicMs(),
+    stamp: () => inner.stamp(),
+    sleep: (ms, signal) => sleepOn(clock, ms, signal),
+    timer: (ms, run) => inner.timer(ms, run),
+  };
+  return clock;
+}
+
+function isTold({ resource }: StoreChange): boolean {
+  return resource.plural === 'pods' || resource.plural === 'nodes';
+}
+
+interface ToldStatus {
+  readonly phase?: string;
+  readonly containerStatuses?: readonly ToldContainer[];
+}
+
+interface ToldContainer {
+  readonly name: string;
+  readonly restartCount?: number;
+  readonly ready?: boolean;
+  readonly state?: object;
+}
+
+function describeChange({ type, resource, object, user, before }: StoreChange): string {
+  const { phase, containerStatuses = [] } = (object.status ?? {}) as ToldStatus;
+  const isEnding = object.metadata.deletionTimestamp === undefined ? '' : ' ending';
+  const containers = containerStatuses.map(
+    ({ name, restartCount, ready, state = {} }) =>
+      `${name}#${restartCount}:${Object.keys(state)[0] ?? '?'}${ready ? '+' : ''}`,
+  );
+  const what = `${resource.plural}/${object.metadata.name} ${object.metadata.uid.slice(0, 8)}${isEnding}`;
+  const by = user.startsWith('system:node:') ? 'node' : 'admin';
+  const age = before === undefined ? '' : ` after ${before.metadata.resourceVersion}`;
+  return `api ${by} ${type} ${what} ${phase ?? ''} ${containers.join(' ')} v${object.metadata.resourceVersion}${age}`;
+}

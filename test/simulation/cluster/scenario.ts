@@ -1,0 +1,165 @@
+import type { Kubelet } from '../../../src/kubelet/index.ts';
+import { type Random, randomInt, type VirtualClock } from '../../../src/lib/index.ts';
+import type { StoreChange } from '../../../src/simulator/index.ts';
+import type { Desk } from '../desk.ts';
+import { uidOf } from '../manifests.ts';
+import { images, type PodSketch } from '../sketch.ts';
+import { type RestScene, unlikeTheNode } from './cluster-rest.ts';
+import type { ClusterStep } from './cluster-steps.ts';
+import type { ClusterWorld } from './cluster-world.ts';
+
+export interface ScenarioOptions {
+  readonly cluster: ClusterWorld;
+  readonly desk: Desk;
+  readonly clock: VirtualClock;
+  readonly random: Random;
+  /** Told of each pod as it is asked for, and of one that is asked to be otherwise. */
+  readonly met: (sketch: PodSketch) => void;
+  /** A container ends other than its pod says. */
+  readonly disturbed: (uid: string) => void;
+  readonly note: (what: string) => void;
+}
+
+/** Does to the API what users, controllers and bad days do to it, and keeps the desk in step. */
+export class Scenario {
+  readonly #options: ScenarioOptions;
+  /** Those that are to follow one of the same name. */
+  readonly #next = new Map<string, PodSketch>();
+  readonly #coming = new Set<string>();
+
+  constructor(options: ScenarioOptions) {
+    this.#options = options;
+  }
+
+  /** What is not, or not yet, as a node at rest should have it. */
+  unlikeTheNode(kubelet: Kubelet | undefined, isExcused: RestScene['isExcused']): readonly string[] {
+    const { cluster, desk, clock } = this.#options;
+    const pending = [...this.#next.keys(), ...this.#coming];
+    return [
+      ...unlikeTheNode({ cluster, kubelet, wanted: desk.wanted(), now: clock.now(), isExcused }),
+      ...pending.map((name) => `the next ${name} is still to come`),
+    ];
+  }
+
+  take(step: ClusterStep): void {
+    const { cluster, note } = this.#options;
+    note(`cluster: ${JSON.stringify(step)}`);
+    switch (step.do) {
+      case 'create':
+        this.create(step.sketch);
+        break;
+      case 'label':
+        if (this.#current(step.name) !== undefined) cluster.label(step.name, step.value);
+        break;
+      case 'call-unready':
+        if (this.#current(step.name) !== undefined) cluster.callUnready(step.name);
+        break;
+      case 'new-image':
+        this.#changeImage(step.name);
+        break;
+      case 'look-into':
+        this.#lookInto(step);
+        break;
+      case 'delete':
+        this.#delete(step);
+        break;
+      case 'delete-mirror':
+        cluster.delete(`${step.name}-node`, step.grace);
+        break;
+      case 'delete-node':
+        cluster.deleteNode();
+        break;
+      case 'faults':
+        cluster.faults(step);
+        break;
+      case 'no-faults':
+        cluster.api.setFaults(undefined);
+        break;
+      case 'go-away':
+        cluster.goAway(step.how);
+        break;
+      case 'come-back':
+        cluster.comeBack();
+        break;
+      case 'compact':
+        cluster.api.compact();
+        break;
+      case 'cut-watches':
+        cluster.api.cutWatches();
+        break;
+    }
+  }
+
+  /** A name that is taken stays so: nobody waits for it. */
+  create(sketch: PodSketch): void {
+    const { cluster, desk, met } = this.#options;
+    if (cluster.pod(sketch.name) !== undefined) return;
+    met(sketch);
+    desk.write(sketch);
+    cluster.create(sketch);
+  }
+
+  /** The same pod, asked to be otherwise. */
+  edit(sketch: PodSketch): void {
+    const { cluster, desk, met } = this.#options;
+    if (this.#current(sketch.name) === undefined) return;
+    met(sketch);
+    desk.write(sketch);
+    cluster.edit(sketch);
+  }
+
+  remove(name: string): void {
+    this.#next.delete(name);
+    this.#options.desk.remove(name);
+    this.#options.cluster.delete(name, undefined);
+  }
+
+  changed({ type, resource, object }: StoreChange): void {
+    const { name } = object.metadata;
+    const next = this.#next.get(name);
+    if (type !== 'DELETED' || resource.plural !== 'pods' || next === undefined) return;
+    this.#next.delete(name);
+    this.#coming.add(name);
+    const { clock, random } = this.#options;
+    clock.timer(randomInt(random, 2_000), () => {
+      this.#coming.delete(name);
+      this.create(next);
+    });
+  }
+
+  #delete({ name, grace, next }: Extract<ClusterStep, { do: 'delete' }>): void {
+    const { cluster, desk } = this.#options;
+    const object = cluster.pod(name);
+    if (object === undefined) return;
+    if (grace !== undefined) desk.shorten(object.metadata.uid, grace);
+    const most = desk.sketchOf(name)?.graceSeconds ?? 0;
+    desk.remove(name);
+    if (next !== undefined) this.#next.set(name, next);
+    // Who asks for more than the pod does would get it.
+    cluster.delete(name, grace === undefined ? undefined : Math.min(grace, most));
+  }
+
+  #changeImage(name: string): void {
+    const sketch = this.#current(name);
+    const [first, ...others] = sketch?.containers ?? [];
+    if (sketch === undefined || first === undefined || first.pullPolicy !== undefined) return;
+    const { present, pulled } = images;
+    if (first.image !== present && first.image !== pulled) return;
+    const image = first.image === present ? pulled : present;
+    this.#options.disturbed(uidOf(sketch));
+    this.edit({ ...sketch, containers: [{ ...first, image }, ...others] });
+  }
+
+  #lookInto({ name, container }: Extract<ClusterStep, { do: 'look-into' }>): void {
+    const sketch = this.#current(name);
+    if (sketch === undefined) return;
+    const { ephemeral = [] } = sketch;
+    this.edit({ ...sketch, ephemeral: [...ephemeral, { ...container, name: `debug${ephemeral.length}` }] });
+  }
+
+  /** The pod of that name that is wanted now. */
+  #current(name: string): PodSketch | undefined {
+    const object = this.#options.cluster.pod(name);
+    return object?.metadata.deletionTimestamp === undefined ? this.#options.desk.sketchOf(name) : undefined;
+  }
+}

@@ -1,0 +1,26 @@
+import { isMirror } from '../cluster/cluster-world.ts';
+import { settings } from '../kubelet-life.ts';
+import type { ClusterScene, Rule } from './scene.ts';
+
+/** Who sees a pod gone may start its successor, on the same volumes. */
+export function apiObjectsGoLast({ runtime, report, cluster }: ClusterScene): Rule {
+  const { world, machine, cgroups } = cluster;
+  const rule = 'a pod goes from the API when nothing of it is left';
+  return {
+    apiChanged({ type, resource, object, before, user }) {
+      if (type !== 'DELETED' || resource.plural !== 'pods' || user !== world.node.name) return;
+      if (before === undefined || isMirror(before)) return;
+      const { uid, name } = object.metadata;
+      if (before.metadata.deletionTimestamp === undefined)
+        report(rule, `${name} (${uid}) was removed though nobody asked for it`);
+      for (const one of runtime.runningContainers().filter(({ podUid }) => podUid === uid))
+        report(rule, `${name} (${uid}) was removed while ${one.name} runs`);
+      for (const path of cgroups.directories().filter((one) => one.includes(`pod${uid}`)))
+        report(rule, `${name} (${uid}) was removed and left the cgroup ${path}`);
+      // What is there is looked up at once, and only told later.
+      void machine.files.names(`${settings.rootDir}/pods/${uid}/volumes`).then((names) => {
+        for (const left of names) report(rule, `${name} (${uid}) was removed and left its volume ${left}`);
+      });
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import type { ContainerStatus, PodStatus } from '../../../src/kinds/index.ts';
+import { isTerminalPhase } from '../../../src/pods/index.ts';
+import type { StoredObject } from '../../../src/simulator/index.ts';
+import { plainStatus } from '../../../src/status/writer/plain-status.ts';
+import { ownUidOf } from '../cluster/cluster-world.ts';
+import type { ClusterScene, Rule } from './scene.ts';
+
+const rule = 'no status in the API goes back';
+
+/** Of what a node writes to the API each is newer than the last. */
+export function statusesGoOn({ report, cluster, isDamaged }: ClusterScene): Rule {
+  /** What kubelets have said of containers, and when each was last said, by the pod. */
+  const said = new Map<string, Map<string, number>>();
+  const written = new Map<string, number>();
+  /** Those this kubelet has written of. */
+  const begun = new Set<string>();
+  let turn = 0;
+  return {
+    kubeletStarted({ kubelet }) {
+      begun.clear();
+      kubelet.statuses.onChange(({ uid, after }) => {
+        const texts = said.get(uid) ?? new Map<string, number>();
+        texts.set(containersText(after), ++turn);
+        said.set(uid, texts);
+      });
+    },
+    apiChanged({ type, resource, object, before, user }) {
+      if (type !== 'MODIFIED' || resource.plural !== 'pods' || user !== cluster.world.node.name) return;
+      if (before === undefined || object.status === before.status) return;
+      const { uid, name } = object.metadata;
+      const own = ownUidOf(object);
+      const [was, is] = [statusOf(before), statusOf(object)];
+      // A static pod begins anew with each kubelet, and when it comes again under the same id.
+      const isNewLife = own !== uid && (!begun.has(uid) || was.startTime !== is.startTime);
+      begun.add(uid);
+      if (isTerminalPhase(was.phase) && is.phase !== was.phase)
+        report(rule, `${name} (${own}) was ${was.phase} and is ${is.phase}`);
+      const others = isDamaged(own) || own !== uid ? 'ignored' : 'counted';
+      for (const what of isNewLife ? [] : regressions(was, is, others))
+        report(rule, `${name} (${own}): ${what}`);
+      const at = said.get(own)?.get(containersText(is));
+      const last = written.get(uid) ?? 0;
+      if (at === undefined) return;
+      if (at < last) report(rule, `${name} (${own}) was told what was said before what it was told last`);
+      written.set(uid, at);
+    },
+  };
+}
+
+function statusOf({ status = {} }: StoredObject): PodStatus {
+  return status as PodStatus;
+}
+
+function containersOf({ containerStatuses = [], initContainerStatuses = [] }: PodStatus) {
+  return [...initContainerStatuses, ...containerStatuses];
+}
+
+function containersText(status: PodStatus): string {
+  return JSON.stringify(containersOf(plainStatus(status)), inOrder);
+}
+
+/** Fields in whatever order say the same. */
+function inOrder(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+function regressions(
+  before: PodStatus,
+  after: PodStatus,
+  otherInstances: 'counted' | 'ignored',
+): readonly string[] {
+  const earlier = new Map(containersOf(before).map((one) => [one.name, one]));
+  return containersOf(after).flatMap((one) => {
+    const was = earlier.get(one.name);
+    if (was === undefined) return [];
+    const isSame = was.containerID !== undefined && was.containerID === one.containerID;
+    return isSame || otherInstances === 'counted' ? regressionsOf(was, one) : [];
+  });
+}
+
+function regressionsOf(was: ContainerStatus, is: ContainerStatus): readonly string[] {
+  const isSame = was.containerID !== undefined && was.containerID === is.containerID;
+  const hasRisen = isSame && was.state?.terminated !== undefined && is.state?.running !== undefined;
+  return [
+    ...(is.restartCount < was.restartCount
+      ? [`${is.name} had restarted ${was.restartCount} times, and now ${is.restartCount}`]
+      : []),
+    ...(hasRisen ? [`${is.name} had ended and runs again`] : []),
+  ];
+}
