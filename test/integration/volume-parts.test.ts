@@ -143,12 +143,20 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await writeFile(join(outside, 'secret'), '');
     await symlink(outside, join(volume, 'link'));
     let swapping = true;
+    const renamed = (from: string, to: string) =>
+      rename(join(volume, from), join(volume, to)).then(
+        () => true,
+        () => false,
+      );
     const swaps = (async () => {
       for (; swapping; ) {
         await rename(join(volume, 'dir'), join(volume, 'aside'));
-        await rename(join(volume, 'link'), join(volume, 'dir'));
+        // Who looks meanwhile makes the directory that is missing: it is in the way then.
+        while (!(await renamed('link', 'dir')))
+          await rm(join(volume, 'dir'), { recursive: true, force: true });
         await rename(join(volume, 'dir'), join(volume, 'link'));
-        await rename(join(volume, 'aside'), join(volume, 'dir'));
+        while (!(await renamed('aside', 'dir')))
+          await rm(join(volume, 'dir'), { recursive: true, force: true });
       }
     })();
     const outcomes = new Set<string>();
