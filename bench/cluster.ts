@@ -19,8 +19,9 @@ import { isReady } from '../test/cluster/cluster-pods.ts';
 import { ControlPlane } from '../test/cluster/control-plane.ts';
 import { clusterAssets, noCluster } from '../test/cluster/programs.ts';
 import { openPrivateRuntime, type PrivateRuntime } from '../test/private-runtime.ts';
-import { percentile, percentiles, print } from './figures.ts';
-import { type PodHandle, removePod, startPod } from './pods.ts';
+import { besideFloor, type Measured, names } from './beside-floor.ts';
+import { compare, timed } from './compare.ts';
+import { print } from './figures.ts';
 import { processFigures } from './process-figures.ts';
 
 const sequentialPods = 20;
@@ -32,16 +33,8 @@ const signal = new AbortController().signal;
 const sleeps = 'trap "exit 0" TERM; sleep 100000 & wait';
 const { pods } = apiResources;
 
-const names = (word: string, count: number) => Array.from({ length: count }, (_, index) => `${word}${index}`);
-
-async function timed<T>(work: () => Promise<T>): Promise<{ readonly ms: number; readonly value: T }> {
-  const start = performance.now();
-  const value = await work();
-  return { ms: performance.now() - start, value };
-}
-
 /** Pods as an administrator makes, watches and deletes them. The scheduler is left out: its time is not the kubelet's. */
-class Desk implements AsyncDisposable {
+class Desk implements Measured, AsyncDisposable {
   readonly #client: ReturnType<typeof createApiClient>;
   readonly #reflector: Reflector<Pod>;
   readonly #nodeName: string;
@@ -71,7 +64,7 @@ class Desk implements AsyncDisposable {
     await this.#reflector.waitForSync(signal);
   }
 
-  async make(wanted: readonly string[]): Promise<number> {
+  async appear(wanted: readonly string[]): Promise<number> {
     const { ms } = await timed(async () => {
       const all = this.#until(wanted, (pod) => pod !== undefined && isReady(pod));
       await Promise.all(wanted.map((name) => this.#create(name)));
@@ -80,7 +73,7 @@ class Desk implements AsyncDisposable {
     return ms;
   }
 
-  async remove(wanted: readonly string[]): Promise<number> {
+  async vanish(wanted: readonly string[]): Promise<number> {
     const { ms } = await timed(async () => {
       const all = this.#until(wanted, (pod) => pod === undefined);
       const options = { gracePeriodSeconds: 1 };
@@ -125,39 +118,17 @@ class Desk implements AsyncDisposable {
   }
 }
 
-function compare(what: string, floor: readonly number[], ours: readonly number[], target: string): void {
-  print(`${what}, bare CRI`, percentiles(floor));
-  print(`${what}, kubelet`, percentiles(ours));
-  const over = (percentile(ours, 0.5) - percentile(floor, 0.5)).toFixed(0);
-  const ratio = (percentile(ours, 0.5) / percentile(floor, 0.5)).toFixed(2);
-  print('', `p50 + ${over} ms, p50 ${ratio} x floor (target ${target})`);
-}
-
 async function oneByOne(runtime: PrivateRuntime, desk: Desk): Promise<void> {
-  const starts = { floor: [] as number[], ours: [] as number[] };
-  const removals = { floor: [] as number[], ours: [] as number[] };
-  for (const name of names('one', sequentialPods)) {
-    const floor = await timed(() => startPod(runtime, name));
-    starts.floor.push(floor.ms);
-    removals.floor.push((await timed(() => removePod(runtime, floor.value))).ms);
-    starts.ours.push(await desk.make([name]));
-    removals.ours.push(await desk.remove([name]));
-  }
-  compare('made to Ready, one by one', starts.floor, starts.ours, 'p50 + 60 ms');
-  compare('deleted to gone, one by one', removals.floor, removals.ours, 'p50 + 150 ms');
+  const groups = names('one', sequentialPods).map((name) => [name]);
+  const { starts, removals } = await besideFloor(runtime, desk, groups);
+  compare('made to Ready, one by one', starts, 'p50 + 60 ms');
+  compare('deleted to gone, one by one', removals, 'p50 + 150 ms');
 }
 
 async function manyAtOnce(runtime: PrivateRuntime, desk: Desk): Promise<void> {
-  const starts = { floor: [] as number[], ours: [] as number[] };
-  for (const round of names('many', manyRounds)) {
-    const wanted = names(`${round}-`, manyPods);
-    const floor = await timed(() => Promise.all(wanted.map((name) => startPod(runtime, name))));
-    starts.floor.push(floor.ms);
-    await Promise.all(floor.value.map((pod: PodHandle) => removePod(runtime, pod)));
-    starts.ours.push(await desk.make(wanted));
-    await desk.remove(wanted);
-  }
-  compare(`${manyPods} at once, all Ready`, starts.floor, starts.ours, '1.25 x floor');
+  const groups = names('many', manyRounds).map((round) => names(`${round}-`, manyPods));
+  const { starts } = await besideFloor(runtime, desk, groups);
+  compare(`${manyPods} at once, all Ready`, starts, '1.25 x floor');
 }
 
 const missing = noCluster();

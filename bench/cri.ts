@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openPrivateRuntime, type PrivateRuntime } from '../test/private-runtime.ts';
+import { timed } from './compare.ts';
 import { mean, percentiles, print } from './figures.ts';
 import { type PodHandle, removePod, startPod } from './pods.ts';
 
@@ -15,12 +16,6 @@ const callsPerClient = 4_000;
 
 const run = promisify(execFile);
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-
-async function timed<T>(work: () => Promise<T>): Promise<{ readonly ms: number; readonly value: T }> {
-  const start = performance.now();
-  const value = await work();
-  return { ms: performance.now() - start, value };
-}
 
 async function oneByOne(runtime: PrivateRuntime): Promise<void> {
   const starts: number[] = [];

@@ -5,8 +5,10 @@
 import { busyboxImageName } from '../src/containerd/index.ts';
 import { KubelingNode } from '../test/kubeling-node.ts';
 import { openPrivateRuntime, type PrivateRuntime } from '../test/private-runtime.ts';
-import { percentile, percentiles, print } from './figures.ts';
-import { type PodHandle, removeFullPod, removePod, startContainer, startFullPod, startPod } from './pods.ts';
+import { besideFloor, type Measured, names } from './beside-floor.ts';
+import { compare, type Sides, timed } from './compare.ts';
+import { print } from './figures.ts';
+import { removeFullPod, removePod, startContainer, startFullPod, startPod } from './pods.ts';
 import { processFigures } from './process-figures.ts';
 import { RuntimeWatch } from './runtime-watch.ts';
 
@@ -18,13 +20,6 @@ const fullPods = 8;
 const containersOfFullPod = 10;
 const idleSeconds = 60;
 const signal = new AbortController().signal;
-
-interface Sides {
-  readonly floor: number[];
-  readonly ours: number[];
-  /** Over bare CRI with the system call filter every kubelet asks for: for orientation, no target is meant by it. */
-  readonly filtered?: number[];
-}
 
 function manifest(name: string, script: string, containers: readonly string[] = ['main']) {
   return {
@@ -43,36 +38,10 @@ function manifest(name: string, script: string, containers: readonly string[] = 
 }
 
 const sleeps = 'trap "exit 0" TERM; sleep 100000 & wait';
-const names = (word: string, count: number) => Array.from({ length: count }, (_, index) => `${word}${index}`);
 
-async function timed<T>(work: () => Promise<T>): Promise<{ readonly ms: number; readonly value: T }> {
-  const start = performance.now();
-  const value = await work();
-  return { ms: performance.now() - start, value };
-}
-
-function compare(what: string, { floor, ours, filtered }: Sides, target: string): void {
-  print(`${what}, bare CRI`, percentiles(floor));
-  print(`${what}, kubeling`, percentiles(ours));
-  if (filtered !== undefined) print(`${what}, bare CRI with filters`, percentiles(filtered));
-  const over = (share: number) => (percentile(ours, share) - percentile(floor, share)).toFixed(0);
-  const ratio = (percentile(ours, 0.5) / percentile(floor, 0.5)).toFixed(2);
-  print('', `p50 + ${over(0.5)} ms, p99 + ${over(0.99)} ms, p50 ${ratio} x floor (target ${target})`);
-}
-
-async function oneByOne(runtime: PrivateRuntime, node: KubelingNode, watch: RuntimeWatch): Promise<void> {
-  const starts = { floor: [], ours: [], filtered: [] } satisfies Sides as Required<Sides>;
-  const removals: Sides = { floor: [], ours: [] };
-  for (const name of names('one', sequentialPods)) {
-    const filtered = await timed(() => startPod(runtime, name, 'RuntimeDefault'));
-    starts.filtered.push(filtered.ms);
-    await removePod(runtime, filtered.value);
-    const floor = await timed(() => startPod(runtime, name));
-    starts.floor.push(floor.ms);
-    removals.floor.push((await timed(() => removePod(runtime, floor.value))).ms);
-    starts.ours.push(await appear(node, watch, [name]));
-    removals.ours.push(await vanish(node, watch, [name]));
-  }
+async function oneByOne(runtime: PrivateRuntime, kubelet: Measured): Promise<void> {
+  const groups = names('one', sequentialPods).map((name) => [name]);
+  const { starts, removals } = await besideFloor(runtime, kubelet, groups);
   compare('pod running, one by one', starts, 'p50 + 40 ms, p99 + 120 ms');
   compare('pod removed, one by one', removals, '1.5 x floor at p50');
 }
@@ -140,34 +109,17 @@ async function fullPod(runtime: PrivateRuntime, node: KubelingNode, watch: Runti
 async function bareRestart(runtime: PrivateRuntime, name: string): Promise<number> {
   const { podSandboxId, containerId } = await startPod(runtime, name);
   await runtime.cri.stopContainer({ containerId, timeout: 0n }, signal);
-  const { ms, value } = await timed(() => startContainer(runtime, podSandboxId, name, 1));
+  const { ms, value } = await timed(() => startContainer(runtime, podSandboxId, name, { attempt: 1 }));
   await removePod(runtime, { podSandboxId, containerId: value });
   return ms;
 }
 
-async function manyAtOnce(runtime: PrivateRuntime, node: KubelingNode, watch: RuntimeWatch): Promise<void> {
-  const starts = { floor: [], ours: [], filtered: [] } satisfies Sides as Required<Sides>;
-  const removals: Sides = { floor: [], ours: [] };
-  for (const round of names('many', manyRounds)) {
-    const pods = names(`${round}-`, manyPods);
-    const filtered = await timed(() =>
-      Promise.all(pods.map((name) => startPod(runtime, name, 'RuntimeDefault'))),
-    );
-    starts.filtered.push(filtered.ms);
-    await removeAll(runtime, filtered.value);
-    const floor = await timed(() => Promise.all(pods.map((name) => startPod(runtime, name))));
-    starts.floor.push(floor.ms);
-    removals.floor.push((await timed(() => removeAll(runtime, floor.value))).ms);
-    starts.ours.push(await appear(node, watch, pods));
-    if (starts.ours.length === 1) await idle(node);
-    removals.ours.push(await vanish(node, watch, pods));
-  }
+async function manyAtOnce(runtime: PrivateRuntime, kubelet: Measured, node: KubelingNode): Promise<void> {
+  const groups = names('many', manyRounds).map((round) => names(`${round}-`, manyPods));
+  const atFirst = async (round: number) => (round === 0 ? await idle(node) : undefined);
+  const { starts, removals } = await besideFloor(runtime, kubelet, groups, atFirst);
   compare(`${manyPods} at once, all running`, starts, '1.15 x floor');
   compare(`${manyPods} at once, all removed`, removals, '1.5 x floor');
-}
-
-async function removeAll(runtime: PrivateRuntime, pods: readonly PodHandle[]): Promise<void> {
-  await Promise.all(pods.map((pod) => removePod(runtime, pod)));
 }
 
 async function idle(node: KubelingNode): Promise<void> {
@@ -183,10 +135,15 @@ async function idle(node: KubelingNode): Promise<void> {
 }
 
 await using runtime = await openPrivateRuntime();
-await using node = await KubelingNode.open();
+// The kubelet by itself is what is measured.
+await using node = await KubelingNode.open(undefined, ['--local-api=false']);
 using watch = new RuntimeWatch(node.cri);
 console.log(`containerd ${runtime.version}, Node.js ${process.versions.node}`);
-await oneByOne(runtime, node, watch);
+const kubelet: Measured = {
+  appear: (pods) => appear(node, watch, pods),
+  vanish: (pods) => vanish(node, watch, pods),
+};
+await oneByOne(runtime, kubelet);
 await restarts(runtime, node, watch);
 await fullPod(runtime, node, watch);
-await manyAtOnce(runtime, node, watch);
+await manyAtOnce(runtime, kubelet, node);

@@ -1,3 +1,5 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { PrivateRuntime } from '../test/private-runtime.ts';
 
 export interface PodHandle {
@@ -7,13 +9,39 @@ export interface PodHandle {
 
 const signal = new AbortController().signal;
 
-/** Every kubelet has sandboxes filtered, which the barest start leaves out; the runtime takes its time to make the filter. */
-export type Filter = 'RuntimeDefault' | 'Unconfined';
+/**
+ * The pod the runtime is asked for by every kubelet: with the filter of system calls for the sandbox, paths of /proc
+ * hidden, a log, name servers, and the two files that each container has of its kubelet. Or the barest it can start,
+ * which no kubelet may ask for.
+ */
+export type Dress = 'barest' | 'as-by-kubelets';
 
-function sandboxConfig({ containerd }: PrivateRuntime, name: string, profileType: Filter) {
+const script = 'trap "exit 0" TERM; sleep 100000 & wait';
+const hidden = [
+  'asound',
+  'acpi',
+  'interrupts',
+  'kcore',
+  'keys',
+  'latency_stats',
+  'timer_list',
+  'timer_stats',
+  'sched_debug',
+  'scsi',
+];
+const readonly = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger'];
+
+function sandboxConfig({ containerd, dataDir }: PrivateRuntime, name: string, dress: Dress) {
+  const profileType = dress === 'barest' ? 'Unconfined' : 'RuntimeDefault';
+  const given = {
+    logDirectory: join(dataDir, 'floor-logs', name),
+    dnsConfig: { servers: ['10.0.0.10'], searches: ['cluster.local'], options: ['ndots:5'] },
+    labels: { 'io.kubernetes.pod.name': name, 'io.kubernetes.pod.uid': name },
+  };
   return {
     metadata: { name, namespace: 'bench', uid: name, attempt: 0 },
     hostname: name,
+    ...(dress === 'barest' ? {} : given),
     linux: {
       cgroupParent: containerd.layout.cgroup,
       securityContext: { namespaceOptions: { pid: 'CONTAINER' }, seccomp: { profileType } },
@@ -21,15 +49,51 @@ function sandboxConfig({ containerd }: PrivateRuntime, name: string, profileType
   } as const;
 }
 
-/** What a kubelet cannot do without to have one container running, and nothing more. */
+/** What a kubelet writes before it asks for the container, which is its own work and not the runtime's. */
+async function containerFiles({ dataDir }: PrivateRuntime, name: string, container: string) {
+  const directory = join(dataDir, 'floor-files', name, container);
+  await mkdir(directory, { recursive: true });
+  await mkdir(join(dataDir, 'floor-logs', name, container), { recursive: true });
+  const paths = { hosts: join(directory, 'etc-hosts'), message: join(directory, 'message') };
+  await Promise.all(Object.values(paths).map((path) => writeFile(path, '')));
+  return paths;
+}
+
+async function containerConfig(runtime: PrivateRuntime, name: string, container: string, dress: Dress) {
+  if (dress === 'barest') return { command: ['sleep', '100000'] };
+  const { hosts, message } = await containerFiles(runtime, name, container);
+  return {
+    command: ['sh', '-c', script],
+    logPath: `${container}/0.log`,
+    labels: { 'io.kubernetes.pod.name': name, 'io.kubernetes.container.name': container },
+    mounts: [
+      { hostPath: hosts, containerPath: '/etc/hosts' },
+      { hostPath: message, containerPath: '/dev/termination-log' },
+    ],
+    linux: {
+      resources: { cpuShares: 2n, oomScoreAdj: 1_000n },
+      securityContext: {
+        namespaceOptions: { pid: 'CONTAINER' },
+        maskedPaths: [
+          ...hidden.map((each) => `/proc/${each}`),
+          '/sys/firmware',
+          '/sys/devices/virtual/powercap',
+        ],
+        readonlyPaths: readonly.map((each) => `/proc/${each}`),
+      },
+    },
+  } as const;
+}
+
+/** The calls a kubelet cannot do without to have one container running, and nothing more. */
 export async function startPod(
   runtime: PrivateRuntime,
   name: string,
-  filter: Filter = 'Unconfined',
+  dress: Dress = 'as-by-kubelets',
 ): Promise<PodHandle> {
-  const config = sandboxConfig(runtime, name, filter);
+  const config = sandboxConfig(runtime, name, dress);
   const { podSandboxId } = await runtime.cri.runPodSandbox({ config }, signal);
-  return { podSandboxId, containerId: await startContainer(runtime, podSandboxId, name, 0) };
+  return { podSandboxId, containerId: await startContainer(runtime, podSandboxId, name, { dress }) };
 }
 
 export interface FullPodHandle {
@@ -42,14 +106,15 @@ export async function startFullPod(
   runtime: PrivateRuntime,
   name: string,
   containers: readonly string[],
+  dress: Dress = 'as-by-kubelets',
 ): Promise<FullPodHandle> {
   const { podSandboxId } = await runtime.cri.runPodSandbox(
-    { config: sandboxConfig(runtime, name, 'Unconfined') },
+    { config: sandboxConfig(runtime, name, dress) },
     signal,
   );
   const containerIds: string[] = [];
   for (const container of containers)
-    containerIds.push(await startContainer(runtime, podSandboxId, name, 0, container));
+    containerIds.push(await startContainer(runtime, podSandboxId, name, { container, dress }));
   return { podSandboxId, containerIds };
 }
 
@@ -67,20 +132,26 @@ export async function removeFullPod(
   await cri.removePodSandbox({ podSandboxId }, signal);
 }
 
-/** The next attempt of the pod's container; answers its id. */
+interface ContainerWish {
+  readonly attempt?: number;
+  readonly container?: string;
+  readonly dress?: Dress;
+}
+
+/** Answers the id of the container. */
 export async function startContainer(
   runtime: PrivateRuntime,
   podSandboxId: string,
   name: string,
-  attempt: number,
-  container = 'main',
+  { attempt = 0, container = 'main', dress = 'as-by-kubelets' }: ContainerWish = {},
 ): Promise<string> {
   const { cri, image } = runtime;
+  const config = await containerConfig(runtime, name, container, dress);
   const { containerId } = await cri.createContainer(
     {
       podSandboxId,
-      sandboxConfig: sandboxConfig(runtime, name, 'Unconfined'),
-      config: { metadata: { name: container, attempt }, image: { image }, command: ['sleep', '100000'] },
+      sandboxConfig: sandboxConfig(runtime, name, dress),
+      config: { metadata: { name: container, attempt }, image: { image }, ...config },
     },
     signal,
   );
