@@ -13,10 +13,12 @@ const jsonTypes = {
   IntOrString: 'number | string',
   RawExtension: 'unknown',
   FieldsV1: 'unknown',
+  ExtraValue: 'readonly string[]',
 };
 
 /** Lists and single objects of these stand at the top of a document, with apiVersion and kind. */
 const isTopLevel = (message) =>
+  message.name === 'DeleteOptions' ||
   message.fields.some(({ name, type }) => name === 'metadata' && /Meta$/.test(type));
 
 export function renderKinds({ messages }) {

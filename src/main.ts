@@ -20,6 +20,10 @@ const code = await runCli({
   clock: realClock(),
   random: systemRandom(),
   signal: root.signal,
+  onHangup(listener) {
+    process.on('SIGHUP', listener);
+    return { [Symbol.dispose]: () => void process.off('SIGHUP', listener) };
+  },
 });
 await flushOutput([process.stdout, process.stderr], root.signal);
 // A forgotten handle cannot hold us.

@@ -122,7 +122,7 @@ export class InProcessNode implements AsyncDisposable {
         const pod = this.pod(name);
         return pod !== undefined && wanted(pod.status, pod) ? pod : undefined;
       },
-      30_000,
+      120_000,
       () => this.told(name),
     );
   }
@@ -177,7 +177,7 @@ export class InProcessNode implements AsyncDisposable {
     return await eventually(
       `the event ${reason} of ${name}`,
       async () => this.events(name).find((event) => event.reason === reason)?.message,
-      30_000,
+      120_000,
       () => this.told(name),
     );
   }
@@ -199,7 +199,7 @@ export class InProcessNode implements AsyncDisposable {
         left = await readdir(this.path('kubelet', 'pods')).catch(() => []);
         return left.length === 0 ? true : undefined;
       },
-      30_000,
+      120_000,
       () => left.join('\n'),
     );
   }

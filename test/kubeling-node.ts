@@ -35,7 +35,7 @@ export interface NodePod {
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined>,
-  limitMs = 40_000,
+  limitMs = 120_000,
   told: () => string = () => '',
 ): Promise<T> {
   const end = performance.now() + limitMs;
@@ -53,35 +53,54 @@ type PrepareNode = (dataDir: string) => Promise<Readonly<Record<string, string>>
 export class KubelingNode implements AsyncDisposable {
   readonly dataDir: string;
   readonly #clean: MachineSnapshot;
-  readonly #env: NodeJS.ProcessEnv;
+  #env: NodeJS.ProcessEnv;
+  #flags: readonly string[];
   #process: ChildProcess | undefined;
   #state: 'open' | 'left' = 'open';
   #out = '';
   #port = 0;
   #cri: CriClient | undefined;
 
-  /** `prepare` may put things into the data directory; what it answers is added to the environment of kubeling. */
-  static async open(prepare: PrepareNode = async () => ({})): Promise<KubelingNode> {
+  /**
+   * `prepare` may put things into the data directory; what it answers is added to the environment of kubeling. `flags`
+   * are given to it each time it starts.
+   */
+  static async open(
+    prepare: PrepareNode = async () => ({}),
+    flags: readonly string[] = [],
+  ): Promise<KubelingNode> {
     const dataDir = await mkdtemp(join(tmpdir(), 'klg-node-'));
     const env = { ...process.env, ...(await prepare(dataDir)) };
-    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()), env);
+    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()), env, flags);
     try {
       await node.start();
     } catch (error) {
-      await node.leave();
+      // Whatever is left, why it did not start matters more.
+      await node.leave().catch(() => []);
       throw error;
     }
     return node;
   }
 
-  private constructor(dataDir: string, clean: MachineSnapshot, env: NodeJS.ProcessEnv) {
+  private constructor(
+    dataDir: string,
+    clean: MachineSnapshot,
+    env: NodeJS.ProcessEnv,
+    flags: readonly string[],
+  ) {
     this.dataDir = dataDir;
     this.#clean = clean;
     this.#env = env;
+    this.#flags = flags;
   }
 
   get pid(): number {
     return this.#process?.pid ?? 0;
+  }
+
+  /** Of the process; null while it runs. */
+  get exitCode(): number | null {
+    return this.#process?.exitCode ?? null;
   }
 
   /** The CRI of the node's runtime, to see what is really there. */
@@ -95,10 +114,21 @@ export class KubelingNode implements AsyncDisposable {
     return this.#out;
   }
 
+  /** What it is to be started with from now on: added to its environment, and its flags. */
+  change(env: Readonly<Record<string, string>>, flags: readonly string[] = this.#flags): void {
+    this.#env = { ...this.#env, ...env };
+    this.#flags = flags;
+  }
+
+  /** Waits until it is so. */
+  async until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+    await eventually(what, async () => ((await isSo()) ? true : undefined));
+  }
+
   /** Starts the process without waiting for anything. */
   launch(): void {
     assert.equal(this.#state, 'open', 'a node that was left cannot be started again');
-    const args = ['up', '--data-dir', this.dataDir, '--runtime-endpoint', 'private'];
+    const args = ['up', '--data-dir', this.dataDir, '--runtime-endpoint', 'private', ...this.#flags];
     const child = spawn(kubeling, args, { env: this.#env });
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk) => {
@@ -176,7 +206,7 @@ export class KubelingNode implements AsyncDisposable {
         last = await this.pod(name);
         return last !== undefined && wanted(last.status, last) ? last : undefined;
       },
-      40_000,
+      120_000,
       () => JSON.stringify(last?.status, undefined, 1),
     );
   }
@@ -189,9 +219,13 @@ export class KubelingNode implements AsyncDisposable {
     );
   }
 
+  /** Of a pod of the API by its name, and of static ones by the name their manifest gives them. */
   async containersOf(name: string): Promise<readonly Container[]> {
     const { containers } = await this.cri.listContainers({}, signal);
-    return containers.filter(({ labels }) => labels['io.kubernetes.pod.name']?.startsWith(`${name}-`));
+    return containers.filter(({ labels }) => {
+      const pod = labels['io.kubernetes.pod.name'];
+      return pod === name || pod?.startsWith(`${name}-`) === true;
+    });
   }
 
   command(...args: readonly string[]): Promise<string> {

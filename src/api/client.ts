@@ -75,4 +75,9 @@ export interface ApiClient {
   update<T extends ApiObject>(ref: ObjectRef, object: ApiObject, signal: AbortSignal): Promise<T>;
   patch<T extends ApiObject>(ref: ObjectRef, patch: Patch, signal: AbortSignal): Promise<T>;
   delete(ref: ObjectRef, options: DeleteOptions, signal: AbortSignal): Promise<void>;
+  /**
+   * Tells when the server answers anybody after it could not be reached for a while, so that whoever waits may try again
+   * at once. Left out by a client that cannot know.
+   */
+  onReturn?(told: () => void): Disposable;
 }

@@ -1,4 +1,5 @@
 export { type ApiRefusal, type ApiStatus, apiError, isApiCode } from './api-error.ts';
+export { callMetrics } from './call-metrics.ts';
 export type {
   ApiClient,
   ApiList,
@@ -27,7 +28,9 @@ export {
 export { hostApiFiles } from './kubeconfig-files.ts';
 export * from './patch/index.ts';
 export { type RateLimit, rateLimitOf } from './rate-limit.ts';
+export { Reachability } from './reachability.ts';
 export { type ReflectedQuery, Reflector, type ReflectorOptions } from './reflector.ts';
+export type { ReflectedNews } from './reflector-copy.ts';
 export type { ObjectCheck } from './reflector-intake.ts';
 export { ObjectReflector, type ObjectReflectorOptions } from './reflector-single.ts';
 export {

@@ -3,9 +3,16 @@
  * time of a condition that somebody else has written. Throws for what is no JSON.
  */
 export function parseAnswer(text: string): unknown {
-  const value: unknown = JSON.parse(text);
-  return text.includes('null') ? withoutNulls(value) : value;
+  if (!text.includes(nullField)) return JSON.parse(text);
+  // Every condition of every pod has one: to take them out of the text is cheaper than to walk through all that is there.
+  const plain = text.replace(plainNullFields, '');
+  const value: unknown = JSON.parse(plain);
+  return plain.includes(nullField) ? withoutNulls(value) : value;
 }
+
+const nullField = ':null';
+/** With the comma before or behind it. A quote behind a backslash is part of a text, and so is what follows. */
+const plainNullFields = /,"\w+":null(?=[,}])|(?<!\\)"\w+":null(?:,|(?=}))/g;
 
 /** The very same value where there are none. */
 function withoutNulls(value: unknown): unknown {

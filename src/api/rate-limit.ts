@@ -29,13 +29,18 @@ export function rateLimitOf(qps: number, burst: number): RateLimit {
  */
 export class RequestRate {
   readonly #clock: Clock;
-  readonly #limit: RateLimit;
+  #limit: RateLimit;
   /** When the bucket will be full again, if nobody takes more. */
   #fullMs = Number.NEGATIVE_INFINITY;
 
   constructor(limit: RateLimit, clock: Clock) {
     this.#limit = limit;
     this.#clock = clock;
+  }
+
+  /** From now on; who waits already waits as long as was said. */
+  setLimit(limit: RateLimit): void {
+    this.#limit = limit;
   }
 
   /** Resolves when one may ask. Who gives up while waiting gives the token back. */

@@ -16,14 +16,27 @@ export interface ReflectedCopyOptions {
   readonly onError: SubscriberFailed;
 }
 
+/** What is told at once of what came together: everything, or just what changed, in order. */
+export type ReflectedNews<T> =
+  | { readonly kind: 'anew'; readonly objects: readonly T[] }
+  | { readonly kind: 'changes'; readonly changes: readonly ObjectChange<T>[] };
+
+interface CopyEvents<T> {
+  change: ObjectChange<T>;
+  set: readonly T[];
+  news: ReflectedNews<T>;
+}
+
 /** What a reflector holds, whether it is whole, and who wants to know of its changes. */
 export class ReflectedCopy<T extends ApiObject> implements Disposable {
   readonly #options: ReflectedCopyOptions;
   readonly #store = new ObjectStore<T>();
-  readonly #events: TypedEvents<{ change: ObjectChange<Named<T>>; set: readonly Named<T>[] }>;
+  readonly #events: TypedEvents<CopyEvents<Named<T>>>;
   readonly #waiters = new Waiters<'whole' | 'closed'>();
   #state: 'partial' | 'whole' | 'closed' = 'partial';
   #telling: Timer | undefined;
+  /** What is to be told then. */
+  #untold: ObjectChange<Named<T>>[] = [];
 
   constructor(options: ReflectedCopyOptions) {
     this.#options = options;
@@ -50,6 +63,11 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     return this.#events.on('set', listener);
   }
 
+  /** As `onSet`, for who has enough to do with what changed. */
+  onNews(listener: (news: ReflectedNews<Named<T>>) => void): Disposable {
+    return this.#events.on('news', listener);
+  }
+
   async whole(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#state === 'whole') return;
@@ -63,7 +81,7 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
     const isFirst = this.#state === 'partial';
     this.#state = 'whole';
     for (const change of changes) this.#events.emit('change', change);
-    if (isFirst || changes.length > 0) this.#tellSet();
+    if (isFirst || changes.length > 0) this.#tellSet('anew');
     this.#waiters.serveAll('whole');
   }
 
@@ -94,18 +112,24 @@ export class ReflectedCopy<T extends ApiObject> implements Disposable {
   #told(changes: readonly ObjectChange<Named<T>>[]): boolean {
     for (const change of changes) this.#events.emit('change', change);
     if (changes.length === 0) return false;
+    this.#untold.push(...changes);
     // Soon, not now: what comes together is told together.
-    this.#telling ??= this.#options.clock.timer(0, () => this.#tellSet());
+    this.#telling ??= this.#options.clock.timer(0, () => this.#tellSet('changes'));
     return true;
   }
 
-  #tellSet(): void {
+  #tellSet(kind: ReflectedNews<T>['kind']): void {
+    const changes = this.#untold;
     this.#stopTelling();
     if (this.#events.hasSubscribers('set')) this.#events.emit('set', this.#store.list());
+    if (!this.#events.hasSubscribers('news')) return;
+    const news = kind === 'changes' ? { kind, changes } : { kind, objects: this.#store.list() };
+    this.#events.emit('news', news);
   }
 
   #stopTelling(): void {
     this.#telling?.cancel();
     this.#telling = undefined;
+    this.#untold = [];
   }
 }

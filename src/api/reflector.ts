@@ -1,5 +1,4 @@
 import {
-  Backoff,
   type Clock,
   cancelled,
   describeError,
@@ -10,7 +9,7 @@ import {
   randomInt,
 } from '../lib/index.ts';
 import type { ApiClient, ApiObject, WatchEvent } from './client.ts';
-import { ReflectedCopy } from './reflector-copy.ts';
+import { ReflectedCopy, type ReflectedNews } from './reflector-copy.ts';
 import {
   Intake,
   type ObjectCheck,
@@ -22,7 +21,8 @@ import {
 } from './reflector-intake.ts';
 import { WatchLimits } from './reflector-limits.ts';
 import { listAll } from './reflector-list.ts';
-import { askedRestMs, isAway, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
+import { isAway, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
+import { FailureRests, noRest, type Rest } from './reflector-rest.ts';
 import type { Collection } from './resource.ts';
 import { type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
 import { isOlderVersion } from './store-version.ts';
@@ -34,7 +34,7 @@ export interface ReflectedQuery extends Collection {
 }
 
 export interface ReflectorOptions<T extends ApiObject> {
-  readonly client: Pick<ApiClient, 'list' | 'watch'>;
+  readonly client: Pick<ApiClient, 'list' | 'watch' | 'onReturn'>;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -49,7 +49,6 @@ export interface ReflectorOptions<T extends ApiObject> {
   readonly isFinal?: (objects: readonly Named<T>[]) => boolean;
 }
 
-const backoffPolicy = { baseMs: 800, factor: 2, maxMs: 30_000, jitter: 1, resetAfterMs: 120_000 };
 const pageSize = 500;
 /** A watch that ends sooner, and brought nothing, failed. */
 const shortestWatchMs = 1_000;
@@ -80,7 +79,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   readonly #what: string;
   readonly #reading: Reading<T>;
   readonly #copy: ReflectedCopy<T>;
-  readonly #backoff: Backoff;
+  readonly #rests: FailureRests;
   #phase: ReflectorPhase = 'stream';
   /** As of which the store is; empty before the first answer. */
   #version = '';
@@ -98,7 +97,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     this.#what = describeQuery(options.query);
     const { check = isGood, keep = withoutWriters } = options;
     this.#reading = { check, keep };
-    this.#backoff = new Backoff(backoffPolicy, options.random);
+    this.#rests = new FailureRests(options);
     const onError = (error: unknown, event: string) =>
       options.logger.error(`A listener of the ${event} of ${this.#what} failed`, error);
     this.#copy = new ReflectedCopy({ clock: options.clock, what: this.#what, onError });
@@ -151,6 +150,11 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return this.#copy.onSet(listener);
   }
 
+  /** As `onSet`, for who has enough to do with what changed. */
+  onNews(listener: (news: ReflectedNews<Named<T>>) => void): Disposable {
+    return this.#copy.onNews(listener);
+  }
+
   /** Resolves when all there is has been taken in since the start; rejects when the signal or the reflector ends. */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#copy.whole(signal);
@@ -192,14 +196,14 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
 
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !this.#final) {
-      const restMs = await this.#connect(signal);
+      const rest = await this.#connect(signal);
       // Rejects for no other reason than the end.
-      if (restMs > 0) await this.#options.clock.sleep(restMs, signal).catch(() => {});
+      if (rest.ms > 0) await this.#rests.take(rest, signal).catch(() => {});
     }
   }
 
   /** One list or watch. Answers how long to wait before the next. */
-  async #connect(signal: AbortSignal): Promise<number> {
+  async #connect(signal: AbortSignal): Promise<Rest> {
     if (this.#phase === 'list') return await this.#tryList(signal);
     const { clock } = this.#options;
     const streaming = this.#phase === 'stream';
@@ -211,18 +215,18 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     try {
       await this.#watch(watching, signal);
     } catch (error) {
-      if (signal.aborted) return 0;
+      if (signal.aborted) return noRest;
       return this.#wasCut(error, watching) ? this.#ended(watching) : this.#recover(error);
     }
-    return signal.aborted ? 0 : this.#ended(watching);
+    return signal.aborted ? noRest : this.#ended(watching);
   }
 
-  async #tryList(signal: AbortSignal): Promise<number> {
+  async #tryList(signal: AbortSignal): Promise<Rest> {
     try {
       await this.#list(signal);
-      return 0;
+      return noRest;
     } catch (error) {
-      return signal.aborted ? 0 : this.#recover(error);
+      return signal.aborted ? noRest : this.#recover(error);
     }
   }
 
@@ -340,14 +344,14 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return this.#options.clock.monotonicMs() - begunMs;
   }
 
-  #ended(watching: Watching<T>): number {
-    if (watching.news === 'some' || this.#lastedMs(watching) >= shortestWatchMs) return 0;
+  #ended(watching: Watching<T>): Rest {
+    if (watching.news === 'some' || this.#lastedMs(watching) >= shortestWatchMs) return noRest;
     return this.#recover(
       new KubelingError('API_BAD_ANSWER', `The watch of ${this.#what} ended at once and brought nothing`),
     );
   }
 
-  #recover(error: unknown): number {
+  #recover(error: unknown): Rest {
     const phase = this.#phase;
     const asked = this.#versionLost || (phase === 'stream' && this.#version === '');
     const { step, wait } = recoveryOf(error, { phase, asked: asked ? 'the-newest' : 'a-version' });
@@ -356,8 +360,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     else if (step === 'list') this.#phase = 'list';
     else if (step === 'sync') this.#phase = this.#firstPhase();
     this.#troubled(error, wait);
-    if (wait === 'none') return 0;
-    return Math.max(this.#backoff.fail(this.#options.clock.monotonicMs()), askedRestMs(error));
+    return wait === 'none' ? noRest : this.#rests.after(error);
   }
 
   /** One line for each trouble, not for each try. A version the server forgot is part of life. */

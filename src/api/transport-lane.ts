@@ -2,7 +2,13 @@ import type { ClientRequest, ClientRequestArgs, IncomingMessage, Agent as PlainA
 import { type AgentOptions, Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type ConnectionOptions, connect as connectTls, TLSSocket } from 'node:tls';
+import {
+  type ConnectionOptions,
+  connect as connectTls,
+  createSecureContext,
+  type SecureContextOptions,
+  TLSSocket,
+} from 'node:tls';
 import { asError, nodeHttp, onAbort } from '../lib/index.ts';
 import type { Access } from './credentials.ts';
 import { BrokenConnection } from './retry.ts';
@@ -22,12 +28,16 @@ const idleMs = 60_000;
 /** When nothing comes from the other side for so long it is asked whether it is there, each second, ten times. */
 const silenceMs = 30_000;
 const mostIdle = 32;
+/** A watch that is silent for so long may have lost the other side. */
+const doubtfulMs = 15_000;
 
 type ConnectionDone = (error: Error | null, socket: Duplex) => void;
 
 /** A connection that must be let go of when its lane is retired. */
 export interface Retirable {
   retire(): void;
+  /** Retires it if nothing has come over it for so long. */
+  retireIfSilent(ms: number): void;
 }
 
 /**
@@ -98,6 +108,11 @@ export class Lane {
       socket.destroy();
   }
 
+  /** Each begins anew where it was, over another connection. */
+  endSilentWatches(): void {
+    for (const watch of [...this.#watches]) watch.retireIfSilent(doubtfulMs);
+  }
+
   retire(): void {
     this.#isRetired = true;
     // From now on no connection is kept when its request is done.
@@ -163,9 +178,22 @@ function agentOptions({ context, identity }: Access): AgentOptions {
     timeout: idleMs,
     rejectUnauthorized: verification === 'full',
     ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
-    ...(identity.ca === undefined ? {} : { ca: identity.ca.pem }),
-    ...(identity.client === undefined ? {} : { cert: identity.client.cert, key: identity.client.key }),
+    ...(context.cluster.server.protocol === 'https:' ? secretsOf(identity) : {}),
   };
+}
+
+/** Certificates and keys are read once: to read them for each connection takes longer than to greet the server. */
+function secretsOf({ ca, client }: Access['identity']): SecureContextOptions | ConnectionOptions {
+  const secrets = {
+    ...(ca === undefined ? {} : { ca: ca.pem }),
+    ...(client === undefined ? {} : { cert: client.cert, key: client.key }),
+  };
+  try {
+    return { secureContext: createSecureContext(secrets) };
+  } catch {
+    // What is wrong with them, each request is told that needs them.
+    return secrets;
+  }
 }
 
 interface ServerEnd {

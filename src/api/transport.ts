@@ -1,10 +1,12 @@
-import { cancelled, describeError, type Logger } from '../lib/index.ts';
+import { type Clock, cancelled, describeError, type Logger } from '../lib/index.ts';
 import type { Access, Credentials } from './credentials.ts';
+import { Reachability } from './reachability.ts';
 import { Lane } from './transport-lane.ts';
 import { type Environment, proxyFor } from './transport-proxy.ts';
 
 export interface ConnectionPoolOptions {
   readonly credentials: Credentials;
+  readonly clock: Clock;
   readonly logger: Logger;
   /** For HTTPS_PROXY and NO_PROXY. */
   readonly environment: Environment;
@@ -12,6 +14,7 @@ export interface ConnectionPoolOptions {
 
 /** The connections to one API server, shared by its clients. */
 export class ConnectionPool {
+  readonly reachability: Reachability;
   readonly #options: ConnectionPoolOptions;
   readonly #closing = new AbortController();
   #lane: Lane | undefined;
@@ -19,6 +22,7 @@ export class ConnectionPool {
 
   constructor(options: ConnectionPoolOptions) {
     this.#options = options;
+    this.reachability = new Reachability(options.clock, options.logger);
   }
 
   /** Aborted when the pool is closed. */
@@ -51,6 +55,11 @@ export class ConnectionPool {
 
   closeIdle(): void {
     this.#lane?.closeIdle();
+  }
+
+  closeSilent(): void {
+    this.#lane?.closeIdle();
+    this.#lane?.endSilentWatches();
   }
 
   /** Every connection there is, also of requests and watches under way; new ones are made as needed. */

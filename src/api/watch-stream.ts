@@ -34,12 +34,14 @@ export class WatchStream implements Disposable {
   readonly #options: WatchStreamOptions;
   readonly #timer: Timer;
   readonly #link: Disposable;
+  #heardMs: number;
   #ending: Ending | undefined;
   #closed = false;
 
   constructor(message: IncomingMessage, options: WatchStreamOptions, signal: AbortSignal) {
     this.#message = message;
     this.#options = options;
+    this.#heardMs = options.clock.monotonicMs();
     // Destroyed while nobody reads, it would fail with no one to hear it.
     message.on('error', () => {});
     this.#timer = options.clock.timer(options.deadlineMs, () =>
@@ -53,11 +55,16 @@ export class WatchStream implements Disposable {
     this.#end({ kind: 'over' });
   }
 
+  retireIfSilent(ms: number): void {
+    if (this.#options.clock.monotonicMs() - this.#heardMs >= ms) this.retire();
+  }
+
   /** All events until the server ends the watch. Leaving the loop closes the connection. */
   async *events<T extends ApiObject>(): AsyncGenerator<WatchEvent<T>, void, undefined> {
     const lines = new LineSplitter(this.#options.longestLine);
     try {
       for await (const chunk of this.#message as AsyncIterable<Buffer>) {
+        this.#heardMs = this.#options.clock.monotonicMs();
         for (const line of lines.push(chunk)) {
           yield parseEvent<T>(line, this.#options.what);
           if (this.#ending !== undefined) return this.#finish(this.#ending);

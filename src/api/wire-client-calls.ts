@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Clock, KubelingError, LinkedController, onAbort } from '../lib/index.ts';
+import { isApiCode } from './api-error.ts';
 import type { Access } from './credentials.ts';
 import { type RateLimit, RequestRate, RequestSlots } from './rate-limit.ts';
 import {
@@ -85,6 +86,10 @@ export class Caller {
     this.#slots = new RequestSlots(options.limits.mostInFlight);
   }
 
+  setRate(rate: RateLimit): void {
+    this.#rate.setLimit(rate);
+  }
+
   /** Rejects with API_DEADLINE when the server is too slow, and with the signal's reason. */
   async call<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
     const { pool, limits } = this.#options;
@@ -150,10 +155,11 @@ export class Caller {
       return await this.#exchange(call, { lane, access }, scope.signal);
     } catch (error) {
       // What broke because we gave up did not break.
-      if (scope.signal.aborted) throw scope.signal.reason;
+      if (scope.signal.aborted) throw this.#gaveUp(scope.signal.reason);
       const broken = brokenBy(error);
       const failure = this.#explain(call.what, { lane, access, cause: broken?.cause ?? error });
       if (broken === undefined) throw failure;
+      this.#options.pool.reachability.failed();
       return { kind: 'broken', broken, error: failure };
     }
   }
@@ -173,6 +179,7 @@ export class Caller {
     };
     const message = await this.#timed(call, access, () => lane.send({ ...call.request, headers }, signal));
     const status = message.statusCode ?? 0;
+    this.#heard(status);
     if (status >= 200 && status < 300) {
       return { kind: 'done', value: await call.consume({ message, lane, access }, signal) };
     }
@@ -181,6 +188,18 @@ export class Caller {
       refusal: await readRefusal(message, { what: call.what, access, clock }, signal),
       access,
     };
+  }
+
+  /** A server that can only say that it is in trouble is not back yet. */
+  #heard(status: number): void {
+    const { reachability } = this.#options.pool;
+    if (status < 500) reachability.answered();
+    else reachability.failed();
+  }
+
+  #gaveUp(reason: unknown): unknown {
+    if (isApiCode(reason, 'API_DEADLINE')) this.#options.pool.reachability.failed();
+    return reason;
   }
 
   async #timed(

@@ -39,6 +39,8 @@ export interface ApiConnections {
   reload(): void;
   /** After silence idle connections may be dead without anybody having told us. */
   closeIdle(): void;
+  /** The same, and watches over which nothing came for a while: they begin anew over other connections. */
+  closeSilent(): void;
   /** Requests and watches under way are cut too; the clients go on with new connections. */
   closeConnections(): void;
   /** For good: what is under way and what comes after it fails. */
@@ -56,11 +58,17 @@ export function createApiClient(options: ApiClientOptions): WireApiClient & ApiC
   return Object.assign(clientOn(pool, options, options.limits), connectionsOf(pool));
 }
 
+/** As configuration has it. */
+export interface ClientRate {
+  readonly qps: number;
+  readonly burst: number;
+}
+
 export interface ApiClientsOptions extends ApiConnectionOptions {
   /** `kubeAPIQPS` and `kubeAPIBurst`: 50 and 100 unless configured. */
-  readonly main: { readonly qps: number; readonly burst: number };
+  readonly main: ClientRate;
   /** `eventRecordQPS` and `eventBurst`. */
-  readonly events: { readonly qps: number; readonly burst: number };
+  readonly events: ClientRate;
   /** The shorter of the frequency of the node's status and the duration of its lease. */
   readonly heartbeatMs: number;
 }
@@ -71,16 +79,25 @@ export interface ApiClients extends ApiConnections {
   readonly events: ApiClient;
   /** For the lease and the node's status: no limit on its rate, and a short deadline. */
   readonly heartbeat: ApiClient;
+  /** How often the first two may ask, from now on. Rejects rates below 0 with CONFIG_INVALID. */
+  setRates(rates: Pick<ApiClientsOptions, 'main' | 'events'>): void;
 }
 
 /** Rejects rates below 0 with CONFIG_INVALID. Nothing is read or connected before the first request. */
 export function createApiClients(options: ApiClientsOptions): ApiClients {
   const pool = poolOf(options);
-  const { main, events, heartbeatMs } = options;
+  const rateOf = ({ qps, burst }: ClientRate) => rateLimitOf(qps, burst);
+  const main = clientOn(pool, options, { rate: rateOf(options.main), ...mainLimits });
+  const events = clientOn(pool, options, { rate: rateOf(options.events), ...eventLimits });
   return {
-    main: clientOn(pool, options, { rate: rateLimitOf(main.qps, main.burst), ...mainLimits }),
-    events: clientOn(pool, options, { rate: rateLimitOf(events.qps, events.burst), ...eventLimits }),
-    heartbeat: clientOn(pool, options, heartbeatLimits(heartbeatMs)),
+    main,
+    events,
+    heartbeat: clientOn(pool, options, heartbeatLimits(options.heartbeatMs)),
+    setRates(rates) {
+      const [forMain, forEvents] = [rateOf(rates.main), rateOf(rates.events)];
+      main.setRate(forMain);
+      events.setRate(forEvents);
+    },
     ...connectionsOf(pool),
   };
 }
@@ -102,7 +119,7 @@ function poolOf(options: ApiConnectionOptions): ConnectionPool {
     files,
     exec: { run, environment },
   });
-  return new ConnectionPool({ credentials, logger, environment });
+  return new ConnectionPool({ credentials, clock, logger, environment });
 }
 
 const mebibyte = 1024 * 1024;
@@ -110,13 +127,15 @@ const mebibyte = 1024 * 1024;
 function clientOn(pool: ConnectionPool, options: ApiConnectionOptions, limits: CallLimits): WireClient {
   const { clock, userAgent, onCall, longestBody = 64 * mebibyte, longestEvent = 16 * mebibyte } = options;
   const caller = new Caller({ pool, clock, limits, userAgent, onCall });
-  return new WireClient({ caller, clock, longestBody, longestEvent });
+  const { reachability } = pool;
+  return new WireClient({ caller, clock, reachability, longestBody, longestEvent });
 }
 
 function connectionsOf(pool: ConnectionPool): ApiConnections {
   return {
     reload: () => pool.reload(),
     closeIdle: () => pool.closeIdle(),
+    closeSilent: () => pool.closeSilent(),
     closeConnections: () => pool.closeConnections(),
     close: () => pool.close(),
   };

@@ -10,6 +10,8 @@ import type {
   WatchEvent,
   WatchQuery,
 } from './client.ts';
+import type { RateLimit } from './rate-limit.ts';
+import type { Reachability } from './reachability.ts';
 import { apiVersionOf, type Collection, collectionPath, type ObjectRef, objectPath } from './resource.ts';
 import { type Repetition, repetitionOfPatch, repetitionOfPost } from './retry.ts';
 import { transportError } from './transport-failures.ts';
@@ -22,6 +24,7 @@ import { describePlace, queryOf } from './wire-client-paths.ts';
 export interface WireClientOptions {
   readonly caller: Caller;
   readonly clock: Clock;
+  readonly reachability: Reachability;
   /** The largest answer that is read. */
   readonly longestBody: number;
   /** The largest event of a watch. */
@@ -117,6 +120,15 @@ export class WireClient implements ApiClient {
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds, preconditions };
     const asked = { verb: 'delete', method: 'DELETE', at: ref, path: objectPath(ref) } as const;
     await this.#ask({ ...asked, repetition: 'same-effect', body }, signal);
+  }
+
+  /** How often it may ask, from now on. */
+  setRate(rate: RateLimit): void {
+    this.#options.caller.setRate(rate);
+  }
+
+  onReturn(told: () => void): Disposable {
+    return this.#options.reachability.onReturn(told);
   }
 
   /** Text at a path of the server itself, such as `/healthz` or `/version`. */

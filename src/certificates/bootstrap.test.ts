@@ -5,13 +5,12 @@ import { SigningApi } from '../../test/fakes/signing-api.ts';
 import { apiError } from '../api/index.ts';
 import { parseKubeconfig } from '../api/kubeconfig.ts';
 import { type CollectedLogs, collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { keyPem, newEcKey, readKeyPair } from '../lib/x509/index.ts';
 import { bootstrapClientCertificate, bootstrapCsrName } from './bootstrap.ts';
-import { prepareClientAccess } from './client-access.ts';
-import { readKeyPair } from './key-pair.ts';
+import { prepareClientAccess, standInCertificate } from './client-access.ts';
 import { kubeconfigCertificate, withClientCertificate } from './kubeconfig.ts';
 import { MemoryCertificateFiles } from './memory-files.ts';
 import { clientIdentity } from './node-identity.ts';
-import { keyPem, newEcKey } from './private-key.ts';
 
 const minute = 60_000;
 const day = 86_400_000;
@@ -159,6 +158,31 @@ describe('a node that rotates its certificates', () => {
     await files.link('/pki/kubelet-client-2026-01-01-00-00-00.pem', current);
     await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
     assert.equal((await prepareClientAccess(settings, accessDeps())).askBy, 'kubeconfig');
+  });
+
+  test('without rotation the certificate of the store stands in for one of the kubeconfig that has expired or is gone', async () => {
+    const stored = pair(clock.now(), clock.now() + day);
+    const path = '/pki/kubelet-client-2026-01-01-00-00-00.pem';
+    await files.replace(path, stored.certificate + stored.key, 0o600);
+    await files.link(path, current);
+    const standIn = async (nodeName = 'n1') => {
+      const text = (await files.read(kubeconfigPath)) ?? '';
+      const context = await parseKubeconfig({ file: kubeconfigPath, text });
+      const found = await standInCertificate(context, { certDirectory: '/pki', nodeName }, accessDeps());
+      return found?.from;
+    };
+    await writeKubeconfig(inlineUser(pair(clock.now() - day, clock.now() + day)));
+    assert.equal(await standIn(), undefined, 'one that holds is used as it is, be there a newer one or not');
+    await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
+    assert.equal(await standIn(), current);
+    assert.equal(await standIn('n2'), undefined, 'it is for another node');
+    await writeKubeconfig({ 'client-certificate': '/gone.crt', 'client-key': '/gone.key' });
+    assert.equal(await standIn(), current);
+    await writeKubeconfig({ token: 'x' });
+    assert.equal(await standIn(), undefined, 'a token needs none');
+    await clock.advance(2 * day);
+    await writeKubeconfig(inlineUser(pair(clock.now() - 2 * day, clock.now() - day)));
+    assert.equal(await standIn(), undefined, 'both have expired');
   });
 
   test('with neither is told so, with what is wrong and what to do', async () => {

@@ -2,7 +2,19 @@ import { createHash, type KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { isApiCode } from '../api/index.ts';
 import { apiTime, describeError, jitter, KubelingError, type Random, withDeadline } from '../lib/index.ts';
-import { makeCertificateRequest, readCertificateRequest } from './certificate-request.ts';
+import {
+  identityKey,
+  isExpired,
+  type KeyPair,
+  keyPem,
+  makeCertificateRequest,
+  newEcKey,
+  publicKeyDer,
+  readCertificateRequest,
+  readLeaves,
+  readPrivateKey,
+  type Subject,
+} from '../lib/x509/index.ts';
 import { CertificateStore } from './certificate-store.ts';
 import {
   type ClientAccessDeps,
@@ -12,10 +24,7 @@ import {
   writeNodeKubeconfig,
 } from './client-access.ts';
 import { clientPrefix } from './client-certificate.ts';
-import { identityKey, type Subject } from './identity.ts';
-import { isExpired, type KeyPair, readLeaves } from './key-pair.ts';
 import { clientIdentity } from './node-identity.ts';
-import { keyPem, newEcKey, publicKeyDer, readPrivateKey } from './private-key.ts';
 import {
   type CsrApi,
   type CsrObject,

@@ -11,15 +11,13 @@ import {
   seededRandom,
   VirtualClock,
 } from '../lib/index.ts';
+import { type KeyPair, keyPem, newEcKey, readCertificateRequest } from '../lib/x509/index.ts';
 import type { CertificateManager } from './certificate-manager.ts';
-import { readCertificateRequest } from './certificate-request.ts';
 import { type KubeconfigCertificate, openClientCertificate } from './client-certificate.ts';
 import { guardCredentials } from './credential-guard.ts';
-import type { KeyPair } from './key-pair.ts';
 import { MemoryCertificateFiles } from './memory-files.ts';
 import { clientCertificateMetrics, exposeTimeToLive, serverCertificateMetrics } from './metrics.ts';
 import { clientIdentity } from './node-identity.ts';
-import { keyPem, newEcKey } from './private-key.ts';
 import { openServingCertificate } from './serving-certificate.ts';
 
 const minute = 60_000;
@@ -203,6 +201,20 @@ describe('the client certificate', () => {
     assert.match(text, /the signer failed at it: Tested: no key/);
     assert.match(text, /it was deleted/);
     assert.match(text, /another one has taken its name/);
+    await stopAll();
+  });
+
+  test('a clock that went back makes it ask again, once', async () => {
+    api = new SigningApi({ clock, policy: 'issue' });
+    clock.jumpWall(400 * day);
+    const rotated = start(await client());
+    await clock.advance(minute);
+    clock.jumpWall(-400 * day);
+    await clock.advance(10 * minute);
+    assert.equal(rotated.length, 2);
+    assert.ok((rotated[1]?.leaf.notBeforeMs ?? 0) <= clock.now());
+    await clock.advance(60 * minute);
+    assert.equal(rotated.length, 2);
     await stopAll();
   });
 

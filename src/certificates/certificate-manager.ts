@@ -11,9 +11,8 @@ import {
   type Random,
   TypedEvents,
 } from '../lib/index.ts';
+import { type Identity, identityKey, isExpired, type KeyPair, lackingOf } from '../lib/x509/index.ts';
 import type { CertificateStore } from './certificate-store.ts';
-import { type Identity, identityKey, lackingOf } from './identity.ts';
-import { isExpired, type KeyPair } from './key-pair.ts';
 import type { RotationObserver } from './metrics.ts';
 import { describeProgress, type Progress } from './progress.ts';
 import type { CertificateRequester } from './requester.ts';
@@ -57,6 +56,7 @@ export class CertificateManager implements ServedCertificate {
   readonly #events: TypedEvents<{ rotated: KeyPair }>;
   #held: KeyPair | undefined;
   #deadlineMs: number | undefined;
+  #takenMs: number | undefined;
   #seen: { readonly key: string; readonly sinceMs: number } | undefined;
   #answered: string | undefined;
   #failures = 0;
@@ -140,6 +140,7 @@ export class CertificateManager implements ServedCertificate {
         held: this.#held,
         wanted: wanted.identity,
         nowMs: clock.now(),
+        takenMs: this.#takenMs,
         deadlineMs: this.#deadlineMs,
         settledMs: clock.monotonicMs() - (this.#seen?.sinceMs ?? 0),
         debounceMs,
@@ -218,6 +219,7 @@ export class CertificateManager implements ServedCertificate {
     if (lacking.length > 0)
       log.warn('The new certificate is not what was asked for', { certificate: name, lacking });
     this.#hold(pair);
+    this.#takenMs = clock.now();
     this.#progress = { kind: 'idle' };
     observer.rotated(before === undefined ? undefined : clock.now() - before.leaf.notBeforeMs);
     log.info('There is a new certificate', {

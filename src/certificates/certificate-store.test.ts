@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
 import { TestAuthority } from '../../test/fakes/signing-api.ts';
 import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { keyPem, newEcKey } from '../lib/x509/index.ts';
 import { CertificateStore } from './certificate-store.ts';
 import { MemoryCertificateFiles } from './memory-files.ts';
 import { clientIdentity } from './node-identity.ts';
-import { keyPem, newEcKey } from './private-key.ts';
 
 const directory = '/pki';
 const current = '/pki/kubelet-client-current.pem';

@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import { isExpired, type KeyPair, readKeyPair } from '../lib/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
-import { isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
 import { loadPairFiles, type PairFiles } from './pair-files.ts';
 
 export interface CertificateStoreOptions {

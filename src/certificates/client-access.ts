@@ -1,9 +1,10 @@
 import { apiTime, type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
+import { isExpired, type KeyPair, lackingOf, readLeaves } from '../lib/x509/index.ts';
 import { CertificateStore } from './certificate-store.ts';
 import { clientPrefix } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';
-import { isExpired, readLeaves } from './key-pair.ts';
 import { type KubeconfigView, materialText, nodeKubeconfig, type ParseKubeconfig } from './kubeconfig.ts';
+import { clientIdentity } from './node-identity.ts';
 
 export interface ClientAccessDeps {
   readonly files: CertificateFiles;
@@ -101,8 +102,9 @@ export async function judgeKubeconfig(
 async function certificateProblem(
   { user }: KubeconfigView,
   { certDirectory, kubeconfigPath }: ClientAccessSettings,
-  { files, clock, log }: ClientAccessDeps,
+  deps: ClientAccessDeps,
 ): Promise<string | undefined> {
+  const { files, clock } = deps;
   const { certificate, token, tokenFile, exec } = user;
   if (certificate === undefined) {
     const hasOther = [token, tokenFile, exec].some((means) => means !== undefined);
@@ -110,15 +112,34 @@ async function certificateProblem(
   }
   const wrong = await timeProblem(files, certificate.cert, clock.now());
   if (wrong === undefined) return undefined;
-  const store = await CertificateStore.open({
-    files,
-    clock,
-    log,
-    directory: certDirectory,
-    prefix: clientPrefix,
-  });
+  return (await validInStore(certDirectory, deps)) === undefined ? wrong : undefined;
+}
+
+/**
+ * What stands in for the certificate of a kubeconfig that has expired or is gone: the one an earlier run, which rotated
+ * it, left in the store. Undefined where the kubeconfig's own holds, or nothing else is there.
+ */
+export async function standInCertificate(
+  { user }: KubeconfigView,
+  { certDirectory, nodeName }: { readonly certDirectory: string; readonly nodeName: string },
+  deps: Omit<ClientAccessDeps, 'parseKubeconfig'>,
+): Promise<KeyPair | undefined> {
+  const { certificate } = user;
+  if (certificate === undefined) return undefined;
+  const wrong = await timeProblem(deps.files, certificate.cert, deps.clock.now());
+  const stored = wrong === undefined ? undefined : await validInStore(certDirectory, deps);
+  if (stored === undefined || lackingOf(stored.leaf, clientIdentity(nodeName)).length > 0) return undefined;
+  deps.log.warn(`The client certificate in ${stored.from} is used instead, as ${wrong}`);
+  return stored;
+}
+
+async function validInStore(
+  directory: string,
+  { files, clock, log }: Omit<ClientAccessDeps, 'parseKubeconfig'>,
+): Promise<KeyPair | undefined> {
+  const store = await CertificateStore.open({ files, clock, log, directory, prefix: clientPrefix });
   const stored = await store.load();
-  return stored !== undefined && !isExpired(stored.leaf, clock.now()) ? undefined : wrong;
+  return stored === undefined || isExpired(stored.leaf, clock.now()) ? undefined : stored;
 }
 
 async function timeProblem(

@@ -1,8 +1,8 @@
 import { apiTime, type Clock, type Logger, type Random } from '../lib/index.ts';
+import { isExpired, type KeyPair, readKeyPair } from '../lib/x509/index.ts';
 import { CertificateManager } from './certificate-manager.ts';
 import { CertificateStore } from './certificate-store.ts';
 import type { CertificateFiles } from './files.ts';
-import { isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
 import { noObserver, type RotationObserver } from './metrics.ts';
 import { clientIdentity } from './node-identity.ts';
 import type { PairFiles } from './pair-files.ts';

@@ -7,8 +7,8 @@ import {
   type Logger,
   TypedEvents,
 } from '../lib/index.ts';
+import { isExpired, type KeyPair } from '../lib/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
-import { isExpired, type KeyPair } from './key-pair.ts';
 import { noObserver, type RotationObserver } from './metrics.ts';
 import { type PairFiles, PairReader } from './pair-files.ts';
 import type { ServedCertificate } from './served-certificate.ts';

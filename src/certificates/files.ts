@@ -1,7 +1,7 @@
 import { watch } from 'node:fs';
 import { lstat, mkdir, open, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { errnoOf, KubelingError, writeFileAtomic } from '../lib/index.ts';
+import { errnoOf, KubelingError, readFileWithin, writeFileAtomic } from '../lib/index.ts';
 
 export type CertificateFileKind = 'file' | 'link' | 'directory' | 'other';
 
@@ -39,7 +39,7 @@ const largestFile = 4 * 2 ** 20;
 
 export function realCertificateFiles(): CertificateFiles {
   return {
-    read: (path) => reading(path, () => readBounded(path), undefined),
+    read: (path) => reading(path, () => readFileWithin(path, largestFile), undefined),
     kindAt: (path) => reading(path, () => kindAt(path), undefined),
     readLink: (path) => reading(path, () => readlink(path), undefined),
     names: (directory) => reading(directory, async () => (await readdir(directory)).sort(), []),
@@ -60,14 +60,6 @@ export function realCertificateFiles(): CertificateFiles {
     remove: (path) => writing(path, () => rm(path, { force: true })),
     watch: watchDirectories,
   };
-}
-
-async function readBounded(path: string): Promise<string> {
-  await using file = await open(path, 'r');
-  const { size } = await file.stat();
-  if (size > largestFile)
-    throw new Error(`it must have at most ${largestFile} bytes: current size is ${size}`);
-  return await file.readFile('utf8');
 }
 
 async function kindAt(path: string): Promise<CertificateFileKind> {

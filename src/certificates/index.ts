@@ -5,6 +5,8 @@
  *                                          (or bootstrapClientCertificate, once)           │ guardCredentials: exit
  *     tlsCertFile, serverTLSBootstrap ───> servingSource ──> openServingCertificate ───────┘ run, onRotated: the server
  */
+
+export type { KeyKind, KeyPair, Leaf } from '../lib/x509/index.ts';
 export {
   type BootstrapApi,
   type BootstrapDeps,
@@ -17,6 +19,7 @@ export {
   type ClientAccessDeps,
   type ClientAccessSettings,
   prepareClientAccess,
+  standInCertificate,
 } from './client-access.ts';
 export {
   type CertificateRoomDeps,
@@ -26,7 +29,6 @@ export {
 } from './client-certificate.ts';
 export { type CredentialGuardDeps, guardCredentials } from './credential-guard.ts';
 export { type CertificateFiles, realCertificateFiles } from './files.ts';
-export type { KeyPair, Leaf } from './key-pair.ts';
 export {
   type KubeconfigView,
   kubeconfigCertificate,
@@ -40,7 +42,6 @@ export {
   type RotationObserver,
   serverCertificateMetrics,
 } from './metrics.ts';
-export type { KeyKind } from './private-key.ts';
 export type { ServedCertificate } from './served-certificate.ts';
 export {
   openServingCertificate,

@@ -1,6 +1,6 @@
+import type { KeyPair } from '../lib/x509/index.ts';
 import type { KubeconfigCertificate } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';
-import type { KeyPair } from './key-pair.ts';
 
 /** A certificate, a key or a bundle, in a kubeconfig or in a file it names. */
 export type KubeconfigMaterial =

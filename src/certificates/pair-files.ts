@@ -1,5 +1,5 @@
+import { type KeyPair, readKeyPair } from '../lib/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
-import { type KeyPair, readKeyPair } from './key-pair.ts';
 
 /** A certificate and its key, which may be in one file. */
 export interface PairFiles {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import type { Identity } from '../lib/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
-import type { Identity } from './identity.ts';
 import type { CsrRef } from './signing-request.ts';
 
 /** A request that was made and not answered yet, with the key only we have. */

@@ -8,12 +8,18 @@ import {
   type Random,
   withDeadline,
 } from '../lib/index.ts';
-import { makeCertificateRequest } from './certificate-request.ts';
+import {
+  type Identity,
+  isExpired,
+  type KeyPair,
+  keyPem,
+  lackingOf,
+  makeCertificateRequest,
+  newEcKey,
+  readKeyPair,
+} from '../lib/x509/index.ts';
 import type { CertificateStore } from './certificate-store.ts';
-import { type Identity, lackingOf } from './identity.ts';
-import { isExpired, type KeyPair, readKeyPair } from './key-pair.ts';
 import type { PendingRequest, PendingRequestFile } from './pending-request.ts';
-import { keyPem, newEcKey } from './private-key.ts';
 import { type CsrApi, type CsrState, createSigningRequest, waitForCertificate } from './signing-request.ts';
 
 export interface RequesterDeps {

@@ -1,6 +1,12 @@
 import { jitter, type Random } from '../lib/index.ts';
-import { type Identity, identityKey, lackingOf } from './identity.ts';
-import { isExpired, type KeyPair, type Leaf } from './key-pair.ts';
+import {
+  type Identity,
+  identityKey,
+  isExpired,
+  type KeyPair,
+  type Leaf,
+  lackingOf,
+} from '../lib/x509/index.ts';
 
 /** What a certificate has to say now, or why that is not known yet. */
 export type Wanted =
@@ -24,6 +30,8 @@ export interface RotationFacts {
   readonly held: KeyPair | undefined;
   readonly wanted: Identity;
   readonly nowMs: number;
+  /** When `held` came, by our own clock; none when it was there before us. */
+  readonly takenMs: number | undefined;
   /** Of `held`; none when it must go as soon as possible. */
   readonly deadlineMs: number | undefined;
   /** How long the same has been wanted. */
@@ -42,11 +50,18 @@ export function planRotation(facts: RotationFacts): RotationPlan {
   return mustSettle ? { do: 'settle', ms: debounceMs - settledMs, why } : { do: 'request', why };
 }
 
-function reasonNow({ held, wanted, nowMs, deadlineMs, answered }: RotationFacts): string | undefined {
+function reasonNow(facts: RotationFacts): string | undefined {
+  const { held, wanted, nowMs, deadlineMs, answered } = facts;
   if (held === undefined) return 'there is no certificate yet';
   if (isExpired(held.leaf, nowMs)) return 'it has expired';
+  if (hasClockGoneBack(facts, held)) return 'it is not valid yet: the clock was ahead when it was made';
   const lacking = lackingOf(held.leaf, wanted);
   if (lacking.length > 0 && answered !== identityKey(wanted)) return `it lacks ${lacking.join(', ')}`;
   if (deadlineMs === undefined) return 'it is to be replaced at once';
   return nowMs >= deadlineMs ? 'most of its life is over' : undefined;
+}
+
+/** One that was not valid yet when it came is the fault of a clock elsewhere: the next one would be no better. */
+function hasClockGoneBack({ nowMs, takenMs }: RotationFacts, { leaf }: KeyPair): boolean {
+  return nowMs < Math.min(leaf.notBeforeMs, takenMs ?? Number.POSITIVE_INFINITY);
 }

@@ -2,14 +2,20 @@ import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import type { NodeAddress } from '../kinds/index.ts';
 import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import {
+  type AltNames,
+  canonicalIp,
+  type KeyKind,
+  keyPem,
+  type Leaf,
+  lackingOf,
+  makeCertificate,
+  newPrivateKey,
+  readLeaves,
+} from '../lib/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
-import { type AltNames, lackingOf } from './identity.ts';
-import { canonicalIp } from './ip-address.ts';
-import { type Leaf, readLeaves } from './key-pair.ts';
-import { makeCertificate } from './make-certificate.ts';
 import { namesOf } from './node-identity.ts';
 import { type PairFiles, PairReader } from './pair-files.ts';
-import { type KeyKind, keyPem, newPrivateKey } from './private-key.ts';
 
 export interface SelfSignedDeps {
   readonly files: CertificateFiles;

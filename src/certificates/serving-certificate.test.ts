@@ -4,10 +4,9 @@ import { beforeEach, describe, test } from 'node:test';
 import { TestAuthority } from '../../test/fakes/signing-api.ts';
 import type { NodeAddress } from '../kinds/index.ts';
 import { type CollectedLogs, collectLogs, MetricRegistry, seededRandom, VirtualClock } from '../lib/index.ts';
-import type { KeyPair } from './key-pair.ts';
+import { type KeyPair, keyPem, newEcKey } from '../lib/x509/index.ts';
 import { MemoryCertificateFiles } from './memory-files.ts';
 import { exposeTimeToLive, serverCertificateMetrics } from './metrics.ts';
-import { keyPem, newEcKey } from './private-key.ts';
 import type { ServedCertificate } from './served-certificate.ts';
 import { openServingCertificate, type ServingSource, servingSource } from './serving-certificate.ts';
 

@@ -1,5 +1,6 @@
 import type { NodeAddress } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
+import type { KeyKind } from '../lib/x509/index.ts';
 import { CertificateManager } from './certificate-manager.ts';
 import { CertificateStore } from './certificate-store.ts';
 import type { CertificateRoomDeps } from './client-certificate.ts';
@@ -7,7 +8,6 @@ import { FileCertificate } from './file-certificate.ts';
 import { noObserver } from './metrics.ts';
 import { servingIdentity } from './node-identity.ts';
 import { PendingRequestFile } from './pending-request.ts';
-import type { KeyKind } from './private-key.ts';
 import { CertificateRequester } from './requester.ts';
 import { SelfSignedFiles, selfSignedPaths } from './self-signed.ts';
 import type { ServedCertificate } from './served-certificate.ts';
@@ -64,6 +64,8 @@ export interface ServingSettings {
   readonly certDirectory: string;
   /** Of the node, as they are now; call `look()` when they change. */
   readonly addresses: () => readonly NodeAddress[];
+  /** How long they must have stayed the same before a certificate is asked for; a while unless given. */
+  readonly settleMs?: number | undefined;
 }
 
 /** The certificate of the kubelet's server. Files that cannot be used are a reason not to start. */
@@ -84,7 +86,7 @@ export async function openServingCertificate(
 }
 
 async function openClusterIssued(
-  { nodeName, certDirectory: directory, addresses }: ServingSettings,
+  { nodeName, certDirectory: directory, addresses, settleMs = addressDebounceMs }: ServingSettings,
   { api, configured }: Extract<ServingSource, { kind: 'cluster' }>,
   { files, clock, random, log, observer = noObserver }: CertificateRoomDeps,
 ): Promise<CertificateManager> {
@@ -114,7 +116,7 @@ async function openClusterIssued(
     random,
     log,
     observer,
-    debounceMs: addressDebounceMs,
+    debounceMs: settleMs,
     lookMs,
     first: { pair: await store.load(), fate: 'keep' },
   });

@@ -19,6 +19,7 @@ import {
   openClientCertificate,
   prepareClientAccess,
   realCertificateFiles,
+  standInCertificate,
   withClientCertificate,
 } from '../certificates/index.ts';
 import type { LoadedConfig } from '../config/index.ts';
@@ -58,10 +59,23 @@ export async function openClientAccess(
   const { bootstrapKubeconfig: bootstrapPath } = flags;
   if (bootstrapPath !== '') await bootstrapOnce(options, signal);
   return {
-    kubeconfig: () => load(flags.kubeconfig),
+    kubeconfig: () => unrotated(options),
     kept: undefined,
     [Symbol.dispose]() {},
   };
+}
+
+/** The kubeconfig as it is, unless only what an earlier run left can still be used. */
+async function unrotated({
+  clock,
+  logger: log,
+  nodeName,
+  loaded,
+}: ClientAccessOptions): Promise<KubeContext> {
+  const { kubeconfig, certDir: certDirectory } = loaded.flags;
+  const context = await load(kubeconfig);
+  const room = { files: realCertificateFiles(), clock, log };
+  return withClientCertificate(context, await standInCertificate(context, { certDirectory, nodeName }, room));
 }
 
 async function rotatedAccess(options: ClientAccessOptions): Promise<ClientAccess> {

@@ -1,7 +1,10 @@
 import type { ApiClient } from '../api/index.ts';
+import type { ServedCertificate } from '../certificates/index.ts';
 import type { KubeletConfiguration, LoadedConfig } from '../config/index.ts';
 import type { CriClient } from '../cri/index.ts';
+import type { ContainerImage } from '../kinds/index.ts';
 import {
+  abortable,
   type Clock,
   type Logger,
   type MetricRegistry,
@@ -9,7 +12,7 @@ import {
   untilAborted,
   type Verbosity,
 } from '../lib/index.ts';
-import { Listener } from '../server/index.ts';
+import { type HealthCheck, Listener, type StatsView } from '../server/index.ts';
 import {
   ClientCaFile,
   caFile,
@@ -22,6 +25,7 @@ import {
 } from '../server/remote/index.ts';
 import { clusterGate } from './cluster-servers/cluster-gate.ts';
 import { clusterRoutes } from './cluster-servers/cluster-routes.ts';
+import { exposeProcess } from './cluster-servers/process-metrics.ts';
 import { openServingIdentity } from './cluster-servers/serving-identity.ts';
 import type { ServedKubelet } from './node-routes.ts';
 
@@ -31,12 +35,14 @@ export interface ClusterServersOptions {
   readonly logger: Logger;
   /** What is served under /metrics; the servers and their certificate are counted here, so one for one registry. */
   readonly metrics: MetricRegistry;
-  readonly loaded: Pick<LoadedConfig, 'config' | 'gates'>;
+  readonly loaded: Pick<LoadedConfig, 'config' | 'gates' | 'flags'>;
   readonly rootDir: string;
   readonly certDirectory: string;
   readonly nodeName: string;
   /** Names and IP addresses the serving certificate is to be for, as they are now; may be none yet. */
   readonly nodeAddresses: () => readonly string[];
+  /** How long those must have stayed the same before a certificate is asked for; a while unless given. */
+  readonly addressesSettleMs?: number | undefined;
   /** For reviews of tokens and rights and for the serving certificate; undefined on a node that stands alone. */
   readonly api: ApiClient | undefined;
   readonly kubelet: ServedKubelet;
@@ -45,6 +51,14 @@ export interface ClusterServersOptions {
   readonly verbosity: Pick<Verbosity, 'setLevel'>;
   /** Where the host's services write their logs; /var/log unless given. */
   readonly hostLogs?: string | undefined;
+  /** What the node and its pods have used; not served unless given. */
+  readonly stats?: StatsView | undefined;
+  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  readonly vitalChecks?: readonly HealthCheck[] | undefined;
+  /** What else must hold for the node to be of use. */
+  readonly readyChecks?: readonly HealthCheck[] | undefined;
+  /** All images of the node; not shown unless given. */
+  readonly images?: (() => readonly ContainerImage[]) | undefined;
 }
 
 /** The servers others reach the node by. */
@@ -52,8 +66,12 @@ export interface ClusterServers extends AsyncDisposable {
   /** Of the one with TLS; undefined when the configuration has none. */
   readonly port: number | undefined;
   readonly readOnlyPort: number | undefined;
+  /** Why others cannot reach the node, or soon will not; undefined while all is well. */
+  problem(): string | undefined;
   /** Names or addresses of the node may have changed. Never waits. */
   addressesChanged(): void;
+  /** Resolves once others can connect: there is a certificate. */
+  certified(signal: AbortSignal): Promise<void>;
   /** Keeps the certificate in order until aborted; resolves then. */
   run(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
@@ -74,7 +92,8 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
   await using opened = new AsyncDisposableStack();
   const clientCa = await openClientCa(config, options);
   if (clientCa !== undefined) opened.use(clientCa);
-  const gate = clusterGate({ ...options, config, clientCa });
+  opened.use(exposeProcess({ ...options, gates: loaded.gates }));
+  const gate = clusterGate({ ...options, config, clientCa, streams: loaded.flags.streamAuthorization });
   const profile = profileOf(config, logger);
   const { certificate } = opened.use(await openServingIdentity({ ...options, config }));
   const servers = opened.use(
@@ -96,7 +115,9 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
   return {
     port,
     readOnlyPort,
+    problem: () => certificate.problem(),
     addressesChanged: () => certificate.look(),
+    certified: (signal) => untilCertified(certificate, signal),
     run: (signal) => endsWith(signal, certificate.run(signal)),
     close: () => kept.disposeAsync(),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
@@ -111,11 +132,17 @@ async function openReadOnly(options: ClusterServersOptions): Promise<ClusterServ
   const routes = readOnlyRoutes(clusterRoutes(options).routes);
   const listener =
     port === 0 ? undefined : await Listener.open({ host, port, logger, metrics: counted, routes });
-  const close = async () => await listener?.close();
+  const exposed = exposeProcess({ ...options, gates: loaded.gates });
+  const close = async () => {
+    exposed[Symbol.dispose]();
+    await listener?.close();
+  };
   return {
     port: undefined,
     readOnlyPort: listener?.port,
+    problem: () => undefined,
     addressesChanged: () => {},
+    certified: async () => {},
     run: (signal) => endsWith(signal, untilAborted(signal)),
     close,
     [Symbol.asyncDispose]: close,
@@ -139,6 +166,12 @@ function profileOf(config: KubeletConfiguration, logger: Logger): TlsProfile {
   const { unavailable } = profile;
   if (unavailable.length > 0) logger.warn('Some cipher suites cannot be had here', { unavailable });
   return profile;
+}
+
+async function untilCertified(certificate: ServedCertificate, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  using _told = certificate.onRotated(() => resolve());
+  if (certificate.current() === undefined) await abortable(promise, signal);
 }
 
 /** Told to end, it ends; anything else that ends it is a failure. */

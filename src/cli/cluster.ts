@@ -1,15 +1,19 @@
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { createApiClients } from '../api/index.ts';
+import { type ApiConnections, callMetrics, createApiClients } from '../api/index.ts';
 import { evictionThresholds, type LoadedConfig } from '../config/index.ts';
 import type { CriClient } from '../cri/index.ts';
-import { ClusterNode } from '../kubelet/cluster/index.ts';
+import { type ClusterCopies, ClusterNode, clusterCopies } from '../kubelet/cluster/index.ts';
 import type { BackgroundLoops, Kubelet, KubeletSettings } from '../kubelet/index.ts';
 import type { Clock, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import { diskBytes, goArchitecture, hostNodeMachine, type NodeSettings } from '../node/index.ts';
-import { cpuCount } from '../resources/index.ts';
+import { cpuCount, declaredFeatures } from '../resources/index.ts';
+import { realRuntimeFiles } from '../runtime/index.ts';
+import type { HealthCheck } from '../server/index.ts';
 import { type ClientAccess, openClientAccess } from './client-access.ts';
+import { nodeStats } from './cluster-servers/node-stats.ts';
 import { type ClusterServers, type ClusterServersOptions, openClusterServers } from './cluster-servers.ts';
+import type { LiveConfig } from './service/index.ts';
 import { kubernetesVersion } from './version.ts';
 
 export interface ClusterDeps {
@@ -20,18 +24,22 @@ export interface ClusterDeps {
   readonly cri: CriClient;
   /** As the runtime calls itself. */
   readonly runtime: { readonly name: string; readonly version: string };
+  /** What of the configuration may change while the node runs. */
+  readonly live?: LiveConfig | undefined;
 }
 
 /** A node's ties to its cluster, by the kubeconfig the flags name. */
 export interface Cluster extends AsyncDisposable {
   readonly node: ClusterNode;
+  /** What must hold for the cluster to hear of the node. */
+  readonly readyChecks: readonly HealthCheck[];
   /** Opens the servers others reach the node by. */
   serve(options: ServeOptions): Promise<ClusterServers>;
 }
 
 type ServeOptions = Omit<
   ClusterServersOptions,
-  'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet'
+  'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'stats' | 'images'
 > & { readonly kubelet: Kubelet };
 
 /** Events that are still to be told when the kubelet ends get this long. */
@@ -58,10 +66,13 @@ export async function openCluster(
   const clients = createApiClients({
     ...connection,
     kubeconfig: access.kubeconfig,
-    main: { qps: config.kubeAPIQPS, burst: config.kubeAPIBurst },
-    events: { qps: config.eventRecordQPS, burst: config.eventBurst },
+    onCall: callMetrics(deps.metrics),
+    ...ratesOf(config),
     heartbeatMs: Math.min(config.nodeStatusUpdateFrequencyMs, config.nodeLeaseDurationSeconds * 1_000),
   });
+  deps.live?.onChange(['kubeAPIQPS', 'kubeAPIBurst', 'eventRecordQPS', 'eventBurst'], (changed) =>
+    clients.setRates(ratesOf(changed)),
+  );
   access.kept?.use(clients.main);
   access.kept?.certificate.onRotated(() => clients.reload());
   // Before anybody has put anything there: what is not there has no size.
@@ -71,8 +82,9 @@ export async function openCluster(
   const { capacity } = settings;
   const node = new ClusterNode({
     ...deps,
-    clients,
+    clients: { ...clients, closeSilent: closeDoubtful(clients, process.env) },
     beside: certificateLoops(access),
+    ...(flags.keepApiPods ? { copies: copiesIn(flags.rootDir, deps.logger) } : {}),
     machine: hostNodeMachine(),
     node: nodeSettings(loaded, settings),
     changeDetection: config.configMapAndSecretChangeDetectionStrategy,
@@ -88,14 +100,21 @@ export async function openCluster(
   const names = [...new Set([settings.nodeName, flags.hostnameOverride || hostname()])];
   return {
     node,
+    readyChecks: certificateChecks(access),
     async serve(options) {
       const servers = await openClusterServers({
         ...options,
         rootDir: flags.rootDir,
         certDirectory: flags.certDir,
         nodeName: settings.nodeName,
-        nodeAddresses: () => [...names, ...options.kubelet.nodeIps()],
+        // Whoever signs looks at what the Node says of itself: to ask for more, before it says anything, is in vain.
+        nodeAddresses: () => [
+          ...names,
+          ...(config.serverTLSBootstrap ? node.link.nodeIps() : options.kubelet.nodeIps()),
+        ],
         api: clients.main,
+        images: () => node.images,
+        stats: await nodeStats({ ...options, settings, runtimeCgroups: flags.runtimeCgroups }),
       });
       node.onNodeChange(() => servers.addressesChanged());
       return servers;
@@ -105,6 +124,28 @@ export async function openCluster(
       clients.close();
       access[Symbol.dispose]();
     },
+  };
+}
+
+/**
+ * What to do about connections when heartbeats fail. With DISABLE_HTTP2 set, the Go kubelet cuts all of them then, and
+ * whoever set it wants that; otherwise those that are in use and not silent stay.
+ */
+export function closeDoubtful(
+  connections: Pick<ApiConnections, 'closeSilent' | 'closeConnections'>,
+  { DISABLE_HTTP2: isDisabled = '' }: Readonly<Record<string, string | undefined>>,
+): () => void {
+  return isDisabled === '' ? () => connections.closeSilent() : () => connections.closeConnections();
+}
+
+function copiesIn(rootDir: string, logger: Logger): ClusterCopies {
+  return clusterCopies({ files: realRuntimeFiles(), rootDir, logger });
+}
+
+function ratesOf(config: LoadedConfig['config']) {
+  return {
+    main: { qps: config.kubeAPIQPS, burst: config.kubeAPIBurst },
+    events: { qps: config.eventRecordQPS, burst: config.eventBurst },
   };
 }
 
@@ -134,20 +175,28 @@ class DiskSize {
   }
 }
 
+function certificateChecks({ kept }: ClientAccess): readonly HealthCheck[] {
+  if (kept === undefined) return [];
+  return [{ name: 'client-certificate', problem: () => kept.certificate.problem() }];
+}
+
 function certificateLoops({ kept }: ClientAccess): BackgroundLoops {
   if (kept === undefined) return { again: {}, once: {} };
   const { certificate, guard } = kept;
   return { again: { 'client certificate': certificate }, once: { credentials: { run: guard } } };
 }
 
-function nodeSettings({ config, flags }: LoadedConfig, { nodeName, maxPods }: KubeletSettings): NodeSettings {
+function nodeSettings(
+  { config, flags }: LoadedConfig,
+  { nodeName, maxPods, isGateEnabled }: KubeletSettings,
+): NodeSettings {
   const hard = evictionThresholds(config).filter(({ kind }) => kind === 'hard');
   const below = (signal: string) => hard.find((threshold) => threshold.signal === signal)?.value;
   return {
     name: nodeName,
     hostname: flags.hostnameOverride || hostname(),
     register: config.registerNode ? 'self' : 'never',
-    afterDeletion: 're-register',
+    afterDeletion: flags.afterNodeDeletion,
     labels: flags.nodeLabels,
     taints: config.registerWithTaints,
     providerId: config.providerID,
@@ -167,6 +216,6 @@ function nodeSettings({ config, flags }: LoadedConfig, { nodeName, maxPods }: Ku
     reportFrequencyMs: config.nodeStatusReportFrequencyMs,
     leaseDurationSeconds: config.nodeLeaseDurationSeconds,
     maxImages: config.nodeStatusMaxImages,
-    declaredFeatures: [],
+    declaredFeatures: declaredFeatures(isGateEnabled) ?? [],
   };
 }

@@ -29,6 +29,11 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import('./status.ts')).command,
   },
   {
+    name: 'context',
+    summary: 'put the way to the API of "up" into your kubeconfig',
+    load: async () => (await import('./context.ts')).command,
+  },
+  {
     name: 'explain',
     summary: 'tell the story of a pod: why it runs or does not',
     load: async () => (await import('./explain.ts')).command,

@@ -19,6 +19,8 @@ export interface CommandContext {
   readonly random: Random;
   /** Aborted when the user or the system asks kubeling to end. */
   readonly signal: AbortSignal;
+  /** Calls back each time the system asks for the configuration to be read again; without a listener that ends us. */
+  readonly onHangup?: ((listener: () => void) => Disposable) | undefined;
 }
 
 export interface Command {

@@ -24,6 +24,10 @@ export interface Home {
   readonly rootDir: string;
   readonly podLogs: string;
   readonly log: string;
+  /** Of the API: its store, its authority, and what it gave to others. */
+  readonly api: string;
+  /** For whoever uses the API; only our own user may read it. */
+  readonly kubeconfig: string;
 }
 
 export function homeAt(dataDir: string): Home {
@@ -36,6 +40,8 @@ export function homeAt(dataDir: string): Home {
     rootDir: join(dataDir, 'kubelet'),
     podLogs: join(dataDir, 'logs'),
     log: join(dataDir, 'kubeling.log'),
+    api: join(dataDir, 'api'),
+    kubeconfig: join(dataDir, 'kubeconfig'),
   };
 }
 
@@ -73,6 +79,8 @@ export interface UpState {
   readonly endpoint: string;
   /** Where the kubelet answers on loopback; undefined before it does. */
   readonly port?: number | undefined;
+  /** Undefined for a kubeling without one. */
+  readonly api?: { readonly url: string; readonly kubeconfig: string } | undefined;
 }
 
 export async function writeUpState(home: Home, state: UpState): Promise<void> {
@@ -85,9 +93,15 @@ export async function readUpState(home: Home): Promise<UpState | undefined> {
 }
 
 function asUpState(value: unknown): UpState {
-  const { runtime, endpoint, port } = value as Partial<UpState>;
+  const { runtime, endpoint, port, api } = value as Partial<UpState>;
   if ((runtime === 'private' || runtime === 'machine') && typeof endpoint === 'string') {
-    return { runtime, endpoint, port: typeof port === 'number' ? port : undefined };
+    const hasApi = typeof api?.url === 'string' && typeof api.kubeconfig === 'string';
+    return {
+      runtime,
+      endpoint,
+      port: typeof port === 'number' ? port : undefined,
+      ...(hasApi ? { api: { url: api.url, kubeconfig: api.kubeconfig } } : {}),
+    };
   }
   throw new KubelingError('FILE_CORRUPT', 'it must name a runtime and an endpoint');
 }

@@ -1,6 +1,6 @@
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import { availableParallelism, hostname, networkInterfaces, release, totalmem } from 'node:os';
-import { hostFiles, type LoadedConfig, readCredentialPlugins } from '../config/index.ts';
+import { Fingerprint, hostFiles, type LoadedConfig, readCredentialPlugins } from '../config/index.ts';
 import {
   type CgroupDriverDeps,
   type CredentialHost,
@@ -139,10 +139,11 @@ export async function credentialPlugins({ flags, gates }: Pick<LoadedConfig, 'fl
   const { imageCredentialProviderConfig: configPath, imageCredentialProviderBinDir: binDir } = flags;
   if (configPath === '') return undefined;
   const isOn = gates.enabled('KubeletServiceAccountTokenForCredentialProviders');
+  const fingerprint = new Fingerprint(hostFiles());
   const source = {
     configPath,
     binDir,
-    files: hostFiles(),
+    files: fingerprint.files,
     serviceAccountTokens: isOn ? ('allowed' as const) : ('gated-off' as const),
     isExecutable: (path: string) =>
       access(path, constants.X_OK).then(
@@ -150,7 +151,8 @@ export async function credentialPlugins({ flags, gates }: Pick<LoadedConfig, 'fl
         () => false,
       ),
   };
-  return { binDir, specs: await readCredentialPlugins(source, new AbortController().signal) };
+  const specs = await readCredentialPlugins(source, new AbortController().signal);
+  return { binDir, specs, fingerprint: fingerprint.text };
 }
 
 async function isFile(path: string): Promise<boolean> {

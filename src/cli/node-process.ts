@@ -5,7 +5,6 @@ import type { ClusterNode } from '../kubelet/cluster/index.ts';
 import { Kubelet, type KubeletSettings } from '../kubelet/index.ts';
 import {
   type Clock,
-  describeError,
   isKind,
   KubelingError,
   LinkedController,
@@ -16,11 +15,20 @@ import {
   type Timer,
   writeFileAtomic,
 } from '../lib/index.ts';
-import { healthRoutes, Listener, type ListenerOptions, loopbackGate, type Route } from '../server/index.ts';
+import {
+  type HealthCheck,
+  healthRoutes,
+  Listener,
+  type ListenerOptions,
+  loopbackGate,
+  type Route,
+} from '../server/index.ts';
+import { HealthListener } from './health-listener.ts';
 import { portFile, tokenFile } from './home.ts';
 import { credentialHost, realMachine } from './kubelet-settings.ts';
 import { nodeRoutes } from './node-routes.ts';
 import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
+import { warmUp } from './warm-up.ts';
 
 export interface NodeOptions {
   readonly clock: Clock;
@@ -42,10 +50,16 @@ export interface NodeOptions {
   readonly loopback?: 'open' | 'token-only' | undefined;
   /** 0 for none. */
   readonly healthzPort: number;
-  /** Whether to take any other port when the one asked for is taken. */
+  /** Loopback unless given. */
+  readonly healthzAddress?: string | undefined;
+  /** Whether to take any other port when the one asked for is taken; health then does without, and else waits for it. */
   readonly portTaken: 'fail' | 'take-another';
   /** How long exec, attach and port-forward may be silent; 0 for ever. */
   readonly streamingIdleMs: number;
+  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  readonly vitalChecks?: readonly HealthCheck[] | undefined;
+  /** What else must hold for the node to be of use. */
+  readonly readyChecks?: readonly HealthCheck[] | undefined;
 }
 
 /** A kubelet with its servers, ready to run. */
@@ -81,7 +95,8 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   );
   cluster?.attach(kubelet);
   const { live, ready } = kubelet.health;
-  const health = healthRoutes(live, ready);
+  const { vitalChecks = [], readyChecks = [] } = options;
+  const health = healthRoutes([...live, ...vitalChecks], [...ready, ...readyChecks]);
   const token = await newToken(settings.rootDir);
   const { routes, upgrades } = nodeRoutes({
     clock,
@@ -107,13 +122,14 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     port: main.port,
     async run(signal) {
       const ended = new LinkedController(signal);
+      const warming = warmUp(settings);
       const tidying = tidyMemory({ clock, cpuMs: processCpuMs, collect: collectGarbage }, ended.signal);
       try {
         await endsInTime(kubelet.run(signal), clock, logger, signal);
       } finally {
         ended.abort(new KubelingError('CANCELLED', 'The node has ended'));
         ended[Symbol.dispose]();
-        await tidying;
+        await Promise.all([tidying, warming]);
         await main.close();
         await healthz?.close();
       }
@@ -164,17 +180,9 @@ async function listen(
 async function listenForHealth(
   options: NodeOptions,
   routes: readonly Route[],
-): Promise<Listener | undefined> {
-  const { healthzPort, logger, portTaken } = options;
-  if (healthzPort === 0) return undefined;
-  try {
-    return await Listener.open({ host: loopback, port: healthzPort, routes, logger });
-  } catch (error) {
-    if (portTaken === 'fail') throw error;
-    logger.warn('Health is served on the main port only', {
-      port: healthzPort,
-      because: describeError(error),
-    });
-    return undefined;
-  }
+): Promise<HealthListener | undefined> {
+  const { healthzPort: port, healthzAddress: host = loopback, logger, clock, portTaken } = options;
+  if (port === 0) return undefined;
+  const whenTaken = portTaken === 'fail' ? 'retry' : 'do-without';
+  return await HealthListener.open({ host, port, routes, logger, clock, whenTaken });
 }

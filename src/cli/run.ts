@@ -10,12 +10,28 @@ import {
 } from '../config/index.ts';
 import { type CriClient, createCriClient, criMetrics, wireTransport } from '../cri/index.ts';
 import type { KubeletSettings } from '../kubelet/index.ts';
-import { descriptorOutput, type Logger, MetricRegistry, openLog, Verbosity } from '../lib/index.ts';
+import {
+  type Clock,
+  descriptorOutput,
+  type Logger,
+  MetricRegistry,
+  openLog,
+  Verbosity,
+} from '../lib/index.ts';
+import type { HealthCheck } from '../server/index.ts';
 import type { Cluster, ClusterDeps } from './cluster.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
+import { prepareDirectories } from './data-directories.ts';
+import { guardedFiles, tellLooseFiles } from './file-modes.ts';
 import { credentialPlugins, kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
 import { openNode } from './node-process.ts';
+import { hostPacketFilter } from './packet-filter.ts';
+import { canServeAlone, serveAlone } from './serve-alone.ts';
+import { ConfigReload, type LiveConfig, runAsService, type Service } from './service/index.ts';
 import { kubernetesVersion, command as version } from './version.ts';
+
+/** After this long without a flush the log counts as blocked. */
+const logBlockedMs = 2 * 60_000;
 
 const usage = `usage: kubeling run [flags]
 
@@ -31,11 +47,21 @@ async function run(context: CommandContext): Promise<number> {
     return exitCodes.done;
   }
   if (flags.version !== '') return await version.run({ ...context, argv: [] });
-  const loaded = await loadConfig(context.argv, { files: hostFiles(), cwd: process.cwd() }, context.signal);
+  const loaded = await read(context, context.signal);
   // Before anything is touched, and also when the configuration is only to be checked.
   await credentialPlugins(loaded);
   if (flags.printConfig || flags.validateConfig) return show(loaded, context);
   return await serve(loaded, context);
+}
+
+function read({ argv }: CommandContext, signal: AbortSignal): Promise<LoadedConfig> {
+  return loadConfig(argv, { files: hostFiles(), cwd: process.cwd() }, signal);
+}
+
+/** Most of what a node needs only root may do; what is left may be enough for who tries. */
+function tellUser(logger: Logger): void {
+  const uid = process.getuid?.();
+  if (uid !== 0) logger.error('A kubelet needs to run as root; much will fail', undefined, { uid });
 }
 
 function show(loaded: LoadedConfig, { stdout, stderr }: CommandContext): number {
@@ -45,7 +71,7 @@ function show(loaded: LoadedConfig, { stdout, stderr }: CommandContext): number 
 }
 
 async function serve(loaded: LoadedConfig, context: CommandContext): Promise<number> {
-  const { clock, random, signal } = context;
+  const { clock } = context;
   const { config } = loaded;
   const verbosity = verbosityOf(loaded);
   const { logger, sink } = openLog({
@@ -54,42 +80,110 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
     output: descriptorOutput(2, clock),
     verbosity,
   });
-  const metrics = new MetricRegistry({ onError: (error) => logger.error('Cannot collect a metric', error) });
-  const cri = connect(loaded, metrics, context);
+  const vitalChecks = [logCheck(sink, clock)];
+  const reload = new ConfigReload(loaded.config, { load: (signal) => read(context, signal), logger });
+  reload.onChange(['logging.verbosity', 'logging.vmodule'], (changed) => {
+    verbosity.setLevel(changed.logging.verbosity);
+    verbosity.setModules(moduleLevels(changed));
+  });
+  using _hangups = context.onHangup?.(() => void reload.reload(context.signal));
   try {
     tellConfig(loaded, logger);
-    const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
-    logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
-    const deps = { cri, clock, random, logger, metrics };
-    const alone = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
-    const runtime = { name: runtimeName, version: runtimeVersion };
-    await using cluster = await join(loaded, alone, { ...deps, runtime }, signal);
-    const node = await openNode({
-      ...deps,
-      ...(cluster === undefined
-        ? { settings: alone, port: config.port }
-        : // What others reach is served beside it, with TLS.
-          {
-            settings: { ...alone, apiPods: 'expected' },
-            port: 0,
-            loopback: 'token-only',
-            cluster: cluster.node,
-          }),
-      runtimeName,
-      healthzPort: config.healthzPort,
-      portTaken: 'fail',
-      streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
-    });
-    await using servers = await cluster?.serve({ ...deps, loaded, kubelet: node.kubelet, verbosity });
-    const port = servers?.port ?? node.port;
-    logger.info('The kubelet answers', { port, healthzPort: config.healthzPort });
-    await Promise.all([node.run(signal), servers?.run(signal)]);
+    tellUser(logger);
+    await tellLooseFiles(guardedFiles(loaded), logger);
+    await runAsService({ loaded, context, logger, vitalChecks }, (service, signal) =>
+      runNode(loaded, { ...context, signal }, { logger, verbosity, vitalChecks, service, live: reload }),
+    );
     logger.info('Ending as asked; containers keep running');
     return exitCodes.done;
   } finally {
-    cri.close();
     sink.flushSync();
   }
+}
+
+interface NodeParts {
+  readonly logger: Logger;
+  readonly verbosity: Verbosity;
+  readonly vitalChecks: readonly HealthCheck[];
+  readonly service: Service;
+  readonly live: LiveConfig;
+}
+
+async function runNode(
+  loaded: LoadedConfig,
+  context: CommandContext,
+  { logger, verbosity, vitalChecks, service, live }: NodeParts,
+): Promise<void> {
+  const { clock, random, signal } = context;
+  const { config } = loaded;
+  const metrics = new MetricRegistry({ onError: (error) => logger.error('Cannot collect a metric', error) });
+  const cri = connect(loaded, metrics, context);
+  try {
+    const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
+    logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
+    const deps = { cri, clock, random, logger, metrics };
+    await prepareDirectories({ rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir }, logger);
+    const alone = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
+    const runtime = { name: runtimeName, version: runtimeVersion };
+    await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
+    const isServed = cluster !== undefined || canServeAlone(config);
+    // Told on loopback above all: without a certificate nobody else could hear why there is none.
+    const served: { problem?: () => string | undefined } = {};
+    const readyChecks = [
+      ...(cluster?.readyChecks ?? []),
+      ...(isServed ? [{ name: 'serving-certificate', problem: () => served.problem?.() }] : []),
+    ];
+    const node = await openNode({
+      ...deps,
+      ...(cluster === undefined
+        ? { settings: alone }
+        : { settings: { ...alone, apiPods: 'expected' }, cluster: cluster.node }),
+      // What others reach is served beside it, with TLS.
+      ...(isServed ? { port: 0, loopback: 'token-only' } : { port: config.port }),
+      runtimeName,
+      healthzPort: config.healthzPort,
+      healthzAddress: config.healthzBindAddress,
+      portTaken: 'fail',
+      streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
+      vitalChecks,
+      readyChecks,
+    });
+    const { kubelet } = node;
+    const shown = { ...deps, loaded, kubelet, verbosity, vitalChecks, readyChecks };
+    await using servers = isServed
+      ? await (cluster?.serve(shown) ?? serveAlone({ ...shown, settings: alone }))
+      : undefined;
+    if (servers !== undefined) served.problem = () => servers.problem();
+    const port = servers?.port ?? node.port;
+    logger.info('The kubelet answers', { port, healthzPort: config.healthzPort });
+    const { health } = kubelet;
+    await Promise.all([
+      node.run(signal),
+      servers?.run(signal),
+      service.started(health),
+      keepFirewall(loaded, deps, signal),
+    ]);
+  } finally {
+    cri.close();
+  }
+}
+
+/** Rules others of a cluster rely on; ends with the node, and never by itself. */
+async function keepFirewall(
+  { config }: LoadedConfig,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  if (!config.makeIPTablesUtilChains) return;
+  const { HostFirewall } = await import('../node/index.ts');
+  const firewall = new HostFirewall({ filter: hostPacketFilter(clock), clock, logger });
+  await firewall.run(signal).catch(() => {});
+}
+
+/** Whoever does not read our log any more keeps us from telling anything. */
+function logCheck(sink: { readonly lastFlushMs: number }, clock: Clock): HealthCheck {
+  const isBlocked = () => clock.monotonicMs() - sink.lastFlushMs > logBlockedMs;
+  return { name: 'log', problem: () => (isBlocked() ? 'logging blocked' : undefined) };
 }
 
 /** Undefined for a node that stands alone, which need not load what ties others to their clusters. */
@@ -120,11 +214,11 @@ function connect(
 }
 
 function verbosityOf({ config }: LoadedConfig): Verbosity {
-  const modules = config.logging.vmodule.map(({ filePattern, verbosity }) => ({
-    pattern: filePattern,
-    level: verbosity,
-  }));
-  return new Verbosity(config.logging.verbosity, modules);
+  return new Verbosity(config.logging.verbosity, moduleLevels(config));
+}
+
+function moduleLevels({ logging }: LoadedConfig['config']) {
+  return logging.vmodule.map(({ filePattern, verbosity }) => ({ pattern: filePattern, level: verbosity }));
 }
 
 /** What a reader of the log needs to know of how this kubelet was set up. */

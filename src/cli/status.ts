@@ -1,5 +1,13 @@
 import type { CriClient } from '../cri/index.ts';
-import { describeError, type FlagTable, formatFlagHelp, ProcessTable, readLockOwner } from '../lib/index.ts';
+import {
+  describeError,
+  dialHttp,
+  type FlagTable,
+  formatFlagHelp,
+  ProcessTable,
+  readLockOwner,
+  withDeadline,
+} from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { outputFlag, readFlags } from './command-flags.ts';
 import { dataDirFlag, defaultDataDirectory, findHome, type Home, readUpState } from './home.ts';
@@ -9,8 +17,8 @@ const flags = { 'data-dir': dataDirFlag, output: outputFlag } satisfies FlagTabl
 
 const usage = `usage: kubeling status [flags]
 
-Shows whether a kubeling is up here, which runtime it uses, and how that is. Exits with 1 when it is not up or the
-runtime does not answer.
+Shows whether a kubeling is up here, which runtime it uses, where its API answers, and how they are. Exits with 1 when it
+is not up, or the runtime or the API does not answer.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
@@ -20,8 +28,19 @@ interface Status {
   readonly process: number | undefined;
   readonly runtime: string;
   readonly sandboxes: number | undefined;
+  /** The Kubernetes API of it, if it has one. */
+  readonly api?: ApiStatus | undefined;
   readonly problem: string | undefined;
 }
+
+interface ApiStatus {
+  readonly url: string;
+  readonly kubeconfig: string;
+  /** What is wrong with it, if anything. */
+  readonly problem: string | undefined;
+}
+
+const apiAnswersWithinMs = 5_000;
 
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
@@ -29,7 +48,8 @@ async function run(context: CommandContext): Promise<number> {
   const home = await findHome(dataDir);
   const status = home === undefined ? nothing(dataDir) : await look(home, context);
   context.stdout.write(values.output === 'json' ? `${JSON.stringify(status)}\n` : format(status));
-  return status.process !== undefined && status.problem === undefined ? exitCodes.done : exitCodes.failed;
+  const isWell = status.problem === undefined && status.api?.problem === undefined;
+  return status.process !== undefined && isWell ? exitCodes.done : exitCodes.failed;
 }
 
 function nothing(dataDir: string): Status {
@@ -42,11 +62,12 @@ async function look(home: Home, context: CommandContext): Promise<Status> {
   const base = { ...nothing(home.dataDir), process: isUp ? owner.pid : undefined };
   const state = await readUpState(home);
   if (state === undefined) return base;
+  const api = state.api === undefined || !isUp ? {} : { api: await askApi(state.api, context) };
   const cri = connectRuntime(state.endpoint, context);
   try {
-    return { ...base, ...(await ask(cri, context.signal)) };
+    return { ...base, ...api, ...(await ask(cri, context.signal)) };
   } catch (error) {
-    return { ...base, runtime: state.endpoint, problem: describeError(error) };
+    return { ...base, ...api, runtime: state.endpoint, problem: describeError(error) };
   } finally {
     cri.close();
   }
@@ -58,10 +79,45 @@ async function ask(cri: CriClient, signal: AbortSignal): Promise<Pick<Status, 'r
   return { runtime: `${version.runtimeName} ${version.runtimeVersion}`, sandboxes: items.length };
 }
 
+/** Nobody's secrets are sent, so it need not show who it is. */
+async function askApi(
+  { url, kubeconfig }: Pick<ApiStatus, 'url' | 'kubeconfig'>,
+  { clock, signal }: CommandContext,
+): Promise<ApiStatus> {
+  const { hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const request = { scheme: 'https', host, port: Number(port), target: '/readyz', headers: [] } as const;
+  try {
+    const answer = await withDeadline(
+      { clock, ms: apiAnswersWithinMs, what: 'hear from the API' },
+      (inner) => dialHttp(request, 1_024, inner),
+      signal,
+    );
+    const problem = answer.status === 200 ? undefined : failedIn(answer.body.toString());
+    return { url, kubeconfig, problem };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { url, kubeconfig, problem: describeError(error) };
+  }
+}
+
+/** Of all that was looked at only what failed. */
+function failedIn(body: string): string {
+  const failed = [...body.matchAll(/^\[-\]\S+ failed: (.*)$/gm)].map(([, why]) => why);
+  return failed.length > 0 ? failed.join('; ') : body.trim();
+}
+
+function formatApi({ url, kubeconfig, problem }: ApiStatus): string {
+  return problem === undefined
+    ? `api        answers at ${url}, its kubeconfig is ${kubeconfig}`
+    : `api        at ${url} is not well: ${problem}`;
+}
+
 function format(status: Status): string {
   const lines = [
     `kubeling   ${status.process === undefined ? 'is not up' : `is up, process ${status.process}`}, data in ${status.dataDir}`,
     `runtime    ${status.runtime}${status.problem === undefined ? '' : ` does not answer: ${status.problem}`}`,
+    ...(status.api === undefined ? [] : [formatApi(status.api)]),
     ...(status.sandboxes === undefined ? [] : [`pods       ${status.sandboxes} running`]),
   ];
   return `${lines.join('\n')}\n`;

@@ -13,7 +13,7 @@ const lookMs = 5_000;
 const restingShare = 0.02;
 /** Less work than this leaves too little garbage to stop for. */
 const worthMs = 500;
-const leastBetweenMs = 60_000;
+const leastBetweenMs = 30_000;
 
 /**
  * Gives memory back while nothing happens. Who works hard is left alone: collecting rarely is what makes it fast. Ends

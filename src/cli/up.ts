@@ -1,20 +1,22 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { hostFiles, loadConfig } from '../config/index.ts';
 import { busyboxImageName, findRuntimeSocket, type PrivateContainerd } from '../containerd/index.ts';
 import { type CriClient, criMetrics } from '../cri/index.ts';
 import { selfCheck } from '../kubelet/index.ts';
 import {
+  boolFlag,
   describeError,
   type FlagTable,
+  type FlagValues,
   formatFlagHelp,
   KubelingError,
+  type Logger,
+  listFlag,
   MetricRegistry,
   openLog,
   ProcessTable,
   RotatingLog,
   readLockOwner,
   stringFlag,
+  together,
   Verbosity,
   withLockFile,
 } from '../lib/index.ts';
@@ -25,14 +27,19 @@ import {
   defaultDataDirectory,
   type Home,
   openHome,
+  readUpState,
   refuseWithoutRoot,
+  type UpState,
   writeUpState,
 } from './home.ts';
-import { kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
-import { type NodeOptions, openNode } from './node-process.ts';
+import { defaultApiPort } from './local/listen-address.ts';
+import { Coming, serveApi } from './local/serve-api.ts';
+import type { UpApi } from './local/up-api.ts';
+import { openUpKubelet, type UpKubelet } from './local/up-kubelet.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
 import { RuleSweep } from './rule-sweep.ts';
 import { RuntimeWatcher } from './runtime-watcher.ts';
+import { sayTo } from './say.ts';
 import { ownVersion } from './version.ts';
 
 const flags = {
@@ -41,13 +48,33 @@ const flags = {
     kind: stringFlag,
     help: 'The CRI socket to use, or "private" for a containerd of our own; without it one that runs already is used, else a private one is started.',
   },
+  'local-api': {
+    kind: boolFlag,
+    help: 'Bring a Kubernetes API for kubectl along. Without it there are only the pods of the manifest directory.',
+    default: 'true',
+  },
+  listen: {
+    kind: stringFlag,
+    help: `Where the Kubernetes API answers: an address, a port, or both; unless given 127.0.0.1 with the port of the last time, at first ${defaultApiPort}, or another if that is taken.`,
+  },
+  reset: {
+    kind: boolFlag,
+    help: 'Begin with an empty API: the file with its objects is set aside, and their pods are ended.',
+  },
+  grant: {
+    kind: listFlag(stringFlag),
+    help: 'Lets service accounts use the API: namespace/account=view, edit or admin there, or with @other, or @* behind it, elsewhere. Without it they may use it for nothing.',
+  },
 } satisfies FlagTable;
+
+type UpFlags = FlagValues<typeof flags>;
 
 const usage = `usage: kubeling up [flags]
 
 Runs kubeling alone on this machine: finds the container runtime or starts a containerd of its own, checks that a
-sandbox and a container run, and watches over it until it is ended with Ctrl-C. Containers and the private containerd
-live on; "kubeling down" ends and removes them.
+sandbox and a container run, brings a Kubernetes API for kubectl along, and runs the pods of that API and of the manifest
+directory until it is ended with Ctrl-C. Containers and the private containerd live on; "kubeling down" ends and removes
+them.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
@@ -74,45 +101,61 @@ async function run(context: CommandContext): Promise<number> {
     throw new KubelingError('HOME_BUSY', `kubeling is up already in ${home.dataDir}, process ${owner.pid}`);
   }
   const lock = { ...context, processes, waitMs: lockWaitMs };
-  await withLockFile(
-    home.lockFile,
-    lock,
-    () => live(home, values['runtime-endpoint'], context),
-    context.signal,
-  );
+  await withLockFile(home.lockFile, lock, () => live(home, values, context), context.signal);
   return exitCodes.done;
 }
 
-async function live(home: Home, asked: string | undefined, context: CommandContext): Promise<void> {
+async function live(home: Home, values: UpFlags, context: CommandContext): Promise<void> {
   const say = sayTo(context);
   say('kubeling', `${await ownVersion()}, alone on this machine, data in ${home.dataDir}`);
-  const runtime = await findRuntime(home, asked, context);
-  const state = {
-    runtime: runtime.own === undefined ? 'machine' : 'private',
-    endpoint: runtime.endpoint,
-  } as const;
-  await writeUpState(home, state);
   const metrics = new MetricRegistry({ onError: (error) => say('metrics', describeError(error)) });
+  await using log = await openUpLog(home, context);
+  const { api: lastApi } = (await readUpState(home)) ?? {};
+  // The API needs no runtime: it comes up while that is found and tried.
+  await using comingApi = new Coming(openApi(home, values, { logger: log.logger, metrics }, context));
+  const runtime = await findRuntime(home, values['runtime-endpoint'], context);
+  const kind = runtime.own === undefined ? 'machine' : 'private';
+  const state: UpState = { runtime: kind, endpoint: runtime.endpoint };
+  await writeUpState(home, { ...state, api: lastApi });
   const cri = connectRuntime(runtime.endpoint, context, criMetrics(metrics));
   try {
     const version = await cri.checkVersion(context.signal);
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
+    const about = { name: version.runtimeName, version: version.runtimeVersion };
+    const given = { home, cri, metrics, ...log, cgroupRoot: cgroupOf(runtime), runtime: about };
+    const runtimeLooked = looksOf(runtime, context);
+    // It is opened while the runtime is tried, and runs when that went well.
+    await using coming = new Coming(
+      comingApi.here.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
+    );
     const sweep = await openSweep(runtime, cri, context);
     await check(home, runtime, cri, context);
-    const given = { cri, metrics, runtimeName: version.runtimeName };
-    const { node, close } = await openKubelet(home, runtime, given, context);
-    await writeUpState(home, { ...state, port: node.port });
-    say(
-      'kubelet',
-      `answers at 127.0.0.1:${node.port}, runs the pods of ${home.manifests}, log in ${home.log}`,
-    );
-    say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
-    await Promise.all([node.run(context.signal), sweep?.run(context.signal)]);
-    await close();
+    const [api, kubelet] = await Promise.all([comingApi.here, coming.here]);
+    await writeUpState(home, { ...state, port: kubelet.node.port, api: api?.told });
+    await Promise.all([serve(home, api, kubelet, context), sweep?.run(context.signal)]);
   } finally {
     cri.close();
   }
   say('ended', 'as asked');
+}
+
+async function serve(
+  home: Home,
+  api: UpApi | undefined,
+  kubelet: UpKubelet,
+  context: CommandContext,
+): Promise<void> {
+  const say = sayTo(context);
+  const { port } = kubelet.node;
+  say('kubelet', `answers at 127.0.0.1:${port}, runs the pods of ${home.manifests}, log in ${home.log}`);
+  const ready = () =>
+    say('ready', 'Ctrl-C ends kubeling and leaves containers running; "kubeling down" removes everything');
+  if (api === undefined) ready();
+  // Neither is of use without the other.
+  await together(async (signal) => {
+    const serving = api === undefined ? undefined : serveApi(api, kubelet, say, ready, signal);
+    await Promise.all([serving, kubelet.run(signal)]);
+  }, context.signal);
 }
 
 async function findRuntime(home: Home, asked: string | undefined, context: CommandContext): Promise<Runtime> {
@@ -159,72 +202,50 @@ async function openSweep(
   return sweep;
 }
 
-/** The kubelet of this home: pods come from its manifest directory; its log goes to a file. */
-async function openKubelet(
+/** Undefined for a kubeling without one. */
+async function openApi(
   home: Home,
-  runtime: Runtime,
-  given: Pick<NodeOptions, 'cri' | 'metrics' | 'runtimeName'>,
+  { listen, reset, grant = [], 'local-api': wanted }: UpFlags,
+  deps: { readonly logger: Logger; readonly metrics: MetricRegistry },
   context: CommandContext,
-) {
-  const { clock, random, signal } = context;
-  await mkdir(home.manifests, { recursive: true, mode: 0o750 });
-  const argv = [
-    `--root-dir=${home.rootDir}`,
-    `--pod-manifest-path=${home.manifests}`,
-    `--cgroup-root=${cgroupOf(runtime)}`,
-    // Whoever tries kubeling on a laptop has swap; pods get none of it.
-    '--fail-swap-on=false',
-  ];
-  const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
+): Promise<UpApi | undefined> {
+  if (wanted === false) return undefined;
+  const { openUpApi } = await import('./local/up-api.ts');
+  const before = reset === true ? 'set-aside' : 'kept';
+  return await openUpApi({ ...deps, home, listen, before, grants: grant }, context);
+}
+
+interface UpLog extends AsyncDisposable {
+  readonly logger: Logger;
+  readonly verbosity: Verbosity;
+}
+
+/** What the parts of the process say goes to a file. */
+async function openUpLog(home: Home, { clock }: CommandContext): Promise<UpLog> {
   const output = await RotatingLog.open(home.log, { clock });
-  const { logger, sink } = openLog({
-    clock,
-    format: 'text',
-    output,
-    verbosity: new Verbosity(2),
-  });
-  const settings = {
-    ...(await settleWithRuntime(await kubeletSettings(loaded), loaded, { clock, logger, ...given }, signal)),
-    podLogsDir: home.podLogs,
-    logLinksDir: join(home.podLogs, 'containers'),
-    clusterDns: 'no-cluster',
-  } as const;
-  const watcher = watcherOf(runtime, context);
-  const node = await openNode({
-    clock,
-    random,
+  const verbosity = new Verbosity(2);
+  const { logger, sink } = openLog({ clock, format: 'text', output, verbosity });
+  return {
     logger,
-    ...given,
-    settings,
-    runtimeLooked: (error) => watcher.looked(error),
-    port: loaded.config.port,
-    healthzPort: loaded.config.healthzPort,
-    portTaken: 'take-another',
-    streamingIdleMs: loaded.config.streamingConnectionIdleTimeoutMs,
-  });
-  const close = async () => {
-    sink.flushSync();
-    await output[Symbol.asyncDispose]();
+    verbosity,
+    async [Symbol.asyncDispose]() {
+      sink.flushSync();
+      await output[Symbol.asyncDispose]();
+    },
   };
-  return { node, close };
 }
 
 function cgroupOf({ own }: Runtime): string {
   return own?.layout.cgroup ?? '/kubeling';
 }
 
-function watcherOf({ own }: Runtime, context: CommandContext): RuntimeWatcher {
+function looksOf({ own }: Runtime, context: CommandContext): (error: unknown) => void {
   const say = sayTo(context);
-  return new RuntimeWatcher({
+  const watcher = new RuntimeWatcher({
     say: (text) => say('runtime', text),
     restart: own === undefined ? undefined : () => own.ensureRunning(context.signal),
   });
-}
-
-type Say = (about: string, text: string) => void;
-
-function sayTo({ stdout }: CommandContext): Say {
-  return (about, text) => stdout.write(`${about.padEnd(10)}  ${text}\n`);
+  return (error) => watcher.looked(error);
 }
 
 export const command: Command = {

@@ -38,6 +38,10 @@ test('the flags of this node and this run are read', () => {
       '--image-credential-provider-config=/c',
       '--image-credential-provider-bin-dir=/bin',
       '--hook-timeout=90s',
+      '--notify-ready=ready',
+      '--after-node-deletion=stay',
+      '--stream-authorization=by-method',
+      '--keep-api-pods',
       '--housekeeping-interval=5s',
       '--print-config',
       '--validate-config=true',
@@ -55,12 +59,16 @@ test('the flags of this node and this run are read', () => {
     version: 'raw',
     lockFile: '/l',
     exitOnLockContention: true,
+    notifyReady: 'ready',
     kubeconfig: '/work/k.conf',
     bootstrapKubeconfig: '/b.conf',
     hostnameOverride: 'node-a',
     nodeIps: ['10.0.0.1', 'fd00::1'],
     nodeLabels: { a: 'b', c: '', 'example.com/d': 'e' },
     cloudProvider: 'external',
+    keepApiPods: true,
+    streamAuthorization: 'by-method',
+    afterNodeDeletion: 'stay',
     rootDir: '/r',
     certDir: '/work/certs',
     runtimeCgroups: '/rt',
@@ -233,7 +241,6 @@ const refused: readonly (readonly [argv: readonly string[], source: string, mess
   [['--node-labels=kubernetes.io/role=a'], '--node-labels', /must not set/],
   [['--node-labels=a b=c'], '--node-labels', /must be a name/],
   [['--node-labels=a=b c'], '--node-labels', /the value must be/],
-  [['--node-ip=here'], '--node-ip', /IP addresses/],
   [['--node-ip=10.0.0.1,10.0.0.2'], '--node-ip', /one of each family/],
   [['--node-ip=10.0.0.1,::'], '--node-ip', /must not name two/],
   [['--hostname-override=a_b'], '--hostname-override', /DNS name/],
@@ -288,4 +295,13 @@ test('a limit for hooks must leave them some time', () => {
     const { problems } = parseCommandLine([`--hook-timeout=${text}`], '/work');
     assert.match(JSON.stringify(problems), /must be a duration above 0s/);
   }
+});
+
+test('what is no address of the node is left out, with a warning', () => {
+  const { flags, problems, warnings } = parseCommandLine(['--node-ip=here,10.0.0.1'], '/');
+  assert.deepEqual([flags.nodeIps, problems], [['10.0.0.1'], []]);
+  assert.deepEqual(
+    warnings.map(({ message }) => message),
+    ['must be IP addresses: "here" is left out'],
+  );
 });

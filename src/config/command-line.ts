@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { posix } from 'node:path';
 import {
   boolFlag,
@@ -48,7 +49,12 @@ export function parseCommandLine(argv: readonly string[], cwd: string): CommandL
   return {
     flags: readKubeletFlags(parsed.values as OwnValues, cwd),
     settings: settings.map((setting) => settingOf(setting, given.get(setting.flag.name), cwd)),
-    warnings: parsed.used.flatMap((name) => warnDeprecated(name, table)),
+    warnings: [
+      ...parsed.used.flatMap((name) => warnDeprecated(name, table)),
+      ...writtenIps(parsed.values as OwnValues)
+        .filter(isNoIp)
+        .map(leftOut),
+    ],
     problems: [
       ...parsed.problems.map(({ flag, message }) => findingIn(flag, message)),
       ...parsed.positionals.map((word) =>
@@ -180,6 +186,19 @@ function absolute(path: string, cwd: string): string {
   return path === '' || posix.isAbsolute(path) ? path : posix.join(cwd, path);
 }
 
+/** What is no address is left out, as by the Go kubelet: a node that starts without it can be looked at. */
+function leftOut(text: string): Finding {
+  return findingIn('--node-ip', `must be IP addresses: ${JSON.stringify(text)} is left out`);
+}
+
+function writtenIps(values: OwnValues): readonly string[] {
+  return (values['node-ip'] ?? []).map((ip) => ip.trim()).filter((ip) => ip !== '');
+}
+
+function isNoIp(text: string): boolean {
+  return isIP(text) === 0;
+}
+
 type OwnValues = FlagValues<typeof runFlags & typeof nodeFlags & typeof oldFlags>;
 
 function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
@@ -193,12 +212,16 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     version: values.version === 'false' ? '' : (values.version ?? ''),
     lockFile: path(values['lock-file']),
     exitOnLockContention: values['exit-on-lock-contention'] ?? false,
+    notifyReady: values['notify-ready'] ?? 'started',
     kubeconfig: path(values.kubeconfig),
     bootstrapKubeconfig: path(values['bootstrap-kubeconfig']),
     hostnameOverride: (values['hostname-override'] ?? '').trim().toLowerCase(),
-    nodeIps: (values['node-ip'] ?? []).map((ip) => ip.trim()).filter((ip) => ip !== ''),
+    nodeIps: writtenIps(values).filter((ip) => !isNoIp(ip)),
     nodeLabels: values['node-labels'] ?? {},
     cloudProvider: values['cloud-provider'] ?? '',
+    keepApiPods: values['keep-api-pods'] ?? false,
+    streamAuthorization: values['stream-authorization'] ?? 'create',
+    afterNodeDeletion: values['after-node-deletion'] ?? 're-register',
     // Left as it was given: a root that is not plain is refused, not repaired.
     rootDir: values['root-dir'] ?? nodeFlags['root-dir'].default,
     certDir: path(values['cert-dir'], nodeFlags['cert-dir'].default),

@@ -69,6 +69,7 @@ export const gateSpecs = {
   ContainerRestartRules: betaOn,
   ContainerStopSignals: alpha,
   ContextualLogging: betaOn,
+  ControllerManagerReleaseLeaderElectionLockOnExit: alpha,
   CoordinatedLeaderElection: betaOff,
   CrossNamespaceVolumeDataSource: alpha,
   CustomCPUCFSQuotaPeriod: stable,

@@ -21,6 +21,8 @@ export { type GateName, type GateSpec, type GateStage, gateSpecs } from './featu
 export { checkFeatureGates, FeatureGates } from './feature-gates.ts';
 export { type ConfigFiles, type DirectoryEntry, hostFiles, memoryFiles } from './file-system.ts';
 export { describeFinding, type Finding } from './findings.ts';
+export { Fingerprint } from './fingerprint.ts';
+export { flagTexts } from './flag-texts.ts';
 export { kubeletFlagHelp } from './help.ts';
 export type { KubeletFlags } from './kubelet-flags.ts';
 export { type LoadDeps, type LoadedConfig, loadConfig } from './load.ts';

@@ -54,6 +54,12 @@ export const runFlags = {
     help: 'End when another kubelet wants the lock file.',
     group: thisRun,
   },
+  'notify-ready': {
+    kind: choiceFlag(['started', 'ready']),
+    default: 'started',
+    help: 'When the service manager is told that kubeling has started: as soon as it serves, or once pods can be worked on.',
+    group: thisRun,
+  },
   version: { kind: versionFlag, help: 'Print the version and end.', group: thisRun },
   help: { kind: boolFlag, short: 'h', help: 'Print this help and end.', group: thisRun },
 } satisfies FlagTable;
@@ -87,6 +93,23 @@ export const nodeFlags = {
   'cloud-provider': {
     kind: choiceFlag(['', 'external']),
     help: 'external when a cloud controller manager completes this node.',
+    group: node,
+  },
+  'after-node-deletion': {
+    kind: choiceFlag(['re-register', 'exit', 'stay']),
+    default: 're-register',
+    help: 'What to do when the Node object was deleted for a minute: make it anew, end, or go on without.',
+    group: node,
+  },
+  'stream-authorization': {
+    kind: choiceFlag(['create', 'by-method']),
+    default: 'create',
+    help: 'Which right exec, attach, run and port-forward need: always create, or get where they are asked for with GET.',
+    group: node,
+  },
+  'keep-api-pods': {
+    kind: boolFlag,
+    help: 'Keep copies of the pods of the API and of the secrets and config maps they refer to, and start them from these when the API server does not answer at a start.',
     group: node,
   },
   'root-dir': {
@@ -195,6 +218,7 @@ export interface KubeletFlags {
   readonly version: string;
   readonly lockFile: string;
   readonly exitOnLockContention: boolean;
+  readonly notifyReady: 'started' | 'ready';
   /** Empty: the node stands alone. */
   readonly kubeconfig: string;
   readonly bootstrapKubeconfig: string;
@@ -203,6 +227,9 @@ export interface KubeletFlags {
   readonly nodeIps: readonly string[];
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly cloudProvider: '' | 'external';
+  readonly keepApiPods: boolean;
+  readonly streamAuthorization: 'create' | 'by-method';
+  readonly afterNodeDeletion: 're-register' | 'exit' | 'stay';
   readonly rootDir: string;
   readonly certDir: string;
   readonly runtimeCgroups: string;

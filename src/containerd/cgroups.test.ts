@@ -5,10 +5,16 @@ import { cgroupDirectories, cgroupHierarchies, cgroupOf } from './cgroups.ts';
 describe('cgroupHierarchies', () => {
   it('takes each mounted hierarchy that shows the whole tree', () => {
     const mounts = [
-      { mountPoint: '/sys/fs/cgroup', root: '/', fsType: 'tmpfs', superOptions: [] },
-      { mountPoint: '/sys/fs/cgroup/cpu', root: '/', fsType: 'cgroup', superOptions: [] },
-      { mountPoint: '/sys/fs/cgroup/unified', root: '/', fsType: 'cgroup2', superOptions: [] },
-      { mountPoint: '/elsewhere', root: '/docker/1', fsType: 'cgroup', superOptions: [] },
+      { mountPoint: '/sys/fs/cgroup', root: '/', isShared: true, fsType: 'tmpfs', superOptions: [] },
+      { mountPoint: '/sys/fs/cgroup/cpu', root: '/', isShared: true, fsType: 'cgroup', superOptions: [] },
+      {
+        mountPoint: '/sys/fs/cgroup/unified',
+        root: '/',
+        isShared: true,
+        fsType: 'cgroup2',
+        superOptions: [],
+      },
+      { mountPoint: '/elsewhere', root: '/docker/1', isShared: false, fsType: 'cgroup', superOptions: [] },
     ];
     assert.deepEqual(cgroupHierarchies(mounts), ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup/unified']);
   });

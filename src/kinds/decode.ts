@@ -1,7 +1,7 @@
 import { didYouMean, type Place, type YamlEntry, type YamlTree } from '../lib/index.ts';
 import { FieldPath } from './field-path.ts';
 import { readScalar, zeroOf } from './scalars.ts';
-import { isScalarType, type KindField, type KindFields, type KindTable } from './table.ts';
+import { isScalarType, type KindField, type KindFields, type KindTable, type ScalarType } from './table.ts';
 
 /** Something to tell about an object. An error makes it unusable; a warning says that a part of it has no effect. */
 export interface KindFinding {
@@ -10,6 +10,8 @@ export interface KindFinding {
   /** Undefined when the object came from no text. */
   readonly at: Place | undefined;
   readonly message: string;
+  /** What is strict about it: a field nobody knows, one written twice, or a value that does not fit. */
+  readonly problem: 'unknown' | 'twice' | 'value';
 }
 
 export interface DecodedKind<T> {
@@ -83,6 +85,7 @@ class Decoder {
   #single(type: string, tree: YamlTree, path: FieldPath): unknown {
     if (!isScalarType(type)) return this.object(type, tree, path);
     if (type === 'FieldsV1') return {};
+    if (type === 'ExtraValue') return this.#list('string', tree, path);
     if (isNull(tree)) return zeroOf(type);
     const read =
       tree.kind === 'scalar' && tree.value !== null
@@ -121,7 +124,7 @@ class Decoder {
     const last = new Map(tree.entries.map((entry) => [entry.key, entry]));
     for (const entry of tree.entries)
       if (last.get(entry.key) !== entry)
-        this.#warn(entry, path.child(entry.key), 'is written twice: the last one counts');
+        this.#warn(entry, path.child(entry.key), 'is written twice: the last one counts', 'twice');
     return last.size === tree.entries.length ? tree.entries : [...last.values()];
   }
 
@@ -137,15 +140,15 @@ class Decoder {
 
   #unknown(entry: YamlEntry, path: FieldPath, fields: KindFields): void {
     const advice = this.findings.length < mostAdvice ? didYouMean(entry.key, fields.keys()) : '';
-    this.#warn(entry, path, `is not a known field and has no effect${advice}`);
+    this.#warn(entry, path, `is not a known field and has no effect${advice}`, 'unknown');
   }
 
   #error(part: { readonly at: Place }, field: FieldPath, message: string): void {
-    this.findings.push({ severity: 'error', field, at: part.at, message });
+    this.findings.push({ severity: 'error', field, at: part.at, message, problem: 'value' });
   }
 
-  #warn(part: { readonly at: Place }, field: FieldPath, message: string): void {
-    this.findings.push({ severity: 'warning', field, at: part.at, message });
+  #warn(part: { readonly at: Place }, field: FieldPath, message: string, problem: 'unknown' | 'twice'): void {
+    this.findings.push({ severity: 'warning', field, at: part.at, message, problem });
   }
 }
 
@@ -161,7 +164,7 @@ const scalarNames = {
   Time: 'a time',
   MicroTime: 'a time',
   bytes: 'base64',
-} as const;
+} as const satisfies Record<Exclude<ScalarType, 'FieldsV1' | 'ExtraValue'>, string>;
 
 function isNull(tree: YamlTree): boolean {
   return tree.kind === 'scalar' && tree.value === null;

@@ -30,6 +30,14 @@ export class FieldPath {
     return new FieldPath(this, { kind: 'key', name });
   }
 
+  /** The same below another path, where it is below the first; else itself. */
+  moved(from: FieldPath, to: FieldPath): FieldPath {
+    if (this === from) return to;
+    if (this.#parent === undefined) return this;
+    const parent = this.#parent.moved(from, to);
+    return parent === this.#parent ? this : new FieldPath(parent, this.#segment);
+  }
+
   toString(): string {
     const segment = this.#segment;
     const parent = this.#parent?.toString() ?? '';

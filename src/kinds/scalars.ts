@@ -28,6 +28,7 @@ export function readScalar(type: ScalarType, value: Exclude<YamlScalar, null>): 
     case 'bytes':
       return readBytes(value);
     case 'FieldsV1':
+    case 'ExtraValue':
       return { value };
   }
 }
@@ -44,6 +45,8 @@ export function zeroOf(type: ScalarType): unknown {
       return '0';
     case 'FieldsV1':
       return {};
+    case 'ExtraValue':
+      return [];
     default:
       return '';
   }

@@ -13,11 +13,15 @@ export const scalarTypes = [
   'MicroTime',
   'bytes',
   'FieldsV1',
+  /** A list of strings, which on the wire is a message of its own: `repeated string items = 1`. */
+  'ExtraValue',
 ] as const;
 
 export type ScalarType = (typeof scalarTypes)[number];
 
 export interface KindField {
+  /** On the wire; 0 for apiVersion and kind, which are told outside of the message. */
+  readonly number: number;
   readonly name: string;
   readonly shape: 'single' | 'list' | 'map';
   /** A scalar type, or the name of another kind. */
@@ -36,6 +40,12 @@ export type ListMerge =
   /** Items are the same if they agree in this field; `keeps` says whether fields the patch leaves out may stay. */
   | { readonly by: 'key'; readonly key: string; readonly keeps: 'all-fields' | 'named-fields' };
 
+/** A field as it goes over the wire in protobuf: there an inlined kind is a message like any other. */
+export interface WireField extends Pick<KindField, 'name' | 'shape' | 'type'> {
+  /** Whether the fields of its message belong to what holds it. */
+  readonly place: 'own' | 'inlined';
+}
+
 /** The fields of one kind by name, those of inlined kinds among them. */
 export type KindFields = ReadonlyMap<string, KindField>;
 
@@ -47,6 +57,7 @@ export function isScalarType(type: string): type is ScalarType {
 export class KindTable {
   readonly #lines: ReadonlyMap<string, string>;
   readonly #known = new Map<string, KindFields>();
+  readonly #wires = new Map<string, ReadonlyMap<number, WireField>>();
 
   constructor(text: string = kindTable) {
     const lines = text.trim().split('\n');
@@ -68,23 +79,49 @@ export class KindTable {
     return fields;
   }
 
+  /** The fields by their numbers on the wire. Asking for a kind that is not in the table is a bug. */
+  wireOf(kind: string): ReadonlyMap<number, WireField> {
+    const known = this.#wires.get(kind);
+    if (known !== undefined) return known;
+    const line = this.#lines.get(kind);
+    if (line === undefined) throw new KubelingError('BUG', `There is no kind ${kind} in the table of kinds`);
+    const wire = new Map(line.split('|').slice(1).map(wireField));
+    this.#wires.set(kind, wire);
+    return wire;
+  }
+
   #read(line: string): KindField[] {
     const fields = line
       .split('|')
       .slice(1)
       .flatMap((text) => this.#field(text));
-    const isTopLevel = fields.some(({ name, type }) => name === 'metadata' && type.endsWith('Meta'));
+    const isTopLevel =
+      line.startsWith('DeleteOptions|') ||
+      fields.some(({ name, type }) => name === 'metadata' && type.endsWith('Meta'));
     return isTopLevel ? [...headers, ...fields] : fields;
   }
 
   #field(text: string): readonly KindField[] {
-    const [, name = '', ...words] = text.split(' ');
+    const [number, name = '', ...words] = text.split(' ');
     const [first = '', second = ''] = words;
     if (first === 'inline') return [...this.fieldsOf(second).values()];
     const shape = first === 'list' || first === 'map' ? first : 'single';
     const type = shape === 'single' ? first : second;
-    return [{ name, shape, type, required: words.includes('+required'), merge: mergeOf(words) }];
+    const required = words.includes('+required');
+    return [{ number: Number(number), name, shape, type, required, merge: mergeOf(words) }];
   }
+}
+
+function wireField(text: string): readonly [number, WireField] {
+  const [number, name = '', first = '', second = ''] = text.split(' ');
+  if (first === 'inline') return [Number(number), { name, shape: 'single', type: second, place: 'inlined' }];
+  const shape = first === 'list' || first === 'map' ? first : 'single';
+  return [Number(number), { name, shape, type: shape === 'single' ? first : second, place: 'own' }];
+}
+
+/** The name of a kind in the table: it is the kind's own unless two groups have one of that name. */
+export function tableNameOf(group: string, kind: string): string {
+  return group === 'events.k8s.io' && /^Event(List)?$/.test(kind) ? `Events${kind}` : kind;
 }
 
 const whole: ListMerge = { by: 'whole' };
@@ -98,6 +135,7 @@ function mergeOf(words: readonly string[]): ListMerge {
 
 /** What an object at the top of a document says of itself; the table leaves it out. */
 const headers: readonly KindField[] = ['apiVersion', 'kind'].map((name) => ({
+  number: 0,
   name,
   shape: 'single',
   type: 'string',

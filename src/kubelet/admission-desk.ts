@@ -6,7 +6,8 @@ import type { PodStanding } from './admission.ts';
 export interface AdmissionDeskDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly judge: (pod: Pod, others: readonly Pod[], standing: PodStanding) => Judgement;
+  /** Who else is on the node is asked for only by who needs to know. */
+  readonly judge: (pod: Pod, others: () => readonly Pod[], standing: PodStanding) => Judgement;
   /** Carries out what a judgement asks for that is none yet. */
   readonly settle: PodAdmitter['settle'];
 }
@@ -29,7 +30,7 @@ export class AdmissionDesk implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  judge(pod: Pod, others: readonly Pod[], standing: PodStanding): Judgement {
+  judge(pod: Pod, others: () => readonly Pod[], standing: PodStanding): Judgement {
     return this.#deps.judge(pod, others, standing);
   }
 

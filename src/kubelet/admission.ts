@@ -62,11 +62,11 @@ export function groupsProblem({ spec }: Pod, { strictGroups }: RuntimeAbilities)
 export function nodeAdmission(
   settings: Pick<KubeletSettings, 'kernel' | 'maxPods'>,
   abilities: () => RuntimeAbilities,
-): (pod: Pod, others: readonly Pod[], standing: PodStanding) => Judgement {
-  return (pod, { length: others }, standing) =>
+): (pod: Pod, others: () => readonly Pod[], standing: PodStanding) => Judgement {
+  return (pod, others, standing) =>
     judgementOf({
       standing,
-      others,
+      others: others().length,
       ...kernelProblems(pod, settings),
       groupsProblem: groupsProblem(pod, abilities()),
       maxPods: settings.maxPods,

@@ -1,7 +1,13 @@
 import type { Node } from '../kinds/index.ts';
 import { type Clock, type Logger, type MetricRegistry, withDeadline } from '../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
-import { type AdmissionFacts, admissionMetrics, PodAdmitter, preempted } from '../resources/index.ts';
+import {
+  type AdmissionFacts,
+  admissionMetrics,
+  declaredFeatures,
+  PodAdmitter,
+  preempted,
+} from '../resources/index.ts';
 import type { PodWorkers, StatusFn } from '../workers/index.ts';
 import { kernelProblems, type PodStanding } from './admission.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
@@ -43,14 +49,17 @@ export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmiss
 
 function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionParts): AdmissionFacts {
   const { isGateEnabled } = settings;
-  const others = parts.beside(pod);
+  const declared = declaredFeatures(isGateEnabled);
+  const standing = parts.standing(pod);
+  // One that lives here stays, whoever else there is.
+  const others = standing === 'lives-here' ? [] : parts.beside(pod);
   const { queries } = parts.workers();
   const ending = others.filter(
     ({ metadata }) =>
       metadata.deletionTimestamp !== undefined || queries.isPodTerminationRequested(metadata.uid),
   );
   return {
-    standing: parts.standing(pod),
+    standing,
     node: parts.node(),
     others,
     ending: new Set(ending.map(({ metadata }) => metadata.uid)),
@@ -59,7 +68,7 @@ function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionPa
     strictGroups: parts.abilities().strictGroups,
     tolerationRules: isGateEnabled('TaintTolerationComparisonOperators') ? 'with-comparisons' : 'plain',
     podLevelResources: isGateEnabled('PodLevelResources'),
-    declaredFeatures: undefined,
+    declaredFeatures: declared && new Set(declared),
     ...kernelProblems(pod, settings),
   };
 }

@@ -1,7 +1,7 @@
 import type { Node } from '../kinds/index.ts';
 import type { PodObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal } from '../pods/index.ts';
-import type { KnownServices, PullSecrets, ServiceAccounts } from '../runtime/index.ts';
+import type { KnownServices, PullSecrets, RuntimeClasses, ServiceAccounts } from '../runtime/index.ts';
 import type { BackgroundLoops } from './background.ts';
 import type { NodeEvent } from './node-journal.ts';
 
@@ -11,6 +11,8 @@ export interface ClusterLink {
   readonly objects: Pick<PodObjects, 'register' | 'unregister' | 'secret' | 'configMap'>;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
+  /** Which handler of the runtime runs the pods of a class. */
+  readonly runtimeClasses: RuntimeClasses;
   /** With what pods pull their images. */
   readonly secrets: PullSecrets;
   readonly serviceAccounts: ServiceAccounts;

@@ -40,7 +40,9 @@ export class EarlierPods {
     const { notes } = this.#deps;
     const status = isStaticPod(pod) && this.#isFirstList(pod) ? notes.statusOf(pod.metadata.uid) : undefined;
     notes.see(pod, status === undefined ? 'anew' : 'goes-on');
-    return status === undefined ? pod : { ...pod, status: { ...pod.status, ...status } };
+    if (status === undefined) return pod;
+    const { probed: _instances, ...told } = status;
+    return { ...pod, status: { ...pod.status, ...told } };
   }
 
   /** The pod has ended before anything of it ran. */

@@ -46,14 +46,15 @@ export function readinessChecks(health: HealthSource): readonly HealthCheck[] {
   ];
 }
 
-/** One that has not begun yet is no reason to end the process. */
+/** One that has not begun yet gets as long to begin as one that runs has to come round. */
 function syncLoopCheck({ clock, loop, syncFrequencyMs }: HealthSource): HealthCheck {
   const limitMs = Math.max(2 * syncFrequencyMs, slowLoopMs);
+  const madeMs = clock.monotonicMs();
   return {
     name: 'syncloop',
     problem() {
-      const { enteredMs } = loop;
-      if (enteredMs === undefined || clock.monotonicMs() - enteredMs <= limitMs) return undefined;
+      const { enteredMs = madeMs } = loop;
+      if (clock.monotonicMs() - enteredMs <= limitMs) return undefined;
       return 'sync Loop took longer than expected';
     },
   };

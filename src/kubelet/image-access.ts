@@ -108,8 +108,8 @@ function pluginsOf({ images }: KubeletSettings, deps: ImageAccessDeps): readonly
   const serviceAccounts = cluster?.serviceAccounts ?? noServiceAccounts;
   const plugins = images?.plugins;
   if (plugins === undefined || host === undefined) return [];
-  const { binDir, specs } = plugins;
-  const observer = pluginMetrics(metrics);
+  const { binDir, specs, fingerprint } = plugins;
+  const observer = pluginMetrics(metrics, fingerprint);
   const shared = { clock, logger, binDir, serviceAccounts, observer, run: host.runPlugin };
   return specs.map((spec) => new PluginProvider(spec, shared));
 }

@@ -1,6 +1,6 @@
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
-import { type Pod, type PodJournal, PodManager, type PodUid } from '../pods/index.ts';
+import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
 import type { PodRuntime, Surplus } from '../runtime/index.ts';
@@ -12,6 +12,7 @@ import { isPastDeadline } from './active-deadline.ts';
 import type { AdmissionDesk } from './admission-desk.ts';
 import { Background, type BackgroundLoops } from './background.ts';
 import { EarlierPods } from './earlier-pods.ts';
+import { endedContainers } from './ended-containers.ts';
 import { FlightRecorder } from './flight-recorder.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
@@ -60,6 +61,7 @@ export class Kubelet {
   readonly #queue: WorkQueue<PodUid>;
   readonly #runtime: PodRuntime;
   readonly #cgroups: CgroupUpkeep;
+  readonly #podCgroups: PodCgroups;
   readonly #garbage: GarbageCollector;
   readonly #observer: KubeletObserver;
   /** Raised when the runtime may have gone away or come back. */
@@ -117,9 +119,10 @@ export class Kubelet {
       clock,
       logger,
       journal,
-      activePods: () => this.#facts.active(),
+      activePods: (quality) => this.#facts.active((pod) => qosClass(pod) === quality),
     });
     this.#cgroups = upkeep;
+    this.#podCgroups = podCgroups;
     this.#kept = new KeptPods(settings, { ...deps, journal });
     this.#earlier = new EarlierPods({
       notes: this.#kept.notes,
@@ -150,6 +153,7 @@ export class Kubelet {
       runtime: this.#runtime,
       hints: this.#runtimeHints,
       exitAnnounced: (uid, containerId) => this.#ahead.announced(uid, containerId),
+      isBeingEnded: (uid) => this.workers.queries.isPodTerminationRequested(uid),
     });
     this.#ahead = new RestartAhead({
       logger,
@@ -173,10 +177,12 @@ export class Kubelet {
       { sources: this.config, pleg: this.pleg, housekeeping: this.#housekeeping, probes: this.probes },
       { handler: this.#makeHandlers(), problems: () => this.problems() },
     );
+    const countEnds = endedContainers(deps.metrics);
     this.statuses.onChange((change) => {
+      countEnds(change);
       const ms = startedAfterMs(change, clock.now());
       if (ms !== undefined) this.#observer.startedToRun(ms);
-      void this.#kept.notes.probed(change.pod, change.after);
+      void this.#kept.notes.published(change.pod, change.after);
     });
   }
 
@@ -300,6 +306,11 @@ export class Kubelet {
     const names = new Set(stories.map(({ fullName }) => fullName));
     const isCalled = (fullName: string) => names.has(fullName) || this.flights.isCalled(fullName, key);
     return problemsOfPod(this.sourceProblems(), { isCalled, isKnown: stories.length > 0 });
+  }
+
+  /** The path of a pod's cgroup below each tree of cgroups; empty for none. */
+  cgroupOf(pod: Pod): string {
+    return this.#podCgroups.cgroupParent(pod);
   }
 
   /** The desired pods with the status they have here. */

@@ -36,7 +36,7 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
   const { random, machine, journal, cgroups, podsDir, volumesOf, abilities, cluster, nodeIps } = parts;
   const { node, podLogsDir, clusterDns, clusterDomain, resolvConf } = settings;
   const { volumeParts } = machine;
-  const classes = handlersAsClasses(parts.cri);
+  const classes = cluster?.runtimeClasses ?? handlersAsClasses(parts.cri);
   const handlers = () => abilities().handlers;
   return new NodePlanner(
     {

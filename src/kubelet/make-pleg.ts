@@ -3,7 +3,7 @@ import { Pleg, type PlegOptions, plegMetrics, proofContainerId, runtimeEvents } 
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { withHints } from './runtime-state.ts';
 
-export interface PlegParts extends Pick<PlegOptions, 'runtime' | 'exitAnnounced'> {
+export interface PlegParts extends Pick<PlegOptions, 'runtime' | 'exitAnnounced' | 'isBeingEnded'> {
   /** Raised when the runtime may have gone away or come back. */
   readonly hints: Pick<HintLatch, 'raise'>;
 }
@@ -17,7 +17,7 @@ export function makePleg(
     cri,
     metrics,
   }: Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'cri' | 'metrics'>,
-  { runtime, exitAnnounced, hints }: PlegParts,
+  { runtime, exitAnnounced, isBeingEnded, hints }: PlegParts,
 ): Pleg {
   return new Pleg({
     clock,
@@ -29,5 +29,6 @@ export function makePleg(
     ),
     metrics: withHints(plegMetrics(metrics), () => hints.raise()),
     exitAnnounced,
+    isBeingEnded,
   });
 }

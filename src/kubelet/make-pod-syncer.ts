@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '../lib/index.ts';
-import type { PodJournal, PodUid } from '../pods/index.ts';
+import type { ObservedPod, PodJournal, PodUid } from '../pods/index.ts';
 import { decideSandbox } from '../runtime/index.ts';
 import type { KeptPods } from './kept-pods.ts';
 import type { PodFacts } from './pod-facts.ts';
@@ -12,7 +12,10 @@ export interface PodSyncerParts
   readonly journal: PodJournal;
   readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
   readonly facts: Pick<PodFacts, 'wanted' | 'isTerminationRequested'>;
-  readonly pleg: { runningUnder(name: string, namespace: string): readonly PodUid[] };
+  readonly pleg: {
+    readonly cache: { lastSeen(uid: PodUid): ObservedPod | undefined };
+    runningUnder(name: string, namespace: string): readonly PodUid[];
+  };
   readonly runtimeState: Pick<RuntimeState, 'problems'>;
 }
 
@@ -43,6 +46,7 @@ export function makePodSyncer(
     networkProblems: () => runtimeState.problems().network,
     nodeIps,
     cluster,
+    lastSeen: (uid) => pleg.cache.lastSeen(uid),
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
   });
 }

@@ -15,7 +15,8 @@ export interface KubeletObserver {
   stuck(counts: { readonly busy: number; readonly missing: number }): void;
 }
 
-const startBuckets = [
+/** In seconds. */
+export const startBuckets = [
   0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700,
   3600,
 ];

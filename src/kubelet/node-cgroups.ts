@@ -4,8 +4,9 @@ import {
   detectCgroupLayout,
   type Logger,
   type MetricRegistry,
+  untilAborted,
 } from '../lib/index.ts';
-import type { Pod, PodJournal } from '../pods/index.ts';
+import type { Pod, PodJournal, QosClass } from '../pods/index.ts';
 import {
   CgroupManager,
   cgroupMetrics,
@@ -22,7 +23,7 @@ export interface NodeCgroupDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: PodJournal;
-  readonly activePods: () => readonly Pod[];
+  readonly activePods: (quality: QosClass) => readonly Pod[];
 }
 
 /** The cgroups above those of pods: made at the start and kept up from then on. */
@@ -83,4 +84,8 @@ export function nodeCgroups(
   return { upkeep: qos, pods };
 }
 
-const noUpkeep: CgroupUpkeep = { start: async () => {}, run: async () => {} };
+/** A loop that ended by itself would count as one that is down. */
+const noUpkeep: CgroupUpkeep = {
+  start: async () => {},
+  run: (signal) => untilAborted(signal).catch(() => {}),
+};

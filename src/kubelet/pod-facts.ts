@@ -58,8 +58,9 @@ export class PodFacts {
     return !isOver || this.isTerminationRequested(uid);
   }
 
-  active(): readonly Pod[] {
-    return this.#knowers.pods.getPods().filter((pod) => this.isActive(pod));
+  /** Of those that are meant; of all unless given. */
+  active(isMeant: (pod: Pod) => boolean = () => true): readonly Pod[] {
+    return this.#knowers.pods.getPods().filter((pod) => isMeant(pod) && this.isActive(pod));
   }
 
   /** Whether the pod is over, or has been told to end. */

@@ -38,6 +38,7 @@ export interface HandlerDeps {
     updatePod(options: UpdatePodOptions): void;
     rejectPod(pod: Pod): void;
     resumeTermination(pod: Pod, graceSeconds: number): void;
+    knows(uid: PodUid): boolean;
     readonly queries: {
       isPodTerminationRequested(uid: PodUid): boolean;
       isPodKnownTerminated(uid: PodUid): boolean;
@@ -61,6 +62,7 @@ export interface HandlerDeps {
     getPodStatus(uid: PodUid): PodStatus | undefined;
     setPodStatus(pod: Pod, status: PodStatus): PodStatus;
     setContainerEnded(uid: PodUid, containerId: string): void;
+    comesAgain(uid: PodUid): void;
   };
   readonly nodeIps: () => readonly string[];
   readonly queue: { takeDue(): readonly PodUid[] };
@@ -87,7 +89,7 @@ export class PodHandlers implements SyncHandler {
   }
 
   async handleConfig({ op, pods, source }: ConfigUpdate): Promise<void> {
-    this.#deps.changed();
+    if (this.#leavesWork(op, pods)) this.#deps.changed();
     if (op === 'ADD') this.#additions(pods);
     else if (op === 'REMOVE') this.#removes(pods, source);
     else if (op === 'RECONCILE') this.#reconcile(pods);
@@ -98,11 +100,17 @@ export class PodHandlers implements SyncHandler {
   }
 
   async handleLifecycle({ type, uid, containerId, sync }: LifecycleHint): Promise<void> {
-    this.#deps.changed();
+    if (type !== 'ContainerStarted') this.#deps.changed();
     const died = type === 'ContainerDied' ? containerId : undefined;
     if (died !== undefined) this.#deps.statuses.setContainerEnded(uid as PodUid, died);
     if (type !== 'ContainerRemoved' && sync === undefined) await this.handlePodSync(uid);
     if (died !== undefined) this.#deps.deleteSurplus(uid as PodUid, died);
+  }
+
+  /** What comes new, or tells its own status, leaves nothing behind; who comes again may have to wait for its end. */
+  #leavesWork(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
+    if (op === 'ADD') return pods.some((pod) => this.#deps.workers.knows(pod.metadata.uid));
+    return op !== 'RECONCILE';
   }
 
   async handleDue(): Promise<void> {
@@ -130,6 +138,7 @@ export class PodHandlers implements SyncHandler {
     for (const brought of [...here, ...others]) {
       const pod = isMirrorPod(brought) ? brought : this.#deps.earlier.see(brought);
       this.#deps.pods.addPod(pod);
+      if (isStaticPod(pod)) this.#deps.statuses.comesAgain(pod.metadata.uid);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       else this.#add(pod);
     }
@@ -146,7 +155,7 @@ export class PodHandlers implements SyncHandler {
 
   #judge(pod: Pod): Judgement {
     const { admission, earlier } = this.#deps;
-    return admission.judge(pod, this.#activeBeside(pod), earlier.standing(pod));
+    return admission.judge(pod, () => this.#activeBeside(pod), earlier.standing(pod));
   }
 
   #admit(pod: Pod, judgement: Judgement): void {

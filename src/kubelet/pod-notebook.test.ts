@@ -279,24 +279,63 @@ describe('the notebook', () => {
       spec: { containers: [{ name: 'main', readinessProbe: {} }, { name: 'other' }] },
     };
     const of = (name: string, ready: boolean, state: ContainerState) =>
-      ({ name, containerID: `containerd://${name}`, started: true, ready, state }) as ContainerStatus;
+      ({
+        name,
+        containerID: `containerd://${name}`,
+        restartCount: 0,
+        started: true,
+        ready,
+        state,
+      }) as ContainerStatus;
     const seen = (ready: boolean, state: ContainerState = { running: {} }) => ({
       ...running,
       containerStatuses: [of('main', ready, state), of('other', true, { running: {} })],
     });
-    await book.probed(probed, seen(true));
+    await book.published(probed, seen(true));
     assert.equal(machine.writes.length, 0, 'of a pod that was not let run there is nothing to note');
     await book.begin(probed, running);
-    for (const ready of [true, true, false]) await book.probed(probed, seen(ready));
+    for (const ready of [true, true, false]) await book.published(probed, seen(ready));
     assert.equal(machine.writes.length, 3);
     const noted = { 'containerd://main': { started: true, ready: false } };
     assert.deepEqual((await machine.open()).statusOf(uid)?.probed, noted);
-    await book.probed(probed, seen(false, { terminated: { exitCode: 0 } }));
-    assert.equal(machine.writes.length, 3, 'one that does not run is neither');
     await book.begin(probed, running);
     assert.deepEqual(book.statusOf(uid)?.probed, noted);
+    await book.published(probed, seen(false, { terminated: { exitCode: 0 } }));
+    assert.equal(book.statusOf(uid)?.probed, undefined, 'one that does not run is neither');
     await book.closed(probed, failed);
-    await book.probed(probed, seen(true));
+    await book.published(probed, seen(true));
     assert.equal(book.statusOf(uid)?.probed, undefined);
+  });
+
+  it('keeps what has ended and how often it came back, with one write for each change', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    const main = { name: 'main', image: 'x', imageID: 'y', ready: false };
+    const ended = { terminated: { exitCode: 3, reason: 'Error', containerID: 'containerd://1' } };
+    const first = { ...main, containerID: 'containerd://1' };
+    const second = { ...main, containerID: 'containerd://2' };
+    const podIPs = [{ ip: '10.0.0.7' }];
+    const seen = (one: object) => ({ ...running, podIPs, containerStatuses: [one as ContainerStatus] });
+    await book.begin(web, running);
+    await book.published(web, seen({ ...first, restartCount: 0, state: { running: {} } }));
+    assert.equal(machine.writes.length, 1, 'what runs for the first time, the runtime tells');
+    await book.published(web, seen({ ...first, restartCount: 0, state: ended }));
+    for (const reason of ['CrashLoopBackOff', 'ImagePullBackOff'])
+      await book.published(
+        web,
+        seen({ ...first, restartCount: 0, state: { waiting: { reason } }, lastState: ended }),
+      );
+    const again = { ...second, restartCount: 1, lastState: ended, state: { running: {} } };
+    await book.published(web, seen(again));
+    await book.published(web, seen(again));
+    assert.equal(machine.writes.length, 4);
+    const noted = (await machine.open()).statusOf(uid);
+    assert.deepEqual([noted?.containerStatuses, noted?.podIPs], [[again], podIPs]);
+    await book.published(web, { ...seen(again), phase: 'Failed' });
+    assert.equal(machine.writes.length, 4, 'that it has ended is for others to note');
+    const over = { ...failed, containerStatuses: [{ ...second, restartCount: 1, state: ended }] };
+    await book.closed(web, { ...over, containerStatuses: [again] });
+    await book.published(web, over);
+    assert.deepEqual((await machine.open()).statusOf(uid)?.containerStatuses, over.containerStatuses);
   });
 });

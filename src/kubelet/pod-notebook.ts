@@ -1,9 +1,18 @@
 import { posix } from 'node:path';
 import type { PodStatus } from '../kinds/index.ts';
 import { type BackoffState, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
-import { isStaticPod, type Pod, type PodSource, type PodUid, sameJson, sourceOf } from '../pods/index.ts';
+import {
+  isStaticPod,
+  isTerminalPhase,
+  type Pod,
+  type PodSource,
+  type PodUid,
+  sameJson,
+  sourceOf,
+} from '../pods/index.ts';
 import type { HookNotes, RuntimeFiles, StartNotes } from '../runtime/index.ts';
 import { notedHooks } from './hook-notes.ts';
+import { notedContainers } from './noted-containers.ts';
 import { type NotedStatus, notedStatus, probedFlags } from './noted-status.ts';
 import type { PodDirectories } from './pod-files.ts';
 import {
@@ -132,15 +141,17 @@ export class PodNotebook {
     await this.#note(uid, { ...notes, ...firstNotes(pod), boot: this.#boot, ...kept }, undefined);
   }
 
-  /** What probes have found out of a pod that runs; written only when that is news. */
-  async probed(pod: Pod, now: PodStatus): Promise<void> {
+  /** What was published of a pod; written only when the runtime could not tell it the next kubelet. */
+  async published(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;
     const { notes, deadlineMs } = this.#pages.get(uid) ?? {};
-    if (notes?.status === undefined || notes.status.phase !== undefined) return;
-    const probed = probedFlags(pod, now);
-    const isNews = Object.entries(probed).some(([id, flags]) => !sameJson(notes.status?.probed?.[id], flags));
-    const fresh = isNews ? keptOf(pod, now) : undefined;
-    if (fresh !== undefined) await this.#note(uid, { ...notes, status: { ...fresh, probed } }, deadlineMs);
+    // That it has ended, and how, is noted by who knows whether it was told to.
+    if (notes?.status === undefined || notes.status.phase !== endOf(now)) return;
+    const fresh = isNews(pod, notes.status, now) ? keptOf(pod, now) : undefined;
+    if (fresh === undefined) return;
+    const probed = fresh.phase === undefined ? probedFlags(pod, now) : {};
+    const status = Object.keys(probed).length === 0 ? fresh : { ...fresh, probed };
+    await this.#note(uid, { ...notes, status }, deadlineMs);
   }
 
   /** The pod has ended for good: no later kubelet runs it again for as long as it is wanted. */
@@ -310,6 +321,17 @@ function firstNotes(pod: Pod): PodNotes {
 /** Of any other pod the API keeps the status. */
 function keptOf(pod: Pod, status: PodStatus): NotedStatus | undefined {
   return isStaticPod(pod) ? notedStatus(status) : undefined;
+}
+
+function endOf({ phase }: PodStatus): string | undefined {
+  return isTerminalPhase(phase) ? phase : undefined;
+}
+
+/** Of a pod that goes on what is over, and of its probed containers whether they are started and ready. */
+function isNews(pod: Pod, noted: NotedStatus, now: PodStatus): boolean {
+  if (noted.phase !== undefined) return !sameJson(noted, notedStatus(now));
+  if (!sameJson(notedContainers(noted), notedContainers(now))) return true;
+  return Object.entries(probedFlags(pod, now)).some(([id, flags]) => !sameJson(noted.probed?.[id], flags));
 }
 
 function withoutStatus({ status: _gone, ...notes }: PodNotes): PodNotes {

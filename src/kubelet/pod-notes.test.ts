@@ -5,6 +5,25 @@ import { decodeNotes, encodeNotes, type PodNotes, terminationMsLeft } from './po
 
 const count = fc.nat();
 const time = fc.date({ noInvalidDate: true }).map((at) => at.toISOString());
+const containers = fc.array(
+  fc.record(
+    {
+      name: fc.string(),
+      image: fc.string(),
+      imageID: fc.string(),
+      ready: fc.boolean(),
+      restartCount: count,
+      containerID: fc.string(),
+      state: fc.constantFrom(
+        { running: { startedAt: '2026-01-01T00:00:00Z' } },
+        { terminated: { exitCode: 1 } },
+      ),
+      lastState: fc.record({ terminated: fc.record({ exitCode: count, message: fc.string() }) }),
+    },
+    { requiredKeys: ['name', 'image', 'imageID', 'ready', 'restartCount'] },
+  ),
+  { maxLength: 3 },
+);
 const notes: fc.Arbitrary<PodNotes> = fc.record(
   {
     source: fc.constantFrom('file', 'http', 'api'),
@@ -37,6 +56,10 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
           }),
           { maxLength: 5 },
         ),
+        podIPs: fc.array(fc.record({ ip: fc.string() }), { maxLength: 2 }),
+        containerStatuses: containers,
+        initContainerStatuses: containers,
+        ephemeralContainerStatuses: containers,
         probed: fc.dictionary(
           fc.string().filter((key) => key !== '__proto__'),
           fc.record({ started: fc.boolean(), ready: fc.boolean() }),

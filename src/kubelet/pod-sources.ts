@@ -47,7 +47,10 @@ export function manifestSources(
   const { clock, logger, machine, config, node } = deps;
   const base = {
     nodeName: settings.nodeName,
-    rules: { enabled: settings.isGateEnabled, apiReferences: 'refused' },
+    rules: {
+      enabled: settings.isGateEnabled,
+      apiReferences: settings.manifestReferences ?? 'refused',
+    },
     clock,
     logger,
     uids: new StaticUids(deps.ranHere),

@@ -78,6 +78,8 @@ export interface SyncerDeps {
   readonly nodeIps: () => readonly string[];
   /** Undefined for a node that is alone. */
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
+  /** What was last seen of the pod. */
+  readonly lastSeen: (uid: PodUid) => ObservedPod | undefined;
   /** Whether the newest sandbox can go on serving the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
 }
@@ -123,8 +125,10 @@ export class KubeletPodSyncer implements PodSyncer {
     };
     const noted = this.#noteInitialized(pod, observed, planning);
     let seen = observed;
+    let looked = this.#deps.lastSeen(pod.metadata.uid);
     const sandboxReady = (now: ObservedPod, stopped: ReadonlySet<string>) => {
       seen = now;
+      looked = this.#deps.lastSeen(pod.metadata.uid);
       this.#publish(pod, now, 'starting', { stopped });
     };
     const request = { pod, observed, context: planning, sandboxReady };
@@ -132,8 +136,12 @@ export class KubeletPodSyncer implements PodSyncer {
     const result = await beforeDeadline(this.#deps.clock, pod, status, work, signal).finally(() => noted);
     if (result.actions.length > 0) context.lookAgain();
     if (result.error !== undefined) {
-      // Why a container does not start is known now, and nobody should have to wait for the next sync to see it.
-      this.#publish(pod, seen, 'active', { stopped: result.stopped });
+      // Why a container does not start is known now, and nobody should have to wait for the next sync to see it. It may
+      // have taken long: what was seen meanwhile is not taken back.
+      const now = this.#deps.lastSeen(pod.metadata.uid);
+      this.#publish(pod, now === undefined || now === looked ? seen : now, 'active', {
+        stopped: result.stopped,
+      });
       throw result.error;
     }
     return 'not-terminal';

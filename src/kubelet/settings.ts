@@ -14,6 +14,11 @@ export interface KubeletSettings {
   readonly staticPodUrlHeader: Readonly<Record<string, readonly string[]>>;
   /** Whether pods of the API are waited for; whoever reads the API gives their lists to the kubelet's `config`. */
   readonly apiPods?: 'expected' | 'none';
+  /**
+   * Whether static pods may use objects of the API, and manifests of such objects may lie beside theirs for whoever puts
+   * them there; not unless given.
+   */
+  readonly manifestReferences?: 'allowed' | 'refused';
   readonly fileCheckMs: number;
   readonly httpCheckMs: number;
   readonly syncFrequencyMs: number;
@@ -46,7 +51,9 @@ export interface KubeletSettings {
   readonly images?:
     | {
         readonly verification: VerificationPolicy | undefined;
-        readonly plugins: { readonly binDir: string; readonly specs: readonly PluginSpec[] } | undefined;
+        readonly plugins:
+          | { readonly binDir: string; readonly specs: readonly PluginSpec[]; readonly fingerprint: string }
+          | undefined;
       }
     | undefined;
   readonly pulls: { readonly maxParallel: number | undefined; readonly qps: number; readonly burst: number };

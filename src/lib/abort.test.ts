@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { abortable, cancelled, LinkedController, onAbort, together, withDeadline } from './abort.ts';
+import {
+  abortable,
+  cancelled,
+  LinkedController,
+  onAbort,
+  outlasting,
+  together,
+  withDeadline,
+} from './abort.ts';
 import { isKind } from './errors.ts';
 import { settle, VirtualClock } from './virtual-clock.ts';
 
@@ -173,4 +181,41 @@ test('when one of several things done together fails, the others are given up, a
   await assert.rejects(together(both, parent.signal), /one of two/);
   assert.deepEqual(seen, [true]);
   assert.equal(listeners(parent.signal), 0);
+});
+
+test('work that outlasts its parent ends by itself within its time and leaves nothing', async () => {
+  const clock = new VirtualClock();
+  const parent = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let seen: AbortSignal | undefined;
+  const work = (signal: AbortSignal) => {
+    seen = signal;
+    return promise;
+  };
+  const running = outlasting({ clock, ms: 2000 }, work, parent.signal);
+  parent.abort(cancelled('stopping'));
+  await clock.advance(1999);
+  assert.equal(seen?.aborted, false);
+  resolve('done');
+  assert.equal(await running, 'done');
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('work that outlasts its parent too long is told so, with the reason', async () => {
+  const clock = new VirtualClock();
+  const parent = new AbortController();
+  const work = (signal: AbortSignal) => abortable(never(), signal);
+  const failed = assert.rejects(outlasting({ clock, ms: 2000 }, work, parent.signal), /stopping/);
+  parent.abort(cancelled('stopping'));
+  await clock.advance(2000);
+  await failed;
+  assert.equal(clock.pendingTimers, 0);
+  assert.equal(listeners(parent.signal), 0);
+});
+
+test('work that may outlast its parent is not started under one already aborted', async () => {
+  const clock = new VirtualClock();
+  const work = () => assert.fail('started');
+  await assert.rejects(outlasting({ clock, ms: 1 }, work, AbortSignal.abort(cancelled('gone'))), /gone/);
+  assert.equal(clock.pendingTimers, 0);
 });

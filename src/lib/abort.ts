@@ -116,6 +116,22 @@ export async function withDeadline<T>(
   }
 }
 
+/**
+ * Runs work that is better waited for than broken off: its signal is aborted only `ms` after the parent is. With a
+ * parent already aborted the work is not started.
+ */
+export async function outlasting<T>(
+  { clock, ms }: Pick<DeadlineOptions, 'clock' | 'ms'>,
+  work: (signal: AbortSignal) => Promise<T>,
+  parent: AbortSignal,
+): Promise<T> {
+  parent.throwIfAborted();
+  const controller = new AbortController();
+  using timers = new DisposableStack();
+  using _link = onAbort(parent, (reason) => timers.use(clock.timer(ms, () => controller.abort(reason))));
+  return await work(controller.signal);
+}
+
 /** The reason to give when a task is abandoned on purpose. */
 export function cancelled(why: string): KubelingError {
   return new KubelingError('CANCELLED', why);

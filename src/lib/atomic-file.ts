@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, type FileHandle, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { KubelingError } from './errors.ts';
 
@@ -58,10 +58,15 @@ export async function removeLeftoverTemps(directory: string): Promise<string[]> 
 
 async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
   // Private until complete, as the content may be a secret and the umask is not ours to trust.
+  if (options.survives === 'crash') {
+    await writeFile(path, data, { flag: 'wx', mode: 0o600 });
+    await chmod(path, options.mode);
+    return;
+  }
   await using file = await open(path, 'wx', 0o600);
   await file.writeFile(data);
   await file.chmod(options.mode);
-  if (options.survives !== 'crash') await file.sync();
+  await file.sync();
 }
 
 /** Without this a power cut may bring the old name back. */

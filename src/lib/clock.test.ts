@@ -39,7 +39,7 @@ test('a million stamps of a standing source stay within its next millisecond', (
 });
 
 test('wall time is that of the machine', () => {
-  assert.ok(Math.abs(realClock().now() - Date.now()) < 1000);
+  assert.ok(Math.abs(realClock().now() - Date.now()) < 60_000);
 });
 
 test('a real timer fires once, and not after it was cancelled', async () => {

@@ -3,6 +3,7 @@ export {
   cancelled,
   LinkedController,
   onAbort,
+  outlasting,
   together,
   untilAborted,
   withDeadline,
@@ -77,10 +78,12 @@ export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export * from './logging/index.ts';
 export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
+export { type MountCalls, mountCalls } from './mount-calls.ts';
 export { type Mount, parseMountinfo } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
 export { nodeHttp } from './node-http.ts';
-export { readFileIfExists, readJsonIfSound } from './optional-file.ts';
+export { readFileIfExists, readFileWithin, readJsonIfSound } from './optional-file.ts';
+export { PathTree } from './path-tree.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
   addQuantities,

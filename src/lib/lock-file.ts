@@ -103,13 +103,13 @@ async function takeOver(
 /** Creates the file with its content in one step, or not at all when it exists. */
 async function createExclusive(path: string, owner: Owner): Promise<boolean> {
   const mine = `${path}.${owner.token}.own`;
-  await writeFile(mine, JSON.stringify(owner), { mode: 0o600 });
   try {
+    await writeFile(mine, JSON.stringify(owner), { mode: 0o600 });
     await link(mine, path);
     return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw new KubelingError('FILE_WRITE', `Cannot write the lock file ${path}`, { cause, details: { path } });
   } finally {
     await rm(mine, { force: true });
   }

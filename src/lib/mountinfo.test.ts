@@ -15,10 +15,12 @@ describe('parseMountinfo', () => {
     assert.deepEqual(mounts[1], {
       mountPoint: '/sys/fs/cgroup/cpu',
       root: '/',
+      isShared: true,
       fsType: 'cgroup',
       superOptions: ['rw', 'cpu', 'cpuacct'],
     });
     assert.equal(mounts[3]?.root, '/sub');
+    assert.equal(mounts[3]?.isShared, false);
   });
 
   it('takes the escapes out of paths', () => {

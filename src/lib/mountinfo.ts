@@ -2,6 +2,8 @@ export interface Mount {
   readonly mountPoint: string;
   /** The directory of the mounted file system that is visible there. */
   readonly root: string;
+  /** Whether what is mounted below it is seen wherever else it is mounted. */
+  readonly isShared: boolean;
   readonly fsType: string;
   /** Those of the file system, not of the mount: for cgroups the controllers. */
   readonly superOptions: readonly string[];
@@ -19,6 +21,7 @@ export function parseMountinfo(text: string): Mount[] {
       return {
         root: unescapePath(fields[3] ?? ''),
         mountPoint: unescapePath(fields[4] ?? ''),
+        isShared: fields.slice(6).some((field) => field.startsWith('shared:')),
         fsType,
         superOptions: superOptions.split(','),
       };

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 
 /** The text of a file, or nothing when it is not there. */
 export async function readFileIfExists(path: string): Promise<string | undefined> {
@@ -18,4 +18,12 @@ export async function readJsonIfSound(path: string): Promise<unknown> {
   } catch {
     return undefined;
   }
+}
+
+/** The text of a file that is not larger than it may be: somebody may have put anything there. */
+export async function readFileWithin(path: string, mostBytes: number): Promise<string> {
+  await using file = await open(path, 'r');
+  const { size } = await file.stat();
+  if (size > mostBytes) throw new Error(`it must have at most ${mostBytes} bytes: current size is ${size}`);
+  return await file.readFile('utf8');
 }

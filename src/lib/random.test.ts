@@ -43,6 +43,12 @@ test('whole numbers, picks, jitter and digits stay in their bounds', () => {
   );
 });
 
+test('of the numbers of the system no two are alike, however many are asked for', () => {
+  const random = systemRandom();
+  const all = new Set(Array.from({ length: 2_000 }, () => random.next()));
+  assert.equal(all.size, 2_000);
+});
+
 test('nothing can be picked from nothing', () => {
   assert.equal(pick(seededRandom(1), []), undefined);
 });

@@ -6,9 +6,22 @@ export interface Random {
   next(): number;
 }
 
-/** Unpredictable; for real life. */
+const bytesAtOnce = 1_536;
+const bytesOfOne = 6;
+
+/** Unpredictable; for real life. The system is asked for many numbers at a time, as asking costs more than they do. */
 export function systemRandom(): Random {
-  return { next: () => randomBytes(6).readUIntBE(0, 6) / 2 ** 48 };
+  let [pool, at] = [Buffer.alloc(0), 0];
+  return {
+    next() {
+      if (at === pool.length) [pool, at] = [randomBytes(bytesAtOnce), 0];
+      const value = pool.readUIntBE(at, bytesOfOne) / 2 ** 48;
+      // What was given out must not be found in memory later.
+      pool.fill(0, at, at + bytesOfOne);
+      at += bytesOfOne;
+      return value;
+    },
+  };
 }
 
 /** The same seed gives the same numbers, always (mulberry32 by way of a 32-bit state). */

@@ -34,3 +34,29 @@ test('a Node can be built without an API server', async () => {
     ['images', undefined],
   ]);
 });
+
+test('the interfaces are listed again only when an address may have changed', async () => {
+  const world = new NodeWorld();
+  let lists = 0;
+  const deps = world.deps();
+  const machine = {
+    ...deps.machine,
+    addresses: () => {
+      lists++;
+      return world.addresses;
+    },
+  };
+  const local = new LocalNode({ ...deps, machine, learned: () => {} });
+  const addressOf = async () => (await local.build(signal)).status?.addresses?.[0]?.address;
+  world.files.set('/proc/net/fib_trie', 'one').set('/proc/net/if_inet6', 'fe80 veth1\n2001 eth0\n');
+  const before = await addressOf();
+  world.files.set('/proc/net/if_inet6', 'fe80 veth1\nfe80 veth2\n2001 eth0\n');
+  world.addresses = [{ interface: 'eth0', address: '10.9.9.9' }];
+  assert.deepEqual([await addressOf(), lists], [before, 1]);
+  world.files.set('/proc/net/fib_trie', 'another');
+  assert.deepEqual([await addressOf(), lists], ['10.9.9.9', 2]);
+  world.files.delete('/proc/net/fib_trie');
+  await addressOf();
+  await addressOf();
+  assert.equal(lists, 4);
+});

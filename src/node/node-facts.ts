@@ -5,6 +5,7 @@ import { readDefaultRoutes } from './default-route.ts';
 import type { NodeImages } from './images.ts';
 import type {
   DeviceAmounts,
+  LocalAddress,
   MachineCapacity,
   NodeHealth,
   NodeMachine,
@@ -58,12 +59,19 @@ interface Steady {
   readonly routes: AddressFacts['routes'];
 }
 
+/** The addresses of the machine, and by what it can be seen cheaply that they are still the same. */
+interface Local {
+  readonly signature: string;
+  readonly addresses: readonly LocalAddress[];
+}
+
 export type RuntimeQuestion = 'ask-runtime' | 'as-known';
 
 /** Reads the facts. Never rejects but when aborted: what cannot be read is left as unknown. */
 export class FactReader {
   readonly #sources: FactSources;
   #steady: Steady | undefined;
+  #local: Local | undefined;
 
   constructor(sources: FactSources) {
     this.#sources = sources;
@@ -71,15 +79,16 @@ export class FactReader {
 
   /** At the start the runtime is asked first; later somebody else asks it all the time, and what is known counts. */
   async read(about: RuntimeQuestion, signal: AbortSignal): Promise<NodeFacts> {
-    const { settings, machine, resources, runtime, health, images, volumes, provider } = this.#sources;
+    const { settings, resources, runtime, health, images, volumes, provider } = this.#sources;
     if (about === 'ask-runtime') await this.#checkRuntime(signal);
-    const [{ system, lookedUp, routes }] = await Promise.all([
+    const [{ system, lookedUp, routes }, local] = await Promise.all([
       this.#readSteady(signal),
+      this.#readLocal(),
       this.#try('images', images.refresh(signal)),
     ]);
     signal.throwIfAborted();
     return {
-      addresses: { lookedUp, routes, local: machine.addresses(), provided: provider?.latest },
+      addresses: { lookedUp, routes, local, provided: provider?.latest },
       system,
       machine: resources.capacity(),
       devices: resources.devices?.(),
@@ -97,6 +106,22 @@ export class FactReader {
     const deadline = { clock, ms: checkMs, what: 'ask the container runtime how it is' };
     const checked = withDeadline(deadline, (inner) => runtime.check(inner), signal);
     await this.#try('runtime', checked);
+  }
+
+  /**
+   * To list the interfaces stops this process until the kernel is done with theirs, which takes long while the networks
+   * of many pods are made: it is done only when an address may have changed.
+   */
+  async #readLocal(): Promise<readonly LocalAddress[]> {
+    const { machine } = this.#sources;
+    const [ipv4, ipv6] = await Promise.all([
+      machine.read('/proc/net/fib_trie'),
+      machine.read('/proc/net/if_inet6'),
+    ]);
+    const signature = `${ipv4}${ipv6?.split('\n').filter(isRoutable).join('\n')}`;
+    const isKnown = ipv4 !== undefined && this.#local?.signature === signature;
+    if (!isKnown) this.#local = { signature, addresses: machine.addresses() };
+    return this.#local?.addresses ?? [];
   }
 
   async #readSteady(signal: AbortSignal): Promise<Steady> {
@@ -130,4 +155,9 @@ export class FactReader {
       (error: unknown) => learned(what, error),
     );
   }
+}
+
+/** Of a line of /proc/net/if_inet6: each pod's end of its network has an address for its link alone. */
+function isRoutable(line: string): boolean {
+  return !line.startsWith('fe80');
 }

@@ -9,8 +9,9 @@ export { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies
 export { type PodObjects, requiredSecret } from './pod-objects.ts';
 export { configMapNamesOf, secretNamesOf } from './references.ts';
 export type { ObjectName, ReferredObject } from './referred-store.ts';
+export { ApiRuntimeClasses, type ApiRuntimeClassesDeps } from './runtime-classes.ts';
 export { PodServiceAccounts, type PodServiceAccountsDeps } from './service-accounts.ts';
-export { Services, type ServicesDeps } from './services.ts';
+export { type KeptServices, Services, type ServicesDeps } from './services.ts';
 export { standaloneObjects, standaloneTokens } from './standalone.ts';
 export { type TokenObserver, tokenMetrics } from './token-metrics.ts';
 export type { IssuedToken, TokenAsk } from './token-request.ts';

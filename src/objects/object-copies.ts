@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import type { Logger, WriteOptions } from '../lib/index.ts';
-import type { ReferredObject } from './referred-store.ts';
 
 /** Where copies are kept; what is not there is an answer, not a failure. */
 export interface CopyFiles {
@@ -14,8 +13,10 @@ export interface CopyFiles {
 
 /** Copies of objects by a key of the caller's. Reading never fails: a copy that is damaged is as good as none. */
 export interface ObjectCopies {
-  read<T extends ReferredObject>(key: string): Promise<T | undefined>;
-  write(key: string, object: ReferredObject): Promise<void>;
+  read<T extends object>(key: string): Promise<T | undefined>;
+  /** Every one there is. */
+  all<T extends object>(): Promise<readonly T[]>;
+  write(key: string, object: object): Promise<void>;
   remove(key: string): Promise<void>;
   /** All others are removed. */
   retain(keys: readonly string[]): Promise<void>;
@@ -39,18 +40,23 @@ export class CopiesOnDisk implements ObjectCopies {
     this.#options = options;
   }
 
-  async read<T extends ReferredObject>(key: string): Promise<T | undefined> {
-    const { files, logger } = this.#options;
-    try {
-      const bytes = await files.readEnd(this.#path(key), largestCopy);
-      return bytes === undefined ? undefined : copyIn<T>(bytes.toString('utf8'), key);
-    } catch (error) {
-      logger.error('The copy of an object cannot be read', error, { object: key });
-      return undefined;
-    }
+  async read<T extends object>(key: string): Promise<T | undefined> {
+    const found = await this.#readFile(fileName(key));
+    return found?.key === key ? (found.object as T) : undefined;
   }
 
-  async write(key: string, object: ReferredObject): Promise<void> {
+  async all<T extends object>(): Promise<readonly T[]> {
+    const { files, directory } = this.#options;
+    const found: T[] = [];
+    for (const name of await files.names(directory)) {
+      const copy = await this.#readFile(name);
+      // One that is not where it belongs is the rest of something else.
+      if (copy !== undefined && fileName(copy.key) === name) found.push(copy.object as T);
+    }
+    return found;
+  }
+
+  async write(key: string, object: object): Promise<void> {
     const { files, directory } = this.#options;
     await files.makeDirectory(directory, modes.directory);
     await files.replace(this.#path(key), JSON.stringify({ key, object }), { mode: modes.file });
@@ -68,6 +74,17 @@ export class CopiesOnDisk implements ObjectCopies {
     }
   }
 
+  async #readFile(name: string): Promise<Copy | undefined> {
+    const { files, directory, logger } = this.#options;
+    try {
+      const bytes = await files.readEnd(posix.join(directory, name), largestCopy);
+      return bytes === undefined ? undefined : copyIn(bytes.toString('utf8'));
+    } catch (error) {
+      logger.error('The copy of an object cannot be read', error, { file: name });
+      return undefined;
+    }
+  }
+
   #path(key: string): string {
     return posix.join(this.#options.directory, fileName(key));
   }
@@ -78,10 +95,17 @@ function fileName(key: string): string {
   return `${createHash('sha256').update(key).digest('hex')}.json`;
 }
 
-/** Throws for what is no JSON; undefined for what is something else than the copy of that object. */
-function copyIn<T extends ReferredObject>(text: string, key: string): T | undefined {
+interface Copy {
+  readonly key: string;
+  readonly object: object;
+}
+
+/** Throws for what is no JSON; undefined for what is something else than the copy of an object. */
+function copyIn(text: string): Copy | undefined {
   const value: unknown = JSON.parse(text);
   if (typeof value !== 'object' || value === null) return undefined;
-  const { key: written, object } = value as { readonly key?: unknown; readonly object?: unknown };
-  return written === key && typeof object === 'object' && object !== null ? (object as T) : undefined;
+  const { key, object } = value as { readonly key?: unknown; readonly object?: unknown };
+  return typeof key === 'string' && typeof object === 'object' && object !== null
+    ? { key, object }
+    : undefined;
 }

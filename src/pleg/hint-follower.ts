@@ -10,6 +10,8 @@ export interface HintFollowerDeps {
   readonly look: (uid: PodUid, delayMs: number) => void;
   /** Asks for a look at all pods within so long, unless all containers hinted at are known by then. */
   readonly relist: (delayMs: number) => void;
+  /** Whether somebody ends this pod, and looks at it when that is done. */
+  readonly isBeingEnded: (uid: PodUid) => boolean;
 }
 
 interface Followed {
@@ -20,12 +22,23 @@ interface Followed {
 
 /** A runtime may tell of an exit before it shows it; so long apart are the looks for it. */
 const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
-const shortDelaysMs: readonly number[] = [1, 2, 2, 3, 3, 5, 5, 10, 10, ...longDelaysMs];
+const sparseDelaysMs = longDelaysMs.slice(3);
+const shortDelaysMs: readonly number[] = [1, 2, 2, 3, 3, 5, 5, ...Array(16).fill(10), ...sparseDelaysMs];
 /** Whoever starts a container looks at it when its pod has started: time for that, so that one look does for both. */
 const startedDelayMs = 50;
 const unknownStartedDelayMs = 15_000;
+/** Whoever ends a pod looks at it when all has stopped. Should that take long, one look now and then is enough. */
+const endedDelayMs = 1_000;
+/** The other hint comes within tens of milliseconds; should it be lost, there is this look. */
+const otherHintDelayMs = 200;
+/** Nobody waits to see that something is gone, and a sandbox goes right after its containers. */
+const removedDelayMs = 250;
 const relistTries = 3;
 const most = 1_000;
+const firstDelaysMs: Partial<Record<RuntimeHint['what'], number>> = {
+  started: startedDelayMs,
+  removed: removedDelayMs,
+};
 /** Hints at what a look would show, in the order of a container's life. Nobody acts on one that is merely created. */
 const showing: ReadonlySet<RuntimeHint['what']> = new Set(['started', 'stopped', 'removed'] as const);
 const order = [...showing];
@@ -52,8 +65,9 @@ export class HintFollower {
     const hint = { what, tries: 0, delaysMs: shows === 'any-moment' ? shortDelaysMs : longDelaysMs };
     const uid = podUid ?? this.#deps.records.ownerOf(containerId);
     if (uid !== undefined) {
+      if (this.#isShown(uid, containerId, what)) return;
       this.#follow(uid, containerId, hint);
-      this.#deps.look(uid, what === 'started' ? startedDelayMs : 0);
+      this.#look(uid, shows === 'after-another-hint' ? otherHintDelayMs : (firstDelaysMs[what] ?? 0));
     } else if (!this.#foreign.has(containerId) && this.#unknown.size < most) {
       const before = this.#unknown.get(containerId);
       this.#unknown.set(containerId, later(before, { ...hint, tries: before?.tries ?? 0 }));
@@ -81,7 +95,7 @@ export class HintFollower {
       nextMs = Math.min(delayMs ?? Number.POSITIVE_INFINITY, nextMs ?? Number.POSITIVE_INFINITY);
     }
     if (hints.size === 0) this.#byPod.delete(uid);
-    else if (nextMs !== undefined) this.#deps.look(uid, nextMs);
+    else if (nextMs !== undefined) this.#look(uid, nextMs);
   }
 
   isFollowing(uid: PodUid): boolean {
@@ -101,6 +115,17 @@ export class HintFollower {
   clear(): void {
     this.#byPod.clear();
     this.#unknown.clear();
+  }
+
+  /** A container's life goes one way only: what a look has shown needs no other. */
+  #isShown(uid: PodUid, containerId: string, what: RuntimeHint['what']): boolean {
+    const listed = itemsOf(this.#deps.records.get(uid)?.listed);
+    const state = listed.find(({ id }) => id === containerId)?.state;
+    return state !== undefined && isSettled(what, state);
+  }
+
+  #look(uid: PodUid, delayMs: number): void {
+    this.#deps.look(uid, this.#deps.isBeingEnded(uid) ? Math.max(delayMs, endedDelayMs) : delayMs);
   }
 
   #follow(uid: PodUid, id: string, hint: Followed): void {

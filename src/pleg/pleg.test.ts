@@ -21,6 +21,7 @@ const uid = podUid('a');
 interface Options {
   readonly events?: 'none' | 'yes' | 'provoked';
   readonly times?: PlegOptions['times'];
+  readonly isBeingEnded?: PlegOptions['isBeingEnded'];
 }
 
 /** A generator on a runtime in memory, under virtual time. */
@@ -33,7 +34,7 @@ class Watched implements AsyncDisposable {
   readonly #controller = new AbortController();
   readonly #running: Promise<void>;
 
-  constructor({ events = 'none', times }: Options = {}) {
+  constructor({ events = 'none', times, isBeingEnded }: Options = {}) {
     this.pleg = new Pleg({
       clock: this.clock,
       random: seededRandom(1),
@@ -45,6 +46,7 @@ class Watched implements AsyncDisposable {
           ? undefined
           : this.runtime.source({ provokes: events === 'provoked' ? 'yes' : 'no' }),
       times,
+      isBeingEnded,
     });
     this.#running = this.pleg.run(this.#controller.signal);
   }
@@ -289,6 +291,45 @@ test('a look at one pod is made at once when somebody waits for it or asks', asy
   node.pleg.requestRelist(uid);
   await settle();
   assert.deepEqual(node.take(), ['list a', 'observe a']);
+});
+
+test('a look that is under way serves whoever waits for news since before it began', async () => {
+  await using node = new Watched({ events: 'provoked' });
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(2_000);
+  node.take();
+  const stamp = node.clock.stamp();
+  node.pleg.requestRelist(uid);
+  await Promise.all([
+    node.pleg.cache.getNewerThan(uid, stamp, never),
+    node.pleg.cache.getNewerThan(uid, stamp, never),
+  ]);
+  await settle();
+  assert.deepEqual(node.take(), ['list a']);
+});
+
+test('what happens to a pod while it is ended waits for the look of whoever ends it, a second at most', async () => {
+  let isEnded = false;
+  await using node = new Watched({ events: 'provoked', isBeingEnded: () => isEnded });
+  node.runtime.set('a', 'sandbox-a', 'running');
+  node.runtime.set('a', 'web', 'running');
+  await node.clock.advance(2_000);
+  await node.events();
+  node.take();
+  isEnded = true;
+  node.runtime.set('a', 'web', 'exited');
+  await node.clock.advance(500);
+  assert.deepEqual(node.take(), []);
+  node.runtime.set('a', 'sandbox-a', 'exited');
+  node.pleg.requestRelist(uid);
+  await settle();
+  assert.deepEqual(node.take(), ['list a', 'observe a']);
+  await node.clock.advance(1_500);
+  assert.deepEqual(node.take(), []);
+  node.runtime.set('a', 'web', undefined);
+  node.runtime.set('a', 'sandbox-a', undefined);
+  await node.clock.advance(1_300);
+  assert.deepEqual(node.take(), ['list a', 'list']);
 });
 
 test('a request made before a look at all pods began is served by it', async () => {

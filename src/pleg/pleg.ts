@@ -41,6 +41,8 @@ export interface PlegOptions {
   readonly times?: PlegTimes | undefined;
   /** Told of a container that is said to have ended, before the runtime shows it. A hint, and no more. */
   readonly exitAnnounced?: ((uid: PodUid, containerId: string) => void) | undefined;
+  /** Whether somebody ends this pod and looks at it afterwards: what happens to it meanwhile can wait for that look. */
+  readonly isBeingEnded?: ((uid: PodUid) => boolean) | undefined;
 }
 
 const queueCapacity = 1_000;
@@ -80,7 +82,7 @@ export class Pleg {
     this.#options = options;
     this.#looks = new WorkQueue(clock);
     this.#relists = new WorkQueue(clock);
-    this.cache = new PodCache((uid) => this.requestRelist(uid));
+    this.cache = new PodCache((uid, stamp) => this.#ask(uid, stamp, 0));
     this.#trust = new EventTrust({
       clock,
       random,
@@ -92,6 +94,7 @@ export class Pleg {
       records: this.#relister.records,
       look: (uid, delayMs) => this.#look(uid, delayMs),
       relist: (delayMs) => this.#relists.add('unknown', Math.max(delayMs, this.#spacingMs())),
+      isBeingEnded: options.isBeingEnded ?? (() => false),
     });
     this.#prover = new EventProver({
       clock,
@@ -271,10 +274,10 @@ export class Pleg {
 
   async #lookLoop(signal: AbortSignal): Promise<void> {
     await this.#serve(this.#looks, signal, async (uid) => {
-      const requested = this.#requests.get(uid) ?? Number.POSITIVE_INFINITY;
+      const requested = this.#requests.get(uid);
       this.#requests.delete(uid);
-      // A look at all pods that began after the request has served it.
-      if (requested < (this.cache.globalStamp ?? Number.NEGATIVE_INFINITY)) return;
+      // A look that began after the request has served it.
+      if (requested === undefined || this.cache.isNewer(uid, requested)) return;
       const seen = await this.#relister.look(uid, signal);
       if (seen === 'seen') this.#hints.looked(uid);
       if (seen === 'absent') this.#relistSoon();

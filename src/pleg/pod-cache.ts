@@ -29,11 +29,11 @@ const never = Number.NEGATIVE_INFINITY;
 export class PodCache {
   readonly #entries = new Map<PodUid, Entry>();
   readonly #waiters = new Map<PodUid, Set<Waiter>>();
-  readonly #wanted: (uid: PodUid) => void;
+  readonly #wanted: (uid: PodUid, stamp: number) => void;
   #global = never;
 
-  /** `wanted` is told whenever somebody begins to wait for news of a pod. */
-  constructor(wanted: (uid: PodUid) => void = () => {}) {
+  /** `wanted` is told whenever somebody begins to wait for news of a pod that are newer than the stamp. */
+  constructor(wanted: (uid: PodUid, stamp: number) => void = () => {}) {
     this.#wanted = wanted;
   }
 
@@ -64,10 +64,18 @@ export class PodCache {
     return this.#waiters.has(uid);
   }
 
+  /** Whether what is here is from a look that began after the stamp. */
+  isNewer(uid: PodUid, stamp: number): boolean {
+    const entry = this.#entries.get(uid);
+    return (
+      this.#global > stamp || (entry !== undefined && (entry.modified > stamp || entry.observed > stamp))
+    );
+  }
+
   /** Waits for a look at the pod that began after the stamp; rejects as `get` throws. */
   async getNewerThan(uid: PodUid, stamp: number, signal: AbortSignal): Promise<ObservedPod> {
     signal.throwIfAborted();
-    if (this.#isNewer(uid, stamp)) return this.get(uid);
+    if (this.isNewer(uid, stamp)) return this.get(uid);
     return outcomeOf(await this.#wait(uid, stamp, signal));
   }
 
@@ -101,13 +109,6 @@ export class PodCache {
     for (const uid of [...this.#waiters.keys()]) this.#release(uid);
   }
 
-  #isNewer(uid: PodUid, stamp: number): boolean {
-    const entry = this.#entries.get(uid);
-    return (
-      this.#global > stamp || (entry !== undefined && (entry.modified > stamp || entry.observed > stamp))
-    );
-  }
-
   #lookAt(uid: PodUid): Look {
     return this.#entries.get(uid)?.look ?? { kind: 'seen', pod: nothingOf(uid) };
   }
@@ -131,13 +132,13 @@ export class PodCache {
       const waiter: Waiter = { stamp, release };
       waiters.add(waiter);
       this.#waiters.set(uid, waiters);
-      this.#wanted(uid);
+      this.#wanted(uid, stamp);
     });
   }
 
   #release(uid: PodUid): void {
     for (const waiter of [...(this.#waiters.get(uid) ?? [])]) {
-      if (this.#isNewer(uid, waiter.stamp)) waiter.release(this.#lookAt(uid));
+      if (this.isNewer(uid, waiter.stamp)) waiter.release(this.#lookAt(uid));
     }
   }
 }

@@ -20,6 +20,12 @@ const containerdKinds: ReadonlyMap<string, RuntimeHint['what']> = new Map([
   ['/containers/delete', 'removed'],
 ]);
 
+/** The deletion is sent right before containerd's CRI shows the exit, which may be long after the exit itself. */
+const showing: ReadonlyMap<string, RuntimeHint['shows']> = new Map([
+  ['/tasks/exit', 'after-another-hint'],
+  ['/tasks/delete', 'any-moment'],
+] as const);
+
 /** What an event published to prove that events arrive is about; see `proofContainerId`. */
 const proofPrefix = 'kubeling-proof-';
 
@@ -68,7 +74,7 @@ export function criHint(event: ContainerEventResponse): RuntimeHint {
 
 export function containerdHint({ containerId, topic, atMs }: ContainerdEvent): RuntimeHint {
   if (containerId.startsWith(proofPrefix)) return { containerId, what: 'proof', atMs };
-  // Sent right before containerd's CRI shows the exit, which may be long after the exit itself.
-  const shows = topic === '/tasks/delete' ? ({ shows: 'any-moment' } as const) : {};
-  return { containerId, what: containerdKinds.get(topic) ?? 'other', ...shows, atMs };
+  const shows = showing.get(topic);
+  const what = containerdKinds.get(topic) ?? 'other';
+  return { containerId, what, ...(shows === undefined ? {} : { shows }), atMs };
 }

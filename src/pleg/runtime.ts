@@ -21,8 +21,11 @@ export interface RuntimeHint {
   readonly podUid?: PodUid | undefined;
   /** `proof` is the answer to `provoke` and about no container at all. */
   readonly what: 'created' | 'started' | 'stopped' | 'removed' | 'other' | 'proof';
-  /** Given when a look will show it any moment now, so that looking again and again is worth its cost. */
-  readonly shows?: 'any-moment' | undefined;
+  /**
+   * Given when a look will show it any moment now, so that looking again and again is worth its cost, or when another
+   * hint comes right before it shows, so that there is no need to look until then.
+   */
+  readonly shows?: 'any-moment' | 'after-another-hint' | undefined;
   /** When it happened, in milliseconds since 1970 by the runtime's clock. */
   readonly atMs?: number | undefined;
 }

@@ -10,6 +10,7 @@ export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equalit
 export { heldLimits, isHeldTo } from './held-limits.ts';
 export { actionPort, actionRequest } from './http-action.ts';
 export { hugePageAmounts, hugePageSizeName } from './huge-pages.ts';
+export { bareImageName, type ImageName, type PullPolicy, pullPolicyOf, readImageName } from './image-name.ts';
 export type { PodEvent, PodJournal, PodStage, PodStep } from './journal.ts';
 export {
   isMirrorPodOf,
@@ -73,3 +74,4 @@ export {
   shouldContainerStart,
   shouldRestartAllContainers,
 } from './restart-decision.ts';
+export type { FeatureGate, FieldProblem, FieldReason, PodRules } from './rules.ts';

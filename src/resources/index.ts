@@ -6,6 +6,7 @@ export {
   type AdmittedPods,
   admissionMetrics,
   chooseVictims,
+  declaredFeatures,
   isTolerated,
   type Judgement,
   judgePod,
@@ -41,3 +42,4 @@ export {
   podCgroupValues,
 } from './pod-values.ts';
 export { QosContainerManager, type QosContainerManagerDeps } from './qos-container-manager.ts';
+export * from './stats/index.ts';

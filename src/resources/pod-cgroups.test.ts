@@ -9,7 +9,7 @@ import {
   SimulatedCgroupHost,
   VirtualClock,
 } from '../lib/index.ts';
-import { type Pod, podUid } from '../pods/index.ts';
+import { type Pod, podUid, type QosClass, qosClass } from '../pods/index.ts';
 import { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupDriver } from './cgroup-name.ts';
 import { cgroupMetrics } from './metrics.ts';
@@ -41,7 +41,7 @@ async function aNode(host: SimulatedCgroupHost, driver: CgroupDriver = 'cgroupfs
     cgroupRoot: [],
     kubepods: { cpuShares: 2048, memoryBytes: 1_073_741_824, pidsLimit: 5000 },
     hugePageSizes: ['2MB'],
-    activePods: () => active,
+    activePods: (quality) => active.filter((pod) => qosClass(pod) === quality),
     clock,
     logger,
   });
@@ -212,7 +212,7 @@ describe('the cgroup of all pods', () => {
       cgroupRoot,
       kubepods: {},
       hugePageSizes: [],
-      activePods: () => active,
+      activePods: (quality: QosClass) => active.filter((pod) => qosClass(pod) === quality),
       clock,
       logger,
     };

@@ -1,12 +1,5 @@
 import { type Clock, KeyedMutex, KubelingError, type Logger } from '../lib/index.ts';
-import {
-  milliCpuOf,
-  type Pod,
-  podRequests,
-  type QosClass,
-  qosClass,
-  cpuShares as sharesOf,
-} from '../pods/index.ts';
+import { milliCpuOf, type Pod, podRequests, type QosClass, cpuShares as sharesOf } from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import { minShares } from './cgroup-math.ts';
 import { type CgroupName, cgroupName } from './cgroup-name.ts';
@@ -21,7 +14,7 @@ export interface QosContainerManagerDeps {
   /** All the machine has: classes do not limit them, the cgroup of all pods and each pod do. */
   readonly hugePageSizes: readonly string[];
   /** Pods that run or are about to. */
-  readonly activePods: () => readonly Pod[];
+  readonly activePods: (quality: QosClass) => readonly Pod[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -98,7 +91,7 @@ export class QosContainerManager {
   }
 
   #wantedShares(): number {
-    const burstable = this.#deps.activePods().filter((pod) => qosClass(pod) === 'Burstable');
+    const burstable = this.#deps.activePods('Burstable');
     return Number(sharesOf(burstable.reduce((milli, pod) => milli + milliCpuOf(podRequests(pod)), 0n)));
   }
 

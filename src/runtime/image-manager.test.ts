@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
 import { cancelled, collectLogs, KubelingError, realClock } from '../lib/index.ts';
-import type { Pod } from '../pods/index.ts';
+import { type Pod, pullPolicyOf, readImageName } from '../pods/index.ts';
 import { noLatency, registryOf, scriptedFaults } from '../simulator/index.ts';
 import { noCredentials, pullCredential } from './credentials/pull-credential.ts';
-import { pullPolicyOf, readImageName } from './image-name.ts';
 import { memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { PullRecords, RecordFiles } from './pull-records/index.ts';
 
@@ -37,6 +36,8 @@ describe('image names', () => {
   it('decide the pull policy of a container that says none', () => {
     assert.equal(pullPolicyOf(undefined, 'a'), 'Always');
     assert.equal(pullPolicyOf(undefined, 'a:latest'), 'Always');
+    assert.equal(pullPolicyOf(undefined, `a:latest@sha256:${'0'.repeat(64)}`), 'Always');
+    assert.equal(pullPolicyOf(undefined, 'No Name'), 'IfNotPresent');
     assert.equal(pullPolicyOf('', 'a:1'), 'IfNotPresent');
     assert.equal(pullPolicyOf('Never', 'a'), 'Never');
   });
@@ -53,6 +54,7 @@ describe('images of containers', () => {
     assert.equal(result.error, undefined);
     const calls = rig.takeCalls().filter((call) => !call.startsWith('containerd'));
     assert.deepEqual(calls, [
+      'imageStatus',
       'runPodSandbox',
       'podSandboxStatus',
       'imageStatus',

@@ -9,9 +9,15 @@ import {
   type Random,
 } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
-import type { Pod, PodEvent, PodJournal, PodUid } from '../pods/index.ts';
+import {
+  type Pod,
+  type PodEvent,
+  type PodJournal,
+  type PodUid,
+  pullPolicyOf,
+  readImageName,
+} from '../pods/index.ts';
 import type { CredentialProvider, PullCredential } from './credentials/index.ts';
-import { pullPolicyOf, readImageName } from './image-name.ts';
 import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';
 import type { StartObserver } from './metrics.ts';
 import { tellPull } from './pull-news.ts';
@@ -141,6 +147,21 @@ export class ImageManager {
     if (policy === 'Never') return this.#neverPulled(request);
     const before = found === 'absent' ? 'absent' : 'unknown';
     return await this.#pullUnlessBackingOff(request, { ...pull, before }, signal);
+  }
+
+  /**
+   * Looks for an image that will be wanted soon, so that nobody has to wait for the answer then. What is not found, or
+   * cannot be asked, will be asked for again. Never rejects.
+   */
+  async lookAhead(
+    { pod, container, seen }: Pick<ImageRequest, 'pod' | 'container' | 'seen'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const name = readImageName(container.image);
+    if (!name.ok || seen.has(name.reference)) return;
+    if (pullPolicyOf(container.pullPolicy, container.image) === 'Always') return;
+    const image = await this.#look(pod, name.reference, signal).catch(() => undefined);
+    if (image !== undefined) seen.set(name.reference, image);
   }
 
   #credentialsOf({ pod, container }: ImageRequest, signal: AbortSignal): GetCredentials {

@@ -1,54 +1,9 @@
-/** The grammar of image names: `[host[:port]/]path[:tag][@digest]`. */
+import { bareImageName, readImageName } from '../pods/index.ts';
 
-const pathPart = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
-const hostPart = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])';
-const host = `(?:${hostPart}(?:\\.${hostPart})*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?`;
-const name = `(?:${host}/)?${pathPart}(?:/${pathPart})*`;
-const tag = '\\w[\\w.-]{0,127}';
-const digest = '[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}';
-const whole = new RegExp(`^(${name})(?::(${tag}))?(?:@(${digest}))?$`);
-const longestName = 255;
 const dockerHub = 'docker.io';
 const oldDockerHub = 'index.docker.io';
 
-export type ImageName =
-  | { readonly ok: true; readonly reference: string; readonly tag: string; readonly digest: string }
-  | { readonly ok: false; readonly why: string };
-
-/** The name as it is asked of the runtime: with the tag latest when it says neither tag nor digest. */
-export function readImageName(text: string): ImageName {
-  const [, path, tagText = '', digestText = ''] = whole.exec(text) ?? [];
-  const wrong = path === undefined ? whyNot(text) : whyRefused(text, path);
-  if (wrong !== undefined) return { ok: false, why: `couldn't parse image name "${text}": ${wrong}` };
-  const bare = tagText === '' && digestText === '';
-  return {
-    ok: true,
-    reference: bare ? `${text}:latest` : text,
-    tag: bare ? 'latest' : tagText,
-    digest: digestText,
-  };
-}
-
-function whyNot(text: string): string {
-  const lower = text.toLowerCase();
-  const isUpper = lower !== text && whole.test(lower);
-  return `invalid reference format${isUpper ? ': repository name must be lowercase' : ''}`;
-}
-
-/** What runtimes take for the id of an image is no name. */
-function whyRefused(text: string, path: string): string | undefined {
-  if (/^[a-f0-9]{64}$/.test(text))
-    return `invalid repository name (${text}), cannot specify 64-byte hexadecimal strings`;
-  if (path.length <= longestName) return undefined;
-  return `repository name must not be more than ${longestName} characters`;
-}
-
-/** The name without tag and digest, as it is written. */
-export function bareImageName(text: string): string {
-  return whole.exec(text)?.[1] ?? text;
-}
-
-/** The same with its registry said, as credentials are looked up by: `docker.io/library/busybox` for `busybox:1`. */
+/** With its registry, without tag and digest, as credentials are looked up by: `docker.io/library/a` for `a:1`. */
 export function repositoryOf(text: string): string {
   const bare = bareImageName(text);
   const [first = '', ...rest] = bare.split('/');
@@ -65,13 +20,4 @@ export function fullImageName(text: string): string {
   if (!read.ok) return text;
   const { tag: tagText, digest: digestText } = read;
   return `${repositoryOf(text)}${digestText === '' ? `:${tagText}` : `@${digestText}`}`;
-}
-
-export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';
-
-/** A container that does not say takes the newest of what may change under its name, else what is there. */
-export function pullPolicyOf(policy: string | undefined, image: string): PullPolicy {
-  if (policy === 'Always' || policy === 'IfNotPresent' || policy === 'Never') return policy;
-  const parsed = readImageName(image);
-  return parsed.ok && parsed.tag === 'latest' && parsed.digest === '' ? 'Always' : 'IfNotPresent';
 }

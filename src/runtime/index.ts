@@ -7,6 +7,7 @@ export {
 export { type ContainerInputs, containerConfig, type DeviceGrants } from './container-config.ts';
 export { ContainerDeletor, type Surplus, surplusContainers } from './container-deletor.ts';
 export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
+export { listContainerStats, type RuntimeContainerStats } from './container-stats.ts';
 export { CrashBackoff, type CrashBackoffOptions, type RestartDelay } from './crash-backoff.ts';
 export * from './credentials/index.ts';
 export { type ClusterDns, checkResolvConf, type DnsSettings, type PodDns, podDns } from './dns.ts';

@@ -71,6 +71,15 @@ export class ContainerMaker {
     }
   }
 
+  /** While the sandbox is made, the runtime is asked for the image the container will need. */
+  async lookAhead(
+    { pod, container, seenImages: seen }: Pick<ContainerStart, 'pod' | 'container' | 'seenImages'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { name, image = '', imagePullPolicy: pullPolicy } = container;
+    await this.#deps.images.lookAhead({ pod, container: { name, image, pullPolicy }, seen }, signal);
+  }
+
   /** What was made and is not used must not start later, by a call that is still on its way. */
   async #removeUnstarted({ observed, container }: ContainerStart, signal: AbortSignal): Promise<void> {
     const unused = observed.containers.filter(
@@ -141,8 +150,10 @@ export class ContainerMaker {
         { pod, container, restartCount, image, volumeImages, podIps: sandbox.ips, targetId },
         signal,
       );
-      await files.makeDirectory(posix.dirname(logPathOf(start, plan)), logDirectoryMode);
-      for (const { path, text, mode } of plan.files) await files.write(path, text, mode);
+      await Promise.all([
+        files.makeDirectory(posix.dirname(logPathOf(start, plan)), logDirectoryMode),
+        ...plan.files.map(({ path, text, mode }) => files.write(path, text, mode)),
+      ]);
       return plan;
     } catch (error) {
       signal.throwIfAborted();

@@ -1,4 +1,4 @@
-import { KubelingError } from '../lib/index.ts';
+import { KubelingError, PathTree } from '../lib/index.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
 /** Files in memory by their whole path, such as the simulated runtime's, so that both see the same machine. */
@@ -6,15 +6,24 @@ export interface FileStore {
   read(path: string): string | undefined;
   write(path: string, text: string): void;
   remove(path: string): void;
+  /** Of the files and directories in a directory, in no order. */
+  names(directory: string): readonly string[];
   paths(): readonly string[];
 }
 
 export function mapFileStore(): FileStore {
   const files = new Map<string, string>();
+  const tree = new PathTree();
   return {
     read: (path) => files.get(path),
-    write: (path, text) => void files.set(path, text),
-    remove: (path) => void files.delete(path),
+    write(path, text) {
+      if (!files.has(path)) tree.add(path);
+      files.set(path, text);
+    },
+    remove(path) {
+      if (files.delete(path)) tree.delete(path);
+    },
+    names: (directory) => tree.names(directory),
     paths: () => [...files.keys()],
   };
 }
@@ -23,24 +32,36 @@ export function mapFileStore(): FileStore {
 export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFiles {
   const directories = new Set<string>();
   const links = new Map<string, string>();
-  const below = (directory: string) => (path: string) => path.startsWith(`${directory}/`);
-  const known = () => [...store.paths(), ...directories, ...links.keys()];
+  /** Of directories and links. */
+  const tree = new PathTree();
+  const makeDirectory = async (path: string) => {
+    if (!directories.has(path)) tree.add(path);
+    directories.add(path);
+  };
+  const names = (directory: string) =>
+    [...new Set([...store.names(directory), ...tree.names(directory)])].sort();
+  const hasContent = (path: string) => store.names(path).length > 0 || !tree.isEmpty(path);
   const isThere = (path: string): boolean => {
     const target = links.get(path);
     if (target !== undefined) return isThere(target);
-    return store.read(path) !== undefined || directories.has(path) || store.paths().some(below(path));
+    return store.read(path) !== undefined || directories.has(path) || store.names(path).length > 0;
   };
   const kindOf = (path: string) => {
     if (store.read(path) !== undefined) return 'file';
-    return directories.has(path) || known().some(below(path)) ? 'directory' : undefined;
+    return directories.has(path) || hasContent(path) ? 'directory' : undefined;
   };
-  const names = (directory: string) => {
-    const inside = known().filter(below(directory));
-    return [...new Set(inside.map((path) => path.slice(directory.length + 1).split('/')[0] ?? ''))].sort();
+  const forget = (path: string) => {
+    store.remove(path);
+    if (directories.delete(path)) tree.delete(path);
+    if (links.delete(path)) tree.delete(path);
+  };
+  const removeAll = (path: string) => {
+    for (const name of names(path)) removeAll(`${path}/${name}`);
+    forget(path);
   };
   return {
-    makeDirectory: async (path) => void directories.add(path),
-    makeSharedDirectory: async (path) => void directories.add(path),
+    makeDirectory,
+    makeSharedDirectory: makeDirectory,
     names: async (directory) => names(directory),
     async readEnd(path, maxBytes) {
       if (links.has(path)) throw new KubelingError('FILE_READ', `Cannot read ${path}: it is a link`);
@@ -57,23 +78,19 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
     kindAt: async (path) => (links.has(path) ? 'link' : kindOf(path)),
     kindBehind: async (path) => kindOf(links.get(path) ?? path),
     readLink: async (path) => links.get(path),
-    link: async (target, path) => void links.set(path, target),
+    async link(target, path) {
+      if (!links.has(path)) tree.add(path);
+      links.set(path, target);
+    },
     write: async (path, text) => store.write(path, text),
     async makeFile(path) {
       if (!isThere(path)) store.write(path, '');
     },
     replace: async (path, text) => store.write(path, text),
-    async remove(path) {
-      const isInside = below(path);
-      for (const file of store.paths()) if (file === path || isInside(file)) store.remove(file);
-      for (const directory of [...directories]) {
-        if (directory === path || isInside(directory)) directories.delete(directory);
-      }
-      for (const link of [...links.keys()]) if (link === path || isInside(link)) links.delete(link);
-    },
+    remove: async (path) => removeAll(path),
     async removeEmptyDirectory(path) {
       if (names(path).length > 0) return 'not-empty';
-      directories.delete(path);
+      if (directories.delete(path)) tree.delete(path);
       return 'gone';
     },
   };

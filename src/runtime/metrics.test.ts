@@ -11,6 +11,8 @@ test('starts, failures and pulls are counted under the names dashboards know', a
   const observer = startMetrics(registry);
   observer.sandboxStarting();
   observer.sandboxFailed();
+  observer.sandboxAsked('', 20, 'made');
+  observer.sandboxAsked('gvisor', 20, 'refused');
   observer.containerStarting('init_container');
   observer.containerFailed('init_container', 'ErrImagePull');
   for (const bytes of [undefined, 0n, 1n, 10n << 20n, (10n << 20n) + 1n, 101n << 30n])
@@ -22,6 +24,9 @@ test('starts, failures and pulls are counted under the names dashboards know', a
     'kubelet_image_pull_duration_seconds_count{image_size_in_bytes="0-10MB"} 2',
     'kubelet_image_pull_duration_seconds_count{image_size_in_bytes="10MB-100MB"} 1',
     'kubelet_image_pull_duration_seconds_count{image_size_in_bytes="GT100GB"} 1',
+    'kubelet_run_podsandbox_duration_seconds_count{runtime_handler=""} 1',
+    'kubelet_run_podsandbox_duration_seconds_count{runtime_handler="gvisor"} 1',
+    'kubelet_run_podsandbox_errors_total{runtime_handler="gvisor"} 1',
     'kubelet_started_containers_errors_total{container_type="init_container",code="ErrImagePull"} 1',
     'kubelet_started_containers_total{container_type="init_container"} 1',
     'kubelet_started_pods_errors_total 1',

@@ -7,6 +7,8 @@ export type ContainerType = 'container' | 'init_container' | 'ephemeral_containe
 export interface StartObserver {
   sandboxStarting(): void;
   sandboxFailed(): void;
+  /** The runtime was asked to make one, and answered after so long. */
+  sandboxAsked(runtimeHandler: string, ms: number, outcome: 'made' | 'refused'): void;
   /** A container is made; not told while it waits for its back-off. */
   containerStarting(type: ContainerType): void;
   containerFailed(type: ContainerType, reason: string): void;
@@ -17,12 +19,15 @@ export interface StartObserver {
 export const unobservedStarts: StartObserver = {
   sandboxStarting() {},
   sandboxFailed() {},
+  sandboxAsked() {},
   containerStarting() {},
   containerFailed() {},
   imagePulled() {},
 };
 
 const pullBuckets = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600];
+/** The buckets Prometheus uses where nobody chose others. */
+const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const mebibyte = 1n << 20n;
 /** The name of each size, and what an image must be larger than to be of it; the largest first. */
 const imageSizes: readonly (readonly [string, bigint])[] = [
@@ -67,9 +72,30 @@ export function startMetrics(registry: MetricRegistry): StartObserver {
   return {
     sandboxStarting: () => pods.inc(),
     sandboxFailed: () => podErrors.inc(),
+    sandboxAsked: sandboxMetrics(registry),
     containerStarting: (container_type) => containers.with({ container_type }).inc(),
     containerFailed: (container_type, code) => containerErrors.with({ container_type, code }).inc(),
     imagePulled: (ms, bytes) => pulls.with({ image_size_in_bytes: imageSize(bytes) }).observe(ms / 1_000),
+  };
+}
+
+/** By the class the runtime runs it in: empty for the runtime's own choice. */
+function sandboxMetrics(registry: MetricRegistry): StartObserver['sandboxAsked'] {
+  const labels = ['runtime_handler'] as const;
+  const durations = registry.histogram({
+    name: 'kubelet_run_podsandbox_duration_seconds',
+    help: 'How long the runtime took to make the sandbox of a pod, by runtime handler.',
+    labels,
+    buckets: requestBuckets,
+  });
+  const errors = registry.counter({
+    name: 'kubelet_run_podsandbox_errors_total',
+    help: 'Sandboxes of pods the runtime did not make, by runtime handler.',
+    labels,
+  });
+  return (runtime_handler, ms, outcome) => {
+    durations.with({ runtime_handler }).observe(ms / 1_000);
+    if (outcome === 'refused') errors.with({ runtime_handler }).inc();
   };
 }
 

@@ -127,7 +127,6 @@ describe('looking at the runtime', () => {
   it('gives a pod on the host network no address of its own, whatever the runtime says', async () => {
     using rig = new PodRuntimeRig();
     const pod = podOf({ a: {} });
-    await rig.sync(pod);
     const real = rig.cri.podSandboxStatus;
     Object.assign(rig.cri, {
       podSandboxStatus: async (...args: Parameters<typeof real>) => {
@@ -136,8 +135,22 @@ describe('looking at the runtime', () => {
         return { ...answer, status: { ...answer.status, linux } };
       },
     });
+    await rig.sync(pod);
     const { sandboxes, ips } = await rig.observe(pod);
     assert.deepEqual([sandboxes[0]?.network, ips], ['node', []]);
+  });
+
+  it('asks for what a sandbox is only once while it is ready', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const before = await rig.observe(pod);
+    rig.takeCalls();
+    assert.deepEqual((await rig.observe(pod)).sandboxes, before.sandboxes);
+    assert.ok(!rig.takeCalls().includes('podSandboxStatus'));
+    const { sandboxes } = await rig.observe(pod);
+    await rig.done(rig.cri.stopPodSandbox({ podSandboxId: sandboxes[0]?.id ?? '' }, rig.signal));
+    assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
   });
 
   it('tells a network without an address from one it is not told of', () => {

@@ -7,7 +7,7 @@ import type {
   PodSandbox,
   PodSandboxStatus,
 } from '../cri/index.ts';
-import { isKind, together } from '../lib/index.ts';
+import { isKind, LruMap, together } from '../lib/index.ts';
 import {
   type ObservedContainer,
   type ObservedContainerState,
@@ -32,9 +32,16 @@ export interface ObserverDeps {
   readonly podLogsDir: string;
 }
 
-/** Asks the runtime what is there. It keeps nothing: each answer is what the runtime says at that moment. */
+/** More than a node has pods. */
+const mostSandboxes = 1_024;
+
+/**
+ * Asks the runtime what is there: each answer is what the runtime says at that moment. Only what never changes while a
+ * sandbox is ready, its addresses above all, is not asked for again as long as the runtime lists it as ready.
+ */
 export class RuntimeObserver {
   readonly #deps: ObserverDeps;
+  readonly #ready = new LruMap<string, ObservedSandbox>({ capacity: mostSandboxes });
 
   constructor(deps: ObserverDeps) {
     this.#deps = deps;
@@ -55,7 +62,7 @@ export class RuntimeObserver {
   async observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod> {
     const look = (inner: AbortSignal) =>
       Promise.all([
-        Promise.all(pod.sandboxes.map(({ id }) => this.#sandbox(id, inner))),
+        Promise.all(pod.sandboxes.map((sandbox) => this.#listed(sandbox, inner))),
         Promise.all(pod.containers.map((container) => this.#container(container, inner))),
       ]);
     const [sandboxes, containers] = await together(look, signal);
@@ -88,9 +95,25 @@ export class RuntimeObserver {
     return grouped(items, containers);
   }
 
-  async #sandbox(podSandboxId: string, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
-    const answer = await unlessGone(this.#deps.cri.podSandboxStatus({ podSandboxId }, signal));
-    return answer?.status === undefined ? undefined : observedSandbox(answer.status);
+  /** What the runtime says of a sandbox now; undefined when it says nothing. */
+  async sandbox(podSandboxId: string, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
+    this.forget(podSandboxId);
+    const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId }, signal);
+    if (status === undefined) return undefined;
+    const seen = observedSandbox(status);
+    if (seen.state === 'ready' && (seen.network === 'node' || seen.ips.length > 0))
+      this.#ready.set(podSandboxId, seen);
+    return seen;
+  }
+
+  /** The sandbox is about to end. */
+  forget(podSandboxId: string): void {
+    this.#ready.delete(podSandboxId);
+  }
+
+  async #listed({ id, state }: RuntimeItem, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
+    const known = state === 'running' ? this.#ready.get(id) : undefined;
+    return known ?? (await unlessGone(this.sandbox(id, signal)));
   }
 
   async #container(listed: RuntimeContainer, signal: AbortSignal): Promise<ObservedContainer | undefined> {

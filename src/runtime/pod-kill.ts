@@ -67,6 +67,8 @@ export interface PodKillerDeps {
   readonly hookNotes?: HookNotes | undefined;
   /** Settles when the end a container of the pod is about to be told is known to whoever comes after us. */
   readonly aboutToStop?: ((uid: PodUid) => Promise<void>) | undefined;
+  /** What was known of the sandbox is over. */
+  readonly sandboxEnding?: ((podSandboxId: string) => void) | undefined;
 }
 
 interface Victim {
@@ -270,6 +272,7 @@ export class PodKiller implements Disposable {
 
   async #stopSandbox(podSandboxId: string, signal: AbortSignal): Promise<SyncAction> {
     const action: SyncAction = { action: 'KillPodSandbox', target: podSandboxId };
+    this.#deps.sandboxEnding?.(podSandboxId);
     try {
       await this.#deps.cri.stopPodSandbox({ podSandboxId }, signal);
       return action;

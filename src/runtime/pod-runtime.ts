@@ -111,7 +111,7 @@ export class PodRuntime implements AsyncDisposable {
     this.#deps = deps;
     this.#observer = new RuntimeObserver({ ...deps, ...settings });
     this.streams = new PodStreams({ ...deps, observer: this.#observer });
-    this.#killer = new PodKiller(deps);
+    this.#killer = new PodKiller({ ...deps, sandboxEnding: (id) => this.#observer.forget(id) });
     const remover = new ContainerRemover({
       ...deps,
       logLinksDir: settings.logLinksDir,
@@ -127,7 +127,7 @@ export class PodRuntime implements AsyncDisposable {
     this.#sync = {
       ...parts,
       startObserver,
-      sandboxes: new SandboxStarter({ ...deps, turns: deps.sandboxTurns ?? anybodysTurn }),
+      sandboxes: new SandboxStarter({ ...parts, startObserver, turns: deps.sandboxTurns ?? anybodysTurn }),
       postStart,
       containers: this.#containers,
     };

@@ -22,9 +22,9 @@ describe('syncing a pod', () => {
     );
     assert.equal(result.error, undefined);
     assert.deepEqual(rig.takeCalls(), [
+      'imageStatus',
       'runPodSandbox',
       'podSandboxStatus',
-      'imageStatus',
       'createContainer',
       'startContainer',
       'createContainer',
@@ -358,7 +358,6 @@ describe('the calls in the life of a pod', () => {
     assert.deepEqual(rig.takeCalls(), [
       'listPodSandbox',
       'listContainers',
-      'podSandboxStatus',
       'containerStatus',
       'containerStatus',
     ]);

@@ -220,7 +220,9 @@ export class PodSync {
     const init = pick(initContainersOf(pod), this.#plan.initContainersToStart);
     const regular = pick(pod.spec.containers, this.#plan.containersToStart);
     if (!this.#plan.createSandbox && ephemeral.length + init.length + regular.length === 0) return;
+    const ahead = this.#lookAhead(init[0] ?? regular[0], signal);
     const sandbox = await this.#sandbox(signal);
+    await ahead;
     if (sandbox === undefined) return;
     for (const container of ephemeral) await this.#start(container, sandbox, signal);
     for (const container of init) {
@@ -228,6 +230,12 @@ export class PodSync {
       if (!started && !isSidecar(container)) return;
     }
     await this.#startRegular(regular, sandbox, signal);
+  }
+
+  async #lookAhead(container: Container | undefined, signal: AbortSignal): Promise<void> {
+    if (container === undefined || !this.#plan.createSandbox) return;
+    const { pod } = this.#request;
+    await this.#deps.containers.lookAhead({ pod, container, seenImages: this.#seenImages }, signal);
   }
 
   /** They start one after the other, but while one starts the next is made. */

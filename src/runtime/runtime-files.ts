@@ -83,16 +83,13 @@ export function realRuntimeFiles(): RuntimeFiles {
     readLink: (path) => reading(path, () => readlink(path), undefined),
     link: (target, path) =>
       writing(path, async () => {
-        await mkdir(dirname(path), { recursive: true, mode: directoryMode });
-        await rm(path, { force: true });
-        await symlink(target, path);
+        await inDirectory(path, () => replaceLink(target, path));
       }),
     write: (path, text, mode) => writing(path, () => writeWhole(path, text, mode)),
     makeFile: (path, mode) => writing(path, async () => await (await open(path, 'a', mode)).close()),
     replace: (path, text, options) =>
       writing(path, async () => {
-        await mkdir(dirname(path), { recursive: true, mode: directoryMode });
-        await writeFileAtomic(path, text, options);
+        await inDirectory(path, () => writeFileAtomic(path, text, options));
       }),
     remove: (path) => writing(path, () => rm(path, { recursive: true, force: true })),
     removeEmptyDirectory: (path) => writing(path, () => removeEmpty(path)),
@@ -148,10 +145,29 @@ async function readLogEnd(podLogsDir: string, path: string, maxBytes: number): P
 
 /** In place, not by renaming: containers that have the file mounted see the same file. */
 async function writeWhole(path: string, text: string, mode: number): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: directoryMode });
-  await writeFile(path, text);
-  await using file = await open(path, 'r');
-  await file.chmod(mode);
+  await inDirectory(path, () => writeFile(path, text));
+  await chmod(path, mode);
+}
+
+/** Mostly its directory is there: it is made when it turns out to be missing. */
+async function inDirectory(path: string, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' && errnoOf((error as Error).cause) !== 'ENOENT') throw error;
+    await mkdir(dirname(path), { recursive: true, mode: directoryMode });
+    await act();
+  }
+}
+
+async function replaceLink(target: string, path: string): Promise<void> {
+  try {
+    await symlink(target, path);
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error;
+    await rm(path, { force: true });
+    await symlink(target, path);
+  }
 }
 
 async function removeEmpty(path: string): Promise<'gone' | 'not-empty'> {

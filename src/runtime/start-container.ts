@@ -1,5 +1,5 @@
 import type { CriClient } from '../cri/index.ts';
-import { isKind, LruMap } from '../lib/index.ts';
+import { isKind, LruMap, outlasting } from '../lib/index.ts';
 import { describePod, newestInstance, type PodJournal, type PodUid } from '../pods/index.ts';
 import { type ContainerStart, StartFailure, StartStory } from './container-start.ts';
 import type { CrashBackoff, RestartDelay } from './crash-backoff.ts';
@@ -22,6 +22,8 @@ export interface ContainerStarterDeps extends Omit<ContainerMakerDeps, 'story'> 
 }
 
 const rememberedFailures = 1_000;
+/** A start that is given up half way may come to run behind the back of whoever stops the pod: it is waited for a while. */
+const startOutlastsMs = 2_000;
 
 /** Brings one container of a pod to run: makes it unless that is done, starts it, runs its hook. */
 export class ContainerStarter {
@@ -52,6 +54,14 @@ export class ContainerStarter {
     if (this.#madeBefore(start) !== undefined || this.#delay(start).kind === 'wait') return;
     const key = { uid, name: start.container.name, fits: fitOf(start) };
     this.#preparations.begin(key, (inner) => this.#maker.make(start, mayMake, inner), signal);
+  }
+
+  /** What can be known of a container's start before its sandbox is there. Never rejects. */
+  async lookAhead(
+    start: Pick<ContainerStart, 'pod' | 'container' | 'seenImages'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#maker.lookAhead(start, signal);
   }
 
   /** The pod ends: nothing of it is made ahead any more. */
@@ -164,9 +174,10 @@ export class ContainerStarter {
     await postStart.announce({ pod, container, id });
     const isNoted = isOnlyStart(pod, container);
     if (isNoted) await startNotes.underWay(pod, id);
+    const begin = (inner: AbortSignal) => cri.startContainer({ containerId: id }, inner);
     signal.throwIfAborted();
     try {
-      await cri.startContainer({ containerId: id }, signal);
+      await outlasting({ clock, ms: startOutlastsMs }, begin, signal);
       if (isNoted) await startNotes.answered(pod, id);
     } catch (error) {
       signal.throwIfAborted();

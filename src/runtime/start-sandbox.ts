@@ -3,7 +3,8 @@ import { type Clock, describeError, KubelingError, type Logger } from '../lib/in
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import { describePod, type ObservedSandbox, type Pod, type PodJournal } from '../pods/index.ts';
 import { labels } from './labels.ts';
-import { observedSandbox } from './observe.ts';
+import type { StartObserver } from './metrics.ts';
+import type { RuntimeObserver } from './observe.ts';
 import type { PodPlanner, SandboxPlan } from './pod-planner.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 import type { Turns } from './sandbox-turns.ts';
@@ -11,13 +12,15 @@ import type { ActionFailure } from './sync-result.ts';
 import { isNameTaken, letFinish, lookAfter, mayHaveHappened } from './unknown-outcome.ts';
 
 export interface SandboxStarterDeps {
-  readonly cri: Pick<CriClient, 'runPodSandbox' | 'podSandboxStatus' | 'listPodSandbox'>;
+  readonly cri: Pick<CriClient, 'runPodSandbox' | 'listPodSandbox'>;
+  readonly observer: Pick<RuntimeObserver, 'sandbox'>;
   readonly clock: Clock;
   readonly files: RuntimeFiles;
   readonly journal: PodJournal;
   readonly logger: Logger;
   readonly planner: PodPlanner;
   readonly turns: Turns;
+  readonly startObserver: Pick<StartObserver, 'sandboxAsked'>;
 }
 
 /** A sandbox containers can be put into. */
@@ -95,10 +98,25 @@ export class SandboxStarter {
    * for stopped. Known to be there, it is stopped with the rest of the pod.
    */
   async #run(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
-    const { cri, clock } = this.#deps;
-    const answer = await letFinish(clock, (inner) => cri.runPodSandbox(plan, inner), signal);
+    const { clock } = this.#deps;
+    const answer = await letFinish(clock, (inner) => this.#ask(plan, inner), signal);
     signal.throwIfAborted();
     return answer;
+  }
+
+  async #ask(plan: SandboxPlan, signal: AbortSignal): Promise<RunPodSandboxResponse> {
+    const { cri, clock, startObserver } = this.#deps;
+    const startMs = clock.monotonicMs();
+    const told = (outcome: 'made' | 'refused') =>
+      startObserver.sandboxAsked(plan.runtimeHandler, clock.monotonicMs() - startMs, outcome);
+    try {
+      const answer = await cri.runPodSandbox(plan, signal);
+      told('made');
+      return answer;
+    } catch (error) {
+      told('refused');
+      throw error;
+    }
   }
 
   /** The sandbox of that attempt, if it is there after all. */
@@ -127,9 +145,8 @@ export class SandboxStarter {
 
   async #look(pod: Pod, { id, config }: MadeSandbox, signal: AbortSignal): Promise<SandboxStart> {
     try {
-      const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId: id }, signal);
-      if (status === undefined) throw new KubelingError('CRI_BAD_ANSWER', 'pod sandbox status is nil');
-      const seen = observedSandbox(status);
+      const seen = await this.#deps.observer.sandbox(id, signal);
+      if (seen === undefined) throw new KubelingError('CRI_BAD_ANSWER', 'pod sandbox status is nil');
       return { ok: true, seen, sandbox: { id, config, ips: seen.network === 'pod' ? seen.ips : [] } };
     } catch (error) {
       signal.throwIfAborted();

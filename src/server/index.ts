@@ -12,4 +12,5 @@ export {
   type UpgradeCall,
   type UpgradeRoute,
 } from './router.ts';
+export { type StatsView, statsRoutes } from './stats-routes.ts';
 export * from './streaming/index.ts';

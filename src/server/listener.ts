@@ -80,7 +80,8 @@ export class Listener implements AsyncDisposable {
     this.#options = options;
     this.#secure = 'server' in made ? made : undefined;
     this.#server = 'server' in made ? made.server : made;
-    this.#server.on('request', (request, response) => this.#serve(request, response));
+    this.#server.on('request', (request, response) => this.#serve(request, response, request.socket));
+    this.#secure?.onHttp2((request, response, socket) => this.#serve(request, response, socket));
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
   }
 
@@ -136,7 +137,7 @@ export class Listener implements AsyncDisposable {
     await this.close();
   }
 
-  #serve(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  #serve(incoming: IncomingMessage, outgoing: ServerResponse, socket: Duplex): void {
     const call = new LinkedController(this.#calls.signal);
     const done = this.#begin(incoming);
     outgoing.on('error', () => {});
@@ -145,7 +146,7 @@ export class Listener implements AsyncDisposable {
       call.abort(new KubelingError('CANCELLED', 'The client is gone'));
       call[Symbol.dispose]();
     });
-    this.#answer(incoming, call.signal)
+    this.#answer(incoming, socket, call.signal)
       .then((response) => send(outgoing, response, call.signal))
       .catch(async (error) => {
         this.#complain(incoming, error, call.signal);
@@ -156,8 +157,8 @@ export class Listener implements AsyncDisposable {
       .catch(() => outgoing.destroy());
   }
 
-  async #answer(incoming: IncomingMessage, signal: AbortSignal): Promise<Response> {
-    const refused = await this.#refused(incoming, incoming.socket, signal);
+  async #answer(incoming: IncomingMessage, socket: Duplex, signal: AbortSignal): Promise<Response> {
+    const refused = await this.#refused(incoming, socket, signal);
     const choice = refused ?? chooseFor(this.#options.routes, incoming);
     // A body nobody wants is read and dropped; unread, it would hide that the client leaves.
     if (choice.kind === 'refused' || choice.route.body !== 'read') incoming.resume();

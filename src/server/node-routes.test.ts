@@ -7,6 +7,7 @@ import { configzRoute } from './configz.ts';
 import { debugFlagsRoute } from './debug-flags.ts';
 import { HealthSlis } from './health-slis.ts';
 import { HttpMetricFamilies } from './http-metrics.ts';
+import { imagesRoute } from './images.ts';
 import { readOnlyRoutes, withoutDebugging } from './open-routes.ts';
 import { choose, disabledRoute, type Request, type Response, type Route } from './router.ts';
 import { systemLogsRoute } from './system-logs/index.ts';
@@ -75,6 +76,13 @@ test('the configuration is under its name, for any method', async () => {
   const body = '200 {"kubeletconfig":{"kind":"KubeletConfiguration","syncFrequency":"1m0s"}}';
   assert.equal(await said(route, '/configz'), body);
   assert.equal(await said(route, '/configz', 'POST'), body);
+});
+
+test('all images are shown to who may debug, and to nobody else', async () => {
+  const route = imagesRoute(() => [{ names: ['web:1'], sizeBytes: 7 }]);
+  assert.equal(await said(route, '/debug/images'), '200 {"images":[{"names":["web:1"],"sizeBytes":7}]}');
+  for (const open of [withoutDebugging([route]), readOnlyRoutes([route])])
+    assert.ok(open.every(({ path }) => path !== route.path));
 });
 
 test('the level of the log is set by a PUT of a number', async () => {

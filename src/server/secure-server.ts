@@ -7,6 +7,7 @@ import type { ServedCertificate } from '../certificates/index.ts';
 import { describeError, type Logger } from '../lib/index.ts';
 import type { ClientCa } from './auth/client-ca.ts';
 import type { PeerCertificate } from './auth/identity.ts';
+import { Http2Door, type Http2Listener } from './http2-door.ts';
 import type { TlsProfile } from './tls-profile.ts';
 
 /** Chain and key, both in PEM. */
@@ -44,11 +45,15 @@ export interface ServingTls {
 /** Disposing of it breaks off all its connections, those without a finished handshake included. */
 export interface SecureServer extends Disposable {
   readonly server: Server;
+  /** Called for each request over HTTP/2; the server itself tells of the others. */
+  onHttp2(listener: Http2Listener): void;
   /** What the client of a connection showed at the handshake; the same object for the same connection. */
   certificateOf(socket: Duplex): PeerCertificate | undefined;
 }
 
 const handshakeWithinMs = 10_000;
+const idleMs = 90_000;
+const maxHeaderBytes = 1 << 20;
 /** A client that resumed an earlier session would be trusted for what was true then. Renegotiation is of no use. */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
@@ -62,8 +67,13 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
     requestCert: tls.clientCa !== undefined,
     // Who shows none may show a token; what the one shown is worth is settled request by request.
     rejectUnauthorized: false,
-    ALPNProtocols: ['http/1.1'],
+    ALPNProtocols: ['h2', 'http/1.1'],
   });
+  const http2 = new Http2Door(
+    { idleMs: options.keepAliveTimeout ?? idleMs, maxHeaderBytes: options.maxHeaderSize ?? maxHeaderBytes },
+    logger,
+  );
+  takeByProtocol(server, http2);
   const renew = () => {
     server.setSecureContext(contexts.next());
     logger.info('Serves with what certificates there are now');
@@ -78,7 +88,7 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
   // As plain HTTP has it: each way of an upgraded connection ends by itself. Not before the handshake is over, as who
   // leaves during it would be waited for.
   server.on('secureConnection', (socket) => {
-    socket.allowHalfOpen = true;
+    if (socket.alpnProtocol !== 'h2') socket.allowHalfOpen = true;
   });
   server.on('tlsClientError', (error) =>
     logger.v(4)?.info('A handshake failed', { because: describeError(error) }),
@@ -86,12 +96,23 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
   const certificates = new PeerCertificates();
   return {
     server,
+    onHttp2: (listener) => http2.onRequest(listener),
     certificateOf: (socket) => certificates.of(socket),
     [Symbol.dispose]: () => {
       for (const link of links) link?.[Symbol.dispose]();
       for (const socket of connections) socket.destroy();
     },
   };
+}
+
+/** What the server would do with every connection it now does with those of its own version only. */
+function takeByProtocol(server: Server, http2: Http2Door): void {
+  const own = server.listeners('secureConnection');
+  server.removeAllListeners('secureConnection');
+  server.on('secureConnection', (socket: TLSSocket) => {
+    if (socket.alpnProtocol === 'h2') http2.take(socket);
+    else for (const listener of own) listener.call(server, socket);
+  });
 }
 
 /** Remembers the last pair that could be used: a broken one must not keep new authorities from being taken over. */

@@ -2,13 +2,15 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { nodeHttp } from '../lib/index.ts';
+import { http2StreamOf } from './http2-door.ts';
 import type { Response } from './router.ts';
 
 /** Sends the whole response, or as much of it as the client stays for. Rejects when the body fails. */
 export async function send(outgoing: ServerResponse, response: Response, signal: AbortSignal): Promise<void> {
   if (outgoing.destroyed) return;
   const { status, contentType, headers, body } = response;
-  const common = { ...headers, 'content-type': contentType, 'x-content-type-options': 'nosniff' };
+  const own = { 'content-type': contentType, 'x-content-type-options': 'nosniff' };
+  const common = { ...overHttp2(outgoing, headers), ...own };
   if (typeof body === 'string') {
     outgoing.writeHead(status, { ...common, 'content-length': Buffer.byteLength(body) });
     outgoing.end(body);
@@ -17,6 +19,17 @@ export async function send(outgoing: ServerResponse, response: Response, signal:
   outgoing.writeHead(status, common);
   outgoing.flushHeaders();
   await sendChunks(outgoing, body, signal);
+}
+
+/** HTTP/2 has no header about the connection: one that is to be closed is closed once what is under way is done. */
+function overHttp2(outgoing: ServerResponse, headers: Response['headers'] = {}): Response['headers'] {
+  const stream = http2StreamOf(outgoing);
+  const { connection, ...rest } = headers;
+  if (stream === undefined || connection === undefined) return headers;
+  // By its end the stream has forgotten whose it was.
+  const { session } = stream;
+  if (connection === 'close') outgoing.once('close', () => session?.close());
+  return rest;
 }
 
 async function sendChunks(

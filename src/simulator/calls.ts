@@ -26,6 +26,8 @@ export interface Origin {
 }
 
 const stalledPullMs = 5 * 60_000;
+/** After this the connection of a call that is not answered is found to be dead. */
+const deadConnectionMs = 60_000;
 
 /**
  * The only door to the simulated runtime: every call waits its time here, meets its fault, and ends at once when its
@@ -74,7 +76,7 @@ export class CallGate {
       const whole = method.request.create(request as never);
       const fault = this.#fault(name, whole);
       await call.run(async () => {
-        await this.#beforeEffect(name, fault);
+        await this.#beforeEffect({ name, request, fault });
         await this.#travel('request');
       });
       for await (const item of handler(whole, call)) yield method.response.create(item as never);
@@ -119,12 +121,13 @@ export class CallGate {
     call: Call,
   ): Promise<unknown> {
     const fault = this.#fault(name, request);
-    await this.#beforeEffect(name, fault, () => this.#inBackground(name, handler, request));
+    const asked = { name, request, fault };
+    await this.#beforeEffect(asked, () => this.#inBackground(name, handler, request));
     await this.#travel('request');
     // Nobody waits any more, but whether the request had left already is up to chance.
     if (call.broken && this.#options.random.next() >= this.#options.abandonedEffect) return undefined;
     const answer = await this.#answer(name, handler, request, call.broken ? uncalledFor() : call);
-    await this.#afterEffect(fault);
+    await this.#afterEffect(asked);
     await this.#travel('answer');
     return method.response.create(answer as never);
   }
@@ -135,12 +138,13 @@ export class CallGate {
     return fault;
   }
 
-  async #beforeEffect(name: SimulatedMethod, fault: Fault | undefined, effect?: () => void): Promise<void> {
+  async #beforeEffect(asked: Asked, effect?: () => void): Promise<void> {
+    const { fault } = asked;
     switch (fault?.kind) {
       case 'delay':
         return await this.#options.work.pause(fault.ms);
       case 'hang':
-        return await this.#hang(name);
+        return await this.#hang(asked);
       case 'error':
         await this.#travel('request');
         throw new GrpcError(fault.code, fault.message);
@@ -152,16 +156,24 @@ export class CallGate {
     }
   }
 
-  /** Callers set no deadline to a pull: the runtime itself ends one that does not get on. */
-  async #hang(name: SimulatedMethod): Promise<never> {
-    if (name !== 'pullImage') return await new Promise<never>(() => {});
-    await this.#options.work.pause(stalledPullMs);
-    throw new GrpcError('UNKNOWN', 'failed to pull and unpack image: context canceled');
+  /**
+   * Callers set no deadline to a pull: the runtime itself ends one that does not get on. Nor do they to the command of a
+   * hook, which may run for as long as it likes: one that is not answered cannot be told from one that runs.
+   */
+  async #hang({ name, request }: Asked): Promise<never> {
+    if (name === 'pullImage') {
+      await this.#options.work.pause(stalledPullMs);
+      throw new GrpcError('UNKNOWN', 'failed to pull and unpack image: context canceled');
+    }
+    if (name !== 'execSync' || !isUnlimited(request)) return await new Promise<never>(() => {});
+    await this.#options.work.pause(deadConnectionMs);
+    throw lostReply('UNAVAILABLE');
   }
 
-  async #afterEffect(fault: Fault | undefined): Promise<void> {
+  async #afterEffect(asked: Asked): Promise<void> {
+    const { fault } = asked;
     if (fault?.kind !== 'lost-reply') return;
-    if (fault.code === 'none') await new Promise<never>(() => {});
+    if (fault.code === 'none') await this.#hang(asked);
     else throw lostReply(fault.code);
   }
 
@@ -193,6 +205,16 @@ export class CallGate {
     this.#options.onBug(name, error);
     return new GrpcError('UNKNOWN', describeError(error), error);
   }
+}
+
+interface Asked {
+  readonly name: SimulatedMethod;
+  readonly request: unknown;
+  readonly fault: Fault | undefined;
+}
+
+function isUnlimited(request: unknown): boolean {
+  return !((request as { readonly timeout?: bigint }).timeout ?? 0n);
 }
 
 /** For effects nobody waits for: they are never called off. */

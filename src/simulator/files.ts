@@ -9,6 +9,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { PathTree } from '../lib/index.ts';
 
 /** A file that stays the same file when its name changes, as log rotation needs it. */
 export interface OpenFile {
@@ -32,6 +33,8 @@ export interface SimulatedFiles {
 /** Files in memory, with what a test needs besides. */
 export interface MemoryFiles extends SimulatedFiles {
   rename(from: string, to: string): void;
+  /** Of the files and directories in a directory, in no order. */
+  names(directory: string): readonly string[];
   paths(): readonly string[];
 }
 
@@ -49,12 +52,14 @@ interface MemoryFile {
 export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
   const maxBytes = options.maxBytes ?? 16 << 20;
   const files = new Map<string, MemoryFile>();
+  const tree = new PathTree();
   let size = 0;
   const at = (path: string): MemoryFile => {
     const known = files.get(path);
     if (known !== undefined) return known;
     const made: MemoryFile = { text: '', gone: false };
     files.set(path, made);
+    tree.add(path);
     return made;
   };
   const append = (file: MemoryFile, text: string) => {
@@ -70,6 +75,7 @@ export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
     size -= file.text.length;
     file.gone = true;
     files.delete(path);
+    tree.delete(path);
   };
   return {
     open(path) {
@@ -88,8 +94,11 @@ export function memoryFiles(options: MemoryFilesOptions = {}): MemoryFiles {
       if (file === undefined) return;
       remove(to);
       files.delete(from);
+      tree.delete(from);
       files.set(to, file);
+      tree.add(to);
     },
+    names: (directory) => tree.names(directory),
     paths: () => [...files.keys()],
   };
 }

@@ -20,13 +20,24 @@ async function start(prepare: (api: SimulatedApi) => void = () => {}) {
   prepare(api);
   const logs = collectLogs(clock);
   const sets: (readonly string[])[] = [];
+  const changes: { readonly gone: readonly string[]; readonly there: readonly string[] }[] = [];
+  let known = new Map<string, string>();
   const source = new ApiSource({
     api: api.client(nodeUser(nodeName)),
     clock,
     random: seededRandom(1),
     logger: logs.logger,
     nodeName,
-    setPods: (list) => void sets.push(list.map(({ metadata }) => metadata.name).sort()),
+    setPods: (list) => {
+      known = new Map(list.map(({ metadata: { uid, name } }) => [uid, name]));
+      sets.push([...known.values()].sort());
+    },
+    changePods: ({ gone, there }) => {
+      for (const uid of gone) known.delete(uid);
+      for (const { metadata } of there) known.set(metadata.uid, metadata.name);
+      changes.push({ gone, there: there.map(({ metadata }) => metadata.uid) });
+      sets.push([...known.values()].sort());
+    },
   });
   const stop = new AbortController();
   const running = source.run(stop.signal).catch(() => {});
@@ -36,6 +47,7 @@ async function start(prepare: (api: SimulatedApi) => void = () => {}) {
     api,
     source,
     sets,
+    changes,
     logs,
     [Symbol.asyncDispose]: async () => {
       stop.abort(new Error('over'));
@@ -57,6 +69,25 @@ test('the pods of this node are told as one list, and none of other nodes', asyn
   rig.api.put(pods, on(nodeName, 'd'));
   await rig.clock.advance(2_000);
   assert.deepEqual(rig.sets.at(-1), ['a', 'b', 'd']);
+});
+
+test('of a change only what has changed is told, and a pod made anew under its name as another one', async () => {
+  await using rig = await start((api) => {
+    for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
+  });
+  const ref = { resource: pods, namespace: 'default', name: 'a' };
+  rig.api.change(ref, (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { x: 'y' } } }));
+  await rig.clock.advance(2_000);
+  assert.deepEqual(rig.changes, [{ gone: [], there: ['uid-a'] }]);
+  rig.api.delete(ref, { gracePeriodSeconds: 0 });
+  rig.api.put(pods, on(nodeName, 'a', 'uid-next'));
+  await rig.clock.advance(2_000);
+  assert.deepEqual(
+    rig.changes.flatMap(({ gone }) => gone),
+    ['uid-a'],
+  );
+  assert.deepEqual(rig.changes.at(-1)?.there, ['uid-next']);
+  assert.deepEqual(rig.sets.at(-1), ['a', 'b']);
 });
 
 test('a node without pods has been told so', async () => {

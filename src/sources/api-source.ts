@@ -1,16 +1,26 @@
-import { type ApiClient, apiResources, type ObjectCheck, Reflector } from '../api/index.ts';
+import {
+  type ApiClient,
+  apiResources,
+  type ObjectChange,
+  type ObjectCheck,
+  type ReflectedNews,
+  Reflector,
+} from '../api/index.ts';
 import type { Pod as WrittenPod } from '../kinds/index.ts';
 import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
-import { mayBePodUid, type Pod } from '../pods/index.ts';
+import { mayBePodUid, type Pod, type PodUid } from '../pods/index.ts';
+import type { PodListChanges } from './merge.ts';
 
 export interface ApiSourceOptions {
-  readonly api: Pick<ApiClient, 'list' | 'watch'>;
+  readonly api: Pick<ApiClient, 'list' | 'watch' | 'onReturn'>;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly nodeName: string;
-  /** Takes the complete list of pods each time it changes. Never called before all of them have been read. */
+  /** Takes the complete list of pods, when all of them have been read. */
   readonly setPods: (pods: readonly Pod[]) => void;
+  /** Takes what has changed about that list since. */
+  readonly changePods: (changes: PodListChanges) => void;
 }
 
 /** The pods the cluster has given to this node. While the API is away they stay as they were. */
@@ -36,7 +46,7 @@ export class ApiSource {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    using _listening = this.#reflector.onSet((pods) => this.#options.setPods(pods as readonly Pod[]));
+    using _listening = this.#reflector.onNews((news) => this.#tell(news as ReflectedNews<Pod>));
     this.#reflector.start();
     try {
       await untilAborted(signal);
@@ -44,6 +54,26 @@ export class ApiSource {
       await this.#reflector.stop();
     }
   }
+
+  #tell(news: ReflectedNews<Pod>): void {
+    const { setPods, changePods } = this.#options;
+    if (news.kind === 'anew') setPods(news.objects);
+    else changePods(listChanges(news.changes));
+  }
+}
+
+/** Of each pod how it is in the end: gone, or as it was last seen. */
+function listChanges(changes: readonly ObjectChange<Pod>[]): PodListChanges {
+  const gone = new Set<PodUid>();
+  const there = new Map<PodUid, Pod>();
+  for (const { type, object } of changes) {
+    const { uid } = object.metadata;
+    there.delete(uid);
+    if (type === 'deleted') gone.add(uid);
+    else there.set(uid, object);
+    if (type !== 'deleted') gone.delete(uid);
+  }
+  return { gone: [...gone], there: [...there.values()] };
 }
 
 /** The API has validated it; only what would take the ground from under us is looked at. */

@@ -262,7 +262,7 @@ test('a bad edit keeps the pod, is told once with its place, and a good one repl
   rig.files.write(`${folder}/a.yaml`, podManifest('a', '""'));
   await rig.clock.advance(60_000);
   assert.equal(rig.sets.length, 1);
-  const problem = `${folder}/a.yaml:8:5: spec.containers[0].image: must be set`;
+  const problem = `${folder}/a.yaml:8:5: spec.containers[0].image: Required value`;
   assert.deepEqual(rig.told, [problem]);
   assert.deepEqual(rig.source.problems().map(describeProblem), [problem]);
   rig.files.write(`${folder}/a.yaml`, podManifest('a', 'busybox:2'));

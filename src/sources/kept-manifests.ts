@@ -31,8 +31,8 @@ export const noLastGoodManifests: LastGoodManifests = {
   retain: async () => {},
 };
 
-/** Manifests may hold secrets. */
-const writeOptions = { mode: 0o600 };
+/** Manifests may hold secrets. After a power cut the manifests themselves are read anew; nobody waits for the disk. */
+const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
 /** The last good text of each manifest of one source: one file each, as many as there are manifests. */
 export class KeptManifests implements LastGoodManifests {

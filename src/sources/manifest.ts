@@ -6,14 +6,15 @@ import {
   type YamlDocument,
   type YamlTree,
 } from '../lib/index.ts';
-import type { Pod } from '../pods/index.ts';
-import { withPodDefaults } from './defaults/pod.ts';
+import { withPodDefaults } from '../pods/defaults/index.ts';
+import type { FieldProblem, PodRules } from '../pods/index.ts';
+import { type Pod, podUid } from '../pods/index.ts';
+import { refusedReferences, validatePod } from '../pods/validation/index.ts';
+import type { ManifestPlace } from './manifest-place.ts';
 import { bounded, problemAt, type SourceProblem } from './problems.ts';
-import type { FieldProblem, PodRules } from './rules.ts';
 import { nameOnNode, toStaticPod } from './static-pod.ts';
-import { type ManifestPlace, staticPodUid } from './static-uid.ts';
-import { refusedReferences } from './validation/api-references.ts';
-import { validatePod } from './validation/pod.ts';
+import type { StaticUidMaker } from './uid/static-uid.ts';
+import { entryOf, textOf } from './written.ts';
 
 /** A manifest of this size or more is something else. */
 export const manifestLimit: number = 10 * 1024 * 1024;
@@ -22,6 +23,14 @@ const howToAskForNone = {
   file: 'delete the file to remove its pod',
   http: 'answer with a PodList without items to have no pods',
 } as const;
+
+/** What may lie beside pods where they may use objects of the API; putting it there is somebody else's business. */
+export const companionKinds: ReadonlySet<string> = new Set([
+  'ConfigMap',
+  'Secret',
+  'PersistentVolume',
+  'PersistentVolumeClaim',
+]);
 
 export interface ManifestPod {
   readonly pod: Pod;
@@ -40,6 +49,7 @@ export interface ManifestReading {
 export class ManifestReader {
   readonly #rules: PodRules;
   readonly #table = new KindTable();
+  #uids: StaticUidMaker | undefined;
 
   constructor(rules: PodRules) {
     this.#rules = rules;
@@ -56,14 +66,17 @@ export class ManifestReader {
 
   async #read(bytes: Uint8Array, place: ManifestPlace): Promise<ManifestReading> {
     if (bytes.byteLength >= manifestLimit) return failed(place, tooLarge(bytes.byteLength));
-    const text = textOf(bytes);
+    const text = decodeText(bytes);
     if (text === undefined) return failed(place, 'must be text in UTF-8: it is something else');
     const documents = await readYamlDocuments(text);
     if (documents.length === 0)
       return failed(place, `must hold a pod: it is empty (${howToAskForNone[place.source]})`);
-    const parts = documents.flatMap((document) => partsOf(document, place));
+    const parts = documents
+      .flatMap((document) => partsOf(document, place, this.#rules))
+      .filter((part) => part.kind !== 'beside');
+    const uids = await this.#loadUids();
     const read = parts.map((part) =>
-      part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, place), place),
+      part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, place, uids), place),
     );
     return {
       pods: read.flatMap((part) => ('pod' in part && part.pod ? [{ pod: part.pod, at: part.at }] : [])),
@@ -72,7 +85,14 @@ export class ManifestReader {
     };
   }
 
-  #pod(part: PodPart, place: ManifestPlace): ReadPod {
+  /** Not before there is a manifest: many a node has none. */
+  async #loadUids(): Promise<StaticUidMaker> {
+    const { StaticUidMaker } = await import('./uid/static-uid.ts');
+    this.#uids ??= new StaticUidMaker();
+    return this.#uids;
+  }
+
+  #pod(part: PodPart, place: ManifestPlace, uids: StaticUidMaker): ReadPod {
     const { value, findings } = decodeTree<WrittenPod>(this.#table, 'Pod', part.tree);
     const decoding = findings.map((finding) =>
       problemAt(place, { ...finding, field: finding.field.toString() }),
@@ -88,9 +108,11 @@ export class ManifestReader {
       return { problems: [...decoding, nameless], at: part.at };
     }
     const defaulted = withPodDefaults(value, this.#rules.enabled);
-    const pod = toStaticPod(defaulted, staticPodUid(part.tree, place), place);
+    const given = value.metadata.uid;
+    const uid = given ? podUid(given) : uids.uidOf(defaulted, part.tree, place);
+    const pod = toStaticPod(defaulted, uid, place);
     const refused = this.#judge(pod).map(({ field, message }) =>
-      problemAt(place, { at: field.placeIn(part.tree), field: field.toString(), message }),
+      problemAt(place, { at: field.placeIn(part.tree), field: field.toString(), message: cut(message) }),
     );
     const problems = [...decoding, ...refused];
     return refused.length > 0 ? { problems, at: part.at } : { problems, at: part.at, pod };
@@ -100,6 +122,13 @@ export class ManifestReader {
     const wrong = validatePod(pod, this.#rules, this.#table);
     return [...wrong, ...refusedReferences(pod.spec, this.#rules)];
   }
+}
+
+const longestMessage = 600;
+
+/** A message shows the value it is about, which may be as long as a manifest. */
+function cut(message: string): string {
+  return message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message;
 }
 
 interface ReadPod {
@@ -115,7 +144,11 @@ interface PodPart {
   readonly at: Place;
 }
 
-type Part = PodPart | { readonly kind: 'wrong'; readonly problems: readonly SourceProblem[] };
+type Part =
+  | PodPart
+  | { readonly kind: 'wrong'; readonly problems: readonly SourceProblem[] }
+  /** Something pods use. */
+  | { readonly kind: 'beside' };
 
 /** Says of each problem whose it is, as far as the manifest got to say its name. */
 function naming(tree: YamlTree, read: ReadPod, { nodeName }: ManifestPlace): ReadPod {
@@ -140,7 +173,7 @@ function byPlace(a: SourceProblem, b: SourceProblem): number {
 }
 
 /** Undefined for anything but text. A mark of the byte order at its start is no part of it. */
-function textOf(bytes: Uint8Array): string | undefined {
+function decodeText(bytes: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return text.includes('\0') ? undefined : text;
@@ -149,7 +182,7 @@ function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-function partsOf(document: YamlDocument, place: ManifestPlace): readonly Part[] {
+function partsOf(document: YamlDocument, place: ManifestPlace, rules: PodRules): readonly Part[] {
   const { tree, problems } = document;
   if (tree === undefined)
     return [
@@ -159,13 +192,18 @@ function partsOf(document: YamlDocument, place: ManifestPlace): readonly Part[] 
       },
     ];
   const kind = textAt(tree, 'kind');
+  const isBeside = (item: YamlTree) =>
+    rules.apiReferences === 'allowed' && companionKinds.has(textAt(item, 'kind') ?? '');
+  if (isBeside(tree)) return [{ kind: 'beside' }];
   if (kind !== 'PodList' && kind !== 'List') return [podPart(tree, place, 'must')];
   const version = wrongVersion(tree, place);
   if (version !== undefined) return [version];
   const items = entryOf(tree, 'items');
   if (items === undefined || items.kind !== 'list')
     return [wrongPart(place, items?.at ?? tree.at, 'items', 'must be a list of pods')];
-  return items.items.map((item) => podPart(item, place, kind === 'List' ? 'must' : 'may'));
+  return items.items.map((item) =>
+    isBeside(item) ? { kind: 'beside' } : podPart(item, place, kind === 'List' ? 'must' : 'may'),
+  );
 }
 
 /** In a list of pods an item need not say again what it is. */
@@ -193,11 +231,6 @@ function wrongPart(place: ManifestPlace, at: Place, field: string, message: stri
   return { kind: 'wrong', problems: [problemAt(place, { at, field, message })] };
 }
 
-function entryOf(tree: YamlTree, key: string): YamlTree | undefined {
-  return tree.kind === 'map' ? tree.entries.findLast((entry) => entry.key === key)?.value : undefined;
-}
-
 function textAt(tree: YamlTree, key: string): string | undefined {
-  const value = entryOf(tree, key);
-  return value?.kind === 'scalar' && value.value !== null ? String(value.value) : undefined;
+  return textOf(entryOf(tree, key));
 }

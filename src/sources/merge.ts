@@ -12,6 +12,12 @@ export type PodOperation = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
 /** What is known of the pods of one source. */
 export type KnownPods = ReadonlyMap<PodUid, Pod>;
 
+/** What has changed about a list. No two of the pods that are there have one name, nor one UID. */
+export interface PodListChanges {
+  readonly gone: readonly PodUid[];
+  readonly there: readonly Pod[];
+}
+
 /** A pod of the list with the time it was seen at, or that it is as it was. */
 export type Arrival = { readonly pod: Pod; readonly seen: string } | 'as-before';
 
@@ -20,7 +26,7 @@ export function mergePods(
   before: KnownPods,
   pods: readonly Pod[],
   arrivalOf: (pod: Pod) => Arrival,
-): KnownPods {
+): Map<PodUid, Pod> {
   const known = new Map<PodUid, Pod>();
   for (const pod of pods) {
     const { uid } = pod.metadata;
@@ -32,7 +38,7 @@ export function mergePods(
   return known;
 }
 
-function mergePod(existing: Pod | undefined, pod: Pod, seen: string): Pod {
+export function mergePod(existing: Pod | undefined, pod: Pod, seen: string): Pod {
   if (existing === undefined) return withAnnotation(pod, annotations.seen, seen);
   switch (changeOf(existing, pod)) {
     case 'none':

@@ -337,3 +337,63 @@ test('of many pods only those are looked into that are other objects than last t
   assert.deepEqual(await told(), ['api ADD b']);
   assert.ok(looks > 0);
 });
+
+test('what changed about a list tells the same as the whole list', async () => {
+  const uids = ['1', '2', '3', '4'];
+  const labelled = (uid: string, label: number) => pod(uid, { meta: { labels: { label: String(label) } } });
+  const lists = fc.array(fc.dictionary(fc.constantFrom(...uids), fc.nat(2)), { minLength: 1, maxLength: 6 });
+  const sorted = (updates: readonly PodUpdate[]) =>
+    updates.map(({ op, pods }) => [op, pods.toSorted((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1))]);
+  await fc.assert(
+    fc.asyncProperty(lists, fc.array(fc.boolean(), { minLength: 6, maxLength: 6 }), async (told, drains) => {
+      const [whole, parts] = [rig(['api']), rig(['api'])];
+      let before: Readonly<Record<string, number>> | undefined;
+      for (const [index, now] of told.entries()) {
+        whole.config.set(
+          'api',
+          Object.entries(now).map(([uid, label]) => labelled(uid, label)),
+        );
+        const changed = Object.entries(now).filter(([uid, label]) => before?.[uid] !== label);
+        const there = changed.map(([uid, label]) => labelled(uid, label));
+        const gone = Object.keys(before ?? {}).filter((uid) => now[uid] === undefined);
+        if (before === undefined) parts.config.set('api', there);
+        else parts.config.change('api', { gone: gone.map((uid) => podUid(uid)), there });
+        before = now;
+        if (drains[index]) assert.deepEqual(sorted(await parts.drain()), sorted(await whole.drain()));
+        await Promise.all([whole.clock.advance(1_000), parts.clock.advance(1_000)]);
+      }
+      assert.deepEqual(sorted(await parts.drain()), sorted(await whole.drain()));
+    }),
+  );
+});
+
+test('nothing changes about a list that was never sent', () => {
+  const { config } = rig(['api']);
+  assert.throws(() => config.change('api', { gone: [], there: [pod('1')] }), { code: 'BUG' });
+});
+
+test('a list of earlier is told as wanted, and nobody is judged by it until the source itself has spoken', async () => {
+  const { config, told } = rig(['api']);
+  assert.equal(config.foresee('api', [pod('1'), pod('2')]), 'foreseen');
+  assert.deepEqual(await told(), ['api ADD 1,2']);
+  config.markHandled('api');
+  assert.equal(config.isReady('api'), false);
+  config.set('api', [pod('1'), pod('3')]);
+  assert.equal(config.isReady('api'), false);
+  assert.deepEqual(await told(), ['api REMOVE 2', 'api ADD 3']);
+  config.markHandled('api');
+  assert.equal(config.isReady('api'), true);
+  assert.equal(config.foresee('api', [pod('4')]), 'has-spoken');
+  assert.deepEqual(await told(), []);
+});
+
+test('a source that says just what was foreseen is heard all the same', async () => {
+  const { config, told } = rig(['api']);
+  const same = pod('1');
+  config.foresee('api', [same]);
+  await told();
+  config.set('api', [same]);
+  assert.deepEqual(await told(), ['api ADD ']);
+  config.markHandled('api');
+  assert.equal(config.isReady('api'), true);
+});

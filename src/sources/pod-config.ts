@@ -1,7 +1,21 @@
-import { type Clock, type Instant, type Logger, Waiters } from '../lib/index.ts';
-import { annotations, describePod, type Pod, type PodJournal, type PodSource } from '../pods/index.ts';
-import { type KnownPods, mergePods, type PodOperation, withAnnotation, withoutRepeats } from './merge.ts';
-import { type HasEnded, type ToldPods, tell } from './telling.ts';
+import { type Clock, type Instant, KubelingError, type Logger, Waiters } from '../lib/index.ts';
+import {
+  annotations,
+  describePod,
+  type Pod,
+  type PodJournal,
+  type PodSource,
+  type PodUid,
+} from '../pods/index.ts';
+import {
+  mergePod,
+  mergePods,
+  type PodListChanges,
+  type PodOperation,
+  withAnnotation,
+  withoutRepeats,
+} from './merge.ts';
+import { type HasEnded, type Told, tellNext } from './telling.ts';
 
 /** A change of the desired pods, one batch of one kind from one source. */
 export interface PodUpdate {
@@ -19,45 +33,93 @@ export interface PodConfigOptions {
   readonly hasEnded: HasEnded;
 }
 
+/** One source, once it has sent a list. */
+interface Listed {
+  /** What is known of its pods. */
+  readonly known: Map<PodUid, Pod>;
+  /** The pods of the list, as the source has sent them. */
+  readonly sent: Map<PodUid, Pod>;
+  readonly told: Told;
+}
+
 /**
- * Merges the complete lists (SET) the sources send into one ordered stream of changes. What changes is told only when
- * somebody takes it, as the difference between what was told before and what holds now: what was undone in the
- * meantime is not told at all, and a source that changes its mind often makes nobody wait and nothing grow. What it
- * hands out is frozen: whoever wants to change a pod copies it.
+ * Merges the lists the sources send (SET), and what they say has changed about them, into one ordered stream of changes.
+ * What changes is told only when somebody takes it, as the difference between what was told before and what holds now:
+ * what was undone in the meantime is not told at all, and a source that changes its mind often makes nobody wait and
+ * nothing grow. What it hands out is frozen: whoever wants to change a pod copies it.
  */
 export class PodConfig {
   readonly #options: PodConfigOptions;
-  readonly #known = new Map<PodSource, KnownPods>();
-  /** The pods of the last list, as the source has sent them. */
-  readonly #sent = new Map<PodSource, KnownPods>();
-  readonly #told = new Map<PodSource, ToldPods>();
+  readonly #listed = new Map<PodSource, Listed>();
+  /** Those of which anything was told. */
+  readonly #begun = new Set<PodSource>();
   /** Sources that may have something to tell, the one that waits longest first. */
   readonly #changed = new Set<PodSource>();
   readonly #takers = new Waiters<void>();
   /** Sources the sync loop has handled at least one update of. */
   readonly #handled = new Set<PodSource>();
+  /** Sources that have not spoken yet, and for which a list of earlier stands. */
+  readonly #foreseen = new Set<PodSource>();
 
   constructor(options: PodConfigOptions) {
     this.#options = options;
   }
 
+  /**
+   * Takes the list a source has sent in an earlier life of the kubelet, for as long as it says nothing itself. The pods on
+   * it are wanted, but nobody is judged by it: the source is not ready. A source that has spoken is not foreseen.
+   */
+  foresee(source: PodSource, pods: readonly Pod[]): 'foreseen' | 'has-spoken' {
+    if (this.#listed.has(source)) return 'has-spoken';
+    this.set(source, pods);
+    this.#foreseen.add(source);
+    return 'foreseen';
+  }
+
   /** Takes the complete list of a source's pods. */
   set(source: PodSource, pods: readonly Pod[]): void {
-    const { clock } = this.#options;
-    const before = this.#known.get(source) ?? new Map();
+    // Its first word of its own is told, and has to be handled, whatever was foreseen.
+    if (this.#foreseen.delete(source)) this.#begun.delete(source);
+    const before = this.#listed.get(source);
     const unique = this.#unique(source, pods);
-    const sent = this.#sent.get(source);
-    const seen = timeSeen(clock.now());
-    const known = mergePods(before, unique, (pod) => {
+    const seen = this.#timeSeen();
+    const known = mergePods(before?.known ?? new Map(), unique, (pod) => {
       // The very same object as last time has nothing new to say, however many there are.
-      if (sent?.get(pod.metadata.uid) === pod) return 'as-before';
+      if (before?.sent.get(pod.metadata.uid) === pod) return 'as-before';
       return { pod: withAnnotation(pod, annotations.source, source), seen };
     });
-    for (const [uid, pod] of known) if (before.get(uid) !== pod) deepFreeze(pod);
-    this.#known.set(source, known);
-    this.#sent.set(source, new Map(unique.map((pod) => [pod.metadata.uid, pod])));
-    this.#changed.add(source);
-    this.#takers.serveAll();
+    const told = before?.told ?? { pods: new Map(), doubtful: new Set() };
+    for (const uid of before?.known.keys() ?? []) if (!known.has(uid)) told.doubtful.add(uid);
+    for (const [uid, pod] of known) {
+      if (before?.known.get(uid) === pod) continue;
+      deepFreeze(pod);
+      told.doubtful.add(uid);
+    }
+    const sent = new Map(unique.map((pod) => [pod.metadata.uid, pod]));
+    this.#changedTo(source, { known, sent, told });
+  }
+
+  /** The same, with what has changed about the list a source has sent before. Takes as long as that is long. */
+  change(source: PodSource, { gone, there }: PodListChanges): void {
+    const listed = this.#listed.get(source);
+    if (listed === undefined)
+      throw new KubelingError('BUG', `Nothing can change as ${source} has sent no list`);
+    const { known, sent, told } = listed;
+    for (const uid of gone) {
+      known.delete(uid);
+      sent.delete(uid);
+      told.doubtful.add(uid);
+    }
+    const seen = this.#timeSeen();
+    for (const pod of there) {
+      const { uid } = pod.metadata;
+      if (sent.get(uid) === pod) continue;
+      const merged = mergePod(known.get(uid), withAnnotation(pod, annotations.source, source), seen);
+      known.set(uid, deepFreeze(merged));
+      sent.set(uid, pod);
+      told.doubtful.add(uid);
+    }
+    this.#changedTo(source, listed);
   }
 
   /** Resolves when there may be something to take. */
@@ -69,9 +131,7 @@ export class PodConfig {
   /** The next of what has changed since it was told last, as it is now; undefined when everything is told. */
   takeUpdate(): PodUpdate | undefined {
     for (const source of this.#changed) {
-      const known = this.#known.get(source) ?? new Map();
-      const { next, told } = tell(this.#told.get(source), known, this.#options.hasEnded);
-      this.#told.set(source, told);
+      const next = this.#next(source);
       if (next !== undefined) return { ...next, source };
       this.#changed.delete(source);
     }
@@ -80,14 +140,14 @@ export class PodConfig {
 
   /** The sync loop has finished handling an update of that source. */
   markHandled(source: PodSource): void {
-    if (this.#handled.has(source)) return;
+    if (this.#handled.has(source) || this.#foreseen.has(source)) return;
     this.#handled.add(source);
     this.#options.logger.info('A source of pods is ready', { source });
   }
 
   /** Whether the source has sent a list and an update of it was handled. Never goes back. */
   isReady(source: PodSource): boolean {
-    return this.#known.has(source) && this.#handled.has(source);
+    return this.#listed.has(source) && this.#handled.has(source) && !this.#foreseen.has(source);
   }
 
   allReady(): boolean {
@@ -103,6 +163,26 @@ export class PodConfig {
   /** The sources that are set up, each with its readiness. */
   readiness(): readonly { readonly source: PodSource; readonly ready: boolean }[] {
     return this.#options.sources.map((source) => ({ source, ready: this.isReady(source) }));
+  }
+
+  /** A first list that has no pods is told all the same: it is how the sync loop learns that the source is there. */
+  #next(source: PodSource): Omit<PodUpdate, 'source'> | undefined {
+    const listed = this.#listed.get(source);
+    if (listed === undefined) return undefined;
+    const isFirst = !this.#begun.has(source);
+    this.#begun.add(source);
+    const next = tellNext(listed.told, listed.known, this.#options.hasEnded);
+    return next ?? (isFirst ? { op: 'ADD', pods: [] } : undefined);
+  }
+
+  #changedTo(source: PodSource, listed: Listed): void {
+    this.#listed.set(source, listed);
+    this.#changed.add(source);
+    this.#takers.serveAll();
+  }
+
+  #timeSeen(): string {
+    return timeSeen(this.#options.clock.now());
   }
 
   #unique(source: PodSource, pods: readonly Pod[]): readonly Pod[] {

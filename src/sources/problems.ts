@@ -35,7 +35,7 @@ export function problemAt({ source, path }: ProblemPlace, text: ProblemText): So
   return pods === undefined ? problem : { ...problem, pods };
 }
 
-/** As `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: must be set`. */
+/** As `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: Required value`. */
 export function describeProblem(problem: SourceProblem): string {
   const place = [problem.path, problem.line, problem.column].filter((part) => part !== undefined).join(':');
   return [place, problem.field, problem.message].filter((part) => part !== '').join(': ');

@@ -1,18 +1,17 @@
 import type { PodSpec, Toleration, Pod as WrittenPod } from '../kinds/index.ts';
-import { annotations, type Pod, type PodUid, podUid, sameJson } from '../pods/index.ts';
-import type { ManifestPlace } from './static-uid.ts';
+import { annotations, type Pod, type PodUid, sameJson } from '../pods/index.ts';
+import type { ManifestPlace } from './manifest-place.ts';
 
 /**
  * Makes a defaulted manifest the pod of this node: named after the node, as the same manifest may lie on many, bound to
- * it, and known by the UID it was given or the derived one.
+ * it, and known by its UID.
  */
 export function toStaticPod(
   manifest: WrittenPod & { readonly spec: PodSpec },
-  derivedUid: PodUid,
+  uid: PodUid,
   place: ManifestPlace,
 ): Pod {
   const { metadata = {}, spec } = manifest;
-  const uid = metadata.uid ? podUid(metadata.uid) : derivedUid;
   return {
     ...manifest,
     metadata: {

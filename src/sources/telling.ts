@@ -1,19 +1,15 @@
 import { annotations, changeOf, type Pod, type PodUid } from '../pods/index.ts';
 import { type KnownPods, type PodOperation, withAnnotation } from './merge.ts';
 
-/** What the sync loop was told of a source. */
-export type ToldPods = KnownPods;
-
 export interface Change {
   readonly op: PodOperation;
   readonly pods: readonly Pod[];
 }
 
-export interface Telling {
-  /** One kind at a time; undefined when everything is told. */
-  readonly next: Change | undefined;
-  /** What is told once that is. */
-  readonly told: ToldPods;
+/** What the sync loop was told of a source, and of which pods that may not be what is known of them. */
+export interface Told {
+  readonly pods: Map<PodUid, Pod>;
+  readonly doubtful: Set<PodUid>;
 }
 
 /**
@@ -26,21 +22,20 @@ const tellingOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELET
 export type HasEnded = (uid: PodUid) => boolean;
 
 /**
- * What is to be told next to get from what was told to what is known. A first list that has no pods is told all the
- * same: it is how the sync loop learns that the source is there.
+ * What is to be told next to get from what was told to what is known, one kind at a time; undefined when everything is
+ * told. It counts as told from then on. Takes as long as there are pods in doubt, however many there are.
  */
-export function tell(told: ToldPods | undefined, known: KnownPods, hasEnded: HasEnded): Telling {
-  if (told === undefined && known.size === 0) return { next: { op: 'ADD', pods: [] }, told: known };
-  const before = new Map([...(told ?? [])].map(([uid, pod]) => [uid, adopt(pod, known.get(uid), hasEnded)]));
-  const changes = changesBetween(before, known);
+export function tellNext(told: Told, known: KnownPods, hasEnded: HasEnded): Change | undefined {
+  const changes = changesOf(told, known, hasEnded);
   const op = tellingOrder.find((each) => changes.has(each));
-  if (op === undefined) return { next: undefined, told: before };
+  if (op === undefined) return undefined;
   const pods = changes.get(op) ?? [];
   for (const pod of pods) {
-    if (op === 'REMOVE') before.delete(pod.metadata.uid);
-    else before.set(pod.metadata.uid, pod);
+    const { uid } = pod.metadata;
+    if (op === 'REMOVE') told.pods.delete(uid);
+    else told.pods.set(uid, pod);
   }
-  return { next: { op, pods }, told: before };
+  return { op, pods };
 }
 
 /** One that was gone in between, and nobody knew, goes on, unless it has ended: then it is wanted once more. */
@@ -49,24 +44,33 @@ function adopt(before: Pod, now: Pod | undefined, hasEnded: HasEnded): Pod {
   return withAnnotation(before, annotations.seen, now.metadata.annotations?.[annotations.seen] ?? '');
 }
 
-function changesBetween(told: ToldPods, known: KnownPods): ReadonlyMap<PodOperation, readonly Pod[]> {
+function changesOf(
+  { pods, doubtful }: Told,
+  known: KnownPods,
+  hasEnded: HasEnded,
+): ReadonlyMap<PodOperation, readonly Pod[]> {
   const changes = new Map<PodOperation, Pod[]>();
-  const add = (op: PodOperation, pod: Pod) => {
+  for (const uid of doubtful) {
+    const [told, now] = [pods.get(uid), known.get(uid)];
+    const before = told && adopt(told, now, hasEnded);
+    if (before !== undefined && before !== told) pods.set(uid, before);
+    const op = operationOf(before, now);
+    const pod = op === 'REMOVE' ? before : now;
+    if (op === undefined || pod === undefined) {
+      doubtful.delete(uid);
+      continue;
+    }
     const same = changes.get(op);
     if (same === undefined) changes.set(op, [pod]);
     else same.push(pod);
-  };
-  for (const [uid, pod] of told) if (!isSameLife(pod, known.get(uid))) add('REMOVE', pod);
-  for (const [uid, pod] of known) {
-    const op = operationOf(told.get(uid), pod);
-    if (op !== undefined) add(op, pod);
   }
   return changes;
 }
 
-function operationOf(before: Pod | undefined, pod: Pod): PodOperation | undefined {
-  if (before === undefined) return 'ADD';
-  if (before === pod || !isSameLife(before, pod)) return undefined;
+function operationOf(before: Pod | undefined, pod: Pod | undefined): PodOperation | undefined {
+  if (before === undefined) return pod === undefined ? undefined : 'ADD';
+  if (before === pod) return undefined;
+  if (pod === undefined || !isSameLife(before, pod)) return 'REMOVE';
   switch (changeOf(before, pod)) {
     case 'none':
       return undefined;
@@ -77,7 +81,7 @@ function operationOf(before: Pod | undefined, pod: Pod): PodOperation | undefine
   }
 }
 
-function isSameLife(before: Pod, now: Pod | undefined): boolean {
+function isSameLife(before: Pod, now: Pod): boolean {
   const seen = (pod: Pod) => pod.metadata.annotations?.[annotations.seen];
-  return now !== undefined && seen(before) === seen(now);
+  return seen(before) === seen(now);
 }

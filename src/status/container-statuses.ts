@@ -3,6 +3,7 @@ import {
   ephemeralContainersOf,
   initContainersOf,
   isSidecar,
+  isTerminalPhase,
   newestInstance,
   type ObservedContainer,
   type ObservedPod,
@@ -127,7 +128,7 @@ function carriedOver(subject: Subject): ContainerStatus {
   if (old?.state?.terminated !== undefined) return old;
   return {
     name: container.name,
-    state: { waiting: { reason: defaultReason(subject) } },
+    state: { waiting: waitingOf(subject) },
     lastState: old?.lastState,
     ready: false,
     restartCount: old?.restartCount ?? 0,
@@ -135,6 +136,16 @@ function carriedOver(subject: Subject): ContainerStatus {
     imageID: '',
     volumeMounts: volumeMounts(subject),
   };
+}
+
+/** Why it waits is found out again and again, but not once its pod has ended: then it is why it never ran. */
+function waitingOf(subject: Subject): NonNullable<ContainerState['waiting']> {
+  const known = hasEnded(subject.context) ? subject.old?.state?.waiting : undefined;
+  return known ?? { reason: defaultReason(subject) };
+}
+
+function hasEnded({ isTerminal, previous }: StatusContext): boolean {
+  return isTerminal || isTerminalPhase(previous.phase);
 }
 
 function defaultReason({ pod }: Subject): string {
@@ -152,7 +163,7 @@ function isLostInit({ pod, observed, container, list }: Subject, status: Contain
 function ofInstance(instance: ObservedContainer, subject: Subject): ContainerStatus {
   const { container, old } = subject;
   const containerID = fullId(instance);
-  const state = stateOf(instance, subject);
+  const state = withPublishedEnd(stateOf(instance, subject), subject);
   return {
     name: container.name,
     state,
@@ -167,6 +178,12 @@ function ofInstance(instance: ObservedContainer, subject: Subject): ContainerSta
     volumeMounts: old?.volumeMounts ?? volumeMounts(subject),
     user: instance.user === undefined ? undefined : { linux: instance.user },
   };
+}
+
+/** In a pod that has ended, one that was made and never started ends with it, and does not come back to waiting. */
+function withPublishedEnd(state: ContainerState, { context, old }: Subject): ContainerState {
+  const isOver = state.waiting !== undefined && hasEnded(context) && old?.state?.terminated !== undefined;
+  return isOver ? old.state : state;
 }
 
 export function fullId({ runtimeName, id }: ObservedContainer): string {
@@ -221,11 +238,14 @@ function terminatedState(instance: ObservedContainer): NonNullable<ContainerStat
 function withStartError(subject: Subject, status: ContainerStatus): ContainerStatus {
   const { pod, observed, context, container, list } = subject;
   const newest = newestInstance(observed, container.name);
-  const isDone = list === 'init' && !isSidecar(container) && status.state?.terminated?.exitCode === 0;
+  const ended = status.state?.terminated;
+  const isDone = list === 'init' && !isSidecar(container) && ended?.exitCode === 0;
   if (isDone || !shouldContainerStart(pod, container, newest)) return status;
+  // Nothing of the pod is started again, so that this end is its last.
+  if (ended !== undefined && hasEnded(context)) return status;
   const error = context.startError(container.name);
   if (error === undefined) return status;
-  const lastState = status.state?.terminated === undefined ? status.lastState : status.state;
+  const lastState = ended === undefined ? status.lastState : status.state;
   const waiting = { reason: error.reason, message: orNothing(error.message) };
   return { ...status, state: { waiting }, lastState };
 }

@@ -166,6 +166,39 @@ describe('a container the runtime knows', () => {
     assert.equal(status.phase, 'Running');
   });
 
+  it('does not wait for a start in a pod that has ended', () => {
+    const startError = () => ({ reason: 'CrashLoopBackOff', message: 'back-off 10s' });
+    const instance = anInstance({ state: 'exited', exitCode: 3 });
+    const status = statusOf(aPod(), [instance], { startError, isTerminal: true });
+    assert.equal(only(status).state?.terminated?.exitCode, 3);
+    const never = only(statusOf(aPod(), [], { startError, isTerminal: true }));
+    assert.equal(never.state?.waiting?.reason, 'CrashLoopBackOff', 'why it never started stays to be seen');
+  });
+
+  it('still says why it never ran when its pod has ended, also to a later kubelet', () => {
+    const waiting = { reason: 'ImagePullBackOff', message: 'no such image' };
+    const before = published({ state: { waiting }, restartCount: 0 });
+    assert.equal(
+      only(statusOf(aPod(), [], { previous: before })).state?.waiting?.reason,
+      'ContainerCreating',
+    );
+    const previous = { ...before, phase: 'Failed' };
+    assert.deepEqual(only(statusOf(aPod(), [], { previous })).state, { waiting });
+    assert.deepEqual(only(statusOf(aPod(), [], { previous: before, isTerminal: true })).state, { waiting });
+  });
+
+  it('does not come back to waiting when its pod has ended', () => {
+    const terminated = { exitCode: 137, reason: 'ContainerStatusUnknown' };
+    const before = published({ state: { terminated }, restartCount: 1 });
+    const made = anInstance({ state: 'created' });
+    const previous = { ...before, phase: 'Failed' };
+    const [over, goesOn] = [previous, before].map(
+      (one) => only(statusOf(aPod(), [made], { previous: one })).state,
+    );
+    assert.equal(over?.terminated?.exitCode, 137);
+    assert.deepEqual(goesOn, { waiting: {} });
+  });
+
   it('does not wait for a start that its policy forbids', () => {
     const startError = () => ({ reason: 'CrashLoopBackOff', message: '' });
     const pod = aPod({ spec: { restartPolicy: 'Never' } });

@@ -104,6 +104,26 @@ describe('what cannot be taken back', () => {
     assert.match(String(records.toArray()[0]?.message), /may not restart/);
   });
 
+  it('is no end in a pod that always restarts, whatever its containers say for themselves', () => {
+    const containers = [{ name: 'main', restartPolicy: 'Never' }, { name: 'other' }];
+    const { see } = aManager({ spec: { restartPolicy: 'Always', containers } });
+    const other = anInstance({ name: 'other' });
+    see([exited(1), other]);
+    const status = see([anInstance({ id: 'next', restartCount: 1 }), other]).containerStatuses?.[0];
+    assert.ok(status?.state?.running !== undefined);
+  });
+
+  it('is not an end that was only assumed, once another instance has taken its place', () => {
+    const containers = [{ name: 'main' }, { name: 'other' }];
+    const { see } = aManager({ spec: { restartPolicy: 'Never', containers } });
+    const other = anInstance({ name: 'other' });
+    see([anInstance(), other]);
+    see([anInstance({ state: 'unknown' }), other]);
+    const status = see([anInstance({ id: 'next', restartCount: 1 }), other]).containerStatuses?.[0];
+    assert.match(status?.containerID ?? '', /next$/);
+    assert.ok(status?.state?.running !== undefined);
+  });
+
   it('is not an end that was only assumed, once the instance is found again', () => {
     const { see } = aManager({
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
@@ -240,6 +260,16 @@ describe('the final status', () => {
     assert.equal(again.see([anInstance({ id: 'fresh' })]).phase, 'Running');
     assert.equal(again.manager.isFinished(again.uid), false);
     assert.ok((again.version() ?? 0) > before);
+  });
+
+  it('is told to nobody any more once the static pod is wanted again', () => {
+    const { manager, pod, uid, see } = aManager({ metadata: fromFile });
+    see([anInstance()]);
+    manager.comesAgain(uid);
+    assert.notEqual(manager.entry(uid), undefined, 'it has not ended');
+    manager.terminatePod(pod);
+    manager.comesAgain(uid);
+    assert.equal(manager.entry(uid), undefined);
   });
 });
 

@@ -143,6 +143,11 @@ export class StatusManager implements StatusSource {
     this.#entries.delete(uid);
   }
 
+  /** A static pod is wanted, perhaps once more: how it ended before says nothing of it, and is told to nobody. */
+  comesAgain(uid: PodUid): void {
+    if (this.isFinished(uid)) this.forget(uid);
+  }
+
   entry(uid: PodUid): VersionedStatus | undefined {
     return this.#entries.get(uid);
   }

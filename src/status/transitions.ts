@@ -1,14 +1,15 @@
-import type { Container, ContainerStatus, PodStatus } from '../kinds/index.ts';
+import type { Container, ContainerState, ContainerStatus, PodStatus } from '../kinds/index.ts';
 import { initContainersOf, isSidecar, type Pod, restartsAfterExit } from '../pods/index.ts';
 import { statusUnknown } from './container-statuses.ts';
 import { mayRestartAll } from './restart-all.ts';
 
 /**
  * The containers that would leave the terminated state although their restart rules forbid it: a contradiction that
- * must not be published. None for a sound change.
+ * must not be published. None for a sound change, and none in a pod that always restarts: whatever its containers say for
+ * themselves, they come back with a new sandbox.
  */
 export function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
-  if (mayRestartAll(pod)) return [];
+  if ((pod.spec.restartPolicy ?? 'Always') === 'Always' || mayRestartAll(pod)) return [];
   const plain = initContainersOf(pod).filter((container) => !isSidecar(container));
   return [
     ...forbidden(pod, plain, before.initContainerStatuses, after.initContainerStatuses),
@@ -27,13 +28,12 @@ function forbidden(
     const ended = old?.state?.terminated;
     const now = after.find(({ name }) => name === container.name);
     if (ended === undefined || now === undefined || now.state?.terminated !== undefined) return false;
-    return !isFoundAgain(old, now) && !restartsAfterExit(pod, container, ended.exitCode);
+    return !wasAssumed(ended) && !restartsAfterExit(pod, container, ended.exitCode);
   });
   return back.map(({ name }) => name);
 }
 
-/** Its end was only assumed, and the runtime shows the very same instance: what is seen goes before what was assumed. */
-function isFoundAgain(old: ContainerStatus | undefined, now: ContainerStatus): boolean {
-  const isSame = old?.containerID !== undefined && old.containerID === now.containerID;
-  return isSame && old.state?.terminated?.reason === statusUnknown;
+/** What was lost from sight may be found again, and is started anew by every policy: what is seen goes before it. */
+function wasAssumed({ reason }: NonNullable<ContainerState['terminated']>): boolean {
+  return reason === statusUnknown;
 }

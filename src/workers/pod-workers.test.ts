@@ -191,9 +191,23 @@ test('create for a terminating UID: no second worker, and it begins anew once fo
   assert.equal(node.workers.syncKnownPods([pod]).get(uid)?.state, 'terminating');
   await node.answer('terminating');
   await node.answer('terminated');
+  assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), false);
   assert.equal(node.workers.syncKnownPods([pod]).size, 0);
   node.workers.updatePod({ updateType: 'create', pod });
   await node.next('sync');
+});
+
+test('one that begins anew under its UID takes no look from before the end of the one before it', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running({ source: 'file' });
+  node.workers.updatePod({ updateType: 'kill', pod });
+  await node.answer('terminating');
+  await node.answer('terminated');
+  assert.equal(node.workers.syncKnownPods([]).size, 0);
+  const ended = node.relists.at(-1)?.stamp ?? 0;
+  node.workers.updatePod({ updateType: 'create', pod });
+  await node.next('sync');
+  assert.ok((node.asked.at(-1)?.stamp ?? Number.NEGATIVE_INFINITY) >= ended);
 });
 
 test('a finished pod that is still wanted is kept, and ignores all that comes', async () => {
@@ -280,6 +294,18 @@ test('a pod that was being stopped before a restart is stopped first, in the tim
   node.workers.resumeTermination(podOf({ source: 'file', uid: 'c', name: 'c' }), 7);
   await node.next('terminated', 'c');
   assert.deepEqual(node.kinds('c'), ['terminated'], 'nothing runs, but it may have left something');
+});
+
+test('one that is deleted besides does not begin anew, and is known until nobody wants it any more', async () => {
+  const node = new WorkerFixture();
+  const pod = podOf({});
+  const deleted = { ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
+  node.observed.get = (id) => observedOf(id, 'running');
+  node.workers.resumeTermination(deleted, 7);
+  await node.answer('terminating');
+  await node.answer('terminated');
+  assert.equal(node.workers.syncKnownPods([deleted]).size, 1);
+  assert.equal(node.workers.syncKnownPods([]).size, 0);
 });
 
 test('a pod whose source has not spoken is neither unwanted nor gone', async () => {

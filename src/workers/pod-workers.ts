@@ -107,7 +107,8 @@ export class PodWorkers implements AsyncDisposable {
     const { uid } = pod.metadata;
     if (this.#book.find(uid) !== undefined || this.#loops.stopped) return;
     const record = this.#endAtOnce(pod, { graceOverrideSeconds: graceSeconds });
-    record.restartRequested = true;
+    // One that is deleted never begins anew, and must not be forgotten before the API has heard of its end.
+    record.restartRequested = pod.metadata.deletionTimestamp === undefined;
     // It was started once, so there may be something to give back even if nothing runs.
     record.observedRuntime = true;
   }

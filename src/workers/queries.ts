@@ -5,6 +5,8 @@ import type { PodLifecycle } from './lifecycle.ts';
 export interface QueriedWorker {
   readonly lifecycle: PodLifecycle;
   readonly deleted: boolean;
+  /** The same UID begins anew once this one is done. */
+  readonly restartRequested: boolean;
   readonly evicted: boolean;
 }
 
@@ -59,11 +61,14 @@ export class PodWorkerQueries {
     return this.#source.find(uid)?.lifecycle.ended ?? this.#source.allKnown(uid);
   }
 
-  /** For garbage collection: dead containers, logs and images of the pod may go. */
+  /**
+   * For garbage collection: dead containers, logs and images of the pod may go. Not of one that is to run again: its
+   * containers tell how often each was started.
+   */
   shouldPodContentBeRemoved(uid: PodUid): boolean {
     const worker = this.#source.find(uid);
     if (worker === undefined) return this.#source.allKnown(uid);
-    return worker.evicted || (worker.deleted && worker.lifecycle.ended);
+    return worker.evicted || (worker.deleted && worker.lifecycle.ended && !worker.restartRequested);
   }
 
   /** For mirror pods: the static pod of that name is on its way out, so its shadow must stay for now. */

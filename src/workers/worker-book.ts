@@ -1,4 +1,4 @@
-import { type Clock, KubelingError, type Logger } from '../lib/index.ts';
+import { type Clock, KubelingError, type Logger, LruMap } from '../lib/index.ts';
 import { isStaticPod, type PodFullName, type PodJournal, type PodUid } from '../pods/index.ts';
 import { type Lifecycle, PodLifecycle, type Transition } from './lifecycle.ts';
 import type { WorkerObserver } from './metrics.ts';
@@ -15,11 +15,15 @@ export interface BookDeps {
   readonly queue: { forget(uid: PodUid): void };
 }
 
+const rememberedEnds = 1_000;
+
 /** All pods the workers know, and who may run under which name. Whoever is let go here leaves nothing behind. */
 export class WorkerBook implements Iterable<WorkerRecord> {
   readonly #deps: BookDeps;
   readonly #records = new Map<PodUid, WorkerRecord>();
   readonly #gate = new StartGate();
+  /** When the last sync of a pod ended that was forgotten since: one that comes again under its UID is looked at anew. */
+  readonly #ends = new LruMap<PodUid, number>({ capacity: rememberedEnds });
   /** Makes the worker of a pod look whether it may go on. */
   readonly #wake: (record: WorkerRecord) => void;
 
@@ -65,6 +69,7 @@ export class WorkerBook implements Iterable<WorkerRecord> {
       refused: (transition) => this.#refused(uid, transition),
     });
     const record = newRecord(subject, lifecycle, this.#deps.clock.stamp());
+    record.lastSyncEnd = this.#ends.get(uid) ?? record.lastSyncEnd;
     this.#records.set(uid, record);
     const queues = subject.kind === 'pod' && isStaticPod(subject.pod) && !lifecycle.terminationRequested;
     if (queues) this.#gate.join(record.fullName, uid);
@@ -79,6 +84,7 @@ export class WorkerBook implements Iterable<WorkerRecord> {
 
   forget(record: WorkerRecord): void {
     this.#records.delete(record.uid);
+    this.#ends.set(record.uid, record.lastSyncEnd);
     this.#letGo(record);
     this.#deps.log.v(4)?.info('Forgot a pod', fieldsOf(record));
   }

@@ -15,7 +15,6 @@ const ranks: Readonly<Record<string, number>> = {
   certificates: 2,
   config: 2,
   containerd: 2,
-  'local-api': 2,
   node: 2,
   objects: 2,
   pleg: 2,
@@ -29,6 +28,7 @@ const ranks: Readonly<Record<string, number>> = {
   ui: 2,
   volumes: 2,
   workers: 2,
+  'local-api': 1.5,
   api: 1,
   cri: 1,
   pods: 1,
@@ -42,15 +42,20 @@ const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([]);
 /** Doors besides a room's own index, with the reason. */
 const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/kubelet/cluster/index.ts', 'only a node of a cluster should pay for loading what ties it there'],
+  ['src/kubelet/stats/index.ts', 'only a node whose use is asked for should pay for loading what finds it'],
   ['src/sources/api-source.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/mirror/index.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/writer/index.ts', 'only a node of a cluster should pay for loading the API client'],
+  ['src/local-api/core/index.ts', 'the simulated API keeps the same rules and needs no server'],
+  ['src/pods/defaults/index.ts', 'only what takes pods from people should pay for loading it'],
+  ['src/pods/validation/index.ts', 'only what takes pods from people should pay for loading it'],
   ['src/lib/grpc/index.ts', 'only what speaks gRPC should pay for loading HTTP/2'],
   ['src/lib/protobuf/index.ts', 'only what reads protobuf should pay for loading it'],
   [
     'src/server/remote/index.ts',
     'only a node that others reach should pay for loading TLS and who may do what',
   ],
+  ['src/lib/x509/index.ts', 'only what makes or reads certificates should pay for loading it'],
   ['src/lib/spdy/index.ts', 'only what speaks to a container from here should pay for loading it'],
 ]);
 

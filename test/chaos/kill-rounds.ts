@@ -315,15 +315,21 @@ export class KillRounds {
       `${told}, ${this.#counts.get(key)} restarts before`,
     );
     this.#counts.set(key, restartCount);
-    // One that runs has not marked its start before its program has come so far.
-    const starts = await eventually('the container to mark its start', async () => {
-      const marks = (await this.#markedIds(pod)).filter((line) => line.startsWith('main')).length;
-      return marks === 0 ? undefined : marks;
-    });
     const lives = this.#kills - pod.sinceKill;
-    // One that was made but not yet started at a kill costs an attempt; one may start between the looks.
-    const ok = starts <= after + 2 && starts + lives > restartCount;
-    assert.ok(ok, `${told}, ${starts} starts marked, ${lives} kills lived through`);
+    let starts = 0;
+    // One that runs has not marked its start before its program has come so far. One that was made but not yet started
+    // at a kill costs an attempt.
+    await eventually(
+      'all starts to be marked',
+      async () => {
+        starts = (await this.#markedIds(pod)).filter((line) => line.startsWith('main')).length;
+        return starts > 0 && starts + lives > restartCount ? starts : undefined;
+      },
+      15_000,
+      () => `${told}, ${starts} starts marked, ${lives} kills lived through`,
+    );
+    // One may start between the looks.
+    assert.ok(starts <= after + 2, `${told}, ${starts} starts marked, ${lives} kills lived through`);
     if (pod.behaviour !== 'crashes') assert.ok(restartCount <= lives, told);
   }
 

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { networkName } from '../../src/containerd/index.ts';
 import { selfCheckLabel } from '../../src/kubelet/index.ts';
-import type { KubelingNode } from '../kubeling-node.ts';
+import { eventually, type KubelingNode } from '../kubeling-node.ts';
 import {
   compareSnapshots,
   listSnapshot,
@@ -18,8 +18,10 @@ export class Leftovers {
   readonly #node: KubelingNode;
   readonly #before: MachineSnapshot;
 
-  /** To be called while the node has no pods. */
+  /** To be called while the node has no pods. What it has for all of them, their classes' cgroups, is there once it is ready. */
   static async before(node: KubelingNode): Promise<Leftovers> {
+    const ready = async () => ((await node.get('/readyz')) === 'ok' ? true : undefined);
+    await eventually('the node to be ready for pods', ready);
     return new Leftovers(node, await takeSnapshot());
   }
 

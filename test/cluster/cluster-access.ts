@@ -49,3 +49,27 @@ export function bootstrapToken(): BootstrapToken {
     },
   };
 }
+
+export function serviceAccount(name: string): object {
+  return { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'default' } };
+}
+
+/** A role and who has it: a user, and where given a service account too. */
+export function accessTo(
+  name: string,
+  verbs: readonly string[],
+  resources: readonly string[],
+  user: string,
+  account?: string,
+): readonly object[] {
+  const role = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name: `test:${name}` },
+    rules: [{ apiGroups: [''], resources, verbs }],
+  };
+  const bound = binding(`test:${name}`, `test:${name}`, { kind: 'User', name: user });
+  if (account === undefined) return [role, bound];
+  const subject = { kind: 'ServiceAccount', name: account, namespace: 'default' };
+  return [role, { ...bound, subjects: [...bound.subjects, subject] }];
+}

@@ -3,7 +3,12 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { type Authority, CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
+import {
+  type Authority,
+  CertificateFolder,
+  type CertificateWish,
+  type KeyPair,
+} from '../fakes/certificate-authority.ts';
 
 /** How a kubeconfig's user proves who it is. */
 export type Credential = KeyPair | { readonly token: string };
@@ -32,7 +37,7 @@ export class ClusterCertificates implements Disposable {
     this.#write('ca.crt', this.#authority.pem);
     const server = { subject: '/CN=kube-apiserver', use: 'serverAuth', san: serverSan() } as const;
     this.#writePair('server', this.#authority.issue(server));
-    this.#writePair('kubelet-client', this.issue('/CN=kube-apiserver-kubelet-client'));
+    this.#writePair('kubelet-client', this.issue({ subject: '/CN=kube-apiserver-kubelet-client' }));
     this.#writeServiceAccountKeys();
   }
 
@@ -44,22 +49,8 @@ export class ClusterCertificates implements Disposable {
     return join(this.#folder.directory, name);
   }
 
-  /** For a client, by a subject such as `/O=group/CN=user`. */
-  issue(subject: string): KeyPair {
-    return this.#authority.issue({ subject });
-  }
-
-  /** Self-contained, as kubeadm writes them; only its owner may read it. */
-  writeKubeconfig(path: string, server: string, credential: Credential): void {
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': base64(this.ca) } }],
-      users: [{ name: 'user', user: userOf(credential) }],
-      contexts: [{ name: 'test', context: { cluster: 'test', user: 'user' } }],
-      'current-context': 'test',
-    };
-    writeFileSync(path, stringify(config), { mode: 0o600 });
+  issue(wish: CertificateWish): KeyPair {
+    return this.#authority.issue(wish);
   }
 
   [Symbol.dispose](): void {
@@ -80,6 +71,23 @@ export class ClusterCertificates implements Disposable {
   #write(name: string, text: string): void {
     writeFileSync(this.file(name), text, { mode: 0o600 });
   }
+}
+
+/** Self-contained, as kubeadm writes them; only its owner may read it. */
+export function writeKubeconfig(
+  path: string,
+  { url: server, ca }: { readonly url: string; readonly ca: string },
+  credential: Credential,
+): void {
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': base64(ca) } }],
+    users: [{ name: 'user', user: userOf(credential) }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'user' } }],
+    'current-context': 'test',
+  };
+  writeFileSync(path, stringify(config), { mode: 0o600 });
 }
 
 /** The machine's addresses too, for a server that is told to listen on more than loopback. */

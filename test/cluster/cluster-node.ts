@@ -34,6 +34,10 @@ export interface ClusterNodeOptions {
   /** Fields of the KubeletConfiguration that go over the usual ones. */
   readonly config?: object;
   readonly flags?: readonly string[];
+  /** The address of the API server in its kubeconfig, when it should not go there directly. */
+  readonly server?: string;
+  /** Beside the environment of the test. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Another kubelet in kubeling's place, to see how it does; `KUBELET` in the environment names one too. */
   readonly kubelet?: string;
 }
@@ -43,10 +47,10 @@ interface NodeFacts {
   readonly dir: string;
   readonly plane: ControlPlane;
   readonly runtime: PrivateRuntime;
-  /** The whole command line. */
-  readonly command: readonly string[];
+  readonly flags: readonly string[];
   readonly port: number;
   readonly healthzPort: number;
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
@@ -61,6 +65,8 @@ const toldCharacters = 6_000;
  */
 export class ClusterNode implements AsyncDisposable {
   readonly #facts: NodeFacts;
+  /** The program of another kubelet; kubeling when there is none. */
+  #kubelet: string | undefined;
   #process: ChildProcess | undefined;
   #out = '';
   #left: Promise<readonly string[]> | undefined;
@@ -70,10 +76,11 @@ export class ClusterNode implements AsyncDisposable {
     const runtime = await openPrivateRuntime();
     const dir = await realpath(await mkdtemp(join(tmpdir(), 'klg-member-')));
     try {
-      const { name = 'node-a' } = options;
+      const { name = 'node-a', environment = {} } = options;
       const [port = 0, healthzPort = 0] = await freePorts(2);
-      const base = { name, dir, plane, runtime, port, healthzPort };
-      return new ClusterNode({ ...base, command: await prepare(base, options) });
+      const base = { name, dir, plane, runtime, port, healthzPort, environment };
+      const { kubelet = process.env['KUBELET'] } = options;
+      return new ClusterNode({ ...base, flags: await prepare(base, options) }, kubelet);
     } catch (error) {
       await runtime[Symbol.asyncDispose]();
       await rm(dir, { recursive: true, force: true });
@@ -81,8 +88,9 @@ export class ClusterNode implements AsyncDisposable {
     }
   }
 
-  private constructor(facts: NodeFacts) {
+  private constructor(facts: NodeFacts, kubelet: string | undefined) {
     this.#facts = facts;
+    this.#kubelet = kubelet;
   }
 
   get name(): string {
@@ -130,8 +138,10 @@ export class ClusterNode implements AsyncDisposable {
   launch(): void {
     assert.equal(this.#left, undefined, 'a node that was left cannot be started again');
     assert.ok(!this.#isRunning(), 'the node runs already');
-    const args = ['--pdeathsig', 'KILL', '--', ...this.#facts.command];
-    const child = spawn('setpriv', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const program = this.#kubelet === undefined ? [kubeling, 'run'] : [this.#kubelet];
+    const args = ['--pdeathsig', 'KILL', '--', ...program, ...this.#facts.flags];
+    const env = { ...process.env, ...this.#facts.environment };
+    const child = spawn('setpriv', args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (chunk) => {
         this.#out += chunk;
@@ -169,6 +179,20 @@ export class ClusterNode implements AsyncDisposable {
     );
   }
 
+  /** Waits until the API server reaches it, which takes until it has a certificate that counts there. */
+  async reachable(): Promise<void> {
+    let last = '';
+    await patiently(
+      `the node ${this.name} to be reached`,
+      async () => {
+        const { status, body } = await this.#facts.plane.ask(`/api/v1/nodes/${this.name}/proxy/healthz`);
+        last = `${status} ${body}`;
+        return status === 200 ? true : undefined;
+      },
+      () => `${last}\n${this.#lastWords()}`,
+    );
+  }
+
   /** Ends the process with a signal and waits until it is gone; containers run on. */
   async kill(how: NodeJS.Signals): Promise<void> {
     const child = this.#process;
@@ -182,6 +206,22 @@ export class ClusterNode implements AsyncDisposable {
 
   async stop(): Promise<void> {
     await this.kill('SIGTERM');
+  }
+
+  /** It forgets who it is and asks for its certificates anew; only for one that joined by bootstrap. */
+  async rejoin(): Promise<void> {
+    const { kubeconfig, certificates } = placesIn(this.#facts.dir);
+    await this.stop();
+    for (const path of [kubeconfig, certificates]) await rm(path, { recursive: true, force: true });
+    await this.start();
+    await this.ready();
+  }
+
+  /** Another kubelet goes on in the place of this one, with the same flags, files and runtime. */
+  async changeTo(kubelet: string | 'kubeling'): Promise<void> {
+    await this.stop();
+    this.#kubelet = kubelet === 'kubeling' ? undefined : kubelet;
+    await this.start();
   }
 
   /** In one step, so that nobody reads half a manifest. */
@@ -245,28 +285,22 @@ function placesIn(dir: string) {
   };
 }
 
-/** Writes its files; answers the command line. */
+/** Writes its files; answers its flags. */
 async function prepare(
-  { name, dir, plane, runtime, port, healthzPort }: Omit<NodeFacts, 'command'>,
-  {
-    joins = 'with-certificate',
-    config = {},
-    flags = [],
-    kubelet = process.env['KUBELET'],
-  }: ClusterNodeOptions,
+  { name, dir, plane, runtime, port, healthzPort }: Omit<NodeFacts, 'flags'>,
+  { joins = 'with-certificate', config = {}, flags = [], server = plane.serverUrl }: ClusterNodeOptions,
 ): Promise<readonly string[]> {
   const places = placesIn(dir);
   await mkdir(places.manifests);
   const { cgroup: cgroupRoot, socket: runtimeSocket } = runtime.containerd.layout;
   const own = { manifestDir: places.manifests, podLogsDir: places.logs, port, healthzPort };
   const facts = { ...own, clientCaFile: plane.ca, cgroupRoot, runtimeSocket };
-  await writeFile(places.config, stringify(nodeConfig(facts, config)));
+  await writeFile(places.config, stringify(nodeConfig(facts, { ...plane.nodeConfig, ...config })));
   await makeCgroup(cgroupRoot);
-  const bootstrap = joins === 'by-bootstrap' ? await plane.bootstrapKubeconfig() : undefined;
-  if (bootstrap === undefined) await rename(await plane.nodeKubeconfig(name), places.kubeconfig);
+  const bootstrap = joins === 'by-bootstrap' ? await plane.bootstrapKubeconfig(name, server) : undefined;
+  if (bootstrap === undefined) await rename(await plane.nodeKubeconfig(name, server), places.kubeconfig);
   const [address] = machineAddresses();
   return [
-    ...(kubelet === undefined ? [kubeling, 'run'] : [kubelet]),
     `--config=${places.config}`,
     `--kubeconfig=${places.kubeconfig}`,
     ...(bootstrap === undefined ? [] : [`--bootstrap-kubeconfig=${bootstrap}`]),

@@ -1,85 +1,67 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { KeyPair } from '../fakes/certificate-authority.ts';
-import { accessOfNodes, bootstrapToken } from './cluster-access.ts';
-import { ClusterCertificates } from './cluster-certificates.ts';
-import { freePorts } from './free-ports.ts';
-import { type Answer, httpsGet } from './https-get.ts';
-import type { Part } from './part.ts';
+import type { CertificateWish, KeyPair } from '../fakes/certificate-authority.ts';
+import { accessOfNodes } from './cluster-access.ts';
+import { type Credential, writeKubeconfig } from './cluster-certificates.ts';
+import { EmbeddedBackend, type EmbeddedOptions } from './embedded-backend.ts';
+import { type Answer, httpsGet, httpsPost, httpsSend, type Sent } from './https-get.ts';
 import { patiently } from './patiently.ts';
-import {
-  apiServerPart,
-  controllerManagerPart,
-  etcdPart,
-  type PlaneFlags,
-  type PlanePlaces,
-  schedulerPart,
-} from './plane-parts.ts';
-import { findClusterPrograms } from './programs.ts';
+import type { PlaneBackend } from './plane-backend.ts';
+import type { PlaneFlags } from './plane-parts.ts';
+import { RealBackend } from './real-backend.ts';
 
-interface PlaneFacts {
-  readonly places: PlanePlaces;
-  readonly flags: PlaneFlags;
-  readonly admin: KeyPair;
-}
-
-/** A control plane of the test's own on loopback: etcd, API server, controller manager and scheduler, all real. */
+/** A control plane of the test's own on loopback, real or embedded, and an administrator's hands on it. */
 export class ControlPlane implements AsyncDisposable {
-  readonly #facts: PlaneFacts;
-  readonly #etcd: Part;
-  readonly #apiServer: Part;
-  readonly #controllerManager: Part;
-  readonly #scheduler: Part;
+  readonly #backend: PlaneBackend;
   #written = 0;
 
-  /** `assetsDir` holds the programs; etcd and kubectl may also be on the PATH. */
+  /** A real one. `assetsDir` holds the programs; etcd and kubectl may also be on the PATH. */
   static async open(assetsDir: string, flags: PlaneFlags = {}): Promise<ControlPlane> {
-    const programs = findClusterPrograms(assetsDir);
-    const folder = await mkdtemp(join(tmpdir(), 'klg-plane-'));
-    const certificates = new ClusterCertificates();
-    const admin = certificates.issue('/O=system:masters/CN=admin');
-    const [etcd = 0, etcdPeer = 0, apiServer = 0, controllerManager = 0, scheduler = 0] = await freePorts(5);
-    const ports = { etcd, etcdPeer, apiServer, controllerManager, scheduler };
-    const controllerManagerConfig = join(folder, 'controller-manager.conf');
-    const schedulerConfig = join(folder, 'scheduler.conf');
-    const places = { programs, certificates, folder, ports, controllerManagerConfig, schedulerConfig };
-    const plane = new ControlPlane({ places, flags, admin });
-    try {
-      await plane.#start();
-      return plane;
-    } catch (error) {
-      await plane[Symbol.asyncDispose]();
-      throw error;
-    }
+    const plane = new ControlPlane(await RealBackend.open(assetsDir, flags));
+    return await plane.#prepared(() => plane.apply(...accessOfNodes()));
   }
 
-  private constructor(facts: PlaneFacts) {
-    this.#facts = facts;
-    this.#etcd = etcdPart(facts.places);
-    this.#apiServer = apiServerPart(facts.places, facts.flags);
-    this.#controllerManager = controllerManagerPart(facts.places, facts.flags);
-    this.#scheduler = schedulerPart(facts.places);
+  /** kubeling's own API, with nothing beside it. */
+  static async openEmbedded(options: EmbeddedOptions = {}): Promise<ControlPlane> {
+    const plane = new ControlPlane(await EmbeddedBackend.open(options));
+    return await plane.#prepared(async () => {});
+  }
+
+  private constructor(backend: PlaneBackend) {
+    this.#backend = backend;
+  }
+
+  get kind(): PlaneBackend['kind'] {
+    return this.#backend.kind;
   }
 
   get serverUrl(): string {
-    return `https://127.0.0.1:${this.#facts.places.ports.apiServer}`;
+    return this.#backend.serverUrl;
   }
 
   /** The file with the authority that vouches for everybody in the cluster. */
   get ca(): string {
-    return this.#facts.places.certificates.file('ca.crt');
+    return this.#backend.caFile;
   }
 
   get adminKubeconfig(): string {
-    return join(this.#facts.places.folder, 'admin.conf');
+    return this.#backend.adminKubeconfig;
   }
 
   /** Where the logs of its parts are, each named after the program. */
   get folder(): string {
-    return this.#facts.places.folder;
+    return this.#backend.folder;
+  }
+
+  /** Where the program is. */
+  get kubectlProgram(): string {
+    return this.#backend.kubectl;
+  }
+
+  /** What a node must have in its configuration to be reached. */
+  get nodeConfig(): object {
+    return this.#backend.nodeConfig;
   }
 
   /** As a cluster's administrator; answers what it printed, and throws with what it complained about. */
@@ -89,14 +71,19 @@ export class ControlPlane implements AsyncDisposable {
 
   /** A kubectl that goes on, such as one that follows a log; whoever asked for it ends it. */
   spawnKubectl(...args: readonly string[]): ChildProcess {
-    const { folder, programs } = this.#facts.places;
+    return this.spawn((program) => [program, ...args]);
+  }
+
+  /** Any program that is given kubectl and the administrator's environment, such as a terminal with it inside. */
+  spawn(commandWith: (kubectl: string) => readonly string[]): ChildProcess {
+    const { folder, kubectl, adminKubeconfig } = this.#backend;
     const env = {
       PATH: process.env['PATH'],
       HOME: folder,
-      KUBECONFIG: this.adminKubeconfig,
+      KUBECONFIG: adminKubeconfig,
       KUBECACHEDIR: join(folder, 'kubectl-cache'),
     };
-    return spawn('setpriv', ['--pdeathsig', 'KILL', '--', programs.kubectl, ...args], { env });
+    return spawn('setpriv', ['--pdeathsig', 'KILL', '--', ...commandWith(kubectl)], { env });
   }
 
   async apply(...objects: readonly object[]): Promise<string> {
@@ -104,10 +91,14 @@ export class ControlPlane implements AsyncDisposable {
     return await this.#kubectl(['apply', '-f', '-'], JSON.stringify(list));
   }
 
+  /** Makes objects that are not there yet, each where its kind and namespace say; without a kubectl. */
+  async make(...objects: readonly object[]): Promise<void> {
+    for (const object of objects) await this.create(collectionOf(object as Sketch), object);
+  }
+
   /** Asks the API server directly, which costs far less than a kubectl. */
   async ask(path: string): Promise<Answer> {
-    const { admin, places } = this.#facts;
-    return await httpsGet(`${this.serverUrl}${path}`, { ca: places.certificates.ca, ...admin });
+    return await httpsGet(`${this.serverUrl}${path}`, this.#identity());
   }
 
   /** The object at a path such as `/api/v1/nodes/a`; undefined when there is none. */
@@ -118,19 +109,33 @@ export class ControlPlane implements AsyncDisposable {
     return JSON.parse(body);
   }
 
-  /** With a certificate for the node of this name. */
-  async nodeKubeconfig(nodeName: string): Promise<string> {
-    const { certificates } = this.#facts.places;
-    const pair = certificates.issue(`/O=system:nodes/CN=system:node:${nodeName}`);
-    return this.#writeKubeconfig(`node-${nodeName}.conf`, pair);
+  /** A certificate that the cluster's authority vouches for. */
+  issue(wish: CertificateWish): KeyPair {
+    return this.#backend.issue(wish);
   }
 
-  /** With a new token that may ask for a node's first certificate and gets it approved. */
-  async bootstrapKubeconfig(): Promise<string> {
-    const { token, secret } = bootstrapToken();
-    await this.apply(secret);
+  /** Makes an object in a collection such as `/api/v1/namespaces/default/pods`. */
+  async create(path: string, object: object): Promise<void> {
+    const { status, body } = await httpsPost(`${this.serverUrl}${path}`, this.#identity(), object);
+    if (status !== 201) throw new Error(`Cannot create in ${path}: ${status} ${body}`);
+  }
+
+  /** Asks for anything, and answers whatever the API server answers. */
+  async send(path: string, sent: Sent): Promise<Answer> {
+    return await httpsSend(`${this.serverUrl}${path}`, this.#identity(), sent);
+  }
+
+  /** With a certificate for the node of this name; it goes to the API server directly unless told otherwise. */
+  async nodeKubeconfig(nodeName: string, server = this.serverUrl): Promise<string> {
+    const pair = this.issue({ subject: `/O=system:nodes/CN=system:node:${nodeName}` });
+    return this.#writeKubeconfig(`node-${nodeName}.conf`, pair, server);
+  }
+
+  /** With what a node of this name may show to ask for its first certificate, which is then approved. */
+  async bootstrapKubeconfig(nodeName = 'node-a', server = this.serverUrl): Promise<string> {
+    const credential = await this.#backend.firstCredential(nodeName);
     this.#written += 1;
-    return this.#writeKubeconfig(`bootstrap-${this.#written}.conf`, { token });
+    return this.#writeKubeconfig(`bootstrap-${this.#written}.conf`, credential, server);
   }
 
   /**
@@ -138,54 +143,49 @@ export class ControlPlane implements AsyncDisposable {
    * wait for its watchers, some longer than a test wants to.
    */
   async stopApiServer(how: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    await this.#apiServer.stop(how);
+    await this.#backend.stopApiServer(how);
+  }
+
+  /** How long certificates hold that it signs from now on, as Go writes durations. */
+  async signFor(duration: string): Promise<void> {
+    await this.#backend.signFor(duration);
   }
 
   /** At the same address with the same data; waits until it is ready. */
   async startApiServer(): Promise<void> {
-    await this.#apiServer.start();
+    await this.#backend.startApiServer();
+  }
+
+  /** Versions from before are too old for watches from now on; who watches has to begin again. */
+  async forgetHistory(): Promise<void> {
+    await this.#backend.forgetHistory();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { certificates, folder } = this.#facts.places;
+    await this.#backend[Symbol.asyncDispose]();
+  }
+
+  async #prepared(prepare: () => Promise<unknown>): Promise<ControlPlane> {
     try {
-      await Promise.all([this.#scheduler.stop(), this.#controllerManager.stop()]);
-      await this.#apiServer.stop();
-      await this.#etcd.stop();
-    } finally {
-      certificates[Symbol.dispose]();
-      await rm(folder, { recursive: true, force: true });
+      await prepare();
+      // Pods are refused before their service account is there.
+      const account = '/api/v1/namespaces/default/serviceaccounts/default';
+      await patiently('the default service account', () => this.get(account));
+      return this;
+    } catch (error) {
+      await this[Symbol.asyncDispose]();
+      throw error;
     }
   }
 
-  async #start(): Promise<void> {
-    this.#writeOwnKubeconfigs();
-    await this.#etcd.start();
-    await this.#apiServer.start();
-    await Promise.all([
-      this.#controllerManager.start(),
-      this.#scheduler.start(),
-      this.apply(...accessOfNodes()),
-    ]);
-    // Pods are refused before their service account is there.
-    const account = '/api/v1/namespaces/default/serviceaccounts/default';
-    await patiently('the default service account', () => this.get(account));
+  #identity() {
+    const { ca, admin } = this.#backend;
+    return { ca, ...admin };
   }
 
-  #writeOwnKubeconfigs(): void {
-    const { places, admin } = this.#facts;
-    const { certificates, controllerManagerConfig, schedulerConfig } = places;
-    certificates.writeKubeconfig(this.adminKubeconfig, this.serverUrl, admin);
-    const controllerManager = certificates.issue('/CN=system:kube-controller-manager');
-    certificates.writeKubeconfig(controllerManagerConfig, this.serverUrl, controllerManager);
-    const scheduler = certificates.issue('/CN=system:kube-scheduler');
-    certificates.writeKubeconfig(schedulerConfig, this.serverUrl, scheduler);
-  }
-
-  #writeKubeconfig(name: string, credential: KeyPair | { readonly token: string }): string {
-    const { certificates, folder } = this.#facts.places;
-    const path = join(folder, name);
-    certificates.writeKubeconfig(path, this.serverUrl, credential);
+  #writeKubeconfig(name: string, credential: Credential, url: string): string {
+    const path = join(this.folder, name);
+    writeKubeconfig(path, { url, ca: this.#backend.ca }, credential);
     return path;
   }
 
@@ -203,4 +203,16 @@ export class ControlPlane implements AsyncDisposable {
     if (code !== 0) throw new Error(`kubectl ${args.join(' ')} ended with ${code}: ${complaint}${out}`);
     return out;
   }
+}
+
+interface Sketch {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly namespace?: string };
+}
+
+function collectionOf({ apiVersion, kind, metadata: { namespace } }: Sketch): string {
+  const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const home = namespace === undefined ? '' : `/namespaces/${namespace}`;
+  return `${group}${home}/${kind.toLowerCase()}s`;
 }

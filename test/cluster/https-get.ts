@@ -5,25 +5,50 @@ export interface Answer {
   readonly body: string;
 }
 
-const answerWithinMs = 10_000;
+const answerWithinMs = 30_000;
+
+type Identity = Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'headers'>;
 
 /** One request on a connection of its own, so that a server that went away and came back is met anew. */
-export function httpsGet(
+export function httpsGet(url: string, tls: Identity): Promise<Answer> {
+  return send(url, tls, '');
+}
+
+export function httpsPost(url: string, tls: Identity, body: object): Promise<Answer> {
+  const headers = { ...tls.headers, 'content-type': 'application/json' };
+  return send(url, { ...tls, method: 'POST', headers }, JSON.stringify(body));
+}
+
+/** A request of any kind; nothing is sent unless there is something to send. */
+export function httpsSend(
   url: string,
-  tls: Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'headers'>,
+  tls: Identity,
+  { method, body, contentType = 'application/json' }: Sent,
 ): Promise<Answer> {
+  if (body === undefined) return send(url, { ...tls, method }, '');
+  const headers = { ...tls.headers, 'content-type': contentType };
+  return send(url, { ...tls, method, headers }, JSON.stringify(body));
+}
+
+export interface Sent {
+  readonly method: string;
+  readonly body?: unknown;
+  readonly contentType?: string | undefined;
+}
+
+function send(url: string, options: Identity & { readonly method?: string }, body: string): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const signal = AbortSignal.timeout(answerWithinMs);
-  const call = request(url, { ...tls, agent: false, signal }, (response) => {
-    let body = '';
+  const call = request(url, { ...options, agent: false, signal }, (response) => {
+    let answer = '';
     response.setEncoding('utf8');
     response.on('data', (chunk) => {
-      body += chunk;
+      answer += chunk;
     });
-    response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, body: answer }));
     response.on('error', reject);
   });
   call.on('error', reject);
-  call.end();
+  call.end(body);
   return promise;
 }

@@ -6,6 +6,8 @@ import type { ClusterPrograms } from './programs.ts';
 export interface PlaneFlags {
   /** How long certificates hold that the cluster signs, as Go writes durations; an hour unless given. */
   readonly signingDuration?: string | undefined;
+  /** Whether the API server believes kubelets whatever certificate they show, or only one of the cluster; any unless given. */
+  readonly kubeletCertificates?: 'any' | 'of-the-cluster' | undefined;
   /** Further flags; of a flag that is given twice the later one counts. */
   readonly apiServerFlags?: readonly string[] | undefined;
   readonly controllerManagerFlags?: readonly string[] | undefined;
@@ -55,7 +57,10 @@ export function etcdPart({ programs, folder, ports }: PlanePlaces): Part {
   });
 }
 
-export function apiServerPart(places: PlanePlaces, { apiServerFlags = [] }: PlaneFlags): Part {
+export function apiServerPart(
+  places: PlanePlaces,
+  { apiServerFlags = [], kubeletCertificates = 'any' }: PlaneFlags,
+): Part {
   const { programs, certificates: pki, folder, ports } = places;
   const args = [
     `--etcd-servers=http://${loopback}:${ports.etcd}`,
@@ -72,6 +77,7 @@ export function apiServerPart(places: PlanePlaces, { apiServerFlags = [] }: Plan
     '--service-cluster-ip-range=10.96.0.0/16',
     `--kubelet-client-certificate=${pki.file('kubelet-client.crt')}`,
     `--kubelet-client-key=${pki.file('kubelet-client.key')}`,
+    ...(kubeletCertificates === 'any' ? [] : [`--kubelet-certificate-authority=${pki.file('ca.crt')}`]),
     '--kubelet-preferred-address-types=InternalIP,Hostname',
     '--allow-privileged=true',
     ...apiServerFlags,

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -23,7 +24,7 @@ export function noCluster(): string | false {
 
 /** Throws with all that are missing and where they were looked for. */
 export function findClusterPrograms(assetsDir: string): ClusterPrograms {
-  const path = (process.env['PATH'] ?? '').split(delimiter).filter((dir) => dir !== '');
+  const path = pathDirs();
   const missing: string[] = [];
   const find = (name: string, dirs: readonly string[]) => {
     const found = dirs.map((dir) => join(dir, name)).find(isExecutable);
@@ -39,6 +40,30 @@ export function findClusterPrograms(assetsDir: string): ClusterPrograms {
   };
   if (missing.length > 0) throw new Error(`Cannot find programs of a control plane: ${missing.join('; ')}`);
   return programs;
+}
+
+/** Why lists cannot be had as watches: the API server asks etcd how far it is, which older ones do not tell. */
+export function withoutStreamedLists(): string | false {
+  const missing = noCluster();
+  if (missing !== false) return missing;
+  const { etcd } = findClusterPrograms(clusterAssets());
+  const [, major, minor] =
+    /etcd Version: (\d+)\.(\d+)/.exec(execFileSync(etcd, ['--version'], { encoding: 'utf8' })) ?? [];
+  return Number(major) > 3 || Number(minor) >= 5
+    ? false
+    : `needs etcd 3.5 or newer, ${etcd} is ${major}.${minor}`;
+}
+
+/** Of the programs where there are some, else the one on the PATH. */
+export function findKubectl(): string {
+  const dirs = [clusterAssets(), ...pathDirs()].filter((dir) => dir !== '');
+  const found = dirs.map((dir) => join(dir, 'kubectl')).find(isExecutable);
+  if (found === undefined) throw new Error(`Cannot find kubectl: looked for in ${dirs.join(', ')}`);
+  return found;
+}
+
+function pathDirs(): readonly string[] {
+  return (process.env['PATH'] ?? '').split(delimiter).filter((dir) => dir !== '');
 }
 
 function isExecutable(path: string): boolean {

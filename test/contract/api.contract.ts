@@ -169,10 +169,10 @@ function statuses(test: Register): void {
     });
   });
 
-  test('a patch for another uid is a conflict', async (scene) => {
+  test('a patch for another uid is refused', async (scene) => {
     await scene.create('a');
     const body = { metadata: { uid: '00000000-0000-4000-8000-000000000000' }, status: { phase: 'Running' } };
-    await assert.rejects(scene.patchStatus('a', body), says('API_CONFLICT'));
+    await assert.rejects(scene.patchStatus('a', body), says('API_INVALID'));
   });
 
   test('a patch that changes nothing makes no version', async (scene) => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openPrivateRuntime, within } from '../private-runtime.ts';
 import type { Backend, Flavour } from './backend.ts';
 
-const limitMs = 60_000;
+const limitMs = 180_000;
 
 /** Real containerd, started for the suite and taken down after it. */
 export async function containerdBackend(): Promise<Backend> {

@@ -1,20 +1,23 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { hostFiles, kubeletFlagTable, loadConfig } from '../../src/config/index.ts';
-import { readYaml } from '../../src/lib/index.ts';
+import { readYamlDocuments, yamlToJs } from '../../src/lib/index.ts';
 
 const example = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url));
 
 test('the example configuration loads without a warning', async () => {
-  const loaded = await loadConfig(['--config', example('kubelet.yaml')], { files: hostFiles(), cwd: '/' });
+  const loaded = await loadConfig(['--config', example('node/kubelet.yaml')], {
+    files: hostFiles(),
+    cwd: '/',
+  });
   assert.deepEqual(loaded.warnings, []);
   assert.equal(loaded.config.maxPods, 110);
 });
 
 test('the example unit names flags that are there', async () => {
-  const unit = await readFile(example('kubeling.service'), 'utf8');
+  const unit = await readFile(example('node/kubeling.service'), 'utf8');
   const given = [...unit.matchAll(/--([a-z-]+)=/g)].map(([, name]) => name ?? '');
   assert.ok(given.length > 0);
   const known = Object.keys(kubeletFlagTable());
@@ -22,7 +25,17 @@ test('the example unit names flags that are there', async () => {
   assert.match(unit, /^KillMode=process$/m);
 });
 
-test('the example manifest is one YAML document without mistakes', async () => {
-  const { problems } = await readYaml(await readFile(example('web.yaml'), 'utf8'));
-  assert.deepEqual(problems, []);
+test('the examples for kubectl are objects without mistakes, and nothing else lies beside them', async () => {
+  const entries = await readdir(example(''), { withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+  assert.deepEqual(files.sort(), ['greeter.yaml', 'web.yaml']);
+  for (const name of files) {
+    const documents = await readYamlDocuments(await readFile(example(name), 'utf8'));
+    for (const { tree, problems } of documents) {
+      assert.deepEqual(problems, [], name);
+      const { apiVersion, kind } = yamlToJs(tree ?? assert.fail(name)) as Record<string, unknown>;
+      assert.equal(apiVersion, 'v1', name);
+      assert.match(String(kind), /^(Pod|ConfigMap)$/, name);
+    }
+  }
 });

@@ -36,6 +36,15 @@ export class CertificateFolder implements Disposable {
     return new Authority(this, name, '');
   }
 
+  /** One that was made elsewhere; its certificate and its key are in one text. */
+  adopt(pem: string): Authority {
+    const name = this.#name();
+    const [certificate = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/.exec(pem) ?? [];
+    writeFileSync(join(this.#directory, `${name}.pem`), certificate);
+    writeFileSync(join(this.#directory, `${name}.key`), pem, { mode: 0o600 });
+    return new Authority(this, name, '');
+  }
+
   /** For an authority of this folder. */
   issue(by: string, { subject, use = 'clientAuth', days = 2, san }: CertificateWish): string {
     const name = this.#name();

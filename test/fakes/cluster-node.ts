@@ -125,6 +125,7 @@ export class ClusterNode implements AsyncDisposable {
       metrics: this.metrics,
       loaded: {
         gates: loaded.gates,
+        flags: loaded.flags,
         config: {
           ...loaded.config,
           address: '127.0.0.1',

@@ -1,5 +1,6 @@
 import { collectLogs, realClock } from '../../src/lib/index.ts';
-import { ManifestReader, type ManifestReading, type PodRules } from '../../src/sources/index.ts';
+import type { PodRules } from '../../src/pods/index.ts';
+import { ManifestReader, type ManifestReading } from '../../src/sources/index.ts';
 
 /** Gates that are off unless asked for, in the release the kubelet follows. */
 const offGates = new Set(['TaintTolerationComparisonOperators', 'UserNamespacesHostNetworkSupport']);

@@ -137,9 +137,8 @@ export function refusal(status: number, message = 'no', retryAfterMs?: number): 
 export const unreachable = () =>
   new KubelingError('API_UNAVAILABLE', 'Cannot reach the server: connection refused');
 
-export function reflectorRig(more: Partial<ReflectorOptions<Thing>> = {}) {
+export function reflectorRig(more: Partial<ReflectorOptions<Thing>> = {}, server = new ScriptedServer()) {
   const clock = new VirtualClock();
-  const server = new ScriptedServer();
   const logs = collectLogs(clock);
   const query = { resource: apiResources.pods, fieldSelector: 'spec.nodeName=n1' };
   const random = seededRandom(7);
@@ -169,8 +168,8 @@ export function text({ metadata }: Thing): string {
 }
 
 /** Started and in sync at version 10 with the things a and b. */
-export async function syncedRig(more: Partial<ReflectorOptions<Thing>> = {}) {
-  const made = reflectorRig(more);
+export async function syncedRig(more: Partial<ReflectorOptions<Thing>> = {}, server = new ScriptedServer()) {
+  const made = reflectorRig(more, server);
   made.reflector.start();
   await settle();
   made.server.last.send(added('a', '3'), added('b', '5'), allTold('10'));

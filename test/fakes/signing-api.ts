@@ -9,12 +9,14 @@ import {
   type WatchEvent,
   type WatchQuery,
 } from '../../src/api/index.ts';
-import { readCertificateRequest } from '../../src/certificates/certificate-request.ts';
-import type { Identity } from '../../src/certificates/identity.ts';
-import { makeCertificate } from '../../src/certificates/make-certificate.ts';
-import { newEcKey } from '../../src/certificates/private-key.ts';
 import type { CsrApi, CsrObject } from '../../src/certificates/signing-request.ts';
 import { type Clock, onAbort } from '../../src/lib/index.ts';
+import {
+  type Identity,
+  makeCertificate,
+  newEcKey,
+  readCertificateRequest,
+} from '../../src/lib/x509/index.ts';
 
 /** A certificate authority of a test. */
 export class TestAuthority {

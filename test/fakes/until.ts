@@ -1,5 +1,5 @@
 /** Waits for a condition, looking again whenever the process has done something; fails after a generous limit. */
-export async function until(what: string, condition: () => boolean, limitMs = 20_000): Promise<void> {
+export async function until(what: string, condition: () => boolean, limitMs = 60_000): Promise<void> {
   const startMs = performance.now();
   while (!condition()) {
     if (performance.now() - startMs > limitMs) throw new Error(`Waited ${limitMs} ms in vain until ${what}`);

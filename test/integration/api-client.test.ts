@@ -338,11 +338,11 @@ describe('a server in trouble', () => {
       if (!silent) answerJson(response, pod);
       else if (request.url?.includes('half')) response.writeHead(200).write('{"half":');
     });
-    const limits = { rate: { kind: 'unlimited' }, ...mainLimits, tryMs: 1_000 } as const;
+    const limits = { rate: { kind: 'unlimited' }, ...mainLimits, tryMs: 3_000 } as const;
     using client = clientFor(await config(server.url), { limits });
     await assert.rejects(
       client.get(web, {}, never()),
-      failsWith('API_DEADLINE', 'get pods/web in default', '1000 ms'),
+      failsWith('API_DEADLINE', 'get pods/web in default', '3000 ms'),
     );
     await assert.rejects(client.get({ ...web, name: 'half' }, {}, never()), failsWith('API_DEADLINE'));
     await until(() => server.sockets.size === 0);

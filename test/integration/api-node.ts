@@ -112,7 +112,7 @@ export class ApiNode implements AsyncDisposable {
     name: string,
     what: string,
     wanted: (status: PodStatus) => boolean,
-    limitMs = 40_000,
+    limitMs = 120_000,
   ): Promise<PodStatus> {
     return await this.until(
       `${name} to be ${what}`,
@@ -125,7 +125,12 @@ export class ApiNode implements AsyncDisposable {
     );
   }
 
-  async until<T>(what: string, name: string, look: () => T | undefined, limitMs = 40_000): Promise<T> {
+  async until<T>(
+    what: string,
+    name: string,
+    look: () => Promise<T | undefined> | T | undefined,
+    limitMs = 120_000,
+  ): Promise<T> {
     return await eventually(
       what,
       async () => look(),

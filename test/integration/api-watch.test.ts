@@ -179,6 +179,49 @@ describe('watches over TLS', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  test('a watch that is silent is let go of when connections are doubted, as if the server had ended it', async () => {
+    const responses: ServerResponse[] = [];
+    await using server = await serve((_request, response) => {
+      responses.push(response.writeHead(200));
+      response.write(event('ADDED', pod));
+    });
+    const clock = new VirtualClock();
+    using client = clientFor(await config(server.url), { clock });
+    const watching = client.watch(pods, never());
+    const events = watching[Symbol.asyncIterator]();
+    await events.next();
+    await clock.advance(14_000);
+    client.closeSilent();
+    responses[0]?.write(event('MODIFIED', pod));
+    assert.equal((await events.next()).done, false, 'silence has to last');
+    const last = events.next();
+    await clock.advance(14_000);
+    client.closeSilent();
+    assert.equal(server.sockets.size, 1, 'it was heard of meanwhile');
+    await clock.advance(1_000);
+    client.closeSilent();
+    assert.equal((await last).done, true);
+    await until(() => server.sockets.size === 0);
+  });
+
+  test('whoever waits for a server that was away hears of the first answer that anybody gets', async () => {
+    let status = 503;
+    await using server = await serve((_request, response) => answerJson(response, pod, status));
+    const clock = new VirtualClock();
+    using client = clientFor(await config(server.url), { clock });
+    let returns = 0;
+    using _listening = client.onReturn?.(() => returns++);
+    const ask = () => client.get({ resource: apiResources.pods, name: 'web' }, {}, never());
+    await assert.rejects(ask(), isCode('API_FAILED'));
+    await clock.advance(60_000);
+    await assert.rejects(ask(), isCode('API_FAILED'));
+    assert.equal(returns, 0);
+    status = 200;
+    await ask();
+    await ask();
+    assert.equal(returns, 1);
+  });
+
   test('who reads slowly holds the server up, not our memory', async () => {
     const line = event('ADDED', { ...pod, filler: 'x'.repeat(10_000) });
     let written = 0;
@@ -206,7 +249,7 @@ describe('watches over TLS', () => {
     controller.abort(new KubelingError('CANCELLED', 'enough'));
   });
 
-  test('a server that comes and goes leaves nothing behind', { timeout: 60_000 }, async () => {
+  test('a server that comes and goes leaves nothing behind', { timeout: 300_000 }, async () => {
     let held = 0;
     await using server = await serve((request, response) => {
       if (request.url?.includes('watch')) response.writeHead(200).write(event('ADDED', pod));

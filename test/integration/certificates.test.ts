@@ -18,20 +18,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { connect, createSecureContext, createServer } from 'node:tls';
-import {
-  makeCertificateRequest,
-  readCertificateRequest,
-} from '../../src/certificates/certificate-request.ts';
 import { CertificateStore } from '../../src/certificates/certificate-store.ts';
 import {
   openClientCertificate,
   openServingCertificate,
   realCertificateFiles,
 } from '../../src/certificates/index.ts';
-import { readKeyPair } from '../../src/certificates/key-pair.ts';
 import { clientIdentity } from '../../src/certificates/node-identity.ts';
-import { keyPem, newEcKey, newPrivateKey } from '../../src/certificates/private-key.ts';
 import { collectLogs, realClock, seededRandom } from '../../src/lib/index.ts';
+import {
+  keyPem,
+  makeCertificateRequest,
+  newEcKey,
+  newPrivateKey,
+  readCertificateRequest,
+  readKeyPair,
+} from '../../src/lib/x509/index.ts';
 import { SigningApi, TestAuthority } from '../fakes/signing-api.ts';
 import { until } from '../fakes/until.ts';
 
@@ -293,7 +295,7 @@ function ask(
     });
     let text = '';
     let peer = '';
-    socket.setTimeout(10_000, () => socket.destroy(new Error('nobody answers')));
+    socket.setTimeout(60_000, () => socket.destroy(new Error('nobody answers')));
     socket.on('secureConnect', () => {
       peer = String(socket.getPeerCertificate().subject.CN);
     });

@@ -13,7 +13,7 @@ import {
   realClock,
   systemRandom,
 } from '../../src/lib/index.ts';
-import { type Pod, podUid } from '../../src/pods/index.ts';
+import { type Pod, podUid, type QosClass, qosClass } from '../../src/pods/index.ts';
 import { CgroupManager, PodContainerManager, QosContainerManager } from '../../src/resources/index.ts';
 import { RecordedJournal } from '../fakes/journal.ts';
 import { aPod } from '../fakes/pods.ts';
@@ -56,7 +56,7 @@ describe('pod cgroups on this machine', { skip }, () => {
     cgroupRoot: root,
     kubepods,
     hugePageSizes,
-    activePods: () => active,
+    activePods: (quality: QosClass) => active.filter((pod) => qosClass(pod) === quality),
     clock,
     logger,
   };

@@ -183,6 +183,24 @@ test('the cluster signs the certificate where it is to, and nobody gets in befor
   assert.match(subject, /CN=system:node:n1/);
 });
 
+test('as long as nobody signs its certificate the node says what it waits for', async () => {
+  await using node = await ClusterNode.open({ flags: [clientCa, '--rotate-server-certificates'], times: 50 });
+  node.signer.policy = 'leave';
+  await until('it tells', () => /kubectl certificate approve/.test(node.servers.problem() ?? ''));
+  for (const { metadata } of node.signer.created) node.signer.approve(metadata.name);
+  await until('nothing is wrong any more', () => node.servers.problem() === undefined);
+});
+
+test('the right it takes to enter pods follows the method where that is wanted', async () => {
+  const verbOf = async (...flags: readonly string[]) => {
+    await using node = await ClusterNode.open({ flags: [clientCa, ...pair, ...flags] });
+    const mallory = node.authority.issue({ subject: '/CN=mallory' });
+    return (await call(node, '/exec/default/web/main?output=1', mallory)).body;
+  };
+  assert.match(await verbOf(), /verb=create/);
+  assert.match(await verbOf('--stream-authorization=by-method'), /verb=get/);
+});
+
 test('who shows nothing is anonymous where that is allowed, and asked for like anybody', async () => {
   await using node = await ClusterNode.open({ flags: ['--anonymous-auth', ...pair] });
   assert.match((await call(node, '/pods')).body, /user=system:anonymous/);

@@ -74,7 +74,7 @@ export function limit(ms = 60_000): AbortSignal {
 }
 
 export async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  const signal = limit(30_000);
+  const signal = limit(120_000);
   while (!(await condition())) {
     assert(!signal.aborted, `it did not happen in time: ${what}`);
     await clock.sleep(20, new AbortController().signal);

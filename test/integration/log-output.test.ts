@@ -23,7 +23,7 @@ const program = `
 `;
 
 test('a process whose log nobody reads lives on, and the log goes on when it is read', {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async () => {
   const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], { stdio: 'pipe' });
   const [alive] = await once(child.stdout, 'data');

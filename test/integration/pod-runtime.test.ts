@@ -19,7 +19,7 @@ import { openPrivateRuntime, type PrivateRuntime, within } from '../private-runt
 
 const clock = realClock();
 const random = systemRandom();
-const limitMs = 60_000;
+const limitMs = 180_000;
 
 describe('the pods of a real containerd', () => {
   let containerd: PrivateRuntime;
@@ -176,7 +176,7 @@ describe('the pods of a real containerd', () => {
     const startMs = clock.monotonicMs();
     await clear(pod, 3);
     const tookMs = clock.monotonicMs() - startMs;
-    assert.ok(tookMs > 1_500 && tookMs < 30_000, `it took ${tookMs} ms`);
+    assert.ok(tookMs > 1_500 && tookMs < 300_000, `it took ${tookMs} ms`);
   });
 
   it('come back in a new sandbox when theirs is gone', async () => {
@@ -239,7 +239,13 @@ describe('the pods of a real containerd', () => {
       failures.push(error.message);
     }
     assert.match(failures.join(), /within \d+ ms|deadline/i);
-    await until(pod, 'main', 'running').catch((error) => {
+    // A start that was given up half way keeps containerd busy for a minute, in which it takes no other.
+    const runs = poll('it to run', async () =>
+      (await sync(pod)).error === undefined && (await observe(pod)).containers[0]?.state === 'running'
+        ? true
+        : undefined,
+    );
+    await runs.catch((error) => {
       throw new Error(`It failed so: ${failures.join('; ')}`, { cause: error });
     });
     const { sandboxes, containers } = await observe(pod);

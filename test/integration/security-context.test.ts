@@ -59,7 +59,7 @@ async function importImages({ runtime }: InProcessNode): Promise<void> {
     } as const,
   ];
   const base = { architecture: imageArchitecture(process.arch), files, env: { PATH: '/bin' } };
-  const signal = AbortSignal.timeout(30_000);
+  const signal = AbortSignal.timeout(120_000);
   await store.importArchive(buildImage({ ...base, name: images.named, user: 'web' }), signal);
   await store.importArchive(buildImage({ ...base, name: images.numbered, user: '4321' }), signal);
 }

@@ -1,95 +1,29 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
-import { Agent, type RequestOptions } from 'node:https';
+import { Agent } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
+import {
+  bearer,
+  type Credential,
+  encodedToken,
+  endpoints,
+  nameOf,
+  optionsOf,
+  streamPaths,
+} from '../fakes/endpoint-matrix.ts';
 import { call, TlsNode } from '../fakes/tls-node.ts';
 import { until } from './containerd-fixture.ts';
-
-interface Endpoint {
-  readonly method: string;
-  readonly path: string;
-  readonly upgrade?: 'SPDY/3.1' | 'websocket';
-  /** What who may pass is answered. */
-  readonly status: number;
-  readonly subresources: readonly string[];
-  readonly verb: string;
-}
-
-function get(path: string, subresources: readonly string[], status = 200): Endpoint {
-  return { method: 'GET', path, status, subresources, verb: 'get' };
-}
-
-const streams = [
-  '/exec/default/web/main?output=1&command=id',
-  '/attach/default/web/main?output=1',
-  '/portForward/default/web',
-];
-
-const endpoints: readonly Endpoint[] = [
-  get('/healthz', ['healthz', 'proxy']),
-  get('/healthz/ping', ['healthz', 'proxy']),
-  get('/livez', ['proxy']),
-  get('/readyz', ['proxy']),
-  get('/pods', ['pods', 'proxy']),
-  get('/runningpods/', ['pods', 'proxy']),
-  get('/metrics', ['metrics']),
-  get('/metrics/slis', ['metrics']),
-  { ...get('/metrics/slis', ['metrics']), method: 'DELETE', verb: 'delete' },
-  get('/configz', ['configz', 'proxy']),
-  get('/logs/', ['log']),
-  get('/logs/sys.log', ['log']),
-  get('/logs/?query=kubelet', ['log']),
-  get('/debug/flight', ['proxy']),
-  get('/containerLogs/default/web/main', ['proxy'], 400),
-  { ...get('/debug/flags/v', ['proxy'], 400), method: 'PUT', verb: 'update' },
-  { ...get('/checkpoint/default/web/main', ['checkpoint']), method: 'POST', verb: 'create' },
-  { ...get('/run/default/web/main?cmd=id', ['proxy']), method: 'POST', verb: 'create' },
-  get('/nothing', ['proxy'], 404),
-  { ...get('/pods', ['pods', 'proxy'], 405), method: 'PATCH', verb: 'patch' },
-  { ...get('/pods', ['pods', 'proxy'], 405), method: 'OPTIONS', verb: '' },
-  // The runtime these lead to does not listen: that it was to be reached is what counts.
-  ...streams.flatMap((path) => [
-    { ...get(path, ['proxy'], 500), verb: 'create' },
-    { ...get(path, ['proxy'], 500), method: 'POST', verb: 'create' },
-    { ...get(path, ['proxy'], 500), method: 'POST', verb: 'create', upgrade: 'SPDY/3.1' as const },
-    { ...get(path, ['proxy'], 500), verb: 'create', upgrade: 'SPDY/3.1' as const },
-    {
-      ...get(`${path}${path.includes('?') ? '&' : '?'}port=80`, ['proxy'], 500),
-      verb: 'create',
-      upgrade: 'websocket' as const,
-    },
-  ]),
-  // Nobody takes over these, so that they are answered like any other.
-  { ...get('/pods', ['pods', 'proxy']), upgrade: 'SPDY/3.1' },
-  { ...get('/nothing', ['proxy'], 404), upgrade: 'websocket' },
-];
-
-function optionsOf({ method, upgrade }: Endpoint, more: Credential): RequestOptions {
-  const { headers = {}, ...rest } = more;
-  const wish = upgrade === undefined ? {} : { Connection: 'Upgrade', Upgrade: upgrade };
-  const shake =
-    upgrade === 'websocket'
-      ? { 'Sec-WebSocket-Version': '13', 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==' }
-      : {};
-  return { method, ...rest, headers: { ...wish, ...shake, ...headers } };
-}
-
-type Credential = RequestOptions & { readonly headers?: Readonly<Record<string, string>> };
 
 let node: TlsNode;
 let stranger: CertificateFolder;
 let alice: KeyPair;
 let mallory: KeyPair;
 let bad: Readonly<Record<string, Credential>>;
-
-const bearer = (token: string): Credential => ({ headers: { authorization: `Bearer ${token}` } });
-const encoded = (token: string) =>
-  `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
 
 before(async () => {
   node = await TlsNode.open();
@@ -111,7 +45,7 @@ before(async () => {
     'another scheme': { headers: { authorization: 'Basic YWxpY2U6eA==' } },
     'a bad certificate and a bad token': { ...selfMade, ...bearer('guess') },
     'a wrong token among protocols': {
-      headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encoded('guess')}` },
+      headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encodedToken('guess')}` },
     },
   };
 });
@@ -120,10 +54,6 @@ after(async () => {
   await node?.[Symbol.asyncDispose]();
   stranger?.[Symbol.dispose]();
 });
-
-function nameOf({ method, path, upgrade }: Endpoint): string {
-  return `${method} ${path}${upgrade === undefined ? '' : ` to ${upgrade}`}`;
-}
 
 test('nothing answers who shows nothing good, whatever is asked for and however', async () => {
   for (const [shown, credential] of Object.entries(bad)) {
@@ -167,7 +97,7 @@ test('while the API server is away nobody is let in, and those without a certifi
 
 test('who is known and allowed reaches what he asks for, by certificate and by token', async () => {
   const inside: Credential = {
-    headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encoded('token-of-alice')}` },
+    headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encodedToken('token-of-alice')}` },
   };
   for (const credential of [alice, bearer('token-of-alice'), inside] as const) {
     for (const endpoint of endpoints) {
@@ -343,7 +273,7 @@ test('a stream reaches the runtime without the rights of its client, and each wa
     const lines = [
       'GET /exec/default/web/main?output=1 HTTP/1.1',
       ...['Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Cookie: secret'],
-      `Sec-WebSocket-Protocol: v4.channel.k8s.io, ${encoded('token-of-alice')}`,
+      `Sec-WebSocket-Protocol: v4.channel.k8s.io, ${encodedToken('token-of-alice')}`,
     ];
     socket.end(`${lines.join('\r\n')}\r\n\r\n`);
     assert.match(await text(socket), /^HTTP\/1\.1 101 [\s\S]*\r\n\r\nanswer$/);
@@ -399,7 +329,7 @@ test('the port that asks nobody shows little and changes nothing', async () => {
     assert.equal(await plain(path), '200', path);
   }
   for (const path of [
-    ...streams,
+    ...streamPaths,
     '/run/a/b/c',
     '/containerLogs/a/b/c',
     '/runningpods/',

@@ -13,7 +13,9 @@ import {
   scriptedFaults,
 } from '../../src/simulator/index.ts';
 
-const limitMs = 20_000;
+const limitMs = 60_000;
+/** For a call that is never answered: long enough for all others. */
+const hangingMs = 3_000;
 
 async function until(what: string, check: () => Promise<boolean> | boolean): Promise<void> {
   const end = performance.now() + limitMs;
@@ -24,7 +26,7 @@ async function until(what: string, check: () => Promise<boolean> | boolean): Pro
 }
 
 /** A simulated runtime on a socket in a folder of its own, and a client on the wire. */
-async function serve(options: Partial<SimulatedRuntimeOptions> = {}) {
+async function serve(options: Partial<SimulatedRuntimeOptions> = {}, requestTimeoutMs = limitMs) {
   const dir = mkdtempSync(join(tmpdir(), 'simulator-'));
   const clock = realClock();
   const random = systemRandom();
@@ -40,7 +42,7 @@ async function serve(options: Partial<SimulatedRuntimeOptions> = {}) {
   const cri = createCriClient({
     clock,
     transport: wireTransport({ endpoint, clock, random }),
-    requestTimeoutMs: 500,
+    requestTimeoutMs,
   });
   const signal = new AbortController().signal;
   const config = {
@@ -101,19 +103,18 @@ test('a pod lives its life over the socket, with its log on disk and its events 
 });
 
 test('faults and restarts look over the wire as they do in process', async () => {
-  await using node = await serve({
-    faults: scriptedFaults({
-      calls: [
-        {
-          method: 'version',
-          nth: 1,
-          fault: { kind: 'error', code: 'NOT_FOUND', message: 'no “such” thing' },
-        },
-        { method: 'version', nth: 2, fault: { kind: 'hang' } },
-        { method: 'runPodSandbox', nth: 1, fault: { kind: 'lost-reply', code: 'UNAVAILABLE' } },
-      ],
-    }),
+  const faults = scriptedFaults({
+    calls: [
+      {
+        method: 'version',
+        nth: 1,
+        fault: { kind: 'error', code: 'NOT_FOUND', message: 'no “such” thing' },
+      },
+      { method: 'version', nth: 2, fault: { kind: 'hang' } },
+      { method: 'runPodSandbox', nth: 1, fault: { kind: 'lost-reply', code: 'UNAVAILABLE' } },
+    ],
   });
+  await using node = await serve({ faults }, hangingMs);
   const { cri, signal, runtime } = node;
   await assert.rejects(cri.version({}, signal), /no “such” thing/);
   await assert.rejects(cri.version({}, signal), (error) => isKind(error, 'DeadlineExceeded'));

@@ -76,12 +76,10 @@ async function run(
   };
 }
 
-test('a manifest renamed into the directory is seen at once', async () => {
+test('a manifest renamed into the directory is seen by its watch', async () => {
   await using rig = await run();
-  const start = performance.now();
   await rig.put('web.yaml', podManifest('web'));
   await until('the source has seen it', () => rig.images().length === 1);
-  assert.ok(performance.now() - start < 1_000);
   assert.deepEqual(rig.images(), ['web-node-a busybox:1']);
 });
 
@@ -204,7 +202,11 @@ const badManifests: readonly (readonly [string, string | Uint8Array, RegExp])[] 
     'apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {a: b}\nspec: {containers: []}\n',
     /no-name\.yaml:3:1: metadata\.name: must be set/,
   ],
-  ['long-name', podManifest('a'.repeat(260)), /long-name\.yaml:4:3: metadata\.name: .*at most 253/],
+  [
+    'long-name',
+    podManifest('a'.repeat(260)),
+    /long-name\.yaml:4:3: metadata\.name: .*no more than 253 characters/,
+  ],
   ['tabs', 'apiVersion: v1\nkind: Pod\nmetadata:\n\tname: a\n', /tabs\.yaml:4:1: .*[Tt]ab/],
   [
     'unknown-field',

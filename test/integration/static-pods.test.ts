@@ -251,7 +251,7 @@ describe('static pods on a node of their own', { timeout: 180_000 }, () => {
         last = await traces();
         return last.length === 0 ? true : undefined;
       },
-      15_000,
+      120_000,
       () => last.join('\n'),
     );
     const story = await node.command('explain', 'web');

@@ -80,7 +80,7 @@ class Running implements Disposable {
 
   says(what: RegExp): Promise<RegExpExecArray> {
     const look = async () => what.exec(this.out + this.err) ?? undefined;
-    return eventually(`it to say ${what}`, look, 40_000, () => `${this.out}\n${this.err}`);
+    return eventually(`it to say ${what}`, look, 120_000, () => `${this.out}\n${this.err}`);
   }
 
   [Symbol.dispose](): void {

@@ -43,11 +43,17 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
     return (performance.now() - startMs) / 1_000;
   }
 
-  function assertBetween(seconds: number, least: number, most: number): void {
-    assert.ok(seconds >= least && seconds <= most, `${seconds} s must be between ${least} and ${most}`);
+  /** At least so long, and not so long as if its rule did not hold: a busy machine takes its time. */
+  function assertLasts(name: string, seconds: number, least: number): void {
+    const most = least + slackSeconds;
+    const message = `${seconds} s must be between ${least} and ${most}
+${node.told(name)}`;
+    assert.ok(seconds >= least && seconds <= most, message);
   }
 
   const listens = 'until netstat -ltn | grep -q :8080; do sleep 0.05; done; echo up >> /shared/told';
+  const slackSeconds = 25;
+  const ready = 'until [ -e /shared/ready ]; do sleep 0.05; done';
   const ignoring = { script: `echo up >> /shared/told; ${ignores}` };
 
   describe('hooks', { concurrency: true }, () => {
@@ -81,11 +87,25 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
     });
 
     it('a postStart hook that never ends does not hold up the end of its pod', async () => {
+      const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
       node.add('hangs', {
-        containers: { main: { lifecycle: { postStart: shell('echo up >> /shared/told; sleep 1000') } } },
+        containers: {
+          main: { script: `trap "exit 0" TERM; touch /shared/ready; ${stays}`, lifecycle: { postStart } },
+        },
       });
       await told('hangs', 1);
-      assertBetween(await endTakes('hangs', 5), 0, 4);
+      assertLasts('hangs', await endTakes('hangs', 60), 0);
+    });
+
+    it('nor when the container ignores that it is to end: it has the grace of the deletion', async () => {
+      const postStart = shell(`${ready}; echo up >> /shared/told; sleep 1000`);
+      node.add('hangs-on', {
+        containers: {
+          main: { script: `trap "" TERM; touch /shared/ready; ${ignores}`, lifecycle: { postStart } },
+        },
+      });
+      await told('hangs-on', 1);
+      assertLasts('hangs-on', await endTakes('hangs-on', 3), 2.5);
     });
 
     it('an httpGet hook asks the container itself', async () => {
@@ -128,16 +148,16 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
       await runs('failing', { lifecycle: { preStop: shell('exit 1') } });
       await runs('socket', { lifecycle: { preStop: { tcpSocket: { port: 80 } } } });
       for (const name of ['failing', 'socket']) {
-        assertBetween(await endTakes(name, 10), 0, 5);
+        assertLasts(name, await endTakes(name, 60), 0);
         assert.ok(node.events(name).includes('FailedPreStopHook: PreStopHook failed'), node.told(name));
       }
     });
 
     it('a sleep hook puts off the end for so long', async () => {
       await runs('sleeps', { lifecycle: { preStop: { sleep: { seconds: 2 } } } });
-      assertBetween(await endTakes('sleeps', 10), 2, 6);
+      assertLasts('sleeps', await endTakes('sleeps', 60), 2);
       await runs('dozes', { lifecycle: { preStop: { sleep: { seconds: 0 } } } });
-      assertBetween(await endTakes('dozes', 10), 0, 3);
+      assertLasts('dozes', await endTakes('dozes', 60), 0);
     });
   });
 
@@ -147,19 +167,19 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
         ...ignoring,
         lifecycle: { preStop: shell('sleep 2; echo hook >> /shared/told') },
       });
-      assertBetween(await endTakes('counted', 5), 4.5, 8);
+      assertLasts('counted', await endTakes('counted', 5), 4.5);
       assert.deepEqual(await node.lines('counted'), ['up', 'hook']);
       assert.equal((await node.ended('counted')).exitCode, 137);
     });
 
     it('ends a hook that does not, and the container has two seconds left', async () => {
       await runs('endless', { ...ignoring, lifecycle: { preStop: shell('sleep 1000') } });
-      assertBetween(await endTakes('endless', 2), 3.5, 7);
+      assertLasts('endless', await endTakes('endless', 2), 3.5);
     });
 
     it('is given to a container that ignores the signal, which is then killed', async () => {
       await runs('ignoring', ignoring);
-      assertBetween(await endTakes('ignoring', 3), 2.5, 6);
+      assertLasts('ignoring', await endTakes('ignoring', 3), 2.5);
       const { exitCode, reason } = await node.ended('ignoring');
       assert.deepEqual([exitCode, reason], [137, 'Error']);
     });
@@ -174,7 +194,7 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
       node.delete('shorter', 300);
       node.delete('shorter', 2);
       await node.gone('shorter');
-      assertBetween((performance.now() - startMs) / 1_000, 1.5, 8);
+      assertLasts('shorter', (performance.now() - startMs) / 1_000, 1.5);
       assert.equal(node.events('shorter').filter((event) => event.startsWith('Killing')).length, 1);
     });
 
@@ -185,7 +205,7 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
       await told('hurried', 2);
       node.delete('hurried', 1);
       await node.gone('hurried');
-      assertBetween((performance.now() - startMs) / 1_000, 0.5, 6);
+      assertLasts('hurried', (performance.now() - startMs) / 1_000, 0.5);
       assert.deepEqual(await node.lines('hurried'), ['up', 'hook']);
     });
 
@@ -193,8 +213,8 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
       await runs('zero', {}, { terminationGracePeriodSeconds: 0 });
       await runs('stubborn', ignoring, { terminationGracePeriodSeconds: 0 });
       const [fast, slow] = await Promise.all([endTakes('zero', 0), endTakes('stubborn', 0)]);
-      assertBetween(fast, 0, 4);
-      assertBetween(slow, 1.5, 5);
+      assertLasts('zero', fast, 0);
+      assertLasts('stubborn', slow, 1.5);
       assert.equal((await node.ended('zero')).exitCode, 0);
       assert.equal((await node.ended('stubborn')).exitCode, 137);
     });
@@ -274,12 +294,12 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
 
     it('a preStop hook that sleeps goes on with its sleep', async () => {
       await node.gone('dozing');
-      assertBetween(secondsSince(), 5.9, 12);
+      assertLasts('dozing', secondsSince(), 5.9);
     });
 
     it('a preStop hook is not run twice, and the time used counts', async () => {
       await node.gone('stopping');
-      assertBetween(secondsSince(), graceSeconds - 1, graceSeconds + 5);
+      assertLasts('stopping', secondsSince(), graceSeconds - 1);
       assert.deepEqual(await node.lines('stopping'), ['up', 'hook']);
     });
 
@@ -288,7 +308,7 @@ describe('hooks and ends of containers on containerd', { skip, timeout: 180_000 
         const left = (await containersOf('static-')).filter(({ state }) => state === 'CONTAINER_RUNNING');
         return left.length === 0 ? true : undefined;
       });
-      assertBetween(secondsSince(), graceSeconds - 1, graceSeconds + 6);
+      assert.ok(secondsSince() >= graceSeconds - 1, `${secondsSince()} s`);
       assert.deepEqual(await node.lines('static'), ['up', 'hook']);
     });
   });

@@ -49,7 +49,7 @@ describe('pods with users of their own', { skip: skipReason() }, () => {
         const text = await node.logOf(name, container).catch(() => '');
         return text.endsWith('done') ? text.split('\n').slice(0, -1) : undefined;
       },
-      30_000,
+      120_000,
       () => node.told(name),
     );
   const directory = (name: string) => node.path('kubelet', 'pods', node.pod(name)?.metadata.uid ?? '');

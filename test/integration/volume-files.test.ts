@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { realClock } from '../../src/lib/index.ts';
+import { type MountCalls, mountCalls, realClock } from '../../src/lib/index.ts';
 import { HostVolumeFiles, MemoryVolumeFiles, type VolumeFiles } from '../../src/volumes/index.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
@@ -15,7 +15,7 @@ interface Machine extends AsyncDisposable {
   readonly root: string;
 }
 
-async function thisMachine(): Promise<Machine> {
+async function thisMachine(calls: MountCalls | undefined): Promise<Machine> {
   const root = await mkdtemp(join(tmpdir(), 'klg-volume-files-'));
   const dispose = async () => {
     const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
@@ -23,7 +23,7 @@ async function thisMachine(): Promise<Machine> {
     for (const line of own) execFileSync('umount', [line.split(' ')[1] ?? '']);
     await rm(root, { recursive: true });
   };
-  return { files: new HostVolumeFiles(realClock()), root, [Symbol.asyncDispose]: dispose };
+  return { files: new HostVolumeFiles(realClock(), calls), root, [Symbol.asyncDispose]: dispose };
 }
 
 async function noMachine(): Promise<Machine> {
@@ -31,7 +31,8 @@ async function noMachine(): Promise<Machine> {
 }
 
 const machines = [
-  { called: 'this machine', make: thisMachine, skip: notRoot },
+  { called: 'this machine', make: () => thisMachine(mountCalls()), skip: notRoot },
+  { called: 'this machine, by programs', make: () => thisMachine(undefined), skip: notRoot },
   { called: 'no machine', make: noMachine, skip: false },
 ] as const;
 

@@ -317,7 +317,7 @@ describe('deadlines and cancellation', () => {
       failsWith('DEADLINE_EXCEEDED'),
     );
     const tellsMs = (deadline instanceof Date ? deadline.getTime() : Number(deadline)) - startMs;
-    assert.ok(tellsMs > 100 && tellsMs < 5_000, String(tellsMs));
+    assert.ok(tellsMs > 100 && tellsMs < 60_000, String(tellsMs));
   });
 
   test('an aborted call ends at once and is cancelled there', async () => {

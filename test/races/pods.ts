@@ -1,6 +1,6 @@
 import type { PodSpec, PodStatus, Pod as WrittenPod } from '../../src/kinds/index.ts';
+import { withPodDefaults } from '../../src/pods/defaults/index.ts';
 import { annotations, type Pod, type PodMeta, podUid } from '../../src/pods/index.ts';
-import { withPodDefaults } from '../../src/sources/index.ts';
 import { manifestText } from '../simulation/manifests.ts';
 import { type Behaviour, images, type PodSketch } from '../simulation/sketch.ts';
 

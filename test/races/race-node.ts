@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type CriClient, createCriClient } from '../../src/cri/index.ts';
 import type { Kubelet, KubeletSettings, NodeMachine } from '../../src/kubelet/index.ts';
+import { seededRandom } from '../../src/lib/index.ts';
 import { type Pod, type PodFullName, type PodUid, podUid } from '../../src/pods/index.ts';
 import type { TraceEntry } from '../../src/simulator/index.ts';
+import type { ClusterWorld } from '../simulation/cluster/cluster-world.ts';
 import { Desk } from '../simulation/desk.ts';
 import { leftovers } from '../simulation/end-state.ts';
 import { allRules, type Rule } from '../simulation/invariants/index.ts';
@@ -32,6 +34,10 @@ export interface RaceOptions {
   readonly tolerates?: readonly string[];
   /** With very many pods the rules of the simulation take too long. */
   readonly rules?: 'checked' | 'unchecked';
+  /** Whether the node belongs to a cluster with an API server of its own; it is alone unless given. */
+  readonly cluster?: 'joined' | 'alone';
+  /** Whether what the API says is kept for a start without it; it is not unless given. */
+  readonly copies?: 'kept' | undefined;
 }
 
 export type Happened = TraceEntry & { readonly atMs: number };
@@ -68,6 +74,10 @@ export class RaceNode implements Witness, AsyncDisposable {
         seed: 1,
         logs: 'kept',
         settings: options.settings,
+        cluster:
+          options.cluster === 'joined'
+            ? { random: seededRandom(1), skewMs: 0, copies: options.copies }
+            : undefined,
         aroundCri: (client) => this.#around('cri', client),
         aroundMachine: (machine) => ({
           ...machine,
@@ -95,6 +105,12 @@ export class RaceNode implements Witness, AsyncDisposable {
     const { life } = this.world;
     assert.ok(life !== undefined, 'no kubelet runs');
     return life.kubelet;
+  }
+
+  get cluster(): ClusterWorld {
+    const { cluster } = this.world;
+    assert.ok(cluster !== undefined, 'the node is alone');
+    return cluster;
   }
 
   get nowMs(): number {
@@ -252,6 +268,7 @@ export class RaceNode implements Witness, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.world.killKubelet();
     this.world.runtime.close();
+    this.world.cluster?.api.close();
     const broken = this.#problems.filter(
       (problem) => !this.#tolerates.some((rule) => problem.startsWith(rule)),
     );

@@ -150,7 +150,8 @@ export class KubeletLife {
           (verb, what) => options.calling(`api ${verb}`, what),
         ),
       );
-    const cluster = options.cluster && clusterLife(options.cluster, { ...deps, around });
+    const cluster =
+      options.cluster && clusterLife(options.cluster, { ...deps, files: machine.files, around });
     const kubelet = await Kubelet.create(
       { ...settings, ...options.settings },
       { ...deps, cluster: cluster?.link, runtimeLooked: () => cluster?.hint() },

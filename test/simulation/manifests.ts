@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import { decodeTree, KindTable } from '../../src/kinds/index.ts';
 import type { YamlTree } from '../../src/lib/index.ts';
+import { withPodDefaults } from '../../src/pods/defaults/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
-import { staticPodUid, withPodDefaults } from '../../src/sources/index.ts';
+import { StaticUidMaker } from '../../src/sources/uid/static-uid.ts';
 import {
   type ContainerSketch,
   type HookSketch,
@@ -50,12 +52,21 @@ export function apiPodOf(sketch: PodSketch, status: Pod['status']): Pod {
   };
 }
 
+const kinds = new KindTable();
+const uids = new StaticUidMaker();
+
 /** The UID kubeling gives the pod of this sketch, or the API has given it. */
 export function uidOf(sketch: PodSketch): string {
   if (sketch.source === 'api')
     return createHash('md5').update(`${sketch.name} ${sketch.revision}`).digest('hex');
   const place = { source: 'file', path: manifestPath(sketch.name), nodeName } as const;
-  return staticPodUid(treeOf(JSON.parse(manifestText(sketch)) as Json), place);
+  const tree = treeOf(JSON.parse(manifestText(sketch)) as Json);
+  const { value } = decodeTree<Pod>(kinds, 'Pod', tree);
+  return uids.uidOf(
+    withPodDefaults(value, () => false),
+    tree,
+    place,
+  );
 }
 
 export function fullNameOf(sketch: PodSketch): string {

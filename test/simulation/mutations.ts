@@ -9,7 +9,7 @@ export interface KnownBug extends Mutation {
   /** The rule that finds it; any will do unless given. */
   readonly breaks?: string;
   /** Where it shows soonest; the seeds as they are show it, too, but later. */
-  readonly shows?: Pick<SeedOptions, 'trouble' | 'always' | 'cluster' | 'patienceMs'>;
+  readonly shows?: Pick<SeedOptions, 'trouble' | 'always' | 'killedAt' | 'cluster' | 'patienceMs'>;
 }
 
 /** The simulation must find each. */
@@ -105,7 +105,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
 
   'that a postStart hook is due is forgotten with the kubelet': {
     breaks: 'every instance has its postStart hook',
-    shows: { trouble: 'kubelet', always: ['hooks'] },
+    shows: { trouble: 'kubelet', always: ['hooks'], killedAt: 'startContainer' },
     machine: forgetting('postStarts'),
   },
 

@@ -5,6 +5,7 @@
  *     npm run simulate -- --seed 42
  */
 import { execFile } from 'node:child_process';
+import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -54,6 +55,12 @@ function playElsewhere(from: number, count: number): Promise<Played> {
   });
 }
 
+/** The one it plays for holds the other end of its input: when that is gone nobody wants to know any more. */
+function endWithParent(): void {
+  process.stdin.on('end', () => process.exit(1)).resume();
+  (process.stdin as Socket).unref();
+}
+
 async function playAll(from: number, count: number, jobs: number): Promise<void> {
   const startMs = performance.now();
   const share = Math.ceil(count / jobs);
@@ -86,6 +93,7 @@ if (values.seed !== undefined) {
   if (result.violations.length > 0) await fail(result);
   else console.log(`Seed ${values.seed} holds: ${result.hash}`);
 } else if (values.part) {
+  endWithParent();
   console.log(JSON.stringify(await play(Number(values.from), Number(values.seeds))));
 } else {
   await playAll(Number(values.from), Number(values.seeds), Number(values.jobs));

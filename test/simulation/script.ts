@@ -36,13 +36,21 @@ export type Trouble = 'none' | 'kubelet' | 'runtime' | 'faults';
 
 export const troubles: readonly Trouble[] = ['none', 'kubelet', 'runtime', 'faults'];
 
+/** What a script is made to have, besides what the numbers give it. */
+export interface ScriptWishes {
+  /** What every pod has. */
+  readonly always?: readonly Feature[] | undefined;
+  /** The call at which every kubelet in trouble is killed; that and all other ways to end unless given. */
+  readonly killedAt?: DelicateCall | undefined;
+}
+
 /** What one seed does to the world, in the order of time. The same numbers give the same script. */
 export function writeScript(
   random: Random,
   trouble: Trouble,
-  always: readonly Feature[] = [],
+  wishes: ScriptWishes = {},
 ): readonly TimedStep[] {
-  const writer = new ScriptWriter(random, always);
+  const writer = new ScriptWriter(random, wishes);
   const spanMs = 20_000 + randomInt(random, 100_000);
   const names = Array.from({ length: 1 + randomInt(random, 6) }, (_, index) => `pod${index}`);
   for (const name of names) writer.pod(name, spanMs);
@@ -60,15 +68,18 @@ const runtimeTroubles = [
 
 /** After which much is begun and not yet noted. */
 const delicateCalls = ['startContainer', 'startContainer', 'execSync', 'stopContainer', 'pullImage'] as const;
+export type DelicateCall = (typeof delicateCalls)[number];
 
 class ScriptWriter {
   readonly #random: Random;
   readonly #steps: TimedStep[] = [];
   readonly #sketcher: Sketcher;
+  readonly #killedAt: DelicateCall | undefined;
 
-  constructor(random: Random, always: readonly Feature[]) {
+  constructor(random: Random, { always = [], killedAt }: ScriptWishes) {
     this.#random = random;
     this.#sketcher = new Sketcher(random, always);
+    this.#killedAt = killedAt;
   }
 
   steps(): readonly TimedStep[] {
@@ -132,11 +143,13 @@ class ScriptWriter {
   }
 
   #troubleKubelet(atMs: number): void {
-    const kind = this.#of(['stop', 'kill', 'kill', 'kill-at', 'kill-at'] as const);
+    const kind = this.#killedAt
+      ? 'kill-at'
+      : this.#of(['stop', 'kill', 'kill', 'kill-at', 'kill-at'] as const);
     if (kind === 'stop') this.#add(atMs, { do: 'stop-kubelet' });
     if (kind === 'kill') this.#add(atMs, { do: 'kill-kubelet', crossings: this.#whole(60) });
     if (kind === 'kill-at') {
-      const method = this.#of(delicateCalls);
+      const method = this.#killedAt ?? this.#of(delicateCalls);
       // Most of what is delicate happens while pods come.
       this.#add(this.#below(atMs / 2), { do: 'kill-kubelet-at', method, crossings: 1 + this.#whole(3) });
     }

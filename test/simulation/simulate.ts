@@ -13,18 +13,22 @@ import { isFarFromDeadline, leftovers, remembered, unsettled } from './end-state
 import { allRules, type ClusterParts, type Rule } from './invariants/index.ts';
 import type { KubeletLife, Mutation } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
-import { mayBeProbedToDeath, mayEndOtherwise, outcomeOf } from './outcome.ts';
-import { type Step, type TimedStep, type Trouble, troubles, writeScript } from './script.ts';
-import type { Feature } from './sketcher.ts';
+import { mayBeProbedToDeath, outcomeOf } from './outcome.ts';
+import {
+  type ScriptWishes,
+  type Step,
+  type TimedStep,
+  type Trouble,
+  troubles,
+  writeScript,
+} from './script.ts';
 import { type Witness, World } from './world.ts';
 
-export interface SeedOptions {
+export interface SeedOptions extends ScriptWishes {
   readonly mutate?: Mutation | undefined;
   readonly logs?: 'kept' | 'dropped';
   /** Chosen by the seed unless given. */
   readonly trouble?: Trouble | undefined;
-  /** What every pod has, besides what the seed gives it. */
-  readonly always?: readonly Feature[] | undefined;
   /** Whether the node belongs to a cluster; it is alone unless given. */
   readonly cluster?: 'joined' | 'alone' | undefined;
   /** How long to wait for what is wanted; half an hour unless given. */
@@ -75,7 +79,7 @@ class SeedRun {
   readonly #patienceMs: number;
   readonly #random: Random;
   readonly #trouble: Trouble;
-  readonly #always: readonly Feature[];
+  readonly #wishes: ScriptWishes;
   readonly #world: World;
   readonly #desk: Desk;
   readonly #rules: readonly Rule[];
@@ -99,7 +103,7 @@ class SeedRun {
     this.#patienceMs = options.patienceMs ?? settleMs;
     this.#random = seededRandom(seed * 2 + 1);
     this.#trouble = options.trouble ?? troubles[seed % troubles.length] ?? 'none';
-    this.#always = options.always ?? [];
+    this.#wishes = options;
     const maxRestartWaitMs = seed % 3 === 0 ? 300_000 : 60_000;
     const flavour = this.#random.next() < 0.5 ? 'containerd-1.6' : 'containerd-2';
     this.#clusterRandom = seededRandom(seed * 7 + 3);
@@ -430,17 +434,13 @@ class SeedRun {
   }
 
   #script(): readonly TimedStep[] {
-    const script = writeScript(this.#random, this.#trouble, this.#always);
+    const script = writeScript(this.#random, this.#trouble, this.#wishes);
     return this.#scenario === undefined ? script : withCluster(this.#clusterRandom, script);
   }
 
   #unlikeTheNode(): readonly string[] {
-    return this.#scenario?.unlikeTheNode(this.#world.life?.kubelet, (uid) => this.#isExcused(uid)) ?? [];
-  }
-
-  #isExcused(uid: string): boolean {
-    const sketch = this.#desk.known(uid);
-    return this.#damaged.has(uid) && sketch !== undefined && mayEndOtherwise(sketch);
+    const { life, runtime } = this.#world;
+    return this.#scenario?.unlikeTheNode(life?.kubelet, runtime.runningContainers()) ?? [];
   }
 
   async #until(limitMs: number, rule: string, open: () => Promise<readonly string[]>): Promise<void> {

@@ -41,7 +41,7 @@ export interface WorldOptions {
   /** The machine with parts of it replaced. */
   readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
   /** The cluster the node belongs to; it is alone unless given. */
-  readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs'> | undefined;
+  readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs' | 'copies'> | undefined;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */

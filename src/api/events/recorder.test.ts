@@ -104,6 +104,7 @@ function rig(more: Partial<EventRecorderOptions> = {}) {
     random: seededRandom(3),
     logger: logs.logger,
     nodeName: 'n1',
+    restMs: 0,
     onOutcome: (outcome) => outcomes.push(outcome),
     ...more,
   });
@@ -542,4 +543,32 @@ test('journals of pods and of the node feed it, and keep what they kept', async 
     ['Pod', 'spec.containers{a}'],
     ['Node', undefined],
   ]);
+});
+
+test('what is no warning waits half a second, so that a start is told together and not in its midst', async () => {
+  const { clock, server, recorder, tell } = rig({ restMs: 500 });
+  tell('Pulled');
+  tell('Created');
+  await clock.advance(499);
+  assert.equal(server.calls.length, 0);
+  tell('Started');
+  await clock.advance(1);
+  assert.deepEqual(server.told(), ['Pulled text x1', 'Created text x1', 'Started text x1']);
+  await recorder[Symbol.asyncDispose]();
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a warning waits for nothing, and what came before it is told before it', async () => {
+  const { server, recorder, tell } = rig({ restMs: 500 });
+  tell('Pulled');
+  recorder.record({ about: about('web'), type: 'Warning', reason: 'Failed', message: 'no', at: instant(0) });
+  await settle();
+  assert.deepEqual(server.told(), ['Pulled text x1', 'Failed no x1']);
+});
+
+test('whoever stops need not wait until the rest of a lane is over', async () => {
+  const { server, recorder, tell } = rig({ restMs: 500 });
+  tell('Killing');
+  await recorder.drained(new AbortController().signal);
+  assert.deepEqual(server.told(), ['Killing text x1']);
 });

@@ -18,6 +18,11 @@ export interface EventRecorderOptions {
   readonly queueCapacity?: number;
   /** How many are on their way at once; 8 unless given. */
   readonly parallel?: number;
+  /**
+   * How long the first event about an object waits for others, unless it is a warning: the news of a pod's start must
+   * not hold up the start. Half a second unless given.
+   */
+  readonly restMs?: number;
 }
 
 /** Tells users of the API what happens on the node. Recording never waits, never throws and never grows. */
@@ -28,12 +33,30 @@ export class EventRecorder implements AsyncDisposable {
   readonly #sender: EventSender;
 
   constructor(options: EventRecorderOptions) {
-    const { client, clock, random, logger, nodeName, queueCapacity = 1_000, parallel = 8 } = options;
+    const {
+      client,
+      clock,
+      random,
+      logger,
+      nodeName,
+      queueCapacity = 1_000,
+      parallel = 8,
+      restMs = 500,
+    } = options;
     const onOutcome = options.onOutcome ?? (() => {});
     this.#logger = logger;
     this.#onOutcome = onOutcome;
     this.#correlator = new EventCorrelator({ clock, random, origin: { component: 'kubelet', nodeName } });
-    this.#sender = new EventSender({ client, clock, random, logger, onOutcome, queueCapacity, parallel });
+    this.#sender = new EventSender({
+      client,
+      clock,
+      random,
+      logger,
+      onOutcome,
+      queueCapacity,
+      parallel,
+      restMs,
+    });
   }
 
   /** How many events are not yet told. */

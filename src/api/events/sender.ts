@@ -13,6 +13,8 @@ export interface SenderOptions extends DeliveryDeps {
   readonly onOutcome: (outcome: EventOutcome) => void;
   readonly queueCapacity: number;
   readonly parallel: number;
+  /** How long the first of an object's events waits for others, unless it is a warning. */
+  readonly restMs: number;
 }
 
 /** To be told to the server. */
@@ -24,10 +26,11 @@ export interface Sending {
   readonly told: 'before' | 'never';
 }
 
-/** The events about one object, in their order. It is ready, or sending its first, or waits to send that again. */
+/** The events about one object, in their order. It rests, or is ready, or sending its first, or waits to send that again. */
 interface Lane {
   readonly key: string;
   readonly line: Parcel[];
+  state: 'resting' | 'in-turn';
   timer?: Timer | undefined;
 }
 
@@ -75,6 +78,7 @@ export class EventSender implements AsyncDisposable {
   /** Resolves when everything in line has come to its end. */
   async drained(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
+    for (const lane of this.#lanes.values()) if (lane.state === 'resting') this.#endRest(lane);
     if (this.#queued > 0) await this.#drained.wait(signal);
   }
 
@@ -91,9 +95,10 @@ export class EventSender implements AsyncDisposable {
   }
 
   #newLane(key: string): Lane {
-    const lane: Lane = { key, line: [] };
+    const lane: Lane = { key, line: [], state: 'resting' };
+    const { clock, restMs } = this.#options;
+    if (restMs > 0) lane.timer = clock.timer(restMs, () => this.#endRest(lane));
     this.#lanes.set(key, lane);
-    this.#ready.push(lane);
     return lane;
   }
 
@@ -101,6 +106,14 @@ export class EventSender implements AsyncDisposable {
     const via = told === 'before' ? 'patch' : 'create';
     lane.line.push({ key, event, via, tries: 0, answersBefore: 0, unsure: false });
     this.#queued++;
+    const isUrgent = event.type !== 'Normal' || lane.timer === undefined;
+    if (isUrgent && lane.state === 'resting') this.#endRest(lane);
+  }
+
+  #endRest(lane: Lane): void {
+    lane.timer?.cancel();
+    lane.state = 'in-turn';
+    this.#makeReady(lane);
     this.#pump();
   }
 

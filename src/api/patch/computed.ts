@@ -4,7 +4,7 @@ import type { PatchSchema } from './schema.ts';
 import { strategicDiff } from './strategic-diff.ts';
 
 export interface PodStatusChange {
-  /** The patch is refused with a conflict when the pod of that name has become another one. */
+  /** The patch is refused when the pod of that name has become another one. */
   readonly uid: string;
   readonly before: PodStatus;
   readonly after: PodStatus;

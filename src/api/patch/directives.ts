@@ -11,6 +11,11 @@ export function badPatch(message: string): Error {
   return apiError({ what: 'apply a patch', status: 400, answer: { message, reason: 'BadRequest' } });
 }
 
+/** A patch that makes sense, but not for this object or together with itself. */
+export function unfitPatch(message: string): Error {
+  return apiError({ what: 'apply a patch', status: 422, answer: { message, reason: 'Invalid' } });
+}
+
 export function isDirective(name: string): boolean {
   return (
     name === patchWord ||

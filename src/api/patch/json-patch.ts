@@ -1,5 +1,5 @@
 import { apiError } from '../api-error.ts';
-import { badPatch } from './directives.ts';
+import { badPatch, unfitPatch } from './directives.ts';
 import { isJsonObject, type JsonObject, sameValue } from './json.ts';
 
 /** As many as an API server takes in one patch. */
@@ -9,7 +9,14 @@ const mostOperations = 10_000;
 export function applyJsonPatch(document: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw badPatch('a JSON patch must be a list of operations');
   if (patch.length > mostOperations)
-    throw badPatch(`a JSON patch must have at most ${mostOperations} operations: it has ${patch.length}`);
+    throw apiError({
+      what: 'apply a patch',
+      status: 413,
+      answer: {
+        reason: 'RequestEntityTooLarge',
+        message: `Request entity too large: The allowed maximum operations in a JSON patch is ${mostOperations}, got ${patch.length}`,
+      },
+    });
   return patch.reduce<unknown>(
     (value, operation, index) => applyOperation(value, operation, index),
     document,
@@ -23,7 +30,8 @@ function applyOperation(document: unknown, operation: unknown, index: number): u
     case 'add':
       return put(document, path, given(operation, index), 'add');
     case 'replace':
-      at(document, path);
+      // API servers let it put a field that is not there yet.
+      at(document, path.slice(0, -1));
       return put(document, path, given(operation, index), 'replace');
     case 'remove':
       return remove(document, path);
@@ -36,7 +44,7 @@ function applyOperation(document: unknown, operation: unknown, index: number): u
         throw failed(`operation ${index}: test failed`);
       return document;
     default:
-      throw badPatch(
+      throw failed(
         `operation ${index} must be add, remove, replace, move, copy or test: it is ${JSON.stringify(operation['op'])}`,
       );
   }
@@ -107,11 +115,11 @@ function given(operation: JsonObject, index: number): unknown {
 
 function pointer(text: unknown, index: number): Path {
   if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')))
-    throw badPatch(`operation ${index} must have a JSON pointer: current value is ${JSON.stringify(text)}`);
+    throw failed(`operation ${index} must have a JSON pointer: current value is ${JSON.stringify(text)}`);
   const parts = text.split('/').slice(1);
   return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 function failed(message: string): Error {
-  return apiError({ what: 'apply a patch', status: 422, answer: { message, reason: 'Invalid' } });
+  return unfitPatch(`the server rejected our request due to an error in our request: ${message}`);
 }

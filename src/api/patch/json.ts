@@ -7,12 +7,32 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** To the API a field that is null or undefined is not there. Lists keep their length. */
+/**
+ * To the API a field that is null or undefined is not there. Lists keep their length. What has no such field is not
+ * copied: of most objects nothing is.
+ */
 export function withoutEmptyFields<T>(value: T): T {
-  if (Array.isArray(value)) return value.map((item) => withoutEmptyFields<unknown>(item)) as T;
-  if (!isJsonObject(value)) return value;
-  const entries = Object.entries(value).filter(([, inner]) => inner !== undefined && inner !== null);
-  return Object.fromEntries(entries.map(([name, inner]) => [name, withoutEmptyFields(inner)])) as T;
+  if (Array.isArray(value)) return filledItems(value) as T;
+  return isJsonObject(value) ? (filledFields(value) as T) : value;
+}
+
+function filledItems(list: readonly unknown[]): readonly unknown[] {
+  const filled = list.map((item) => withoutEmptyFields(item));
+  return filled.every((item, index) => item === list[index]) ? list : filled;
+}
+
+function filledFields(object: JsonObject): JsonObject {
+  let copied: [name: string, value: unknown][] | undefined;
+  const names = Object.keys(object);
+  for (const [index, name] of names.entries()) {
+    const value = object[name];
+    const filled = withoutEmptyFields(value);
+    const isEmpty = value === undefined || value === null;
+    if (copied === undefined && filled === value && !isEmpty) continue;
+    copied ??= names.slice(0, index).map((before) => [before, object[before]]);
+    if (!isEmpty) copied.push([name, filled]);
+  }
+  return copied === undefined ? object : Object.fromEntries(copied);
 }
 
 /** Both must be without empty fields. */

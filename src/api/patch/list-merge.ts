@@ -8,18 +8,23 @@ export function mergeValues(current: Items = [], added: Items = []): Items {
   return [...new Set([...current, ...added])];
 }
 
+export interface Merging {
+  readonly current: Items | undefined;
+  readonly changes: Items | undefined;
+  readonly key: string;
+  /** The value of `$setElementOrder`. */
+  readonly order: Items | undefined;
+  readonly mergeItem: (item: JsonObject, change: JsonObject) => JsonObject;
+}
+
 /** Items of the patch change the ones of their key, or join at the end; `$patch` in an item says more. */
-export function mergeItems(
-  current: Items | undefined,
-  changes: Items = [],
-  key: string,
-  mergeItem: (item: JsonObject, change: JsonObject) => JsonObject,
-): Items {
+export function mergeItems({ current, changes = [], key, order = [], mergeItem }: Merging): Items {
   const parts = sorted(changes, key);
   if (current === undefined || parts.replaces) return parts.others.map((item) => withoutDirectives(item));
-  const kept = current.filter((item) => !parts.deleted.includes(keyOf(item, key)));
+  const isSame = sameItem(key, [current, changes, order]);
+  const kept = current.filter((item) => !parts.deleted.some((deleted) => isSame(item, deleted)));
   for (const change of parts.others) {
-    const at = kept.findIndex((item) => keyOf(item, key) === change[key]);
+    const at = kept.findIndex((item) => isSame(item, change));
     const item = kept[at];
     if (isJsonObject(item)) kept[at] = mergeItem(item, change);
     else kept.push(mergeItem({}, change));
@@ -27,9 +32,28 @@ export function mergeItems(
   return kept;
 }
 
+/** Lists in which one key may stand for several items, as a port has one number for each protocol. */
+const portKeys: readonly string[] = ['port', 'containerPort'];
+
+/**
+ * Whether a change is about an item. API servers look at the key alone, and so mix up ports of one number; here a port
+ * of another protocol is another one wherever somebody speaks of more than one of that number.
+ */
+function sameItem(key: string, lists: readonly Items[]): (item: unknown, change: JsonObject) => boolean {
+  const isShared = (value: unknown) =>
+    lists.some((list) => list.filter((item) => keyOf(item, key) === value).length > 1);
+  return (item, change) => {
+    if (keyOf(item, key) !== change[key]) return false;
+    if (!portKeys.includes(key)) return true;
+    const [is, wanted] = [keyOf(item, 'protocol'), change['protocol']];
+    const isOther = is !== undefined && wanted !== undefined && is !== wanted;
+    return !isOther || !isShared(change[key]);
+  };
+}
+
 interface SortedChanges {
   readonly replaces: boolean;
-  readonly deleted: readonly unknown[];
+  readonly deleted: readonly JsonObject[];
   readonly others: readonly JsonObject[];
 }
 
@@ -39,7 +63,7 @@ function sorted(changes: Items, key: string): SortedChanges {
   const [replacing, deleting] = [says('replace'), says('delete')];
   return {
     replaces: replacing.length > 0,
-    deleted: deleting.map((item) => item[key]),
+    deleted: deleting,
     others: items.filter((item) => !replacing.includes(item) && !deleting.includes(item)),
   };
 }
@@ -112,7 +136,12 @@ function checkOrder(order: Items, told: Items, current: Items, value: Items, key
   if (order.length === 0) return;
   const wanted = order.map((item) => keyOf(item, key));
   const places = told.map((item) => wanted.indexOf(keyOf(item, key)));
-  const isSorted = places.every((place, index) => place > (places[index - 1] ?? -1));
+  // Of a key that is there twice the patch may tell both.
+  const isTwin = (place: number) => wanted.lastIndexOf(wanted[place]) > place;
+  const isSorted = places.every((place, index) => {
+    const last = places[index - 1] ?? -1;
+    return place > last || (place >= 0 && place === last && isTwin(place));
+  });
   if (!isSorted) throw badPatch(`the list of a patch must agree with its ${orderPrefix} list`);
 }
 

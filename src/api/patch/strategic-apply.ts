@@ -98,6 +98,6 @@ function mergeList(
     return items.filter((item) => !removed?.includes(item));
   }
   const mergeItem = (item: JsonObject, change: JsonObject) => applyStrategicPatch(schema, kind, item, change);
-  const items = mergeItems(current, value, merge.key, mergeItem);
+  const items = mergeItems({ current, changes: value, key: merge.key, order, mergeItem });
   return inOrder({ items, order, current, key: merge.key, value });
 }

@@ -123,6 +123,22 @@ test('items come in the order an API server brings them into', () => {
     });
 });
 
+test('ports of one number are told apart by their protocols where there are several', () => {
+  const tcp = { port: 53, protocol: 'TCP', name: 'a' };
+  const udp = { port: 53, protocol: 'UDP', name: 'b' };
+  const patched = (ports: readonly JsonObject[], spec: JsonObject) =>
+    applyStrategicPatch(schema, 'ServiceSpec', { ports }, spec)['ports'];
+  const both = [{ port: 53 }, { port: 53 }];
+  assert.deepEqual(patched([tcp], { ports: [udp], '$setElementOrder/ports': both }), [tcp, udp]);
+  assert.deepEqual(patched([tcp], { ports: [tcp, udp], '$setElementOrder/ports': both }), [tcp, udp]);
+  const renamed = { port: 53, protocol: 'UDP', name: 'c' };
+  assert.deepEqual(patched([tcp, udp], { ports: [renamed] }), [tcp, renamed]);
+  const deletion = { port: 53, protocol: 'TCP', $patch: 'delete' };
+  assert.deepEqual(patched([tcp, udp], { ports: [deletion] }), [udp]);
+  // One that is the only one of its number may change its protocol.
+  assert.deepEqual(patched([tcp], { ports: [udp], '$setElementOrder/ports': [{ port: 53 }] }), [udp]);
+});
+
 test('single values that are merged can be added, removed and ordered', () => {
   const before = { metadata: { finalizers: ['a', 'b', 'c'] } };
   const after = { metadata: { finalizers: ['d', 'c', 'a'] } };

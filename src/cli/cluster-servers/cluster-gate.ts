@@ -15,15 +15,21 @@ export interface ClusterGateOptions {
   readonly logger: Logger;
   readonly config: Pick<KubeletConfiguration, 'authentication' | 'authorization'>;
   readonly nodeName: string;
+  /** Which right it takes to enter pods; always that to create something unless given. */
+  readonly streams?: 'create' | 'by-method' | undefined;
   /** Undefined without an API server. */
   readonly api: Pick<ApiClient, 'create'> | undefined;
   readonly clientCa: ClientCa | undefined;
 }
 
 /** Who may pass, as the configuration says. Throws AUTH_CONFIG for one under which nobody could be known or judged. */
-export function clusterGate({ config, nodeName, api, ...deps }: ClusterGateOptions): Gate {
+export function clusterGate({ config, nodeName, api, streams, ...deps }: ClusterGateOptions): Gate {
   const reviews = api === undefined ? undefined : apiReviews(api);
-  return makeGate(gateSettings(config, nodeName), { ...deps, reviews });
+  const settings = gateSettings(config, nodeName);
+  return makeGate(
+    { ...settings, streams: streams === 'by-method' ? streams : 'always-create' },
+    { ...deps, reviews },
+  );
 }
 
 function gateSettings(

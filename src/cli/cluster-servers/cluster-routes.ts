@@ -1,32 +1,53 @@
 import { join } from 'node:path';
-import { type LoadedConfig, maskSecrets, toWire } from '../../config/index.ts';
+import { flagTexts, type LoadedConfig, maskSecrets, toWire } from '../../config/index.ts';
 import type { CriClient } from '../../cri/index.ts';
+import type { ContainerImage } from '../../kinds/index.ts';
 import type { Clock, Logger, MetricRegistry, Verbosity } from '../../lib/index.ts';
-import { disabledRoute, healthRoutes, type Route, type StreamRoutes } from '../../server/index.ts';
+import {
+  disabledRoute,
+  type HealthCheck,
+  healthRoutes,
+  type Route,
+  type StatsView,
+  type StreamRoutes,
+  statsRoutes,
+} from '../../server/index.ts';
 import {
   CheckpointFolder,
   checkpointRoute,
   configzRoute,
   debugFlagsRoute,
+  flagzRoute,
   HealthSlis,
+  imagesRoute,
   logTree,
+  statuszRoute,
   systemJournal,
   systemLogsRoute,
 } from '../../server/remote/index.ts';
 import { nodeRoutes, type ServedKubelet } from '../node-routes.ts';
+import { kubernetesVersion } from '../version.ts';
 import { runtimeFreezer } from './freezer.ts';
 
 export interface ClusterRoutesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
-  readonly loaded: Pick<LoadedConfig, 'config' | 'gates'>;
+  readonly loaded: Pick<LoadedConfig, 'config' | 'gates' | 'flags'>;
   readonly kubelet: ServedKubelet;
   readonly cri: CriClient;
   readonly verbosity: Pick<Verbosity, 'setLevel'>;
   readonly rootDir: string;
   /** Where the host's services write their logs. */
   readonly hostLogs?: string | undefined;
+  /** What the node and its pods have used; not served unless given. */
+  readonly stats?: StatsView | undefined;
+  /** What else must hold for the process to be well, beside what the kubelet knows itself. */
+  readonly vitalChecks?: readonly HealthCheck[] | undefined;
+  /** What else must hold for the node to be of use. */
+  readonly readyChecks?: readonly HealthCheck[] | undefined;
+  /** All images of the node, also those its object leaves out; not shown unless given. */
+  readonly images?: (() => readonly ContainerImage[]) | undefined;
 }
 
 const defaultHostLogs = '/var/log';
@@ -36,7 +57,9 @@ export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
   const { clock, logger, metrics, loaded, kubelet, cri } = options;
   const { config, gates } = loaded;
   const slis = new HealthSlis((error) => logger.error('Cannot collect a metric', error));
-  const { live, ready } = kubelet.health;
+  const { health } = kubelet;
+  const live = [...health.live, ...(options.vitalChecks ?? [])];
+  const ready = [...health.ready, ...(options.readyChecks ?? [])];
   const { routes, upgrades } = nodeRoutes({
     clock,
     kubelet,
@@ -47,16 +70,32 @@ export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
     streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
     token: undefined,
   });
-  return {
-    routes: [
-      ...healthRoutes(slis.observed(live, 'healthz'), ready),
-      slis.route,
-      ...routes,
-      configzRoute(() => toWire(maskSecrets(config))),
-      ...operatorRoutes(options),
-    ],
-    upgrades,
+  const all = [
+    ...healthRoutes(slis.observed(live, 'healthz'), ready),
+    slis.route,
+    ...routes,
+    ...(options.stats === undefined ? [] : statsRoutes(options.stats)),
+    configzRoute(() => toWire(maskSecrets(config))),
+    ...(options.images === undefined ? [] : [imagesRoute(options.images)]),
+    ...operatorRoutes(options),
+  ];
+  return { routes: [...all, ...statusPages(options, all)], upgrades };
+}
+
+/** What the process is and how it was started. */
+function statusPages({ clock, loaded }: ClusterRoutesOptions, others: readonly Route[]): readonly Route[] {
+  const { gates, flags } = loaded;
+  const facts = {
+    clock,
+    startMs: clock.now() - process.uptime() * 1_000,
+    version: kubernetesVersion.slice(1),
+    platform: `nodejs ${process.versions.node}`,
+    paths: () => [...new Set(others.map(({ path }) => path))].sort(),
   };
+  return [
+    ...(gates.enabled('ComponentStatusz') ? [statuszRoute(facts)] : []),
+    ...(gates.enabled('ComponentFlagz') ? [flagzRoute(() => flagTexts(flags))] : []),
+  ];
 }
 
 /** What is for those who look after the node, each with a switch of its own. */

@@ -22,6 +22,8 @@ export interface ServingIdentityOptions {
   readonly nodeName: string;
   /** Names and IP addresses of the node, as they are now. */
   readonly nodeAddresses: () => readonly string[];
+  /** How long those must have stayed the same before a certificate is asked for; a while unless given. */
+  readonly addressesSettleMs?: number | undefined;
   /** Undefined without an API server. */
   readonly api: ApiClient | undefined;
 }
@@ -40,7 +42,7 @@ export async function openServingIdentity(options: ServingIdentityOptions): Prom
   });
   const addresses = () => options.nodeAddresses().map(typed);
   const certificate = await openServingCertificate(
-    { source, nodeName, certDirectory, addresses },
+    { source, nodeName, certDirectory, addresses, settleMs: options.addressesSettleMs },
     { files: realCertificateFiles(), clock, random, log, observer: serverCertificateMetrics(metrics) },
   );
   log.info('Others know the server by its certificate', { source: source.kind, how: certificate.describe() });

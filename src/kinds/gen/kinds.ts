@@ -1,5 +1,389 @@
 // Made from the .proto files of this room by `npm run generate`; do not edit.
 
+export interface TokenRequest {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: TokenRequestSpec;
+  readonly status?: TokenRequestStatus | undefined;
+}
+export interface TokenReview {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: TokenReviewSpec;
+  readonly status?: TokenReviewStatus | undefined;
+}
+export interface SelfSubjectReview {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly status?: SelfSubjectReviewStatus | undefined;
+}
+export interface TokenRequestSpec {
+  readonly audiences: readonly string[];
+  readonly expirationSeconds?: number | undefined;
+  readonly boundObjectRef?: BoundObjectReference | undefined;
+}
+export interface TokenRequestStatus {
+  readonly token: string;
+  readonly expirationTimestamp: string;
+}
+export interface TokenReviewSpec {
+  readonly token?: string | undefined;
+  readonly audiences?: readonly string[] | undefined;
+}
+export interface TokenReviewStatus {
+  readonly authenticated?: boolean | undefined;
+  readonly user?: UserInfo | undefined;
+  readonly audiences?: readonly string[] | undefined;
+  readonly error?: string | undefined;
+}
+export interface SelfSubjectReviewStatus {
+  readonly userInfo?: UserInfo | undefined;
+}
+export interface BoundObjectReference {
+  readonly kind?: string | undefined;
+  readonly apiVersion?: string | undefined;
+  readonly name?: string | undefined;
+  readonly uid?: string | undefined;
+}
+export interface UserInfo {
+  readonly username?: string | undefined;
+  readonly uid?: string | undefined;
+  readonly groups?: readonly string[] | undefined;
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
+}
+export interface SelfSubjectAccessReview {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: SelfSubjectAccessReviewSpec;
+  readonly status?: SubjectAccessReviewStatus | undefined;
+}
+export interface SelfSubjectRulesReview {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: SelfSubjectRulesReviewSpec;
+  readonly status?: SubjectRulesReviewStatus | undefined;
+}
+export interface SubjectAccessReview {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: SubjectAccessReviewSpec;
+  readonly status?: SubjectAccessReviewStatus | undefined;
+}
+export interface LocalSubjectAccessReview {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: SubjectAccessReviewSpec;
+  readonly status?: SubjectAccessReviewStatus | undefined;
+}
+export interface SelfSubjectAccessReviewSpec {
+  readonly resourceAttributes?: ResourceAttributes | undefined;
+  readonly nonResourceAttributes?: NonResourceAttributes | undefined;
+}
+export interface SubjectAccessReviewStatus {
+  readonly allowed: boolean;
+  readonly denied?: boolean | undefined;
+  readonly reason?: string | undefined;
+  readonly evaluationError?: string | undefined;
+}
+export interface SelfSubjectRulesReviewSpec {
+  readonly namespace?: string | undefined;
+}
+export interface SubjectRulesReviewStatus {
+  readonly resourceRules: readonly ResourceRule[];
+  readonly nonResourceRules: readonly NonResourceRule[];
+  readonly incomplete: boolean;
+  readonly evaluationError?: string | undefined;
+}
+export interface SubjectAccessReviewSpec {
+  readonly resourceAttributes?: ResourceAttributes | undefined;
+  readonly nonResourceAttributes?: NonResourceAttributes | undefined;
+  readonly user?: string | undefined;
+  readonly groups?: readonly string[] | undefined;
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
+  readonly uid?: string | undefined;
+}
+export interface ResourceAttributes {
+  readonly namespace?: string | undefined;
+  readonly verb?: string | undefined;
+  readonly group?: string | undefined;
+  readonly version?: string | undefined;
+  readonly resource?: string | undefined;
+  readonly subresource?: string | undefined;
+  readonly name?: string | undefined;
+  readonly fieldSelector?: FieldSelectorAttributes | undefined;
+  readonly labelSelector?: LabelSelectorAttributes | undefined;
+}
+export interface NonResourceAttributes {
+  readonly path?: string | undefined;
+  readonly verb?: string | undefined;
+}
+export interface ResourceRule {
+  readonly verbs: readonly string[];
+  readonly apiGroups?: readonly string[] | undefined;
+  readonly resources?: readonly string[] | undefined;
+  readonly resourceNames?: readonly string[] | undefined;
+}
+export interface NonResourceRule {
+  readonly verbs: readonly string[];
+  readonly nonResourceURLs?: readonly string[] | undefined;
+}
+export interface FieldSelectorAttributes {
+  readonly rawSelector?: string | undefined;
+  readonly requirements?: readonly FieldSelectorRequirement[] | undefined;
+}
+export interface LabelSelectorAttributes {
+  readonly rawSelector?: string | undefined;
+  readonly requirements?: readonly LabelSelectorRequirement[] | undefined;
+}
+export interface CertificateSigningRequest {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: CertificateSigningRequestSpec;
+  readonly status?: CertificateSigningRequestStatus | undefined;
+}
+export interface CertificateSigningRequestList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly CertificateSigningRequest[];
+}
+export interface CertificateSigningRequestSpec {
+  readonly request: string;
+  readonly signerName: string;
+  readonly expirationSeconds?: number | undefined;
+  readonly usages?: readonly string[] | undefined;
+  readonly username?: string | undefined;
+  readonly uid?: string | undefined;
+  readonly groups?: readonly string[] | undefined;
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
+}
+export interface CertificateSigningRequestStatus {
+  readonly conditions?: readonly CertificateSigningRequestCondition[] | undefined;
+  readonly certificate?: string | undefined;
+}
+export interface CertificateSigningRequestCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+  readonly lastUpdateTime?: string | undefined;
+  readonly lastTransitionTime?: string | undefined;
+}
+export interface FieldSelectorRequirement {
+  readonly key: string;
+  readonly operator: string;
+  readonly values?: readonly string[] | undefined;
+}
+export interface Endpoints {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly subsets?: readonly EndpointSubset[] | undefined;
+}
+export interface EndpointsList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly Endpoints[];
+}
+export interface ResourceQuota {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec?: ResourceQuotaSpec | undefined;
+  readonly status?: ResourceQuotaStatus | undefined;
+}
+export interface ResourceQuotaList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly ResourceQuota[];
+}
+export interface LimitRange {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec?: LimitRangeSpec | undefined;
+}
+export interface LimitRangeList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly LimitRange[];
+}
+export interface EndpointSubset {
+  readonly addresses?: readonly EndpointAddress[] | undefined;
+  readonly notReadyAddresses?: readonly EndpointAddress[] | undefined;
+  readonly ports?: readonly EndpointPort[] | undefined;
+}
+export interface ResourceQuotaSpec {
+  readonly hard?: Readonly<Record<string, string>> | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly scopeSelector?: ScopeSelector | undefined;
+}
+export interface ResourceQuotaStatus {
+  readonly hard?: Readonly<Record<string, string>> | undefined;
+  readonly used?: Readonly<Record<string, string>> | undefined;
+}
+export interface LimitRangeSpec {
+  readonly limits: readonly LimitRangeItem[];
+}
+export interface EndpointAddress {
+  readonly ip: string;
+  readonly hostname?: string | undefined;
+  readonly nodeName?: string | undefined;
+  readonly targetRef?: ObjectReference | undefined;
+}
+export interface EndpointPort {
+  readonly name?: string | undefined;
+  readonly port: number;
+  readonly protocol?: string | undefined;
+  readonly appProtocol?: string | undefined;
+}
+export interface ScopeSelector {
+  readonly matchExpressions?: readonly ScopedResourceSelectorRequirement[] | undefined;
+}
+export interface LimitRangeItem {
+  readonly type: string;
+  readonly max?: Readonly<Record<string, string>> | undefined;
+  readonly min?: Readonly<Record<string, string>> | undefined;
+  readonly default?: Readonly<Record<string, string>> | undefined;
+  readonly defaultRequest?: Readonly<Record<string, string>> | undefined;
+  readonly maxLimitRequestRatio?: Readonly<Record<string, string>> | undefined;
+}
+export interface ScopedResourceSelectorRequirement {
+  readonly scopeName: string;
+  readonly operator: string;
+  readonly values?: readonly string[] | undefined;
+}
+export interface Lease {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec?: LeaseSpec | undefined;
+}
+export interface LeaseList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly Lease[];
+}
+export interface LeaseSpec {
+  readonly holderIdentity?: string | undefined;
+  readonly leaseDurationSeconds?: number | undefined;
+  readonly acquireTime?: string | undefined;
+  readonly renewTime?: string | undefined;
+  readonly leaseTransitions?: number | undefined;
+  readonly strategy?: string | undefined;
+  readonly preferredHolder?: string | undefined;
+}
+export interface Eviction {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly deleteOptions?: DeleteOptions | undefined;
+}
+export interface PodDisruptionBudget {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec?: PodDisruptionBudgetSpec | undefined;
+  readonly status?: PodDisruptionBudgetStatus | undefined;
+}
+export interface PodDisruptionBudgetList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly PodDisruptionBudget[];
+}
+export interface PodDisruptionBudgetSpec {
+  readonly minAvailable?: number | string | undefined;
+  readonly selector?: LabelSelector | undefined;
+  readonly maxUnavailable?: number | string | undefined;
+  readonly unhealthyPodEvictionPolicy?: string | undefined;
+}
+export interface PodDisruptionBudgetStatus {
+  readonly observedGeneration?: number | undefined;
+  readonly disruptedPods?: Readonly<Record<string, string>> | undefined;
+  readonly disruptionsAllowed: number;
+  readonly currentHealthy: number;
+  readonly desiredHealthy: number;
+  readonly expectedPods: number;
+  readonly conditions?: readonly Condition[] | undefined;
+}
+export interface RuntimeClass {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly handler: string;
+  readonly overhead?: RuntimeClassOverhead | undefined;
+  readonly scheduling?: RuntimeClassScheduling | undefined;
+}
+export interface RuntimeClassList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly RuntimeClass[];
+}
+export interface RuntimeClassOverhead {
+  readonly podFixed?: Readonly<Record<string, string>> | undefined;
+}
+export interface RuntimeClassScheduling {
+  readonly nodeSelector?: Readonly<Record<string, string>> | undefined;
+  readonly tolerations?: readonly Toleration[] | undefined;
+}
+export interface PriorityClass {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly value: number;
+  readonly globalDefault?: boolean | undefined;
+  readonly description?: string | undefined;
+  readonly preemptionPolicy?: string | undefined;
+}
+export interface PriorityClassList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly PriorityClass[];
+}
+export interface EventsEvent {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata: ObjectMeta;
+  readonly eventTime?: string | undefined;
+  readonly series?: EventsEventSeries | undefined;
+  readonly reportingController?: string | undefined;
+  readonly reportingInstance?: string | undefined;
+  readonly action?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly regarding?: ObjectReference | undefined;
+  readonly related?: ObjectReference | undefined;
+  readonly note?: string | undefined;
+  readonly type?: string | undefined;
+  readonly deprecatedSource?: EventSource | undefined;
+  readonly deprecatedFirstTimestamp?: string | undefined;
+  readonly deprecatedLastTimestamp?: string | undefined;
+  readonly deprecatedCount?: number | undefined;
+}
+export interface EventsEventList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly EventsEvent[];
+}
+export interface EventsEventSeries {
+  readonly count: number;
+  readonly lastObservedTime?: string | undefined;
+}
 export interface Container {
   readonly name: string;
   readonly image?: string | undefined;
@@ -334,6 +718,8 @@ export interface Condition {
   readonly message: string;
 }
 export interface DeleteOptions {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
   readonly gracePeriodSeconds?: number | undefined;
   readonly preconditions?: Preconditions | undefined;
   readonly orphanDependents?: boolean | undefined;
@@ -1082,6 +1468,117 @@ export interface NodeSelectorRequirement {
   readonly operator: string;
   readonly values?: readonly string[] | undefined;
 }
+export interface CSINode {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: CSINodeSpec;
+}
+export interface CSINodeList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly CSINode[];
+}
+export interface CSIDriver {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: CSIDriverSpec;
+}
+export interface CSIDriverList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly CSIDriver[];
+}
+export interface StorageClass {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly provisioner: string;
+  readonly parameters?: Readonly<Record<string, string>> | undefined;
+  readonly reclaimPolicy?: string | undefined;
+  readonly mountOptions?: readonly string[] | undefined;
+  readonly allowVolumeExpansion?: boolean | undefined;
+  readonly volumeBindingMode?: string | undefined;
+  readonly allowedTopologies?: readonly TopologySelectorTerm[] | undefined;
+}
+export interface StorageClassList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly StorageClass[];
+}
+export interface VolumeAttachment {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec: VolumeAttachmentSpec;
+  readonly status?: VolumeAttachmentStatus | undefined;
+}
+export interface VolumeAttachmentList {
+  readonly apiVersion?: string | undefined;
+  readonly kind?: string | undefined;
+  readonly metadata?: ListMeta | undefined;
+  readonly items: readonly VolumeAttachment[];
+}
+export interface CSINodeSpec {
+  readonly drivers: readonly CSINodeDriver[];
+}
+export interface CSIDriverSpec {
+  readonly attachRequired?: boolean | undefined;
+  readonly podInfoOnMount?: boolean | undefined;
+  readonly volumeLifecycleModes?: readonly string[] | undefined;
+  readonly storageCapacity?: boolean | undefined;
+  readonly fsGroupPolicy?: string | undefined;
+  readonly tokenRequests?: readonly CSIDriverTokenRequest[] | undefined;
+  readonly requiresRepublish?: boolean | undefined;
+  readonly seLinuxMount?: boolean | undefined;
+  readonly nodeAllocatableUpdatePeriodSeconds?: number | undefined;
+  readonly serviceAccountTokenInSecrets?: boolean | undefined;
+  readonly preventPodSchedulingIfMissing?: boolean | undefined;
+}
+export interface VolumeAttachmentSpec {
+  readonly attacher: string;
+  readonly source: VolumeAttachmentSource;
+  readonly nodeName: string;
+}
+export interface VolumeAttachmentStatus {
+  readonly attached: boolean;
+  readonly attachmentMetadata?: Readonly<Record<string, string>> | undefined;
+  readonly attachError?: VolumeError | undefined;
+  readonly detachError?: VolumeError | undefined;
+}
+export interface CSINodeDriver {
+  readonly name: string;
+  readonly nodeID: string;
+  readonly topologyKeys: readonly string[];
+  readonly allocatable?: VolumeNodeResources | undefined;
+}
+export interface CSIDriverTokenRequest {
+  readonly audience: string;
+  readonly expirationSeconds?: number | undefined;
+}
+export interface VolumeAttachmentSource {
+  readonly persistentVolumeName?: string | undefined;
+  readonly inlineVolumeSpec?: PersistentVolumeSpec | undefined;
+}
+export interface VolumeError {
+  readonly time?: string | undefined;
+  readonly message?: string | undefined;
+  readonly errorCode?: number | undefined;
+}
+export interface VolumeNodeResources {
+  readonly count?: number | undefined;
+}
+export interface TopologySelectorTerm {
+  readonly matchLabelExpressions?: readonly TopologySelectorLabelRequirement[] | undefined;
+}
+export interface TopologySelectorLabelRequirement {
+  readonly key: string;
+  readonly values: readonly string[];
+}
 export interface Volume extends VolumeSource {
   readonly name: string;
 }
@@ -1410,6 +1907,69 @@ export interface TypedObjectReference {
 }
 /** One line a type: `Name|number name [list|map|inline] type [+required] [key=…] [merge] [retain]`. */
 export const kindTable = `
+TokenRequest|1 metadata ObjectMeta|2 spec TokenRequestSpec +required|3 status TokenRequestStatus
+TokenReview|1 metadata ObjectMeta|2 spec TokenReviewSpec +required|3 status TokenReviewStatus
+SelfSubjectReview|1 metadata ObjectMeta|2 status SelfSubjectReviewStatus
+TokenRequestSpec|1 audiences list string +required|4 expirationSeconds int64|3 boundObjectRef BoundObjectReference
+TokenRequestStatus|1 token string +required|2 expirationTimestamp Time +required
+TokenReviewSpec|1 token string|2 audiences list string
+TokenReviewStatus|1 authenticated bool|2 user UserInfo|4 audiences list string|3 error string
+SelfSubjectReviewStatus|1 userInfo UserInfo
+BoundObjectReference|1 kind string|2 apiVersion string|3 name string|4 uid string
+UserInfo|1 username string|2 uid string|3 groups list string|4 extra map ExtraValue
+SelfSubjectAccessReview|1 metadata ObjectMeta|2 spec SelfSubjectAccessReviewSpec +required|3 status SubjectAccessReviewStatus
+SelfSubjectRulesReview|1 metadata ObjectMeta|2 spec SelfSubjectRulesReviewSpec +required|3 status SubjectRulesReviewStatus
+SubjectAccessReview|1 metadata ObjectMeta|2 spec SubjectAccessReviewSpec +required|3 status SubjectAccessReviewStatus
+LocalSubjectAccessReview|1 metadata ObjectMeta|2 spec SubjectAccessReviewSpec +required|3 status SubjectAccessReviewStatus
+SelfSubjectAccessReviewSpec|1 resourceAttributes ResourceAttributes|2 nonResourceAttributes NonResourceAttributes
+SubjectAccessReviewStatus|1 allowed bool +required|4 denied bool|2 reason string|3 evaluationError string
+SelfSubjectRulesReviewSpec|1 namespace string
+SubjectRulesReviewStatus|1 resourceRules list ResourceRule +required|2 nonResourceRules list NonResourceRule +required|3 incomplete bool +required|4 evaluationError string
+SubjectAccessReviewSpec|1 resourceAttributes ResourceAttributes|2 nonResourceAttributes NonResourceAttributes|3 user string|4 groups list string|5 extra map ExtraValue|6 uid string
+ResourceAttributes|1 namespace string|2 verb string|3 group string|4 version string|5 resource string|6 subresource string|7 name string|8 fieldSelector FieldSelectorAttributes|9 labelSelector LabelSelectorAttributes
+NonResourceAttributes|1 path string|2 verb string
+ResourceRule|1 verbs list string +required|2 apiGroups list string|3 resources list string|4 resourceNames list string
+NonResourceRule|1 verbs list string +required|2 nonResourceURLs list string
+FieldSelectorAttributes|1 rawSelector string|2 requirements list FieldSelectorRequirement
+LabelSelectorAttributes|1 rawSelector string|2 requirements list LabelSelectorRequirement
+CertificateSigningRequest|1 metadata ObjectMeta|2 spec CertificateSigningRequestSpec +required|3 status CertificateSigningRequestStatus
+CertificateSigningRequestList|1 metadata ListMeta|2 items list CertificateSigningRequest +required
+CertificateSigningRequestSpec|1 request bytes +required|7 signerName string +required|8 expirationSeconds int32|5 usages list string|2 username string|3 uid string|4 groups list string|6 extra map ExtraValue
+CertificateSigningRequestStatus|1 conditions list CertificateSigningRequestCondition|2 certificate bytes
+CertificateSigningRequestCondition|1 type string +required|6 status string +required|2 reason string|3 message string|4 lastUpdateTime Time|5 lastTransitionTime Time
+FieldSelectorRequirement|1 key string +required|2 operator string +required|3 values list string
+Endpoints|1 metadata ObjectMeta|2 subsets list EndpointSubset
+EndpointsList|1 metadata ListMeta|2 items list Endpoints +required
+ResourceQuota|1 metadata ObjectMeta|2 spec ResourceQuotaSpec|3 status ResourceQuotaStatus
+ResourceQuotaList|1 metadata ListMeta|2 items list ResourceQuota +required
+LimitRange|1 metadata ObjectMeta|2 spec LimitRangeSpec
+LimitRangeList|1 metadata ListMeta|2 items list LimitRange +required
+EndpointSubset|1 addresses list EndpointAddress|2 notReadyAddresses list EndpointAddress|3 ports list EndpointPort
+ResourceQuotaSpec|1 hard map Quantity|2 scopes list string|3 scopeSelector ScopeSelector
+ResourceQuotaStatus|1 hard map Quantity|2 used map Quantity
+LimitRangeSpec|1 limits list LimitRangeItem +required
+EndpointAddress|1 ip string +required|3 hostname string|4 nodeName string|2 targetRef ObjectReference
+EndpointPort|1 name string|2 port int32 +required|3 protocol string|4 appProtocol string
+ScopeSelector|1 matchExpressions list ScopedResourceSelectorRequirement
+LimitRangeItem|1 type string +required|2 max map Quantity|3 min map Quantity|4 default map Quantity|5 defaultRequest map Quantity|6 maxLimitRequestRatio map Quantity
+ScopedResourceSelectorRequirement|1 scopeName string +required|2 operator string +required|3 values list string
+Lease|1 metadata ObjectMeta|2 spec LeaseSpec
+LeaseList|1 metadata ListMeta|2 items list Lease +required
+LeaseSpec|1 holderIdentity string|2 leaseDurationSeconds int32|3 acquireTime MicroTime|4 renewTime MicroTime|5 leaseTransitions int32|6 strategy string|7 preferredHolder string
+Eviction|1 metadata ObjectMeta|2 deleteOptions DeleteOptions
+PodDisruptionBudget|1 metadata ObjectMeta|2 spec PodDisruptionBudgetSpec|3 status PodDisruptionBudgetStatus
+PodDisruptionBudgetList|1 metadata ListMeta|2 items list PodDisruptionBudget +required
+PodDisruptionBudgetSpec|1 minAvailable IntOrString|2 selector LabelSelector|3 maxUnavailable IntOrString|4 unhealthyPodEvictionPolicy string
+PodDisruptionBudgetStatus|1 observedGeneration int64|2 disruptedPods map Time|3 disruptionsAllowed int32 +required|4 currentHealthy int32 +required|5 desiredHealthy int32 +required|6 expectedPods int32 +required|7 conditions list Condition key=type
+RuntimeClass|1 metadata ObjectMeta|2 handler string +required|3 overhead RuntimeClassOverhead|4 scheduling RuntimeClassScheduling
+RuntimeClassList|1 metadata ListMeta|2 items list RuntimeClass +required
+RuntimeClassOverhead|1 podFixed map Quantity
+RuntimeClassScheduling|1 nodeSelector map string|2 tolerations list Toleration
+PriorityClass|1 metadata ObjectMeta|2 value int32 +required|3 globalDefault bool|4 description string|5 preemptionPolicy string
+PriorityClassList|1 metadata ListMeta|2 items list PriorityClass +required
+EventsEvent|1 metadata ObjectMeta +required|2 eventTime MicroTime|3 series EventsEventSeries|4 reportingController string|5 reportingInstance string|6 action string|7 reason string|8 regarding ObjectReference|9 related ObjectReference|10 note string|11 type string|12 deprecatedSource EventSource|13 deprecatedFirstTimestamp Time|14 deprecatedLastTimestamp Time|15 deprecatedCount int32
+EventsEventList|1 metadata ListMeta|2 items list EventsEvent +required
+EventsEventSeries|1 count int32 +required|2 lastObservedTime MicroTime
 Container|1 name string +required|2 image string|3 command list string|4 args list string|5 workingDir string|6 ports list ContainerPort key=containerPort|19 envFrom list EnvFromSource|7 env list EnvVar key=name|8 resources ResourceRequirements|23 resizePolicy list ContainerResizePolicy|24 restartPolicy string|25 restartPolicyRules list ContainerRestartRule|9 volumeMounts list VolumeMount key=mountPath|21 volumeDevices list VolumeDevice key=devicePath|10 livenessProbe Probe|11 readinessProbe Probe|22 startupProbe Probe|12 lifecycle Lifecycle|13 terminationMessagePath string|20 terminationMessagePolicy string|14 imagePullPolicy string|15 securityContext SecurityContext|16 stdin bool|17 stdinOnce bool|18 tty bool
 EphemeralContainer|1 ephemeralContainerCommon inline EphemeralContainerCommon|2 targetContainerName string
 LocalObjectReference|1 name string
@@ -1570,6 +2130,25 @@ PodAffinityTerm|1 labelSelector LabelSelector|2 namespaces list string|3 topolog
 WeightedPodAffinityTerm|1 weight int32 +required|2 podAffinityTerm PodAffinityTerm +required
 NodeSelectorTerm|1 matchExpressions list NodeSelectorRequirement|2 matchFields list NodeSelectorRequirement
 NodeSelectorRequirement|1 key string +required|2 operator string +required|3 values list string
+CSINode|1 metadata ObjectMeta|2 spec CSINodeSpec +required
+CSINodeList|1 metadata ListMeta|2 items list CSINode +required
+CSIDriver|1 metadata ObjectMeta|2 spec CSIDriverSpec +required
+CSIDriverList|1 metadata ListMeta|2 items list CSIDriver +required
+StorageClass|1 metadata ObjectMeta|2 provisioner string +required|3 parameters map string|4 reclaimPolicy string|5 mountOptions list string|6 allowVolumeExpansion bool|7 volumeBindingMode string|8 allowedTopologies list TopologySelectorTerm
+StorageClassList|1 metadata ListMeta|2 items list StorageClass +required
+VolumeAttachment|1 metadata ObjectMeta|2 spec VolumeAttachmentSpec +required|3 status VolumeAttachmentStatus
+VolumeAttachmentList|1 metadata ListMeta|2 items list VolumeAttachment +required
+CSINodeSpec|1 drivers list CSINodeDriver +required key=name
+CSIDriverSpec|1 attachRequired bool|2 podInfoOnMount bool|3 volumeLifecycleModes list string|4 storageCapacity bool|5 fsGroupPolicy string|6 tokenRequests list CSIDriverTokenRequest|7 requiresRepublish bool|8 seLinuxMount bool|9 nodeAllocatableUpdatePeriodSeconds int64|10 serviceAccountTokenInSecrets bool|11 preventPodSchedulingIfMissing bool
+VolumeAttachmentSpec|1 attacher string +required|2 source VolumeAttachmentSource +required|3 nodeName string +required
+VolumeAttachmentStatus|1 attached bool +required|2 attachmentMetadata map string|3 attachError VolumeError|4 detachError VolumeError
+CSINodeDriver|1 name string +required|2 nodeID string +required|3 topologyKeys list string +required|4 allocatable VolumeNodeResources
+CSIDriverTokenRequest|1 audience string +required|2 expirationSeconds int64
+VolumeAttachmentSource|1 persistentVolumeName string|2 inlineVolumeSpec PersistentVolumeSpec
+VolumeError|1 time Time|2 message string|3 errorCode int32
+VolumeNodeResources|1 count int32
+TopologySelectorTerm|1 matchLabelExpressions list TopologySelectorLabelRequirement
+TopologySelectorLabelRequirement|1 key string +required|2 values list string +required
 Volume|1 name string +required|2 volumeSource inline VolumeSource
 VolumeSource|1 hostPath HostPathVolumeSource|2 emptyDir EmptyDirVolumeSource|3 gcePersistentDisk GCEPersistentDiskVolumeSource|4 awsElasticBlockStore AWSElasticBlockStoreVolumeSource|5 gitRepo GitRepoVolumeSource|6 secret SecretVolumeSource|7 nfs NFSVolumeSource|8 iscsi ISCSIVolumeSource|9 glusterfs GlusterfsVolumeSource|10 persistentVolumeClaim PersistentVolumeClaimVolumeSource|11 rbd RBDVolumeSource|12 flexVolume FlexVolumeSource|13 cinder CinderVolumeSource|14 cephfs CephFSVolumeSource|15 flocker FlockerVolumeSource|16 downwardAPI DownwardAPIVolumeSource|17 fc FCVolumeSource|18 azureFile AzureFileVolumeSource|19 configMap ConfigMapVolumeSource|20 vsphereVolume VsphereVirtualDiskVolumeSource|21 quobyte QuobyteVolumeSource|22 azureDisk AzureDiskVolumeSource|23 photonPersistentDisk PhotonPersistentDiskVolumeSource|26 projected ProjectedVolumeSource|24 portworxVolume PortworxVolumeSource|25 scaleIO ScaleIOVolumeSource|27 storageos StorageOSVolumeSource|28 csi CSIVolumeSource|29 ephemeral EphemeralVolumeSource|30 image ImageVolumeSource
 VolumeMount|1 name string +required|2 readOnly bool|7 recursiveReadOnly string|3 mountPath string +required|4 subPath string|5 mountPropagation string|6 subPathExpr string

@@ -9,7 +9,7 @@ import {
   recordingJournal,
 } from '../../api/index.ts';
 import type { CriClient } from '../../cri/index.ts';
-import type { Node } from '../../kinds/index.ts';
+import type { ContainerImage, Node } from '../../kinds/index.ts';
 import {
   type Clock,
   type Logger,
@@ -20,8 +20,10 @@ import {
 } from '../../lib/index.ts';
 import { hostIps, NodeKeeper, type NodeMachine, type NodeSettings } from '../../node/index.ts';
 import {
+  ApiRuntimeClasses,
   type ChangeDetection,
   type ChangedObject,
+  CheckpointedObjects,
   configMapNamesOf,
   makePodObjects,
   type PodObjects,
@@ -32,7 +34,7 @@ import {
   Tokens,
   tokenMetrics,
 } from '../../objects/index.ts';
-import type { Pod, PodUid } from '../../pods/index.ts';
+import type { Pod, PodFullName, PodUid } from '../../pods/index.ts';
 import { ApiSource } from '../../sources/api-source.ts';
 import { MirrorPods } from '../../status/mirror/index.ts';
 import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
@@ -41,15 +43,18 @@ import type { ClusterLink } from '../cluster-link.ts';
 import type { Kubelet } from '../kubelet.ts';
 import { TroubleBoard } from '../trouble-board.ts';
 import { followMirrors } from './follow-mirrors.ts';
+import { type ClusterCopies, KeptPodsOfApi } from './kept-copies.ts';
 import { NodeInputs, type NodeInputsOptions } from './node-inputs.ts';
+import { startFromCopies } from './start-from-copies.ts';
+import { StartLatency } from './start-latency.ts';
 
 /** What the API is reached through: none of the three can hold up another. */
 export interface ClusterClients {
   readonly main: ApiClient;
   readonly events: ApiClient;
   readonly heartbeat: ApiClient;
-  /** Idle connections may be dead without anybody having told us. */
-  closeIdle(): void;
+  /** Connections over which nothing comes may be dead without anybody having told us. */
+  closeSilent(): void;
 }
 
 export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' | 'runtime'> {
@@ -63,6 +68,8 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
   readonly node: NodeSettings;
   readonly changeDetection: ChangeDetection;
   readonly syncFrequencyMs: number;
+  /** Where what the API says is kept, for a start without it; it is not unless given. */
+  readonly copies?: ClusterCopies | undefined;
   /** What else runs as long as the kubelet does. */
   readonly beside?: BackgroundLoops | undefined;
 }
@@ -85,8 +92,11 @@ export class ClusterNode {
   readonly #options: ClusterNodeOptions;
   readonly #recorder: EventRecorder;
   readonly #objects: PodObjects;
+  readonly #kept: KeptPodsOfApi | undefined;
   readonly #services: Services;
+  readonly #classes: ApiRuntimeClasses;
   readonly #tokens: Tokens;
+  readonly #starts: StartLatency;
   readonly #schema = new PatchSchema();
   readonly #watchedNode: ObjectReflector<Node>;
   #attached: Attached | undefined;
@@ -112,13 +122,19 @@ export class ClusterNode {
       ref: { resource: apiResources.nodes, name: node.name },
     });
     const nodeAnnotations = () => this.#node()?.metadata?.annotations;
-    this.#objects = makePodObjects(options.changeDetection, {
+    const objects = makePodObjects(options.changeDetection, {
       ...shared,
       syncFrequencyMs,
       nodeAnnotations,
       changed: (object) => this.#objectChanged(object),
     });
-    this.#services = new Services(shared);
+    const { copies } = options;
+    this.#objects =
+      copies === undefined ? objects : new CheckpointedObjects({ objects, copies: copies.objects, logger });
+    this.#kept = copies && new KeptPodsOfApi({ copies: copies.pods, clock, logger });
+    this.#services = new Services({ ...shared, kept: copies?.services });
+    this.#classes = new ApiRuntimeClasses(shared);
+    this.#starts = new StartLatency(clock, metrics);
     this.#tokens = new Tokens({ ...shared, observer: tokenMetrics(metrics) });
     this.link = this.#makeLink();
   }
@@ -131,7 +147,16 @@ export class ClusterNode {
       ...shared,
       nodeName: node.name,
       setPods: (pods) => {
+        this.#starts.listed(pods);
+        this.#kept?.listed(pods);
         kubelet.config.set('api', pods);
+        this.#reconnected();
+      },
+      changePods: (changes) => {
+        this.#kept?.changed(changes);
+        for (const uid of changes.gone) this.#starts.gone(uid);
+        for (const pod of changes.there) this.#starts.seen(pod);
+        kubelet.config.change('api', changes);
         this.#reconnected();
       },
     });
@@ -151,12 +176,18 @@ export class ClusterNode {
       isEnding: (name) => kubelet.workers.queries.isPodForMirrorPodTerminatingByFullName(name),
     });
     this.#attached = { source, writer, mirrors, kubelet, keeper: this.#makeKeeper(kubelet) };
+    clients.main.onReturn?.(() => this.#reconnected());
     this.#tokens.events.on('renew-pod', ({ uid }) => kubelet.syncSoon(uid));
   }
 
   /** Told whenever the Node object has changed in the API. */
   onNodeChange(told: () => void): Disposable {
     return this.#watchedNode.onChange(told);
+  }
+
+  /** Every image of the node, the largest first, as last known. */
+  get images(): readonly ContainerImage[] {
+    return this.#attached?.keeper.images ?? [];
   }
 
   /** Something about the node may have changed that others should hear of at once. */
@@ -180,9 +211,10 @@ export class ClusterNode {
       objects,
       tokens,
       services: () => services.known(),
+      runtimeClasses: this.#classes,
       secrets: { get: (namespace, name, signal) => requiredSecret(objects, namespace, name, signal) },
       serviceAccounts: new PodServiceAccounts({ api: clients.main, tokens }),
-      journal: (journal) => recordingJournal(journal, this.#recorder, clock),
+      journal: (journal) => this.#starts.journal(recordingJournal(journal, this.#recorder, clock)),
       nodeEvent: nodeEventTeller(node.name, this.#recorder, clock),
       nodeIps: () => hostIps(this.#node() ?? {}),
       node: () => this.#node(),
@@ -211,7 +243,7 @@ export class ClusterNode {
       settings: node,
       troubles: new TroubleBoard(),
       api: clients.heartbeat,
-      connections: { redial: () => clients.closeIdle() },
+      connections: { redial: () => clients.closeSilent() },
       watched: { current: () => this.#watchedNode.current },
       schema: this.#schema,
       recorder: { event: (event) => kubelet.node.event(event) },
@@ -232,11 +264,29 @@ export class ClusterNode {
         'api source': source,
         'secrets and config maps': this.#objects,
         services: this.#services,
+        'runtime classes': this.#classes,
         tokens: this.#tokens,
         'watch of the node': { run: (signal) => this.#watchNode(signal) },
+        ...this.#keepingLoops(kubelet),
         'mirror passes': { run: (signal) => followMirrors(this.#options.clock, kubelet, mirrors, signal) },
       },
       once: { ...beside?.once, 'status writer': writer, 'mirror pods': mirrors, node: keeper },
+    };
+  }
+
+  #keepingLoops({ config }: Kubelet): BackgroundLoops['again'] {
+    const { clock, logger } = this.#options;
+    const [kept, objects] = [this.#kept, this.#objects];
+    if (kept === undefined || !(objects instanceof CheckpointedObjects)) return {};
+    const retainReferred = () => objects.retainReferred();
+    return {
+      'copies of pods': kept,
+      'start from copies': {
+        run: async (signal) => {
+          await startFromCopies({ clock, logger, kept, config, retainReferred }, signal);
+          await untilAborted(signal);
+        },
+      },
     };
   }
 
@@ -255,9 +305,18 @@ export class ClusterNode {
   }
 
   /** Before all manifests are read a mirror without a static pod proves nothing. */
-  #lookAtMirror(name: Parameters<MirrorPods['look']>[0]): void {
+  #lookAtMirror(name: PodFullName): void {
     const { mirrors, kubelet } = this.#attached ?? {};
     if (kubelet?.config.allReady() === true) mirrors?.look(name);
+    this.#showInMirror(name);
+  }
+
+  #showInMirror(name: PodFullName): void {
+    const { kubelet, writer } = this.#attached ?? {};
+    const { uid } = kubelet?.pods.getStaticPair(name).pod?.metadata ?? {};
+    // One that ends and is wanted again has a new mirror for its next life, of which this one tells nothing.
+    if (uid === undefined || kubelet?.workers.queries.isPodTerminationRequested(uid) === true) return;
+    writer?.mirrored(uid);
   }
 
   #reconnected(): void {

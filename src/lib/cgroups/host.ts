@@ -1,5 +1,16 @@
-import { closeSync, constants, openSync, readFileSync, statfsSync, write } from 'node:fs';
-import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+  write,
+  writeSync,
+} from 'node:fs';
+import { readFile, rmdir } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { promisify } from 'node:util';
 
 const writeTo = promisify(write);
@@ -26,7 +37,7 @@ export interface CgroupHost {
 
 /**
  * What the kernel answers from memory in some microseconds is asked at once: by way of the thread pool it takes a
- * hundred times as long. What may have to wait for the kernel's locks, or for memory to be freed, goes that way.
+ * hundred times as long. What may have to wait for memory to be freed, or for a cgroup to be given up, goes that way.
  */
 export function realCgroupHost(procDir = '/proc'): CgroupHost {
   return {
@@ -34,7 +45,7 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
     fsType: async (path) => statfsSync(path).type,
     read: async (path) => readFileSync(path, 'utf8'),
     write: writeExisting,
-    mkdir: (path) => mkdir(path, 0o755).then(() => undefined),
+    mkdir: async (path) => mkdirSync(path, 0o755),
     rmdir: (path) => rmdir(path),
     subdirectories,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
@@ -45,15 +56,15 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
 async function writeExisting(path: string, value: string): Promise<void> {
   const file = openSync(path, constants.O_WRONLY);
   try {
-    await writeTo(file, value);
+    if (basename(path).startsWith('memory.')) await writeTo(file, value);
+    else writeSync(file, value);
   } finally {
     closeSync(file);
   }
 }
 
 async function subdirectories(path: string): Promise<string[]> {
-  const entries = await readdir(path, { withFileTypes: true });
-  return entries
+  return readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
     .toSorted();

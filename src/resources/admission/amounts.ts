@@ -16,6 +16,18 @@ export function amountsOf(list: ResourceList): Amounts {
   return new Map([...list].map(([name, amount]) => [name, unitsOf(name, amount)]));
 }
 
+/** Specs do not change, and all of a node's pods are asked for each pod that comes. */
+const knownRequests = new WeakMap<Pod['spec'], Amounts>();
+
+/** What the pod has asked for, wherever it is. */
+export function requestsOf(pod: Pod): Amounts {
+  const known = knownRequests.get(pod.spec);
+  if (known !== undefined) return known;
+  const requests = amountsOf(podRequests(pod));
+  knownRequests.set(pod.spec, requests);
+  return requests;
+}
+
 export function unitsOf(name: string, amount: Quantity): bigint {
   return name === 'cpu' ? quantityMilliValue(amount) : quantityValue(amount);
 }

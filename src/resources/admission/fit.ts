@@ -1,6 +1,13 @@
 import type { Node } from '../../kinds/index.ts';
-import { type Pod, podRequests } from '../../pods/index.ts';
-import { type Amounts, allocatableOf, amountsOf, isCountedResource, requestsHere, sumOf } from './amounts.ts';
+import type { Pod } from '../../pods/index.ts';
+import {
+  type Amounts,
+  allocatableOf,
+  isCountedResource,
+  requestsHere,
+  requestsOf,
+  sumOf,
+} from './amounts.ts';
 
 /** A resource of which there is too little left. */
 export interface Shortage {
@@ -18,7 +25,7 @@ const first = ['cpu', 'memory', 'ephemeral-storage'];
 export function shortages(pod: Pod, node: Node, others: readonly Pod[]): readonly Shortage[] {
   const allocatable = allocatableOf(node);
   const requested = requestsHere(pod, allocatable);
-  const used = sumOf(others.map((other) => amountsOf(podRequests(other))));
+  const used = sumOf(others.map(requestsOf));
   const named = [...first, ...[...requested.keys()].filter(isCountedResource).toSorted()];
   const short = named.map((name) => shortage(name, requested, used, allocatable));
   return [tooManyPods(others.length, allocatable), ...short].filter((one) => one !== undefined);

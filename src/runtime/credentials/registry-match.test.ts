@@ -46,9 +46,9 @@ describe('registries of credentials', () => {
 
   it('take no time to speak of, whatever they are', () => {
     const name = `${'a'.repeat(240)}.io/x`;
-    const beganMs = performance.now();
+    const began = process.threadCpuUsage();
     assert.ok(!matchesRegistry(`${'*a'.repeat(100)}b.io`, name));
     assert.ok(matchesRegistry(`${'*a'.repeat(100)}*.io`, name));
-    assert.ok(performance.now() - beganMs < 1_000);
+    assert.ok(process.threadCpuUsage(began).user < 10e6);
   });
 });

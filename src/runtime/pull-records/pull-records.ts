@@ -1,7 +1,8 @@
 import type { Image } from '../../cri/index.ts';
 import { type Clock, describeError, KeyedMutex, type Logger } from '../../lib/index.ts';
+import { bareImageName } from '../../pods/index.ts';
 import type { PullCredential } from '../credentials/pull-credential.ts';
-import { bareImageName, fullImageName } from '../image-name.ts';
+import { fullImageName } from '../image-name.ts';
 import { isSame, recordedOf, withCredentials } from './merge-credentials.ts';
 import type { RecordFiles } from './record-files.ts';
 import type { PulledRecord, RecordedCredentials, RecordedSecret } from './record-format.ts';

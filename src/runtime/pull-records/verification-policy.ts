@@ -1,4 +1,4 @@
-import { bareImageName } from '../image-name.ts';
+import { bareImageName } from '../../pods/index.ts';
 
 /** Which of the images that are here a pod may use without showing that it could pull them. */
 export type VerificationPolicy =

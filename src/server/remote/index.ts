@@ -6,6 +6,7 @@ export { configzRoute } from '../configz.ts';
 export { debugFlagsRoute } from '../debug-flags.ts';
 export { HealthSlis } from '../health-slis.ts';
 export { HttpMetricFamilies, type HttpMetrics, type ServerType } from '../http-metrics.ts';
+export { imagesRoute } from '../images.ts';
 export { NodeServers, type NodeServersOptions } from '../node-servers.ts';
 export { readOnlyRoutes, withoutDebugging } from '../open-routes.ts';
 export {
@@ -14,5 +15,8 @@ export {
   type ServingTls,
   servedWith,
 } from '../secure-server.ts';
+export { flagzRoute, type StatuszFacts, statuszRoute } from '../status-pages.ts';
+export { serveWebSocket, type WebSocketSession } from '../streaming/websocket-session.ts';
 export * from '../system-logs/index.ts';
 export { type TlsProfile, type TlsSettings, tlsProfile } from '../tls-profile.ts';
+export { handshakeProblem } from '../websocket/index.ts';

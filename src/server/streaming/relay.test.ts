@@ -29,6 +29,14 @@ function side() {
   return { duplex, open, text };
 }
 
+/** As a connection does that is reset. */
+function breakOff(duplex: Duplex): Promise<void> {
+  return new Promise((resolve) => {
+    duplex.once('close', resolve);
+    duplex.destroy(new Error('reset'));
+  });
+}
+
 describe('passing bytes between two sides', () => {
   it('waits for a side that is slow to take the last words of the other', async () => {
     const clock = new VirtualClock();
@@ -47,5 +55,32 @@ describe('passing bytes between two sides', () => {
     await clock.advance(11_000);
     await over;
     assert.equal(client.duplex.destroyed && runtime.duplex.destroyed, true);
+  });
+
+  it('passes on what a side said that broke off, and then gives up the other', async () => {
+    const clock = new VirtualClock();
+    const [runtime, client] = [side(), side()];
+    const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
+    runtime.duplex.push('first ');
+    runtime.duplex.push('last');
+    await clock.advance(0);
+    await breakOff(runtime.duplex);
+    assert.equal(client.duplex.destroyed, false);
+    client.open();
+    await over;
+    assert.equal(client.text(), 'first last');
+    assert.equal(client.duplex.destroyed, true);
+  });
+
+  it('gives up a side that takes nothing any more soon after the other broke off', async () => {
+    const clock = new VirtualClock();
+    const [runtime, client] = [side(), side()];
+    const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
+    runtime.duplex.push('words');
+    await clock.advance(0);
+    await breakOff(runtime.duplex);
+    await clock.advance(11_000);
+    await over;
+    assert.equal(client.duplex.destroyed, true);
   });
 });

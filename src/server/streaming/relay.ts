@@ -37,7 +37,11 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
       });
       // Not when the one side has ended but when the other has taken all of it, however slowly it reads.
       to.on('finish', () => idle.shorten(lingerMs));
-      from.on('close', () => (to.destroyed ? finish() : outlive(from, to)));
+      from.on('close', () => {
+        if (to.destroyed) return finish();
+        if (!from.readableEnded) idle.shorten(lingerMs);
+        outlive(from, to);
+      });
       from.on('error', () => {});
       from.pipe(to);
     }
@@ -46,15 +50,12 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
 }
 
 /**
- * One side is gone. What it said to the end is still passed on, even when our own words to it came too late; a side
- * that broke off takes the other with it.
+ * One side is gone. What it said is still passed on, even when our own words to it came too late; a side that broke off
+ * takes the other with it once that has taken what is on its way, perhaps through encryption.
  */
 function outlive(gone: Duplex, left: Duplex): void {
-  if (!gone.readableEnded) {
-    left.destroy();
-    return;
-  }
   // Nobody takes what it says now; it must be read all the same, or its end would not be seen.
   left.unpipe();
   left.resume();
+  if (!gone.readableEnded) left.end(() => left.destroy());
 }

@@ -9,7 +9,7 @@ import {
   type Timer,
   withDeadline,
 } from '../../lib/index.ts';
-import type { UpgradeCall } from '../router.ts';
+import type { Request, UpgradeCall } from '../router.ts';
 import { acceptHeaders, closeCodes, WebSocketConnection } from '../websocket/index.ts';
 import { IdleTimer } from './idle-timer.ts';
 import { switchingHead, type TunnelDeps } from './tunnel.ts';
@@ -28,9 +28,9 @@ const leaveWithinMs = 5_000;
 
 /** Grants the client its WebSocket and serves it until the work is done or given up, then says good-bye. */
 export async function serveWebSocket(
-  call: UpgradeCall,
+  call: Pick<UpgradeCall, 'socket' | 'head'> & { readonly request: Pick<Request, 'headers'> },
   protocol: string,
-  { clock, idleMs }: TunnelDeps,
+  { clock, idleMs }: Pick<TunnelDeps, 'clock' | 'idleMs'>,
   work: (session: WebSocketSession) => Promise<void>,
   parent: AbortSignal,
 ): Promise<void> {

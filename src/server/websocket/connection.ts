@@ -22,8 +22,15 @@ export class WebSocketConnection {
     await writeAll(this.#socket, frame('binary', ...parts), signal);
   }
 
+  /** The same, for a client that reads text. */
+  async sendText(signal: AbortSignal, text: Uint8Array): Promise<void> {
+    await writeAll(this.#socket, frame('text', text), signal);
+  }
+
+  /** Not to a client that has not taken what was said before: it would pile up, and what is under way is enough to find out that the client is gone. */
   ping(): void {
-    if (this.#socket.writable && !this.#closing) this.#socket.write(frame('ping'));
+    if (this.#closing || !this.#socket.writable || this.#socket.writableNeedDrain) return;
+    this.#socket.write(frame('ping'));
   }
 
   /** The last thing we say. */

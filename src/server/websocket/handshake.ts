@@ -41,8 +41,7 @@ export function handshakeProblem({
 /** The headers that grant it, names and values in turn. */
 export function acceptHeaders(headers: IncomingHttpHeaders, protocol: string): readonly string[] {
   const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${acceptSuffix}`).digest('base64');
-  return [
-    ...['Upgrade', 'websocket', 'Connection', 'Upgrade'],
-    ...['Sec-WebSocket-Accept', accept, 'Sec-WebSocket-Protocol', protocol],
-  ];
+  // Who offers no protocol is given none.
+  const spoken = protocol === '' ? [] : ['Sec-WebSocket-Protocol', protocol];
+  return ['Upgrade', 'websocket', 'Connection', 'Upgrade', 'Sec-WebSocket-Accept', accept, ...spoken];
 }

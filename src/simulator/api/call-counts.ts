@@ -1,4 +1,4 @@
-import { type ApiRequest, type ApiVerb, targetOf } from './request.ts';
+import { type ApiRequest, type ApiVerb, targetOf } from '../../local-api/core/index.ts';
 
 export interface CallQuery {
   readonly verb?: ApiVerb;

@@ -1,6 +1,6 @@
 import { apiResources } from '../../api/index.ts';
 import type { Clock } from '../../lib/index.ts';
-import type { ObjectStore, StoreChange } from './object-store.ts';
+import type { ObjectStore, StoreChange } from '../../local-api/core/index.ts';
 
 interface Expiry {
   readonly namespace: string | undefined;
@@ -37,7 +37,7 @@ export class EventExpiry {
     for (const { namespace, name, version } of this.#line.splice(0, first)) {
       const event = this.#store.get(apiResources.events, namespace, name);
       if (event?.metadata.resourceVersion === version)
-        this.#store.remove(apiResources.events, event, 'expiry');
+        this.#store.remove(apiResources.events, namespace, name, 'expiry');
     }
   }
 }

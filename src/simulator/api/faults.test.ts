@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { ApiRig, podRef, pods } from '../../../test/fakes/api-rig.ts';
 import { type ApiObject, isApiCode } from '../../api/index.ts';
 import { type ErrorCode, isKind, KubelingError, seededRandom } from '../../lib/index.ts';
+import { adminUser, nodeUser } from '../../local-api/core/index.ts';
 import { type ApiFault, conflictFault, randomApiFaults, scriptedApiFaults } from './faults.ts';
-import { adminUser, nodeUser } from './request.ts';
 
 const says = (code: ErrorCode) => (error: unknown) => isApiCode(error, code);
 const running = { kind: 'merge', body: { status: { phase: 'Running' } } } as const;

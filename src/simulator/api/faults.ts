@@ -1,6 +1,6 @@
 import { pick, type Random } from '../../lib/index.ts';
+import { type ApiRequest, type ApiVerb, targetOf } from '../../local-api/core/index.ts';
 import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from '../fault-rules.ts';
-import { type ApiRequest, type ApiVerb, targetOf } from './request.ts';
 
 /** What goes wrong with one call. */
 export type ApiFault =

@@ -1,9 +1,8 @@
 import { apiError } from '../../api/index.ts';
 import { type Clock, KubelingError, onAbort, type Random } from '../../lib/index.ts';
+import { type ApiRequest, describeRequest, type Freshness } from '../../local-api/core/index.ts';
 import type { Work } from '../work.ts';
 import type { ApiFault, ApiFaultPlan } from './faults.ts';
-import type { Freshness } from './reads.ts';
-import { type ApiRequest, describeRequest } from './request.ts';
 
 export interface ApiGateOptions {
   readonly clock: Clock;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { ApiRig, podRef, pods, type Watched } from '../../../test/fakes/api-rig.ts';
-import type { StoredObject } from './stored-object.ts';
+import type { StoredObject } from '../../local-api/core/index.ts';
 
 type Step =
   | { readonly do: 'put'; readonly name: string; readonly node: string | undefined; readonly phase: string }

@@ -1,3 +1,18 @@
+export type {
+  AccessVerdict,
+  StoreChange,
+  StoredMeta,
+  StoredObject,
+  TokenVerdict,
+} from '../../local-api/core/index.ts';
+export {
+  type ApiRequest,
+  type ApiUser,
+  type ApiVerb,
+  adminUser,
+  bootstrapUser,
+  nodeUser,
+} from '../../local-api/core/index.ts';
 export { CallCounts, type CallQuery } from './call-counts.ts';
 export {
   type ApiCallRule,
@@ -13,15 +28,4 @@ export {
   scriptedApiFaults,
   type WatchFault,
 } from './faults.ts';
-export type { StoreChange } from './object-store.ts';
-export {
-  type ApiRequest,
-  type ApiUser,
-  type ApiVerb,
-  adminUser,
-  bootstrapUser,
-  nodeUser,
-} from './request.ts';
-export type { AccessVerdict, TokenVerdict } from './reviews.ts';
 export { type Signer, SimulatedApi, type SimulatedApiOptions } from './simulated-api.ts';
-export type { StoredMeta, StoredObject } from './stored-object.ts';

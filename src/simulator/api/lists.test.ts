@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { ApiRig, podRef, pods } from '../../../test/fakes/api-rig.ts';
 import { type ApiObject, apiResources, isApiCode, type ListQuery } from '../../api/index.ts';
 import type { ErrorCode } from '../../lib/index.ts';
+import type { StoredObject } from '../../local-api/core/index.ts';
 import { scriptedApiFaults } from './faults.ts';
-import type { StoredObject } from './stored-object.ts';
 
 const says = (code: ErrorCode) => (error: unknown) => isApiCode(error, code);
 

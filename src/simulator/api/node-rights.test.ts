@@ -9,7 +9,7 @@ import {
   isApiCode,
 } from '../../api/index.ts';
 import type { ErrorCode } from '../../lib/index.ts';
-import { bootstrapUser } from './request.ts';
+import { bootstrapUser } from '../../local-api/core/index.ts';
 
 const says = (code: ErrorCode) => (error: unknown) => isApiCode(error, code);
 const denied = says('API_FORBIDDEN');

@@ -9,20 +9,31 @@ import {
   type Patch,
 } from '../../api/index.ts';
 import type { Clock, Random } from '../../lib/index.ts';
+import {
+  type ApiRequest,
+  type ApiUser,
+  adminUser,
+  badRequest,
+  makeCatalogue,
+  notFound,
+  ObjectStore,
+  plainRules,
+  Reads,
+  type Reviewers,
+  reviewed,
+  type StoreChange,
+  type StoredObject,
+  TokenIssuer,
+  Writes,
+} from '../../local-api/core/index.ts';
 import { Work } from '../work.ts';
 import { CallCounts } from './call-counts.ts';
 import { EventExpiry } from './event-expiry.ts';
 import { type ApiFault, type ApiFaultPlan, noApiFaults, type WatchFault } from './faults.ts';
 import { ApiGate } from './gate.ts';
-import { ObjectStore, type StoreChange } from './object-store.ts';
-import { Reads } from './reads.ts';
-import { type ApiRequest, type ApiUser, adminUser, badRequest, notFound } from './request.ts';
-import { type Reviewers, reviewed } from './reviews.ts';
+import { answered } from './refused.ts';
 import { type ApiServerParts, SimulatedClient } from './simulated-client.ts';
-import type { StoredObject } from './stored-object.ts';
-import { TokenIssuer } from './token-requests.ts';
 import { brokenWatch, Watches } from './watches.ts';
-import { Writes } from './writes.ts';
 
 /** What becomes of a certificate signing request: a certificate in PEM, or a refusal; undefined leaves it waiting. */
 export type Signer = (
@@ -65,6 +76,7 @@ export class SimulatedApi implements Disposable {
   readonly #options: SimulatedApiOptions;
   readonly #work: Work;
   readonly #store: ObjectStore;
+  readonly #catalogue = makeCatalogue(plainRules);
   readonly #writes: Writes;
   readonly #watches: Watches;
   readonly #parts: ApiServerParts;
@@ -76,9 +88,15 @@ export class SimulatedApi implements Disposable {
     this.#options = options;
     this.#faults = options.faults ?? noApiFaults;
     this.#work = new Work(clock);
-    this.#store = new ObjectStore(options.historyLimit ?? 1_000);
+    this.#store = new ObjectStore({ historyLimit: options.historyLimit ?? 1_000 });
     this.#watches = this.#newWatches();
-    this.#writes = new Writes({ store: this.#store, clock, random });
+    this.#writes = new Writes({
+      store: this.#store,
+      catalogue: this.#catalogue,
+      clock,
+      random,
+      namespaces: 'unchecked',
+    });
     this.#parts = this.#newParts();
     new EventExpiry(this.#store, clock, options.eventTtlMs ?? 3_600_000);
   }
@@ -92,19 +110,23 @@ export class SimulatedApi implements Disposable {
   put<T extends object>(resource: ApiResource, object: T): StoredObject {
     const { namespace } = ((object as ApiObject).metadata ?? {}) as { readonly namespace?: string };
     const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
-    return this.#writes.place(this.#admin('update', { resource, namespace: home, name: '' }), object);
+    const request = this.#admin('update', { resource, namespace: home, name: '' });
+    return answered(request, () => this.#writes.place(request, object));
   }
 
   /** Changes an object that is there. */
   change(ref: ObjectRef, edit: (object: StoredObject) => JsonObject): StoredObject {
     const request = this.#admin('update', ref);
-    const before = this.object(ref);
-    if (before === undefined) throw notFound(request);
-    return this.#writes.place(request, edit(before));
+    return answered(request, () => {
+      const before = this.object(ref);
+      if (before === undefined) throw notFound(request);
+      return this.#writes.place(request, edit(before));
+    });
   }
 
   delete(ref: ObjectRef, options: DeleteOptions = {}): void {
-    this.#writes.delete(this.#admin('delete', ref), options);
+    const request = this.#admin('delete', ref);
+    answered(request, () => this.#writes.delete(request, options));
   }
 
   /** As `kubectl delete pod`: with the grace the pod asks for unless given; 0 is by force. */
@@ -113,7 +135,8 @@ export class SimulatedApi implements Disposable {
   }
 
   bindPod(namespace: string, name: string, node: string): StoredObject {
-    return this.#writes.bind(this.#admin('create', { resource: apiResources.pods, namespace, name }), node);
+    const request = this.#admin('create', { resource: apiResources.pods, namespace, name });
+    return answered(request, () => this.#writes.bind(request, node));
   }
 
   object(ref: ObjectRef): StoredObject | undefined {
@@ -208,6 +231,7 @@ export class SimulatedApi implements Disposable {
     const { clock, bookmarkMs = 60_000, streamingLists = 'offered' } = this.#options;
     return new Watches({
       store: this.#store,
+      catalogue: this.#catalogue,
       work: this.#work,
       nowMs: () => clock.monotonicMs(),
       latencyMs: () => this.#latencyMs(),
@@ -225,14 +249,14 @@ export class SimulatedApi implements Disposable {
     return {
       gate: this.#newGate(),
       store: this.#store,
-      reads: new Reads(this.#store),
+      reads: new Reads(this.#store, this.#catalogue),
       watches: this.#watches,
       create: (request, object) =>
         reviewed(request, object, this.#options) ?? this.#signed(request, writes.create(request, object)),
       post: (request, object) => this.#post(request, object, tokens),
-      update: (request, object) => writes.update(request, object),
+      update: (request, object) => writes.update(request, object).object,
       patch: (request, patch: Patch) => writes.patch(request, patch),
-      delete: (request, options) => writes.delete(request, options),
+      delete: (request, options) => void writes.delete(request, options),
     };
   }
 
@@ -258,7 +282,7 @@ export class SimulatedApi implements Disposable {
       const { target } = object as { readonly target?: { readonly name?: string } };
       return this.#writes.bind(request, target?.name ?? '');
     }
-    throw badRequest(request, `there is nothing to post to at ${resource.plural}/${subresource}`);
+    throw badRequest(`there is nothing to post to at ${resource.plural}/${subresource}`);
   }
 
   /** A signer takes its time, so that everyone sees the request first. */

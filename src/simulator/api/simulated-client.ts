@@ -11,11 +11,18 @@ import type {
   WatchEvent,
   WatchQuery,
 } from '../../api/index.ts';
+import {
+  type ApiRequest,
+  type ApiUser,
+  type ApiVerb,
+  authorize,
+  type Freshness,
+  type ObjectStore,
+  plainListOptions,
+  type Reads,
+} from '../../local-api/core/index.ts';
 import type { ApiGate } from './gate.ts';
-import { authorize } from './node-authorizer.ts';
-import type { ObjectStore } from './object-store.ts';
-import type { Freshness, Reads } from './reads.ts';
-import type { ApiRequest, ApiUser, ApiVerb } from './request.ts';
+import { answered } from './refused.ts';
 import type { Watches } from './watches.ts';
 
 /** What the server does when a request has come in and may be carried out. */
@@ -45,19 +52,32 @@ export class SimulatedClient implements ApiClient {
 
   get<T extends ApiObject>(ref: ObjectRef, options: GetOptions, signal: AbortSignal): Promise<T> {
     const request = this.#request('get', ref);
-    return this.#call<T>(request, (freshness) => this.#parts.reads.get(request, options, freshness), signal);
+    const { resourceVersion = '' } = options;
+    return this.#call<T>(
+      request,
+      (freshness) => this.#parts.reads.get(request, resourceVersion, freshness),
+      signal,
+    );
   }
 
   list<T extends ApiObject>(query: ListQuery, signal: AbortSignal): Promise<ApiList<T>> {
     const request = this.#request('list', query);
-    return this.#call(request, (freshness) => this.#parts.reads.list(request, query, freshness), signal);
+    return this.#call(request, (freshness) => this.#page(request, query, freshness), signal);
+  }
+
+  #page(request: ApiRequest, query: ListQuery, freshness: Freshness): ApiList<ApiObject> {
+    const { limit = 0, continue: token = '', resourceVersion = '' } = query;
+    const options = { ...plainListOptions, limit, continue: token, resourceVersion };
+    const { items, version, continue: next } = this.#parts.reads.list(request, options, freshness);
+    const more = next === undefined ? {} : { continue: next };
+    return { metadata: { resourceVersion: String(version), ...more }, items };
   }
 
   async *watch<T extends ApiObject>(query: WatchQuery, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
     const request = this.#request('watch', query);
     // Opened only when the answer has arrived, so that no watch is ever left without somebody who reads it.
     await this.#call(request, () => undefined, signal);
-    const feed = this.#parts.watches.open(request, query);
+    const feed = answered(request, () => this.#parts.watches.open(request, query));
     yield* feed.items(signal) as AsyncGenerator<WatchEvent<T>, void, undefined>;
   }
 
@@ -108,10 +128,11 @@ export class SimulatedClient implements ApiClient {
 
   #call<T>(request: ApiRequest, effect: (freshness: Freshness) => unknown, signal: AbortSignal): Promise<T> {
     const { gate, store } = this.#parts;
-    const carriedOut = (freshness: Freshness) => {
-      authorize(request, store);
-      return effect(freshness) as T;
-    };
+    const carriedOut = (freshness: Freshness) =>
+      answered(request, () => {
+        authorize(request, store);
+        return effect(freshness) as T;
+      });
     return gate.call(request, carriedOut, this.#deadlineMs, signal);
   }
 }

@@ -22,7 +22,7 @@ test('a watch begins with what is there, marks the end of it, and goes on', asyn
   rig.pod('c', { spec: { hostNetwork: true } });
   rig.api.deletePod('default', 'a', 0);
   await rig.clock.advance(100);
-  assert.deepEqual(told(watched).slice(2), ['ADDED c', 'MODIFIED c', 'DELETED a']);
+  assert.deepEqual(told(watched).slice(2), ['ADDED c', 'MODIFIED c', 'MODIFIED a', 'DELETED a']);
   const versions = watched.events.map(({ object }) => Number(object.metadata?.resourceVersion));
   assert.deepEqual(
     versions,
@@ -59,18 +59,23 @@ test('a watch goes on from a version, unless it is forgotten', async () => {
   rig.api.deletePod('default', 'a', 0);
   const later = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
   await rig.clock.advance(10);
-  assert.deepEqual(told(later), ['ADDED b', 'DELETED a']);
+  assert.deepEqual(told(later), ['ADDED b', 'MODIFIED a', 'DELETED a']);
   for (const name of ['c', 'd', 'e']) rig.pod(name);
   const tooLate = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
   await rig.clock.advance(10);
   assert.ok(isApiCode(tooLate.end, 'API_GONE'));
+  const older = rig.api.version;
+  rig.pod('f');
   const newest = rig.api.version;
   rig.api.compact();
-  const compacted = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: newest });
+  assert.equal(rig.api.version, newest);
+  const compacted = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: older });
+  const upToDate = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: newest });
   const anything = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: '0' });
   await rig.clock.advance(10);
   assert.ok(isApiCode(compacted.end, 'API_GONE'));
-  assert.deepEqual(told(anything), ['ADDED b', 'ADDED c', 'ADDED d', 'ADDED e']);
+  assert.deepEqual([told(upToDate), upToDate.end], [[], undefined]);
+  assert.deepEqual(told(anything), ['ADDED b', 'ADDED c', 'ADDED d', 'ADDED e', 'ADDED f']);
 });
 
 test('bookmarks come now and then, and the end when the time is up', async () => {

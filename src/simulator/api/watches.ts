@@ -1,15 +1,29 @@
 import { type ApiObject, apiVersionOf, type WatchQuery } from '../../api/index.ts';
 import { KubelingError } from '../../lib/index.ts';
+import {
+  type ApiRequest,
+  badRequest,
+  type Catalogue,
+  ChangeLines,
+  describeRequest,
+  frozen,
+  type ObjectChange,
+  type ObjectStore,
+  type ObjectTest,
+  type ResourceEntry,
+  StatusError,
+  selection,
+  tooLargeVersion,
+  tooOldVersion,
+} from '../../local-api/core/index.ts';
 import type { Work } from '../work.ts';
 import type { PassingApiEvent, WatchFault } from './faults.ts';
-import type { ObjectStore, StoreChange } from './object-store.ts';
-import { type ApiRequest, badRequest, describeRequest, expired, refusal } from './request.ts';
-import { type ObjectTest, selection } from './selectors.ts';
-import { frozen, type StoredObject } from './stored-object.ts';
+import { refusedTo } from './refused.ts';
 import { type FeedEvent, WatchFeed } from './watch-feed.ts';
 
 export interface WatchesOptions {
   readonly store: ObjectStore;
+  readonly catalogue: Catalogue;
   readonly work: Work;
   readonly nowMs: () => number;
   readonly latencyMs: () => number;
@@ -22,6 +36,7 @@ export interface WatchesOptions {
 
 interface Watcher {
   readonly request: ApiRequest;
+  readonly entry: ResourceEntry;
   readonly wanted: ObjectTest;
   readonly feed: WatchFeed;
 }
@@ -44,11 +59,12 @@ export class Watches {
   }
 
   open(request: ApiRequest, query: WatchQuery): WatchFeed {
-    const wanted = selection(request);
+    const entry = this.#options.catalogue.of(request.resource);
+    const { test: wanted } = selection(request, entry);
     const opening = this.#opening(request, query, wanted);
     const ofResource = this.#ofResource(request.resource.plural);
     const feed: WatchFeed = this.#newFeed(request, () => ofResource.delete(watcher));
-    const watcher: Watcher = { request, wanted, feed };
+    const watcher: Watcher = { request, entry, wanted, feed };
     ofResource.add(watcher);
     feed.after(query.timeoutSeconds * 1_000, () => feed.end());
     this.#bookmarkLater(watcher);
@@ -73,22 +89,21 @@ export class Watches {
     const { begin, resourceVersion = '' } = query;
     const isAnything = resourceVersion === '' || resourceVersion === '0';
     if (!isAnything && !/^\d+$/.test(resourceVersion))
-      throw badRequest(request, `resourceVersion: Invalid value: "${resourceVersion}"`);
+      throw badRequest(`resourceVersion: Invalid value: "${resourceVersion}"`);
     if (begin === 'initial' && streamingLists() === 'refused')
-      throw refusal(request, { status: 422, reason: 'Invalid', message: 'sendInitialEvents: Forbidden' });
+      throw new StatusError({ code: 422, reason: 'Invalid', message: 'sendInitialEvents: Forbidden' });
     if (begin === 'initial') return this.#initial(request, wanted, Number(resourceVersion));
     if (isAnything) return this.#present(request, wanted);
     const changes = store.changesAfter(request.resource, Number(resourceVersion));
-    if (changes === undefined) throw expired(request, resourceVersion);
-    return changes.flatMap((change) => eventOf(change, wanted) ?? []);
+    if (changes === undefined)
+      throw tooOldVersion(Number(resourceVersion), store.forgottenUpTo(request.resource));
+    const entry = this.#options.catalogue.of(request.resource);
+    return changes.flatMap((change) => eventOf(change, entry, wanted) ?? []);
   }
 
   #initial(request: ApiRequest, wanted: ObjectTest, atLeast: number): readonly FeedEvent[] {
     const { version } = this.#options.store;
-    if (atLeast > version) {
-      const message = `Too large resource version: ${atLeast}, current: ${version}`;
-      throw refusal(request, { status: 504, reason: 'Timeout', message, retryAfterMs: 1_000 });
-    }
+    if (atLeast > version) throw tooLargeVersion(String(atLeast), version);
     return [...this.#present(request, wanted), this.#bookmark(request, initialEnd)];
   }
 
@@ -125,13 +140,13 @@ export class Watches {
       onEnd,
       fault: ({ type, object }) =>
         fault({ type, resource: resource.plural, name: object.metadata?.name, user: user.name }),
-      failure: (how) => (how === 'gone' ? expired(request, String(store.version)) : brokenWatch(request)),
+      failure: (how) => (how === 'gone' ? goneWatch(request, store.version) : brokenWatch(request)),
     });
   }
 
-  #tell(change: StoreChange): void {
-    for (const { feed, wanted } of this.#ofResource(change.resource.plural)) {
-      const event = eventOf(change, wanted);
+  #tell(change: ObjectChange): void {
+    for (const { feed, entry, wanted } of this.#ofResource(change.resource.plural)) {
+      const event = eventOf(change, entry, wanted);
       if (event !== undefined) feed.push(event);
     }
   }
@@ -150,15 +165,10 @@ export function brokenWatch(request: ApiRequest): KubelingError {
   return new KubelingError('API_UNAVAILABLE', `Cannot ${describeRequest(request)}: the connection broke`);
 }
 
-/** To a watcher that selects, an object it stops to select is gone, and one it begins to select is new. */
-function eventOf({ type, object, before, version }: StoreChange, wanted: ObjectTest): FeedEvent | undefined {
-  const was = before !== undefined && wanted(before);
-  const is = type !== 'DELETED' && wanted(object);
-  if (is) return { type: was ? 'MODIFIED' : 'ADDED', object };
-  if (!was) return undefined;
-  return { type: 'DELETED', object: type === 'DELETED' ? object : lastSeen(before, version) };
+function goneWatch(request: ApiRequest, version: number): Error {
+  return refusedTo(request, tooOldVersion(version, version)) as Error;
 }
 
-function lastSeen(before: StoredObject, version: number): StoredObject {
-  return frozen({ ...before, metadata: { ...before.metadata, resourceVersion: String(version) } });
+function eventOf(change: ObjectChange, entry: ResourceEntry, wanted: ObjectTest): FeedEvent | undefined {
+  return new ChangeLines(change).for(entry, wanted) as FeedEvent | undefined;
 }

@@ -69,6 +69,39 @@ describe('StatusWriter', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
+  it('writes that a pod is being started only if that lasts', async (t) => {
+    const [quick, slow, stuck] = [numbered(1), numbered(2), numbered(3)];
+    const { api, clock, say } = await atWork(t, quick, slow, stuck);
+    const waiting = (reason: string): PodStatus => ({
+      phase: 'Pending',
+      containerStatuses: [
+        {
+          name: 'main',
+          image: '',
+          imageID: '',
+          ready: false,
+          restartCount: 0,
+          state: { waiting: { reason } },
+        },
+      ],
+    });
+    for (const pod of [quick, slow]) say(pod, waiting('ContainerCreating'));
+    say(stuck, waiting('ErrImagePull'));
+    await clock.advance(499);
+    assert.deepEqual(
+      api.calls.map(({ name }) => name),
+      ['web-3'],
+    );
+    say(quick, running);
+    await clock.advance(1);
+    assert.deepEqual(
+      api.calls.map(({ name }) => name),
+      ['web-3', 'web-1', 'web-2'],
+    );
+    await clock.advance(9_000);
+    assert.equal(api.calls.length, 3);
+  });
+
   it('counts how long a status was on its way', async (t) => {
     const pod = aPod();
     const { api, clock, say, registry, stopping } = await atWork(t, pod);
@@ -128,7 +161,7 @@ describe('StatusWriter', () => {
       ],
     };
     const pod = aPod({ status });
-    const { api, clock, statuses } = await atWork(t, pod);
+    const { api, clock, statuses, writer } = await atWork(t, pod);
     const [container] = status.containerStatuses;
     const kept = { ...pod, status: { startTime: lastTransitionTime } };
     statuses.setPodStatus(kept, {
@@ -136,6 +169,12 @@ describe('StatusWriter', () => {
       containerStatuses: [{ ...container, lastState: undefined, name: 'main' } as never],
     });
     await clock.advance(60_000);
+    assert.deepEqual(api.verbs(), []);
+    // Nor when it is looked at again, or when the pod has changed in what is none of its status.
+    writer.look(pod.metadata.uid);
+    await clock.advance(0);
+    api.put({ ...pod, metadata: { ...pod.metadata, annotations: { note: 'new' } } });
+    await clock.advance(20_000);
     assert.deepEqual(api.verbs(), []);
   });
 
@@ -392,6 +431,24 @@ describe('StatusWriter and static pods', () => {
     api.put({ ...mirror, metadata: { ...mirror.metadata, uid: podUid('mirror-2') } });
     mirrors.set(file.metadata.uid, podUid('mirror-2'));
     await clock.advance(10_000);
+    assert.equal(api.pods.get('web')?.status.phase, 'Running');
+  });
+
+  it('writes to a new mirror as soon as it hears of it, and looks at no other', async (t) => {
+    const { api, clock, statuses, mirrors, writer } = await atWork(t);
+    const { uid } = file.metadata;
+    statuses.setPodStatus(file, running);
+    api.put(mirror);
+    mirrors.set(uid, mirror.metadata.uid);
+    await clock.advance(10_000);
+    writer.mirrored(uid);
+    await clock.advance(0);
+    assert.deepEqual(api.verbs(), ['patch']);
+    api.put({ ...mirror, metadata: { ...mirror.metadata, uid: podUid('mirror-2') } });
+    mirrors.set(uid, podUid('mirror-2'));
+    writer.mirrored(uid);
+    await clock.advance(0);
+    assert.deepEqual(api.verbs(), ['patch', 'patch']);
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 

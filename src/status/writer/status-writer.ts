@@ -5,7 +5,8 @@ import { type FailedTry, RetryQueue } from '../retry-queue.ts';
 import type { StatusSource, VersionedStatus } from '../status-manager.ts';
 import type { StatusWriterObserver } from './metrics.ts';
 import { isSameCopy, newestCopy } from './newest-copy.ts';
-import { isDueForRemoval, type SyncOutcome, syncStatus } from './sync-status.ts';
+import { isPassing } from './passing-status.ts';
+import { type Agreement, isDueForRemoval, type SyncOutcome, syncStatus } from './sync-status.ts';
 
 export interface StatusWriterDeps {
   readonly clock: Clock;
@@ -41,6 +42,7 @@ interface Written {
   /** What the API answered, while the watch has not caught up. */
   readonly answered: Pod | undefined;
   readonly isHeld: boolean;
+  readonly agreement: Agreement;
 }
 
 const outcomes = {
@@ -50,6 +52,8 @@ const outcomes = {
 } as const;
 
 const parallel = 8;
+/** How long a status that tells of nothing but a start under way may wait for the one that tells how it went. */
+const passingMs = 500;
 const passMs = 10_000;
 const policy = { baseMs: 250, factor: 2, maxMs: 10_000, jitter: 0.2, resetAfterMs: 60_000 };
 
@@ -57,7 +61,8 @@ const policy = { baseMs: 250, factor: 2, maxMs: 10_000, jitter: 0.2, resetAfterM
  * Brings the statuses of pods into the API and takes ended pods out of it. Nobody else does.
  *
  * The statuses of one pod are written one after the other, always the newest; up to eight pods at a time. A status is
- * compared with the copy of the pod that the watch brought, so that one that is there already costs no call. Every ten
+ * compared with the copy of the pod that the watch brought, so that one that is there already costs no call. What most
+ * pods show for a fraction of a second, that they are being started, is written only if it lasts longer. Every ten
  * seconds all of them are compared again: somebody may have overwritten one, and a pod that could not be called ended
  * may have ended.
  */
@@ -95,13 +100,20 @@ export class StatusWriter {
     this.#queue.add(uid);
   }
 
+  /** The static pod has a mirror: one that shows nothing yet need not wait until something changes. */
+  mirrored(uid: PodUid): void {
+    const mirror = this.#deps.podOf(uid);
+    if (mirror !== undefined && mirror.status.conditions === undefined) this.look(uid);
+  }
+
   /** The API answers again: what waits because of failures need not wait any longer. */
   reconnected(): void {
     this.#queue.reconnected();
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    for await (const { uid } of this.#deps.statuses.changes().items(signal)) this.look(uid);
+    for await (const { uid, after } of this.#deps.statuses.changes().items(signal))
+      this.#queue.add(uid, isPassing(after) ? passingMs : 0);
   }
 
   async #passAgain(signal: AbortSignal): Promise<void> {
@@ -155,7 +167,9 @@ export class StatusWriter {
     const before = this.#written.get(uid);
     const isSame = before?.apiUid === watched.metadata.uid;
     const known = newestCopy(watched, isSame ? before?.answered : undefined);
-    const turn = isSame ? 'later' : 'first';
+    // However often it is looked at, a status that had only lost its times has nothing to tell before it changes.
+    const isAlike = before?.entry === entry && before.agreement === 'but-for-times';
+    const turn = isSame && !isAlike ? 'later' : 'first';
     const outcome = await syncStatus(this.#deps, { entry, known, turn }, signal);
     this.#note(entry, watched, outcome);
   }
@@ -165,9 +179,10 @@ export class StatusWriter {
     const { clock, observer, statuses, logger } = this.#deps;
     if (outcome.kind === 'in-step') {
       if (outcome.isPatched) observer?.synced(clock.monotonicMs() - entry.changedAtMs);
-      const { pod, isHeld } = outcome;
+      const { pod, isHeld, agreement } = outcome;
       const answered = pod === watched ? undefined : pod;
-      this.#written.set(uid, { apiUid: watched.metadata.uid, entry, watched, answered, isHeld });
+      const apiUid = watched.metadata.uid;
+      this.#written.set(uid, { apiUid, entry, watched, answered, isHeld, agreement });
       return;
     }
     this.#written.delete(uid);

@@ -26,13 +26,22 @@ export interface SyncJob {
   readonly entry: VersionedStatus;
   /** The newest copy of the API object there is. */
   readonly known: Pod;
-  /** `first` until this process has compared the two once. */
+  /** `first` until this process has told the API something of its own, or would have had to. */
   readonly turn: 'first' | 'later';
 }
 
+/** How the status in the API and ours agree: in all they say, or in all but the times of conditions. */
+export type Agreement = 'whole' | 'but-for-times';
+
 export type SyncOutcome =
   /** The API has what it should have; this is its object. */
-  | { readonly kind: 'in-step'; readonly pod: Pod; readonly isHeld: boolean; readonly isPatched: boolean }
+  | {
+      readonly kind: 'in-step';
+      readonly pod: Pod;
+      readonly isHeld: boolean;
+      readonly isPatched: boolean;
+      readonly agreement: Agreement;
+    }
   /** The API has the pod no more: there is nothing to write to. */
   | { readonly kind: 'gone' }
   /** The API has another pod of that name. */
@@ -74,16 +83,16 @@ async function patchIfNeeded(
 ): Promise<SyncOutcome> {
   const facts = { ours: entry.status, mayRun: mayRun(entry.uid), now: clock.now() };
   const { status, isHeld } = mergeStatus({ pod, ...facts });
-  const asItWas = { kind: 'in-step', pod, isHeld, isPatched: false } as const;
+  const asItWas = { kind: 'in-step', pod, isHeld, isPatched: false, agreement: 'whole' } as const;
   const [before, after] = [plainStatus(pod.status), plainStatus(status)];
   if (sameInApi(before, after)) return asItWas;
   // What an earlier kubelet published is not written again because the times of its conditions were not kept.
-  if (turn === 'first' && sameStatus(before, after)) return asItWas;
+  if (turn === 'first' && sameStatus(before, after)) return { ...asItWas, agreement: 'but-for-times' };
   const patch = podStatusPatch(schema, { uid: pod.metadata.uid, before, after });
   if (patch === undefined) return asItWas;
   const at = { ...refOf(pod), subresource: 'status' };
   const answer = await api.patch<Pod>(at, fenced(patch, pod), signal);
-  return { kind: 'in-step', pod: answer, isHeld, isPatched: true };
+  return { ...asItWas, pod: answer, isPatched: true };
 }
 
 /**

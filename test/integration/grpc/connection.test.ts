@@ -163,6 +163,7 @@ describe('a peer that is slow or strange', () => {
       failsWith('DEADLINE_EXCEEDED'),
     );
     const next = the.client.version({}, forever);
+    await until('it was dialled', () => peer.sockets.length === 1);
     for (const socket of peer.sockets) forward(socket, the.other('server.sock'));
     assert.equal((await next).runtimeName, 'ours');
     assert.equal(peer.sockets.length, 1);

@@ -1,10 +1,12 @@
-import type { ApiClient } from '../../../src/api/index.ts';
+import { type ApiClient, Reachability } from '../../../src/api/index.ts';
 import type { CriClient } from '../../../src/cri/index.ts';
-import { ClusterNode } from '../../../src/kubelet/cluster/index.ts';
+import { ClusterNode, clusterCopies } from '../../../src/kubelet/cluster/index.ts';
 import type { Clock, Logger, MetricRegistry, Random } from '../../../src/lib/index.ts';
 import type { NodeMachine, NodeSettings } from '../../../src/node/index.ts';
+import type { CopyFiles } from '../../../src/objects/index.ts';
 import { nodeName } from '../manifests.ts';
 import type { ClusterWorld } from './cluster-world.ts';
+import { reachingClient } from './reaching-client.ts';
 
 export interface ClusterLifeParts {
   readonly clock: Clock;
@@ -12,11 +14,15 @@ export interface ClusterLifeParts {
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
   readonly cri: CriClient;
+  readonly files: CopyFiles;
   /** The same client, as this process reaches it. */
   readonly around: (client: ApiClient) => ApiClient;
+  /** Of the node, 110 unless given. */
+  readonly maxPods?: number | undefined;
 }
 
 const heartbeatMs = 10_000;
+const rootDir = '/var/lib/kubelet';
 const address = '10.0.0.1';
 
 const nodeSettings: NodeSettings = {
@@ -54,18 +60,21 @@ const machine: NodeMachine = {
 };
 
 /** The ties of one kubelet process to the API server of its world. */
-export function clusterLife({ api, node }: ClusterWorld, parts: ClusterLifeParts): ClusterNode {
-  const client = (deadlineMs: number) => parts.around(api.client(node, { deadlineMs }));
+export function clusterLife({ api, node, copies }: ClusterWorld, parts: ClusterLifeParts): ClusterNode {
+  const reach = new Reachability(parts.clock, parts.logger);
+  const client = (deadlineMs: number) =>
+    reachingClient(parts.around(api.client(node, { deadlineMs })), reach);
   return new ClusterNode({
     ...parts,
+    ...(copies === undefined ? {} : { copies: clusterCopies({ ...parts, rootDir }) }),
     clients: {
       main: client(30_000),
       events: client(30_000),
       heartbeat: client(heartbeatMs),
-      closeIdle() {},
+      closeSilent() {},
     },
     machine,
-    node: nodeSettings,
+    node: { ...nodeSettings, maxPods: parts.maxPods ?? nodeSettings.maxPods },
     runtime: { name: 'containerd', version: '2.1.0' },
     changeDetection: 'Watch',
     syncFrequencyMs: 60_000,

@@ -4,6 +4,7 @@ import type { PodUid } from '../../../src/pods/index.ts';
 import type { StoredObject } from '../../../src/simulator/index.ts';
 import { sameStatus } from '../../../src/status/index.ts';
 import { plainStatus } from '../../../src/status/writer/plain-status.ts';
+import { outcomeOf } from '../outcome.ts';
 import type { PodSketch } from '../sketch.ts';
 import { type ClusterWorld, isMirror, isOfSketch, ownUidOf } from './cluster-world.ts';
 import { differences } from './differences.ts';
@@ -15,8 +16,8 @@ export interface RestScene {
   readonly kubelet: Kubelet | undefined;
   readonly wanted: readonly { readonly uid: string; readonly sketch: PodSketch }[];
   readonly now: number;
-  /** Whether containers of the pod may have come back that should not, of which no status can tell. */
-  readonly isExcused: (uid: string) => boolean;
+  /** What the runtime runs. */
+  readonly running: readonly { readonly podUid: string; readonly name: string; readonly id: string }[];
 }
 
 /** What the API does not have as a node at rest should have it. */
@@ -28,9 +29,8 @@ export function unlikeTheNode(scene: RestScene): readonly string[] {
   return [
     ...wanted.flatMap(({ uid, sketch }) => missing(cluster, uid, sketch)),
     ...objects.flatMap((object) => strange(object, uids)),
-    ...objects
-      .filter((object) => !scene.isExcused(ownUidOf(object)))
-      .flatMap((object) => untrue(object, kubelet)),
+    ...objects.flatMap((object) => untrue(object, kubelet)),
+    ...untold(scene),
     ...nodeProblems(scene),
   ];
 }
@@ -56,6 +56,30 @@ function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
   if (own !== undefined && sameStatus(plainStatus(told), plainStatus(own))) return [];
   const where = differences(plainStatus(told), own && plainStatus(own)).join(' ');
   return [`the API tells of ${uid} (${object.metadata.name}) ${where}`];
+}
+
+/** Whatever the kubelet thinks of it: what runs in a pod that has come to rest has to be told as running. */
+function untold({ cluster, wanted, running }: RestScene): readonly string[] {
+  const uids = new Set(
+    wanted.filter(({ sketch }) => outcomeOf(sketch) !== 'never-settles').map(({ uid }) => uid),
+  );
+  return cluster.pods().flatMap((object) => {
+    const uid = ownUidOf(object);
+    const told = toldContainers((object.status ?? {}) as PodStatus);
+    return running
+      .filter(({ podUid, id }) => podUid === uid && uids.has(uid) && !told.has(id))
+      .map(({ name, id }) => `the API does not tell of ${uid} that ${name} (${id}) runs`);
+  });
+}
+
+/** The ids of those that run, without the name of the runtime. */
+function toldContainers(status: PodStatus): ReadonlySet<string> {
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  return new Set(
+    [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]
+      .filter(({ state }) => state?.running !== undefined)
+      .map(({ containerID = '' }) => containerID.slice(containerID.indexOf('://') + 3)),
+  );
 }
 
 interface Condition {

@@ -18,6 +18,8 @@ export interface ClusterWorldOptions {
   readonly random: Random;
   /** How far the clock of the API server is from the node's. */
   readonly skewMs: number;
+  /** Whether the kubelet keeps copies of what the API says; it does not unless given. */
+  readonly copies?: 'kept' | undefined;
   readonly note: (what: string) => void;
   readonly changed: (change: StoreChange) => void;
 }
@@ -41,6 +43,10 @@ export class ClusterWorld {
       if (isTold(change)) options.note(describeChange(change));
       options.changed(change);
     });
+  }
+
+  get copies(): ClusterWorldOptions['copies'] {
+    return this.#options.copies;
   }
 
   /** Since when it cannot be reached; undefined while it can. */

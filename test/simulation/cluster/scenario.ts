@@ -32,11 +32,11 @@ export class Scenario {
   }
 
   /** What is not, or not yet, as a node at rest should have it. */
-  unlikeTheNode(kubelet: Kubelet | undefined, isExcused: RestScene['isExcused']): readonly string[] {
+  unlikeTheNode(kubelet: Kubelet | undefined, running: RestScene['running']): readonly string[] {
     const { cluster, desk, clock } = this.#options;
     const pending = [...this.#next.keys(), ...this.#coming];
     return [
-      ...unlikeTheNode({ cluster, kubelet, wanted: desk.wanted(), now: clock.now(), isExcused }),
+      ...unlikeTheNode({ cluster, kubelet, running, wanted: desk.wanted(), now: clock.now() }),
       ...pending.map((name) => `the next ${name} is still to come`),
     ];
   }

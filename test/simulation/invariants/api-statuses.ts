@@ -8,19 +8,19 @@ import type { ClusterScene, Rule } from './scene.ts';
 const rule = 'no status in the API goes back';
 
 /** Of what a node writes to the API each is newer than the last. */
-export function statusesGoOn({ report, cluster, isDamaged }: ClusterScene): Rule {
-  /** What kubelets have said of containers, and when each was last said, by the pod. */
-  const said = new Map<string, Map<string, number>>();
+export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: ClusterScene): Rule {
+  /** What kubelets have said of containers, and when each was said, by the pod. */
+  const said = new Map<string, Map<string, number[]>>();
   const written = new Map<string, number>();
-  /** Those this kubelet has written of. */
-  const begun = new Set<string>();
+  /** When each was last written of. */
+  const writtenMs = new Map<string, number>();
   let turn = 0;
   return {
     kubeletStarted({ kubelet }) {
-      begun.clear();
       kubelet.statuses.onChange(({ uid, after }) => {
-        const texts = said.get(uid) ?? new Map<string, number>();
-        texts.set(containersText(after), ++turn);
+        const texts = said.get(uid) ?? new Map<string, number[]>();
+        const text = containersText(after);
+        texts.set(text, [...(texts.get(text) ?? []), ++turn]);
         said.set(uid, texts);
       });
     },
@@ -30,19 +30,22 @@ export function statusesGoOn({ report, cluster, isDamaged }: ClusterScene): Rule
       const { uid, name } = object.metadata;
       const own = ownUidOf(object);
       const [was, is] = [statusOf(before), statusOf(object)];
-      // A static pod begins anew with each kubelet, and when it comes again under the same id.
-      const isNewLife = own !== uid && (!begun.has(uid) || was.startTime !== is.startTime);
-      begun.add(uid);
+      // A static pod whose manifest went and came again begins anew under the same id.
+      const isNewLife = own !== uid && !desk.wantedSince(own, writtenMs.get(uid) ?? 0);
+      writtenMs.set(uid, nowMs());
       if (isTerminalPhase(was.phase) && is.phase !== was.phase)
         report(rule, `${name} (${own}) was ${was.phase} and is ${is.phase}`);
-      const others = isDamaged(own) || own !== uid ? 'ignored' : 'counted';
+      const others = isDamaged(own) ? 'ignored' : 'counted';
       for (const what of isNewLife ? [] : regressions(was, is, others))
         report(rule, `${name} (${own}): ${what}`);
-      const at = said.get(own)?.get(containersText(is));
+      const turns = said.get(own)?.get(containersText(is));
+      if (turns === undefined) return;
       const last = written.get(uid) ?? 0;
-      if (at === undefined) return;
-      if (at < last) report(rule, `${name} (${own}) was told what was said before what it was told last`);
-      written.set(uid, at);
+      // One and the same may be said by two kubelets, and the first may be the one that is heard.
+      const at = turns.find((one) => one >= last);
+      if (at === undefined)
+        report(rule, `${name} (${own}) was told what was said before what it was told last`);
+      written.set(uid, at ?? last);
     },
   };
 }

@@ -20,6 +20,7 @@ export interface Instance {
   readonly sandboxId: string;
   readonly name: string;
   readonly attempt: number;
+  readonly createdMs: number;
   startedMs: number | undefined;
   ended: { readonly atMs: number; readonly exitCode: number; readonly cause: string } | undefined;
   removed: boolean;
@@ -142,6 +143,7 @@ export class Ledger implements Rule {
     const answers = (): ProbeAnswers => ({ succeeded: false, badInARow: 0, mostBadInARow: 0 });
     const instance: Instance = {
       ...{ id, podUid, sandboxId, name, attempt },
+      createdMs: this.#nowMs(),
       startedMs: undefined,
       ended: undefined,
       removed: false,

@@ -19,7 +19,8 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
       const { id, podUid, name, attempt } = entry;
       const instance = ledger.find(id);
       const sketch = desk.known(podUid);
-      if (!desk.wantedSince(podUid, instance?.startedMs ?? 0) || pastDeadline.has(podUid)) return;
+      // A pod may be told to end, and be wanted again, while a start that was asked for before is under way.
+      if (!desk.wantedSince(podUid, instance?.createdMs ?? 0) || pastDeadline.has(podUid)) return;
       if (sketch !== undefined && instance !== undefined && isCalledFor(sketch, instance, ledger)) return;
       const hasTwin = runtime
         .runningContainers()

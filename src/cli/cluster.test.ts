@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { closeDoubtful } from './cluster.ts';
+
+function closedWith(env: Readonly<Record<string, string>>): readonly string[] {
+  const closed: string[] = [];
+  const connections = {
+    closeSilent: () => void closed.push('silent'),
+    closeConnections: () => void closed.push('all'),
+  };
+  closeDoubtful(connections, env)();
+  return closed;
+}
+
+test('when heartbeats fail the silent connections are given up, or all where HTTP/2 was disabled', () => {
+  assert.deepEqual(closedWith({}), ['silent']);
+  assert.deepEqual(closedWith({ DISABLE_HTTP2: '' }), ['silent']);
+  assert.deepEqual(closedWith({ DISABLE_HTTP2: 'true' }), ['all']);
+});

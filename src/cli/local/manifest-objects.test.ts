@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { JsonObject } from '../../api/index.ts';
+import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { MemoryManifestFiles } from '../../sources/index.ts';
+import { ManifestObjects, type ObjectKeeper } from './manifest-objects.ts';
+
+class Kept implements ObjectKeeper {
+  readonly objects = new Map<string, string>();
+  refused = '';
+  kept = '';
+
+  apply(object: JsonObject, file: string): void {
+    const name = this.nameOf(object);
+    if (name === this.refused) throw new Error('it is not to be');
+    this.objects.set(name, `${file} ${JSON.stringify(object['data'] ?? {})}`);
+  }
+
+  applied(): readonly string[] {
+    return [...this.objects.keys()];
+  }
+
+  remove(name: string): void {
+    if (name === this.kept) throw new Error('it is held');
+    this.objects.delete(name);
+  }
+
+  nameOf(object: JsonObject): string {
+    const { name } = (object['metadata'] ?? {}) as JsonObject;
+    if (name === undefined) throw new Error('metadata.name must be a name');
+    return `${object['kind']}/${name}`;
+  }
+}
+
+function scene() {
+  const clock = new VirtualClock();
+  const files = new MemoryManifestFiles();
+  files.makeDirectory('/manifests');
+  const keeper = new Kept();
+  const { logger, records } = collectLogs(clock);
+  const objects = new ManifestObjects({ directory: '/manifests', files, keeper, clock, logger });
+  return { files, keeper, objects, records };
+}
+
+const words = (data: string) =>
+  `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: words}\ndata: {a: ${data}}\n`;
+
+test('what lies beside pods is applied, changed and removed with its file', async () => {
+  const { files, keeper, objects } = scene();
+  files.write('/manifests/words.yaml', `${words('b')}---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n`);
+  files.write('/manifests/.hidden.yaml', words('x'));
+  await objects.look();
+  assert.deepEqual([...keeper.objects], [['ConfigMap/words', 'words.yaml {"a":"b"}']]);
+  files.write('/manifests/words.yaml', words('c'));
+  await objects.look();
+  assert.deepEqual([...keeper.objects], [['ConfigMap/words', 'words.yaml {"a":"c"}']]);
+  files.remove('/manifests/words.yaml');
+  await objects.look();
+  assert.deepEqual([...keeper.objects], []);
+});
+
+test('while a file cannot be read nothing is removed', async () => {
+  const { files, keeper, objects } = scene();
+  files.write('/manifests/words.yaml', words('b'));
+  await objects.look();
+  files.write('/manifests/words.yaml', 'a: [');
+  await objects.look();
+  assert.equal(keeper.objects.size, 1);
+});
+
+test('what is refused is told once, and the others are applied', async () => {
+  const { files, keeper, objects, records } = scene();
+  files.write('/manifests/a.yaml', words('b'));
+  files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
+  keeper.refused = 'ConfigMap/words';
+  await objects.look();
+  await objects.look();
+  assert.deepEqual([...keeper.objects.keys()], ['Secret/s']);
+  const told = records.toArray().filter(({ message }) => message === 'Cannot use a manifest');
+  assert.equal(told.length, 1);
+});
+
+/** What was told to be wrong with manifests. */
+function problemsIn(records: ReturnType<typeof scene>['records']): readonly unknown[] {
+  return records
+    .toArray()
+    .filter(({ message }) => message === 'Cannot use a manifest')
+    .map(({ fields }) => fields['problem']);
+}
+
+test('an object without a name is told with its file; the others are applied, and nothing is removed', async () => {
+  const { files, keeper, objects, records } = scene();
+  files.write('/manifests/a.yaml', words('b'));
+  await objects.look();
+  files.write('/manifests/a.yaml', 'apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n');
+  files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
+  await objects.look();
+  assert.deepEqual([...keeper.objects.keys()], ['ConfigMap/words', 'Secret/s']);
+  assert.deepEqual(problemsIn(records), ['/manifests/a.yaml: metadata.name must be a name']);
+});
+
+test('what cannot be removed is told, and the others are', async () => {
+  const { files, keeper, objects, records } = scene();
+  files.write('/manifests/a.yaml', words('b'));
+  files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
+  await objects.look();
+  keeper.kept = 'ConfigMap/words';
+  files.remove('/manifests/a.yaml');
+  files.remove('/manifests/b.yaml');
+  await objects.look();
+  assert.deepEqual([...keeper.objects.keys()], ['ConfigMap/words']);
+  assert.deepEqual(problemsIn(records), ['/manifests: removing ConfigMap/words: it is held']);
+});

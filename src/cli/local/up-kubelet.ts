@@ -1,0 +1,135 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hostFiles, type LoadedConfig, loadConfig } from '../../config/index.ts';
+import type { CriClient } from '../../cri/index.ts';
+import type { KubeletSettings } from '../../kubelet/index.ts';
+import type { Logger, MetricRegistry, Verbosity } from '../../lib/index.ts';
+import type { Cluster } from '../cluster.ts';
+import type { CommandContext } from '../command.ts';
+import type { Home } from '../home.ts';
+import { kubeletSettings, settleWithRuntime } from '../kubelet-settings.ts';
+import { type Node, openNode } from '../node-process.ts';
+import type { ApiAccess } from './api-access.ts';
+
+export interface UpKubeletOptions {
+  readonly home: Home;
+  /** Below which pods get their cgroups. */
+  readonly cgroupRoot: string;
+  readonly cri: CriClient;
+  readonly runtime: { readonly name: string; readonly version: string };
+  readonly metrics: MetricRegistry;
+  readonly logger: Logger;
+  readonly verbosity: Verbosity;
+  readonly runtimeLooked: (error: unknown) => void;
+  /** The API it joins; it stands alone without one. */
+  readonly api: ApiAccess | undefined;
+}
+
+/** The kubelet of a home, with the servers others reach it by. */
+export interface UpKubelet extends AsyncDisposable {
+  readonly node: Node;
+  run(signal: AbortSignal): Promise<void>;
+  /** Resolves once the API can reach it. */
+  reachable(signal: AbortSignal): Promise<void>;
+}
+
+/** Pods come from the manifest directory, and from the API where there is one. */
+export async function openUpKubelet(options: UpKubeletOptions, context: CommandContext): Promise<UpKubelet> {
+  const { home, api, logger, cri, runtime, verbosity, metrics } = options;
+  const { clock, random, signal } = context;
+  await mkdir(home.manifests, { recursive: true, mode: 0o750 });
+  const loaded = await configOf(options, signal);
+  const deps = { clock, random, logger, cri, metrics };
+  const settings = await settingsOf(options, loaded, context);
+  await using opened = new AsyncDisposableStack();
+  const cluster =
+    api === undefined ? undefined : opened.use(await joinApi(loaded, settings, { ...deps, runtime }, signal));
+  const node = await openNode({
+    ...deps,
+    settings: cluster === undefined ? settings : { ...settings, apiPods: 'expected' },
+    cluster: cluster?.node,
+    runtimeName: runtime.name,
+    runtimeLooked: options.runtimeLooked,
+    // Beside an API our own commands find it by the file it is written to.
+    port: api === undefined ? loaded.config.port : 0,
+    healthzPort: loaded.config.healthzPort,
+    portTaken: 'take-another',
+    streamingIdleMs: loaded.config.streamingConnectionIdleTimeoutMs,
+  });
+  const { kubelet } = node;
+  const servers = await cluster?.serve({ ...deps, loaded, kubelet, verbosity, addressesSettleMs: 0 });
+  if (servers !== undefined) opened.use(servers);
+  const kept = opened.move();
+  return {
+    node,
+    async run(inner) {
+      await Promise.all([node.run(inner), servers?.run(inner)]);
+    },
+    reachable: async (inner) => await servers?.certified(inner),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+async function configOf(
+  { home, cgroupRoot, api }: UpKubeletOptions,
+  signal: AbortSignal,
+): Promise<LoadedConfig> {
+  const argv = [
+    `--root-dir=${home.rootDir}`,
+    `--pod-manifest-path=${home.manifests}`,
+    `--cgroup-root=${cgroupRoot}`,
+    // Whoever tries kubeling on a laptop has swap; pods get none of it.
+    '--fail-swap-on=false',
+    ...(api === undefined ? [] : joiningFlags(home, api)),
+  ];
+  const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
+  return { ...loaded, config: { ...loaded.config, podLogsDir: home.podLogs } };
+}
+
+/** Only who lives on this machine reaches the kubelet, and the API sends everybody else through. */
+function joiningFlags(home: Home, api: ApiAccess): readonly string[] {
+  return [
+    `--kubeconfig=${api.nodeKubeconfig}`,
+    `--cert-dir=${join(home.rootDir, 'pki')}`,
+    `--client-ca-file=${api.clientCaFile}`,
+    '--anonymous-auth=false',
+    '--authentication-token-webhook=true',
+    '--authorization-mode=Webhook',
+    '--rotate-server-certificates=true',
+    '--address=127.0.0.1',
+    `--port=${api.kubeletPort}`,
+    // Nobody is there to attach volumes for it.
+    '--enable-controller-attach-detach=false',
+  ];
+}
+
+async function settingsOf(
+  { home, cri, logger, metrics, api }: UpKubeletOptions,
+  loaded: LoadedConfig,
+  { clock, signal }: CommandContext,
+): Promise<KubeletSettings> {
+  const settled = await settleWithRuntime(
+    await kubeletSettings(loaded),
+    loaded,
+    { clock, logger, cri, metrics },
+    signal,
+  );
+  return {
+    ...settled,
+    podLogsDir: home.podLogs,
+    logLinksDir: join(home.podLogs, 'containers'),
+    clusterDns: 'no-cluster',
+    ...(api === undefined ? {} : { manifestReferences: 'allowed' }),
+  };
+}
+
+/** A node that stands alone need not load what ties others to an API. */
+async function joinApi(
+  loaded: LoadedConfig,
+  settings: KubeletSettings,
+  deps: Parameters<typeof import('../cluster.ts').openCluster>[2],
+  signal: AbortSignal,
+): Promise<Cluster> {
+  const { openCluster } = await import('../cluster.ts');
+  return await openCluster(loaded, settings, deps, signal);
+}

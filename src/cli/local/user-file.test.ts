@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { chmod, lstat, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { backupOf, changeUserFile } from './user-file.ts';
+
+let directory = '';
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'kubeling-user-file-'));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+test('a file that is not there is made for its owner only, with its directories', async () => {
+  const path = join(directory, 'a', 'b', 'config');
+  assert.equal(await changeUserFile(path, (text) => `${text}new\n`), 'made');
+  assert.equal(await readFile(path, 'utf8'), 'new\n');
+  assert.equal((await stat(path)).mode & 0o777, 0o600);
+  assert.deepEqual(await readdir(join(directory, 'a', 'b')), ['config']);
+});
+
+test('a file that is there is closed to others, and the old text is kept beside it', async () => {
+  const path = join(directory, 'config');
+  await writeFile(path, 'old\n');
+  await chmod(path, 0o640);
+  assert.equal(await changeUserFile(path, (text) => `${text}new\n`), 'changed');
+  assert.equal(await readFile(path, 'utf8'), 'old\nnew\n');
+  assert.equal(await readFile(backupOf(path), 'utf8'), 'old\n');
+  for (const one of [path, backupOf(path)]) assert.equal((await stat(one)).mode & 0o777, 0o600);
+});
+
+test('a change that changes nothing writes nothing', async () => {
+  const path = join(directory, 'config');
+  await writeFile(path, 'old\n');
+  assert.equal(await changeUserFile(path, (text) => text), 'same');
+  assert.deepEqual(await readdir(directory), ['config']);
+  assert.equal(await changeUserFile(join(directory, 'none'), (text) => text), 'same');
+});
+
+test('a link stays a link, and what it leads to is changed', async () => {
+  await writeFile(join(directory, 'real'), 'old\n');
+  await symlink('real', join(directory, 'config'));
+  await changeUserFile(join(directory, 'config'), () => 'new\n');
+  assert.ok((await lstat(join(directory, 'config'))).isSymbolicLink());
+  assert.equal(await readFile(join(directory, 'real'), 'utf8'), 'new\n');
+});
+
+test('a change that fails leaves all as it was', async () => {
+  const path = join(directory, 'config');
+  await writeFile(path, 'old\n');
+  const failing = () => {
+    throw new Error('no kubeconfig');
+  };
+  await assert.rejects(changeUserFile(path, failing), /no kubeconfig/);
+  assert.deepEqual(await readdir(directory), ['config']);
+  assert.equal(await readFile(path, 'utf8'), 'old\n');
+});

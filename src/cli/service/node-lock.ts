@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { type FileHandle, open, readFile, stat } from 'node:fs/promises';
+import { type Clock, errnoOf, KubelingError, type Logger, onAbort } from '../../lib/index.ts';
+
+export interface NodeLockDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const lookMs = 1_000;
+
+/**
+ * A file that only one kubelet of the machine can hold locked, of whichever make. The lock belongs to the open file, so
+ * that it is gone with the process, however that ends; the program `flock` takes it for us on the file we share with it.
+ */
+export class NodeLock implements AsyncDisposable {
+  readonly #file: FileHandle;
+  readonly #path: string;
+  readonly #clock: Clock;
+
+  private constructor(path: string, file: FileHandle, clock: Clock) {
+    this.#path = path;
+    this.#file = file;
+    this.#clock = clock;
+  }
+
+  /** Waits for whoever holds it, for as long as it takes. */
+  static async take(path: string, { clock, logger }: NodeLockDeps, signal: AbortSignal): Promise<NodeLock> {
+    const file = await openLock(path);
+    try {
+      logger.info('Taking the lock of the node', { path });
+      await flock(path, file.fd, signal);
+      return new NodeLock(path, file, clock);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  /** Resolves with why the lock should be given up: another waits for it, or its file is gone. */
+  async contended(signal: AbortSignal): Promise<string> {
+    const { ino } = await this.#file.stat();
+    for (;;) {
+      if (await isAwaited(ino)) return 'another process waits for it';
+      if ((await inodeOf(this.#path)) !== ino) return 'its file is gone';
+      await this.#clock.sleep(lookMs, signal);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file.close();
+  }
+}
+
+async function openLock(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'a+', 0o600);
+  } catch (cause) {
+    throw new KubelingError('NODE_LOCK', `Cannot open the lock file ${path}`, { cause });
+  }
+}
+
+async function flock(path: string, fd: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const child = spawn('flock', ['--exclusive', '3'], { stdio: ['ignore', 'ignore', 'pipe', fd] });
+  using _end = onAbort(signal, () => void child.kill());
+  const why = await endOf(child);
+  signal.throwIfAborted();
+  if (why !== undefined) throw new KubelingError('NODE_LOCK', `Cannot lock ${path}: ${why}`);
+}
+
+/** What went wrong; undefined when nothing did. */
+function endOf(child: ChildProcess): Promise<string | undefined> {
+  let said = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    said = (said + chunk).slice(-1_000);
+  });
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', (code, by) =>
+      resolve(code === 0 ? undefined : `flock ended with ${code ?? by}: ${said.trim()}`),
+    );
+  });
+}
+
+/** The kernel lists who waits for a lock behind the one who holds it, with an arrow. */
+async function isAwaited(inode: number): Promise<boolean> {
+  const locks = await readFile('/proc/locks', 'utf8').catch(() => '');
+  return locks.split('\n').some((line) => /^\d+: ->/.test(line) && line.includes(`:${inode} `));
+}
+
+async function inodeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).ino;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

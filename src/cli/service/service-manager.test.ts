@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { openFileLimits } from './open-files.ts';
+import { feedWatchdog, serviceManager, watchdogMs } from './service-manager.ts';
+
+test('nobody is told where nobody wants to know', () => {
+  assert.equal(serviceManager({}, new VirtualClock()), undefined);
+  assert.equal(serviceManager({ NOTIFY_SOCKET: '' }, new VirtualClock()), undefined);
+});
+
+test('the time of the watchdog is for this process, over a second, and a number', () => {
+  assert.equal(watchdogMs({}), undefined);
+  assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000' }), 30_000);
+  assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: String(process.pid) }), 30_000);
+  assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: '1' }), undefined);
+  for (const wrong of ['1000000', '0', '-1', 'soon']) {
+    assert.throws(() => watchdogMs({ WATCHDOG_USEC: wrong }), { code: 'SERVICE_WATCHDOG' }, wrong);
+  }
+  assert.throws(() => watchdogMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: 'x' }), {
+    message: /WATCHDOG_PID/,
+  });
+});
+
+test('signs of life come twice in the time, and only while all is well', async () => {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const told: string[] = [];
+  let problem: string | undefined;
+  let refuses = false;
+  const manager = {
+    async tell(state: string) {
+      if (refuses) throw new Error('nobody listens');
+      told.push(state);
+    },
+  };
+  const stop = new AbortController();
+  const checks = [
+    { name: 'ping', problem: () => undefined },
+    { name: 'syncloop', problem: () => problem },
+  ];
+  const fed = feedWatchdog({ manager, watchdogMs: 10_000, checks, clock, logger }, stop.signal);
+  await clock.advance(20_000);
+  assert.deepEqual(told, Array(5).fill('WATCHDOG=1'));
+  problem = 'it stands still';
+  await clock.advance(20_000);
+  assert.equal(told.length, 5);
+  assert.match(JSON.stringify([...records]), /it stands still/);
+  problem = undefined;
+  refuses = true;
+  await clock.advance(5_000);
+  refuses = false;
+  await clock.advance(5_000);
+  assert.equal(told.length, 6, 'one that could not be given does not end it');
+  stop.abort();
+  await clock.advance(1);
+  await fed;
+});
+
+test('limits of open files are read as the kernel writes them', () => {
+  const text = (soft: string, hard: string) =>
+    `Limit   Soft Limit  Hard Limit  Units\nMax open files            ${soft}   ${hard}   files\n`;
+  assert.deepEqual(openFileLimits(text('1024', '1048576')), { soft: 1_024, hard: 1_048_576 });
+  assert.equal(openFileLimits(text('1024', 'unlimited')).hard, Number.MAX_SAFE_INTEGER);
+});

@@ -1,0 +1,92 @@
+import { type Clock, describeError, KubelingError, type Logger, runChecked } from '../../lib/index.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Who started us and wants to know how we are: systemd, or one that speaks like it. */
+export interface ServiceManager {
+  /** Such as `READY=1`. Rejects when it cannot be told. */
+  tell(state: string, signal: AbortSignal): Promise<void>;
+}
+
+const tellWithinMs = 10_000;
+
+/**
+ * Undefined where nobody wants to know. Datagrams are sent by the manager's own program, which speaks in our name as
+ * long as it has the rights of root.
+ */
+export function serviceManager(environment: Environment, clock: Clock): ServiceManager | undefined {
+  const { NOTIFY_SOCKET: socket, PATH: path } = environment;
+  if (socket === undefined || socket === '') return undefined;
+  return {
+    async tell(state, signal) {
+      const env = { NOTIFY_SOCKET: socket, PATH: path };
+      const command = { file: 'systemd-notify', env, clock, deadlineMs: tellWithinMs };
+      try {
+        // Not every manager answers that it has heard.
+        await runChecked({ ...command, args: ['--no-block', state] }, signal);
+      } catch (error) {
+        // Before version 246 it did not wait, and did not know this word.
+        if (!/unrecognized option/.test(describeError(error))) throw error;
+        await runChecked({ ...command, args: [state] }, signal);
+      }
+    },
+  };
+}
+
+/** No shorter patience makes sense: a check takes a moment. */
+const leastWatchdogMs = 1_000;
+
+/** How long the manager waits for a sign of life; undefined when it does not. Throws SERVICE_WATCHDOG for nonsense. */
+export function watchdogMs({ WATCHDOG_USEC: written, WATCHDOG_PID: pid }: Environment): number | undefined {
+  if (written === undefined || written === '') return undefined;
+  const ms = readNumber('WATCHDOG_USEC', written) / 1_000;
+  if (pid !== undefined && pid !== '' && readNumber('WATCHDOG_PID', pid) !== process.pid) return undefined;
+  if (ms <= leastWatchdogMs) {
+    throw new KubelingError(
+      'SERVICE_WATCHDOG',
+      `Cannot be watched over as WATCHDOG_USEC must be over ${leastWatchdogMs * 1_000}: current value is ${written}`,
+    );
+  }
+  return ms;
+}
+
+function readNumber(name: string, text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  const value = JSON.stringify(text);
+  throw new KubelingError(
+    'SERVICE_WATCHDOG',
+    `Cannot be watched over as ${name} must be a number: current value is ${value}`,
+  );
+}
+
+/** A part of us that must be well for the manager to hear of us. */
+export interface VitalCheck {
+  readonly name: string;
+  problem(): string | undefined;
+}
+
+export interface WatchdogFeedOptions {
+  readonly manager: ServiceManager;
+  readonly watchdogMs: number;
+  readonly checks: readonly VitalCheck[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Gives a sign of life twice in the time the manager waits, as long as all is well. Ends with the signal. */
+export async function feedWatchdog(options: WatchdogFeedOptions, signal: AbortSignal): Promise<void> {
+  const { clock, logger, checks, manager } = options;
+  while (!signal.aborted) {
+    const problems = checks
+      .map(({ name, problem }) => ({ name, problem: problem() }))
+      .filter((found) => found.problem !== undefined);
+    if (problems.length === 0) {
+      await manager
+        .tell('WATCHDOG=1', signal)
+        .catch((error) => signal.aborted || logger.error('Cannot give a sign of life', error));
+    } else {
+      logger.error('No sign of life is given as not all is well', undefined, { problems });
+    }
+    await clock.sleep(options.watchdogMs / 2, signal).catch(() => {});
+  }
+}

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { MetricRegistry, VirtualClock } from '../../lib/index.ts';
+import type { Pod, PodJournal } from '../../pods/index.ts';
+import { StartLatency } from './start-latency.ts';
+
+const { signal } = new AbortController();
+const known = { ready: false, restartCount: 0, image: '', imageID: '' };
+const silent: PodJournal = { event() {}, step() {} };
+
+function rig() {
+  const clock = new VirtualClock();
+  const registry = new MetricRegistry({ onError: assert.ifError });
+  const starts = new StartLatency(clock, registry);
+  const begunMs = clock.now();
+  const at = (ms: number) => new Date(begunMs + ms).toISOString();
+  const figure = async (name: string) => {
+    const text = await registry.expose(signal);
+    const value = (end: string) =>
+      new RegExp(`^kubelet_pod_start_${name}_duration_seconds_${end} (.+)$`, 'm').exec(text)?.[1];
+    return [value('count'), value('sum')];
+  };
+  return { clock, starts, journal: starts.journal(silent), at, figure };
+}
+
+function podAt(creationTimestamp: string, rest: Pick<Parameters<typeof aPod>[0] & object, 'spec'> = {}): Pod {
+  const pod = aPod(rest);
+  return { ...pod, metadata: { ...pod.metadata, creationTimestamp }, status: {} };
+}
+
+function runningAt(pod: Pod, startedAt: string, more: Pod['status'] = {}): Pod {
+  const containerStatuses = [{ ...known, name: 'main', state: { running: { startedAt } } }];
+  return { ...pod, status: { startTime: startedAt, phase: 'Running', ...more, containerStatuses } };
+}
+
+test('a start is measured once, without what pulls and init containers took', async () => {
+  const { clock, starts, journal, at, figure } = rig();
+  const pod = podAt(at(0), { spec: { initContainers: [{ name: 'init' }] } });
+  starts.seen(pod);
+  const { uid } = pod.metadata;
+  await clock.advance(4_000);
+  // Two pulls at a time: from the first second to the third, and from the second to the fourth.
+  journal.step(uid, { stage: 'image', outcome: 'done', message: '', ms: 2_000 });
+  journal.step(uid, { stage: 'image', outcome: 'done', message: '', ms: 3_000 });
+  await clock.advance(6_000);
+  const terminated = { exitCode: 0, startedAt: at(4_000), finishedAt: at(9_000) };
+  const initContainerStatuses = [{ ...known, name: 'init', state: { terminated } }];
+  starts.seen(runningAt(pod, at(9_500), { initContainerStatuses }));
+  assert.deepEqual(await figure('total'), ['1', '10']);
+  assert.deepEqual(await figure('sli'), ['1', '2']);
+  starts.seen(runningAt(pod, at(9_500)));
+  assert.deepEqual(await figure('total'), ['1', '10']);
+  assert.equal(starts.size, 0);
+});
+
+test('pods that had begun before, that have ended or that are gone are not followed', async () => {
+  const { starts, at, figure } = rig();
+  starts.listed([runningAt(podAt(at(0)), at(0))]);
+  assert.equal(starts.size, 0);
+  const [ended, gone, missing] = [podAt(at(0)), podAt(at(0)), podAt(at(0))].map((pod, index) => ({
+    ...pod,
+    metadata: { ...pod.metadata, uid: `${pod.metadata.uid}${index}` as Pod['metadata']['uid'] },
+  })) as [Pod, Pod, Pod];
+  starts.listed([ended, gone, missing]);
+  assert.equal(starts.size, 3);
+  starts.seen({ ...ended, status: { phase: 'Failed' } });
+  starts.gone(gone.metadata.uid);
+  starts.listed([]);
+  assert.equal(starts.size, 0);
+  assert.deepEqual(await figure('total'), ['0', '0']);
+});
+
+test('a pod that brings data along counts in the total alone', async () => {
+  const { starts, at, figure } = rig();
+  const pod = podAt(at(0), { spec: { volumes: [{ name: 'data', hostPath: { path: '/data' } }] } });
+  starts.seen(pod);
+  starts.seen(runningAt(pod, at(0)));
+  assert.deepEqual(await figure('total'), ['1', '0']);
+  assert.deepEqual(await figure('sli'), ['0', '0']);
+});

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type CgroupHost, type CgroupLayout, MetricRegistry, VirtualClock } from '../../lib/index.ts';
+import { type Pod, podUid, type RuntimePod } from '../../pods/index.ts';
+import { cadvisorMetrics } from './cadvisor-metrics.ts';
+
+const { signal } = new AbortController();
+const web = { metadata: { name: 'web', namespace: 'default', uid: podUid('u1') } } as Pod;
+const item = { state: 'running', createdAtNs: 1_700_000_000_000_000_000n } as const;
+const running: RuntimePod = {
+  uid: podUid('u1'),
+  name: 'web',
+  namespace: 'default',
+  sandboxes: [{ ...item, id: 'aaa' }],
+  containers: [{ ...item, id: 'bbb', name: 'main', sandboxId: 'aaa', image: 'busybox:1' }],
+};
+
+async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, string>>): Promise<string> {
+  const none = () => Promise.reject(new Error('only looks are allowed'));
+  const host: CgroupHost = {
+    read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
+    subdirectories: async (path) => (path.endsWith('/podu1') ? ['cri-containerd-aaa.scope', 'bbb'] : []),
+    mountinfo: none,
+    fsType: none,
+    write: none,
+    mkdir: none,
+    rmdir: none,
+    kill() {},
+  };
+  const page = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  const sources = {
+    clock: new VirtualClock(),
+    host,
+    layout,
+    running: async () => [running],
+    pods: () => [web],
+    cgroupOf: () => '/kubepods/podu1',
+    otherCgroups: ['/'],
+    openFiles: async () => ({ all: 3, sockets: 1 }),
+    written: async () => ({ bytes: new Map([['bbb', 77]]), capacityBytes: 9_000 }),
+    machine: { cores: 2, memoryBytes: 4_096, kernel: '6.1' },
+  };
+  page.collect((inner) => cadvisorMetrics(sources, inner));
+  return await page.expose(signal);
+}
+
+/** The value of the row of a name that has all these labels. */
+function value(page: string, name: string, labels: Readonly<Record<string, string>>): number | undefined {
+  const line = page.split('\n').find((each) => {
+    const words = Object.entries(labels).map(([key, text]) => `${key}="${text}"`);
+    return each.startsWith(`${name}{`) && words.every((word) => each.includes(word));
+  });
+  return line === undefined ? undefined : Number(line.split('} ')[1]?.split(' ')[0]);
+}
+
+const main = {
+  container: 'main',
+  id: '/kubepods/podu1/bbb',
+  image: 'busybox:1',
+  name: 'bbb',
+  namespace: 'default',
+  pod: 'web',
+};
+const sandbox = { container: 'POD', name: 'aaa', pod: 'web' };
+const podRow = {
+  container: '',
+  id: '/kubepods/podu1',
+  image: '',
+  name: '',
+  namespace: 'default',
+  pod: 'web',
+};
+
+test('every cgroup has its row in the second version, with all labels, blank where nothing is known', async () => {
+  const dir = '/c/kubepods/podu1/bbb';
+  const page = await pageOf(
+    { version: 2, root: '/c' },
+    {
+      '/proc/partitions': 'major minor  #blocks  name\n\n 8 0 100 sda\n',
+      '/c/cpu.stat': 'usage_usec 9000000\n',
+      '/c/kubepods/podu1/memory.current': '700\n',
+      [`${dir}/cpu.stat`]:
+        'usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_throttled 3\nthrottled_usec 4000000\n',
+      [`${dir}/cpu.max`]: '50000 100000\n',
+      [`${dir}/cpu.weight`]: '100\n',
+      [`${dir}/memory.current`]: '1000\n',
+      [`${dir}/memory.stat`]:
+        'anon 300\nfile 500\ninactive_file 400\nfile_mapped 20\npgfault 7\npgmajfault 1\n',
+      [`${dir}/memory.max`]: '5000\n',
+      [`${dir}/memory.events`]: 'low 0\nmax 2\noom_kill 1\n',
+      [`${dir}/io.stat`]: '8:0 rbytes=11 wbytes=12 rios=1 wios=2\n',
+      [`${dir}/cpu.pressure`]:
+        'some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 total=1000000\n',
+      [`${dir}/pids.current`]: '4\n',
+      [`${dir}/pids.max`]: 'max\n',
+      [`${dir}/cgroup.procs`]: '10\n11\n',
+      '/c/kubepods/podu1/cri-containerd-aaa.scope/cgroup.procs': '9\n',
+      '/proc/10/limits': 'Max open files            1024                 4096                 files\n',
+      '/proc/9/net/dev': ' eth0: 100 2 0 1 0 0 0 0 200 3 0 0 0 0\n',
+    },
+  );
+  const expected = {
+    container_cpu_usage_seconds_total: 2.5,
+    container_cpu_user_seconds_total: 2,
+    container_cpu_cfs_throttled_seconds_total: 4,
+    container_spec_cpu_quota: 50_000,
+    container_memory_working_set_bytes: 600,
+    container_memory_rss: 300,
+    container_memory_failcnt: 2,
+    container_oom_events_total: 1,
+    container_spec_memory_limit_bytes: 5_000,
+    container_fs_writes_bytes_total: 12,
+    container_pressure_cpu_waiting_seconds_total: 3,
+    container_threads: 4,
+    container_threads_max: 0,
+    container_processes: 2,
+    container_start_time_seconds: 1_700_000_000,
+    container_file_descriptors: 6,
+    container_sockets: 2,
+    container_ulimits_soft: 1_024,
+    container_fs_usage_bytes: 77,
+    container_fs_limit_bytes: 9_000,
+  };
+  for (const [name, wanted] of Object.entries(expected)) assert.equal(value(page, name, main), wanted, name);
+  assert.equal(value(page, 'container_fs_reads_total', { ...main, device: '/dev/sda' }), 1);
+  assert.equal(value(page, 'container_memory_usage_bytes', podRow), 700);
+  assert.equal(value(page, 'container_cpu_usage_seconds_total', { id: '/', pod: '', cpu: 'total' }), 9);
+  const network = { ...sandbox, interface: 'eth0' };
+  assert.equal(value(page, 'container_network_receive_bytes_total', network), 100);
+  assert.equal(value(page, 'container_network_receive_packets_dropped_total', network), 1);
+  assert.match(page, /^machine_cpu_cores 2$/m);
+  assert.match(page, /^container_scrape_error 0$/m);
+});
+
+test('the first version tells the same from its many trees', async () => {
+  const controllers = new Map([
+    ['cpu', '/cpu'],
+    ['cpuacct', '/cpu'],
+    ['memory', '/memory'],
+    ['blkio', '/blkio'],
+    ['pids', '/pids'],
+  ]);
+  const at = 'kubepods/podu1/bbb';
+  const page = await pageOf(
+    { version: 1, controllers, unified: undefined },
+    {
+      [`/cpu/${at}/cpuacct.usage`]: '1500000000\n',
+      [`/cpu/${at}/cpuacct.stat`]: 'user 120\nsystem 30\n',
+      [`/cpu/${at}/cpu.shares`]: '1024\n',
+      [`/memory/${at}/memory.usage_in_bytes`]: '1000\n',
+      [`/memory/${at}/memory.stat`]: 'pgfault 1\ntotal_inactive_file 100\ntotal_rss 5\ntotal_pgfault 9\n',
+      [`/memory/${at}/memory.limit_in_bytes`]: '9223372036854771712\n',
+      [`/blkio/${at}/blkio.throttle.io_service_bytes`]: '8:0 Read 5\n8:0 Write 6\nTotal 11\n',
+    },
+  );
+  assert.equal(value(page, 'container_cpu_usage_seconds_total', main), 1.5);
+  assert.equal(value(page, 'container_cpu_system_seconds_total', main), 0.3);
+  assert.equal(value(page, 'container_spec_cpu_shares', main), 1_024);
+  assert.equal(value(page, 'container_memory_working_set_bytes', main), 900);
+  assert.equal(value(page, 'container_spec_memory_limit_bytes', main), 0, 'no limit');
+  assert.equal(value(page, 'container_memory_failures_total', { ...main, scope: 'hierarchy' }), 9);
+  assert.equal(value(page, 'container_blkio_device_usage_total', { ...main, operation: 'Write' }), 6);
+});

@@ -1,0 +1,112 @@
+import { apiTime } from '../../lib/index.ts';
+import type {
+  ContainerUsage,
+  DiskUsage,
+  FileUsage,
+  NetworkUsage,
+  NodeStats,
+  PodUsage,
+  StatsWish,
+  Usage,
+} from './node-stats.ts';
+
+/** The stats as `/stats/summary` tells them. */
+export function summaryOf(stats: NodeStats, wish: StatsWish): object {
+  return { node: nodeOf(stats, wish), pods: stats.pods.map((pod) => podOf(pod, stats, wish)) };
+}
+
+function nodeOf(stats: NodeStats, wish: StatsWish): object {
+  const { nodeName, startTime, usage, system, network, disk, images, processes } = stats;
+  const time = apiTime(usage.atMs);
+  const plain = {
+    nodeName,
+    systemContainers: system.map((container) => containerOf(container, stats, wish)),
+    startTime,
+    ...usageOf(usage),
+  };
+  if (wish === 'cpu-and-memory') return plain;
+  return {
+    ...plain,
+    network: network && networkOf(network),
+    fs: disk && diskOf(disk, disk),
+    runtime: images && {
+      imageFs: diskOf(images.disk, images.own),
+      containerFs: diskOf(images.disk, images.own),
+    },
+    rlimit: processes && { time, maxpid: processes.max, curproc: processes.current },
+  };
+}
+
+function podOf(pod: PodUsage, stats: NodeStats, wish: StatsWish): object {
+  const { name, namespace, uid, startTime, usage, processes, network, containers } = pod;
+  const plain = {
+    podRef: { name, namespace, uid },
+    startTime: startTime ?? stats.startTime,
+    containers: containers.map((container) => containerOf(container, stats, wish)),
+    ...usageOf(usage),
+  };
+  if (wish === 'cpu-and-memory') return plain;
+  return {
+    ...plain,
+    network: network && networkOf(network),
+    'ephemeral-storage': stats.disk && diskOf(stats.disk, ephemeralOf(pod)),
+    process_stats: processes === undefined ? undefined : { process_count: processes },
+  };
+}
+
+/** What a pod has written that goes with it. */
+function ephemeralOf({ usage, containers }: PodUsage): FileUsage {
+  const written = containers
+    .flatMap(({ rootfs, logs }) => [rootfs, logs])
+    .filter((part) => part !== undefined);
+  const sum = (of: (part: FileUsage) => number) => written.reduce((total, part) => total + of(part), 0);
+  return {
+    atMs: usage.atMs,
+    usedBytes: sum(({ usedBytes }) => usedBytes),
+    inodesUsed: sum(({ inodesUsed }) => inodesUsed),
+  };
+}
+
+function containerOf(
+  { name, startTime, usage, rootfs, logs }: ContainerUsage,
+  { startTime: nodeStart, images, disk }: NodeStats,
+  wish: StatsWish,
+): object {
+  const plain = { name, startTime: startTime ?? nodeStart, ...usageOf(usage) };
+  if (wish === 'cpu-and-memory') return plain;
+  const rootDisk = images?.disk ?? disk;
+  return {
+    ...plain,
+    rootfs: rootfs && rootDisk && diskOf(rootDisk, rootfs),
+    logs: logs && disk && diskOf(disk, logs),
+  };
+}
+
+function usageOf({ atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes }: Usage): object {
+  const time = apiTime(atMs);
+  return {
+    cpu:
+      cpuNanos === undefined
+        ? undefined
+        : { time, usageNanoCores: nanoCores, usageCoreNanoSeconds: cpuNanos },
+    memory: memory && { time, ...memory },
+    swap: swapBytes === undefined ? undefined : { time, swapAvailableBytes, swapUsageBytes: swapBytes },
+  };
+}
+
+function networkOf({ atMs, main, interfaces }: NetworkUsage): object {
+  const all = interfaces.map(({ name, rxBytes, rxErrors, txBytes, txErrors }) => ({
+    name,
+    rxBytes,
+    rxErrors,
+    txBytes,
+    txErrors,
+  }));
+  const one = all.find(({ name }) => name === main) ?? all[0];
+  return { time: apiTime(atMs), ...(one ?? { name: '' }), interfaces: all };
+}
+
+function diskOf(disk: DiskUsage, { atMs, usedBytes, inodesUsed }: FileUsage): object {
+  const { availableBytes, capacityBytes, inodesFree, inodes } = disk;
+  return { time: apiTime(atMs), availableBytes, capacityBytes, usedBytes, inodesFree, inodes, inodesUsed };
+}

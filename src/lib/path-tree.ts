@@ -1,0 +1,40 @@
+/** What lies in which directory, of paths that are known as a whole. Takes no longer for there being many of them. */
+export class PathTree {
+  /** Of each directory the names in it, each with how many known paths are at it or below. */
+  readonly #inside = new Map<string, Map<string, number>>();
+
+  /** To be called once for each path. */
+  add(path: string): void {
+    this.#count(path, 1);
+  }
+
+  /** Only what was added. */
+  delete(path: string): void {
+    this.#count(path, -1);
+  }
+
+  /** In no order. */
+  names(directory: string): readonly string[] {
+    return [...(this.#inside.get(directory)?.keys() ?? [])];
+  }
+
+  isEmpty(directory: string): boolean {
+    return !this.#inside.has(directory);
+  }
+
+  #count(path: string, by: 1 | -1): void {
+    for (let end = path.length; end > 0; ) {
+      const slash = path.lastIndexOf('/', end - 1);
+      if (slash === -1) return;
+      const directory = path.slice(0, slash);
+      const names = this.#inside.get(directory) ?? new Map<string, number>();
+      const name = path.slice(slash + 1, end);
+      const count = (names.get(name) ?? 0) + by;
+      if (count > 0) names.set(name, count);
+      else names.delete(name);
+      if (names.size > 0) this.#inside.set(directory, names);
+      else this.#inside.delete(directory);
+      end = slash;
+    }
+  }
+}

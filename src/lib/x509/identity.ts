@@ -1,0 +1,97 @@
+import {
+  contentOf,
+  type DerElement,
+  der,
+  derOid,
+  derSequence,
+  derText,
+  inside,
+  readOid,
+  tags,
+} from './der.ts';
+import { ipBytes, ipText } from './ip-address.ts';
+
+/** Whom a certificate is for. */
+export interface Identity {
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  readonly dnsNames: readonly string[];
+  /** In their usual spelling. */
+  readonly ips: readonly string[];
+}
+
+export type Subject = Pick<Identity, 'commonName' | 'organizations'>;
+export type AltNames = Pick<Identity, 'dnsNames' | 'ips'>;
+
+/** All the names there may be, though we never write some of them. */
+export interface ReadAltNames extends AltNames {
+  readonly emailAddresses: readonly string[];
+  readonly uris: readonly string[];
+}
+
+const oids = { commonName: '2.5.4.3', organization: '2.5.4.10' } as const;
+const altTags = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const;
+
+export function subjectDer({ commonName, organizations }: Subject): Buffer {
+  const name = (oid: string, value: string) => der(tags.set, derSequence(derOid(oid), derText(value)));
+  return derSequence(
+    ...organizations.map((organization) => name(oids.organization, organization)),
+    ...(commonName === '' ? [] : [name(oids.commonName, commonName)]),
+  );
+}
+
+/** Parts of a name that say something else are left out. */
+export function readSubject(element: DerElement | undefined): Subject {
+  const parts = inside(element, tags.sequence)
+    .flatMap((set) => inside(set, tags.set))
+    .map((part) => inside(part, tags.sequence));
+  const all = (wanted: string) =>
+    parts.filter(([oid]) => readOid(oid) === wanted).map(([, value]) => textOf(value));
+  return { commonName: all(oids.commonName).at(-1) ?? '', organizations: all(oids.organization) };
+}
+
+export function altNamesDer({ dnsNames, ips }: AltNames): Buffer {
+  const addresses = ips.map(ipBytes).filter((bytes) => bytes !== undefined);
+  return derSequence(
+    ...dnsNames.map((name) => der(altTags.dns, Buffer.from(name, 'latin1'))),
+    ...addresses.map((bytes) => der(altTags.ip, bytes)),
+  );
+}
+
+export function readAltNames(element: DerElement | undefined): ReadAltNames {
+  const names = inside(element, tags.sequence);
+  const texts = (wanted: number) =>
+    names.filter(({ tag }) => tag === wanted).map(({ content }) => content.toString('latin1'));
+  return {
+    dnsNames: texts(altTags.dns),
+    emailAddresses: texts(altTags.email),
+    uris: texts(altTags.uri),
+    ips: names
+      .filter(({ tag }) => tag === altTags.ip)
+      .map(({ content }) => ipText(content))
+      .filter((text) => text !== undefined),
+  };
+}
+
+/** What the wanted identity has and the other has not, in words; nothing when it is all there. */
+export function lackingOf(had: Identity, wanted: Identity): string[] {
+  const missing = (what: string, have: readonly string[], want: readonly string[]) =>
+    want.filter((value) => !have.includes(value)).map((value) => `${what} ${value}`);
+  return [
+    ...missing('the common name', [had.commonName], [wanted.commonName]),
+    ...missing('the organization', had.organizations, wanted.organizations),
+    ...missing('the DNS name', had.dnsNames, wanted.dnsNames),
+    ...missing('the address', had.ips, wanted.ips),
+  ];
+}
+
+/** Equal for identities that say the same. */
+export function identityKey({ commonName, organizations, dnsNames, ips }: Identity): string {
+  return JSON.stringify([commonName, [...organizations].sort(), [...dnsNames].sort(), [...ips].sort()]);
+}
+
+function textOf(element: DerElement | undefined): string {
+  const isWide = element?.tag === 0x1e;
+  const content = contentOf(element, element?.tag ?? -1);
+  return isWide ? Buffer.from(content).swap16().toString('utf16le') : content.toString('utf8');
+}

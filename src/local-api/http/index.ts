@@ -1,0 +1,16 @@
+/** The HTTPS front of the API: it understands requests, asks who may, and words answers. */
+export { ApiFront, type ListenOptions } from './front.ts';
+export type {
+  AccessAnswer,
+  CallerFacts,
+  FrontApi,
+  FrontCatalogue,
+  FrontDeps,
+  FrontPages,
+  FrontSecurity,
+  FrontStreams,
+  PageRequest,
+  PeerCertificate,
+  PlainAnswer,
+  StreamCall,
+} from './front-deps.ts';

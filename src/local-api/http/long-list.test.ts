@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { apiResources } from '../../api/index.ts';
+import { makeCatalogue } from '../core/catalogue.ts';
+import { StatusError } from '../core/contract.ts';
+
+import { isLongList, listPieces } from './long-list.ts';
+import { type Shaping, shapedAnswer } from './shape.ts';
+
+const entry = makeCatalogue({}).of(apiResources.configMaps);
+
+function listOf(count: number) {
+  const items = Array.from({ length: count }, (_, index) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `c${index}`, namespace: 'default', creationTimestamp: '2026-01-01T00:00:00Z' },
+    data: { text: `"quoted" ${index} ü` },
+  }));
+  const metadata = { resourceVersion: '7', continue: 'x', remainingItemCount: 3 };
+  return {
+    kind: 'list',
+    code: 200,
+    list: { kind: 'ConfigMapList', apiVersion: 'v1', metadata, items },
+  } as const;
+}
+
+function shaping(shape: Shaping['shape']): Shaping {
+  let nowMs = Date.parse('2026-01-01T00:00:05Z');
+  // A table is of one moment, however long it takes to send it.
+  return { entry, shape, includeObject: 'Metadata', nowMs: () => (nowMs += 1_000) };
+}
+
+describe('a long list', () => {
+  for (const shape of ['whole', 'table', 'partial-list'] as const) {
+    for (const count of [201, 300, 1_234]) {
+      test(`${shape}, of ${count} objects, is the same in pieces as at once`, () => {
+        const pieces = [...listPieces(listOf(count), shaping(shape))];
+        assert.ok(pieces.length > count / 100, String(pieces.length));
+        const whole = shapedAnswer(listOf(count), shaping(shape));
+        assert.equal(pieces.join(''), `${JSON.stringify(whole)}\n`);
+      });
+    }
+  }
+
+  test('is made no faster than it is taken', () => {
+    let made = 0;
+    const answer = listOf(1_000);
+    for (const item of answer.list.items)
+      Object.assign(item, {
+        toJSON() {
+          made++;
+          return {};
+        },
+      });
+    const pieces = listPieces(answer, shaping('table'))[Symbol.iterator]();
+    pieces.next();
+    assert.ok(made <= 100, String(made));
+  });
+
+  test('that cannot be shown as it is wanted is refused before its first piece', () => {
+    assert.throws(() => listPieces(listOf(300), shaping('partial')), StatusError);
+  });
+
+  test('is one of more than a few hundred objects', () => {
+    assert.equal(isLongList(listOf(200)), false);
+    assert.equal(isLongList(listOf(201)), true);
+    assert.equal(isLongList({ kind: 'object', code: 200, object: {} }), false);
+  });
+});

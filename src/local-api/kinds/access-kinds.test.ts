@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KindsRig, named, requestFor } from '../../../test/fakes/kinds-rig.ts';
+import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
+import { type ApiResource, apiResources, type JsonObject } from '../../api/index.ts';
+import { localResources, nodeUser } from '../core/index.ts';
+
+const { serviceAccounts, certificateSigningRequests } = apiResources;
+
+test('who asks for a certificate is who asks, and nobody becomes master by it', async () => {
+  using rig = new KindsRig();
+  const spec = {
+    request: requestFor({ commonName: 'system:node:n1', organizations: ['system:nodes'] }),
+    signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+    usages: ['digital signature', 'client auth'],
+    username: 'somebody else',
+  };
+  const made = await rig.create(certificateSigningRequests, named('c', { spec }), { user: nodeUser('n1') });
+  assert.equal(made.spec?.['username'], 'system:node:n1');
+  assert.deepEqual(made.spec?.['groups'], ['system:nodes', 'system:authenticated']);
+  const bad = { ...spec, request: 'eA==', usages: ['x'], signerName: 'x', expirationSeconds: 5 };
+  assert.match(
+    await rig.refusal(certificateSigningRequests, named('d', { spec: bad })),
+    /spec\.request: Invalid value: "eA==": PEM block type must be CERTIFICATE REQUEST, spec\.usages\[0\]: Unsupported value: "x".*spec\.signerName: .*spec\.expirationSeconds: Invalid value: 5: may not specify a duration less than 600 seconds \(10 minutes\)/,
+  );
+  const master = {
+    ...spec,
+    signerName: 'kubernetes.io/kube-apiserver-client',
+    request: requestFor({ organizations: ['system:masters'] }),
+  };
+  await refusedWith(rig.create(certificateSigningRequests, named('e', { spec: master })), 403);
+});
+
+test('a verdict on a certificate is given once, by the part for it', async () => {
+  using rig = new KindsRig();
+  const spec = { request: requestFor({}), signerName: 'example.com/x', usages: ['client auth'] };
+  const made = await rig.create(certificateSigningRequests, named('c', { spec }));
+  const approved = { ...made, status: { conditions: [{ type: 'Approved', status: 'True' }] } };
+  const { message } = await refusedWith(
+    rig.update(certificateSigningRequests, approved, { subresource: 'status' }),
+    422,
+  );
+  assert.match(message, /status\.conditions: Forbidden: updates may not add a condition of type "Approved"/);
+  const done = await rig.update(certificateSigningRequests, approved, { subresource: 'approval' });
+  const [condition] = (done.status?.['conditions'] ?? []) as readonly JsonObject[];
+  assert.equal(typeof condition?.['lastUpdateTime'], 'string');
+  const denied = { ...done, status: { conditions: [condition, { type: 'Denied', status: 'True' }] } };
+  assert.match(
+    (await refusedWith(rig.update(certificateSigningRequests, denied, { subresource: 'approval' }), 422))
+      .message,
+    /Approved and Denied conditions are mutually exclusive/,
+  );
+  const other = await rig.update(certificateSigningRequests, {
+    ...done,
+    spec: { ...done.spec, usages: ['any'] },
+  });
+  assert.deepEqual(other.spec?.['usages'], ['client auth']);
+});
+
+test('a token is made out for a service account, for as long as it is asked for', async () => {
+  using rig = new KindsRig();
+  await rig.create(serviceAccounts, named('sa'));
+  const ask = (spec: JsonObject) =>
+    rig.rig.object('create', serviceAccounts, { name: 'sa', subresource: 'token', body: { spec } });
+  const made = await ask({});
+  assert.equal(made.kind, 'TokenRequest');
+  assert.equal(made.status?.['token'], 'token-1');
+  const [claims] = rig.claims;
+  assert.equal(claims?.sub, 'system:serviceaccount:default:sa');
+  assert.deepEqual(claims?.aud, ['https://issuer']);
+  assert.equal((claims?.exp ?? 0) - (claims?.iat ?? 0), 3_600);
+  await refusedWith(
+    ask({ expirationSeconds: 5 }),
+    422,
+    'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 5: may not specify a duration less than 10 minutes',
+  );
+  await refusedWith(
+    ask({ boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'p' } }),
+    404,
+    'pods "p" not found',
+  );
+  await refusedWith(ask({ boundObjectRef: { kind: 'ConfigMap', apiVersion: 'v1', name: 'p' } }), 400);
+});
+
+test('a token is bound to a pod of the account, and a node gets none for pods of others', async () => {
+  using rig = new KindsRig();
+  await rig.create(serviceAccounts, named('sa'));
+  const pod = await rig.rig.pod('p', {
+    spec: {
+      serviceAccountName: 'sa',
+      volumes: [{ name: 't', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }],
+    },
+  });
+  const ask = (uid: string | undefined, node = 'n1', audiences: readonly string[] = []) =>
+    rig.rig.object('create', serviceAccounts, {
+      name: 'sa',
+      subresource: 'token',
+      user: nodeUser(node),
+      body: {
+        spec: {
+          audiences,
+          boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'p', ...(uid && { uid }) },
+        },
+      },
+    });
+  await ask(pod.metadata.uid);
+  assert.deepEqual(rig.claims[0]?.['kubernetes.io'].pod, { name: 'p', uid: pod.metadata.uid });
+  assert.deepEqual(rig.claims[0]?.['kubernetes.io'].node, { name: 'n1', uid: '' });
+  await refusedWith(ask('other'), 409);
+  await refusedWith(ask(undefined), 403);
+  await refusedWith(ask(pod.metadata.uid, 'n2'), 403);
+  await refusedWith(ask(pod.metadata.uid, 'n1', ['vault']), 403);
+});
+
+test('reviews are answered and kept nowhere', async () => {
+  using rig = new KindsRig();
+  const ask = (resource: ApiResource, body: JsonObject) => rig.rig.object('create', resource, { body });
+  const review = await ask(apiResources.tokenReviews, { spec: { token: 'bad' } });
+  assert.deepEqual(review.status, { user: {}, error: 'invalid bearer token' });
+  await refusedWith(
+    ask(apiResources.tokenReviews, {}),
+    400,
+    'token is required for TokenReview in authentication',
+  );
+  const resourceAttributes = { verb: 'get', resource: 'pods', namespace: 'a' };
+  const self = await ask(localResources.selfSubjectAccessReviews, { spec: { resourceAttributes } });
+  assert.deepEqual(self.status, { allowed: true });
+  assert.deepEqual(rig.asked[0], {
+    to: 'resource',
+    verb: 'get',
+    resource: 'pods',
+    namespace: 'a',
+    group: '',
+    version: '',
+    subresource: '',
+    name: '',
+  });
+  const other = await ask(apiResources.subjectAccessReviews, { spec: { user: 'u', resourceAttributes } });
+  assert.deepEqual(other.status, { allowed: false });
+  await refusedWith(
+    ask(apiResources.subjectAccessReviews, { spec: { resourceAttributes } }),
+    422,
+    '.authorization.k8s.io "" is invalid: spec.user: Invalid value: "": at least one of user or group must be specified',
+  );
+  await refusedWith(
+    ask(localResources.localSubjectAccessReviews, { spec: { user: 'u', resourceAttributes } }),
+    422,
+  );
+  const who = await ask(localResources.selfSubjectReviews, {});
+  assert.deepEqual(who.status, { userInfo: { username: 'kubernetes-admin', groups: ['system:masters'] } });
+});

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KindsRig, named } from '../../../test/fakes/kinds-rig.ts';
+import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
+import { apiResources } from '../../api/index.ts';
+import { localResources } from '../core/index.ts';
+
+const { nodes, events, leases } = apiResources;
+const { namespaces, priorityClasses, newerEvents, podDisruptionBudgets } = localResources;
+
+/** As the newer face has it. */
+const started = named('e', {
+  eventTime: '2026-01-01T00:00:00.000000Z',
+  reportingController: 'kubelet',
+  reportingInstance: 'n1',
+  action: 'Start',
+  reason: 'Started',
+  type: 'Normal',
+  note: 'it runs',
+  regarding: { kind: 'Pod', name: 'p', namespace: 'default' },
+});
+
+test('a node registers with its status; later each is written by itself, and some of it only once', async () => {
+  using rig = new KindsRig();
+  const made = await rig.create(
+    nodes,
+    named('n1', { spec: { podCIDR: '10.0.0.0/24' }, status: { capacity: { cpu: '2' } } }),
+  );
+  assert.deepEqual(made.spec, { podCIDR: '10.0.0.0/24', podCIDRs: ['10.0.0.0/24'] });
+  assert.deepEqual(made.status, { capacity: { cpu: '2' }, allocatable: { cpu: '2' } });
+  const { message } = await refusedWith(
+    rig.update(nodes, {
+      ...made,
+      spec: { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'], taints: [{ key: 'a', effect: 'X' }] },
+    }),
+    422,
+  );
+  assert.equal(
+    message,
+    'Node "n1" is invalid: [metadata.taints[0].effect: Unsupported value: "X": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute", spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid]',
+  );
+});
+
+test('a namespace knows its name, holds its contents, and three of them last', async () => {
+  using rig = new KindsRig();
+  const made = await rig.create(namespaces, named('a'));
+  assert.deepEqual(made.metadata.labels, { 'kubernetes.io/metadata.name': 'a' });
+  assert.deepEqual(made.spec, { finalizers: ['kubernetes'] });
+  assert.deepEqual(made.status, { phase: 'Active' });
+  const kept = await rig.update(namespaces, { ...made, spec: { finalizers: [] } });
+  assert.deepEqual(kept.spec, { finalizers: ['kubernetes'] });
+  const gone = await rig.rig.object('delete', namespaces, { name: 'a' });
+  assert.equal(gone.status?.['phase'], 'Terminating');
+  assert.equal(gone.metadata.deletionGracePeriodSeconds, undefined);
+  await refusedWith(
+    rig.rig.ask('delete', namespaces, { name: 'default' }),
+    403,
+    'namespaces "default" is forbidden: this namespace may not be deleted',
+  );
+  assert.match(await rig.refusal(namespaces, named('a.b')), /must not contain dots/);
+});
+
+test('an event lies where its object lies', async () => {
+  using rig = new KindsRig();
+  const about = (namespace: string) => named('e', { involvedObject: { kind: 'Pod', name: 'p', namespace } });
+  await rig.create(events, about('default'));
+  assert.equal(
+    await rig.refusal(events, { ...about('other'), metadata: { name: 'f' } }),
+    'Event "f" is invalid: involvedObject.namespace: Invalid value: "other": does not match event.namespace',
+  );
+});
+
+test('events are one store with two faces', async () => {
+  using rig = new KindsRig();
+  const made = await rig.create(newerEvents, started);
+  assert.equal(made.apiVersion, 'events.k8s.io/v1');
+  assert.equal(made['note'], 'it runs');
+  const kept = await rig.rig.object('get', events, { name: 'e' });
+  assert.equal(kept.apiVersion, 'v1');
+  assert.equal(kept['message'], 'it runs');
+  assert.equal(kept['reportingComponent'], 'kubelet');
+  assert.deepEqual(kept['involvedObject'], { kind: 'Pod', name: 'p', namespace: 'default' });
+  const { message } = await refusedWith(
+    rig.update(newerEvents, { ...made, note: 'else', series: { count: 1 } }),
+    422,
+  );
+  assert.equal(
+    message,
+    'Event "e" is invalid: [series.count: Invalid value: "": should be at least 2, series.lastObservedTime: Required value, message: Invalid value: "else": field is immutable]',
+  );
+});
+
+test('an event that happens again is patched by either face', async () => {
+  using rig = new KindsRig();
+  await rig.create(newerEvents, started);
+  const series = { count: 2, lastObservedTime: '2026-01-01T00:00:05.000000Z' };
+  const patch = { name: 'e', patch: 'strategic', body: { series } } as const;
+  const patched = await rig.rig.object('patch', newerEvents, patch);
+  assert.deepEqual(patched['series'], series);
+  const again = await rig.rig.object('patch', events, { ...patch, body: { message: 'again' } });
+  assert.deepEqual(again['series'], series);
+  assert.equal((await rig.rig.object('get', newerEvents, { name: 'e' }))['note'], 'again');
+});
+
+test('the newer face of events wants to know more', async () => {
+  using rig = new KindsRig();
+  assert.equal(
+    await rig.refusal(newerEvents, named('e', { regarding: { namespace: 'default' }, deprecatedCount: 2 })),
+    'Event "e" is invalid: [eventTime: Required value, type: Invalid value: "": has invalid value: , count: Invalid value: "": needs to be unset]',
+  );
+});
+
+test('leases say how long they last', async () => {
+  using rig = new KindsRig();
+  assert.equal(
+    await rig.refusal(leases, named('l', { spec: { leaseDurationSeconds: 0 } })),
+    'Lease.coordination.k8s.io "l" is invalid: spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0',
+  );
+});
+
+test('priorities of the system are its own, and one class is the default', async () => {
+  using rig = new KindsRig();
+  assert.match(
+    await rig.refusal(priorityClasses, named('system-x', { value: 1 })),
+    /metadata\.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only\. error: system-x is not a known system priority class$/,
+  );
+  assert.match(
+    await rig.refusal(priorityClasses, named('x', { value: 2_000_000_000 })),
+    /value: Forbidden: maximum allowed value of a user defined priority is 1000000000$/,
+  );
+  const made = await rig.create(priorityClasses, named('a', { value: 1, globalDefault: true }));
+  assert.equal(made['preemptionPolicy'], 'PreemptLowerPriority');
+  await refusedWith(rig.create(priorityClasses, named('b', { value: 1, globalDefault: true })), 403);
+  await refusedWith(
+    rig.update(priorityClasses, { ...made, value: 2 }),
+    422,
+    'PriorityClass.scheduling.k8s.io "a" is invalid: value: Forbidden: may not be changed in an update.',
+  );
+});
+
+test('a budget says one thing', async () => {
+  using rig = new KindsRig();
+  const message = await rig.refusal(
+    podDisruptionBudgets,
+    named('b', { spec: { minAvailable: 1, maxUnavailable: '101%' } }),
+  );
+  assert.match(message, /minAvailable and maxUnavailable cannot be both set/);
+  assert.match(message, /spec\.maxUnavailable: Invalid value: "101%": must not be greater than 100%/);
+});

@@ -1,0 +1,184 @@
+import type { JsonObject } from '../../api/index.ts';
+import { sameValue } from '../../api/index.ts';
+import type { Event, EventsEvent } from '../../kinds/index.ts';
+import { dnsSubdomain, qualifiedName } from '../../pods/validation/index.ts';
+import type { FieldCause, KindRules, ResourceView, StoredObject } from '../core/index.ts';
+import { immutable, invalid, required } from './causes.ts';
+import { withFields } from './metadata.ts';
+import { events } from './resources.ts';
+
+/** Kept as the core group has them; what was asked by the other group is checked more strictly besides. */
+export const eventRules: KindRules = {
+  createByUpdate: 'allowed',
+  prepare: (object) => (object['source'] === undefined ? { ...object, source: {} } : object),
+  validate: (object, { resource }) =>
+    eventCauses(object, resource.group === '' ? 'reportingComponent' : 'reportingController'),
+};
+
+/** Events as the group events.k8s.io shows them. */
+export const eventsView: ResourceView = {
+  of: events,
+  shown: (kept) => shownEvent(kept as unknown as Event) as unknown as StoredObject,
+  kept: (shown) => keptEvent(shown as unknown as EventsEvent) as unknown as JsonObject,
+  validate: strictCauses,
+};
+
+function shownEvent(event: Event): EventsEvent {
+  const {
+    involvedObject,
+    message,
+    source,
+    firstTimestamp,
+    lastTimestamp,
+    count,
+    reportingComponent,
+    ...same
+  } = event;
+  return withFields<JsonObject>(
+    { ...same, apiVersion: 'events.k8s.io/v1' },
+    {
+      regarding: involvedObject,
+      note: message,
+      reportingController: reportingComponent === '' ? undefined : reportingComponent,
+      reportingInstance: event.reportingInstance === '' ? undefined : event.reportingInstance,
+      deprecatedSource: source,
+      deprecatedFirstTimestamp: firstTimestamp,
+      deprecatedLastTimestamp: lastTimestamp,
+      deprecatedCount: count,
+    },
+  ) as unknown as EventsEvent;
+}
+
+function keptEvent(event: EventsEvent): Event {
+  const {
+    regarding,
+    note,
+    deprecatedSource,
+    deprecatedFirstTimestamp,
+    deprecatedLastTimestamp,
+    deprecatedCount,
+    reportingController,
+    ...same
+  } = event;
+  return withFields<JsonObject>(
+    { ...same, apiVersion: 'v1' },
+    {
+      involvedObject: regarding ?? {},
+      message: note,
+      reportingComponent: reportingController ?? '',
+      reportingInstance: event.reportingInstance ?? '',
+      source: deprecatedSource,
+      firstTimestamp: deprecatedFirstTimestamp,
+      lastTimestamp: deprecatedLastTimestamp,
+      count: deprecatedCount,
+    },
+  ) as unknown as Event;
+}
+
+function asEvent(object: StoredObject): Event {
+  return object as unknown as Event;
+}
+
+type Reporter = 'reportingComponent' | 'reportingController';
+
+function eventCauses(object: StoredObject, reporter: Reporter): readonly FieldCause[] {
+  const event = asEvent(object);
+  const { namespace = '' } = object.metadata;
+  return [
+    ...(isNew(event) ? newCauses(event, namespace, reporter) : homeCauses(event, namespace, ['', 'default'])),
+    ...dnsSubdomain(namespace).map((message) => invalid('namespace', namespace, message)),
+  ];
+}
+
+/** Events of the newer kind say when they happened; they have more to say than the older ones. */
+function isNew({ eventTime }: Event): boolean {
+  return eventTime !== undefined && eventTime !== '';
+}
+
+function homeCauses(
+  { involvedObject }: Event,
+  namespace: string,
+  homes: readonly string[],
+): readonly FieldCause[] {
+  const own = involvedObject?.namespace ?? '';
+  const isHome = own === '' ? homes.includes(namespace) : own === namespace;
+  return isHome ? [] : [invalid('involvedObject.namespace', own, 'does not match event.namespace')];
+}
+
+const longestWord = 128;
+const longestNote = 1024;
+
+function newCauses(event: Event, namespace: string, reporter: Reporter): readonly FieldCause[] {
+  const own = event.involvedObject?.namespace ?? '';
+  const controller = event.reportingComponent ?? '';
+  return [
+    ...(own === '' ? homeCauses(event, namespace, ['default', 'kube-system']) : []),
+    ...(controller === '' ? [required(reporter)] : []),
+    ...qualifiedName(controller).map((message) => invalid(reporter, controller, message)),
+    ...wordCauses('reportingInstance', event.reportingInstance),
+    ...wordCauses('action', event.action),
+    ...wordCauses('reason', event.reason),
+    ...(Buffer.byteLength(event.message ?? '') > longestNote ? [tooMany('message', longestNote)] : []),
+  ];
+}
+
+function wordCauses(field: string, word = ''): readonly FieldCause[] {
+  if (word === '') return [required(field)];
+  return Buffer.byteLength(word) > longestWord ? [tooMany(field, longestWord)] : [];
+}
+
+function tooMany(field: string, most: number): FieldCause {
+  return invalid(field, '', `can have at most ${most} characters`);
+}
+
+function strictCauses(object: StoredObject, before: StoredObject | undefined): readonly FieldCause[] {
+  const event = asEvent(object);
+  return before === undefined ? strictNew(event) : strictChange(event, asEvent(before));
+}
+
+function strictNew(event: Event): readonly FieldCause[] {
+  const { type = '', source = {} } = event;
+  const unset = [
+    ...(event.firstTimestamp === undefined ? [] : ['firstTimestamp']),
+    ...(event.lastTimestamp === undefined ? [] : ['lastTimestamp']),
+    ...((event.count ?? 0) === 0 ? [] : ['count']),
+    ...((source.component ?? '') === '' && (source.host ?? '') === '' ? [] : ['source']),
+  ];
+  return [
+    ...seriesCauses(event),
+    ...(isNew(event) ? [] : [required('eventTime')]),
+    ...(['Normal', 'Warning'].includes(type) ? [] : [invalid('type', '', `has invalid value: ${type}`)]),
+    ...unset.map((field) => invalid(field, '', 'needs to be unset')),
+  ];
+}
+
+function seriesCauses({ series }: Event): readonly FieldCause[] {
+  if (series === undefined) return [];
+  return [
+    ...((series.count ?? 0) < 2 ? [invalid('series.count', '', 'should be at least 2')] : []),
+    ...((series.lastObservedTime ?? '') === '' ? [required('series.lastObservedTime')] : []),
+  ];
+}
+
+const fixed = [
+  'involvedObject',
+  'reason',
+  'message',
+  'source',
+  'firstTimestamp',
+  'lastTimestamp',
+  'count',
+  'type',
+  'eventTime',
+  'action',
+  'related',
+] as const;
+
+function strictChange(event: Event, before: Event): readonly FieldCause[] {
+  return [
+    ...(sameValue(event.series, before.series) ? [] : seriesCauses(event)),
+    ...fixed.flatMap((field) => immutable(field, before[field], event[field])),
+    ...immutable('reportingController', before.reportingComponent, event.reportingComponent),
+    ...immutable('reportingInstance', before.reportingInstance, event.reportingInstance),
+  ];
+}

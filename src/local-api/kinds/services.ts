@@ -1,0 +1,263 @@
+import { isIP } from 'node:net';
+import type { Service, ServicePort, ServiceSpec } from '../../kinds/index.ts';
+import { dnsLabel } from '../../pods/validation/index.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
+import { invalid as refusal } from '../core/index.ts';
+import { invalid } from './causes.ts';
+import { validated, withFields } from './metadata.ts';
+import { services } from './resources.ts';
+import { serverUser } from './server-user.ts';
+import { addressesCauses, serviceCauses, serviceUpdateCauses } from './service-causes.ts';
+import { comparable, type ServiceRange } from './service-range.ts';
+
+const nodePorts = { first: 30_000, last: 32_767 } as const;
+const affinitySeconds = 10_800;
+
+export function serviceRules(range: ServiceRange): KindRules {
+  return {
+    status: 'apart',
+    createByUpdate: 'allowed',
+    prepare: (object, write) => preparedService(object, write, range),
+    admit: (object, write) => (write.verb === 'delete' ? object : addressed(object, write, range)),
+    validate: validated(dnsLabel, serviceUpdateCauses, serviceCauses),
+  };
+}
+
+export function asService(object: StoredObject): Service {
+  return object as unknown as Service;
+}
+
+export function isHeadless({ clusterIP }: ServiceSpec): boolean {
+  return clusterIP === 'None';
+}
+
+function needsAddress({ type }: ServiceSpec): boolean {
+  return type !== 'ExternalName';
+}
+
+function needsNodePorts({ type, allocateLoadBalancerNodePorts }: ServiceSpec): boolean {
+  return type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false);
+}
+
+function preparedService(
+  object: StoredObject,
+  { before, subresource }: WriteContext,
+  range: ServiceRange,
+): StoredObject {
+  if (subresource !== undefined) return object;
+  const given = withDefaults(asService(object).spec ?? {});
+  const old = before === undefined ? undefined : asService(before).spec;
+  const spec = familied(synced(kept(given, old), old), range);
+  const status = before === undefined ? { loadBalancer: {} } : before.status;
+  return withFields(object, { spec, status });
+}
+
+function withDefaults(spec: ServiceSpec): ServiceSpec {
+  const type = orElse(spec.type, 'ClusterIP');
+  const sessionAffinity = orElse(spec.sessionAffinity, 'None');
+  const isOutside = type === 'NodePort' || type === 'LoadBalancer' || (spec.externalIPs ?? []).length > 0;
+  return withFields<ServiceSpec & Record<string, unknown>>(
+    { ...spec },
+    {
+      type,
+      sessionAffinity,
+      sessionAffinityConfig: affinityConfig(sessionAffinity, spec),
+      ports: spec.ports?.map(defaultPort),
+      externalTrafficPolicy: isOutside
+        ? orElse(spec.externalTrafficPolicy, 'Cluster')
+        : spec.externalTrafficPolicy,
+      internalTrafficPolicy:
+        type === 'ExternalName' ? spec.internalTrafficPolicy : orElse(spec.internalTrafficPolicy, 'Cluster'),
+      allocateLoadBalancerNodePorts:
+        type === 'LoadBalancer'
+          ? (spec.allocateLoadBalancerNodePorts ?? true)
+          : spec.allocateLoadBalancerNodePorts,
+    },
+  );
+}
+
+function orElse(value: string | undefined, otherwise: string): string {
+  return value === undefined || value === '' ? otherwise : value;
+}
+
+function affinityConfig(affinity: string, { sessionAffinityConfig: given }: ServiceSpec) {
+  if (affinity === 'None') return undefined;
+  if (affinity !== 'ClientIP' || given?.clientIP?.timeoutSeconds !== undefined) return given;
+  return { clientIP: { timeoutSeconds: affinitySeconds } };
+}
+
+function defaultPort(port: ServicePort): ServicePort {
+  const { targetPort } = port;
+  const isOpen = targetPort === undefined || targetPort === 0 || targetPort === '';
+  return { ...port, protocol: orElse(port.protocol, 'TCP'), targetPort: isOpen ? port.port : targetPort };
+}
+
+/** What the server gave stays, where an update says nothing of it. */
+function kept(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
+  if (old === undefined) return spec;
+  if (!needsAddress(spec) && needsAddress(old)) return released(spec, old);
+  const isSilent = (spec.clusterIP ?? '') === '' && (spec.clusterIPs ?? []).length === 0;
+  const address = isSilent && needsAddress(spec) && needsAddress(old) ? addressOf(old) : {};
+  const ports = needsNodePorts(spec) ? keptPorts(spec.ports ?? [], old.ports ?? []) : spec.ports;
+  return { ...spec, ...address, ...(ports === undefined ? {} : { ports: droppedPorts(spec, old, ports) }) };
+}
+
+function addressOf({ clusterIP, clusterIPs }: ServiceSpec): ServiceSpec {
+  return { clusterIP, clusterIPs };
+}
+
+/** A service that becomes a mere name gives its address back, unless the caller insists on it. */
+function released(spec: ServiceSpec, old: ServiceSpec): ServiceSpec {
+  if ((spec.clusterIP ?? '') !== (old.clusterIP ?? '') && (spec.clusterIP ?? '') !== '') return spec;
+  const { clusterIP: _, clusterIPs: __, ipFamilies: ___, ipFamilyPolicy: ____, ...rest } = spec;
+  const { internalTrafficPolicy: policy, ...others } = rest;
+  return policy === old.internalTrafficPolicy ? others : rest;
+}
+
+function keptPorts(ports: readonly ServicePort[], old: readonly ServicePort[]): readonly ServicePort[] {
+  const taken = new Set(ports.flatMap(({ nodePort }) => (nodePort ? [nodePort] : [])));
+  return ports.map((port) => {
+    const twin = old.find((other) => other.port === port.port && other.protocol === port.protocol);
+    if ((port.nodePort ?? 0) !== 0 || twin?.nodePort === undefined || taken.has(twin.nodePort)) return port;
+    return { ...port, nodePort: twin.nodePort };
+  });
+}
+
+/** Ports of the node that a service of another type had, and that nobody changed, go. */
+function droppedPorts(
+  spec: ServiceSpec,
+  old: ServiceSpec,
+  ports: readonly ServicePort[],
+): readonly ServicePort[] {
+  if (needsNodePorts(spec) || !needsNodePorts(old)) return ports;
+  const had = new Set((old.ports ?? []).map(({ nodePort }) => nodePort));
+  return ports.map(({ nodePort, ...port }) =>
+    nodePort === undefined || had.has(nodePort) ? port : { ...port, nodePort },
+  );
+}
+
+/** The one address and the list of them say the same, whichever of the two was changed. */
+function synced(spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
+  const { clusterIP = '', clusterIPs = [] } = spec;
+  const isNew = old === undefined;
+  if (clusterIP !== '' && clusterIPs.length === 0) return { ...spec, clusterIPs: [clusterIP] };
+  const isAddressChanged = !isNew && clusterIP !== (old.clusterIP ?? '');
+  const isListSame = !isNew && clusterIPs[0] === (old.clusterIPs ?? [])[0];
+  if (isAddressChanged && isListSame && clusterIP !== '') return { ...spec, clusterIPs: [clusterIP] };
+  return spec;
+}
+
+function familied(spec: ServiceSpec, { family }: ServiceRange): ServiceSpec {
+  if (!needsAddress(spec)) return spec;
+  const both = family === 'IPv4' ? ['IPv4', 'IPv6'] : ['IPv6', 'IPv4'];
+  const isBare = isHeadless(spec) && Object.keys(spec.selector ?? {}).length === 0;
+  const policy = spec.ipFamilyPolicy ?? (isBare ? 'RequireDualStack' : 'SingleStack');
+  const families = spec.ipFamilies ?? (isBare && policy !== 'SingleStack' ? both : [family]);
+  return { ...spec, ipFamilies: families, ipFamilyPolicy: policy };
+}
+
+/** Gives the service the addresses and ports it needs and has not asked for itself. */
+function addressed(object: StoredObject, write: WriteContext, range: ServiceRange): StoredObject {
+  const { spec } = asService(object);
+  if (spec === undefined || write.subresource !== undefined || !needsAddress(spec)) return object;
+  const odd = addressesCauses(spec);
+  const wrong = odd.length > 0 ? odd : stackCauses(spec, range);
+  if (wrong.length > 0) throw refusal({ resource: services, name: object.metadata.name }, wrong);
+  const others = write.objects
+    .all(services)
+    .filter(({ metadata }) => metadata.uid !== (write.before?.metadata.uid ?? ''))
+    .map((other) => asService(other).spec ?? {});
+  const withAddress = isHeadless(spec) ? spec : allocated(object, spec, others, write, range);
+  return withFields(object, {
+    spec: needsNodePorts(spec) ? withNodePorts(object, withAddress, others, write) : withAddress,
+  });
+}
+
+/** Here services have addresses of one kind only. */
+function stackCauses(spec: ServiceSpec, { family }: ServiceRange): readonly FieldCause[] {
+  if (isHeadless(spec)) return [];
+  const { ipFamilyPolicy: policy, ipFamilies = [] } = spec;
+  const isDual = policy === 'RequireDualStack';
+  return [
+    ...(isDual
+      ? [invalid('spec.ipFamilyPolicy', policy, 'this cluster is not configured for dual-stack services')]
+      : []),
+    ...ipFamilies.flatMap((one, index) =>
+      one === family ? [] : [invalid(`spec.ipFamilies[${index}]`, one, 'not configured on this cluster')],
+    ),
+  ];
+}
+
+function allocated(
+  object: StoredObject,
+  spec: ServiceSpec,
+  others: readonly ServiceSpec[],
+  { before, user, random }: WriteContext,
+  range: ServiceRange,
+): ServiceSpec {
+  const used = new Set(others.flatMap(({ clusterIPs = [] }) => clusterIPs.map(comparable)));
+  const wanted = spec.clusterIP ?? '';
+  if (wanted === '') {
+    const free = range.free(used, random);
+    if (free === undefined) throw refused(object, spec, 'failed to allocate IP: range is full');
+    return { ...spec, clusterIP: free, clusterIPs: [free] };
+  }
+  const had = before === undefined ? '' : (asService(before).spec?.clusterIP ?? '');
+  // One that had an address may not have another, which is told later; the server's own service may have any.
+  if (had !== '' || isIP(wanted) === 0 || user.name === serverUser.name) return spec;
+  if (!range.has(wanted))
+    throw refused(
+      object,
+      spec,
+      `failed to allocate IP ${wanted}: the provided network does not match the current range`,
+    );
+  if (used.has(wanted))
+    throw refused(object, spec, `failed to allocate IP ${wanted}: provided IP is already allocated`);
+  return spec;
+}
+
+function refused(object: StoredObject, { clusterIPs = [] }: ServiceSpec, why: string): Error {
+  return refusal({ resource: services, name: object.metadata.name }, [
+    invalid('spec.clusterIPs', clusterIPs, why),
+  ]);
+}
+
+function withNodePorts(
+  object: StoredObject,
+  spec: ServiceSpec,
+  others: readonly ServiceSpec[],
+  { random }: WriteContext,
+): ServiceSpec {
+  const used = new Set(others.flatMap(({ ports = [] }) => ports.map(({ nodePort }) => nodePort)));
+  const ports = (spec.ports ?? []).map((port, index) => {
+    const wanted = port.nodePort ?? 0;
+    if (wanted === 0) {
+      const nodePort = freePort(used, random.next());
+      used.add(nodePort);
+      return { ...port, nodePort };
+    }
+    const why = portRefusal(wanted, used);
+    if (why !== undefined)
+      throw refusal({ resource: services, name: object.metadata.name }, [
+        invalid(`spec.ports[${index}].nodePort`, wanted, why),
+      ]);
+    return port;
+  });
+  return { ...spec, ports };
+}
+
+function portRefusal(port: number, used: ReadonlySet<number | undefined>): string | undefined {
+  const { first, last } = nodePorts;
+  if (port < first || port > last)
+    return `provided port is not in the valid range. The range of valid ports is ${first}-${last}`;
+  return used.has(port) ? 'provided port is already allocated' : undefined;
+}
+
+/** All being taken, the first is given twice: no node of ours listens there anyway. */
+function freePort(used: ReadonlySet<number | undefined>, chance: number): number {
+  const { first, last } = nodePorts;
+  const count = last - first + 1;
+  const begin = Math.floor(chance * count);
+  const steps = Array.from({ length: count }, (_, step) => first + ((begin + step) % count));
+  return steps.find((port) => !used.has(port)) ?? first;
+}

@@ -1,0 +1,235 @@
+import { sameValue } from '../../api/index.ts';
+import type { CertificateSigningRequest, CertificateSigningRequestCondition } from '../../kinds/index.ts';
+import { apiTime } from '../../lib/index.ts';
+import { dnsSubdomain, type TextRule } from '../../pods/validation/index.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../core/index.ts';
+import { forbidden } from '../core/index.ts';
+import { duplicate, forbiddenField, invalid, notSupported, oneOf, required } from './causes.ts';
+import type { SigningDesk } from './desks.ts';
+import { validated, withFields } from './metadata.ts';
+import { certificateSigningRequests } from './resources.ts';
+
+type Condition = CertificateSigningRequestCondition;
+
+const usages = [
+  'signing',
+  'digital signature',
+  'content commitment',
+  'key encipherment',
+  'key agreement',
+  'data encipherment',
+  'cert sign',
+  'crl sign',
+  'encipher only',
+  'decipher only',
+  'any',
+  'server auth',
+  'client auth',
+  'code signing',
+  'email protection',
+  's/mime',
+  'ipsec end system',
+  'ipsec tunnel',
+  'ipsec user',
+  'timestamping',
+  'ocsp signing',
+  'microsoft sgc',
+  'netscape sgc',
+];
+
+/** A request may be called anything that fits into a path. */
+const pathSegment: TextRule = (text) => {
+  if (text === '.' || text === '..') return [`may not be '${text}'`];
+  return ['/', '%'].filter((sign) => text.includes(sign)).map((sign) => `may not contain '${sign}'`);
+};
+
+/** What is decided, and by nobody but who may approve. */
+const verdicts = ['Approved', 'Denied'];
+const shortestSeconds = 600;
+
+export function signingRequestRules(desk: SigningDesk): KindRules {
+  return {
+    status: 'apart',
+    prepare: prepared,
+    admit: (object, write) => admitted(object, write, desk),
+    validate: validated(pathSegment, (object, write) => [
+      ...(write.before === undefined ? requestCauses(object, desk) : []),
+      ...conditionCauses(conditionsOf(object)),
+      ...updateCauses(object, write),
+    ]),
+  };
+}
+
+export function asRequest(object: StoredObject): CertificateSigningRequest {
+  return object as unknown as CertificateSigningRequest;
+}
+
+export function conditionsOf(object: StoredObject): readonly Condition[] {
+  return asRequest(object).status?.conditions ?? [];
+}
+
+/** The request itself, as it is inside of the base64 of its field. */
+export function requestText(object: StoredObject): string {
+  return Buffer.from(asRequest(object).spec?.request ?? '', 'base64').toString();
+}
+
+function prepared(object: StoredObject, write: WriteContext): StoredObject {
+  const { before, subresource, user } = write;
+  if (before === undefined) {
+    const { username: _, uid: __, groups: ___, extra: ____, ...asked } = object.spec ?? {};
+    const asker = {
+      username: user.name,
+      groups: user.groups,
+      ...(user.uid === undefined ? {} : { uid: user.uid }),
+      ...(user.extra === undefined ? {} : { extra: user.extra }),
+    };
+    return { ...object, spec: { ...asked, ...asker }, status: {} };
+  }
+  if (subresource === undefined) return withFields(object, { spec: before.spec, status: before.status });
+  const conditions = conditionsOf(object);
+  const settled = subresource === 'status' ? keptVerdicts(conditions, conditionsOf(before)) : conditions;
+  const now = apiTime(write.clock.now());
+  const stamped = settled.map((condition) => withTimes(condition, conditionsOf(before), now));
+  return { ...object, status: { ...object.status, ...(stamped.length > 0 ? { conditions: stamped } : {}) } };
+}
+
+/** Whoever writes the status may leave a verdict, but not change it. */
+function keptVerdicts(conditions: readonly Condition[], before: readonly Condition[]): readonly Condition[] {
+  return conditions.map((condition) =>
+    verdicts.includes(condition.type)
+      ? (before.find(({ type }) => type === condition.type) ?? condition)
+      : condition,
+  );
+}
+
+function withTimes(condition: Condition, before: readonly Condition[], now: string): Condition {
+  const twin = before.find(({ type, status }) => type === condition.type && status === condition.status);
+  return {
+    ...condition,
+    lastUpdateTime: condition.lastUpdateTime ?? now,
+    lastTransitionTime: condition.lastTransitionTime ?? twin?.lastTransitionTime ?? now,
+  };
+}
+
+/** Nobody becomes master of the cluster by asking for a certificate that says so. */
+function admitted(object: StoredObject, write: WriteContext, desk: SigningDesk): StoredObject {
+  if (write.verb !== 'create') return object;
+  const isClient = asRequest(object).spec?.signerName === 'kubernetes.io/kube-apiserver-client';
+  const organizations = isClient ? (desk.read(requestText(object))?.organizations ?? []) : [];
+  if (organizations.includes('system:masters'))
+    throw forbidden(
+      { resource: certificateSigningRequests, name: object.metadata.name },
+      'use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed',
+    );
+  return object;
+}
+
+function requestCauses(object: StoredObject, desk: SigningDesk): readonly FieldCause[] {
+  const {
+    request = '',
+    usages: asked = [],
+    signerName = '',
+    expirationSeconds: seconds,
+  } = asRequest(object).spec ?? {};
+  const isSound = desk.read(requestText(object)) !== undefined;
+  return [
+    ...(isSound ? [] : [invalid('spec.request', request, 'PEM block type must be CERTIFICATE REQUEST')]),
+    ...(asked.length === 0 ? [required('spec.usages')] : []),
+    ...asked.flatMap((usage, index) => [
+      ...(usages.includes(usage) ? [] : [notSupported(`spec.usages[${index}]`, usage, usages.toSorted())]),
+      ...(asked.indexOf(usage) < index ? [duplicate(`spec.usages[${index}]`, usage)] : []),
+    ]),
+    ...signerCauses(signerName),
+    ...(seconds !== undefined && seconds < shortestSeconds
+      ? [
+          invalid(
+            'spec.expirationSeconds',
+            seconds,
+            'may not specify a duration less than 600 seconds (10 minutes)',
+          ),
+        ]
+      : []),
+  ];
+}
+
+function signerCauses(name: string): readonly FieldCause[] {
+  const field = 'spec.signerName';
+  if (name === '') return [required(field)];
+  if (name === 'kubernetes.io/legacy-unknown')
+    return [invalid(field, name, 'the legacy signerName is not allowed via this API version')];
+  const [domain = '', path = '', ...more] = name.split('/');
+  if (path === '' || more.length > 0)
+    return [
+      invalid(field, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'"),
+    ];
+  const isQualified = domain.includes('.');
+  return [
+    ...dnsSubdomain(domain).map((message) => invalid(field, domain, message)),
+    ...(isQualified
+      ? []
+      : [invalid(field, domain, 'should be a domain with at least two segments separated by dots')]),
+    ...dnsSubdomain(path).map((message) => invalid(field, path, message)),
+  ];
+}
+
+function conditionCauses(conditions: readonly Condition[]): readonly FieldCause[] {
+  const field = 'status.conditions';
+  const found = conditions.map(({ type }) => type);
+  const both = verdicts.every((verdict) => found.includes(verdict));
+  const last = found.findLast((type) => verdicts.includes(type));
+  return [
+    ...conditions.flatMap(({ type, status }, index) => [
+      ...(type === '' ? [required(`${field}[${index}].type`)] : []),
+      ...oneOf(
+        `${field}[${index}].status`,
+        status,
+        [...verdicts, 'Failed'].includes(type) ? ['True'] : ['False', 'True', 'Unknown'],
+        'refused',
+      ),
+      ...(found.indexOf(type) < index ? [duplicate(`${field}[${index}].type`, type)] : []),
+    ]),
+    ...(both ? [invalid(field, last, 'Approved and Denied conditions are mutually exclusive')] : []),
+  ];
+}
+
+function updateCauses(object: StoredObject, { before, subresource }: WriteContext): readonly FieldCause[] {
+  if (before === undefined || subresource === undefined) return [];
+  return [
+    ...contentCauses(object),
+    ...[...verdicts, 'Failed'].flatMap((type) => removalCauses(type, before, object)),
+    ...(subresource === 'approval' ? [] : verdicts.flatMap((type) => verdictCauses(type, before, object))),
+    ...certificateCauses(before, object, subresource),
+  ];
+}
+
+function ofType(object: StoredObject, wanted: string): readonly Condition[] {
+  return conditionsOf(object).filter(({ type }) => type === wanted);
+}
+
+function removalCauses(type: string, before: StoredObject, object: StoredObject): readonly FieldCause[] {
+  if (ofType(object, type).length >= ofType(before, type).length) return [];
+  return [forbiddenField('status.conditions', `updates may not remove a condition of type "${type}"`)];
+}
+
+function verdictCauses(type: string, before: StoredObject, object: StoredObject): readonly FieldCause[] {
+  const [was, is] = [ofType(before, type), ofType(object, type)];
+  if (is.length < was.length || sameValue(was, is)) return [];
+  const how = is.length > was.length ? 'add' : 'modify';
+  return [forbiddenField('status.conditions', `updates may not ${how} a condition of type "${type}"`)];
+}
+
+function certificateCauses(before: StoredObject, object: StoredObject, part: string): readonly FieldCause[] {
+  const field = 'status.certificate';
+  const [was = '', is = ''] = [before, object].map((one) => asRequest(one).status?.certificate ?? '');
+  if (was === is) return [];
+  if (part !== 'status') return [forbiddenField(field, 'updates may not set certificate content')];
+  return was === '' ? [] : [forbiddenField(field, 'updates may not modify existing certificate content')];
+}
+
+function contentCauses(object: StoredObject): readonly FieldCause[] {
+  const text = Buffer.from(asRequest(object).status?.certificate ?? '', 'base64').toString();
+  if (text === '' || text.includes('-----BEGIN CERTIFICATE-----')) return [];
+  return [
+    invalid('status.certificate', '<certificate data>', 'must contain at least one CERTIFICATE PEM block'),
+  ];
+}

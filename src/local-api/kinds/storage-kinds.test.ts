@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KindsRig, named } from '../../../test/fakes/kinds-rig.ts';
+import { refusedWith } from '../../../test/fakes/local-api-rig.ts';
+import { apiResources } from '../../api/index.ts';
+import { localResources } from '../core/index.ts';
+
+const { persistentVolumes, persistentVolumeClaims, runtimeClasses, csiNodes, csiDrivers } = apiResources;
+const { storageClasses } = localResources;
+
+test('a volume says how large it is, of what kind, and lasts while it is bound', async () => {
+  using rig = new KindsRig();
+  assert.equal(
+    await rig.refusal(persistentVolumes, named('v')),
+    'PersistentVolume "v" is invalid: [spec.accessModes: Required value, spec.capacity: Required value, spec.capacity: Unsupported value: null: supported values: "storage", spec: Required value: must specify a volume type]',
+  );
+  const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/a' } };
+  const made = await rig.create(persistentVolumes, named('v', { spec }));
+  assert.deepEqual(made.metadata.finalizers, ['kubernetes.io/pv-protection']);
+  assert.deepEqual(made.spec, {
+    ...spec,
+    hostPath: { path: '/a', type: '' },
+    persistentVolumeReclaimPolicy: 'Retain',
+    volumeMode: 'Filesystem',
+  });
+  assert.equal(made.status?.['phase'], 'Pending');
+  const { message } = await refusedWith(
+    rig.update(persistentVolumes, { ...made, spec: { ...made.spec, hostPath: { path: '/b', type: '' } } }),
+    422,
+  );
+  assert.match(message, /spec\.persistentvolumesource is immutable after creation\nchanged: hostPath\.path$/);
+});
+
+test('a claim keeps what it asked for', async () => {
+  using rig = new KindsRig();
+  assert.equal(
+    await rig.refusal(persistentVolumeClaims, named('c')),
+    'PersistentVolumeClaim "c" is invalid: [spec.accessModes: Required value: at least 1 access mode is required, spec.resources[storage]: Required value]',
+  );
+  const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
+  await rig.create(storageClasses, {
+    metadata: { name: 'fast', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+    provisioner: 'example.com/x',
+  });
+  const made = await rig.create(persistentVolumeClaims, named('c', { spec }));
+  assert.equal(made.spec?.['storageClassName'], 'fast');
+  assert.deepEqual(made.metadata.finalizers, ['kubernetes.io/pvc-protection']);
+  const { message } = await refusedWith(
+    rig.update(persistentVolumeClaims, { ...made, spec: { ...made.spec, accessModes: ['ReadOnlyMany'] } }),
+    422,
+  );
+  assert.match(
+    message,
+    /spec: Forbidden: spec is immutable after creation except .*\nchanged: spec\.accessModes\[0\]$/,
+  );
+  await rig.update(persistentVolumeClaims, { ...made, spec: { ...made.spec, volumeName: 'v' } });
+});
+
+test('classes and drivers are what they were made', async () => {
+  using rig = new KindsRig();
+  const fast = await rig.create(storageClasses, named('fast', { provisioner: 'example.com/x' }));
+  assert.equal(fast['reclaimPolicy'], 'Delete');
+  assert.equal(fast['volumeBindingMode'], 'Immediate');
+  await refusedWith(
+    rig.update(storageClasses, { ...fast, provisioner: 'example.com/y' }),
+    422,
+    'StorageClass.storage.k8s.io "fast" is invalid: provisioner: Invalid value: "example.com/y": field is immutable',
+  );
+  const driver = await rig.create(csiDrivers, named('d.example.com'));
+  assert.deepEqual(driver.spec?.['volumeLifecycleModes'], ['Persistent']);
+  const changed = await rig.update(csiDrivers, { ...driver, spec: { ...driver.spec, podInfoOnMount: true } });
+  assert.equal(changed.metadata.generation, 1);
+  const node = await rig.create(
+    csiNodes,
+    named('n1', { spec: { drivers: [{ name: 'd', nodeID: 'x', topologyKeys: [] }] } }),
+  );
+  const { message } = await refusedWith(
+    rig.update(csiNodes, { ...node, spec: { drivers: [{ name: 'd', nodeID: 'y', topologyKeys: [] }] } }),
+    422,
+  );
+  assert.match(message, /spec\.drivers: Invalid value: .*: field is immutable$/);
+  const runtime = await rig.create(runtimeClasses, named('kata', { handler: 'kata' }));
+  await refusedWith(rig.update(runtimeClasses, { ...runtime, handler: 'other' }), 422);
+  assert.match(
+    await rig.refusal(runtimeClasses, named('x', { handler: 'A' })),
+    /handler: Invalid value: "A"/,
+  );
+});

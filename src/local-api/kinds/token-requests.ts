@@ -1,0 +1,206 @@
+import { type ApiResource, isJsonObject, type JsonObject } from '../../api/index.ts';
+import type { CSIDriver, TokenRequestSpec } from '../../kinds/index.ts';
+import { apiTime, type Random, randomHex } from '../../lib/index.ts';
+import {
+  type ActOn,
+  type ApiCall,
+  badRequest,
+  conflict,
+  type FieldCause,
+  forbidden,
+  invalidAs,
+  nodeOf,
+  notFound,
+  type ObjectReader,
+  referencesOf,
+  type StoredObject,
+  type World,
+} from '../core/index.ts';
+import { invalid } from './causes.ts';
+import type { Bearer, TokenClaims, TokenDesk } from './desks.ts';
+import { csiDrivers, nodes, pods, secrets, serviceAccounts } from './resources.ts';
+
+const shortestSeconds = 600;
+const longestSeconds = 2 ** 32;
+const defaultSeconds = 3_600;
+
+interface Wish {
+  readonly call: ApiCall;
+  readonly account: StoredObject;
+  readonly audiences: readonly string[];
+  readonly seconds: number;
+  readonly spec: TokenRequestSpec;
+}
+
+/** What a token is bound to: it is worth nothing without. */
+type Bonds = Pick<TokenClaims['kubernetes.io'], 'pod' | 'secret' | 'node'>;
+
+/** Makes out tokens for service accounts. */
+export function tokenAct(desk: TokenDesk): ActOn {
+  return (call, world) => {
+    const wish = understood(call, world.objects, desk);
+    const bonds = boundTo(wish, world.objects);
+    return answer(wish, bonds, world, desk);
+  };
+}
+
+function understood(call: ApiCall, objects: ObjectReader, desk: TokenDesk): Wish {
+  const { name = '', namespace } = call;
+  const body = isJsonObject(call.body) ? call.body : {};
+  const meta = (body['metadata'] ?? {}) as JsonObject;
+  const spec = (body['spec'] ?? {}) as unknown as TokenRequestSpec;
+  refuseOthers(name, namespace, meta);
+  const account = objects.get(serviceAccounts, namespace, name);
+  if (account === undefined) throw notFound({ resource: serviceAccounts, name });
+  const { uid } = account.metadata;
+  if ((meta['uid'] ?? uid) !== uid)
+    throw conflict(
+      { resource: tokenRequests, name },
+      `the UID in the token request (${meta['uid']}) does not match the UID of the service account (${uid})`,
+    );
+  const seconds = spec.expirationSeconds ?? defaultSeconds;
+  const wrong = secondsCauses(seconds);
+  if (wrong.length > 0)
+    throw invalidAs({ kind: 'TokenRequest', group: tokenRequests.group, name: '' }, wrong);
+  const audiences = (spec.audiences ?? []).length > 0 ? spec.audiences : [desk.issuer];
+  return { call, account, audiences, seconds, spec };
+}
+
+/** How refusals name what was asked for. */
+const tokenRequests: ApiResource = {
+  group: 'authentication.k8s.io',
+  version: 'v1',
+  plural: 'TokenRequest',
+  kind: 'TokenRequest',
+  scope: 'namespace',
+};
+
+function refuseOthers(name: string, namespace: string | undefined, meta: JsonObject): void {
+  const causes = (
+    [
+      ['name', meta['name'], name],
+      ['namespace', meta['namespace'], namespace],
+    ] as const
+  ).flatMap(([field, given, wanted]) =>
+    given === undefined || given === '' || given === wanted
+      ? []
+      : [invalid(`metadata.${field}`, given, `must match the service account ${field} if specified`)],
+  );
+  if (causes.length > 0) throw invalidAs({ kind: 'TokenRequest', group: tokenRequests.group, name }, causes);
+}
+
+function secondsCauses(seconds: number): readonly FieldCause[] {
+  const field = 'spec.expirationSeconds';
+  if (seconds < shortestSeconds)
+    return [invalid(field, seconds, 'may not specify a duration less than 10 minutes')];
+  return seconds > longestSeconds
+    ? [invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds')]
+    : [];
+}
+
+function boundTo(wish: Wish, objects: ObjectReader): Bonds {
+  const { boundObjectRef: ref } = wish.spec;
+  const isPod = ref !== undefined && ref.kind === 'Pod' && ref.apiVersion === 'v1';
+  const asker = nodeOf(wish.call.user);
+  if (asker !== undefined && !isPod) throw refusedNode(wish, 'requested token not bound to a pod');
+  if (ref === undefined) return {};
+  const { kind = '', apiVersion = '' } = ref;
+  if (!['v1', ''].includes(apiVersion) || !['Pod', 'Node', 'Secret'].includes(kind))
+    throw badRequest(
+      `cannot bind token to object of type ${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`,
+    );
+  if (kind === 'Pod') return podBonds(wish, asker, objects);
+  return kind === 'Node'
+    ? { node: bearer(found(wish, nodes, undefined, objects)) }
+    : { secret: bearer(found(wish, secrets, wish.call.namespace, objects)) };
+}
+
+function bearer({ metadata: { name, uid } }: StoredObject): Bearer {
+  return { name, uid };
+}
+
+function found(
+  wish: Wish,
+  resource: ApiResource,
+  namespace: string | undefined,
+  objects: ObjectReader,
+): StoredObject {
+  const { name = '', uid } = wish.spec.boundObjectRef ?? {};
+  const object = objects.get(resource, namespace, name);
+  if (object === undefined) throw notFound({ resource, name });
+  if (uid !== undefined && uid !== '' && uid !== object.metadata.uid)
+    throw conflict(
+      { resource: { ...resource, plural: resource.kind }, name },
+      `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+    );
+  return object;
+}
+
+function podBonds(wish: Wish, asker: string | undefined, objects: ObjectReader): Bonds {
+  if (asker !== undefined && (wish.spec.boundObjectRef?.uid ?? '') === '')
+    throw refusedNode(wish, 'requested token with a pod binding without a uid');
+  const pod = found(wish, pods, wish.call.namespace, objects);
+  // Before anything is told of a pod that may be another node's.
+  if (asker !== undefined) checkNode(wish, asker, pod, objects);
+  const { name } = wish.account.metadata;
+  if ((pod.spec?.['serviceAccountName'] ?? 'default') !== name)
+    throw badRequest(
+      `cannot bind token for serviceaccount "${name}" to pod running with different serviceaccount name.`,
+    );
+  const nodeName = pod.spec?.['nodeName'] as string | undefined;
+  if (nodeName === undefined || nodeName === '') return { pod: bearer(pod) };
+  const node = objects.get(nodes, undefined, nodeName);
+  return { pod: bearer(pod), node: { name: nodeName, uid: node?.metadata.uid ?? '' } };
+}
+
+/** A node gets tokens for the pods it runs, for the audiences their volumes name. */
+function checkNode(wish: Wish, node: string, pod: StoredObject, objects: ObjectReader): void {
+  if (pod.spec?.['nodeName'] !== node)
+    throw refusedNode(wish, 'requested token bound to a pod scheduled on a different node');
+  const [wanted = '', ...more] = wish.spec.audiences ?? [];
+  if (more.length > 0) throw refusedNode(wish, 'node may only request 0 or 1 audiences');
+  const { audiences, drivers } = referencesOf(pod);
+  const ofDrivers = [...drivers].flatMap((driver) => driverAudiences(objects, driver));
+  if (!audiences.has(wanted) && !ofDrivers.includes(wanted))
+    throw refusedNode(wish, `audience "${wanted}" not found in pod spec volume`);
+}
+
+function driverAudiences(objects: ObjectReader, driver: string): readonly string[] {
+  const found = objects.get(csiDrivers, undefined, driver) as unknown as CSIDriver | undefined;
+  return (found?.spec.tokenRequests ?? []).map(({ audience }) => audience);
+}
+
+function refusedNode({ call: { name, user } }: Wish, why: string): Error {
+  const resource = { ...serviceAccounts, plural: 'serviceaccounts' };
+  return forbidden({ resource, name }, `User "${user.name}" ${why}`);
+}
+
+function answer(wish: Wish, bonds: Bonds, world: World, desk: TokenDesk): JsonObject {
+  const { account, audiences, seconds, spec } = wish;
+  const now = world.clock.now();
+  const { name, namespace = '', uid } = account.metadata;
+  const iat = Math.floor(now / 1_000);
+  const token = desk.issue({
+    iss: desk.issuer,
+    sub: `system:serviceaccount:${namespace}:${name}`,
+    aud: audiences,
+    exp: iat + seconds,
+    iat,
+    nbf: iat,
+    jti: tokenId(world.random),
+    'kubernetes.io': { namespace, serviceaccount: { name, uid }, ...bonds },
+  });
+  return {
+    kind: 'TokenRequest',
+    apiVersion: 'authentication.k8s.io/v1',
+    metadata: { name, namespace, uid, creationTimestamp: apiTime(now) },
+    spec: { ...spec, audiences, expirationSeconds: seconds, boundObjectRef: spec.boundObjectRef ?? null },
+    status: { token, expirationTimestamp: apiTime(now + seconds * 1_000) },
+  };
+}
+
+function tokenId(random: Random): string {
+  const hex = randomHex(random, 30);
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(12, 15)}`, `a${hex.slice(15, 18)}`];
+  return [...parts, hex.slice(18)].join('-');
+}

@@ -1,0 +1,175 @@
+import { type JsonObject, sameValue } from '../../api/index.ts';
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass } from '../../kinds/index.ts';
+import { compareQuantities, parseQuantity } from '../../lib/index.ts';
+import { dnsSubdomain } from '../../pods/validation/index.ts';
+import {
+  type FieldCause,
+  forbidden,
+  type KindRules,
+  type StoredObject,
+  type WriteContext,
+} from '../core/index.ts';
+import { changedPaths } from '../pods/changed-paths.ts';
+import { forbiddenField, immutable, invalid, oneOf, required } from './causes.ts';
+import { validated, withFields } from './metadata.ts';
+import { persistentVolumeClaims, storageClasses } from './resources.ts';
+import { accessCauses, classNameCauses, positiveCauses, protectedBy, volumeModes } from './volumes.ts';
+
+/** Keeps a claim while a pod uses it. */
+export const claimProtection = 'kubernetes.io/pvc-protection';
+const defaultClassMark = 'storageclass.kubernetes.io/is-default-class';
+
+export const persistentVolumeClaimRules: KindRules = {
+  status: 'apart',
+  prepare: prepared,
+  admit: admitted,
+  validate: judged,
+};
+
+const causesOf = validated(dnsSubdomain, (object, write) => [
+  ...(write.subresource === 'status' ? [] : claimCauses(object)),
+  ...updateCauses(object, write),
+]);
+
+/** Whether it may grow is asked of a claim that is sound. */
+function judged(object: StoredObject, write: WriteContext): readonly FieldCause[] {
+  const causes = causesOf(object, write);
+  if (causes.length === 0 && write.verb === 'update') checkGrowth(object, write);
+  return causes;
+}
+
+function asClaim(object: StoredObject): PersistentVolumeClaim {
+  return object as unknown as PersistentVolumeClaim;
+}
+
+function prepared(object: StoredObject, { before, subresource }: WriteContext): StoredObject {
+  if (subresource === 'status') return object;
+  const { spec = {} } = asClaim(object);
+  const volumeMode = spec.volumeMode ?? 'Filesystem';
+  const filled = withFields<JsonObject>({ ...spec, volumeMode }, dataSources(spec));
+  return withFields(object, {
+    spec: filled,
+    status: before === undefined ? { phase: 'Pending' } : before.status,
+  });
+}
+
+/**
+ * Of the two names for where the first contents come from, the one that is missing is filled in. By the older of them
+ * only claims and snapshots can be named: anything else there has no effect.
+ */
+function dataSources(spec: PersistentVolumeClaimSpec): JsonObject {
+  const { dataSource, dataSourceRef } = spec;
+  if (dataSourceRef === undefined)
+    return isKnownSource(dataSource) ? { dataSourceRef: dataSource } : { dataSource: undefined };
+  if (dataSource !== undefined || dataSourceRef.namespace !== undefined) return {};
+  return { dataSource: dataSourceRef };
+}
+
+function isKnownSource(source: PersistentVolumeClaimSpec['dataSource']): boolean {
+  const { kind = '', apiGroup = '' } = source ?? {};
+  return ['/PersistentVolumeClaim', 'snapshot.storage.k8s.io/VolumeSnapshot'].includes(`${apiGroup}/${kind}`);
+}
+
+/** A claim that names no class gets the one that is marked as the default, the newest if several are. */
+function admitted(object: StoredObject, write: WriteContext): StoredObject {
+  if (write.verb !== 'create') return object;
+  const guarded = protectedBy(object, claimProtection);
+  if (asClaim(object).spec?.storageClassName !== undefined) return guarded;
+  const [newest] = write.objects
+    .all(storageClasses)
+    .filter(({ metadata }) => metadata.annotations?.[defaultClassMark] === 'true')
+    .toSorted((a, b) => (a.metadata.creationTimestamp < b.metadata.creationTimestamp ? 1 : -1));
+  if (newest === undefined) return guarded;
+  return { ...guarded, spec: { ...guarded.spec, storageClassName: newest.metadata.name } };
+}
+
+/** What is there does not grow, but for classes that say it can. */
+function checkGrowth(object: StoredObject, { before, subresource, objects }: WriteContext): void {
+  const [was, is] = [before && requestedStorage(before), requestedStorage(object)];
+  if (subresource !== undefined || was === undefined || is === undefined || isAtLeast(was, is)) return;
+  const name = asClaim(object).spec?.storageClassName ?? '';
+  const found = objects.get(storageClasses, undefined, name) as unknown as StorageClass | undefined;
+  if (found?.allowVolumeExpansion !== true)
+    throw forbidden(
+      { resource: persistentVolumeClaims, name: object.metadata.name },
+      'only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize',
+    );
+}
+
+export function requestedStorage(object: StoredObject): string | undefined {
+  return asClaim(object).spec?.resources?.requests?.['storage'];
+}
+
+function claimCauses(object: StoredObject): readonly FieldCause[] {
+  const { spec = {} } = asClaim(object);
+  const field = 'spec.resources[storage]';
+  const storage = requestedStorage(object);
+  return [
+    ...accessCauses(spec.accessModes ?? [], 'at least 1 access mode is required'),
+    ...(storage === undefined ? [required(field)] : positiveCauses(field, storage)),
+    ...classNameCauses(spec.storageClassName),
+    ...oneOf('spec.volumeMode', spec.volumeMode, volumeModes),
+    ...(spec.dataSource === undefined ? [] : sourceCauses('spec.dataSource', spec.dataSource)),
+    ...(spec.dataSourceRef === undefined ? [] : sourceCauses('spec.dataSourceRef', spec.dataSourceRef)),
+  ];
+}
+
+function sourceCauses(
+  field: string,
+  {
+    name,
+    kind,
+    apiGroup = '',
+  }: { readonly name: string; readonly kind: string; readonly apiGroup?: string | undefined },
+): readonly FieldCause[] {
+  const isForeign = apiGroup === '' && kind !== 'PersistentVolumeClaim';
+  return [
+    ...(name === '' ? [required(`${field}.name`)] : []),
+    ...(kind === '' ? [required(`${field}.kind`)] : []),
+    ...(isForeign
+      ? [invalid(field, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")]
+      : []),
+  ];
+}
+
+function updateCauses(object: StoredObject, { before, subresource }: WriteContext): readonly FieldCause[] {
+  if (before === undefined || subresource !== undefined) return [];
+  const [old, spec] = [asClaim(before).spec ?? {}, asClaim(object).spec ?? {}];
+  const [was, is] = [comparable(old, spec, before), comparable(spec, spec, before)];
+  const detail = `spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\nchanged: ${changedPaths(was, is, 'spec').join(', ')}`;
+  return [
+    ...(sameValue(was, is) ? [] : [forbiddenField('spec', detail)]),
+    ...shrinkCauses(before, object),
+    ...immutable('volumeMode', old.volumeMode, spec.volumeMode),
+  ];
+}
+
+/** Without what may change: a volume or class that was not there yet, and the size of a bound claim. */
+function comparable(
+  spec: PersistentVolumeClaimSpec,
+  after: PersistentVolumeClaimSpec,
+  before: StoredObject,
+): PersistentVolumeClaimSpec {
+  const { spec: old = {}, status } = asClaim(before);
+  const isBound = status?.phase === 'Bound';
+  const { storage: _, ...requests } = spec.resources?.requests ?? {};
+  return {
+    ...spec,
+    volumeName: (old.volumeName ?? '') === '' ? after.volumeName : spec.volumeName,
+    storageClassName: old.storageClassName === undefined ? after.storageClassName : spec.storageClassName,
+    volumeAttributesClassName: isBound ? undefined : spec.volumeAttributesClassName,
+    ...(isBound ? { resources: { ...spec.resources, requests } } : {}),
+  };
+}
+
+function shrinkCauses(before: StoredObject, object: StoredObject): readonly FieldCause[] {
+  const [was, is] = [requestedStorage(before), requestedStorage(object)];
+  const has = asClaim(before).status?.capacity?.['storage'] ?? '0';
+  if (was === undefined || is === undefined || isAtLeast(is, was)) return [];
+  if (!isAtLeast(has, is)) return [];
+  return [forbiddenField('spec.resources.requests.storage', 'field can not be less than status.capacity')];
+}
+
+export function isAtLeast(amount: string, least: string): boolean {
+  return compareQuantities(parseQuantity(amount), parseQuantity(least)) >= 0;
+}

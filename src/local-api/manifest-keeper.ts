@@ -1,0 +1,126 @@
+import { type ApiResource, apiResources, type JsonObject } from '../api/index.ts';
+import { KubelingError } from '../lib/index.ts';
+import {
+  type ApiCall,
+  type Catalogue,
+  manifestAnnotation,
+  type ResourceVerb,
+  StatusError,
+  type World,
+} from './core/index.ts';
+import { serverUser } from './kinds/server-user.ts';
+import { updateFrom } from './manifest-update.ts';
+
+/** Keeps objects that are written in files rather than sent by anybody. */
+export interface ManifestKeeper {
+  /** Makes the object as it is written, or makes it so; throws when it is refused. */
+  apply(object: JsonObject, file: string): void;
+  /** The names of all that came from files. */
+  applied(): readonly string[];
+  remove(name: string): void;
+  /** Throws when the object does not say what it is called. */
+  nameOf(object: JsonObject): string;
+}
+
+const kept: Readonly<Record<string, ApiResource>> = {
+  ConfigMap: apiResources.configMaps,
+  Secret: apiResources.secrets,
+  PersistentVolume: apiResources.persistentVolumes,
+  PersistentVolumeClaim: apiResources.persistentVolumeClaims,
+};
+
+interface Place {
+  readonly resource: ApiResource;
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+export function manifestKeeper(world: World, catalogue: Catalogue): ManifestKeeper {
+  const call = (verb: ResourceVerb, { resource, namespace, name }: Place, body?: JsonObject) =>
+    world.carryOut({
+      ...nobodysCall,
+      verb,
+      entry: catalogue.of(resource),
+      namespace,
+      name: verb === 'create' ? undefined : name,
+      body,
+    });
+  return {
+    apply(object, file) {
+      const place = placeOf(object);
+      const wanted = annotated(object, place, file);
+      const { resource, namespace, name } = place;
+      const before = world.objects.get(resource, namespace, name);
+      if (before === undefined) call('create', place, wanted);
+      else if (before.metadata.annotations?.[manifestAnnotation] === undefined) throw notOurs(object, place);
+      else if (before.metadata.deletionTimestamp === undefined)
+        call('update', place, updateFrom(wanted, before));
+    },
+    applied: () =>
+      Object.values(kept).flatMap((resource) =>
+        world.objects
+          .all(resource)
+          .filter(({ metadata }) => metadata.annotations?.[manifestAnnotation] !== undefined)
+          .map(({ metadata }) => nameOf({ resource, namespace: metadata.namespace, name: metadata.name })),
+      ),
+    nameOf: (object) => nameOf(placeOf(object)),
+    remove(name) {
+      const [plural, namespace = '', own = ''] = name.split('/');
+      const resource = Object.values(kept).find((each) => each.plural === plural);
+      if (resource === undefined) return;
+      try {
+        call('delete', { resource, namespace: namespace === '' ? undefined : namespace, name: own });
+      } catch (error) {
+        if (!(error instanceof StatusError) || error.status.code !== 404) throw error;
+      }
+    },
+  };
+}
+
+const nobodysCall: Omit<ApiCall, 'verb' | 'entry' | 'namespace' | 'name' | 'body'> = {
+  user: serverUser,
+  subresource: undefined,
+  query: new URLSearchParams(),
+  patch: undefined,
+  dryRun: false,
+  warn: () => {},
+};
+
+function nameOf({ resource, namespace = '', name }: Place): string {
+  return `${resource.plural}/${namespace}/${name}`;
+}
+
+function placeOf(object: JsonObject): Place {
+  const kind = String(object['kind']);
+  const resource = kept[kind];
+  const { name, namespace = 'default' } = (object['metadata'] ?? {}) as { name?: string; namespace?: string };
+  if (resource === undefined)
+    throw new KubelingError(
+      'API_INVALID',
+      `Cannot use an object as its kind must be known: current value is ${kind}`,
+    );
+  if (typeof name !== 'string' || name === '')
+    throw new KubelingError(
+      'API_INVALID',
+      `Cannot use a ${kind} as metadata.name must be a name: current value is ${JSON.stringify(name) ?? 'none'}`,
+    );
+  return { resource, name, namespace: resource.scope === 'cluster' ? undefined : String(namespace) };
+}
+
+/** Somebody made it by hand: it would change under them, and go with the file. */
+function notOurs(object: JsonObject, { namespace, name }: Place): KubelingError {
+  const whole = namespace === undefined ? name : `${namespace}/${name}`;
+  return new KubelingError(
+    'API_INVALID',
+    `Cannot use the ${object['kind']} ${whole} as the API has one of this name that comes from no manifest`,
+  );
+}
+
+function annotated(object: JsonObject, { namespace }: Place, file: string): JsonObject {
+  const metadata = object['metadata'] as JsonObject;
+  const annotations = { ...(metadata['annotations'] as JsonObject | undefined), [manifestAnnotation]: file };
+  return {
+    ...object,
+    metadata: { ...metadata, ...(namespace === undefined ? {} : { namespace }), annotations },
+  };
+}

@@ -1,0 +1,61 @@
+import { containerDescriptions } from './descriptions/container.ts';
+import { metaDescriptions } from './descriptions/meta.ts';
+import { otherDescriptions } from './descriptions/other.ts';
+import { podDescriptions } from './descriptions/pod.ts';
+import { volumeDescriptions } from './descriptions/volume.ts';
+
+/** All that is told of kinds and fields: a line `Kind: text`, and below it lines ` field: text`. */
+export function descriptionText(): string {
+  return [
+    metaDescriptions,
+    podDescriptions,
+    containerDescriptions,
+    volumeDescriptions,
+    otherDescriptions,
+  ].join('');
+}
+
+/**
+ * What people are told of kinds and fields. `Kind like Other: text` takes over what is told of the fields of another
+ * kind, and what stands under `*` holds for fields of any kind that have nothing of their own.
+ */
+export class Descriptions {
+  readonly #texts = new Map<string, string>();
+  readonly #likes = new Map<string, string>();
+
+  constructor(text: string = descriptionText()) {
+    let kind = '';
+    for (const line of text.split('\n').filter((each) => each !== '')) {
+      const { name, told, like } = readLine(line);
+      if (!line.startsWith(' ')) kind = name;
+      this.#texts.set(line.startsWith(' ') ? `${kind}.${name}` : name, told);
+      if (like !== undefined) this.#likes.set(kind, like);
+    }
+  }
+
+  /** All that something is told of, such as `Pod` and `Pod.spec`. */
+  get subjects(): readonly string[] {
+    return [...this.#texts.keys()].filter((subject) => !subject.startsWith('*'));
+  }
+
+  ofKind(kind: string): string | undefined {
+    return this.#texts.get(kind);
+  }
+
+  ofField(kind: string, field: string): string | undefined {
+    const own = this.#texts.get(`${kind}.${field}`);
+    if (own !== undefined) return own;
+    const like = this.#likes.get(kind);
+    return (
+      (like === undefined ? undefined : this.#texts.get(`${like}.${field}`)) ?? this.#texts.get(`*.${field}`)
+    );
+  }
+}
+
+function readLine(line: string) {
+  const end = line.indexOf(':');
+  const head = (end === -1 ? line : line.slice(0, end)).trim();
+  const told = end === -1 ? '' : line.slice(end + 1).trim();
+  const [name = '', , like] = head.split(' ');
+  return { name, told, like };
+}

@@ -1,0 +1,234 @@
+/** Nodes, services and what pods refer to. */
+export const otherDescriptions = `
+ConfigMap: Settings that pods may read, as named entries.
+ immutable: Whether the entries can never change again.
+ data: The entries, as text.
+ binaryData: Further entries, as bytes in base64.
+Secret: Named entries that not everybody should read, such as passwords.
+ immutable: Whether the entries can never change again.
+ data: The entries, as bytes in base64.
+ stringData: Entries as plain text, for writing: the server puts them into data.
+ type: What the Secret is for; it decides which entries there must be.
+Namespace: A place for objects, in which their names are their own.
+ spec: What is wanted of the namespace.
+ status: What has become of it.
+NamespaceSpec: What is wanted of a namespace.
+ finalizers: Who has to clear it out before it may be gone.
+NamespaceStatus: What has become of a namespace.
+ phase: Active, or Terminating while it is cleared out.
+ conditions: What holds up its end.
+NamespaceCondition: One thing that is known of a namespace.
+ type: What it is about.
+ status: True, False or Unknown.
+ lastTransitionTime: When it last became something else.
+ reason: Why, in one word for programs.
+ message: Why, for people.
+ServiceAccount: Who a pod is, towards the API.
+ secrets: Secrets that pods of this account may use, where that is enforced.
+ imagePullSecrets: Secrets with credentials of registries, for pods that name none.
+ automountServiceAccountToken: Whether its pods get a token as a file.
+Node: A machine that runs pods.
+ spec: What is wanted of the node.
+ status: What the node is and how it is; written by its kubelet.
+NodeSpec: What is wanted of a node.
+ podCIDR: The addresses its pods get.
+ podCIDRs: The addresses its pods get, at most one range of each family.
+ providerID: What the cloud calls the machine.
+ unschedulable: Whether no new pods may come.
+ taints: What keeps pods away that do not tolerate it.
+ configSource: No longer used.
+ externalID: No longer used.
+Taint: Something about a node that keeps pods away.
+ key: Its name.
+ value: Its value.
+ effect: Whether new pods stay away, would rather stay away, or running ones leave too.
+ timeAdded: When it was put on.
+NodeStatus: What a node is and how it is.
+ capacity: All that the machine has.
+ allocatable: What of it pods may have.
+ phase: No longer used.
+ conditions: What holds of the node at the moment.
+ addresses: Where the node is reached.
+ daemonEndpoints: The ports of what runs on it.
+ nodeInfo: What the machine and its programs are.
+ images: Images that lie on the node.
+ volumesInUse: Volumes that are mounted there, and must not be taken away.
+ volumesAttached: Volumes that are attached to it.
+ config: No longer used.
+ runtimeHandlers: The ways to run containers there are on it.
+ features: What its container runtime can do.
+ declaredFeatures: What its kubelet can do that others may build on.
+NodeCondition: One thing that is known of a node.
+ type: What it is about, such as Ready.
+ status: True, False or Unknown.
+ lastHeartbeatTime: When it was last said.
+ lastTransitionTime: When it last became something else.
+ reason: Why, in one word for programs.
+ message: Why, for people.
+NodeAddress: Where a node is reached.
+ type: What sort of address it is.
+ address: The address.
+NodeDaemonEndpoints: The ports of what runs on a node.
+ kubeletEndpoint: That of the kubelet.
+DaemonEndpoint: A port.
+ Port: Its number.
+NodeSystemInfo: What a machine and its programs are.
+ machineID: What tells this installation from others.
+ systemUUID: What tells this machine from others.
+ bootID: What tells this start of the machine from others.
+ kernelVersion: The release of the kernel.
+ osImage: The operating system as it calls itself.
+ containerRuntimeVersion: What runs the containers, and its version.
+ kubeletVersion: The version of the kubelet.
+ kubeProxyVersion: No longer used.
+ operatingSystem: The sort of operating system.
+ architecture: The sort of processor.
+ swap: How much may be swapped out.
+ContainerImage: An image on a node.
+ names: What it is called.
+ sizeBytes: How large it is.
+AttachedVolume: A volume that is attached to a node.
+ name: What it is called.
+ devicePath: The device it is found at.
+Service: A name and an address for whatever pods do some work.
+ spec: What is wanted of the service.
+ status: What has become of it.
+ServiceSpec: What is wanted of a service.
+ ports: The ports it listens on.
+ selector: The labels of the pods that stand behind it.
+ clusterIP: Its address within the cluster; None for a name without an address.
+ clusterIPs: Its addresses within the cluster, at most one of each family.
+ type: How far it can be reached.
+ externalIPs: Addresses from outside that nodes take traffic for.
+ sessionAffinity: Whether a client always comes to the same pod.
+ sessionAffinityConfig: For how long that holds.
+ loadBalancerIP: The address wanted of the load balancer; no longer used.
+ loadBalancerSourceRanges: From where the load balancer takes traffic.
+ loadBalancerClass: Which load balancer is meant.
+ externalName: The name it stands for, with the type ExternalName.
+ externalTrafficPolicy: Whether traffic from outside stays on the node it came to.
+ internalTrafficPolicy: Whether traffic from within stays on its node.
+ healthCheckNodePort: A port at which nodes tell whether they have pods of it.
+ publishNotReadyAddresses: Whether pods that are not ready stand behind it too.
+ ipFamilies: The families of its addresses.
+ ipFamilyPolicy: Whether it has addresses of one family or of both.
+ allocateLoadBalancerNodePorts: Whether ports on nodes are taken for the load balancer.
+ trafficDistribution: Which pods are liked more, such as those that are near.
+ServicePort: A port of a service.
+ name: Its name; needed when there are several.
+ protocol: TCP, UDP or SCTP.
+ appProtocol: What is spoken there, such as http.
+ port: Its number.
+ targetPort: The port of the pods it leads to, by number or name; the same number if left out.
+ nodePort: The port it has on all nodes.
+SessionAffinityConfig: For how long a client comes to the same pod.
+ clientIP: When clients are known by their address.
+ClientIPConfig: Clients that are known by their address.
+ timeoutSeconds: For how long they are remembered.
+ServiceStatus: What has become of a service.
+ loadBalancer: Where its load balancer is reached.
+ conditions: What holds of the service at the moment.
+LoadBalancerStatus: Where a load balancer is reached.
+ ingress: Its addresses.
+LoadBalancerIngress: An address of a load balancer.
+ ip: The address, if it is one.
+ hostname: The name, if it is one.
+ ipMode: Whether traffic goes past it within the cluster.
+ ports: What became of its ports.
+Endpoints: The addresses behind a service.
+ subsets: Addresses, in groups with the same ports.
+EndpointSubset: Addresses with the same ports.
+ addresses: Those that take traffic.
+ notReadyAddresses: Those that do not, or not yet.
+ ports: The ports.
+EndpointAddress: An address behind a service.
+ ip: The address.
+ hostname: A name for it.
+ nodeName: The node it is on.
+ targetRef: The object it belongs to.
+EndpointPort: A port behind a service.
+ name: Its name, as the service has it.
+ port: Its number.
+ protocol: TCP, UDP or SCTP.
+ appProtocol: What is spoken there.
+Event: Something that happened to an object.
+ involvedObject: The object.
+ reason: Why it is told, in one word for programs.
+ message: What happened, for people.
+ source: Who told it.
+ firstTimestamp: When it happened first.
+ lastTimestamp: When it happened last.
+ count: How often it happened.
+ type: Normal or Warning.
+ eventTime: When it happened first, more exactly.
+ series: How it went on, if it did.
+ action: What was done or failed.
+ related: Another object that has to do with it.
+ reportingComponent: Who told it.
+ reportingInstance: Which one of them told it.
+EventSource: Who told an event.
+ component: The program.
+ host: The node it runs on.
+EventSeries: How an event went on.
+ count: How often it happened so far.
+ lastObservedTime: When it happened last.
+EventsEvent: Something that happened to an object.
+ eventTime: When it happened first.
+ series: How it went on, if it did.
+ reportingController: Who told it.
+ reportingInstance: Which one of them told it.
+ action: What was done or failed.
+ reason: Why it is told, in one word for programs.
+ regarding: The object.
+ related: Another object that has to do with it.
+ note: What happened, for people.
+ type: Normal or Warning.
+Lease: Something that one at a time may hold, and how long it is held.
+ spec: Who holds it.
+LeaseSpec: Who holds a lease.
+ holderIdentity: The holder.
+ leaseDurationSeconds: How long it is held without being renewed.
+ acquireTime: When it was taken.
+ renewTime: When it was last renewed.
+ leaseTransitions: How often it went from one holder to another.
+ strategy: How the holder is chosen.
+ preferredHolder: Who should have it next.
+RuntimeClass: A way to run containers.
+ handler: What the container runtime calls it.
+ overhead: What pods take besides their containers.
+ scheduling: Which nodes have it.
+PriorityClass: How important pods are.
+ value: The priority of its pods; more is more important.
+ globalDefault: Whether pods that name no class belong to it.
+ description: When to use it, for people.
+ preemptionPolicy: Whether its pods may push out others.
+CertificateSigningRequest: A wish for a certificate.
+ spec: What is wished for.
+ status: What became of it.
+CertificateSigningRequestSpec: What certificate is wished for.
+ request: The request in PEM, in base64.
+ signerName: Who is asked to sign.
+ expirationSeconds: For how long the certificate should hold.
+ usages: What the certificate is for.
+ username: Who asks; written by the server.
+ uid: The uid of who asks; written by the server.
+ groups: The groups of who asks; written by the server.
+ extra: What else is known of who asks; written by the server.
+CertificateSigningRequestStatus: What became of a request.
+ conditions: Whether it was approved, denied, or failed.
+ certificate: The certificate in PEM, in base64.
+CSINode: The CSI drivers on a node.
+ spec: The drivers.
+CSINodeSpec: The CSI drivers on a node.
+ drivers: The drivers.
+CSINodeDriver: A CSI driver on a node.
+ name: Its name.
+ nodeID: What the driver calls the node.
+ topologyKeys: Labels that tell where the node is, for the driver.
+ allocatable: How many volumes it takes there.
+CSIDriver: A driver for storage, and how it is used.
+ spec: How it is used.
+VolumeAttachment: A wish to attach a volume to a node.
+ spec: What is to be attached, and where.
+ status: Whether it is.
+`;

@@ -1,0 +1,69 @@
+import type { JsonObject } from '../../../api/index.ts';
+import { KindTable, tableNameOf } from '../../../kinds/index.ts';
+import type { ResourceEntry, ResourceVerb } from '../../core/index.ts';
+import { type GroupVersion, groupVersions } from '../discovery/groups.ts';
+import { Descriptions } from './descriptions.ts';
+import { pathsOf } from './paths.ts';
+import { SchemaFacts } from './schema-facts.ts';
+import { SchemaNames, type TopKind } from './schema-names.ts';
+import { patchSchema, patchSchemaName, type SchemaSources, schemasOf } from './schemas.ts';
+
+/** The document of one group version: all its paths, and the schemas of all kinds that go over them. */
+export function openApiDocument(
+  groupVersion: GroupVersion,
+  all: readonly ResourceEntry[],
+  release: string,
+): JsonObject {
+  const table = new KindTable();
+  const tops = groupVersions(all).flatMap((each) => topKinds(each, table));
+  const names = new SchemaNames(table, tops);
+  const sources: SchemaSources = {
+    table,
+    names,
+    facts: new SchemaFacts(),
+    descriptions: new Descriptions(),
+  };
+  const refOf = (kind: string) => (table.has(kind) ? names.ref(kind) : undefined);
+  return {
+    openapi: '3.0.0',
+    info: { title: 'Kubernetes', version: release },
+    paths: pathsOf(groupVersion, refOf),
+    components: {
+      schemas: {
+        ...schemasOf([...topKinds(groupVersion, table), ...sharedKinds(groupVersion)], sources),
+        ...(can('patch', groupVersion) ? { [patchSchemaName]: patchSchema } : {}),
+      },
+    },
+  };
+}
+
+/** Kinds that are sent or answered as a whole. Those of which the table knows nothing are left out. */
+function topKinds({ group, version, entries }: GroupVersion, table: KindTable): readonly TopKind[] {
+  const own = entries.flatMap(({ resource: { kind }, subresources }) => [
+    { group, version, kind },
+    { group, version, kind: `${kind}List` },
+    ...subresources.flatMap((part) =>
+      part.kind === undefined ? [] : { group, version, ...part, kind: part.kind },
+    ),
+  ]);
+  const known = own.map((name) => ({
+    tableName: tableNameOf(name.group, name.kind),
+    known: { group: name.group, version: name.version, kind: name.kind },
+  }));
+  const unique = new Map(known.map((each) => [each.tableName, each]));
+  return [...unique.values()].filter(({ tableName }) => table.has(tableName));
+}
+
+/** What deletions are asked and answered with. */
+function sharedKinds(groupVersion: GroupVersion): readonly TopKind[] {
+  const { group, version } = groupVersion;
+  if (!can('delete', groupVersion)) return [];
+  return ['DeleteOptions', 'Status'].map((kind) => ({
+    tableName: kind,
+    known: kind === 'Status' ? { group: '', version: 'v1', kind } : { group, version, kind },
+  }));
+}
+
+function can(verb: ResourceVerb, { entries }: GroupVersion): boolean {
+  return entries.some(({ verbs }) => verbs.includes(verb));
+}

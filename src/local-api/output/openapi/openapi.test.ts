@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import {
+  openApiFacts,
+  type RecordedOpenApi,
+  readRecorded,
+} from '../../../../test/cluster/output/recorded.ts';
+import { outputCatalogue } from '../../../../test/fakes/output-catalogue.ts';
+import type { JsonObject } from '../../../api/index.ts';
+import { KindTable } from '../../../kinds/index.ts';
+import { groupVersionPath, groupVersions } from '../discovery/groups.ts';
+import { Descriptions } from './descriptions.ts';
+import { openApiDocument } from './document.ts';
+
+const recorded = readRecorded<RecordedOpenApi>('openapi');
+const { all } = outputCatalogue();
+const groups = groupVersions(all);
+
+type Document = Parameters<typeof openApiFacts>[0];
+type Schema = JsonObject & { readonly properties: Readonly<Record<string, JsonObject>> };
+
+function documentOf(path: string): Document {
+  const found = groups.find((each) => groupVersionPath(each) === path);
+  if (found === undefined) throw new Error(`There is no ${path}`);
+  return openApiDocument(found, all, '1.36') as unknown as Document;
+}
+
+/** Schemas that say something else than those of a real server, with the reason. */
+const differing: Readonly<Record<string, string>> = {
+  'io.k8s.api.core.v1.PersistentVolumeSpec': 'claimRef is atomic by its kind, and need not be by itself',
+  'io.k8s.api.core.v1.PersistentVolumeClaimStatus': 'what is not atomic need not be called granular',
+  'io.k8s.api.policy.v1.PodDisruptionBudgetSpec': 'a selector that is atomic need not be called replaced',
+  'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions': 'it is named for the group of its document only',
+};
+
+describe('an OpenAPI document', () => {
+  for (const each of groups) {
+    const path = groupVersionPath(each);
+    it(`of ${path} has the schemas of a real API server`, () => {
+      const { schemas } = openApiFacts(documentOf(path));
+      const real = recorded[path]?.schemas ?? {};
+      const wrong = Object.keys(schemas).filter((name) => schemas[name] !== real[name]);
+      assert.deepEqual(
+        wrong.filter((name) => differing[name] === undefined),
+        [],
+      );
+    });
+
+    it(`of ${path} has its operations`, () => {
+      const { operations } = openApiFacts(documentOf(path));
+      const real = recorded[path]?.operations ?? {};
+      for (const [where, made] of Object.entries(operations)) assert.deepEqual(made, real[where], where);
+    });
+
+    it(`of ${path} refers to nothing that is not in it`, () => {
+      const document = documentOf(path);
+      const text = JSON.stringify(document);
+      const refs = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '');
+      assert.ok(refs.length > 0);
+      assert.deepEqual(
+        refs.filter((name) => document.components.schemas[name] === undefined),
+        [],
+      );
+    });
+  }
+
+  it('differs from that of a real API server only where it is said to', () => {
+    const same = Object.keys(differing).filter((name) =>
+      groups.map(groupVersionPath).every((path) => {
+        const mark = openApiFacts(documentOf(path)).schemas[name];
+        return mark === undefined || mark === recorded[path]?.schemas[name];
+      }),
+    );
+    assert.deepEqual(same, []);
+  });
+
+  it('has the paths, but no schema, of a kind that nothing is known of', () => {
+    const resource = {
+      group: 'metrics.k8s.io',
+      version: 'v1beta1',
+      plural: 'nodes',
+      kind: 'NodeMetrics',
+      scope: 'cluster',
+    } as const;
+    const [node] = all.filter(({ resource: { plural } }) => plural === 'nodes');
+    const entries =
+      node === undefined ? [] : [{ ...node, resource, verbs: ['get', 'list'], subresources: [] } as const];
+    const [groupVersion] = groupVersions(entries);
+    assert.ok(groupVersion);
+    const document = openApiDocument(groupVersion, entries, '1.36') as unknown as Document;
+    assert.deepEqual(Object.keys(document.components.schemas), []);
+    assert.deepEqual(openApiFacts(document).operations, {
+      '/apis/metrics.k8s.io/v1beta1/nodes': { get: 'list NodeMetrics' },
+      '/apis/metrics.k8s.io/v1beta1/nodes/{name}': { get: 'get NodeMetrics' },
+    });
+  });
+
+  it('tells how lists of a container are merged', () => {
+    const schemas = documentOf('api/v1').components.schemas as Readonly<Record<string, Schema>>;
+    const { description: _, ...ports } = schemas['io.k8s.api.core.v1.Container']?.properties['ports'] ?? {};
+    assert.deepEqual(ports, {
+      type: 'array',
+      items: { $ref: '#/components/schemas/io.k8s.api.core.v1.ContainerPort' },
+      'x-kubernetes-list-map-keys': ['containerPort', 'protocol'],
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-patch-merge-key': 'containerPort',
+      'x-kubernetes-patch-strategy': 'merge',
+    });
+    const volumes = schemas['io.k8s.api.core.v1.PodSpec']?.properties['volumes'];
+    assert.equal(volumes?.['x-kubernetes-patch-strategy'], 'merge,retainKeys');
+  });
+
+  it('lets whoever patches name the way fields are checked', () => {
+    const { patch } = documentOf('api/v1').paths['/api/v1/namespaces/{namespace}/pods/{name}'] ?? {};
+    const names = ((patch?.['parameters'] ?? []) as readonly { name: string }[]).map(({ name }) => name);
+    assert.deepEqual(names, ['dryRun', 'fieldManager', 'fieldValidation', 'force']);
+    assert.deepEqual(patch?.['x-kubernetes-group-version-kind'], { group: '', version: 'v1', kind: 'Pod' });
+    assert.match(JSON.stringify(patch?.['requestBody']), /"application\/strategic-merge-patch\+json"/);
+  });
+});
+
+describe('descriptions', () => {
+  const table = new KindTable();
+  const descriptions = new Descriptions();
+
+  it('are of kinds and fields that there are', () => {
+    const unknown = descriptions.subjects.filter((subject) => {
+      const [kind = '', field] = subject.split('.');
+      return !table.has(kind) || (field !== undefined && !table.fieldsOf(kind).has(field));
+    });
+    assert.deepEqual(unknown, []);
+  });
+
+  it('are sentences of one line', () => {
+    for (const subject of descriptions.subjects) {
+      const [kind = '', field] = subject.split('.');
+      const told = field === undefined ? descriptions.ofKind(kind) : descriptions.ofField(kind, field);
+      assert.match(told ?? '', /^\S[^\n]*[.]$/, subject);
+    }
+  });
+
+  it('leave out no field of what people write most', () => {
+    const kinds = [
+      'Pod',
+      'PodSpec',
+      'Container',
+      'EphemeralContainer',
+      'Probe',
+      'Volume',
+      'ConfigMap',
+      'Secret',
+    ];
+    const further = ['Node', 'NodeSpec', 'Service', 'ServiceSpec', 'ServicePort', 'Namespace', 'ObjectMeta'];
+    for (const kind of [
+      ...kinds,
+      ...further,
+      'SecurityContext',
+      'HostPathVolumeSource',
+      'ProjectedVolumeSource',
+    ])
+      for (const field of table.fieldsOf(kind).keys())
+        assert.ok(descriptions.ofField(kind, field), `${kind}.${field} has no description`);
+  });
+});

@@ -1,0 +1,194 @@
+import type { JsonObject } from '../../../api/index.ts';
+import { tableNameOf } from '../../../kinds/index.ts';
+import type { ResourceEntry, ResourceVerb, SubresourceEntry } from '../../core/index.ts';
+import { type GroupVersion, groupVersionPath } from '../discovery/groups.ts';
+import { nameParameter, namespaceParameter, prettyParameter, queryParameters } from './parameters.ts';
+import { patchSchemaName, schemaPath } from './schemas.ts';
+
+interface KindName {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** Tells where the schema of a kind is, by its name in the table; undefined for kinds that have none. */
+export type SchemaRef = (tableName: string) => string | undefined;
+
+/** Everything one can ask of the resources of a group version, by path. */
+export function pathsOf(groupVersion: GroupVersion, refOf: SchemaRef): JsonObject {
+  const root = `/${groupVersionPath(groupVersion)}`;
+  const tag = tagOf(groupVersion);
+  return Object.fromEntries(
+    groupVersion.entries.flatMap((entry) => resourcePaths(entry, root, new Operations(tag, refOf))),
+  );
+}
+
+/** Such as `core_v1`, under which clients are generated. */
+function tagOf({ group, version }: GroupVersion): string {
+  return `${group === '' ? 'core' : group.replace('.k8s.io', '')}_${version}`;
+}
+
+function resourcePaths(entry: ResourceEntry, root: string, make: Operations): [string, JsonObject][] {
+  const { resource, subresources, verbs } = entry;
+  const isInside = resource.scope === 'namespace';
+  const place = isInside ? `${root}/namespaces/{namespace}` : root;
+  const around = isInside ? [namespaceParameter] : [];
+  const collection = `${place}/${resource.plural}`;
+  const one = `${collection}/{name}`;
+  const shared = [nameParameter, ...around, prettyParameter];
+  const paths: [string, JsonObject][] = [
+    [collection, { ...make.ofCollection(entry), parameters: [...around, prettyParameter] }],
+    [one, { ...make.ofObject(entry), parameters: shared }],
+    ...subresources.map((part): [string, JsonObject] => [
+      `${one}/${part.name}`,
+      { ...make.ofPart(entry, part), parameters: shared },
+    ]),
+  ];
+  if (isInside && verbs.includes('list'))
+    paths.push([
+      `${root}/${resource.plural}`,
+      { ...make.ofAllNamespaces(entry), parameters: [prettyParameter] },
+    ]);
+  return paths.filter(([, { parameters: _, ...operations }]) => Object.keys(operations).length > 0);
+}
+
+const patchTypes = ['json-patch+json', 'merge-patch+json', 'strategic-merge-patch+json', 'apply-patch+yaml'];
+
+class Operations {
+  readonly #tag: string;
+  readonly #refOf: SchemaRef;
+
+  constructor(tag: string, refOf: SchemaRef) {
+    this.#tag = tag;
+    this.#refOf = refOf;
+  }
+
+  ofCollection(entry: ResourceEntry): JsonObject {
+    const kind = kindOf(entry);
+    const query = queryParameters;
+    return has(entry.verbs, {
+      list: ['get', () => this.#make('list', kind, query.list, this.#answer(200, listOf(kind)))],
+      create: ['post', () => this.#write('post', kind, query.write, this.#answer(201, kind))],
+      deletecollection: ['delete', () => this.#delete('deletecollection', kind, query.deleteMany)],
+    });
+  }
+
+  ofAllNamespaces(entry: ResourceEntry): JsonObject {
+    const kind = kindOf(entry);
+    return { get: this.#make('list', kind, queryParameters.list, this.#answer(200, listOf(kind))) };
+  }
+
+  ofObject(entry: ResourceEntry): JsonObject {
+    const kind = kindOf(entry);
+    return has(entry.verbs, {
+      ...this.#changing(kind),
+      delete: ['delete', () => this.#delete('delete', kind, queryParameters.delete)],
+    });
+  }
+
+  ofPart(entry: ResourceEntry, part: SubresourceEntry): JsonObject {
+    const own = kindOf(entry);
+    const { group = own.group, version = own.version, kind = own.kind } = part;
+    const name = { group, version, kind };
+    if (part.name === 'log') return this.#streaming('get', name, part.verbs);
+    if (kind.endsWith('Options')) return this.#streaming('connect', name, part.verbs);
+    return has(part.verbs, {
+      ...this.#changing(name),
+      create: ['post', () => this.#write('post', name, queryParameters.write, this.#answer(201, name))],
+    });
+  }
+
+  #changing(kind: KindName): Choices {
+    const { write, patch } = queryParameters;
+    return {
+      get: ['get', () => this.#make('get', kind, [], this.#answer(200, kind))],
+      update: ['put', () => this.#write('put', kind, write, this.#answer(200, kind))],
+      patch: [
+        'patch',
+        () => ({ ...this.#patchBody(), ...this.#make('patch', kind, patch, this.#answer(200, kind)) }),
+      ],
+    };
+  }
+
+  /** What comes and goes there is no object. */
+  #streaming(action: string, kind: KindName, verbs: readonly ResourceVerb[]): JsonObject {
+    const plain = { '200': { description: 'OK', content: { '*/*': { schema: { type: 'string' } } } } };
+    const choice = (method: string): Choice => [method, () => this.#make(action, kind, [], plain)];
+    return has(verbs, {
+      get: choice('get'),
+      create: choice('post'),
+      update: choice('put'),
+      patch: choice('patch'),
+      delete: choice('delete'),
+    });
+  }
+
+  #write(
+    action: string,
+    kind: KindName,
+    parameters: readonly JsonObject[],
+    responses: JsonObject,
+  ): JsonObject {
+    const requestBody = { content: { '*/*': this.#schema(kind) }, required: true };
+    return { requestBody, ...this.#make(action, kind, parameters, responses) };
+  }
+
+  #delete(action: string, kind: KindName, parameters: readonly JsonObject[]): JsonObject {
+    const requestBody = { content: { '*/*': this.#schema({ ...metaGroup, kind: 'DeleteOptions' }) } };
+    const responses = this.#answer(200, { ...metaGroup, kind: 'Status' });
+    return { requestBody, ...this.#make(action, kind, parameters, responses) };
+  }
+
+  #patchBody(): JsonObject {
+    const schema = { $ref: schemaPath(patchSchemaName) };
+    const content = Object.fromEntries(patchTypes.map((type) => [`application/${type}`, { schema }]));
+    return { requestBody: { content, required: true } };
+  }
+
+  #make(
+    action: string,
+    kind: KindName,
+    parameters: readonly JsonObject[],
+    responses: JsonObject,
+  ): JsonObject {
+    return {
+      tags: [this.#tag],
+      ...(parameters.length === 0 ? {} : { parameters }),
+      responses: { ...responses, '401': { description: 'Unauthorized' } },
+      'x-kubernetes-action': action,
+      'x-kubernetes-group-version-kind': kind,
+    };
+  }
+
+  #answer(code: number, kind: KindName): JsonObject {
+    const description = code === 201 ? 'Created' : 'OK';
+    return { [code]: { description, content: { 'application/json': this.#schema(kind) } } };
+  }
+
+  #schema({ group, kind }: KindName): JsonObject {
+    const $ref = this.#refOf(tableNameOf(group, kind));
+    return $ref === undefined ? {} : { schema: { $ref } };
+  }
+}
+
+type Choice = readonly [method: string, make: () => JsonObject];
+type Choices = Readonly<Partial<Record<ResourceVerb, Choice>>>;
+
+/** Only what can be asked for is made. */
+function has(verbs: readonly ResourceVerb[], choices: Choices): JsonObject {
+  const made = verbs.flatMap((verb) => {
+    const choice = choices[verb];
+    return choice === undefined ? [] : [[choice[0], choice[1]()] as const];
+  });
+  return Object.fromEntries(made);
+}
+
+const metaGroup = { group: '', version: 'v1' };
+
+function kindOf({ resource: { group, version, kind } }: ResourceEntry): KindName {
+  return { group, version, kind };
+}
+
+function listOf(kind: KindName): KindName {
+  return { ...kind, kind: `${kind.kind}List` };
+}

@@ -1,0 +1,196 @@
+import type { JsonObject } from '../../../api/index.ts';
+import type { KindField, KindTable } from '../../../kinds/index.ts';
+import type { Descriptions } from './descriptions.ts';
+import type { FieldFacts, SchemaFacts } from './schema-facts.ts';
+import type { SchemaNames, TopKind } from './schema-names.ts';
+
+export interface SchemaSources {
+  readonly table: KindTable;
+  readonly names: SchemaNames;
+  readonly facts: SchemaFacts;
+  readonly descriptions: Pick<Descriptions, 'ofKind' | 'ofField'>;
+}
+
+/** The schemas of some kinds and of all they are made of, by name. */
+export function schemasOf(tops: readonly TopKind[], sources: SchemaSources): JsonObject {
+  const { names } = sources;
+  const known = new Map(tops.map((top) => [top.tableName, top.known]));
+  const kinds = reached(
+    tops.map(({ tableName }) => tableName),
+    sources.table,
+  );
+  const schemas = [...kinds].map((kind) => [names.nameOf(kind), kindSchema(kind, known.get(kind), sources)]);
+  return Object.fromEntries([...schemas.toSorted(byFirst), ...scalarsIn(kinds, sources.table)]);
+}
+
+function byFirst(a: readonly unknown[], b: readonly unknown[]): number {
+  return String(a[0]) < String(b[0]) ? -1 : 1;
+}
+
+function reached(from: readonly string[], table: KindTable, found = new Set<string>()): ReadonlySet<string> {
+  for (const kind of from) {
+    if (found.has(kind) || !table.has(kind)) continue;
+    found.add(kind);
+    reached(
+      [...table.fieldsOf(kind).values()].map(({ type }) => type),
+      table,
+      found,
+    );
+  }
+  return found;
+}
+
+function scalarsIn(kinds: ReadonlySet<string>, table: KindTable): readonly (readonly [string, unknown])[] {
+  const types = new Set(
+    [...kinds].flatMap((kind) => [...table.fieldsOf(kind).values()].map(({ type }) => type)),
+  );
+  const used = Object.keys(scalarNames).filter((type) => types.has(type));
+  return used.map((type) => scalarNames[type] ?? '').map((name) => [name, scalarSchemas[name]]);
+}
+
+function kindSchema(kind: string, known: TopKind['known'] | undefined, sources: SchemaSources): JsonObject {
+  const { table, facts, descriptions } = sources;
+  const fields = shownFields(kind, table);
+  const required = fields.filter((field) => isRequired(kind, field, facts)).map(({ name }) => name);
+  return {
+    ...description(saysItsField(kind) ? undefined : descriptions.ofKind(kind)),
+    type: 'object',
+    ...(required.length === 0 ? {} : { required }),
+    ...(fields.length === 0
+      ? {}
+      : {
+          properties: Object.fromEntries(fields.map((each) => [each.name, fieldSchema(kind, each, sources)])),
+        }),
+    ...(known === undefined ? {} : { 'x-kubernetes-group-version-kind': [known] }),
+    ...(facts.isAtomic(kind) ? { 'x-kubernetes-map-type': 'atomic' } : {}),
+  };
+}
+
+/** Clients show what is said of a field and of its kind together; for such kinds that would be the same twice. */
+function saysItsField(kind: string): boolean {
+  return /(?:Spec|Status|Source|Projection)$/.test(kind);
+}
+
+/** A template has metadata as what it is for has, but says nothing of its kind. */
+function shownFields(kind: string, table: KindTable): readonly KindField[] {
+  const fields = [...table.fieldsOf(kind).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return kind.endsWith('Template') ? fields.filter(({ number }) => number !== 0) : fields;
+}
+
+function isRequired(kind: string, { name, required }: KindField, facts: SchemaFacts): boolean {
+  const { must } = facts.of(kind, name);
+  return must === undefined ? required : must === 'be-given';
+}
+
+function fieldSchema(kind: string, field: KindField, sources: SchemaSources): JsonObject {
+  const facts = sources.facts.of(kind, field.name);
+  const told = description(sources.descriptions.ofField(kind, field.name));
+  const { type, shape } = field;
+  switch (shape) {
+    case 'single':
+      return { ...told, ...valueSchema(type, sources, 'described'), ...enumOf(facts) };
+    case 'map':
+      return {
+        ...told,
+        type: 'object',
+        additionalProperties: valueSchema(type, sources, 'bare'),
+        ...(facts.list === 'atomic' ? { 'x-kubernetes-map-type': 'atomic' } : {}),
+      };
+    case 'list':
+      return {
+        ...told,
+        type: 'array',
+        items: { ...valueSchema(type, sources, 'bare'), ...enumOf(facts) },
+        ...(kind.endsWith('List') ? {} : listType(field, facts)),
+        ...patchType(field),
+      };
+  }
+}
+
+function description(text: string | undefined): JsonObject {
+  return text === undefined ? {} : { description: text };
+}
+
+function enumOf(facts: FieldFacts): JsonObject {
+  return facts.enum === undefined ? {} : { enum: facts.enum };
+}
+
+/** Beside a reference nothing may stand, so a described field has it inside. */
+function valueSchema(type: string, { names }: SchemaSources, place: 'described' | 'bare'): JsonObject {
+  const plain = plainTypes[type];
+  if (plain !== undefined) return plain;
+  const ref = { $ref: scalarNames[type] === undefined ? names.ref(type) : schemaPath(scalarNames[type]) };
+  return place === 'bare' ? ref : { allOf: [ref] };
+}
+
+function listType({ merge }: KindField, { list }: FieldFacts): JsonObject {
+  const type = list ?? (merge.by === 'key' ? [merge.key] : merge.by === 'value' ? 'set' : 'atomic');
+  if (type === 'none') return {};
+  return typeof type === 'string'
+    ? { 'x-kubernetes-list-type': type }
+    : { 'x-kubernetes-list-map-keys': type, 'x-kubernetes-list-type': 'map' };
+}
+
+function patchType({ merge }: KindField): JsonObject {
+  if (merge.by === 'whole') return {};
+  if (merge.by === 'value') return { 'x-kubernetes-patch-strategy': 'merge' };
+  return {
+    'x-kubernetes-patch-merge-key': merge.key,
+    'x-kubernetes-patch-strategy': merge.keeps === 'named-fields' ? 'merge,retainKeys' : 'merge',
+  };
+}
+
+const plainTypes: Readonly<Record<string, JsonObject>> = {
+  string: { type: 'string' },
+  bool: { type: 'boolean' },
+  int32: { type: 'integer', format: 'int32' },
+  int64: { type: 'integer', format: 'int64' },
+  bytes: { type: 'string', format: 'byte' },
+  ExtraValue: { type: 'array', items: { type: 'string' } },
+};
+
+const apimachinery = 'io.k8s.apimachinery.pkg';
+const scalarNames: Readonly<Record<string, string>> = {
+  Quantity: `${apimachinery}.api.resource.Quantity`,
+  IntOrString: `${apimachinery}.util.intstr.IntOrString`,
+  Time: `${apimachinery}.apis.meta.v1.Time`,
+  MicroTime: `${apimachinery}.apis.meta.v1.MicroTime`,
+  FieldsV1: `${apimachinery}.apis.meta.v1.FieldsV1`,
+};
+
+export const patchSchemaName = `${apimachinery}.apis.meta.v1.Patch`;
+
+export const patchSchema: JsonObject = {
+  description: 'What is to be changed, in one of the ways to say so.',
+  type: 'object',
+};
+
+export function schemaPath(name: string): string {
+  return `#/components/schemas/${name}`;
+}
+
+const scalarSchemas: JsonObject = {
+  [`${apimachinery}.api.resource.Quantity`]: {
+    description: 'An amount such as 500m, 64Mi or 2G: a number with a suffix for its size.',
+    oneOf: [{ type: 'string' }, { type: 'number' }],
+  },
+  [`${apimachinery}.util.intstr.IntOrString`]: {
+    description: 'A whole number, or a text such as a name or a percentage.',
+    format: 'int-or-string',
+    oneOf: [{ type: 'integer' }, { type: 'string' }],
+  },
+  [`${apimachinery}.apis.meta.v1.Time`]: {
+    description: 'A time in seconds, such as 2026-01-31T12:00:00Z.',
+    type: 'string',
+    format: 'date-time',
+  },
+  [`${apimachinery}.apis.meta.v1.MicroTime`]: {
+    description: 'A time in microseconds, such as 2026-01-31T12:00:00.000000Z.',
+    type: 'string',
+    format: 'date-time',
+  },
+  [`${apimachinery}.apis.meta.v1.FieldsV1`]: {
+    description: 'Which fields somebody set, as a tree of their names.',
+    type: 'object',
+  },
+};

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { outputCatalogue } from '../../../test/fakes/output-catalogue.ts';
+import { publicPages } from './public-pages.ts';
+import { publicRoutes } from './public-routes.ts';
+import { versionFacts } from './version.ts';
+
+const sources = { kubernetes: 'v1.36.4', kubeling: '0.1.0', node: 'v26.1.0', platform: 'linux', arch: 'x64' };
+const options = { catalogue: outputCatalogue(), version: versionFacts(sources) };
+const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+
+describe('public routes', () => {
+  const routes = publicRoutes(options);
+
+  it('tell the version', () => {
+    assert.deepEqual(JSON.parse(routes('/version', undefined)?.body ?? ''), {
+      major: '1',
+      minor: '36',
+      emulationMajor: '1',
+      emulationMinor: '36',
+      minCompatibilityMajor: '1',
+      minCompatibilityMinor: '35',
+      gitVersion: 'v1.36.4+kubeling.0.1.0',
+      gitCommit: '',
+      gitTreeState: '',
+      buildDate: '1970-01-01T00:00:00Z',
+      goVersion: 'node-v26.1.0',
+      compiler: 'v8',
+      platform: 'linux/amd64',
+    });
+  });
+
+  it('know no other path', () => {
+    for (const path of [
+      '/',
+      '/api/v2',
+      '/apis/none',
+      '/apis/policy/v2',
+      '/openapi',
+      '/openapi/v3/api',
+      '/version/',
+    ])
+      assert.equal(routes(path, undefined), undefined, path);
+  });
+
+  it('say what form discovery has in its content type', () => {
+    for (const path of ['/api', '/apis']) {
+      assert.equal(routes(path, `${aggregated},application/json`)?.contentType, aggregated);
+      assert.equal(routes(path, 'application/json')?.contentType, 'application/json');
+    }
+    assert.equal(routes('/api/v1', aggregated)?.contentType, 'application/json');
+  });
+
+  it('have an empty document of the older form', () => {
+    const wanted = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+    const empty = routes('/openapi/v2', wanted);
+    assert.equal(empty?.body, '');
+    assert.equal(empty?.contentType, 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf');
+    assert.equal(JSON.parse(routes('/openapi/v2', 'application/json')?.body ?? '').swagger, '2.0');
+  });
+
+  it('have a document for each path of the index, under its mark', () => {
+    const { paths } = JSON.parse(routes('/openapi/v3', undefined)?.body ?? '') as {
+      paths: Record<string, { serverRelativeURL: string }>;
+    };
+    assert.ok('api/v1' in paths && 'apis/storage.k8s.io/v1' in paths);
+    for (const [path, { serverRelativeURL }] of Object.entries(paths)) {
+      const document = routes(`/openapi/v3/${path}`, 'application/json');
+      assert.equal(serverRelativeURL, `/openapi/v3/${path}?hash=${document?.etag}`);
+      assert.equal(document?.body, routes(`/openapi/v3/${path}`, 'application/json')?.body);
+    }
+  });
+
+  it('mark documents by what goes into them', () => {
+    const version = versionFacts({ ...sources, kubeling: '0.2.0' });
+    const path = '/openapi/v3/api/v1';
+    assert.notEqual(
+      publicRoutes({ ...options, version })(path, undefined)?.etag,
+      routes(path, undefined)?.etag,
+    );
+    assert.equal(publicRoutes(options)(path, undefined)?.etag, routes(path, undefined)?.etag);
+  });
+});
+
+describe('public pages', () => {
+  const { page } = publicPages(options);
+  const ask = (path: string, more: { query?: string; ifNoneMatch?: string } = {}) =>
+    page({ path, query: new URLSearchParams(more.query), accept: undefined, ifNoneMatch: more.ifNoneMatch });
+
+  it('do not send again what the caller has', () => {
+    const first = ask('/apis');
+    assert.equal(first?.status, 200);
+    assert.equal(first?.headers['Vary'], 'Accept');
+    const etag = first?.headers['ETag'] ?? '';
+    const again = ask('/apis', { ifNoneMatch: `"other", ${etag}` });
+    assert.deepEqual([again?.status, again?.body, again?.headers['ETag']], [304, '', etag]);
+    assert.equal(ask('/apis', { ifNoneMatch: '"other"' })?.status, 200);
+  });
+
+  it('let a document be kept for good under its mark, and lead there from any other', () => {
+    const etag = (ask('/openapi/v3/api/v1')?.headers['ETag'] ?? '').replaceAll('"', '');
+    const kept = ask('/openapi/v3/api/v1', { query: `hash=${etag}&timeout=32s` });
+    assert.deepEqual([kept?.status, kept?.headers['Cache-Control']], [200, 'public, immutable']);
+    const moved = ask('/openapi/v3/api/v1', { query: 'hash=0' });
+    assert.deepEqual([moved?.status, moved?.headers['Location']], [301, `/openapi/v3/api/v1?hash=${etag}`]);
+  });
+
+  it('are none where there is no route', () => {
+    assert.equal(ask('/metrics'), undefined);
+  });
+});

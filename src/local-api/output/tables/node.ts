@@ -1,0 +1,62 @@
+import type { Node } from '../../../kinds/index.ts';
+import { ageOf } from './age.ts';
+import { ageColumn, type Cell, column, nameColumn, orNone, type Printer, wide } from './column.ts';
+
+export const nodePrinter: Printer = {
+  columns: [
+    nameColumn,
+    column('Status', 'Whether the node is ready for pods, and whether new ones may come.'),
+    column('Roles', 'What the node is there for, by its labels.'),
+    ageColumn,
+    column('Version', 'The version of the kubelet on the node.'),
+    wide('Internal-IP', 'Where the node is reached from within the cluster.'),
+    wide('External-IP', 'Where the node is reached from outside.'),
+    wide('OS-Image', 'The operating system as it calls itself.'),
+    wide('Kernel-Version', 'The release of the kernel, and what machine it is for.'),
+    wide('Container-Runtime', 'What runs the containers, and its version.'),
+  ],
+  cells: (object, nowMs) => {
+    const node = object as unknown as Node;
+    const { metadata } = object;
+    return [
+      metadata.name,
+      statusOf(node),
+      orNone(rolesOf(metadata.labels ?? {}).join(',')),
+      ageOf(metadata.creationTimestamp, nowMs),
+      node.status?.nodeInfo?.kubeletVersion ?? '',
+      addressOf(node, 'InternalIP'),
+      addressOf(node, 'ExternalIP'),
+      ...machineOf(node),
+    ];
+  },
+};
+
+function statusOf({ spec, status }: Node): string {
+  const ready = status?.conditions?.findLast(({ type }) => type === 'Ready');
+  const shown = ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady';
+  return spec?.unschedulable === true ? `${shown},SchedulingDisabled` : shown;
+}
+
+const rolePrefix = 'node-role.kubernetes.io/';
+
+function rolesOf(labels: Readonly<Record<string, string>>): readonly string[] {
+  const roles = Object.entries(labels).map(([key, value]) => {
+    if (key.startsWith(rolePrefix)) return key.slice(rolePrefix.length);
+    return key === 'kubernetes.io/role' ? value : '';
+  });
+  return [...new Set(roles.filter((role) => role !== ''))].sort();
+}
+
+function addressOf({ status }: Node, wanted: string): string {
+  return orNone(status?.addresses?.find(({ type }) => type === wanted)?.address);
+}
+
+function machineOf({ status }: Node): readonly Cell[] {
+  const { osImage, kernelVersion, containerRuntimeVersion, architecture } = status?.nodeInfo ?? {};
+  const machine = architecture === undefined || architecture === '' ? '' : ` (${architecture})`;
+  return [orUnknown(osImage), `${orUnknown(kernelVersion)}${machine}`, orUnknown(containerRuntimeVersion)];
+}
+
+function orUnknown(text: string | undefined): string {
+  return text === undefined || text === '' ? '<unknown>' : text;
+}

@@ -1,0 +1,51 @@
+import type { JsonObject } from '../../../api/index.ts';
+import type { ResourceEntry, StoredObject } from '../../core/index.ts';
+import { partialOf } from './partial.ts';
+import { printerOf } from './printers.ts';
+
+export interface TableWish {
+  /** Of the list, or of the one object: its version. */
+  readonly metadata: JsonObject;
+  /** What of each object comes with its row. */
+  readonly includeObject: 'None' | 'Metadata' | 'Object';
+  readonly nowMs: number;
+  /** In a watch only the first table has its columns described. */
+  readonly columns: 'with' | 'without';
+}
+
+/** Objects the way people read them: cells made here, so that every client shows the same. */
+export function asTable(
+  { resource }: ResourceEntry,
+  objects: readonly StoredObject[],
+  { metadata, includeObject, nowMs, columns }: TableWish,
+): JsonObject {
+  const printer = printerOf(resource);
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata,
+    columnDefinitions: columns === 'with' ? printer.columns : null,
+    rows: objects.map((object) => {
+      const cells = printer.cells(named(object), nowMs);
+      const conditions = printer.conditions?.(object);
+      const shown = rowObject(object, includeObject);
+      return conditions === undefined ? { cells, object: shown } : { cells, conditions, object: shown };
+    }),
+  };
+}
+
+/** A bookmark of a watch is an object without a name, and still gets its row. */
+function named(object: StoredObject): StoredObject {
+  const { name = '', creationTimestamp = '' } = object.metadata as Partial<StoredObject['metadata']>;
+  if (name !== '') return object;
+  return { ...object, metadata: { ...object.metadata, name, creationTimestamp } };
+}
+
+/** The end of the first events of a watch is told in an object's annotation, which is therefore never left out. */
+const initialEventsEnd = 'k8s.io/initial-events-end';
+
+function rowObject(object: StoredObject, include: TableWish['includeObject']): JsonObject | null {
+  if (include === 'Object') return object;
+  const marksEnd = object.metadata.annotations?.[initialEventsEnd] === 'true';
+  return include === 'Metadata' || marksEnd ? partialOf(object) : null;
+}

@@ -1,0 +1,71 @@
+import type { PriorityClass } from '../../../kinds/index.ts';
+import { localResources, type StoredObject, type WriteContext } from '../../core/index.ts';
+import { typed, withFields, withSpec } from '../pod-object.ts';
+import { refusedPod } from './refuse-pod.ts';
+
+/** How much a pod matters beside others. */
+interface Priority {
+  readonly name: string | undefined;
+  readonly value: number;
+  readonly policy: string;
+}
+
+const usualPolicy = 'PreemptLowerPriority';
+
+/** Classes every cluster has, also before anybody made them. */
+const builtIn: Readonly<Record<string, number>> = {
+  'system-cluster-critical': 2_000_000_000,
+  'system-node-critical': 2_000_001_000,
+};
+
+/** On an update what was decided stays. */
+export function admitPriority(pod: StoredObject, write: WriteContext): StoredObject {
+  const { spec } = typed(pod);
+  if (write.before !== undefined) {
+    const old = typed(write.before).spec;
+    const priority = spec.priority ?? old.priority;
+    const preemptionPolicy = spec.preemptionPolicy ?? old.preemptionPolicy;
+    return withSpec(pod, withFields(spec, { priority, preemptionPolicy }));
+  }
+  const { name, value, policy } = priorityOf(pod, spec.priorityClassName ?? '', write);
+  const computed = 'priority admission controller computed';
+  const class_ = 'from the given PriorityClass name';
+  if (spec.priority !== undefined && spec.priority !== value)
+    throw refusedPod(
+      pod,
+      `the integer value of priority (${spec.priority}) must not be provided in pod spec; ${computed} ${value} ${class_}`,
+    );
+  if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== policy)
+    throw refusedPod(
+      pod,
+      `the string value of PreemptionPolicy (${spec.preemptionPolicy}) must not be provided in pod spec; ${computed} ${policy} ${class_}`,
+    );
+  return withSpec(
+    pod,
+    withFields(spec, { priorityClassName: name, priority: value, preemptionPolicy: policy }),
+  );
+}
+
+function priorityOf(pod: StoredObject, name: string, write: WriteContext): Priority {
+  if (name === '') return globalDefault(write);
+  const found = write.objects.get(localResources.priorityClasses, undefined, name);
+  const value = builtIn[name];
+  if (found !== undefined) return ofClass(found);
+  if (value !== undefined) return { name, value, policy: usualPolicy };
+  throw refusedPod(pod, `no PriorityClass with name ${name} was found`);
+}
+
+/** Should there be several by mistake, the lowest. */
+function globalDefault({ objects }: WriteContext): Priority {
+  const [first] = objects
+    .all(localResources.priorityClasses)
+    .filter((one) => one['globalDefault'] === true)
+    .map(ofClass)
+    .toSorted((a, b) => a.value - b.value);
+  return first ?? { name: undefined, value: 0, policy: usualPolicy };
+}
+
+function ofClass(object: StoredObject): Priority {
+  const { value, preemptionPolicy } = object as unknown as PriorityClass;
+  return { name: object.metadata.name, value, policy: preemptionPolicy || usualPolicy };
+}

@@ -1,0 +1,99 @@
+import { apiResources } from '../../../api/index.ts';
+import type { Container, PodSpec, ServiceAccount, Volume } from '../../../kinds/index.ts';
+import { type Random, randomInt } from '../../../lib/index.ts';
+import { referencesOf, type StoredObject, type WriteContext } from '../../core/index.ts';
+import { isMirror, typed, withFields, withSpec } from '../pod-object.ts';
+import { refusedPod } from './refuse-pod.ts';
+
+const defaultAccount = 'default';
+
+/** Gives a pod the identity it runs under, and what shows that identity to its containers. */
+export function admitServiceAccount(pod: StoredObject, write: WriteContext): StoredObject {
+  if (isMirror(pod)) return admittedMirror(pod);
+  const { spec } = typed(pod);
+  const name = spec.serviceAccountName || defaultAccount;
+  const account = accountOf(pod, name, write);
+  const named: PodSpec = { ...spec, serviceAccountName: name, serviceAccount: name };
+  const mounted = isMounted(account, spec) ? withToken(named, write.random) : named;
+  const secrets = account.imagePullSecrets ?? [];
+  const isLacking = (spec.imagePullSecrets ?? []).length === 0 && secrets.length > 0;
+  const imagePullSecrets = isLacking ? secrets : mounted.imagePullSecrets;
+  return withSpec(pod, withFields(mounted, { imagePullSecrets }));
+}
+
+function accountOf(pod: StoredObject, name: string, { objects }: WriteContext): ServiceAccount {
+  const namespace = pod.metadata.namespace;
+  const found = objects.get(apiResources.serviceAccounts, namespace, name);
+  if (found !== undefined) return found as unknown as ServiceAccount;
+  // Every namespace gets this one, and gets it again: who is faster than that need not wait for it.
+  if (name === defaultAccount) return {};
+  throw refusedPod(
+    pod,
+    `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`,
+  );
+}
+
+/** What the kubelet shows of a pod of its own has nothing to ask the API for. */
+function admittedMirror(pod: StoredObject): StoredObject {
+  const { spec } = typed(pod);
+  if (spec.serviceAccountName) throw refusedPod(pod, 'a mirror pod may not reference service accounts');
+  if (referencesOf(pod).secrets.size > 0) throw refusedPod(pod, 'a mirror pod may not reference secrets');
+  const sources = (spec.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? []);
+  if (sources.some(({ serviceAccountToken }) => serviceAccountToken !== undefined))
+    throw refusedPod(pod, 'a mirror pod may not use ServiceAccountToken volume projections');
+  return pod;
+}
+
+/** What the pod says counts, then what its account says. */
+function isMounted(account: ServiceAccount, spec: PodSpec): boolean {
+  return spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
+}
+
+const prefix = 'kube-api-access-';
+const mountPath = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+function withToken(spec: PodSpec, random: Random): PodSpec {
+  const known = spec.volumes?.find(({ name }) => name.startsWith(prefix));
+  const name = known?.name ?? `${prefix}${suffix(random)}`;
+  const all = [...spec.containers, ...(spec.initContainers ?? [])];
+  if (!all.some(needsToken)) return spec;
+  return withFields(spec, {
+    containers: spec.containers.map((one) => withMount(one, name)),
+    initContainers: spec.initContainers?.map((one) => withMount(one, name)),
+    volumes: known === undefined ? [...(spec.volumes ?? []), tokenVolume(name)] : spec.volumes,
+  });
+}
+
+function needsToken({ volumeMounts = [] }: Container): boolean {
+  return !volumeMounts.some((mount) => mount.mountPath === mountPath);
+}
+
+function withMount(container: Container, name: string): Container {
+  if (!needsToken(container)) return container;
+  const mount = { name, readOnly: true, mountPath };
+  return { ...container, volumeMounts: [...(container.volumeMounts ?? []), mount] };
+}
+
+const letters = 'bcdfghjklmnpqrstvwxz2456789';
+
+function suffix(random: Random): string {
+  return Array.from({ length: 5 }, () => letters[randomInt(random, letters.length)]).join('');
+}
+
+/** An odd number by which tokens that were not asked for can be told from those that were. */
+const tokenSeconds = 3607;
+
+function tokenVolume(name: string): Volume {
+  const fieldRef = { apiVersion: 'v1', fieldPath: 'metadata.namespace' };
+  return {
+    name,
+    projected: {
+      sources: [
+        { serviceAccountToken: { expirationSeconds: tokenSeconds, path: 'token' } },
+        { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+        { downwardAPI: { items: [{ path: 'namespace', fieldRef }] } },
+      ],
+      defaultMode: 0o644,
+    },
+  };
+}

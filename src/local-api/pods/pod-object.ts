@@ -1,0 +1,50 @@
+import type { JsonObject } from '../../api/index.ts';
+import type { PodSpec, Pod as WrittenPod } from '../../kinds/index.ts';
+import { apiTime, type Clock } from '../../lib/index.ts';
+import type { StoredObject } from '../core/index.ts';
+
+/** A stored pod with the types of its fields. */
+export type TypedPod = WrittenPod & { readonly spec: PodSpec };
+
+export function typed(pod: StoredObject): TypedPod {
+  return pod as unknown as TypedPod;
+}
+
+/** The pod with another spec. */
+export function withSpec(pod: StoredObject, spec: PodSpec): StoredObject {
+  return { ...pod, spec: spec as unknown as JsonObject };
+}
+
+/** The object with some of its fields set; one that is set to undefined goes. */
+export function withFields<T extends object>(object: T, fields: Partial<Record<keyof T, unknown>>): T {
+  const merged = Object.entries({ ...object, ...fields });
+  return Object.fromEntries(merged.filter(([, value]) => value !== undefined)) as T;
+}
+
+export const mirrorAnnotation = 'kubernetes.io/config.mirror';
+
+export function isMirror(pod: StoredObject): boolean {
+  return pod.metadata.annotations?.[mirrorAnnotation] !== undefined;
+}
+
+export interface NewCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+/** The pod with a condition as it is now; its time stays as long as its status does. */
+export function withCondition(pod: StoredObject, condition: NewCondition, clock: Clock): StoredObject {
+  const all = conditionsOf(pod);
+  const before = all.find(({ type }) => type === condition.type);
+  const isSame = before !== undefined && before['status'] === condition.status;
+  const lastTransitionTime = isSame ? before['lastTransitionTime'] : apiTime(clock.now());
+  const next = { ...condition, lastTransitionTime };
+  const conditions = before === undefined ? [...all, next] : all.map((one) => (one === before ? next : one));
+  return { ...pod, status: { ...pod.status, conditions } };
+}
+
+export function conditionsOf(pod: StoredObject): readonly JsonObject[] {
+  return (pod.status?.['conditions'] ?? []) as readonly JsonObject[];
+}

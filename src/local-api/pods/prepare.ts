@@ -1,0 +1,99 @@
+import { type JsonObject, sameValue } from '../../api/index.ts';
+import type { Affinity, LabelSelector, PodAffinityTerm, PodSpec } from '../../kinds/index.ts';
+import { withPodDefaults } from '../../pods/defaults/index.ts';
+import { computeQosClass, type Pod } from '../../pods/index.ts';
+import { keptPodStatus, type StoredObject, type WriteContext } from '../core/index.ts';
+import { typed, withCondition, withFields, withSpec } from './pod-object.ts';
+import { withShownFields } from './shown-fields.ts';
+import { enabledHere, type SpecDecoder } from './spec-decoder.ts';
+
+/** What the server makes of a pod before anybody judges it. */
+export function preparedPod(decoder: SpecDecoder, pod: StoredObject, write: WriteContext): StoredObject {
+  const { before, subresource } = write;
+  if (before === undefined) return beginning(withDefaults(decoder, pod), write);
+  if (subresource === 'status') return keptPodStatus(before, pod);
+  if (subresource === 'binding') return withGeneration(pod, before.metadata.generation);
+  // A spec that was not touched is not looked into: that is how most writes are.
+  return sameValue(before.spec, pod.spec) ? pod : withDefaults(decoder, pod);
+}
+
+function withDefaults(decoder: SpecDecoder, pod: StoredObject): StoredObject {
+  const { spec } = withPodDefaults({ ...typed(pod), spec: decoder.decode(pod) }, enabledHere);
+  return withSpec(pod, withShownFields(spec));
+}
+
+/** What a spec amounts to in the end decides whether it changed, not how it was written. */
+export function counted(pod: StoredObject, { before, subresource }: WriteContext): StoredObject {
+  if (before === undefined || subresource === 'status' || subresource === 'binding') return pod;
+  const generation = before.metadata.generation ?? 0;
+  return withGeneration(pod, sameValue(before.spec, pod.spec) ? generation : generation + 1);
+}
+
+function withGeneration(pod: StoredObject, generation: number | undefined): StoredObject {
+  return { ...pod, metadata: withFields(pod.metadata, { generation }) };
+}
+
+function beginning(pod: StoredObject, { clock }: WriteContext): StoredObject {
+  const selecting = withSpec(pod, withGrace(withMatchedLabels(typed(pod).spec, pod.metadata.labels ?? {})));
+  const status: JsonObject = { phase: 'Pending', qosClass: computeQosClass(selecting as unknown as Pod) };
+  const begun = withGeneration({ ...selecting, status }, 1);
+  if ((typed(begun).spec.schedulingGates ?? []).length === 0) return begun;
+  const message = 'Scheduling is blocked due to non-empty scheduling gates';
+  const gated = { type: 'PodScheduled', status: 'False', reason: 'SchedulingGated', message } as const;
+  return withCondition(begun, gated, clock);
+}
+
+/** Less than no time is hardly any. */
+function withGrace(spec: PodSpec): PodSpec {
+  return (spec.terminationGracePeriodSeconds ?? 0) < 0 ? { ...spec, terminationGracePeriodSeconds: 1 } : spec;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Keys of labels to match by become expressions with the values this pod has of them. */
+function withMatchedLabels(spec: PodSpec, labels: Labels): PodSpec {
+  const { affinity, topologySpreadConstraints } = spec;
+  return withFields(spec, {
+    affinity: affinity && matchedAffinity(affinity, labels),
+    topologySpreadConstraints: topologySpreadConstraints?.map((one) => matched(one, labels)),
+  });
+}
+
+const required = 'requiredDuringSchedulingIgnoredDuringExecution';
+const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';
+
+function matchedAffinity(affinity: Affinity, labels: Labels): Affinity {
+  const kinds = (['podAffinity', 'podAntiAffinity'] as const).flatMap((kind) => {
+    const given = affinity[kind];
+    if (given === undefined) return [];
+    const weighted = given[preferred]?.map((one) => ({
+      ...one,
+      podAffinityTerm: matched(one.podAffinityTerm, labels),
+    }));
+    const terms = given[required]?.map((one) => matched(one, labels));
+    return [[kind, withFields(given, { [preferred]: weighted, [required]: terms })] as const];
+  });
+  return { ...affinity, ...Object.fromEntries(kinds) };
+}
+
+type Matching = Partial<Pick<PodAffinityTerm, 'labelSelector' | 'matchLabelKeys' | 'mismatchLabelKeys'>>;
+
+function matched<T extends Matching>(term: T, labels: Labels): T {
+  const { labelSelector, matchLabelKeys = [], mismatchLabelKeys = [] } = term;
+  const added = [
+    ...expressions(matchLabelKeys, 'In', labels),
+    ...expressions(mismatchLabelKeys, 'NotIn', labels),
+  ];
+  if (labelSelector === undefined || added.length === 0) return term;
+  const matchExpressions = [...(labelSelector.matchExpressions ?? []), ...added];
+  return { ...term, labelSelector: { ...labelSelector, matchExpressions } };
+}
+
+type Expression = NonNullable<LabelSelector['matchExpressions']>[number];
+
+function expressions(keys: readonly string[], operator: string, labels: Labels): readonly Expression[] {
+  return keys.flatMap((key) => {
+    const value = labels[key];
+    return value === undefined ? [] : [{ key, operator, values: [value] }];
+  });
+}

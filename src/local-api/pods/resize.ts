@@ -1,0 +1,154 @@
+import { isJsonObject, type JsonObject, sameValue } from '../../api/index.ts';
+import type { Container, PodSpec, ResourceRequirements } from '../../kinds/index.ts';
+import { computeQosClass, isSidecar, type Pod, qosClass } from '../../pods/index.ts';
+import type { FieldCause, StoredObject } from '../core/index.ts';
+import { forbiddenField, invalidField } from './causes.ts';
+import { typed, withFields } from './pod-object.ts';
+
+/** Of all that was sent only resources and resize policies count, as long as there are as many containers. */
+export function resizePart(before: StoredObject, wanted: JsonObject): StoredObject {
+  const next = (isJsonObject(wanted['spec']) ? wanted['spec'] : {}) as unknown as PodSpec;
+  const old = typed(before).spec;
+  if (isOtherCount(old, next, 'containers') || isOtherCount(old, next, 'initContainers'))
+    return { ...before, spec: next as unknown as JsonObject };
+  const spec = withFields(old, {
+    containers: resized(old.containers, next.containers ?? []),
+    initContainers: old.initContainers && resized(old.initContainers, next.initContainers ?? []),
+    resources: next.resources,
+  });
+  return { ...before, spec: spec as unknown as JsonObject };
+}
+
+type List = 'containers' | 'initContainers';
+
+function isOtherCount(old: PodSpec, next: PodSpec, list: List): boolean {
+  return (old[list] ?? []).length !== (next[list] ?? []).length;
+}
+
+/** Where names were changed or swapped all is taken as it was sent, for the rules to see. */
+function resized(old: readonly Container[], next: readonly Container[]): readonly Container[] {
+  if (old.some(({ name }, index) => next[index]?.name !== name)) return next;
+  return old.map((container, index) => {
+    const { resources, resizePolicy } = next[index] ?? {};
+    return withFields(container, { resources, resizePolicy });
+  });
+}
+
+/** What is wrong with other resources for a pod, given that both pods are sound by themselves. */
+export function resizeCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
+  const [old, spec] = [typed(before).spec, typed(after).spec];
+  const order = orderCauses(old, spec);
+  const first = [
+    ...classCauses(before, after),
+    ...supportCauses(before),
+    ...wholeCauses(old, spec),
+    ...order,
+  ];
+  if (order.length > 0) return first;
+  return [
+    ...first,
+    ...listCauses(old, spec, 'initContainers'),
+    ...listCauses(old, spec, 'containers'),
+    ...onceCauses(old, spec),
+  ];
+}
+
+function classCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
+  const was = qosClass(before as unknown as Pod);
+  if (was === computeQosClass(after as unknown as Pod)) return [];
+  return [invalidField('spec', was, 'Pod QOS Class may not change as a result of resizing')];
+}
+
+/** A kubelet that resizes tells what its containers have. */
+function supportCauses({ status }: StoredObject): readonly FieldCause[] {
+  const statuses = (status?.['containerStatuses'] ?? []) as readonly JsonObject[];
+  const running = statuses.find(({ state }) => isJsonObject(state) && state['running'] !== undefined);
+  if (running === undefined || running['resources'] !== undefined) return [];
+  return [forbiddenField('spec', 'Pod running on node without support for resize')];
+}
+
+/** Of a pod as a whole. */
+function wholeCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  if (old.resources === undefined && spec.resources === undefined) return [];
+  if (old.resources !== undefined && spec.resources === undefined)
+    return [forbiddenField('spec.resources', 'pod-level resources cannot be removed')];
+  return [
+    ...removedCauses(old.resources, spec.resources, 'spec.resources', 'pod-level resource'),
+    ...(sameBesides(old.resources, spec.resources)
+      ? []
+      : [forbiddenField('spec', 'only cpu and memory resources are mutable at pod-level')]),
+  ];
+}
+
+function orderCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  return (['containers', 'initContainers'] as const).flatMap((list) => {
+    const [was, is] = [old[list] ?? [], spec[list] ?? []];
+    if (was.length !== is.length)
+      return [forbiddenField(`spec.${list}`, `${list} may not be added or removed on resize`)];
+    return was.flatMap(({ name }, index) =>
+      is[index]?.name === name
+        ? []
+        : [
+            forbiddenField(
+              `spec.${list}[${index}].name`,
+              `${list} may not be renamed or reordered on resize`,
+            ),
+          ],
+    );
+  });
+}
+
+function listCauses(old: PodSpec, spec: PodSpec, list: List): readonly FieldCause[] {
+  return (old[list] ?? []).flatMap((was, index) => {
+    if (list === 'initContainers' && !isSidecar(was)) return [];
+    const { resources: is, resizePolicy } = spec[list]?.[index] ?? {};
+    const field = `spec.${list}[${index}]`;
+    return [
+      ...removedCauses(was.resources, is, `${field}.resources`, 'resource'),
+      ...(sameBesides(was.resources, is) && sameValue(was.resizePolicy, resizePolicy)
+        ? []
+        : [besidesCause(list, field)]),
+    ];
+  });
+}
+
+function besidesCause(list: List, field: string): FieldCause {
+  return list === 'containers'
+    ? forbiddenField('spec', 'only cpu and memory resources are mutable')
+    : forbiddenField(field, 'only cpu and memory resources for init or sidecar containers are mutable');
+}
+
+/** Containers that run once before the others stay as they are. */
+function onceCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  const isChanged = (old.initContainers ?? []).some(
+    (was, index) => !isSidecar(was) && !sameValue(was, spec.initContainers?.[index]),
+  );
+  return isChanged ? [forbiddenField('spec', 'resources for non-sidecar init containers are immutable')] : [];
+}
+
+function removedCauses(
+  old: ResourceRequirements | undefined,
+  next: ResourceRequirements | undefined,
+  field: string,
+  what: string,
+): readonly FieldCause[] {
+  return (['requests', 'limits'] as const).flatMap((side) => {
+    const isRemoved = Object.keys(old?.[side] ?? {}).some((name) => next?.[side]?.[name] === undefined);
+    return isRemoved ? [forbiddenField(`${field}.${side}`, `${what} ${side} cannot be removed`)] : [];
+  });
+}
+
+/** Whether all but processors and memory is alike. */
+function sameBesides(old: ResourceRequirements = {}, next: ResourceRequirements = {}): boolean {
+  return sameValue(besides(old), besides(next));
+}
+
+function besides(resources: ResourceRequirements): JsonObject {
+  const rest = (list: Readonly<Record<string, string>> = {}) =>
+    Object.fromEntries(Object.entries(list).filter(([name]) => name !== 'cpu' && name !== 'memory'));
+  return {
+    limits: rest(resources.limits),
+    requests: rest(resources.requests),
+    claims: resources.claims ?? [],
+  };
+}

@@ -1,0 +1,171 @@
+import { type JsonObject, sameValue } from '../../api/index.ts';
+import type { Container, NodeAffinity, NodeSelectorTerm, PodSpec, Toleration } from '../../kinds/index.ts';
+import type { FieldCause, StoredObject } from '../core/index.ts';
+import { forbiddenField, invalidField } from './causes.ts';
+import { changedPaths } from './changed-paths.ts';
+import { mirrorAnnotation, typed, withFields } from './pod-object.ts';
+
+/** What is wrong with a change of a pod, given that both are sound by themselves. */
+export function updateCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
+  const [old, spec] = [typed(before).spec, typed(after).spec];
+  const counts = countCauses(old, spec);
+  if (counts.length > 0) return [...annotationCauses(before, after), ...counts];
+  return [
+    ...annotationCauses(before, after),
+    ...deadlineCauses(old, spec),
+    ...tolerationCauses(old, spec),
+    ...gateCauses(old, spec),
+    ...gatedCauses(old, spec),
+    ...otherCauses(old, spec),
+  ];
+}
+
+const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
+
+/** Notes by which the kubelet goes are for the time a pod is made. */
+export function annotationCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
+  const [old, next] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
+  const cause = (key: string, how: string) => {
+    const field = `metadata.annotations[${key}]`;
+    if (key.startsWith(appArmorPrefix)) return [forbiddenField(field, `may not ${how} AppArmor annotations`)];
+    return key === mirrorAnnotation ? [forbiddenField(field, `may not ${how} mirror pod annotation`)] : [];
+  };
+  return [
+    ...Object.keys(old).flatMap((key) => (next[key] === old[key] ? [] : cause(key, 'remove or update'))),
+    ...Object.keys(next).flatMap((key) => (Object.hasOwn(old, key) ? [] : cause(key, 'add'))),
+  ];
+}
+
+function countCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  const list = (['containers', 'initContainers'] as const).find(
+    (name) => (old[name] ?? []).length !== (spec[name] ?? []).length,
+  );
+  if (list === undefined) return [];
+  return [forbiddenField(`spec.${list}`, 'pod updates may not add or remove containers')];
+}
+
+/** A pod's time may get shorter. */
+function deadlineCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  const field = 'spec.activeDeadlineSeconds';
+  const [was, is] = [old.activeDeadlineSeconds, spec.activeDeadlineSeconds];
+  if (was === undefined) return [];
+  if (is === undefined)
+    return [invalidField(field, undefined, 'must not update from a positive integer to nil value')];
+  return is > was ? [invalidField(field, is, 'must be less than or equal to previous value')] : [];
+}
+
+function tolerationCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  const bare = (one: Toleration) => withFields(one, { tolerationSeconds: undefined });
+  const isKept = (one: Toleration) =>
+    (spec.tolerations ?? []).some((other) => sameValue(bare(one), bare(other)));
+  if ((old.tolerations ?? []).every(isKept)) return [];
+  const why = 'existing toleration can not be modified except its tolerationSeconds';
+  return [forbiddenField('spec.tolerations', why)];
+}
+
+function gateCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  const known = new Set((old.schedulingGates ?? []).map(({ name }) => name));
+  return (spec.schedulingGates ?? []).flatMap(({ name }, index) =>
+    known.has(name)
+      ? []
+      : [
+          forbiddenField(
+            `spec.schedulingGates[${index}].name`,
+            `only deletion is allowed, but found new scheduling gate '${name}'`,
+          ),
+        ],
+  );
+}
+
+function isGated(spec: PodSpec): boolean {
+  return (spec.schedulingGates ?? []).length > 0;
+}
+
+/** While a gate is closed it may still be said more narrowly where a pod is to run. */
+function gatedCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  if (!isGated(old)) return [];
+  const selector = spec.nodeSelector ?? {};
+  const isKept = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => selector[key] === value);
+  const why = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
+  return [
+    ...(isKept ? [] : [invalidField('spec.nodeSelector', selector, why)]),
+    ...affinityCauses(old.affinity?.nodeAffinity, spec.affinity?.nodeAffinity),
+  ];
+}
+
+const required = 'requiredDuringSchedulingIgnoredDuringExecution';
+const termsPath = `spec.affinity.nodeAffinity.${required}.nodeSelectorTerms`;
+
+function affinityCauses(
+  old: NodeAffinity | undefined,
+  next: NodeAffinity | undefined,
+): readonly FieldCause[] {
+  const was = old?.[required]?.nodeSelectorTerms ?? [];
+  const is = next?.[required]?.nodeSelectorTerms ?? [];
+  if (was.length === 0) return [];
+  if (was.length !== is.length) {
+    const why = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
+    return [invalidField(termsPath, is, why)];
+  }
+  return was.flatMap((term, index) =>
+    isNarrowed(term, is[index])
+      ? []
+      : [
+          invalidField(
+            `${termsPath}[${index}]`,
+            is[index],
+            'only additions are allowed (no mutations or deletions)',
+          ),
+        ],
+  );
+}
+
+function isNarrowed(old: NodeSelectorTerm, next: NodeSelectorTerm | undefined): boolean {
+  if (sameValue(old, {}) || next === undefined) return sameValue(old, next);
+  return (['matchExpressions', 'matchFields'] as const).every((list) =>
+    (old[list] ?? []).every((one, index) => sameValue(one, next[list]?.[index])),
+  );
+}
+
+const changeable = [
+  '`spec.containers[*].image`',
+  '`spec.initContainers[*].image`',
+  '`spec.activeDeadlineSeconds`',
+  '`spec.tolerations` (only additions to existing tolerations)',
+  '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)',
+].join(',');
+
+/** Everything else is for good; what it was is told by path, and how to get it all the same. */
+function otherCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
+  const kept = withChangeable(old, spec);
+  if (sameValue(kept, old)) return [];
+  const paths = changedPaths(old, kept, 'spec').join(', ');
+  const hint = 'to replace the pod by a new one use `kubectl replace --force`';
+  const why = `pod updates may not change fields other than ${changeable}\nchanged: ${paths}; ${hint}`;
+  return [forbiddenField('spec', why)];
+}
+
+/** The new spec with what may change as it was. */
+function withChangeable(old: PodSpec, spec: PodSpec): PodSpec {
+  const isMended = (old.terminationGracePeriodSeconds ?? 0) < 0 && spec.terminationGracePeriodSeconds === 1;
+  return withFields(spec, {
+    containers: withImages(old.containers, spec.containers),
+    initContainers: spec.initContainers && withImages(old.initContainers ?? [], spec.initContainers),
+    activeDeadlineSeconds: old.activeDeadlineSeconds,
+    tolerations: old.tolerations,
+    schedulingGates: old.schedulingGates,
+    terminationGracePeriodSeconds: isMended
+      ? old.terminationGracePeriodSeconds
+      : spec.terminationGracePeriodSeconds,
+    ...(isGated(old) ? { nodeSelector: old.nodeSelector, affinity: affinityAsWas(old, spec) } : {}),
+  });
+}
+
+function affinityAsWas(old: PodSpec, spec: PodSpec): JsonObject | undefined {
+  const next = withFields(spec.affinity ?? {}, { nodeAffinity: old.affinity?.nodeAffinity });
+  return Object.keys(next).length === 0 ? old.affinity && {} : (next as JsonObject);
+}
+
+function withImages(old: readonly Container[], next: readonly Container[]): readonly Container[] {
+  return next.map((container, index) => withFields(container, { image: old[index]?.image }));
+}

@@ -1,0 +1,165 @@
+import {
+  type Container,
+  type ContainerPort,
+  FieldPath,
+  type PodSpec,
+  type Volume,
+} from '../../kinds/index.ts';
+import { parseQuantity } from '../../lib/index.ts';
+import type { StoredObject } from '../core/index.ts';
+import { typed } from './pod-object.ts';
+
+const specPath = FieldPath.root.child('spec');
+
+/** What is allowed and yet seldom meant, in the order of an API server. */
+export function warnAbout(pod: StoredObject, warn: (text: string) => void): void {
+  const { spec } = typed(pod);
+  const all = [
+    ...aboutName(pod.metadata.name),
+    ...aboutNodes(spec),
+    ...aboutVolumes(spec.volumes ?? []),
+    ...aboutRepeated(spec),
+    ...containersOf(spec).flatMap(([container, path]) => aboutContainer(container, path)),
+    ...aboutPorts(spec),
+  ];
+  for (const text of all) warn(text);
+}
+
+const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const longestLabel = 63;
+
+function aboutName(name: string): readonly string[] {
+  const told = [
+    ...(name.length > longestLabel ? [`must be no more than ${longestLabel} characters`] : []),
+    ...(label.test(name) ? [] : ['must not contain dots']),
+  ];
+  const what = "this is used in the Pod's hostname, which can result in surprising behavior";
+  return told.length === 0 ? [] : [`metadata.name: ${what}; a DNS label is recommended: [${told.join(' ')}]`];
+}
+
+/** Labels that have another name by now. */
+const oldLabels: Readonly<Record<string, string>> = {
+  'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+  'beta.kubernetes.io/os': 'deprecated since v1.14; use "kubernetes.io/os" instead',
+  'beta.kubernetes.io/instance-type':
+    'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+  'failure-domain.beta.kubernetes.io/region':
+    'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+  'failure-domain.beta.kubernetes.io/zone':
+    'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+};
+
+function aboutNodes({ nodeSelector = {}, topologySpreadConstraints = [] }: PodSpec): readonly string[] {
+  const selected = Object.keys(nodeSelector).flatMap((key) =>
+    oldLabels[key] === undefined ? [] : [`${specPath.child('nodeSelector').key(key)}: ${oldLabels[key]}`],
+  );
+  const spread = topologySpreadConstraints.flatMap(({ topologyKey, labelSelector }, index) => {
+    const at = specPath.child('topologySpreadConstraints').index(index);
+    const old = oldLabels[topologyKey];
+    return [
+      ...(old === undefined ? [] : [`${at.child('topologyKey')}: ${topologyKey} is ${old}`]),
+      ...(labelSelector === undefined
+        ? [`${at.child('labelSelector')}: a null labelSelector results in matching no pod`]
+        : []),
+    ];
+  });
+  return [...selected, ...spread];
+}
+
+/** Kinds of volumes nobody mounts any more. */
+const goneVolumes: Readonly<Record<string, string>> = {
+  photonPersistentDisk: 'deprecated in v1.11, non-functional in v1.16+',
+  gitRepo: 'deprecated in v1.11, and disabled by default in v1.33+',
+  scaleIO: 'deprecated in v1.16, non-functional in v1.22+',
+  flocker: 'deprecated in v1.22, non-functional in v1.25+',
+  quobyte: 'deprecated in v1.22, non-functional in v1.25+',
+  glusterfs: 'deprecated in v1.25, non-functional in v1.26+',
+  cephfs: 'deprecated in v1.28, non-functional in v1.31+',
+  rbd: 'deprecated in v1.28, non-functional in v1.31+',
+};
+
+function aboutVolumes(volumes: readonly Volume[]): readonly string[] {
+  return volumes.flatMap((volume, index) =>
+    Object.keys(volume).flatMap((kind) => {
+      const at = specPath.child('volumes').index(index).child(kind);
+      return goneVolumes[kind] === undefined ? [] : [`${at}: ${goneVolumes[kind]}`];
+    }),
+  );
+}
+
+function aboutRepeated({ hostAliases = [], imagePullSecrets = [] }: PodSpec): readonly string[] {
+  const ips = hostAliases.map(({ ip }) => ip);
+  const names = imagePullSecrets.map(({ name }) => name ?? '');
+  return [
+    ...repeatedIn(ips, (ip, index) => `spec.hostAliases[${index}].ip: duplicate ip "${ip}"`),
+    ...repeatedIn(names, (name, index) => `spec.imagePullSecrets[${index}].name: duplicate name "${name}"`),
+    ...names.flatMap((name, index) =>
+      name === '' ? [`spec.imagePullSecrets[${index}].name: invalid empty name ""`] : [],
+    ),
+  ];
+}
+
+function repeatedIn(list: readonly string[], say: (one: string, index: number) => string): readonly string[] {
+  return list.flatMap((one, index) => (list.indexOf(one) < index ? [say(one, index)] : []));
+}
+
+type Placed = readonly [container: Container, path: FieldPath];
+
+function containersOf(spec: PodSpec): readonly Placed[] {
+  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap((list) =>
+    (spec[list] ?? []).map((one, index): Placed => [one, specPath.child(list).index(index)]),
+  );
+}
+
+const wholeByte = 1_000_000_000n;
+
+function aboutContainer({ resources, env = [] }: Container, path: FieldPath): readonly string[] {
+  const amounts = (['memory', 'ephemeral-storage'] as const).flatMap((name) =>
+    (['limits', 'requests'] as const).flatMap((side) => {
+      const amount = resources?.[side]?.[name];
+      if (amount === undefined || parseQuantity(amount).nanos % wholeByte === 0n) return [];
+      const at = path.child('resources', side).key(name);
+      return [`${at}: fractional byte value "${amount}" is invalid, must be an integer`];
+    }),
+  );
+  const hidden = env.flatMap(({ name, value = '', valueFrom }, index) => {
+    const isKnown = env.findIndex((other) => other.name === name) < index;
+    const own = `$(${name})`;
+    const isBuiltOn = valueFrom === undefined && value !== own && value.includes(own);
+    if (!isKnown || isBuiltOn) return [];
+    const at = path.child('env').index(index);
+    return [`${at}: hides previous definition of "${name}", which may be dropped when using apply`];
+  });
+  return [...amounts, ...hidden];
+}
+
+interface PlacedPort extends ContainerPort {
+  readonly at: string;
+}
+
+function aboutPorts(spec: PodSpec): readonly string[] {
+  const ports = containersOf(spec).flatMap(([{ ports: own = [] }, path]) =>
+    own.map((port, index): PlacedPort => ({ ...port, at: path.child('ports').index(index).toString() })),
+  );
+  const clashes = ports.flatMap((port, index) =>
+    ports.slice(0, index).flatMap((other) => clash(port, other)),
+  );
+  const names = ports.flatMap(({ name, at }) => {
+    const first = ports.find((other) => other.name === name);
+    if (!name || first === undefined || first.at === at) return [];
+    const which = `services and probes that select ports by name will use ${first.at}`;
+    return [`${at}: duplicate port name "${name}" with ${first.at}, ${which}`];
+  });
+  return [...clashes, ...names];
+}
+
+function clash(port: PlacedPort, other: PlacedPort): readonly string[] {
+  if (port.containerPort !== other.containerPort || port.protocol !== other.protocol) return [];
+  const [host, otherHost] = [port.hostPort ?? 0, other.hostPort ?? 0];
+  const [ip, otherIp] = [port.hostIP ?? '', other.hostIP ?? ''];
+  if (host === otherHost && ip === otherIp) return [`${port.at}: duplicate port definition with ${other.at}`];
+  if (host === 0 || otherHost === 0) return [`${port.at}: overlapping port definition with ${other.at}`];
+  if (host === otherHost && (ip === '') !== (otherIp === ''))
+    return [`${port.at}: dangerously ambiguous port definition with ${other.at}`];
+  return [];
+}

@@ -1,0 +1,470 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  clientPair,
+  SecurityRig,
+  shownPair,
+  shownToken,
+  someAuthorities,
+} from '../../../test/fakes/security-rig.ts';
+import { apiResources } from '../../api/index.ts';
+import { VirtualClock } from '../../lib/index.ts';
+import type { ApiUser } from '../core/index.ts';
+import type { CallerFacts } from '../http/front-deps.ts';
+import { parseGrant } from './roles.ts';
+
+const admin = { commonName: 'kubeling-admin', organizations: ['system:masters'] };
+const node = { commonName: 'system:node:n1', organizations: ['system:nodes'] };
+const hourMs = 3_600_000;
+
+type Maker = (rig: SecurityRig, clock: VirtualClock) => Partial<CallerFacts> | Promise<Partial<CallerFacts>>;
+
+/** All the ways to be nobody we know. */
+const refusedCallers: Readonly<Record<string, Maker>> = {
+  'a certificate of another authority': async (_, clock) =>
+    shownPair(clientPair(await someAuthorities(clock), admin, clock.now())),
+  'a certificate that has expired': (rig, clock) =>
+    shownPair(clientPair(rig.authorities, admin, clock.now(), [-2 * hourMs, -hourMs])),
+  'a certificate that is not valid yet': (rig, clock) =>
+    shownPair(clientPair(rig.authorities, admin, clock.now(), [hourMs, 2 * hourMs])),
+  'a certificate TLS did not trust': (rig, clock) => {
+    const { certificate } = shownPair(clientPair(rig.authorities, admin, clock.now()));
+    return { certificate: certificate && { ...certificate, untrusted: 'CERT_HAS_EXPIRED' } };
+  },
+  'the certificate of the server': (rig) =>
+    shownPair({ cert: rig.authorities.pairOf('serving').certificatePem }),
+  'a certificate without a name': (rig, clock) =>
+    shownPair(
+      clientPair(rig.authorities, { commonName: '', organizations: ['system:masters'] }, clock.now()),
+    ),
+  'a token that is none': () => shownToken('abc'),
+  'a token nobody has signed': (rig) => {
+    const [head, body] = rig.tokens.issue(rig.claims()).split('.');
+    return shownToken(`${head}.${body}.`);
+  },
+  'a token that says it needs no signature': (rig) => {
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const kid = rig.authorities.tokenKeys[0].id;
+    return shownToken(`${part({ alg: 'none', kid })}.${part(rig.claims())}.`);
+  },
+  'a token somebody has changed': (rig) => {
+    const [head, , signature] = rig.tokens.issue(rig.claims()).split('.');
+    const body = Buffer.from(JSON.stringify(rig.claims())).toString('base64url');
+    return shownToken(`${head}.${body}.${signature}`);
+  },
+  'a token of another server': async (rig, clock) => {
+    const other = await SecurityRig.open(clock);
+    return shownToken(other.tokens.issue(rig.claims()));
+  },
+  'a token of another issuer': (rig) =>
+    shownToken(rig.tokens.issue(rig.claims({ iss: 'https://else.where' }))),
+  'a token for another audience': (rig) => shownToken(rig.tokens.issue(rig.claims({ aud: ['vault'] }))),
+  'a token that has expired': async (rig, clock) => {
+    const token = rig.tokens.issue(rig.claims());
+    await clock.advance(3_607_000 + 61_000);
+    return shownToken(token);
+  },
+  'a token that is not valid yet': (rig, clock) =>
+    shownToken(rig.tokens.issue(rig.claims({ nbf: Math.floor(clock.now() / 1_000) + 120 }))),
+  'a token of an account that is gone': (rig) => {
+    rig.objects.remove(apiResources.serviceAccounts, 'shop', 'builder');
+    return shownToken(rig.tokens.issue(rig.claims()));
+  },
+  'a token of an account that was made anew': (rig) => {
+    rig.objects.put(apiResources.serviceAccounts, 'shop', 'builder', { metadata: { uid: 'new' } });
+    return shownToken(rig.tokens.issue(rig.claims()));
+  },
+  'a token of a pod that is gone': (rig) => {
+    rig.objects.remove(apiResources.pods, 'shop', 'web');
+    return shownToken(rig.tokens.issue(rig.claims()));
+  },
+  'a token of a pod that should be gone for long': (rig) => {
+    const metadata = { deletionTimestamp: '2025-12-31T23:58:00Z' };
+    rig.objects.put(apiResources.pods, 'shop', 'web', { metadata });
+    return shownToken(rig.tokens.issue(rig.claims()));
+  },
+  'a token of a secret that is gone': (rig) => {
+    const { namespace, serviceaccount } = rig.claims()['kubernetes.io'];
+    const bound = { namespace, serviceaccount, secret: { name: 'gone', uid: 'x' } };
+    return shownToken(rig.tokens.issue(rig.claims({ 'kubernetes.io': bound })));
+  },
+  'a token of a node that is another': (rig) => {
+    const { namespace, serviceaccount } = rig.claims()['kubernetes.io'];
+    const bound = { namespace, serviceaccount, node: { name: 'n1', uid: 'old' } };
+    return shownToken(rig.tokens.issue(rig.claims({ 'kubernetes.io': bound })));
+  },
+  'a token in the name of somebody else': (rig) =>
+    shownToken(rig.tokens.issue(rig.claims({ sub: 'system:serviceaccount:kube-system:root' }))),
+};
+
+describe('nobody is taken for somebody', () => {
+  for (const [what, make] of Object.entries(refusedCallers)) {
+    test(`by ${what}`, async () => {
+      const clock = new VirtualClock();
+      const rig = await SecurityRig.open(clock);
+      assert.equal(await rig.who(await make(rig, clock)), 401);
+      assert.equal(rig.logs.records.toArray().length, 1, 'why is in our log');
+    });
+  }
+
+  test('but a good token counts beside a bad certificate, and a bad one nothing beside a good certificate', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const bad = shownPair(clientPair(await someAuthorities(clock), admin, clock.now()));
+    const good = shownPair(clientPair(rig.authorities, admin, clock.now()));
+    const user = (await rig.who({ ...bad, ...shownToken(rig.tokens.issue(rig.claims())) })) as ApiUser;
+    assert.equal(user.name, 'system:serviceaccount:shop:builder');
+    assert.equal(((await rig.who({ ...good, ...shownToken('x') })) as ApiUser).name, 'kubeling-admin');
+  });
+
+  test('and a certificate that was good is not when its time is over, nor under another authority', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
+    assert.equal(typeof (await rig.who(shown)), 'object');
+    await clock.advance(hourMs + 1_000);
+    assert.equal(await rig.who(shown), 401);
+  });
+});
+
+describe('everybody is who they say', () => {
+  test('without a credential nobody in particular', async () => {
+    const rig = await SecurityRig.open();
+    const nobody = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
+    assert.deepEqual(await rig.who({}), nobody);
+    assert.deepEqual(await rig.who({ headers: { authorization: 'Basic eDp5' } }), nobody);
+  });
+
+  test('by a certificate, with its organizations as groups', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const user = (await rig.who(shownPair(clientPair(rig.authorities, node, clock.now())))) as ApiUser;
+    assert.deepEqual([user.name, user.groups], ['system:node:n1', ['system:nodes', 'system:authenticated']]);
+    assert.match(
+      String(user.extra?.['authentication.kubernetes.io/credential-id']),
+      /^X509SHA256=[0-9a-f]{64}$/,
+    );
+  });
+
+  test('by a token, also among the protocols of a web socket', async () => {
+    const rig = await SecurityRig.open();
+    const token = rig.tokens.issue(rig.claims());
+    const coded = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
+    for (const headers of [
+      { authorization: `bearer  ${token}` },
+      { 'sec-websocket-protocol': `v5.channel.k8s.io, ${coded}` },
+    ]) {
+      const user = (await rig.who({ headers })) as ApiUser;
+      assert.equal(user.name, 'system:serviceaccount:shop:builder');
+      assert.equal(user.uid, 'uid-of-builder');
+      assert.deepEqual(user.groups, [
+        'system:serviceaccounts',
+        'system:serviceaccounts:shop',
+        'system:authenticated',
+      ]);
+      assert.deepEqual(user.extra?.['authentication.kubernetes.io/pod-name'], ['web']);
+      assert.deepEqual(user.extra?.['authentication.kubernetes.io/node-uid'], ['uid-of-n1']);
+    }
+  });
+
+  test('by the token of a pod that is on its way out, until a minute after it should be gone', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const token = rig.tokens.issue(rig.claims());
+    rig.objects.put(apiResources.pods, 'shop', 'web', {
+      metadata: { deletionTimestamp: '2026-01-01T00:00:30Z' },
+    });
+    await clock.advance(80_000);
+    assert.equal(typeof (await rig.who(shownToken(token))), 'object');
+    await clock.advance(20_000);
+    assert.equal(await rig.who(shownToken(token)), 401);
+  });
+});
+
+/** A wish in one line: `verb group/resource/sub namespace/name selector`. */
+function wishOf(line: string) {
+  const [verb = '', what = '', where = '/', fieldSelector] = line.split(' ');
+  const [group = '', resource = '', subresource] = what.includes('/') ? what.split('/') : ['', what];
+  const [namespace, name] = where.split('/');
+  return {
+    verb,
+    group,
+    resource,
+    subresource,
+    namespace: namespace || undefined,
+    name: name || undefined,
+    fieldSelector,
+  };
+}
+
+const everyone = ['admin', 'node', 'account', 'nobody'] as const;
+type Everyone = (typeof everyone)[number];
+
+async function users(rig: SecurityRig, clock: VirtualClock): Promise<Readonly<Record<Everyone, ApiUser>>> {
+  const certified = (subject: typeof admin) =>
+    rig.who(shownPair(clientPair(rig.authorities, subject, clock.now())));
+  return {
+    admin: (await certified(admin)) as ApiUser,
+    node: (await certified(node)) as ApiUser,
+    account: (await rig.who(shownToken(rig.tokens.issue(rig.claims())))) as ApiUser,
+    nobody: (await rig.who({})) as ApiUser,
+  };
+}
+
+/** Who may, besides the admin. */
+const wishes: readonly (readonly [wish: string, ...who: Everyone[]])[] = [
+  ['create authorization.k8s.io/selfsubjectaccessreviews', 'node', 'account'],
+  ['create authorization.k8s.io/selfsubjectrulesreviews', 'node', 'account'],
+  ['create authentication.k8s.io/selfsubjectreviews', 'node', 'account'],
+  ['create authorization.k8s.io/subjectaccessreviews', 'node'],
+  ['create authentication.k8s.io/tokenreviews', 'node'],
+  ['get nodes /n1', 'node'],
+  ['list nodes / metadata.name=n1', 'node'],
+  ['patch /nodes/status /n1', 'node'],
+  ['patch nodes /n1', 'node'],
+  ['create nodes', 'node'],
+  ['get nodes /n2'],
+  ['list nodes'],
+  ['delete nodes /n1'],
+  ['patch /nodes/status /n2'],
+  ['patch nodes /n2'],
+  ['create /nodes/proxy /n1'],
+  ['get metrics.k8s.io/nodes /n1'],
+  ['list pods / spec.nodeName=n1', 'node'],
+  ['watch pods / spec.nodeName=n1', 'node'],
+  ['list pods / spec.nodeName=n2'],
+  ['list pods shop/'],
+  ['get pods shop/web', 'node'],
+  ['get pods shop/elsewhere'],
+  ['patch /pods/status shop/web', 'node'],
+  ['patch /pods/status shop/elsewhere'],
+  ['create /pods/eviction shop/web', 'node'],
+  ['create /pods/eviction shop/elsewhere'],
+  ['update pods shop/web'],
+  ['patch pods shop/web'],
+  ['deletecollection pods shop/'],
+  ['create /pods/binding shop/web'],
+  ['create /pods/exec shop/web'],
+  ['create /pods/attach shop/web'],
+  ['create /pods/portforward shop/web'],
+  ['create /pods/proxy shop/web'],
+  ['get /pods/log shop/web'],
+  ['get metrics.k8s.io/pods shop/web'],
+  ['get secrets shop/used', 'node'],
+  ['watch secrets shop/used metadata.name=used', 'node'],
+  ['list secrets shop/ metadata.name=used', 'node'],
+  ['get secrets shop/other'],
+  ['get secrets kube-system/used'],
+  ['list secrets shop/'],
+  ['list secrets'],
+  ['update secrets shop/used'],
+  ['get configmaps shop/other'],
+  ['get serviceaccounts shop/builder', 'node'],
+  ['create /serviceaccounts/token shop/builder', 'node'],
+  ['create /serviceaccounts/token shop/default'],
+  ['create serviceaccounts shop/'],
+  ['get persistentvolumeclaims shop/data', 'node'],
+  ['patch /persistentvolumeclaims/status shop/data', 'node'],
+  ['get persistentvolumes /pv1', 'node'],
+  ['get persistentvolumes /pv2'],
+  ['update coordination.k8s.io/leases kube-node-lease/n1', 'node'],
+  ['update coordination.k8s.io/leases kube-node-lease/n2'],
+  ['update coordination.k8s.io/leases default/n1'],
+  ['list services', 'node'],
+  ['create services shop/'],
+  ['watch node.k8s.io/runtimeclasses', 'node'],
+  ['list storage.k8s.io/csidrivers', 'node'],
+  ['update storage.k8s.io/csinodes /n1', 'node'],
+  ['update storage.k8s.io/csinodes /n2'],
+  ['create certificates.k8s.io/certificatesigningrequests', 'node'],
+  ['update certificates.k8s.io/certificatesigningrequests/approval /x'],
+  ['create events shop/', 'node'],
+  ['list events shop/'],
+  ['create namespaces'],
+  ['delete namespaces /shop'],
+  ['impersonate users /somebody'],
+];
+
+const paths: readonly (readonly [path: string, ...who: Everyone[]])[] = [
+  ['/healthz', 'node', 'account', 'nobody'],
+  ['/livez', 'node', 'account', 'nobody'],
+  ['/readyz', 'node', 'account', 'nobody'],
+  ['/version', 'node', 'account', 'nobody'],
+  ['/api', 'node', 'account'],
+  ['/api/v1', 'node', 'account'],
+  ['/apis', 'node', 'account'],
+  ['/apis/storage.k8s.io/v1', 'node', 'account'],
+  ['/openapi/v2', 'node', 'account'],
+  ['/openapi/v3/api/v1', 'node', 'account'],
+  ['/openid/v1/jwks', 'node', 'account'],
+  ['/.well-known/openid-configuration', 'node', 'account'],
+  ['/metrics'],
+  ['/apiary'],
+  ['/'],
+];
+
+describe('who may what', () => {
+  test('is as it should be for everybody and everything', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const known = await users(rig, clock);
+    for (const [line, ...who] of wishes) {
+      const may = await Promise.all(everyone.map((one) => rig.may(known[one], wishOf(line))));
+      const allowed = everyone.filter((_, index) => may[index]);
+      assert.deepEqual(allowed, ['admin', ...who], line);
+    }
+  });
+
+  test('is as it should be for every path that is no object', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const known = await users(rig, clock);
+    const { signal } = new AbortController();
+    for (const [path, ...who] of paths) {
+      const asked = everyone.map((one) =>
+        rig.security.authorize(known[one], { to: 'path', verb: 'get', path }, signal),
+      );
+      const allowed = everyone.filter((_, index) => (asked[index] as { readonly allowed: boolean }).allowed);
+      assert.deepEqual(allowed, ['admin', ...who], path);
+      const write = await rig.security.authorize(known.account, { to: 'path', verb: 'post', path }, signal);
+      assert.equal(write.allowed, false, `post ${path}`);
+    }
+  });
+
+  test('is said with the reason where there is one', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const wish = { verb: 'get', group: '', version: 'v1', resource: 'secrets', subresource: '' };
+    const asked = { to: 'resource', ...wish, namespace: 'shop', name: 'other' } as const;
+    assert.deepEqual(rig.judge.judge((await users(rig, clock)).node, asked), {
+      allowed: false,
+      reason: "no relationship found between node 'n1' and this object",
+    });
+  });
+
+  test('is told in rules by the same judge', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const known = await users(rig, clock);
+    assert.deepEqual(rig.judge.rulesOf(known.admin, 'shop').resourceRules[0]?.verbs, ['*']);
+    const account = rig.judge.rulesOf(known.account, 'shop');
+    assert.deepEqual(
+      account.resourceRules.flatMap(({ resources }) => resources),
+      ['selfsubjectaccessreviews', 'selfsubjectrulesreviews', 'selfsubjectreviews'],
+    );
+    assert.equal(account.incomplete, false);
+    assert.equal(rig.judge.rulesOf(known.node, 'shop').incomplete, true);
+    assert.deepEqual(rig.judge.rulesOf(known.nobody, 'shop').resourceRules, []);
+  });
+});
+
+describe('a role that was given', () => {
+  const granted = async (grant: string) => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock, [parseGrant(grant)]);
+    const { account } = await users(rig, clock);
+    return (line: string) => rig.may(account, wishOf(line));
+  };
+
+  test('to view lets an account look at what is no secret, in its namespace', async () => {
+    const may = await granted('shop/builder=view');
+    for (const line of [
+      'get pods shop/web',
+      'watch configmaps shop/',
+      'get /pods/log shop/web',
+      'list events shop/',
+    ])
+      assert.equal(await may(line), true, line);
+    for (const line of [
+      'list pods',
+      'get pods other/x',
+      'get secrets shop/used',
+      'create pods shop/',
+      'create /pods/exec shop/web',
+      'get nodes /n1',
+      'create /serviceaccounts/token shop/builder',
+    ])
+      assert.equal(await may(line), false, line);
+  });
+
+  test('to edit lets it write and enter pods, but not become somebody else', async () => {
+    const may = await granted('shop/*=edit');
+    for (const line of [
+      'create pods shop/',
+      'get secrets shop/used',
+      'create /pods/exec shop/web',
+      'delete pods shop/x',
+    ])
+      assert.equal(await may(line), true, line);
+    for (const line of [
+      'create /serviceaccounts/token shop/builder',
+      'create pods other/',
+      'patch /pods/status shop/web',
+      'create /pods/binding shop/web',
+      'create /nodes/proxy /n1',
+    ])
+      assert.equal(await may(line), false, line);
+  });
+
+  test('everywhere is good everywhere, and for looking at what has no namespace', async () => {
+    const may = await granted('shop/builder=admin@*');
+    for (const line of [
+      'list pods',
+      'delete pods other/x',
+      'create /serviceaccounts/token other/x',
+      'list nodes',
+    ])
+      assert.equal(await may(line), true, line);
+    for (const line of ['patch nodes /n1', 'create namespaces', 'impersonate users /x'])
+      assert.equal(await may(line), false, line);
+  });
+
+  test('is refused when it is not said clearly', () => {
+    assert.deepEqual(parseGrant('a/b=view@c'), {
+      to: 'system:serviceaccount:a:b',
+      role: 'view',
+      namespace: 'c',
+    });
+    for (const text of ['', 'a=view', 'a/b=root', 'a/b', 'a/b=view@', 'A/b=view', 'a/b=view@c d'])
+      assert.throws(() => parseGrant(text), /must be said as/, text);
+  });
+});
+
+describe('passing for somebody else', () => {
+  const as = (headers: Record<string, string>) => ({ headers });
+
+  test('is for the admin, who then may what that one may', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
+    const user = (await rig.who({
+      ...shown,
+      ...as({ 'impersonate-user': 'system:serviceaccount:a:b' }),
+    })) as ApiUser;
+    assert.deepEqual(user.groups, [
+      'system:serviceaccounts',
+      'system:serviceaccounts:a',
+      'system:authenticated',
+    ]);
+    assert.equal(await rig.may(user, wishOf('get pods shop/web')), false);
+    const other = (await rig.who({
+      ...shown,
+      ...as({ 'impersonate-user': 'joe', 'impersonate-group': 'x, y', 'impersonate-extra-a%2fb': 'c' }),
+    })) as ApiUser;
+    assert.deepEqual(other, {
+      name: 'joe',
+      groups: ['x', 'y', 'system:authenticated'],
+      extra: { 'a/b': ['c'] },
+    });
+  });
+
+  test('is refused to everybody else, and without a name', async () => {
+    const clock = new VirtualClock();
+    const rig = await SecurityRig.open(clock);
+    const token = shownToken(rig.tokens.issue(rig.claims())).headers;
+    assert.equal(await rig.who({ headers: { ...token, 'impersonate-user': 'kubeling-admin' } }), 403);
+    assert.equal(await rig.who({ headers: { 'impersonate-user': 'kubeling-admin' } }), 403);
+    const shown = shownPair(clientPair(rig.authorities, admin, clock.now()));
+    assert.equal(await rig.who({ ...shown, ...as({ 'impersonate-group': 'system:masters' }) }), 500);
+  });
+});

@@ -1,0 +1,122 @@
+import type { AccessVerdict, ApiUser, ObjectReader, PathAccess, ResourceAccess } from '../core/index.ts';
+import { judgeNode } from '../core/node-authorizer.ts';
+import { nodeOf } from '../core/request.ts';
+import type { AccessJudge, AccessRules } from '../kinds/index.ts';
+import { authenticatedGroup } from './authenticator.ts';
+import { type Grant, type PathRule, type ResourceRule, rulesEverywhere, rulesOfRoles } from './roles.ts';
+
+export interface AuthorizerDeps {
+  readonly objects: Pick<ObjectReader, 'get' | 'all'>;
+  /** What service accounts may besides nothing. */
+  readonly grants?: readonly Grant[] | undefined;
+}
+
+const mastersGroup = 'system:masters';
+const everything: AccessRules = {
+  resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
+  nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
+  incomplete: false,
+};
+
+/** Whether it is alive and what it is, anybody may ask. */
+const publicPaths = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
+/** What there is to ask for, and by whom tokens are signed. */
+const knownPaths = [
+  ...publicPaths,
+  '/api',
+  '/api/*',
+  '/apis',
+  '/apis/*',
+  '/openapi',
+  '/openapi/*',
+  '/.well-known/openid-configuration',
+  '/openid/v1/jwks',
+  '/openid/v1/jwks/',
+];
+const aboutOneself: readonly ResourceRule[] = [
+  {
+    verbs: ['create'],
+    apiGroups: ['authorization.k8s.io'],
+    resources: ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'],
+  },
+  { verbs: ['create'], apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'] },
+];
+
+/** Whoever is not named here may nothing. */
+export function makeAuthorizer({ objects, grants = [] }: AuthorizerDeps): AccessJudge {
+  return {
+    judge(user, attributes) {
+      if (user.groups.includes(mastersGroup)) return { allowed: true };
+      if (attributes.to === 'path') return verdict(mayPath(pathRules(user), attributes));
+      const isOwn = aboutOneself.some((rule) => isOver(rule, attributes)) && isAuthenticated(user);
+      if (isOwn || resourceRules(user, grants, attributes.namespace).some((rule) => isOver(rule, attributes)))
+        return { allowed: true };
+      const node = nodeOf(user);
+      return node === undefined ? { allowed: false } : nodeVerdict(node, attributes, objects);
+    },
+    rulesOf(user, namespace) {
+      if (user.groups.includes(mastersGroup)) return everything;
+      const own = isAuthenticated(user) ? aboutOneself : [];
+      return {
+        resourceRules: [...own, ...resourceRules(user, grants, namespace)],
+        nonResourceRules: pathRules(user),
+        // What a node may depends on its pods, which no list of rules can say.
+        incomplete: nodeOf(user) !== undefined,
+      };
+    },
+  };
+}
+
+function verdict(allowed: boolean): AccessVerdict {
+  return { allowed };
+}
+
+function isAuthenticated({ groups }: ApiUser): boolean {
+  return groups.includes(authenticatedGroup);
+}
+
+function nodeVerdict(node: string, wish: ResourceAccess, objects: AuthorizerDeps['objects']): AccessVerdict {
+  const { verb, group, resource, subresource, namespace, name, fieldSelector } = wish;
+  const asked = judgeNode(
+    node,
+    {
+      verb,
+      resource: { group, plural: resource },
+      subresource: subresource || undefined,
+      namespace: namespace || undefined,
+      name: name || undefined,
+      fieldSelector,
+    },
+    objects,
+  );
+  if (asked.may === 'yes') return { allowed: true };
+  return asked.why === '' ? { allowed: false } : { allowed: false, reason: asked.why };
+}
+
+function pathRules(user: ApiUser): readonly PathRule[] {
+  return [{ verbs: ['get'], nonResourceURLs: isAuthenticated(user) ? knownPaths : publicPaths }];
+}
+
+function mayPath(rules: readonly PathRule[], { verb, path }: PathAccess): boolean {
+  const isBelow = (pattern: string) =>
+    pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
+  // Who may read a page may ask whether it is there.
+  const asked = verb === 'head' ? 'get' : verb;
+  return rules.some(({ verbs, nonResourceURLs }) => verbs.includes(asked) && nonResourceURLs.some(isBelow));
+}
+
+/** Of a role in one namespace nothing is good in all of them. */
+function resourceRules(user: ApiUser, grants: readonly Grant[], namespace: string): readonly ResourceRule[] {
+  const given = grants.filter(({ to }) => to === user.name || user.groups.includes(to));
+  return given
+    .filter((grant) => grant.namespace === undefined || grant.namespace === namespace)
+    .flatMap((grant) => [
+      ...rulesOfRoles[grant.role],
+      ...(grant.namespace === undefined ? rulesEverywhere : []),
+    ]);
+}
+
+function isOver({ verbs, apiGroups, resources }: ResourceRule, wish: ResourceAccess): boolean {
+  const target = wish.subresource === '' ? wish.resource : `${wish.resource}/${wish.subresource}`;
+  return verbs.includes(wish.verb) && apiGroups.includes(wish.group) && resources.includes(target);
+}

@@ -1,0 +1,77 @@
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
+import type { JsonObject } from '../../api/index.ts';
+import type { Logger } from '../../lib/index.ts';
+import { keyPem, newEcKey, publicKeyDer, readPem, readPrivateKey, writePem } from '../../lib/x509/index.ts';
+import type { AuthorityFiles } from './files.ts';
+
+/** One key tokens are signed with. */
+export interface TokenKey {
+  /** Tells keys apart, in tokens and in what is published of them. */
+  readonly id: string;
+  readonly algorithm: 'ES256' | 'RS256';
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+/** The first signs; all of them are believed. */
+export type TokenKeys = readonly [TokenKey, ...TokenKey[]];
+
+export interface TokenKeysDeps {
+  readonly files: AuthorityFiles;
+  readonly log: Logger;
+  readonly path: string;
+}
+
+/** Reads them or makes one. A file without a key that can be used is laid aside, never lost. */
+export async function openTokenKeys({ files, log, path }: TokenKeysDeps): Promise<TokenKeys> {
+  const text = await files.read(path);
+  const [first, ...more] = readPem(text ?? '').flatMap(({ label, der }) =>
+    tokenKeyOf(writePem({ label, der })),
+  );
+  if (first !== undefined) return [first, ...more];
+  if (text !== undefined) {
+    await files.replace(`${path}.broken`, text, 0o600);
+    log.warn(
+      'The key of service accounts is made anew as it cannot be read: tokens signed with it are worth nothing now',
+      { file: path, kept: `${path}.broken` },
+    );
+  }
+  const key = newEcKey();
+  await files.replace(path, keyPem(key), 0o600);
+  return [withId(key, 'ES256')];
+}
+
+/** None for what is no key, or one nobody signs tokens with. */
+function tokenKeyOf(pem: string): TokenKey[] {
+  const key = readPrivateKey(pem);
+  if (key?.asymmetricKeyType === 'rsa') return [withId(key, 'RS256')];
+  return key?.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? [withId(key, 'ES256')] : [];
+}
+
+function withId(privateKey: KeyObject, algorithm: TokenKey['algorithm']): TokenKey {
+  const id = createHash('sha256').update(publicKeyDer(privateKey)).digest('base64url');
+  return { id, algorithm, privateKey, publicKey: createPublicKey(privateKey) };
+}
+
+/** What whoever checks tokens without asking us has to know: `/openid/v1/jwks`. */
+export function jsonWebKeys(keys: TokenKeys): JsonObject {
+  return {
+    keys: keys.map(({ id, algorithm, publicKey }) => ({
+      use: 'sig',
+      ...(publicKey.export({ format: 'jwk' }) as JsonObject),
+      kid: id,
+      alg: algorithm,
+    })),
+  };
+}
+
+/** `/.well-known/openid-configuration`. */
+export function openidConfiguration(issuer: string, server: string, keys: TokenKeys): JsonObject {
+  return {
+    issuer,
+    jwks_uri: `${server.replace(/\/$/, '')}/openid/v1/jwks`,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [...new Set(keys.map(({ algorithm }) => algorithm))],
+  };
+}

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, it } from 'node:test';
+import { ownDirectory, StoreRig } from '../../../test/fakes/store-rig.ts';
+import { collectLogs, KubelingError, VirtualClock } from '../../lib/index.ts';
+
+/** A store with a few hundred objects in it, closed. */
+async function filledStore(dir: { readonly path: string }): Promise<string> {
+  const path = join(dir.path, 'api', 'objects.db');
+  await using rig = await StoreRig.open(path);
+  for (let index = 0; index < 300; index++) rig.put(`p${index}`, { data: 'z'.repeat(1_000) });
+  return path;
+}
+
+function sql(path: string, text: string): void {
+  const db = new DatabaseSync(path);
+  db.exec(text);
+  db.close();
+}
+
+async function refusalOf(path: string): Promise<KubelingError> {
+  const error = await StoreRig.open(path).then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  assert.ok(error instanceof KubelingError, `it was not refused: ${error}`);
+  return error;
+}
+
+async function assertRefused(path: string, code: string, why: RegExp): Promise<void> {
+  const content = await readFile(path);
+  const error = await refusalOf(path);
+  assert.equal(error.code, code);
+  assert.match(error.message, why);
+  const copy = String(error.details['copy']);
+  assert.match(
+    error.message,
+    /^Cannot open the store .*objects\.db as .*; it was left as it is, and a copy of it is /,
+  );
+  assert.ok(error.message.endsWith(copy));
+  assert.deepEqual(await readFile(path), content, 'the file is as it was');
+  assert.deepEqual(await readFile(copy), content, 'the copy is whole');
+  assert.equal((await stat(copy)).mode & 0o777, 0o600);
+}
+
+describe('a store that must not be written to', () => {
+  it('is refused when it is no database, and copied once however often it is tried', async () => {
+    await using dir = await ownDirectory();
+    const path = join(dir.path, 'api', 'objects.db');
+    await mkdir(dirname(path));
+    await writeFile(path, 'this is not what was here before');
+    await assertRefused(path, 'STORE_CORRUPT', /it is damaged: it does not begin as an SQLite database does/);
+    await assertRefused(path, 'STORE_CORRUPT', /is damaged/);
+    const files = await readdir(dirname(path));
+    assert.equal(files.filter((name) => name.includes('refused')).length, 1);
+    assert.ok(!files.includes('objects.db.lock'), 'nobody holds it');
+  });
+
+  it('is refused when its pages do not fit together', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    const content = await readFile(path);
+    await writeFile(path, content.fill(0xab, 8_192, 8_192 * 4));
+    await assertRefused(path, 'STORE_CORRUPT', /it is damaged: /);
+  });
+
+  it('is refused when it was cut off', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    const content = await readFile(path);
+    await writeFile(path, content.subarray(0, content.length / 2));
+    await assertRefused(path, 'STORE_CORRUPT', /it is damaged: /);
+  });
+
+  it('is refused when something in it is no object', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    sql(path, `UPDATE obj SET value = '{"metadata":' WHERE key = '/pods/default/p7'`);
+    const { code, message, details } = await refusalOf(path);
+    assert.equal((await refusalOf(path)).details['copy'], details['copy']);
+    assert.equal(code, 'STORE_CORRUPT');
+    assert.match(message, /what is stored for \/pods\/default\/p7 is no object/);
+  });
+
+  it('is refused when a later kubeling wrote it', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    sql(path, 'PRAGMA user_version = 7');
+    await assertRefused(
+      path,
+      'STORE_NEWER',
+      /a later version of kubeling wrote it: its schema has version 7/,
+    );
+  });
+
+  it('is refused when it is a database of something else', async () => {
+    await using dir = await ownDirectory();
+    const path = join(dir.path, 'api', 'objects.db');
+    await mkdir(dirname(path));
+    sql(path, 'CREATE TABLE songs (name TEXT)');
+    await assertRefused(path, 'STORE_CORRUPT', /it is a database of something else/);
+  });
+
+  it('makes room for a new one when that is wished for, and is kept, whatever is in it', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    sql(path, 'PRAGMA user_version = 7');
+    const content = await readFile(path);
+    const clock = new VirtualClock();
+    const { logger, records } = collectLogs(clock);
+    await using rig = await StoreRig.open(path, { before: 'set-aside', clock, logger });
+    assert.equal(rig.store.restored.objects.length, 0);
+    await rig.write('a');
+    const aside = `${path}.set-aside-20260101T000000Z`;
+    assert.equal(rig.store.aside, aside);
+    assert.deepEqual(await readFile(aside), content);
+    assert.deepEqual(
+      [...records].map(({ message }) => message),
+      ['the store was set aside, and a new one is begun'],
+    );
+  });
+
+  it('is not set aside when there is nothing in it', async () => {
+    await using dir = await ownDirectory();
+    const path = join(dir.path, 'api', 'objects.db');
+    await using rig = await StoreRig.open(path, { before: 'set-aside' });
+    assert.equal(rig.store.aside, undefined);
+    await rig.write('a');
+    assert.deepEqual(
+      (await readdir(dirname(path))).filter((name) => name.includes('aside')),
+      [],
+    );
+  });
+
+  it('says so when its directory cannot be made', async () => {
+    await using dir = await ownDirectory();
+    await writeFile(join(dir.path, 'api'), '');
+    await assert.rejects(StoreRig.open(join(dir.path, 'api', 'objects.db')), { code: 'STORE_OPEN' });
+  });
+
+  it('is begun anew after an end in the middle of making it', async () => {
+    await using dir = await ownDirectory();
+    const path = join(dir.path, 'api', 'objects.db');
+    await mkdir(dirname(path));
+    sql(path, 'PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL');
+    await using rig = await StoreRig.open(path);
+    await rig.write('a');
+  });
+});

@@ -1,0 +1,106 @@
+import { closeSync, openSync, readSync, rmSync, statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreFailure } from './store-failure.ts';
+
+/** Stands in the file's header; a file with another one is somebody else's. */
+const applicationId = 0x6b_75_62_6c;
+const schemaVersion = 1;
+/** Kept of the write-ahead log between two of its rounds, so that it need not grow anew. */
+const sideFileBytes = 16 * 1024 * 1024;
+
+const tables = `
+  CREATE TABLE obj (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL, create_rev INTEGER NOT NULL, value TEXT NOT NULL);
+  CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, op TEXT NOT NULL, value TEXT, before TEXT, ts INTEGER NOT NULL);
+  CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value) WITHOUT ROWID;
+  PRAGMA application_id = ${applicationId};
+  PRAGMA user_version = ${schemaVersion};
+`;
+
+/**
+ * Looks through the file without changing a byte of it; throws a StoreFailure when it must not be written to. Nobody
+ * else may have it open meanwhile.
+ */
+export function checkFile(path: string): void {
+  if (isEmpty(path)) return;
+  checkHeader(path);
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    checkVersions(db);
+    checkPages(db);
+  } finally {
+    db.close();
+    // A reader leaves its map of the write-ahead log behind, which is of no use to the next one.
+    rmSync(`${path}-shm`, { force: true });
+  }
+}
+
+/** A file that was made and not yet written to. */
+function isEmpty(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.size === 0;
+}
+
+/** A page of nonsense in front would otherwise be reported in words that help nobody. */
+function checkHeader(path: string): void {
+  const header = Buffer.alloc(16);
+  const file = openSync(path, 'r');
+  try {
+    readSync(file, header, 0, header.length, 0);
+  } finally {
+    closeSync(file);
+  }
+  if (header.toString('latin1') !== 'SQLite format 3\0') {
+    throw new StoreFailure('corrupt', 'it does not begin as an SQLite database does');
+  }
+}
+
+function checkVersions(db: DatabaseSync): void {
+  const version = numberOf(db, 'PRAGMA user_version');
+  if (version > schemaVersion) {
+    throw new StoreFailure(
+      'newer',
+      `its schema has version ${version}, and this kubeling knows versions up to ${schemaVersion}`,
+    );
+  }
+  if (isUnmade(db)) return;
+  if (numberOf(db, 'PRAGMA application_id') !== applicationId || version < 1) {
+    throw new StoreFailure('corrupt', 'it is a database of something else');
+  }
+}
+
+function checkPages(db: DatabaseSync): void {
+  const found = String(db.prepare('PRAGMA quick_check(1)').all()[0]?.['quick_check']);
+  if (found === 'ok') return;
+  // Of several lines the last one says what it is.
+  const what = found.split('\n').at(-1);
+  throw new StoreFailure('corrupt', `its pages do not fit together: ${what}`);
+}
+
+/** Opens the file for good, and makes the tables when it is new. */
+export function openForWriting(path: string): DatabaseSync {
+  const db = new DatabaseSync(path);
+  try {
+    db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;');
+    const isNew = isUnmade(db);
+    // Only before the first table; said later it would write to the file each time it is opened.
+    if (isNew) db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+    db.exec(
+      `PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = ${sideFileBytes}; PRAGMA synchronous = FULL;`,
+    );
+    // Whoever commits should not wait for more than a commit: others decide when.
+    db.exec('PRAGMA wal_autocheckpoint = 0');
+    if (isNew) db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT; PRAGMA wal_checkpoint(TRUNCATE);`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function isUnmade(db: DatabaseSync): boolean {
+  return numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
+}
+
+/** The one number a statement answers. */
+export function numberOf(db: DatabaseSync, sql: string): number {
+  return Number(Object.values(db.prepare(sql).get() ?? {})[0] ?? 0);
+}

@@ -1,0 +1,153 @@
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { type RequestOptions, request as tlsRequest } from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type Clock, describeError, onAbort, withDeadline } from '../../lib/index.ts';
+import { internalError, type StoredObject } from '../core/index.ts';
+
+/** Where a kubelet answers. */
+export interface KubeletPlace {
+  /** A name or an address, without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** Whom its certificate must be for, where that is not the host. */
+  readonly identity?: string | undefined;
+}
+
+/** Who we are to kubelets, and whom we take for one. All in PEM. */
+export interface KubeletCredentials {
+  readonly cert: string;
+  readonly key: string;
+  /** Undefined to take anybody's certificate, as those of kubelets that sign their own. */
+  readonly ca: string | undefined;
+}
+
+/** The way to the kubelets: given by whoever started them. */
+export interface KubeletDoor {
+  /** Undefined when the node does not say where. */
+  locate(node: StoredObject): KubeletPlace | undefined;
+  /** Asked for each time, as certificates are renewed. */
+  credentials(): KubeletCredentials;
+}
+
+export interface KubeletRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  /** Names and values in turn; `Host` is added. */
+  readonly headers: readonly string[];
+  /** Sent along, and closed when done. */
+  readonly body?: IncomingMessage | undefined;
+}
+
+export type KubeletAnswer =
+  | { readonly kind: 'answered'; readonly response: IncomingMessage }
+  | {
+      readonly kind: 'upgraded';
+      readonly socket: Duplex;
+      readonly head: Uint8Array;
+      readonly rawHeaders: readonly string[];
+    };
+
+const connectWithinMs = 15_000;
+const maxHeaderBytes = 1 << 20;
+const keepAliveMs = 30_000;
+
+/** Where a node's kubelet is, by what the node says of itself. */
+export function placeOf(node: StoredObject): KubeletPlace | undefined {
+  const { addresses = [], daemonEndpoints } = (node.status ?? {}) as NodeWhereabouts;
+  const port = daemonEndpoints?.kubeletEndpoint?.Port;
+  const address = ['InternalIP', 'Hostname', 'ExternalIP', 'InternalDNS', 'ExternalDNS']
+    .map((type) => addresses.find((each) => each.type === type)?.address)
+    .find((each) => each !== undefined);
+  return address === undefined || port === undefined ? undefined : { host: address, port };
+}
+
+interface NodeWhereabouts {
+  readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+  readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port?: number } };
+}
+
+/**
+ * Asks over a connection of its own. Resolves with the head of the answer; its body, or the upgraded connection, is the
+ * caller's. Rejects with a Status when nobody answers.
+ */
+export async function askKubelet(
+  place: KubeletPlace,
+  door: Pick<KubeletDoor, 'credentials'>,
+  request: KubeletRequest,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<KubeletAnswer> {
+  const { cert, key, ca } = door.credentials();
+  const options = { ...wire(place, request), cert, key, ca, rejectUnauthorized: ca !== undefined };
+  try {
+    return await exchange(tlsRequest(options), request, clock, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw internalError(`error dialing backend: ${describeError(error)}`);
+  }
+}
+
+function wire({ host, port, identity = host }: KubeletPlace, request: KubeletRequest): RequestOptions {
+  const { method, path, headers } = request;
+  return {
+    method,
+    host,
+    port,
+    path,
+    headers: [
+      'Host',
+      `${host.includes(':') ? `[${host}]` : host}:${port}`,
+      ...headers,
+    ] as unknown as OutgoingHttpHeaders,
+    agent: false,
+    servername: isIP(identity) === 0 ? identity : '',
+    maxHeaderSize: maxHeaderBytes,
+    // Either side may end its direction while the other still has things to say.
+    ...{ allowHalfOpen: true },
+  };
+}
+
+/** Sends the request and waits for the head of the answer; connecting has a deadline, thinking has not. */
+export async function exchange(
+  asked: ReturnType<typeof tlsRequest>,
+  { body }: Pick<KubeletRequest, 'body'>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<KubeletAnswer> {
+  const answer = new Promise<KubeletAnswer>((resolve, reject) => {
+    asked.on('error', reject);
+    asked.on('response', (response) => {
+      response.on('error', () => {});
+      resolve({ kind: 'answered', response });
+    });
+    asked.on('upgrade', (response, socket: Socket, head) => {
+      socket.setNoDelay(true);
+      socket.setKeepAlive(true, keepAliveMs);
+      socket.on('error', () => {});
+      resolve({ kind: 'upgraded', socket, head, rawHeaders: response.rawHeaders });
+    });
+  });
+  answer.catch(() => {});
+  if (body === undefined) asked.end();
+  else body.pipe(asked);
+  using _link = onAbort(signal, (reason) => asked.destroy(reason as Error));
+  const connected = (inner: AbortSignal) => Promise.race([answer, connection(asked, inner)]);
+  await withDeadline({ clock, ms: connectWithinMs, what: 'connect' }, connected, signal).catch((error) => {
+    asked.destroy();
+    throw error;
+  });
+  return await answer;
+}
+
+function connection(asked: ReturnType<typeof tlsRequest>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    asked.once('socket', (socket: Socket) => {
+      const event = 'encrypted' in socket ? 'secureConnect' : 'connect';
+      if (!socket.connecting && event === 'connect') resolve();
+      else socket.once(event, () => resolve());
+    });
+  });
+}

@@ -1,0 +1,106 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { internalError } from '../core/index.ts';
+import type { StreamCall, StreamsDeps } from './deps.ts';
+import { askKubelet } from './kubelet-door.ts';
+import { logQuery } from './log-query.ts';
+import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
+import { badRequest, refusedByKubelet } from './refusals.ts';
+import type { UpgradedClient } from './socket-parts.ts';
+import { protocolsOf } from './upgrade-headers.ts';
+
+const maxRefusalBytes = 2_048;
+
+/** As text; a pod that no node was chosen for has none. */
+export async function answerLog(
+  call: StreamCall,
+  response: ServerResponse,
+  deps: StreamsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const log = await openLog(call, deps, signal);
+  if (log === undefined) {
+    response.writeHead(204).end();
+    return;
+  }
+  response.writeHead(200, { 'Content-Type': 'text/plain' });
+  response.flushHeaders();
+  // Reads no faster than the client takes; whoever breaks off takes the other along.
+  await pipeline(log, response, { signal }).catch(() => log.destroy());
+}
+
+/** The same over a WebSocket, for who can open nothing else. The first message is empty, so that clients see it open. */
+export async function upgradeLog(
+  call: StreamCall,
+  client: UpgradedClient & { readonly method: string },
+  deps: StreamsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const problem = deps.sockets.handshakeProblem(client.method, client.headers);
+  if (problem !== undefined) throw badRequest(problem);
+  const protocol = chosenProtocol(client.headers['sec-websocket-protocol']);
+  const log = (await openLog(call, deps, signal)) ?? Readable.from([]);
+  const kind = protocol.startsWith('base64.') ? 'text' : 'binary';
+  const encode = (bytes: Buffer) => (kind === 'text' ? Buffer.from(bytes.toString('base64')) : bytes);
+  try {
+    await deps.sockets.serveWebSocket(
+      client,
+      protocol,
+      async (send) => {
+        await send(kind, Buffer.alloc(0));
+        for await (const chunk of log as AsyncIterable<Buffer>) await send(kind, encode(chunk));
+      },
+      signal,
+    );
+  } finally {
+    log.destroy();
+  }
+}
+
+/** One that offers none speaks plain bytes. */
+function chosenProtocol(offered: string | undefined): string {
+  const all = protocolsOf(offered);
+  const known = ['binary.k8s.io', 'base64.binary.k8s.io', ''];
+  if (all.length === 0) return '';
+  const chosen = all.find((each) => known.includes(each));
+  if (chosen === undefined) throw badRequest(`none of the protocols ${all.join(', ')} is spoken here`);
+  return chosen;
+}
+
+/** Undefined where no node was chosen yet; throws the kubelet's refusal with its own code. */
+async function openLog(
+  call: StreamCall,
+  deps: StreamsDeps,
+  signal: AbortSignal,
+): Promise<IncomingMessage | undefined> {
+  const { name, namespace = '' } = call;
+  const query = logQuery(call.query, name);
+  const pod = podOf(call, deps.objects);
+  const container = containerOf(pod, call.query.get('container'));
+  const nodeName = nodeNameOf(pod);
+  if (nodeName === undefined) return undefined;
+  const place = kubeletOf(nodeName, deps.objects, deps.kubelet);
+  const path = `/containerLogs/${[namespace, name, container].map(encodeURIComponent).join('/')}?${query}`;
+  const request = { method: 'GET', path, headers: [] };
+  const answer = await askKubelet(place, deps.kubelet, request, deps.clock, signal);
+  if (answer.kind === 'upgraded') {
+    answer.socket.destroy();
+    throw internalError('the kubelet answered a log with an upgrade');
+  }
+  const { response } = answer;
+  const { statusCode: status = 500 } = response;
+  if (status >= 200 && status <= 206) return response;
+  throw refusedByKubelet(status, await beginningOf(response), { kind: 'pods/log', name });
+}
+
+async function beginningOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size >= maxRefusalBytes) break;
+  }
+  return Buffer.concat(chunks).subarray(0, maxRefusalBytes).toString();
+}

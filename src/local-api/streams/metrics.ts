@@ -1,0 +1,239 @@
+import { type ApiResource, apiResources, type JsonObject } from '../../api/index.ts';
+import type { Clock } from '../../lib/index.ts';
+import {
+  type ApiCall,
+  type ObjectReader,
+  type ResourceEntry,
+  type StoredObject,
+  selection,
+} from '../core/index.ts';
+import { askKubelet, type KubeletDoor } from './kubelet-door.ts';
+import { kubeletOf } from './pod-target.ts';
+import { notFound } from './refusals.ts';
+
+export interface MetricsDeps {
+  readonly kubelet: KubeletDoor;
+  readonly clock: Clock;
+}
+
+/** As far as usage is told from it. */
+interface Summary {
+  readonly node?: Usage;
+  readonly pods?: readonly {
+    readonly podRef: { readonly name: string; readonly namespace: string; readonly uid: string };
+    readonly containers?: readonly (Usage & { readonly name: string })[];
+  }[];
+}
+
+interface Usage {
+  readonly cpu?: {
+    readonly time?: string;
+    readonly usageNanoCores?: number;
+    readonly usageCoreNanoSeconds?: number;
+  };
+  readonly memory?: { readonly time?: string; readonly workingSetBytes?: number };
+}
+
+const nodeMetrics: ApiResource = {
+  group: 'metrics.k8s.io',
+  version: 'v1beta1',
+  plural: 'nodes',
+  kind: 'NodeMetrics',
+  scope: 'cluster',
+};
+const podMetrics: ApiResource = {
+  group: 'metrics.k8s.io',
+  version: 'v1beta1',
+  plural: 'pods',
+  kind: 'PodMetrics',
+  scope: 'namespace',
+};
+
+const apiVersion = 'metrics.k8s.io/v1beta1';
+/** What kubelets measure over. */
+const window = '10s';
+const askWithinMs = 10_000;
+/** A kubelet knows how fast something grows when it has looked twice, so far apart. */
+const secondLookMs = 1_050;
+const maxSummaryBytes = 64 << 20;
+
+/** The entries of the catalogue that answer what nodes and pods use now; nothing of it is stored. */
+export function metricsEntries(deps: MetricsDeps): readonly ResourceEntry[] {
+  return [
+    entry(nodeMetrics, async (call, objects) => await nodesUse(call, objects, deps)),
+    entry(podMetrics, async (call, objects) => await podsUse(call, objects, deps)),
+  ];
+}
+
+type Measure = (call: ApiCall, objects: ObjectReader) => Promise<readonly JsonObject[]>;
+
+function entry(resource: ApiResource, measure: Measure): ResourceEntry {
+  return {
+    resource,
+    singular: '',
+    shortNames: [],
+    categories: [],
+    verbs: ['get', 'list'],
+    subresources: [],
+    fieldSelectors: [],
+    deleteAnswers: 'status',
+    kept: 'answered',
+    rules: {
+      act: {
+        '': async (call, { objects }) => {
+          const items = (await measure(call, objects)).filter(selected(call));
+          if (call.name === undefined)
+            return { kind: `${resource.kind}List`, apiVersion, metadata: {}, items };
+          const [found] = items;
+          if (found === undefined)
+            throw notFound({ kind: `${resource.plural}.metrics.k8s.io`, name: call.name });
+          return found;
+        },
+      },
+    },
+  };
+}
+
+function selected(call: ApiCall): (object: JsonObject) => boolean {
+  const { user, query, namespace, name } = call;
+  const { resource } = call.entry;
+  const { test: isMeant } = selection(
+    {
+      user,
+      verb: 'list',
+      resource,
+      namespace,
+      labelSelector: query.get('labelSelector') ?? undefined,
+      fieldSelector: query.get('fieldSelector') ?? undefined,
+    },
+    call.entry,
+  );
+  return (object) =>
+    isMeant(object as StoredObject) &&
+    (name === undefined || (object as StoredObject).metadata.name === name);
+}
+
+async function nodesUse(
+  { name }: ApiCall,
+  objects: ObjectReader,
+  deps: MetricsDeps,
+): Promise<readonly JsonObject[]> {
+  const nodes = objects
+    .all(apiResources.nodes)
+    .filter(({ metadata }) => (name ?? metadata.name) === metadata.name);
+  const asked = nodes.map(async (node) => {
+    const summary = await settledSummaryOf(node, objects, deps, ({ node: own }) => [own]);
+    const usage = usageOf(summary?.node);
+    return usage === undefined ? [] : [measured('NodeMetrics', node, usage.time, { usage: usage.amounts })];
+  });
+  return (await Promise.all(asked)).flat();
+}
+
+async function podsUse(
+  { namespace, name }: ApiCall,
+  objects: ObjectReader,
+  deps: MetricsDeps,
+): Promise<readonly JsonObject[]> {
+  const nodes = objects.all(apiResources.nodes);
+  const all = ({ pods = [] }: Summary) => pods.flatMap(({ containers = [] }) => containers);
+  const summaries = await Promise.all(nodes.map((node) => settledSummaryOf(node, objects, deps, all)));
+  const known = new Map(
+    summaries
+      .flatMap((summary) => summary?.pods ?? [])
+      .map((pod) => [`${pod.podRef.namespace}/${pod.podRef.name}`, pod]),
+  );
+  return objects.all(apiResources.pods, namespace).flatMap((pod) => {
+    const { metadata } = pod;
+    if (name !== undefined && metadata.name !== name) return [];
+    const stats = known.get(`${metadata.namespace}/${metadata.name}`);
+    const containers = (stats?.containers ?? []).flatMap((container) => {
+      const usage = usageOf(container);
+      return usage === undefined ? [] : [{ name: container.name, usage: usage.amounts, time: usage.time }];
+    });
+    const time = containers.map((each) => each.time).sort()[0];
+    if (time === undefined) return [];
+    const told = containers.map(({ time: _, ...rest }) => rest);
+    return [measured('PodMetrics', pod, time, { containers: told })];
+  });
+}
+
+function measured(kind: string, of: StoredObject, time: string, rest: JsonObject): JsonObject {
+  const { name, namespace, labels, creationTimestamp } = of.metadata;
+  return {
+    kind,
+    apiVersion,
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      creationTimestamp,
+      ...(labels === undefined ? {} : { labels }),
+    },
+    timestamp: time,
+    window,
+    ...rest,
+  };
+}
+
+/** Undefined when there is no sample of both: half of it would show a pod as idle. */
+function usageOf(
+  stats: Usage | undefined,
+): { readonly time: string; readonly amounts: JsonObject } | undefined {
+  const { cpu, memory } = stats ?? {};
+  if (cpu?.usageNanoCores === undefined || memory?.workingSetBytes === undefined) return undefined;
+  const kibibytes = Math.floor(memory.workingSetBytes / 1_024);
+  const time = (cpu.time ?? memory.time ?? '').replace(/\.\d+Z$/, 'Z');
+  return { time, amounts: { cpu: `${cpu.usageNanoCores}n`, memory: `${kibibytes}Ki` } };
+}
+
+/**
+ * Undefined for a node that does not answer: what the others use is told all the same. What the kubelet sees for the
+ * first time it is asked about once more, so that nobody has to ask again who asks early.
+ */
+async function settledSummaryOf(
+  node: StoredObject,
+  objects: ObjectReader,
+  deps: MetricsDeps,
+  wanted: (summary: Summary) => readonly (Usage | undefined)[],
+): Promise<Summary | undefined> {
+  const { clock } = deps;
+  const limit = new AbortController();
+  const timer = clock.timer(askWithinMs, () => limit.abort(new Error('took too long')));
+  try {
+    const first = await summaryOf(node, objects, deps, limit.signal);
+    if (first === undefined || !wanted(first).some(isNew)) return first;
+    await clock.sleep(secondLookMs, limit.signal);
+    return (await summaryOf(node, objects, deps, limit.signal)) ?? first;
+  } catch {
+    return undefined;
+  } finally {
+    timer.cancel();
+  }
+}
+
+function isNew(usage: Usage | undefined): boolean {
+  return usage?.cpu?.usageCoreNanoSeconds !== undefined && usage.cpu.usageNanoCores === undefined;
+}
+
+async function summaryOf(
+  node: StoredObject,
+  objects: ObjectReader,
+  { kubelet, clock }: MetricsDeps,
+  signal: AbortSignal,
+): Promise<Summary | undefined> {
+  try {
+    const place = kubeletOf(node.metadata.name, objects, kubelet);
+    const request = { method: 'GET', path: '/stats/summary', headers: [] };
+    const answer = await askKubelet(place, kubelet, request, clock, signal);
+    if (answer.kind === 'upgraded' || answer.response.statusCode !== 200) return undefined;
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of answer.response as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > maxSummaryBytes) return undefined;
+    }
+    return JSON.parse(Buffer.concat(chunks).toString()) as Summary;
+  } catch {
+    return undefined;
+  }
+}

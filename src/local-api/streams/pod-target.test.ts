@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { StoredObject } from '../core/index.ts';
+import { placeOf } from './kubelet-door.ts';
+import { containerOf, nodeNameOf } from './pod-target.ts';
+
+function pod(spec: object): StoredObject {
+  return { metadata: { name: 'web' }, spec } as unknown as StoredObject;
+}
+
+test('only where there is one container it need not be named', () => {
+  const one = pod({ initContainers: [{ name: 'i' }], containers: [{ name: 'a' }] });
+  assert.equal(containerOf(one, null), 'a');
+  assert.equal(containerOf(one, 'i'), 'i');
+  assert.throws(() => containerOf(one, 'x'), /^StatusError: container x is not valid for pod web$/);
+  const two = pod({ initContainers: [{ name: 'i' }], containers: [{ name: 'a' }, { name: 'b' }] });
+  assert.throws(
+    () => containerOf(two, ''),
+    /^StatusError: a container name must be specified for pod web, choose one of: \[i a b\]$/,
+  );
+});
+
+test('a pod that no node was chosen for has no kubelet', () => {
+  assert.equal(nodeNameOf(pod({})), undefined);
+  assert.equal(nodeNameOf(pod({ nodeName: 'n' })), 'n');
+});
+
+test('a node says where its kubelet answers', () => {
+  const addresses = [
+    { type: 'Hostname', address: 'n1' },
+    { type: 'InternalIP', address: '192.0.2.1' },
+  ];
+  const status = { addresses, daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } } };
+  assert.deepEqual(placeOf({ status } as unknown as StoredObject), { host: '192.0.2.1', port: 10_250 });
+  assert.equal(placeOf({ status: { addresses } } as unknown as StoredObject), undefined);
+});

@@ -1,0 +1,52 @@
+import { apiResources } from '../../api/index.ts';
+import type { ObjectReader, StoredObject } from '../core/index.ts';
+import type { StreamCall } from './deps.ts';
+import { type KubeletDoor, type KubeletPlace, placeOf } from './kubelet-door.ts';
+import { badRequest, notFound, unavailable } from './refusals.ts';
+
+interface NamedContainer {
+  readonly name: string;
+}
+
+/** What streams need of the spec of a pod. */
+interface PodShape {
+  readonly nodeName?: string;
+  readonly containers?: readonly NamedContainer[];
+  readonly initContainers?: readonly NamedContainer[];
+  readonly ephemeralContainers?: readonly NamedContainer[];
+}
+
+export function podOf({ namespace, name }: StreamCall, objects: ObjectReader): StoredObject {
+  const pod = objects.get(apiResources.pods, namespace, name);
+  if (pod === undefined) throw notFound({ kind: 'pods', name });
+  return pod;
+}
+
+/** The container that is meant; only where there is one alone it need not be named. */
+export function containerOf(pod: StoredObject, asked: string | null): string {
+  const { name } = pod.metadata;
+  const { containers = [], initContainers = [], ephemeralContainers = [] } = (pod.spec ?? {}) as PodShape;
+  const all = [...initContainers, ...containers, ...ephemeralContainers].map((each) => each.name);
+  if (asked !== null && asked !== '') {
+    if (!all.includes(asked)) throw badRequest(`container ${asked} is not valid for pod ${name}`);
+    return asked;
+  }
+  const [only] = containers;
+  if (only !== undefined && containers.length === 1) return only.name;
+  const choice = containers.length === 0 ? '' : `, choose one of: [${all.join(' ')}]`;
+  throw badRequest(`a container name must be specified for pod ${name}${choice}`);
+}
+
+/** Undefined for one that no node was chosen for. */
+export function nodeNameOf(pod: StoredObject): string | undefined {
+  const { nodeName = '' } = (pod.spec ?? {}) as PodShape;
+  return nodeName === '' ? undefined : nodeName;
+}
+
+export function kubeletOf(nodeName: string, objects: ObjectReader, door: KubeletDoor): KubeletPlace {
+  const node = objects.get(apiResources.nodes, undefined, nodeName);
+  if (node === undefined) throw notFound({ kind: 'nodes', name: nodeName });
+  const place = door.locate(node) ?? placeOf(node);
+  if (place === undefined) throw unavailable(`the node ${nodeName} does not say where its kubelet answers`);
+  return place;
+}

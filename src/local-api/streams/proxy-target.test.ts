@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ApiResource, apiResources } from '../../api/index.ts';
+import type { ObjectReader, StoredObject } from '../core/index.ts';
+import type { StreamCall } from './deps.ts';
+import type { KubeletDoor } from './kubelet-door.ts';
+import { allowed, proxyTarget } from './proxy-target.ts';
+
+const objects = new Map<string, unknown>([
+  [
+    'pods/web',
+    {
+      metadata: { name: 'web', namespace: 'default', labels: { app: 'web' } },
+      spec: { containers: [{ name: 'a', ports: [{ name: 'http', containerPort: 8080 }] }] },
+      status: { podIP: '10.1.2.3', conditions: [{ type: 'Ready', status: 'True' }] },
+    },
+  ],
+  ['pods/host', { metadata: { name: 'host' }, spec: {}, status: { podIP: '127.0.0.1' } }],
+  [
+    'services/web',
+    {
+      metadata: { name: 'web' },
+      spec: { selector: { app: 'web' }, ports: [{ name: 'main', port: 80, targetPort: 'http' }] },
+    },
+  ],
+  ['services/none', { metadata: { name: 'none' }, spec: { selector: { app: 'x' }, ports: [{ port: 80 }] } }],
+  ['services/written', { metadata: { name: 'written' }, spec: { ports: [{ port: 80 }] } }],
+  [
+    'endpoints/written',
+    { metadata: { name: 'written' }, subsets: [{ addresses: [{ ip: '10.9.9.9' }], ports: [{ port: 81 }] }] },
+  ],
+  [
+    'nodes/n1',
+    {
+      metadata: { name: 'n1' },
+      status: {
+        addresses: [{ type: 'InternalIP', address: '192.0.2.1' }],
+        daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } },
+      },
+    },
+  ],
+]);
+const reader: ObjectReader = {
+  get: ({ plural }, _namespace, name) => objects.get(`${plural}/${name}`) as StoredObject | undefined,
+  all: ({ plural }) =>
+    [...objects].filter(([key]) => key.startsWith(`${plural}/`)).map(([, object]) => object as StoredObject),
+};
+const kubelet: KubeletDoor = {
+  locate: () => undefined,
+  credentials: () => ({ cert: '', key: '', ca: undefined }),
+};
+
+function target(resource: ApiResource, name: string) {
+  const call = { entry: { resource }, namespace: 'default', name } as unknown as StreamCall;
+  return proxyTarget(call, { objects: reader, kubelet });
+}
+
+test('a pod is reached at its first port, or at the one that is named', () => {
+  const at = { kind: 'address', host: '10.1.2.3' };
+  assert.deepEqual(target(apiResources.pods, 'web'), { ...at, scheme: 'http', port: 8080 });
+  assert.deepEqual(target(apiResources.pods, 'web:90'), { ...at, scheme: 'http', port: 90 });
+  assert.deepEqual(target(apiResources.pods, 'https:web:90'), { ...at, scheme: 'https', port: 90 });
+});
+
+test('a service is reached by its endpoints, and where nobody wrote them by its ready pods', () => {
+  const at = { kind: 'address', scheme: 'http' };
+  assert.deepEqual(target(apiResources.services, 'web:main'), { ...at, host: '10.1.2.3', port: 8080 });
+  assert.deepEqual(target(apiResources.services, 'web:80'), { ...at, host: '10.1.2.3', port: 8080 });
+  assert.deepEqual(target(apiResources.services, 'written:80'), { ...at, host: '10.9.9.9', port: 81 });
+  assert.throws(() => target(apiResources.services, 'none:80'), /no endpoints available for service "none"/);
+  assert.throws(() => target(apiResources.services, 'web:81'), /no service port 81 found for service "web"/);
+});
+
+test('the port of the kubelet is asked with our certificate, others of a node are not', () => {
+  const place = { host: '192.0.2.1', port: 10_250 };
+  assert.deepEqual(target(apiResources.nodes, 'n1'), { kind: 'kubelet', place });
+  assert.deepEqual(target(apiResources.nodes, 'n1:10250'), { kind: 'kubelet', place });
+  assert.deepEqual(target(apiResources.nodes, 'n1:80'), {
+    kind: 'address',
+    scheme: 'http',
+    host: '192.0.2.1',
+    port: 80,
+  });
+});
+
+test('nobody gets through to loopback and the like', () => {
+  assert.throws(() => target(apiResources.pods, 'host'), /address not allowed/);
+  for (const host of ['127.0.0.1', '::1', '169.254.169.254', 'fe80::1', '224.0.0.1', '0.0.0.0', '', 'name'])
+    assert.throws(() => allowed(host), /address not allowed/, host);
+  for (const host of ['10.0.0.1', '192.168.1.1', '2001:db8::1']) assert.equal(allowed(host), host);
+});
+
+test('what is no name is refused', () => {
+  assert.throws(() => target(apiResources.pods, 'ftp:web:90'), /invalid pod request "ftp:web:90"/);
+  assert.throws(() => target(apiResources.pods, 'gone'), /pods "gone" not found/);
+  assert.throws(() => target(apiResources.pods, 'web:x'), /invalid port x/);
+});

@@ -1,0 +1,204 @@
+import { BlockList, isIP } from 'node:net';
+import { type ApiResource, apiResources } from '../../api/index.ts';
+import type { ObjectReader, StoredObject } from '../core/index.ts';
+import type { StreamCall, StreamsDeps } from './deps.ts';
+import type { KubeletPlace } from './kubelet-door.ts';
+import { kubeletOf } from './pod-target.ts';
+import { badRequest, notFound, unavailable } from './refusals.ts';
+
+/** Whom a request is passed on to. */
+export type ProxyTarget =
+  /** With our certificate. */
+  | { readonly kind: 'kubelet'; readonly place: KubeletPlace }
+  | {
+      readonly kind: 'address';
+      readonly scheme: 'http' | 'https';
+      readonly host: string;
+      readonly port: number | undefined;
+    };
+
+interface NamedTarget {
+  readonly scheme: 'http' | 'https';
+  readonly name: string;
+  readonly port: string;
+}
+
+const endpoints: ApiResource = {
+  group: '',
+  version: 'v1',
+  plural: 'endpoints',
+  kind: 'Endpoints',
+  scope: 'namespace',
+};
+
+export function proxyTarget(call: StreamCall, deps: Pick<StreamsDeps, 'objects' | 'kubelet'>): ProxyTarget {
+  const { plural } = call.entry.resource;
+  const named = splitName(call.name);
+  if (named === undefined)
+    throw badRequest(`invalid ${plural.replace(/s$/, '')} request ${JSON.stringify(call.name)}`);
+  switch (plural) {
+    case 'nodes':
+      return nodeTarget(named, deps);
+    case 'services':
+      return serviceTarget(call, named, deps.objects);
+    default:
+      return podTarget(call, named, deps.objects);
+  }
+}
+
+/** `name`, `name:port` or `scheme:name:port`. */
+function splitName(id: string): NamedTarget | undefined {
+  const parts = id.split(':');
+  const [scheme, name, port] =
+    parts.length === 3 ? parts : parts.length === 2 ? ['', ...parts] : ['', id, ''];
+  if (parts.length > 3 || name === undefined || name === '') return undefined;
+  if (scheme !== '' && scheme !== 'http' && scheme !== 'https') return undefined;
+  return { scheme: scheme === 'https' ? 'https' : 'http', name, port: port ?? '' };
+}
+
+function nodeTarget(
+  { scheme, name, port }: NamedTarget,
+  { objects, kubelet }: Pick<StreamsDeps, 'objects' | 'kubelet'>,
+): ProxyTarget {
+  const place = kubeletOf(name, objects, kubelet);
+  if (port === '' || Number(port) === place.port) return { kind: 'kubelet', place };
+  const { addresses = [] } = (objects.get(apiResources.nodes, undefined, name)?.status ?? {}) as {
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+  };
+  const host = addresses.find(({ type }) => type === 'InternalIP')?.address ?? '';
+  return { kind: 'address', scheme, host: allowed(host), port: portNumber(port) };
+}
+
+function podTarget(
+  { namespace }: StreamCall,
+  { scheme, name, port }: NamedTarget,
+  objects: ObjectReader,
+): ProxyTarget {
+  const pod = objects.get(apiResources.pods, namespace, name);
+  if (pod === undefined) throw notFound({ kind: 'pods', name });
+  const { podIP = '' } = (pod.status ?? {}) as { readonly podIP?: string };
+  return { kind: 'address', scheme, host: allowed(podIP), port: portNumber(port) ?? firstPort(pod) };
+}
+
+interface PodPorts {
+  readonly containers?: readonly {
+    readonly ports?: readonly { readonly name?: string; readonly containerPort: number }[];
+  }[];
+}
+
+function firstPort(pod: StoredObject): number | undefined {
+  const { containers = [] } = (pod.spec ?? {}) as PodPorts;
+  return containers.flatMap(({ ports = [] }) => ports).at(0)?.containerPort;
+}
+
+interface ServiceShape {
+  readonly selector?: Readonly<Record<string, string>>;
+  readonly ports?: readonly ServicePort[];
+}
+
+interface ServicePort {
+  readonly name?: string;
+  readonly port: number;
+  readonly targetPort?: number | string;
+}
+
+function serviceTarget(
+  { namespace }: StreamCall,
+  { scheme, name, port }: NamedTarget,
+  objects: ObjectReader,
+): ProxyTarget {
+  const service = objects.get(apiResources.services, namespace, name);
+  if (service === undefined) throw notFound({ kind: 'services', name });
+  const { ports = [], selector } = (service.spec ?? {}) as ServiceShape;
+  const isNumber = /^\d+$/.test(port);
+  const wanted = ports.find((each) => (isNumber ? each.port === Number(port) : (each.name ?? '') === port));
+  if (wanted === undefined && isNumber)
+    throw unavailable(`no service port ${port} found for service ${JSON.stringify(name)}`);
+  const found =
+    writtenEndpoint(objects, namespace, name, wanted === undefined ? port : (wanted.name ?? '')) ??
+    (wanted === undefined ? undefined : selectedPod(objects, namespace, selector, wanted));
+  if (found === undefined) throw unavailable(`no endpoints available for service ${JSON.stringify(name)}`);
+  return { kind: 'address', scheme, host: allowed(found.host), port: found.port };
+}
+
+interface Found {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface EndpointsShape {
+  readonly subsets?: readonly {
+    readonly addresses?: readonly { readonly ip: string }[];
+    readonly ports?: readonly { readonly name?: string; readonly port: number }[];
+  }[];
+}
+
+function writtenEndpoint(
+  objects: ObjectReader,
+  namespace: string | undefined,
+  name: string,
+  portName: string,
+): Found | undefined {
+  const written = objects.get(endpoints, namespace, name) as EndpointsShape | undefined;
+  for (const { addresses = [], ports = [] } of written?.subsets ?? []) {
+    const port = ports.find((each) => (each.name ?? '') === portName)?.port;
+    const host = addresses[0]?.ip;
+    if (port !== undefined && host !== undefined) return { host, port };
+  }
+  return undefined;
+}
+
+interface ReadyStatus {
+  readonly podIP?: string;
+  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+}
+
+/** Nobody writes endpoints of services here, so the ready pods a service selects stand in for them. */
+function selectedPod(
+  objects: ObjectReader,
+  namespace: string | undefined,
+  selector: Readonly<Record<string, string>> | undefined,
+  { port, targetPort = port }: ServicePort,
+): Found | undefined {
+  if (selector === undefined) return undefined;
+  for (const pod of objects.all(apiResources.pods, namespace)) {
+    const { podIP, conditions = [] } = (pod.status ?? {}) as ReadyStatus;
+    const isReady = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+    const { labels = {} } = pod.metadata;
+    const isMeant = Object.entries(selector).every(([key, value]) => labels[key] === value);
+    const own = typeof targetPort === 'number' ? targetPort : namedPort(pod, targetPort);
+    if (isReady && isMeant && podIP !== undefined && own !== undefined) return { host: podIP, port: own };
+  }
+  return undefined;
+}
+
+function namedPort(pod: StoredObject, wanted: string): number | undefined {
+  const { containers = [] } = (pod.spec ?? {}) as PodPorts;
+  return containers.flatMap(({ ports = [] }) => ports).find(({ name }) => name === wanted)?.containerPort;
+}
+
+function portNumber(port: string): number | undefined {
+  if (port === '') return undefined;
+  const number = Number(port);
+  if (!Number.isInteger(number) || number < 1 || number > 65_535) throw badRequest(`invalid port ${port}`);
+  return number;
+}
+
+const refused = new BlockList();
+refused.addSubnet('0.0.0.0', 32, 'ipv4');
+refused.addSubnet('127.0.0.0', 8, 'ipv4');
+refused.addSubnet('169.254.0.0', 16, 'ipv4');
+refused.addSubnet('224.0.0.0', 4, 'ipv4');
+refused.addAddress('255.255.255.255', 'ipv4');
+refused.addAddress('::', 'ipv6');
+refused.addAddress('::1', 'ipv6');
+refused.addSubnet('fe80::', 10, 'ipv6');
+refused.addSubnet('ff00::', 8, 'ipv6');
+
+/** Only what is one host's own address in some network: nobody is to reach what listens on loopback through us. */
+export function allowed(host: string): string {
+  const version = isIP(host);
+  if (version === 0 || refused.check(host, version === 4 ? 'ipv4' : 'ipv6'))
+    throw badRequest('address not allowed');
+  return host;
+}

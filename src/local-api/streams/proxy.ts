@@ -1,0 +1,115 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import { pipeline } from 'node:stream/promises';
+import { describeError, nodeHttp } from '../../lib/index.ts';
+import { passUpgrade, type Upgrade } from './commands.ts';
+import type { StreamCall, StreamsDeps } from './deps.ts';
+import { askKubelet, exchange, type KubeletAnswer } from './kubelet-door.ts';
+import { type ProxyTarget, proxyTarget } from './proxy-target.ts';
+import { unavailable } from './refusals.ts';
+import { pairs, passedHeaders, switchingHead } from './upgrade-headers.ts';
+
+/** What is between two neighbours only, and not for who comes after. */
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'te',
+  'trailer',
+  'transfer-encoding',
+]);
+
+/** Passes a request on to a node, a pod or a service, without what shows who the client is. */
+export async function answerProxy(
+  call: StreamCall,
+  response: ServerResponse,
+  deps: StreamsDeps,
+  signal: AbortSignal,
+): Promise<number> {
+  const target = proxyTarget(call, deps);
+  const answer = await ask(target, call, deps, signal);
+  if (answer.kind === 'upgraded') {
+    answer.socket.destroy();
+    throw unavailable('an upgrade was answered that nobody asked for');
+  }
+  const { statusCode = 502, rawHeaders } = answer.response;
+  const kept = pairs(rawHeaders).filter(([name]) => !hopByHop.has(name.toLowerCase()));
+  response.writeHead(statusCode, kept.flat());
+  await pipeline(answer.response, response, { signal }).catch(() => answer.response.destroy());
+  return statusCode;
+}
+
+/** The same for a client that wants to speak something else than HTTP. */
+export async function upgradeProxy(
+  call: StreamCall,
+  upgrade: Upgrade,
+  deps: StreamsDeps,
+  signal: AbortSignal,
+): Promise<number> {
+  const target = proxyTarget(call, deps);
+  const path = pathBehind(call);
+  if (target.kind === 'kubelet')
+    return await passUpgrade({ place: target.place, path }, upgrade, deps, signal);
+  const answer = await ask(target, call, deps, signal);
+  if (answer.kind === 'answered') {
+    answer.response.destroy();
+    throw unavailable(`the upgrade was refused with ${answer.response.statusCode}`);
+  }
+  upgrade.socket.write(switchingHead(answer.rawHeaders));
+  if (answer.head.length > 0) upgrade.socket.write(answer.head);
+  if (upgrade.head.length > 0) answer.socket.write(upgrade.head);
+  await deps.sockets.relay(upgrade.socket, answer.socket, signal);
+  return 101;
+}
+
+async function ask(
+  target: ProxyTarget,
+  call: StreamCall,
+  { kubelet, clock }: StreamsDeps,
+  signal: AbortSignal,
+): Promise<KubeletAnswer> {
+  const { incoming: request } = call;
+  const { method = 'GET' } = request;
+  const path = pathBehind(call);
+  const headers = [...passedHeaders(request.rawHeaders), ...bodyHeaders(request)];
+  const body = hasBody(request) ? request : undefined;
+  if (target.kind === 'kubelet')
+    return await askKubelet(target.place, kubelet, { method, path, headers, body }, clock, signal);
+  const { scheme, host, port } = target;
+  const authority = `${host.includes(':') ? `[${host}]` : host}${port === undefined ? '' : `:${port}`}`;
+  const wire = {
+    method,
+    host,
+    port,
+    path,
+    headers: ['Host', authority, ...headers] as unknown as OutgoingHttpHeaders,
+    agent: false,
+  } as const;
+  try {
+    // Pods sign their own certificates: nobody could say which of them are good.
+    const asked =
+      scheme === 'https' ? tlsRequest({ ...wire, rejectUnauthorized: false }) : nodeHttp.request(wire);
+    return await exchange(asked, { body }, clock, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw unavailable(`error trying to reach service: ${describeError(error)}`);
+  }
+}
+
+/** What stands behind `/proxy` in the path, with the query. */
+export function pathBehind({ rest, incoming }: Pick<StreamCall, 'rest' | 'incoming'>): string {
+  const { url = '/' } = incoming;
+  const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
+  return `${rest === '' ? '/' : rest}${query}`;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function bodyHeaders({ headers, method = 'GET' }: IncomingMessage): readonly string[] {
+  if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked'];
+  const length = headers['content-length'];
+  if (length !== undefined) return ['Content-Length', length];
+  return ['GET', 'HEAD', 'DELETE', 'OPTIONS'].includes(method) ? [] : ['Content-Length', '0'];
+}

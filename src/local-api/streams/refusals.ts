@@ -1,0 +1,49 @@
+import { internalError, type StatusBody, StatusError } from '../core/index.ts';
+
+/** What was asked for, in the way refusals name it. */
+export interface Subject {
+  /** The plural, with its part, such as `pods/log`. */
+  readonly kind: string;
+  readonly name: string;
+}
+
+export function badRequest(message: string): StatusError {
+  return new StatusError({ code: 400, reason: 'BadRequest', message });
+}
+
+export function notFound({ kind, name }: Subject): StatusError {
+  const message = `${kind} "${name}" not found`;
+  return new StatusError({ code: 404, reason: 'NotFound', message, details: { name, kind } });
+}
+
+export function unavailable(message: string): StatusError {
+  return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
+}
+
+/** The reason clients go by, and what the server itself says of such an answer. */
+const answers: Readonly<Record<number, readonly [reason: string, message: string]>> = {
+  401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
+  403: ['Forbidden', 'the kubelet does not allow it'],
+  404: ['NotFound', 'the server could not find the requested resource'],
+  405: ['MethodNotAllowed', 'the server does not allow this method on the requested resource'],
+  409: ['Conflict', 'the server reported a conflict'],
+  422: ['Invalid', 'the server rejected our request due to an error in our request'],
+  429: ['TooManyRequests', 'the server has received too many requests and has asked us to try again later'],
+  503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
+};
+
+/** What the kubelet refused, with its own code; and in its own words, which alone tell why. */
+export function refusedByKubelet(code: number, said: string, { kind, name }: Subject): StatusError {
+  if (code === 500) return internalError(said);
+  if (code === 400) return badRequest(said);
+  const other = [code > 500 ? 'InternalError' : 'Unknown', `the kubelet answered ${code}`] as const;
+  const [reason, message] = answers[code] ?? other;
+  const why = said.trim() === '' ? '' : `: ${said.trim()}`;
+  const status: StatusBody = {
+    code,
+    reason,
+    message: `${message} ( ${kind} ${name})${why}`,
+    details: { name, kind },
+  };
+  return new StatusError(status);
+}

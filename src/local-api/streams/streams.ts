@@ -1,0 +1,79 @@
+import { describeError } from '../../lib/index.ts';
+import { StatusError } from '../core/index.ts';
+import { auditLine } from '../security/audit.ts';
+import { passUpgrade, type StreamTarget, streamTarget } from './commands.ts';
+import type { StreamCall, Streams, StreamsDeps } from './deps.ts';
+import { answerLog, upgradeLog } from './logs.ts';
+import { answerProxy, upgradeProxy } from './proxy.ts';
+import { badRequest } from './refusals.ts';
+
+const served: Readonly<Record<string, ReadonlySet<string>>> = {
+  pods: new Set(['log', 'exec', 'attach', 'portforward', 'proxy']),
+  nodes: new Set(['proxy']),
+  services: new Set(['proxy']),
+};
+
+/** Calls that are passed on; who may make them was asked before. */
+export function makeStreams(deps: StreamsDeps): Streams {
+  return {
+    serves: ({ resource }, subresource) =>
+      resource.group === '' && served[resource.plural]?.has(subresource) === true,
+    async answer(call, outgoing, signal) {
+      refuseDryRun(call);
+      if (call.subresource === 'log') return await answerLog(call, outgoing, deps, signal);
+      if (call.subresource === 'proxy')
+        return await audited(call, undefined, deps, () => answerProxy(call, outgoing, deps, signal));
+      const target = streamTarget(call, deps);
+      // Whoever does not ask for an upgrade hears first what else is wrong.
+      await audited(call, target, deps, async () => {
+        throw badRequest('Upgrade request required');
+      });
+    },
+    async upgrade(call, socket, head, signal) {
+      refuseDryRun(call);
+      const upgrade = { request: call.incoming, socket, head };
+      if (call.subresource === 'log') {
+        const { headers, method = 'GET' } = call.incoming;
+        return await upgradeLog(call, { headers, socket, head, method }, deps, signal);
+      }
+      if (call.subresource === 'proxy')
+        return await audited(call, undefined, deps, () => upgradeProxy(call, upgrade, deps, signal));
+      const target = streamTarget(call, deps);
+      await audited(call, target, deps, () => passUpgrade(target, upgrade, deps, signal));
+    },
+  };
+}
+
+function refuseDryRun({ query, subresource }: StreamCall): void {
+  if ((query.get('dryRun') ?? '') !== '') throw badRequest(`dryRun is not supported for ${subresource}`);
+}
+
+/** One line for each: who reached into what, from where, with which words, and how it ended. */
+async function audited(
+  call: StreamCall,
+  target: StreamTarget | undefined,
+  { clock, logger }: StreamsDeps,
+  work: () => Promise<number>,
+): Promise<void> {
+  const beganMs = clock.monotonicMs();
+  const { subresource, query, namespace, name, user, incoming } = call;
+  const tell = (result: string) =>
+    auditLine(logger, {
+      user: user.name,
+      source: incoming.socket.remoteAddress,
+      what: `${call.entry.resource.plural}/${subresource}`,
+      namespace,
+      name,
+      podUid: target?.pod.metadata.uid,
+      container: target?.container,
+      argv: subresource === 'exec' ? query.getAll('command') : subresource === 'proxy' ? [call.rest] : [],
+      result,
+      durationMs: clock.monotonicMs() - beganMs,
+    });
+  try {
+    tell(String(await work()));
+  } catch (error) {
+    tell(error instanceof StatusError ? `${error.status.code} ${error.message}` : describeError(error));
+    throw error;
+  }
+}

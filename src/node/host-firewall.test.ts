@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cancelled, collectLogs, VirtualClock } from '../lib/index.ts';
+import { HostFirewall, type PacketFilter } from './host-firewall.ts';
+
+/** A packet filter that knows chains and rules by their texts. */
+class TestFilter implements PacketFilter {
+  readonly rules: string[] = [];
+  readonly chains = new Set<string>();
+  isThere = true;
+  calls = 0;
+
+  async run(program: string, args: readonly string[]): Promise<'yes' | 'no'> {
+    this.calls++;
+    if (!this.isThere) throw new Error(`no ${program}`);
+    const [verb = '', chain = '', ...rule] = args.slice(args.indexOf('-t') < 0 ? 2 : 4);
+    const position = verb === '-I' ? rule.slice(1) : rule;
+    const text = `${chain} ${position.join(' ')}`;
+    if (verb === '-C') return this.rules.includes(text) ? 'yes' : 'no';
+    if (verb === '-N' && this.chains.has(`${program} ${chain}`)) return 'no';
+    if (verb === '-N') this.chains.add(`${program} ${chain}`);
+    else this.rules.push(text);
+    return 'yes';
+  }
+}
+
+function rig() {
+  const clock = new VirtualClock();
+  const filter = new TestFilter();
+  const { logger, records } = collectLogs(clock);
+  const stop = new AbortController();
+  const running = new HostFirewall({ filter, clock, logger }).run(stop.signal).catch(() => {});
+  const end = async () => {
+    stop.abort(cancelled('the test is over'));
+    await running;
+  };
+  return { clock, filter, records, end };
+}
+
+const drop =
+  'KUBE-FIREWALL -m comment --comment block incoming localnet connections -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
+const all = ['OUTPUT -j KUBE-FIREWALL', 'INPUT -j KUBE-FIREWALL', drop];
+
+test('what is not from this machine does not reach its loopback, and each rule is made once', async () => {
+  const { clock, filter, end } = rig();
+  await clock.advance(1_000);
+  assert.deepEqual(filter.rules, all);
+  assert.deepEqual(
+    [...filter.chains],
+    ['iptables KUBE-IPTABLES-HINT', 'ip6tables KUBE-IPTABLES-HINT', 'iptables KUBE-FIREWALL'],
+  );
+  const before = filter.calls;
+  await clock.advance(60_000);
+  assert.deepEqual(filter.rules, all);
+  assert.equal(filter.calls - before, 2);
+  await end();
+});
+
+test('rules that somebody took away are there again within a minute', async () => {
+  const { clock, filter, end } = rig();
+  await clock.advance(1_000);
+  filter.rules.length = 0;
+  filter.chains.clear();
+  await clock.advance(60_000);
+  assert.deepEqual(filter.rules, all);
+  await end();
+});
+
+test('a machine without a packet filter is told of once', async () => {
+  const { clock, filter, records, end } = rig();
+  filter.isThere = false;
+  await clock.advance(180_000);
+  assert.equal([...records].length, 1);
+  await end();
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import type { RuntimeClass } from '../kinds/index.ts';
+import { cancelled, collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { ApiRuntimeClasses } from './runtime-classes.ts';
+
+const { signal } = new AbortController();
+
+function rig(server: 'there' | 'away' = 'there') {
+  const clock = new VirtualClock();
+  const api = new ScriptedApi();
+  if (server === 'away') api.failure = serverAway();
+  const { logger } = collectLogs(clock);
+  const classes = new ApiRuntimeClasses({ api, clock, random: seededRandom(1), logger });
+  const stop = new AbortController();
+  const running = classes.run(stop.signal).catch(() => {});
+  const find = async (name: string) => {
+    const found = classes.find(name, signal).catch((error: Error) => error.message);
+    await clock.advance(6_000);
+    return await found;
+  };
+  const end = async () => {
+    stop.abort(cancelled('the test is over'));
+    await running;
+  };
+  return { api, find, end };
+}
+
+test('a class is run by the handler it names, whatever it is called itself', async () => {
+  const { api, find, end } = rig();
+  api.put<RuntimeClass>('runtimeclasses', { metadata: { name: 'sandboxed' }, handler: 'runsc' });
+  assert.deepEqual(await find('sandboxed'), { found: true, handler: 'runsc' });
+  assert.deepEqual(await find('runsc'), {
+    found: false,
+    because: 'runtimeclass.node.k8s.io "runsc" not found',
+  });
+  api.failure = serverAway();
+  assert.deepEqual(await find('sandboxed'), { found: true, handler: 'runsc' });
+  await end();
+});
+
+test('before the server has told of them no class is called unknown', async () => {
+  const { find, end } = rig('away');
+  assert.equal(await find('sandboxed'), 'the runtime classes have not yet been read');
+  await end();
+});

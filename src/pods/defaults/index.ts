@@ -1,0 +1,1 @@
+export { withPodDefaults } from './pod.ts';

@@ -1,0 +1,195 @@
+import { FieldPath, type KindTable, type PodSpec, type Pod as WrittenPod } from '../../kinds/index.ts';
+import type { FeatureGate, FieldProblem, PodRules } from '../rules.ts';
+import { checkAgreement, checkSpecialAnnotations } from './annotations.ts';
+import {
+  type ContainerContext,
+  checkContainers,
+  checkEphemeralContainers,
+  checkImageSpaces,
+  checkInitContainers,
+  checkPortsOfNode,
+} from './containers.ts';
+import { checkLabels, checkMetadata } from './metadata.ts';
+import { dnsLabel, dnsSubdomain } from './names.ts';
+import { checkDns, checkHostAliases, checkHostnameOverride } from './network.ts';
+import {
+  checkChoice,
+  checkForm,
+  checkName,
+  checkRange,
+  checkText,
+  missing,
+  notThere,
+  type Report,
+  refuse,
+  repeated,
+  wrong,
+} from './report.ts';
+import { checkOverhead, checkPodResources } from './resources.ts';
+import { checkAffinity, checkGates, checkSpread, checkTolerations } from './scheduling.ts';
+import { checkPodSecurity, checkUserNamespace } from './security.ts';
+import { checkVolumes } from './volumes.ts';
+import { checkHostProcess, checkSystem } from './windows.ts';
+
+const metadataPath = FieldPath.root.child('metadata');
+const specPath = FieldPath.root.child('spec');
+
+/**
+ * Everything an API server would refuse a new pod for. The pod must have its defaults, node and namespace already.
+ */
+export function validatePod(
+  pod: WrittenPod & { readonly spec: PodSpec },
+  rules: PodRules,
+  table: KindTable,
+): readonly FieldProblem[] {
+  const problems = [...validateStoredPod(pod, rules, table)];
+  checkNew((problem) => problems.push(problem), pod.spec, pod.metadata?.annotations ?? {});
+  return problems;
+}
+
+/** What no pod may be like, new or old. */
+export function validateStoredPod(
+  pod: WrittenPod & { readonly spec: PodSpec },
+  rules: PodRules,
+  table: KindTable,
+): readonly FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  const report: Report = (problem) => {
+    problems.push(problem);
+  };
+  const { metadata = {}, spec } = pod;
+  const context = { spec, table, enabled: rules.enabled };
+  checkMetadata(report, metadataPath, metadata);
+  checkSpecialAnnotations(report, metadataPath.child('annotations'), metadata.annotations ?? {}, context);
+  checkSpec(report, spec, metadata.name ?? '', rules);
+  return problems;
+}
+
+/** In the order of an API server, so that its answers and ours can be laid side by side. */
+function checkSpec(report: Report, spec: PodSpec, podName: string, { enabled }: PodRules): void {
+  if (spec.terminationGracePeriodSeconds === undefined)
+    missing(report, specPath.child('terminationGracePeriodSeconds'));
+  const context: ContainerContext = {
+    spec,
+    enabled,
+    volumes: checkVolumes(report, specPath.child('volumes'), spec, podName),
+    graceSeconds: spec.terminationGracePeriodSeconds,
+    os: spec.os?.name ?? '',
+  };
+  checkResourceClaims(report, spec);
+  checkContainers(report, specPath, context);
+  checkInitContainers(report, specPath, context);
+  checkEphemeralContainers(report, specPath, context);
+  if (enabled('PodLevelResources')) checkPodResources(report, spec, specPath);
+  if (spec.hostNetwork === true) checkPortsOfNode(report, specPath.child('containers'), spec.containers);
+  checkPolicies(report, spec);
+  checkLabels(report, specPath.child('nodeSelector'), spec.nodeSelector);
+  checkPodSecurity(report, spec, specPath);
+  checkAffinity(report, specPath.child('affinity'), spec.affinity);
+  checkDns(report, specPath.child('dnsConfig'), spec);
+  checkGates(report, specPath, spec);
+  checkSpread(report, specPath.child('topologySpreadConstraints'), spec.topologySpreadConstraints);
+  checkHostProcess(report, spec, specPath);
+  const network = enabled('UserNamespacesHostNetworkSupport') ? 'allowed' : 'refused';
+  checkUserNamespace(report, spec, specPath, network);
+  checkRest(report, spec, enabled);
+}
+
+const longestDeadline = 2 ** 31 - 1;
+
+function checkPolicies(report: Report, spec: PodSpec): void {
+  const of = ['Always', 'OnFailure', 'Never'];
+  checkChoice(report, specPath.child('restartPolicy'), spec.restartPolicy, { of, absent: 'refused' });
+  const dns = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
+  checkChoice(report, specPath.child('dnsPolicy'), spec.dnsPolicy, { of: dns, absent: 'refused' });
+}
+
+function checkRest(report: Report, spec: PodSpec, enabled: FeatureGate): void {
+  checkHostnameOverride(report, specPath.child('hostnameOverride'), spec);
+  checkText(report, specPath.child('serviceAccountName'), spec.serviceAccountName, dnsSubdomain);
+  checkText(report, specPath.child('nodeName'), spec.nodeName, dnsSubdomain);
+  const deadline = specPath.child('activeDeadlineSeconds');
+  checkRange(report, deadline, spec.activeDeadlineSeconds, [1, longestDeadline]);
+  checkText(report, specPath.child('hostname'), spec.hostname, dnsLabel);
+  checkText(report, specPath.child('subdomain'), spec.subdomain, dnsLabel);
+  checkTolerations(report, specPath.child('tolerations'), spec.tolerations, enabled);
+  checkHostAliases(report, specPath.child('hostAliases'), spec.hostAliases);
+  checkText(report, specPath.child('priorityClassName'), spec.priorityClassName, dnsSubdomain);
+  if (spec.runtimeClassName !== undefined)
+    checkForm(report, specPath.child('runtimeClassName'), spec.runtimeClassName, dnsSubdomain);
+  const of = ['PreemptLowerPriority', 'Never'];
+  if (spec.preemptionPolicy !== undefined)
+    checkChoice(report, specPath.child('preemptionPolicy'), spec.preemptionPolicy, { of, absent: 'refused' });
+  checkOverhead(report, specPath.child('overhead'), spec.overhead);
+  checkSystem(report, spec, specPath);
+  const group = spec.schedulingGroup;
+  if (group)
+    checkName(report, specPath.child('schedulingGroup', 'podGroupName'), group.podGroupName, dnsSubdomain);
+  checkFileKeyVolumes(report, spec);
+  checkTokens(report, spec);
+  checkImageSpaces(report, specPath.child('containers'), spec.containers);
+  checkImageSpaces(report, specPath.child('initContainers'), spec.initContainers);
+}
+
+/** What only a new pod may not have. */
+function checkNew(report: Report, spec: PodSpec, annotations: Readonly<Record<string, string>>): void {
+  if ((spec.ephemeralContainers ?? []).length > 0)
+    refuse(report, specPath.child('ephemeralContainers'), 'cannot be set on create');
+  if (spec.nodeName && (spec.schedulingGates ?? []).length > 0)
+    refuse(report, specPath.child('nodeName'), 'cannot be set until all schedulingGates have been cleared');
+  checkAgreement(report, annotations, spec, specPath);
+}
+
+/** Variables out of files are read from directories of the pod's own. */
+function checkFileKeyVolumes(report: Report, spec: PodSpec): void {
+  const volumes = new Map(spec.volumes?.map((volume) => [volume.name, volume]));
+  for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
+    spec[list]?.forEach((container, index) => {
+      container.env?.forEach((variable, position) => {
+        const name = variable.valueFrom?.fileKeyRef?.volumeName;
+        if (!name || volumes.get(name)?.emptyDir !== undefined) return;
+        const env = specPath.child(list).index(index).child('env').index(position);
+        const at = env.child('valueFrom', 'fileKeyRef', 'volumeName');
+        if (volumes.has(name)) wrong(report, at, name, 'referenced volume must be of type emptyDir');
+        else notThere(report, at, name);
+      });
+    });
+}
+
+function checkResourceClaims(report: Report, spec: PodSpec): void {
+  const names = new Set<string>();
+  spec.resourceClaims?.forEach((claim, index) => {
+    const at = specPath.child('resourceClaims').index(index);
+    const { name, resourceClaimName, resourceClaimTemplateName } = claim;
+    checkName(report, at.child('name'), name, dnsLabel);
+    if (name && names.has(name)) repeated(report, at.child('name'), name);
+    names.add(name);
+    if (resourceClaimName !== undefined && resourceClaimTemplateName !== undefined)
+      wrong(
+        report,
+        at,
+        claim,
+        'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified',
+      );
+    if (resourceClaimName === undefined && resourceClaimTemplateName === undefined)
+      wrong(report, at, claim, 'must specify one of: `resourceClaimName`, `resourceClaimTemplateName`');
+    checkText(report, at.child('resourceClaimName'), resourceClaimName, dnsSubdomain);
+    checkText(report, at.child('resourceClaimTemplateName'), resourceClaimTemplateName, dnsSubdomain);
+  });
+}
+
+/** A token is one of a service account. */
+function checkTokens(report: Report, spec: PodSpec): void {
+  if (spec.serviceAccountName) return;
+  spec.volumes?.forEach((volume, index) => {
+    volume.projected?.sources.forEach((source, position) => {
+      const at = specPath.child('volumes').index(index).child('projected', 'sources').index(position);
+      if (source.serviceAccountToken !== undefined)
+        refuse(
+          report,
+          at.child('serviceAccountToken'),
+          'must not be specified when serviceAccountName is not set',
+        );
+    });
+  });
+}

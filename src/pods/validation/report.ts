@@ -1,0 +1,106 @@
+import type { FieldPath } from '../../kinds/index.ts';
+import type { FieldProblem, FieldReason } from '../rules.ts';
+
+/** Takes what is wrong with a field; a rule goes on after telling, so that all mistakes are told at once. */
+export type Report = (problem: FieldProblem) => void;
+
+/** What is wrong with a text of some form; nothing when it is of that form. */
+export type TextRule = (text: string) => readonly string[];
+
+/** How a value is shown: texts in quotes, lists and objects as JSON. */
+export function show(value: unknown): string {
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : JSON.stringify(value);
+}
+
+/** Tells under the name an API server has for the field, where that is not the very field. */
+export function named(report: Report, as: FieldPath): Report {
+  return (problem) => report({ ...problem, named: as });
+}
+
+function tell(report: Report, field: FieldPath, reason: FieldReason, parts: readonly string[]): void {
+  const message = parts.filter((part) => part !== '').join(': ');
+  report({ field, named: field, reason, message });
+}
+
+export function wrong(report: Report, field: FieldPath, value: unknown, why: string): void {
+  tell(report, field, 'FieldValueInvalid', ['Invalid value', show(value ?? ''), why]);
+}
+
+export function missing(report: Report, field: FieldPath, why = ''): void {
+  tell(report, field, 'FieldValueRequired', ['Required value', why]);
+}
+
+export function refuse(report: Report, field: FieldPath, why: string): void {
+  tell(report, field, 'FieldValueForbidden', ['Forbidden', why]);
+}
+
+export function repeated(report: Report, field: FieldPath, value: unknown): void {
+  tell(report, field, 'FieldValueDuplicate', ['Duplicate value', show(value)]);
+}
+
+/** A name of something the pod does not have. */
+export function notThere(report: Report, field: FieldPath, value: unknown, why = ''): void {
+  tell(report, field, 'FieldValueNotFound', ['Not found', show(value ?? ''), why]);
+}
+
+export function tooLong(report: Report, field: FieldPath, most: number): void {
+  tell(report, field, 'FieldValueTooLong', ['Too long', `may not be more than ${most} bytes`]);
+}
+
+export function tooMany(report: Report, field: FieldPath, count: number, most: number): void {
+  tell(report, field, 'FieldValueTooMany', ['Too many', String(count), `must have at most ${most} items`]);
+}
+
+export function unsupported(report: Report, field: FieldPath, value: unknown, of: readonly string[]): void {
+  const supported = `supported values: ${of.map((word) => show(word)).join(', ')}`;
+  tell(report, field, 'FieldValueNotSupported', ['Unsupported value', show(value ?? ''), supported]);
+}
+
+/** Text that must be there. */
+export function checkPresent(report: Report, field: FieldPath, text: string | undefined): void {
+  if (!text) missing(report, field);
+}
+
+/** Text that must be of a form if it is there; an empty one counts as not there. */
+export function checkText(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
+  if (text) for (const why of rule(text)) wrong(report, field, text, why);
+}
+
+/** Text that must be there and of a form. */
+export function checkName(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
+  checkPresent(report, field, text);
+  checkText(report, field, text, rule);
+}
+
+/** Text that must be of a form, which nothing at all is not. */
+export function checkForm(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
+  for (const why of rule(text ?? '')) wrong(report, field, text, why);
+}
+
+/** One of a few words, told in the order they are given in; nothing is fine where `absent` says so. */
+export function checkChoice(
+  report: Report,
+  field: FieldPath,
+  value: string | undefined,
+  choice: { readonly of: readonly string[]; readonly absent: 'allowed' | 'refused' | 'unsupported' },
+): void {
+  if (value === undefined && choice.absent === 'allowed') return;
+  if (!value && choice.absent === 'refused') missing(report, field);
+  else if (value === undefined || !choice.of.includes(value)) unsupported(report, field, value, choice.of);
+}
+
+export const notNegative = 'must be greater than or equal to 0';
+
+export function checkNotNegative(report: Report, field: FieldPath, value: number | undefined): void {
+  if (value !== undefined && value < 0) wrong(report, field, value, notNegative);
+}
+
+export function checkRange(
+  report: Report,
+  field: FieldPath,
+  value: number | undefined,
+  [least, most]: readonly [number, number],
+): void {
+  if (value !== undefined && (value < least || value > most))
+    wrong(report, field, value, `must be between ${least} and ${most}, inclusive`);
+}

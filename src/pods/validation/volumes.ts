@@ -1,0 +1,136 @@
+import type { FieldPath, PodSpec, Volume, VolumeSource } from '../../kinds/index.ts';
+import { tryParseQuantity } from '../../lib/index.ts';
+import { checkClaimTemplate } from './claim-template.ts';
+import { checkPullPolicy } from './containers.ts';
+import { checkDownwardItems, checkKeys, checkMode, checkProjected } from './files.ts';
+import type { KnownVolumes } from './mounts.ts';
+import { dnsLabel, dnsSubdomain, pathWithoutBacksteps } from './names.ts';
+import {
+  checkChoice,
+  checkName,
+  checkPresent,
+  missing,
+  type Report,
+  refuse,
+  repeated,
+  wrong,
+} from './report.ts';
+import { checkStorageSource } from './storage.ts';
+
+/** Answers the volumes containers may mount: those that are sound themselves. */
+export function checkVolumes(report: Report, path: FieldPath, spec: PodSpec, podName: string): KnownVolumes {
+  const sound = new Map<string, VolumeSource>();
+  spec.volumes?.forEach((volume, index) => {
+    let mistakes = 0;
+    const counting: Report = (problem) => {
+      mistakes++;
+      report(problem);
+    };
+    checkVolume(counting, path.index(index), volume, podName);
+    if (volume.name && sound.has(volume.name))
+      repeated(counting, path.index(index).child('name'), volume.name);
+    if (mistakes === 0) sound.set(volume.name, volume);
+  });
+  checkOwnClaims(report, path, spec, podName);
+  return sound;
+}
+
+function checkVolume(report: Report, path: FieldPath, volume: Volume, podName: string): void {
+  const { name, ...source } = volume;
+  const given = Object.entries(source).flatMap(([kind, part]) => (part === undefined ? [] : [kind]));
+  if (given.length === 0) missing(report, path, 'must specify a volume type');
+  // Of several only the first is looked into: which one is meant cannot be told.
+  const order = given.toSorted((a, b) => rank(a) - rank(b));
+  for (const kind of order.slice(1))
+    refuse(report, path.child(kind), 'may not specify more than 1 volume type');
+  const first: VolumeSource =
+    order[0] === undefined ? {} : { [order[0]]: source[order[0] as keyof VolumeSource] };
+  checkFileSources(report, path, first);
+  checkObjectSources(report, path, first);
+  checkStorageSource(report, path, { ...first, name });
+  if (first.ephemeral) checkEphemeral(report, path, volume, podName);
+  checkName(report, path.child('name'), name, dnsLabel);
+}
+
+/** In the order in which an API server looks for the kind a volume is of; all others come behind. */
+const firstKinds = ['emptyDir', 'hostPath', 'gitRepo', 'gcePersistentDisk', 'awsElasticBlockStore', 'secret'];
+
+function rank(kind: string): number {
+  const at = firstKinds.indexOf(kind);
+  return at < 0 ? firstKinds.length : at;
+}
+
+const hostPathTypes = [
+  '',
+  'BlockDevice',
+  'CharDevice',
+  'Directory',
+  'DirectoryOrCreate',
+  'File',
+  'FileOrCreate',
+  'Socket',
+];
+
+function checkFileSources(report: Report, path: FieldPath, source: VolumeSource): void {
+  const { emptyDir, hostPath, downwardAPI, projected, image } = source;
+  if (emptyDir?.sizeLimit !== undefined && (tryParseQuantity(emptyDir.sizeLimit)?.nanos ?? 0n) < 0n)
+    refuse(report, path.child('emptyDir', 'sizeLimit'), 'SizeLimit field must be a valid resource quantity');
+  if (hostPath) {
+    const at = path.child('hostPath');
+    checkName(report, at.child('path'), hostPath.path, pathWithoutBacksteps);
+    checkChoice(report, at.child('type'), hostPath.type, { of: hostPathTypes, absent: 'allowed' });
+  }
+  if (downwardAPI) {
+    checkMode(report, path.child('downwardAPI', 'defaultMode'), downwardAPI.defaultMode);
+    const at = path.child('downwardAPI');
+    checkDownwardItems(report, at.child('items'), downwardAPI.items, at);
+  }
+  if (projected) checkProjected(report, path.child('projected'), projected);
+  if (image) {
+    checkPresent(report, path.child('image', 'reference'), image.reference);
+    checkPullPolicy(report, path.child('image', 'pullPolicy'), image.pullPolicy);
+  }
+}
+
+function checkObjectSources(report: Report, path: FieldPath, source: VolumeSource): void {
+  const { secret, configMap, persistentVolumeClaim } = source;
+  if (secret) {
+    checkPresent(report, path.child('secret', 'secretName'), secret.secretName);
+    checkMode(report, path.child('secret', 'defaultMode'), secret.defaultMode);
+    checkKeys(report, path.child('secret', 'items'), secret.items);
+  }
+  if (configMap) {
+    checkPresent(report, path.child('configMap', 'name'), configMap.name);
+    checkMode(report, path.child('configMap', 'defaultMode'), configMap.defaultMode);
+    checkKeys(report, path.child('configMap', 'items'), configMap.items);
+  }
+  if (persistentVolumeClaim)
+    checkPresent(report, path.child('persistentVolumeClaim', 'claimName'), persistentVolumeClaim.claimName);
+}
+
+function checkEphemeral(report: Report, path: FieldPath, volume: Volume, podName: string): void {
+  const template = volume.ephemeral?.volumeClaimTemplate;
+  const at = path.child('ephemeral', 'volumeClaimTemplate');
+  if (template === undefined) missing(report, at);
+  else checkClaimTemplate(report, at, template);
+  if (!volume.name || !podName) return;
+  const claim = `${podName}-${volume.name}`;
+  for (const why of dnsSubdomain(claim))
+    wrong(report, path.child('name'), volume.name, `PVC name ${JSON.stringify(claim)}: ${why}`);
+}
+
+/** A claim made for an ephemeral volume of the pod is not to be used a second way. */
+function checkOwnClaims(report: Report, path: FieldPath, spec: PodSpec, podName: string): void {
+  const own = new Set(
+    spec.volumes?.filter(({ ephemeral }) => ephemeral !== undefined).map(({ name }) => `${podName}-${name}`),
+  );
+  spec.volumes?.forEach(({ persistentVolumeClaim: claim }, index) => {
+    if (claim !== undefined && own.has(claim.claimName))
+      wrong(
+        report,
+        path.index(index).child('persistentVolumeClaim', 'claimName'),
+        claim.claimName,
+        'must not reference a PVC that gets created for an ephemeral volume',
+      );
+  });
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readCgroupUsage } from './cgroup-usage.ts';
+import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
+
+function hostOf(files: Readonly<Record<string, string>>) {
+  return {
+    async read(path: string) {
+      const text = files[path];
+      if (text === undefined) throw new Error(`there is no ${path}`);
+      return text;
+    },
+  };
+}
+
+test('use is read from a tree of the second version', async () => {
+  const files = {
+    '/sys/fs/cgroup/kubepods/cpu.stat': 'usage_usec 1500\nuser_usec 1000\n',
+    '/sys/fs/cgroup/kubepods/memory.current': '1000\n',
+    '/sys/fs/cgroup/kubepods/memory.stat': 'anon 300\ninactive_file 400\npgfault 7\npgmajfault 1\n',
+    '/sys/fs/cgroup/kubepods/memory.max': '2000\n',
+    '/sys/fs/cgroup/kubepods/memory.swap.current': '50\n',
+    '/sys/fs/cgroup/kubepods/pids.current': '3\n',
+  };
+  const usage = await readCgroupUsage({ version: 2, root: '/sys/fs/cgroup' }, '/kubepods', hostOf(files));
+  assert.deepEqual(usage, {
+    cpuNanos: 1_500_000,
+    memory: {
+      usageBytes: 1_000,
+      workingSetBytes: 600,
+      rssBytes: 300,
+      pageFaults: 7,
+      majorPageFaults: 1,
+      availableBytes: 1_400,
+    },
+    swapBytes: 50,
+    processes: 3,
+  });
+  const unlimited = { ...files, '/sys/fs/cgroup/kubepods/memory.max': 'max\n' };
+  const { memory } = await readCgroupUsage(
+    { version: 2, root: '/sys/fs/cgroup' },
+    '/kubepods',
+    hostOf(unlimited),
+  );
+  assert.equal(memory?.availableBytes, undefined);
+});
+
+test('use is read from trees of the first version, and what is gone is left out', async () => {
+  const controllers = new Map([
+    ['cpuacct', '/c/cpu'],
+    ['memory', '/c/memory'],
+  ]);
+  const layout = { version: 1, controllers, unified: undefined } as const;
+  const files = {
+    '/c/cpu/p/cpuacct.usage': '42\n',
+    '/c/memory/p/memory.usage_in_bytes': '100\n',
+    '/c/memory/p/memory.stat': 'inactive_file 1\ntotal_inactive_file 150\ntotal_rss 60\ntotal_swap 9\n',
+    '/c/memory/p/memory.limit_in_bytes': '9223372036854771712\n',
+  };
+  const usage = await readCgroupUsage(layout, '/p', hostOf(files));
+  assert.equal(usage.cpuNanos, 42);
+  assert.equal(usage.memory?.workingSetBytes, 0, 'never below nothing');
+  assert.equal(usage.memory?.availableBytes, undefined, 'the largest number is no limit');
+  assert.deepEqual([usage.swapBytes, usage.processes], [9, undefined]);
+  const gone = await readCgroupUsage(layout, '/gone', hostOf(files));
+  assert.deepEqual(gone, {
+    cpuNanos: undefined,
+    memory: undefined,
+    swapBytes: undefined,
+    processes: undefined,
+  });
+});
+
+test('interfaces are read as the kernel lists them, without the loopback', () => {
+  const text = [
+    'Inter-|   Receive                            |  Transmit',
+    ' face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls',
+    '    lo:     100       1    0    0    0     0          0         0      100       1    0    0    0     0',
+    '  eth0: 5000      10    2    0    0     0          0         0     6000      11    3    0    0     0',
+  ].join('\n');
+  assert.deepEqual(interfacesIn(text), [
+    {
+      name: 'eth0',
+      rxBytes: 5_000,
+      rxPackets: 10,
+      rxErrors: 2,
+      rxDropped: 0,
+      txBytes: 6_000,
+      txPackets: 11,
+      txErrors: 3,
+      txDropped: 0,
+    },
+  ]);
+  const route =
+    'Iface\tDestination\tGateway \tFlags\neth1\t0000A8C0\t00000000\t0001\neth0\t00000000\t0100A8C0\t0003\n';
+  assert.equal(defaultInterface(route), 'eth0');
+});
+
+test('the memory of the machine stands in where no cgroup tells it', () => {
+  const text =
+    'MemTotal: 1000 kB\nMemFree: 300 kB\nInactive(file): 200 kB\nAnonPages: 50 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n';
+  const { totalBytes, swapUsageBytes, usage } = hostMemory(text);
+  assert.deepEqual([totalBytes, swapUsageBytes], [1_024_000, 6 * 1_024]);
+  assert.deepEqual([usage.usageBytes, usage.workingSetBytes], [700 * 1_024, 500 * 1_024]);
+});

@@ -1,0 +1,90 @@
+import { apiTime, type Clock } from '../lib/index.ts';
+import { type Request, type Response, type Route, text } from './router.ts';
+
+export interface StatuszFacts {
+  readonly clock: Clock;
+  readonly startMs: number;
+  /** Such as `1.36.4`. */
+  readonly version: string;
+  /** What the program runs on. */
+  readonly platform: string;
+  readonly paths: () => readonly string[];
+}
+
+const group = 'config.k8s.io';
+const versions: readonly (string | undefined)[] = ['v1beta1', 'v1alpha1'];
+const warning = 'This page is for people who look for a fault; its form may change at any time.';
+
+/** How the process is, at a glance. */
+export function statuszRoute({ clock, startMs, version, platform, paths }: StatuszFacts): Route {
+  const look = () => ({
+    startTime: apiTime(startMs),
+    uptimeSeconds: Math.floor((clock.now() - startMs) / 1_000),
+    goVersion: platform,
+    binaryVersion: version,
+    emulationVersion: version.split('.').slice(0, 2).join('.'),
+    paths: paths(),
+  });
+  const lines = (facts: ReturnType<typeof look>) => [
+    `Started: ${facts.startTime}`,
+    `Up: ${facts.uptimeSeconds} seconds`,
+    `Platform: ${facts.goVersion}`,
+    `Binary version: ${facts.binaryVersion}`,
+    `Emulation version: ${facts.emulationVersion}`,
+    `Paths: ${facts.paths.join(' ')}`,
+  ];
+  return page({ path: '/statusz', kind: 'Statusz', look, lines });
+}
+
+/** The flags in effect, by their names. What is secret in them must be masked already. */
+export function flagzRoute(flags: () => Readonly<Record<string, string>>): Route {
+  const look = () => ({ flags: flags() });
+  const lines = ({ flags: all }: ReturnType<typeof look>) =>
+    Object.entries(all).map(([name, value]) => `${name}=${value}`);
+  return page({ path: '/flagz', kind: 'Flagz', look, lines });
+}
+
+interface Page<T extends object> {
+  readonly path: string;
+  readonly kind: string;
+  readonly look: () => T;
+  readonly lines: (facts: T) => readonly string[];
+}
+
+function page<T extends object>({ path, kind, look, lines }: Page<T>): Route {
+  const answer = (request: Request): Response => {
+    const form = wantedForm(request.headers.accept ?? '', kind);
+    if (form.kind === 'none')
+      return text(
+        406,
+        `only text/plain, or application/json or application/yaml with g=${group}, v=v1beta1 and as=${kind}, can be had\n`,
+      );
+    const facts = look();
+    if (form.kind === 'text')
+      return text(200, ['', `kubelet ${path.slice(1)}`, warning, '', ...lines(facts), ''].join('\n'));
+    const object = { kind, apiVersion: `${group}/${form.version}`, metadata: { name: 'kubelet' }, ...facts };
+    // JSON is YAML too.
+    return { status: 200, contentType: form.contentType, body: `${JSON.stringify(object, undefined, 1)}\n` };
+  };
+  return { path, methods: ['GET'], answer };
+}
+
+type Form =
+  | { readonly kind: 'text' }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'object'; readonly contentType: string; readonly version: string };
+
+/** The first of what the client takes that can be had. Objects are for who names exactly which. */
+function wantedForm(accept: string, kind: string): Form {
+  if (accept.trim() === '') return { kind: 'text' };
+  for (const part of accept.split(',')) {
+    const [type = '', ...parameters] = part.split(';').map((word) => word.trim());
+    if (['text/plain', 'text/*', '*/*'].includes(type)) return { kind: 'text' };
+    const named = new Map(parameters.map((word) => word.split('=', 2) as [string, string]));
+    const version = named.get('v');
+    const isKnown = named.get('g') === group && named.get('as') === kind && versions.includes(version);
+    const isObject = type === 'application/json' || type === 'application/yaml';
+    if (isObject && isKnown && version !== undefined) return { kind: 'object', contentType: type, version };
+  }
+  return { kind: 'none' };
+}

@@ -1,0 +1,163 @@
+import { KubelingError, type YamlTree } from '../../lib/index.ts';
+import { entryOf, isWritten, textOf } from '../written.ts';
+import { dumpQuantity, type HeldQuantity, heldToMilli, holdWritten } from './held-quantity.ts';
+import { dumpTime } from './held-time.ts';
+import { podTypes } from './pod-types.ts';
+import { rawJson } from './raw-json.ts';
+
+/** What a value of one type looks like. `written` is the part of the manifest it came from, if it came from any. */
+type Dump = (value: unknown, written: YamlTree | undefined) => string;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Shows values with all fields of their types, empty or not, and the name of each type, the way the Go kubelet does
+ * before it hashes them. How each type is shown is worked out when it is first met: few of them ever are.
+ */
+export class TypeDumper {
+  readonly #lines: ReadonlyMap<string, string>;
+  readonly #known: Map<string, Dump>;
+
+  constructor(types: string = podTypes) {
+    const lines = types.trim().split('\n');
+    this.#lines = new Map(lines.map((line) => [line.slice(0, line.indexOf(' ')), line]));
+    this.#known = new Map(Object.entries(plainTypes));
+  }
+
+  /** A value of one of the types of the table, which is as the kubelet holds it (see `asHeld`). */
+  dump(type: string, value: unknown, written: YamlTree): string {
+    if (!this.#lines.has(type))
+      throw new KubelingError('BUG', `There is no type ${type} in the table of types`);
+    return `(*${goName(type)})${this.#dumpOf(type)(value, written)}`;
+  }
+
+  #dumpOf(type: string): Dump {
+    const known = this.#known.get(type);
+    if (known !== undefined) return known;
+    const dump = this.#make(type);
+    this.#known.set(type, dump);
+    return dump;
+  }
+
+  #make(type: string): Dump {
+    if (type.startsWith('?')) return writtenDump(this.#dumpOf(type.slice(1)));
+    if (type.startsWith('*')) return pointerDump(() => this.#dumpOf(type.slice(1)));
+    if (type.startsWith('[]')) return listDump(() => this.#dumpOf(type.slice(2)));
+    if (type.startsWith('map[')) return mapDump(() => this.#dumpOf(type.slice(type.indexOf(']') + 1)));
+    const line = this.#lines.get(type);
+    return line === undefined ? plainDump : this.#structDump(line);
+  }
+
+  /** Most fields of most values are empty, and then always look the same. */
+  #structDump(line: string): Dump {
+    const fields = line
+      .split(' ')
+      .slice(1)
+      .map((text) => this.#field(text));
+    const empty = `{${fields.map(({ none }) => none).join(' ')}}`;
+    return (value, written) => {
+      if (value === undefined) return empty;
+      let shown = '{';
+      for (const { prefix, json, dump, none } of fields) {
+        if (shown.length > 1) shown += ' ';
+        const part = json === undefined ? value : (value as Fields)[json];
+        if (part === undefined) shown += none;
+        else shown += prefix + dump(part, json === undefined ? written : entryOf(written, json));
+      }
+      return `${shown}}`;
+    };
+  }
+
+  #field(text: string): DumpField {
+    const [, name = '', inline, json, type = 'string'] = fieldShape.exec(text) ?? [];
+    const full = inline === undefined ? type : inline || name;
+    const prefix = `${name}:(${goName(full.replace('?', ''))})`;
+    const dump = this.#dumpOf(full);
+    const key = inline === undefined ? (json ?? jsonName(name)) : undefined;
+    return { prefix, json: key, dump, none: prefix + dump(undefined, undefined) };
+  }
+}
+
+interface DumpField {
+  readonly prefix: string;
+  /** Undefined when its fields stand beside those of the type it is in. */
+  readonly json: string | undefined;
+  readonly dump: Dump;
+  /** The field when nobody has set it. */
+  readonly none: string;
+}
+
+const fieldShape = /^(\w+)(?:\^([\w.]*)|(?:=(\w+))?(?::(.+))?)$/;
+
+/** `HTTPGet` is `httpGet`, `HostIP` is `hostIP`, `TTY` is `tty`. */
+export function jsonName(name: string): string {
+  return name.replace(/^(?:[A-Z]+(?=[A-Z][a-z]|$)|[A-Z])/, (start) => start.toLowerCase());
+}
+
+function goName(type: string): string {
+  if (type === 'map') return 'map[string]string';
+  return type.replace(/(?<![\w.])[A-Z]\w*/g, (name) => `core.${name}`);
+}
+
+const nil = '<nil>';
+const plainDump: Dump = (value = '') => String(value);
+
+const dumpAmount: Dump = (value, written) => dumpQuantity(heldToMilli(heldOf(value, written)));
+
+const plainTypes: Readonly<Record<string, Dump>> = {
+  string: plainDump,
+  bool: (value = false) => String(value),
+  int32: (value = 0) => String(value),
+  int64: (value = 0) => String(value),
+  map: mapDump(() => plainDump),
+  ResourceList: mapDump(() => dumpAmount),
+  'resource.Quantity': (value, written) => dumpQuantity(heldOf(value, written)),
+  'v1.Time': (_, written) => dumpTime(textOf(written) ?? ''),
+  'v1.FieldsV1': (_, written) =>
+    `{Raw:([]uint8)[${written === undefined ? '' : Buffer.from(rawJson(written)).join(' ')}]}`,
+  'intstr.IntOrString': (value = 0) =>
+    typeof value === 'string'
+      ? `{Type:(intstr.Type)1 IntVal:(int32)0 StrVal:(string)${value}}`
+      : `{Type:(intstr.Type)0 IntVal:(int32)${value} StrVal:(string)}`,
+};
+
+/** One that was worked out already, or as it was written: the same amount can be written in ways that are held apart. */
+function heldOf(value: unknown, written: YamlTree | undefined): HeldQuantity {
+  if (typeof value === 'object') return value as HeldQuantity;
+  return holdWritten(written);
+}
+
+/** What something points to, or holds, is not worked out before there is one. */
+type DumpLater = () => Dump;
+
+function pointerDump(dumpOf: DumpLater): Dump {
+  return (value, written) => (value === undefined ? nil : dumpOf()(value, written));
+}
+
+function writtenDump(dump: Dump): Dump {
+  return (value, written) => dump(isWritten(written) ? value : undefined, written);
+}
+
+/** Decoding makes an empty list of a required one that was left out, which here is none at all. */
+function listDump(dumpOf: DumpLater): Dump {
+  return (value, written) => {
+    const items = (value ?? []) as readonly unknown[];
+    if (items.length === 0 && !isWritten(written)) return nil;
+    const parts = written?.kind === 'list' ? written.items : [];
+    const dump = dumpOf();
+    return `[${items.map((item, index) => dump(item, parts[index])).join(' ')}]`;
+  };
+}
+
+function mapDump(dumpOf: DumpLater): Dump {
+  return (value, written) => {
+    if (value === undefined) return nil;
+    const entries = Object.entries(value as Fields).sort(byBytes);
+    const dump = dumpOf();
+    return `map[${entries.map(([key, item]) => `${key}:${dump(item, entryOf(written, key))}`).join(' ')}]`;
+  };
+}
+
+function byBytes([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,180 @@
+import type { YamlTree } from '../../lib/index.ts';
+import { textOf } from '../written.ts';
+
+/**
+ * A quantity as the Go kubelet holds it: `1000m` and `1` are the same amount, but not the same to its hash. Small ones
+ * are a 64-bit number with a power of ten, all others a number of any size; some remember how they were written.
+ */
+export interface HeldQuantity {
+  readonly value: bigint;
+  /** The power of ten of the value. */
+  readonly scale: number;
+  /** In place of the value, which then is zero; its scale counts digits behind the point. */
+  readonly decimal?: HeldDecimal;
+  readonly spelling: string;
+  readonly format: string;
+}
+
+interface HeldDecimal {
+  readonly unscaled: bigint;
+  readonly scale: number;
+}
+
+/** What no one has set. */
+export const noQuantity: HeldQuantity = { value: 0n, scale: 0, spelling: '', format: '' };
+
+interface Written {
+  readonly text: string;
+  readonly negative: boolean;
+  readonly whole: string;
+  readonly fraction: string;
+  readonly base: 2 | 10;
+  readonly exponent: number;
+  readonly format: 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
+}
+
+const decimals = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'];
+const binaries = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+const nano = 9;
+/** So many decimal digits always fit in 64 bits. */
+const safeDigits = 18;
+const largest = 2n ** 63n - 1n;
+
+export function holdWritten(tree: YamlTree | undefined): HeldQuantity {
+  const text = textOf(tree);
+  return text === undefined ? noQuantity : holdQuantity(text);
+}
+
+/** The text must be a quantity; spaces around it do not count. */
+export function holdQuantity(untrimmed: string): HeldQuantity {
+  const text = untrimmed.trim();
+  if (text === '0') return { value: 0n, scale: 0, spelling: text, format: 'DecimalSI' };
+  const written = takeApart(text);
+  return small(written) ?? large(written);
+}
+
+function takeApart(text: string): Written {
+  const [, sign, digits = '', fraction = '', suffix = ''] = /^([-+]?)0*(\d*)\.?(\d*)(.*)$/.exec(text) ?? [];
+  const number = { text, negative: sign === '-', whole: digits || '0', fraction };
+  const decimal = decimals.indexOf(suffix);
+  if (decimal >= 0) return { ...number, base: 10, exponent: 3 * decimal - nano, format: 'DecimalSI' };
+  const binary = binaries.indexOf(suffix);
+  if (binary >= 0) return { ...number, base: 2, exponent: 10 * binary, format: 'BinarySI' };
+  return { ...number, base: 10, exponent: Number(suffix.slice(1)), format: 'DecimalExponent' };
+}
+
+/** Undefined when there are too many digits, or digits too far behind the point. */
+function small(written: Written): HeldQuantity | undefined {
+  const { text, negative, whole, fraction, base, exponent, format } = written;
+  const digits = whole + fraction;
+  const scale = (base === 10 ? exponent : 0) - fraction.length;
+  if (digitsToSpare(written) < 0 || scale < -nano) return undefined;
+  const number = BigInt(digits);
+  const size = base === 2 ? number << BigInt(exponent) : number;
+  if (size > largest) return undefined;
+  const canonical =
+    base === 2
+      ? exponent % 10 === 0 && (number & 7n) !== 0n
+      : scale % 3 === 0 && !digits.endsWith('000') && !digits.startsWith('0');
+  return { value: negative ? -size : size, scale, spelling: canonical ? text : '', format };
+}
+
+function digitsToSpare({ whole, fraction, base, exponent }: Written): number {
+  if (base === 10) return safeDigits - whole.length - fraction.length;
+  // A binary unit has about three decimal digits for each ten of its exponent.
+  return fraction === '' ? 14 - whole.length - Math.trunc((exponent * 3) / 10) : -1;
+}
+
+function large({ negative, whole, fraction, base, exponent, format }: Written): HeldQuantity {
+  const digits = BigInt(whole + fraction);
+  const exact =
+    base === 2
+      ? { unscaled: digits << BigInt(exponent), scale: fraction.length }
+      : { unscaled: digits, scale: fraction.length - exponent };
+  const size = exact.unscaled === 0n ? exact : rounded(exact, nano);
+  const isCapped = base === 2 && size.unscaled > largest * 10n ** BigInt(nano);
+  const amount = isCapped ? { unscaled: largest, scale: 0 } : size;
+  const isFraction = base === 2 && size.unscaled > 0n && size.unscaled < 10n ** BigInt(nano);
+  const decimal = negative ? { ...amount, unscaled: -amount.unscaled } : amount;
+  return { ...noQuantity, decimal, format: isFraction ? 'DecimalSI' : format };
+}
+
+/** To so many digits behind the point, away from zero. */
+function rounded({ unscaled, scale }: HeldDecimal, to: number): HeldDecimal {
+  if (to >= scale) return { unscaled: unscaled * 10n ** BigInt(to - scale), scale: to };
+  return { unscaled: dividedUp(unscaled, scale - to), scale: to };
+}
+
+function dividedUp(value: bigint, tens: number): bigint {
+  const by = 10n ** BigInt(tens);
+  const away = value % by === 0n ? 0n : value < 0n ? -1n : 1n;
+  return value / by + away;
+}
+
+const milli = 3;
+
+/** As every list of resources is: nothing finer than a thousandth. */
+export function heldToMilli(quantity: HeldQuantity): HeldQuantity {
+  const { value, scale, decimal } = quantity;
+  if (decimal !== undefined) return { ...quantity, decimal: rounded(decimal, milli), spelling: '' };
+  if (scale >= -milli) return quantity;
+  return { ...quantity, value: dividedUp(value, -milli - scale), scale: -milli, spelling: '' };
+}
+
+export function addHeld(a: HeldQuantity, b: HeldQuantity): HeldQuantity {
+  const format = isZero(a) ? b.format : a.format;
+  const sum = a.decimal === undefined && b.decimal === undefined ? addSmall(a, b) : undefined;
+  if (sum !== undefined) return { ...sum, spelling: '', format };
+  const [one, other] = [decimalOf(a), decimalOf(b)];
+  const scale = Math.max(one.scale, other.scale);
+  const unscaled = rounded(one, scale).unscaled + rounded(other, scale).unscaled;
+  return { ...noQuantity, decimal: { unscaled, scale }, format };
+}
+
+/** At the finer scale of the two; undefined when that leaves 64 bits. */
+function addSmall(a: HeldQuantity, b: HeldQuantity): Pick<HeldQuantity, 'value' | 'scale'> | undefined {
+  if (b.value === 0n) return { value: a.value, scale: a.scale };
+  if (a.value === 0n) return { value: b.value, scale: b.scale };
+  const scale = Math.min(a.scale, b.scale);
+  const one = a.value * 10n ** BigInt(a.scale - scale);
+  const other = b.value * 10n ** BigInt(b.scale - scale);
+  const value = one + other;
+  return [one, other, value].every((part) => part <= largest && part >= -largest)
+    ? { value, scale }
+    : undefined;
+}
+
+/** The greater of the two, and the first one of equals. Compared with a large one a small one becomes large. */
+export function maxHeld(a: HeldQuantity, b: HeldQuantity): HeldQuantity {
+  const [one, other] = [decimalOf(a), decimalOf(b)];
+  const scale = Math.max(one.scale, other.scale);
+  if (rounded(other, scale).unscaled <= rounded(one, scale).unscaled) return a;
+  return a.decimal === undefined ? b : { ...b, value: 0n, scale: 0, decimal: other };
+}
+
+function isZero({ value, decimal }: HeldQuantity): boolean {
+  return decimal === undefined ? value === 0n : decimal.unscaled === 0n;
+}
+
+function decimalOf({ value, scale, decimal }: HeldQuantity): HeldDecimal {
+  return decimal ?? { unscaled: value, scale: 0 - scale };
+}
+
+const wordBits = 64;
+
+/** The quantity with all its parts, as a dump of it shows them. */
+export function dumpQuantity({ value, scale, decimal, spelling, format }: HeldQuantity): string {
+  const held = decimal === undefined ? '<nil>' : dumpDecimal(decimal);
+  return (
+    `{i:(resource.int64Amount){value:(int64)${value} scale:(resource.Scale)${scale}} ` +
+    `d:(resource.infDecAmount){Dec:(*inf.Dec)${held}} s:(string)${spelling} Format:(resource.Format)${format}}`
+  );
+}
+
+function dumpDecimal({ unscaled, scale }: HeldDecimal): string {
+  const words: bigint[] = [];
+  for (let rest = unscaled < 0n ? -unscaled : unscaled; rest > 0n; rest >>= BigInt(wordBits))
+    words.push(BigInt.asUintN(wordBits, rest));
+  const abs = words.length === 0 ? '<nil>' : `[${words.join(' ')}]`;
+  return `{unscaled:(big.Int){neg:(bool)${unscaled < 0n} abs:(big.nat)${abs}} scale:(inf.Scale)${scale}}`;
+}

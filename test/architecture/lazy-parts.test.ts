@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** Those that are gone when the program runs, and those that wait until somebody asks, are none of them. */
+const atOnce = /^(?:import|export)(?! type\b)[^;]*?from '(\.[^']+)';/gm;
+
+/** All files that are loaded with the given one. */
+async function loadedWith(path: string, found = new Set<string>()): Promise<ReadonlySet<string>> {
+  if (found.has(path)) return found;
+  found.add(path);
+  const text = await readFile(join(root, path), 'utf8');
+  for (const [, from = ''] of text.matchAll(atOnce))
+    await loadedWith(posix.join(posix.dirname(path), from), found);
+  return found;
+}
+
+for (const command of ['run', 'up', 'status', 'explain']) {
+  test(`kubeling ${command} does not load the embedded API before it is asked for`, async () => {
+    const loaded = await loadedWith(`src/cli/${command}.ts`);
+    assert.ok(loaded.has('src/lib/index.ts'), 'imports are followed');
+    assert.deepEqual(
+      [...loaded].filter((path) => path.startsWith('src/local-api/')),
+      [],
+    );
+  });
+}
+
+test('the embedded API is found where it is loaded at once', async () => {
+  const loaded = await loadedWith('src/cli/local/up-api.ts');
+  assert.ok(loaded.has('src/local-api/index.ts') && loaded.has('src/local-api/store/index.ts'));
+});

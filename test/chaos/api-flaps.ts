@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openWatches, watchesBegun } from '../cluster/audit-log.ts';
+import { isReady } from '../cluster/cluster-pods.ts';
+import { patiently } from '../cluster/patiently.ts';
+import { type ProcessFigures, ProcessInsight } from '../cluster/process-figures.ts';
+import { type FaultyCluster, longMs } from './faulty-cluster.ts';
+import { markedPod } from './faulty-pods.ts';
+
+export interface FlapsPlan {
+  /** How often the API server goes and comes back. */
+  readonly times: number;
+  /** How long it is away, and then there, each time. */
+  readonly everyMs: number;
+  readonly pods: number;
+}
+
+const mebibyte = 1_048_576;
+
+/** What may be more afterwards than before: idle connections and timers come and go all the time. */
+const allowance: Partial<Record<keyof ProcessFigures, number>> = {
+  descriptors: 3,
+  sockets: 3,
+  timers: 5,
+  abortSignals: 20,
+  promises: 400,
+  heapBytes: 2 * mebibyte,
+};
+
+/** The API server goes and comes back, again and again: nothing of it stays, and everything is watched as before. */
+export class ApiFlaps {
+  readonly #cluster: FaultyCluster;
+  readonly #plan: FlapsPlan;
+  readonly #names: readonly string[];
+
+  static async run(cluster: FaultyCluster, plan: FlapsPlan): Promise<void> {
+    await new ApiFlaps(cluster, plan).#all();
+  }
+
+  private constructor(cluster: FaultyCluster, plan: FlapsPlan) {
+    this.#cluster = cluster;
+    this.#plan = plan;
+    this.#names = Array.from({ length: plan.pods }, (_, index) => `flap-${index}`);
+  }
+
+  async #all(): Promise<void> {
+    const { node, plane, audit, door } = this.#cluster;
+    await this.#prepare();
+    const containers = await this.#cluster.containersOf(this.#names);
+    using insight = await ProcessInsight.open(node.pid, () => node.out);
+    // All that is watched from now on begins here. The first times teach the process what it then keeps.
+    const begin = await audit.now();
+    await this.#flap(2);
+    await this.#settled();
+    const watched = openWatches(await audit.since(begin));
+    const before = await insight.figures();
+    const lastOpen = await this.#flap(this.#plan.times);
+    await this.#settled();
+    await this.#watchedOnce(watched, { begin, lastOpen });
+    await this.#sameFigures(before, insight);
+    assert.deepEqual(await this.#cluster.containersOf(this.#names), containers);
+    this.#cluster.tell(`${door.accepted} connections so far, ${door.connections} now`);
+    await this.#cluster.remove(this.#names);
+    await plane.kubectl('delete', 'configmap/flapping', 'secret/flapping');
+  }
+
+  /** With config maps and secrets, as each of them has a watch of its own. */
+  async #prepare(): Promise<void> {
+    const { plane } = this.#cluster;
+    await plane.kubectl('create', 'configmap', 'flapping', '--from-literal=a=b');
+    await plane.kubectl('create', 'secret', 'generic', 'flapping', '--from-literal=a=b');
+    const volumes = [
+      { name: 'one', configMap: { name: 'flapping' } },
+      { name: 'other', secret: { secretName: 'flapping' } },
+    ];
+    await plane.apply(...this.#names.map((name) => markedPod(this.#cluster, name, { volumes })));
+    await this.#cluster.allAre(this.#names, 'Ready', isReady);
+  }
+
+  /** Answers the place in the log of all calls since which the server is back for good. */
+  async #flap(times: number): Promise<number> {
+    const { door, audit } = this.#cluster;
+    let place = 0;
+    for (let flap = 0; flap < times; flap++) {
+      await door.shut();
+      await delay(this.#plan.everyMs);
+      place = await audit.now();
+      await door.reopen();
+      await delay(this.#plan.everyMs);
+    }
+    return place;
+  }
+
+  /** Everything is back when a change is heard of and answered, and the node's lease is renewed. */
+  async #settled(): Promise<void> {
+    const { node, plane, audit } = this.#cluster;
+    const place = await audit.now();
+    await node.put('settled.json', markedPod(this.#cluster, 'settled'));
+    await this.#cluster.allAre([`settled-${node.name}`], 'Ready', isReady);
+    await node.take('settled.json');
+    await this.#cluster.allAreGone([`settled-${node.name}`]);
+    await patiently(
+      'the lease to be renewed twice',
+      async () => {
+        const calls = await audit.since(place);
+        const renewals = calls.filter(
+          ({ verb, objectRef }) => verb === 'update' && objectRef?.resource === 'leases',
+        );
+        return renewals.length >= 2 ? true : undefined;
+      },
+      undefined,
+      longMs,
+    );
+    assert.ok(await plane.get(`/api/v1/nodes/${node.name}`));
+  }
+
+  /** The same things as before, each by one watch that began once since the server is back for good. */
+  async #watchedOnce(
+    before: readonly string[],
+    { begin, lastOpen }: { readonly begin: number; readonly lastOpen: number },
+  ): Promise<void> {
+    const { audit } = this.#cluster;
+    let now: readonly string[] = [];
+    await patiently(
+      'everything to be watched as before',
+      async () => {
+        now = openWatches(await audit.since(begin));
+        return now.join('\n') === before.join('\n') ? true : undefined;
+      },
+      () => `before:\n${before.join('\n')}\nnow:\n${now.join('\n')}`,
+      longMs,
+    );
+    const begun = watchesBegun(await audit.since(lastOpen));
+    this.#cluster.tell(`${before.length} watches as before, begun since: ${[...begun.values()].join(' ')}`);
+    assert.deepEqual([...begun.keys()].toSorted(), before);
+    for (const [watched, times] of begun) assert.equal(times, 1, `${watched} began ${times} times`);
+  }
+
+  /** Idle connections go by themselves within a minute. */
+  async #sameFigures(before: ProcessFigures, insight: ProcessInsight): Promise<void> {
+    let after = before;
+    const told = () => tableOf(before, after);
+    await patiently(
+      'the process to hold no more than before',
+      async () => {
+        after = await insight.figures();
+        const isMore = Object.entries(allowance).some(
+          ([name, more]) => after[name as keyof ProcessFigures] > before[name as keyof ProcessFigures] + more,
+        );
+        if (isMore) await delay(5_000);
+        return isMore ? undefined : true;
+      },
+      told,
+      180_000,
+    );
+    this.#cluster.tell(`${this.#plan.times} times away and back:\n${told()}`);
+  }
+}
+
+function tableOf(before: ProcessFigures, after: ProcessFigures): string {
+  const names = Object.keys(before) as (keyof ProcessFigures)[];
+  return names.map((name) => `  ${name.padEnd(14)} ${before[name]} -> ${after[name]}`).join('\n');
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const lookEveryMs = 100;
+/** The pair in use and the one before it. */
+const keptPairs = 2;
+
+/** Looks at one certificate of a node over and over: behind its link there must be a whole pair at any instant. */
+export class CertificateWitness {
+  readonly #directory: string;
+  readonly #prefix: string;
+  readonly #tell: (text: string) => void;
+  readonly #seen: X509Certificate[] = [];
+  #last = '';
+  #looks = 0;
+
+  constructor(directory: string, prefix: string, tell: (text: string) => void) {
+    this.#directory = directory;
+    this.#prefix = prefix;
+    this.#tell = tell;
+  }
+
+  /** Every certificate there was so far, the one in use last. */
+  get seen(): readonly X509Certificate[] {
+    return this.#seen;
+  }
+
+  get looks(): number {
+    return this.#looks;
+  }
+
+  /** From when there is one; rejects with what is wrong with the files. */
+  async watch(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#look();
+      await delay(lookEveryMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async #look(): Promise<void> {
+    const current = join(this.#directory, `${this.#prefix}-current.pem`);
+    const target = await readlink(current).catch((error) => {
+      if (this.#seen.length === 0 && error.code === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (target === undefined) return;
+    this.#looks++;
+    const text = await readFile(current, 'utf8');
+    if (text === this.#last) return;
+    this.#last = text;
+    await this.#meet(text, target);
+  }
+
+  async #meet(text: string, target: string): Promise<void> {
+    assert.match(basename(target), new RegExp(`^${this.#prefix}-\\d{4}(-\\d\\d){5}\\.pem$`));
+    const certificate = new X509Certificate(text);
+    assert.ok(certificate.checkPrivateKey(createPrivateKey(text)), `${target} must hold the key too`);
+    this.#seen.push(certificate);
+    this.#tell(`${basename(target)} holds until ${certificate.validTo}`);
+    const names = await readdir(this.#directory);
+    const pairs = names.filter((name) => name.startsWith(`${this.#prefix}-2`));
+    // The newest may be there before the oldest goes.
+    assert.ok(pairs.length <= keptPairs + 1, `old pairs pile up: ${pairs.join(', ')}`);
+  }
+}

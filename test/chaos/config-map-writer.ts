@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { type Random, randomInt } from '../../src/lib/index.ts';
+import type { Answer, ApiCaller } from './api-caller.ts';
+import type { WriteLedger } from './write-ledger.ts';
+
+/** Lets writers through, or holds them up. */
+export class Gate {
+  #opened: PromiseWithResolvers<void> | undefined = Promise.withResolvers<void>();
+  #waiting = 0;
+
+  /** How many are held up. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  async pass(): Promise<void> {
+    if (this.#opened === undefined) return;
+    this.#waiting++;
+    await this.#opened.promise;
+    this.#waiting--;
+  }
+
+  open(): void {
+    this.#opened?.resolve();
+    this.#opened = undefined;
+  }
+
+  close(): void {
+    this.#opened ??= Promise.withResolvers();
+  }
+}
+
+export interface WriterOptions {
+  readonly api: ApiCaller;
+  /** Of all config maps of the namespace. */
+  readonly path: string;
+  /** Those that only this one writes. */
+  readonly names: readonly string[];
+  readonly ledger: WriteLedger;
+  readonly gate: Gate;
+  readonly random: Random;
+}
+
+const filling = 'x'.repeat(200);
+
+/** Makes, changes and removes config maps, one request at a time, until it is told to stop. */
+export async function writeConfigMaps(options: WriterOptions, signal: AbortSignal): Promise<void> {
+  const { names, random, gate } = options;
+  for (let number = 1; !signal.aborted; number++) {
+    const name = names[randomInt(random, names.length)] ?? '';
+    await gate.pass();
+    if (signal.aborted) return;
+    try {
+      await write(options, name, number);
+    } catch (error) {
+      if (error instanceof assert.AssertionError) throw error;
+      // Nobody answered: it is not known what became of it, until somebody has looked.
+      gate.close();
+    }
+  }
+}
+
+async function write(
+  { api, path, ledger, random }: WriterOptions,
+  name: string,
+  number: number,
+): Promise<void> {
+  const isThere = ledger.stateOf(name).number !== undefined;
+  const data = { number: String(number), filling };
+  if (!isThere) {
+    ledger.trying(name, number);
+    const made = await api.call('POST', path, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name },
+      data,
+    });
+    ledger.wrote(name, { version: versionOf(made, 201), number });
+  } else if (randomInt(random, 10) === 0) {
+    ledger.trying(name, undefined);
+    const removed = await api.call('DELETE', `${path}/${name}`);
+    assert.equal(removed.status, 200, JSON.stringify(removed.body));
+    ledger.wrote(name, { version: 0, number: undefined });
+  } else {
+    ledger.trying(name, number);
+    const changed = await api.call('PATCH', `${path}/${name}`, { data });
+    ledger.wrote(name, { version: versionOf(changed, 200), number });
+  }
+}
+
+function versionOf({ status, body }: Answer, wanted: number): number {
+  assert.equal(status, wanted, JSON.stringify(body));
+  return Number((body['metadata'] as { readonly resourceVersion: string }).resourceVersion);
+}

@@ -1,0 +1,171 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Pod } from '../../src/kinds/index.ts';
+import type { ApiDoor } from '../cluster/api-door.ts';
+import type { AuditLog } from '../cluster/audit-log.ts';
+import type { ClusterNode } from '../cluster/cluster-node.ts';
+import type { ControlPlane } from '../cluster/control-plane.ts';
+import { patiently } from '../cluster/patiently.ts';
+import { SmallCluster } from '../cluster/small-cluster.ts';
+
+type Tell = (text: string) => void;
+
+interface Parts {
+  /** For marks of containers. */
+  readonly dir: string;
+  readonly cluster: SmallCluster;
+  readonly tell: Tell;
+}
+
+/** Lets what is inside of a node's process be looked at, see ProcessInsight. */
+export const insightful = { NODE_OPTIONS: '--inspect-port=0' };
+
+/** For many things at once on a machine that has more to do. */
+export const longMs = 300_000;
+
+/**
+ * A cluster with one node, which reaches its API server through a door only; the test goes past it. What
+ * containers do is seen by the marks they leave, whether or not anybody can be asked.
+ */
+export class FaultyCluster {
+  readonly #parts: Parts;
+
+  /** A real one unless told otherwise. */
+  static async open(
+    tell: Tell,
+    openCluster: () => Promise<SmallCluster> = () => SmallCluster.open({}, { environment: insightful }),
+  ): Promise<FaultyCluster> {
+    const dir = await mkdtemp(join(tmpdir(), 'klg-faulty-'));
+    try {
+      await mkdir(join(dir, 'marks'));
+      return new FaultyCluster({ dir, cluster: await openCluster(), tell });
+    } catch (error) {
+      await rm(dir, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  private constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get audit(): AuditLog {
+    return this.#parts.cluster.audit;
+  }
+
+  get plane(): ControlPlane {
+    return this.#parts.cluster.plane;
+  }
+
+  get door(): ApiDoor {
+    return this.#parts.cluster.door;
+  }
+
+  get node(): ClusterNode {
+    return this.#parts.cluster.node;
+  }
+
+  tell(text: string): void {
+    this.#parts.tell(text);
+  }
+
+  /** Where `/marks` of the containers is. */
+  get marksDir(): string {
+    return join(this.#parts.dir, 'marks');
+  }
+
+  /** What is in a file of the marks. */
+  async text(name: string): Promise<string> {
+    return await readFile(join(this.marksDir, name), 'utf8').catch(() => '');
+  }
+
+  async marks(name: string): Promise<readonly string[]> {
+    return (await this.text(name)).split('\n').slice(0, -1);
+  }
+
+  /** When each container of that mark was started, in seconds since the machine was. */
+  async starts(name: string): Promise<readonly number[]> {
+    return (await this.marks(name)).map(Number);
+  }
+
+  async mark(name: string): Promise<void> {
+    await writeFile(join(this.marksDir, name), '');
+  }
+
+  async unmark(name: string): Promise<void> {
+    await rm(join(this.marksDir, name), { force: true });
+  }
+
+  /** All pods of the API, those of the system apart; by name. */
+  async pods(): Promise<ReadonlyMap<string, Pod>> {
+    const path = '/api/v1/namespaces/default/pods';
+    const list = await this.plane.get<{ readonly items: readonly Pod[] }>(path);
+    return new Map((list?.items ?? []).map((pod) => [pod.metadata?.name ?? '', pod]));
+  }
+
+  /** Waits until all of these are as wanted; answers them in their order. */
+  async allAre(names: readonly string[], what: string, wanted: (pod: Pod) => boolean): Promise<Pod[]> {
+    let missing: readonly string[] = [];
+    return await patiently(
+      `${names.length} pods to be ${what}`,
+      async () => {
+        const pods = await this.pods();
+        const found = names.flatMap((name) => pods.get(name) ?? []).filter(wanted);
+        missing = names.filter((name) => !found.some(({ metadata }) => metadata?.name === name));
+        return missing.length === 0 ? found : undefined;
+      },
+      () => `${missing.join(' ')}\n${this.node.out.slice(-6_000)}`,
+      longMs,
+    );
+  }
+
+  /** Waits until of these pods nothing is left, neither in the API nor in the runtime. */
+  async allAreGone(names: readonly string[]): Promise<void> {
+    await patiently(
+      `${names.length} pods to be gone`,
+      async () => {
+        const [pods, running] = [await this.pods(), await this.containers()];
+        const isThere = (name: string) => pods.has(name) || running.some(({ pod }) => pod === name);
+        return names.some(isThere) ? undefined : true;
+      },
+      () => this.node.out.slice(-6_000),
+      longMs,
+    );
+  }
+
+  async remove(names: readonly string[]): Promise<void> {
+    await this.plane.kubectl('delete', 'pod', '--wait=false', ...names);
+    await this.allAreGone(names);
+  }
+
+  /** Those that run, in the runtime's own words. */
+  async containers(): Promise<readonly { readonly pod: string; readonly id: string }[]> {
+    const filter = { state: { state: 'CONTAINER_RUNNING' } } as const;
+    const { containers } = await this.node.cri.listContainers({ filter }, AbortSignal.timeout(longMs));
+    return containers
+      .map(({ id, labels }) => ({ pod: labels['io.kubernetes.pod.name'] ?? '', id }))
+      .toSorted((one, other) => (one.id < other.id ? -1 : 1));
+  }
+
+  async containersOf(names: readonly string[]): Promise<readonly string[]> {
+    const all = await this.containers();
+    return all.filter(({ pod }) => names.includes(pod)).map(({ pod, id }) => `${pod} ${id}`);
+  }
+
+  /** Takes everything down, and the machine must be as it was. */
+  async close(how: 'in-order' | 'after-failure'): Promise<void> {
+    const { dir, cluster, tell } = this.#parts;
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => rm(dir, { recursive: true, force: true }));
+    if (how === 'after-failure') tell(cluster.told());
+    const left = cluster[Symbol.asyncDispose]();
+    // What a failure leaves behind is not what it is about.
+    await (how === 'in-order' ? left : left.catch(() => {}));
+  }
+}
+
+/** On the clock the marks of containers are written by. */
+export async function uptimeSeconds(): Promise<number> {
+  return Number((await readFile('/proc/uptime', 'utf8')).split(' ')[0]);
+}

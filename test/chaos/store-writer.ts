@@ -1,0 +1,42 @@
+/**
+ * Writes to a store, some thousand changes in a second, and tells of each when it is safe, until it is killed.
+ * usage: store-writer.ts FILE SEED
+ *
+ *     open VERSION                     what it found
+ *     put VERSION NAME NUMBER          an object has this number now
+ *     gone VERSION NAME                an object is gone
+ */
+import { apiResources } from '../../src/api/index.ts';
+import { pick, realClock, seededRandom } from '../../src/lib/index.ts';
+import { StoreRig } from '../fakes/store-rig.ts';
+
+const [path = '', seed = '0'] = process.argv.slice(2);
+const tickMs = 5;
+const writesInTick = 5;
+const clock = realClock();
+const random = seededRandom(Number(seed));
+const names = Array.from({ length: 500 }, (_, index) => `o${index}`);
+const padding = 'x'.repeat(1_500);
+
+// A small log, so that it is compacted all the time.
+const rig = await StoreRig.open(path, { clock, log: { keepRows: 2_000 }, lockWaitMs: 5_000 });
+process.stdout.write(`open ${rig.store.restored.version}\n`);
+let number = rig.store.restored.version * 1_000;
+const end = new AbortController().signal;
+
+const startMs = clock.monotonicMs();
+for (let ticks = 1; ; ticks++) {
+  for (let count = 0; count < writesInTick; count++) void writeOne();
+  await clock.sleep(Math.max(0, startMs + ticks * tickMs - clock.monotonicMs()), end);
+}
+
+async function writeOne(): Promise<void> {
+  const name = pick(random, names) ?? '';
+  // Every other object is of a kind that is not synced each time.
+  const resource = Number(name.slice(1)) % 2 === 0 ? apiResources.pods : apiResources.events;
+  const isGoing = rig.get(name, resource) !== undefined && random.next() < 0.2;
+  const value = ++number;
+  const version = isGoing ? rig.remove(name, resource) : rig.put(name, { value, padding }, resource);
+  await rig.store.whenCommitted(version, end);
+  process.stdout.write(isGoing ? `gone ${version} ${name}\n` : `put ${version} ${name} ${value}\n`);
+}

@@ -1,0 +1,4 @@
+import { authorizationMatrix } from './suites/authorization.ts';
+import { realCluster } from './suites/place.ts';
+
+authorizationMatrix(realCluster);

@@ -1,0 +1,4 @@
+import { realCluster } from './suites/place.ts';
+import { verbsOfKubectl } from './suites/verbs.ts';
+
+verbsOfKubectl(realCluster);

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { chapters } from '../local-api/differential/chapters/index.ts';
+import { Conversation } from '../local-api/differential/conversation.ts';
+import { differenceOf } from '../local-api/differential/differences.ts';
+import { openRealServer } from '../local-api/differential/real-server.ts';
+import { readTold } from '../local-api/differential/recording.ts';
+import type { Server } from '../local-api/differential/server.ts';
+import { noCluster, withoutStreamedLists } from './programs.ts';
+
+/** The chapter that asks for lists as watches. */
+const streamed = 'watches';
+
+/** What is recorded of a real API server is still what it says; after a change of it, record again. */
+describe('a real API server says to the script what is recorded', { skip: noCluster() }, () => {
+  let server: Server;
+  before(async () => {
+    server = await openRealServer();
+  });
+  after(async () => server[Symbol.asyncDispose]());
+
+  for (const chapter of chapters)
+    it(chapter.name, { skip: chapter.name === streamed && withoutStreamedLists() }, async () => {
+      const recorded = readTold(chapter.name);
+      const told = await Conversation.whole(server, chapter);
+      for (const [at, one] of told.entries()) {
+        // Words that nobody imitates may hold anything.
+        const isFree = differenceOf(chapter.name, one.what) !== undefined;
+        if (isFree) assert.equal(one.code, recorded[at]?.code, one.what);
+        else assert.deepEqual(one, recorded[at], one.what);
+      }
+    });
+});

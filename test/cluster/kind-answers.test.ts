@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { readCalls } from '../testdata/kinds/recorded.ts';
+import { ControlPlane } from './control-plane.ts';
+import { realAnswer } from './kind-answers.ts';
+import { clusterAssets, noCluster } from './programs.ts';
+
+/** What holds the time at which it was asked is another answer each time. */
+const timed = /"managedFields":/;
+
+it('a real API server answers to other kinds than pods as it is recorded', {
+  skip: noCluster(),
+}, async () => {
+  await using plane = await ControlPlane.open(clusterAssets());
+  for (const call of readCalls()) {
+    const answer = await realAnswer(plane, call);
+    const what = `${call.method} ${call.resource} ${JSON.stringify(call.body)}`;
+    if (timed.test(call.answer.message ?? '')) assert.equal(answer.code, call.answer.code, what);
+    else assert.deepEqual(answer, call.answer, what);
+  }
+});

@@ -1,0 +1,29 @@
+import {
+  type Json,
+  merged,
+  pathOf,
+  type RecordedAnswer,
+  type RecordedCall,
+  readCalls,
+  recordable,
+  writeCalls,
+} from '../testdata/kinds/recorded.ts';
+import { ControlPlane } from './control-plane.ts';
+import { clusterAssets } from './programs.ts';
+
+/** What a real API server says to a call of the recording. */
+export async function realAnswer(plane: ControlPlane, call: RecordedCall): Promise<RecordedAnswer> {
+  const { part: _, ...whole } = call;
+  const before = call.method === 'PUT' ? await plane.get<Json>(pathOf(whole)) : undefined;
+  const body = merged(before ?? {}, call.body);
+  const { status, body: text } = await plane.send(pathOf(call), { method: call.method, body });
+  return recordable(status, JSON.parse(text) as Json);
+}
+
+/** Asks a real API server again and writes down what it answers. */
+export async function recordKindAnswers(): Promise<void> {
+  await using plane = await ControlPlane.open(clusterAssets());
+  const told = [];
+  for (const call of readCalls()) told.push({ ...call, answer: await realAnswer(plane, call) });
+  writeCalls(told);
+}

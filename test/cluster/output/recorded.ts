@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const folder = join(import.meta.dirname, '../../../src/local-api/output/testdata');
+
+/** What was recorded under a name, by what was asked for. */
+export function readRecorded<T>(name: string): Readonly<Record<string, T>> {
+  const lines = readFileSync(join(folder, `${name}.jsonl`), 'utf8')
+    .trim()
+    .split('\n');
+  return Object.fromEntries(lines.map((line) => JSON.parse(line) as [string, T]));
+}
+
+/** One line for each answer, so that a new recording shows what became different. */
+export function writeRecorded(name: string, answers: Readonly<Record<string, object>>): void {
+  const lines = Object.entries(answers).map((answer) => `${JSON.stringify(answer)}\n`);
+  writeFileSync(join(folder, `${name}.jsonl`), lines.join(''));
+}
+
+/** The groups that are served here, too. */
+export const servedGroups: readonly string[] = [
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+  'certificates.k8s.io',
+  'coordination.k8s.io',
+  'events.k8s.io',
+  'node.k8s.io',
+  'policy',
+  'scheduling.k8s.io',
+  'storage.k8s.io',
+];
+
+/** Whose discovery is kept. */
+export const discoveredPaths: readonly string[] = [
+  '/api',
+  '/api/v1',
+  ...servedGroups.flatMap((group) => [`/apis/${group}`, `/apis/${group}/v1`]),
+];
+
+interface RawTable {
+  readonly columnDefinitions: readonly { readonly description: string }[];
+  readonly rows: readonly {
+    readonly object: { readonly metadata: { readonly managedFields?: unknown } & Record<string, unknown> };
+  }[];
+}
+
+/** Descriptions are not ours, and who wrote which field is of no use here. */
+export function withoutWords(table: RawTable): object {
+  return {
+    ...table,
+    columnDefinitions: table.columnDefinitions.map((column) => ({ ...column, description: '' })),
+    rows: table.rows.map((row) => {
+      const { managedFields: _, ...metadata } = row.object.metadata;
+      return { ...row, object: { ...row.object, metadata } };
+    }),
+  };
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface RecordedOpenApi {
+  /** Marks of the schemas by name. */
+  readonly schemas: Readonly<Record<string, string>>;
+  /** By path and method: what is done there, and the kind it is done to. */
+  readonly operations: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+interface OpenApiDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
+}
+
+const methods = ['get', 'put', 'post', 'patch', 'delete'];
+
+/** What documents say, but for what is said in words. */
+export function openApiFacts({ paths, components }: OpenApiDocument): RecordedOpenApi {
+  const schemas = Object.entries(components.schemas).map(([name, schema]) => [name, markOf(plain(schema))]);
+  const operations = Object.entries(paths).map(([path, item]) => {
+    const known = Object.entries(item).filter(([method]) => methods.includes(method));
+    return [
+      path,
+      Object.fromEntries(known.map(([method, operation]) => [method, operationFacts(operation)])),
+    ];
+  });
+  return { schemas: Object.fromEntries(schemas), operations: Object.fromEntries(operations) };
+}
+
+function operationFacts(operation: Json): string {
+  const name = operation['x-kubernetes-group-version-kind'] as Json | undefined;
+  return `${String(operation['x-kubernetes-action'])} ${String(name?.['kind'])}`;
+}
+
+function markOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
+}
+
+/** Not said by ours: words, defaults, which fields exclude each other, and what holds for all groups at once. */
+const unsaid = new Set(['description', 'default', 'x-kubernetes-unions']);
+
+/** With its fields in order, and a reference as plain as it may be. */
+export function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(
+    ([name, inner]) => !unsaid.has(name) || (name === 'description' && typeof inner !== 'string'),
+  );
+  const sorted = Object.fromEntries(
+    kept.toSorted(byName).map(([name, inner]) => [name, plainPart(name, inner)]),
+  );
+  const inside = sorted['allOf'] as readonly unknown[] | undefined;
+  return inside?.length === 1 && Object.keys(sorted).length === 1 ? inside[0] : sorted;
+}
+
+/** The order in which fields are required tells nothing. */
+function plainPart(name: string, value: unknown): unknown {
+  return name === 'required' && Array.isArray(value) ? value.toSorted() : plain(value);
+}
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,65 @@
+import {
+  type Json,
+  type RecordedAnswer,
+  type RecordedChange,
+  type RecordedPod,
+  readRecording,
+  recordable,
+  surroundings,
+  writeRecording,
+} from '../testdata/pods/recorded.ts';
+import { ControlPlane } from './control-plane.ts';
+import { clusterAssets } from './programs.ts';
+
+const pods = '/api/v1/namespaces/default/pods';
+
+/** What a real API server says to the pods of the recordings. */
+export class PodAnswers {
+  readonly #plane: ControlPlane;
+
+  constructor(plane: ControlPlane) {
+    this.#plane = plane;
+  }
+
+  async setUp(): Promise<void> {
+    for (const { path, object } of surroundings) await this.#plane.create(path, object);
+  }
+
+  /** Nothing is kept. */
+  async toCreate({ pod }: Pick<RecordedPod, 'pod'>): Promise<RecordedAnswer> {
+    return await this.#ask(`${pods}?dryRun=All`, { method: 'POST', body: pod });
+  }
+
+  /** The pod is there for as long as it takes. */
+  async toChange({ pod, request }: Pick<RecordedChange, 'pod' | 'request'>): Promise<RecordedAnswer> {
+    const { name } = pod['metadata'] as { readonly name: string };
+    const { method, subresource, contentType, body } = request;
+    await this.#plane.create(pods, pod);
+    try {
+      const part = subresource === '' ? '' : `/${subresource}`;
+      return await this.#ask(`${pods}/${name}${part}`, { method, body, contentType });
+    } finally {
+      await this.#plane.send(`${pods}/${name}?gracePeriodSeconds=0`, { method: 'DELETE' });
+    }
+  }
+
+  async #ask(path: string, sent: Parameters<ControlPlane['send']>[1]): Promise<RecordedAnswer> {
+    const { status, body } = await this.#plane.send(path, sent);
+    return recordable(status, JSON.parse(body) as Json);
+  }
+}
+
+/** Asks a real API server again and writes down what it answers. */
+export async function recordPodAnswers(): Promise<void> {
+  await using plane = await ControlPlane.open(clusterAssets());
+  const answers = new PodAnswers(plane);
+  await answers.setUp();
+  for (const name of ['refused', 'accepted'] as const) {
+    const told = [];
+    for (const one of readRecording(name)) told.push({ ...one, answer: await answers.toCreate(one) });
+    writeRecording(name, told);
+  }
+  const changes = [];
+  for (const one of readRecording('changes')) changes.push({ ...one, answer: await answers.toChange(one) });
+  writeRecording('changes', changes);
+}

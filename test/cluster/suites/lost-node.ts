@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Node, Pod } from '../../../src/kinds/index.ts';
+import { container, isReady, pod, podIsGone, podSpec, removePods } from '../cluster-pods.ts';
+import { patiently } from '../patiently.ts';
+import type { SmallCluster } from '../small-cluster.ts';
+import { cronJob, jobSpec } from '../workload-objects.ts';
+import type { Place } from './place.ts';
+
+/**
+ * A cluster takes the pods of a node away that it has missed for forty seconds. What the node itself makes of its loss
+ * is to be seen, so that this cluster does not.
+ */
+const controllerManagerFlags = ['--controllers=*,-pod-garbage-collector-controller'];
+
+/** Somebody deletes the object of the node under it. */
+export function lostNode(place: Place): void {
+  describe(`a node that ${place.name} has lost`, { skip: place.skip, timeout: 600_000 }, () => {
+    let cluster: SmallCluster;
+
+    before(async () => {
+      cluster = await place.open({ flags: { controllerManagerFlags } });
+    });
+
+    after(async () => {
+      await place.close(cluster);
+    });
+
+    const runningIds = async (...names: readonly string[]) => {
+      const found = await Promise.all(names.map((name) => cluster.node.containersOf(name)));
+      return found.flat().flatMap(({ id, state }) => (state === 'CONTAINER_RUNNING' ? [id] : []));
+    };
+
+    it('is a node again, and its pods go on all the time', async () => {
+      const { node, plane } = cluster;
+      const mirrorName = `fixed-${node.name}`;
+      await node.put('fixed.json', pod('fixed'));
+      // It begins to fail once the node is lost, so that it is restarted meanwhile.
+      const fails = container('fails', { command: ['sh', '-c', 'sleep 5; exit 1'] });
+      await plane.make(pod('goes-on', podSpec([container('main')])), pod('fails', podSpec([fails])));
+      await cluster.ready('goes-on');
+      await cluster.ready('fails');
+      const mirror = await cluster.ready(mirrorName);
+      const before = await node.ready();
+      const ids = await runningIds('goes-on', mirrorName);
+      await plane.kubectl('delete', 'node', node.name);
+
+      // Pods are looked after meanwhile, and told of.
+      const isAgain = ({ status }: Pod) => (status?.containerStatuses?.[0]?.restartCount ?? 0) > 0;
+      await cluster.podIs('fails', 'restarted', isAgain);
+      const isAnother = ({ metadata }: Node) => metadata?.uid !== before.metadata?.uid;
+      const now = await cluster.objectIs<Node>(`/api/v1/nodes/${node.name}`, 'another', isAnother);
+      await node.ready();
+
+      // What belonged to the node that was, is collected where somebody does that.
+      const isNew = (found: Pod) => found.metadata?.uid !== mirror.metadata?.uid && isReady(found);
+      if (place.lacks('controllers') === false) {
+        const again = await cluster.podIs(mirrorName, 'mirrored again', isNew);
+        assert.equal(again.metadata?.ownerReferences?.[0]?.uid, now.metadata?.uid);
+      }
+      const lease = `/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${node.name}`;
+      const isOwned = ({ metadata }: Pick<Node, 'metadata'>) =>
+        metadata?.ownerReferences?.[0]?.uid === now.metadata?.uid;
+      await cluster.objectIs<Pick<Node, 'metadata'>>(lease, 'of the new node', isOwned);
+      await cluster.ready('goes-on');
+      assert.deepEqual(await runningIds('goes-on', mirrorName), ids);
+      await node.take('fixed.json');
+      await podIsGone(plane, mirrorName);
+      await removePods(plane, 'goes-on', 'fails');
+    });
+
+    it('is found by a CronJob', { skip: place.lacks('controllers') }, async () => {
+      const { plane } = cluster;
+      await plane.make(cronJob('each', '* * * * *', jobSpec('each', 'echo now')));
+      const byClock = await patiently(
+        'a pod by the schedule',
+        async () => (await cluster.podsWith('app=each'))[0]?.metadata?.name,
+        cluster.told,
+      );
+      await cluster.phase(byClock, 'Succeeded');
+      assert.equal(await plane.kubectl('logs', byClock), 'now\n');
+      await plane.kubectl('delete', 'cronjob', 'each', '--cascade=foreground');
+    });
+  });
+}

@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Node } from '../../../src/kinds/index.ts';
+import type { ApiDoor } from '../api-door.ts';
+import { type AuditLog, openWatches, writesToPods } from '../audit-log.ts';
+import type { ClusterNode } from '../cluster-node.ts';
+import { container, isReady, pod, podIsGone, podPath, podSpec, removePods } from '../cluster-pods.ts';
+import type { ControlPlane } from '../control-plane.ts';
+import { patiently } from '../patiently.ts';
+import type { SmallCluster } from '../small-cluster.ts';
+import type { Place } from './place.ts';
+
+interface Deployment {
+  readonly status?: { readonly availableReplicas?: number };
+}
+
+/** How long the API server is away, and then there. */
+const flapMs = 300;
+
+/** A control plane and a node, and all that is usual with pods. */
+export function usualPods(place: Place): void {
+  describe(`a node of ${place.name}`, { skip: place.skip, timeout: 900_000 }, () => {
+    let cluster: SmallCluster;
+    let plane: ControlPlane;
+    let node: ClusterNode;
+    let audit: AuditLog;
+    let door: ApiDoor;
+
+    before(async () => {
+      cluster = await place.open();
+      ({ plane, node, audit, door } = cluster);
+      await node.reachable();
+    });
+
+    after(async () => {
+      await place.close(cluster);
+    });
+
+    it('has a control plane that is ready', async () => {
+      assert.equal(await plane.kubectl('get', '--raw', '/readyz'), 'ok');
+    });
+
+    it('is known by its certificate and may do only the work of a node', async () => {
+      const config = await plane.nodeKubeconfig('somebody');
+      const may = (...what: readonly string[]) =>
+        plane.kubectl('--kubeconfig', config, 'auth', 'can-i', ...what).catch(String);
+      const who = await plane.kubectl('--kubeconfig', config, 'auth', 'whoami');
+      assert.match(who, /system:node:somebody/);
+      assert.match(await may('create', 'nodes'), /^yes/);
+      assert.match(await may('delete', 'namespaces'), /no\n$/);
+    });
+
+    it('may come with a token that lets it ask for a certificate', {
+      skip: place.lacks('bootstrap tokens'),
+    }, async () => {
+      const config = await plane.bootstrapKubeconfig();
+      const who = await plane.kubectl('--kubeconfig', config, 'auth', 'whoami');
+      assert.match(who, /system:bootstrap:[a-z0-9]{6}/);
+      assert.match(await plane.kubectl('--kubeconfig', config, 'auth', 'can-i', 'create', 'csr'), /^yes/);
+    });
+
+    it('the node becomes Ready', async (t) => {
+      t.diagnostic(`Ready ${Math.round(cluster.readyAfterMs)} ms after its start`);
+      const { status }: Node = await node.ready();
+      assert.equal(status?.daemonEndpoints?.kubeletEndpoint?.Port, node.port);
+      assert.match(await plane.kubectl('get', 'nodes', '--no-headers'), /^node-a\s+Ready\s/);
+    });
+
+    it('runs a pod that the scheduler gave it', async () => {
+      await plane.apply(pod('first'));
+      const { spec, status } = await cluster.ready('first');
+      assert.equal(spec?.nodeName, node.name);
+      assert.equal(status?.phase, 'Running');
+      assert.equal((await node.containersOf('first')).length, 1);
+    });
+
+    it('shows the log of a container and runs a command in it', async () => {
+      const speaks = container('main', { command: ['sh', '-c', 'echo hello; sleep 1000'] });
+      await plane.make(pod('speaker', podSpec([speaks])));
+      await cluster.ready('speaker');
+      assert.equal(await plane.kubectl('logs', 'speaker'), 'hello\n');
+      assert.equal(await plane.kubectl('exec', 'speaker', '--', 'echo', 'from inside'), 'from inside\n');
+      await removePods(plane, 'speaker');
+    });
+
+    it('removes a deleted pod and its containers', async () => {
+      await plane.kubectl('delete', 'pod', 'first');
+      assert.equal(await plane.get(podPath('first')), undefined);
+      await cluster.noContainersOf('first');
+    });
+
+    it('shows a static pod as a mirror pod that goes only with its file', async () => {
+      const name = `fixed-${node.name}`;
+      await node.put('fixed.json', pod('fixed'));
+      const first = await cluster.ready(name);
+      assert.equal(first.metadata?.annotations?.['kubernetes.io/config.source'], 'file');
+      const [before] = await node.containersOf(name);
+      await plane.kubectl('delete', 'pod', name, '--wait=false');
+      const isAnother = ({ metadata }: typeof first) => metadata?.uid !== first.metadata?.uid;
+      await cluster.podIs(name, 'mirrored again', (found) => isAnother(found) && isReady(found));
+      const [same] = await node.containersOf(name);
+      assert.equal(same?.id, before?.id, 'the container must not have been restarted');
+      await node.take('fixed.json');
+      await podIsGone(plane, name);
+      await cluster.noContainersOf(name);
+    });
+
+    it('runs a deployment of five replicas', { skip: place.lacks('controllers') }, async () => {
+      const labels = { app: 'five' };
+      const spec = podSpec([container('main')]);
+      const template = { metadata: { labels }, spec };
+      await plane.make({
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'five', namespace: 'default' },
+        spec: { replicas: 5, selector: { matchLabels: labels }, template },
+      });
+      const path = '/apis/apps/v1/namespaces/default/deployments/five';
+      await patiently('five replicas to be available', async () => {
+        const found = await plane.get<Deployment>(path);
+        return found?.status?.availableReplicas === 5 ? true : undefined;
+      });
+      await plane.kubectl('delete', 'deployment', 'five', '--cascade=foreground');
+    });
+
+    it('gives a container variables from config maps and secrets', async () => {
+      await plane.kubectl('create', 'configmap', 'settings', '--from-literal=colour=green');
+      await plane.kubectl('create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame');
+      const env = [
+        { name: 'COLOUR', valueFrom: { configMapKeyRef: { name: 'settings', key: 'colour' } } },
+        { name: 'WORD', valueFrom: { secretKeyRef: { name: 'hidden', key: 'word' } } },
+      ];
+      const envFrom = [{ prefix: 'ALL_', configMapRef: { name: 'settings' } }];
+      // Its exit code tells, so that this does not depend on logs.
+      const command = ['sh', '-c', 'test "$COLOUR $WORD $ALL_colour" = "green sesame green"'];
+      const spec = podSpec([container('main', { command, env, envFrom })], { restartPolicy: 'Never' });
+      await plane.make(pod('reads', spec));
+      const { status } = await cluster.podIs('reads', 'over', ({ status: { phase = '' } = {} }) =>
+        ['Succeeded', 'Failed'].includes(phase),
+      );
+      assert.equal(status?.phase, 'Succeeded');
+    });
+
+    it('gives a pod a token with which it can ask the API server, and config maps as files that follow their changes', async () => {
+      await plane.kubectl('create', 'configmap', 'file', '--from-literal=word=first');
+      const volumes = [
+        { name: 'file', configMap: { name: 'file' } },
+        { name: 'kubectl', hostPath: { path: plane.kubectlProgram, type: 'File' } },
+      ];
+      const volumeMounts = [
+        { name: 'file', mountPath: '/file' },
+        { name: 'kubectl', mountPath: '/tools/kubectl', readOnly: true },
+      ];
+      // The API server is on loopback of the machine.
+      const { hostname: host, port } = new URL(plane.serverUrl);
+      const env = [
+        { name: 'KUBERNETES_SERVICE_HOST', value: host },
+        { name: 'KUBERNETES_SERVICE_PORT', value: port },
+      ];
+      const fields = { volumes, automountServiceAccountToken: true, hostNetwork: true };
+      await plane.make(pod('holder', podSpec([container('main', { volumeMounts, env })], fields)));
+      await cluster.ready('holder');
+      const read = (path: string) => plane.kubectl('exec', 'holder', '--', 'cat', path);
+      const who = await plane.kubectl('exec', 'holder', '--', '/tools/kubectl', 'auth', 'whoami');
+      assert.match(who, /system:serviceaccount:default:default/);
+      assert.equal(await read('/file/word'), 'first');
+      await plane.kubectl('patch', 'configmap', 'file', '-p', '{"data":{"word":"second"}}');
+      await patiently('the file to change', async () =>
+        (await read('/file/word')) === 'second' ? true : undefined,
+      );
+      await removePods(plane, 'holder');
+    });
+
+    it('is killed and started again under running pods, and neither restarts them nor writes what is so already', async () => {
+      const names = Array.from({ length: 8 }, (_, index) => `stays-${index}`);
+      await plane.make(...names.map((name) => pod(name)));
+      for (const name of names) await cluster.ready(name);
+      const seen = async () =>
+        await Promise.all(
+          names.map(async (name) => {
+            const { metadata, status } = await cluster.podIs(name, 'there', () => true);
+            const [main] = status?.containerStatuses ?? [];
+            return {
+              version: metadata?.resourceVersion,
+              id: main?.containerID,
+              restarts: main?.restartCount,
+            };
+          }),
+        );
+      const before = await seen();
+      const since = await audit.now();
+      await node.kill('SIGKILL');
+      // Meanwhile one is to go.
+      const [goes = ''] = names;
+      await plane.kubectl('delete', 'pod', goes, '--wait=false');
+      await node.start();
+      await podIsGone(plane, goes);
+      await cluster.noContainersOf(goes);
+      names.shift();
+      assert.deepEqual(await seen(), before.slice(1));
+      const written = writesToPods(await audit.since(since)).filter((call) => !call.includes(`/${goes}`));
+      assert.deepEqual(written, []);
+      await removePods(plane, ...names);
+    });
+
+    it('goes on without the API server, which hears of it all afterwards', async () => {
+      const fails = container('main', { command: ['sh', '-c', 'sleep 2; exit 3'] });
+      await plane.make(pod('again', podSpec([fails])), pod('quiet'));
+      await cluster.ready('again');
+      await cluster.ready('quiet');
+      const [before] = await node.containersOf('quiet');
+      await plane.stopApiServer();
+      await assert.rejects(plane.ask('/readyz'));
+      await patiently('a container to run again', async () => {
+        const all = await node.containersOf('again');
+        return all.some(({ metadata }) => (metadata?.attempt ?? 0) >= 1) ? true : undefined;
+      });
+      await plane.startApiServer();
+      await cluster.podIs(
+        'again',
+        'counted',
+        ({ status }) => (status?.containerStatuses?.[0]?.restartCount ?? 0) >= 1,
+      );
+      const [same] = await node.containersOf('quiet');
+      assert.equal(same?.id, before?.id);
+      await removePods(plane, 'again', 'quiet');
+    });
+
+    it('watches as before, each thing once, when its API server has come and gone', async () => {
+      await plane.kubectl('create', 'configmap', 'flapping', '--from-literal=a=b');
+      const volumes = [{ name: 'file', configMap: { name: 'flapping' } }];
+      await plane.make(pod('steady', podSpec([container('main')], { volumes })));
+      await cluster.ready('steady');
+      const watched = openWatches(await audit.since(0));
+      const [before] = await node.containersOf('steady');
+      for (let flap = 0; flap < 5; flap++) {
+        await door.shut();
+        await delay(flapMs);
+        await door.reopen();
+        await delay(flapMs);
+      }
+      let now: readonly string[] = [];
+      await patiently(
+        'everything to be watched as before',
+        async () => {
+          now = openWatches(await audit.since(0));
+          return now.join('\n') === watched.join('\n') ? true : undefined;
+        },
+        () => `before:\n${watched.join('\n')}\nnow:\n${now.join('\n')}\n${cluster.told()}`,
+      );
+      await cluster.ready('steady');
+      assert.deepEqual(await node.containersOf('steady'), [before]);
+      await removePods(plane, 'steady');
+      await plane.kubectl('delete', 'configmap', 'flapping');
+    });
+
+    it('is not held up by an API server that gives no answer', async () => {
+      const name = `unheard-${node.name}`;
+      door.freeze();
+      await node.put('unheard.json', pod('unheard'));
+      const runs = await patiently(
+        'a container to run',
+        async () => (await node.containersOf(name)).find(({ state }) => state === 'CONTAINER_RUNNING'),
+        cluster.told,
+      );
+      door.thaw();
+      await cluster.ready(name);
+      const [same] = await node.containersOf(name);
+      assert.equal(same?.id, runs.id);
+      await node.take('unheard.json');
+      await podIsGone(plane, name);
+    });
+
+    it('ends a pod that was deleted by force, and lets another take its name', async () => {
+      await plane.make(pod('twice'));
+      const first = await cluster.ready('twice');
+      await plane.kubectl('delete', 'pod', 'twice', '--force', '--grace-period=0');
+      await plane.make(pod('twice'));
+      const second = await cluster.ready('twice');
+      assert.notEqual(second.metadata?.uid, first.metadata?.uid);
+      await patiently('one container to be left', async () =>
+        (await node.containersOf('twice')).length === 1 ? true : undefined,
+      );
+      await removePods(plane, 'twice');
+    });
+
+    it('refuses a pod that does not fit, with the reason', async () => {
+      const much = container('main', { resources: { requests: { cpu: '1000' } } });
+      await plane.make(pod('huge', podSpec([much], { nodeName: node.name })));
+      const { status } = await cluster.podIs('huge', 'refused', (found) => found.status?.phase === 'Failed');
+      assert.equal(status?.reason, 'OutOfcpu');
+      assert.match(status?.message ?? '', /^Pod was rejected: Node didn't have enough resource: cpu/);
+      await removePods(plane, 'huge');
+    });
+  });
+}

@@ -1,0 +1,138 @@
+import type { ApiResource, JsonObject } from '../../src/api/index.ts';
+import { decodeJson, KindTable, tableNameOf } from '../../src/kinds/index.ts';
+import { collectLogs, settle } from '../../src/lib/index.ts';
+import { type Identity, makeCertificateRequest, newEcKey } from '../../src/lib/x509/index.ts';
+import {
+  type AccessAttributes,
+  type AccessVerdict,
+  type Durability,
+  noDurability,
+  type StoredObject,
+} from '../../src/local-api/core/index.ts';
+import {
+  type KindLoops,
+  type LoopNeeds,
+  makeKinds,
+  type SigningOrder,
+  type TokenClaims,
+} from '../../src/local-api/kinds/index.ts';
+import { makeSigningDesk } from '../../src/local-api/security/index.ts';
+import { type CallOptions, LocalApiRig, refusedWith } from './local-api-rig.ts';
+
+/** A request for a certificate, as the field of the object holds it. */
+export function requestFor(identity: Partial<Identity>): string {
+  const whole: Identity = { commonName: '', organizations: [], dnsNames: [], ips: [], ...identity };
+  return Buffer.from(makeCertificateRequest(whole, newEcKey())).toString('base64');
+}
+
+/** An object of this name, and what else it has. */
+export function named(name: string, more: JsonObject = {}): JsonObject {
+  return { metadata: { name }, ...more };
+}
+
+/** The rules of all kinds but pods in an API without a wire; the desks are simple ones. */
+export class KindsRig implements Disposable {
+  readonly rig: LocalApiRig;
+  readonly orders: SigningOrder[] = [];
+  readonly claims: TokenClaims[] = [];
+  readonly asked: AccessAttributes[] = [];
+  readonly #kinds;
+  readonly #table = new KindTable();
+  readonly #running = new AbortController();
+
+  constructor(durability: Durability = noDurability()) {
+    this.#kinds = makeKinds({
+      signing: {
+        ...makeSigningDesk({ issue: () => '' }),
+        sign: (order) => {
+          this.orders.push(order);
+          return `-----BEGIN CERTIFICATE-----\n${order.notAfter}\n-----END CERTIFICATE-----\n`;
+        },
+      },
+      tokens: {
+        issuer: 'https://issuer',
+        issue: (claims) => {
+          this.claims.push(claims);
+          return `token-${this.claims.length}`;
+        },
+        verify: (token) =>
+          token === 'good'
+            ? { authenticated: true }
+            : { authenticated: false, error: 'invalid bearer token' },
+      },
+      judge: {
+        judge: (user, attributes): AccessVerdict => {
+          this.asked.push(attributes);
+          return { allowed: user.groups.includes('system:masters') };
+        },
+        rulesOf: () => ({ resourceRules: [], nonResourceRules: [], incomplete: false }),
+      },
+      serviceRange: '10.96.0.0/24',
+    });
+    const { rules, views } = this.#kinds;
+    this.rig = new LocalApiRig({ rules, views, durability });
+  }
+
+  get warnings(): readonly string[] {
+    return this.rig.warnings;
+  }
+
+  /** As the front would: what is no field is dropped, what is always there is filled in. */
+  decoded({ group, kind }: ApiResource, body: JsonObject): JsonObject {
+    return decodeJson<JsonObject>(this.#table, tableNameOf(group, kind), body).value;
+  }
+
+  create(resource: ApiResource, body: JsonObject, options: CallOptions = {}): Promise<StoredObject> {
+    return this.rig.object('create', resource, { ...options, body: this.decoded(resource, body) });
+  }
+
+  /** In which words it is refused to make this. */
+  async refusal(resource: ApiResource, body: JsonObject): Promise<string> {
+    return (await refusedWith(this.create(resource, body), 422)).message;
+  }
+
+  update(resource: ApiResource, body: StoredObject, options: CallOptions = {}): Promise<StoredObject> {
+    const { name, namespace } = body.metadata;
+    const home = namespace === undefined ? {} : { namespace };
+    return this.rig.object('update', resource, {
+      name,
+      ...home,
+      ...options,
+      body: this.decoded(resource, body),
+    });
+  }
+
+  get(resource: ApiResource, name: string, namespace?: string): StoredObject | undefined {
+    const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
+    return this.rig.store.get(resource, home, name);
+  }
+
+  /** Begins to do what the server does by itself. */
+  run(needs: Partial<LoopNeeds> = {}): KindLoops {
+    const { api, catalogue, clock } = this.rig;
+    const made = this.#kinds.loops({
+      world: api.world,
+      log: collectLogs(clock).logger,
+      entries: catalogue.all,
+      localNode: 'n1',
+      rootCertificates: () => 'ROOT',
+      ownService: { kind: 'unreachable', port: 6443 },
+      ...needs,
+    });
+    made.prepare();
+    for (const { run } of made.loops) run(this.#running.signal).catch(() => {});
+    return made;
+  }
+
+  /** Lets all that is due be done, and what falls due within this time. */
+  async settle(ms = 0): Promise<void> {
+    await settle();
+    await this.rig.clock.advance(ms);
+    await settle();
+  }
+
+  [Symbol.dispose](): void {
+    this.#running.abort();
+    this.rig[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,135 @@
+import type { ApiResource, JsonObject, PatchKind } from '../../src/api/index.ts';
+import { apiResources } from '../../src/api/index.ts';
+import { type Clock, collectLogs, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import {
+  type ApiAnswer,
+  type ApiCall,
+  adminUser,
+  LocalApi,
+  localResources,
+  makeCatalogue,
+  noDurability,
+  ObjectStore,
+  plainRules,
+  type ResourceVerb,
+  StatusError,
+  type StoredObject,
+} from '../../src/local-api/core/index.ts';
+import { podRules } from '../../src/local-api/pods/index.ts';
+import { type RecordedAnswer, recordable, surroundings } from '../testdata/pods/recorded.ts';
+
+export interface Wish {
+  readonly verb: ResourceVerb;
+  readonly resource?: ApiResource;
+  readonly namespace?: string | undefined;
+  readonly name?: string;
+  readonly subresource?: string;
+  readonly body?: unknown;
+  readonly patch?: PatchKind;
+  readonly dryRun?: 'yes' | 'no';
+}
+
+const never = new AbortController().signal;
+const bySort: Readonly<Record<string, ApiResource>> = {
+  PriorityClass: localResources.priorityClasses,
+  RuntimeClass: apiResources.runtimeClasses,
+  ServiceAccount: apiResources.serviceAccounts,
+  Node: apiResources.nodes,
+};
+
+/** The API with the rules of pods, in memory; the namespace `default` and its account are there. */
+export class LocalPods implements Disposable {
+  readonly clock: Clock;
+  readonly api: LocalApi;
+  readonly warnings: string[] = [];
+  readonly logs: ReturnType<typeof collectLogs>;
+  readonly #catalogue = makeCatalogue({ ...plainRules, pods: podRules });
+
+  constructor(clock: Clock = new VirtualClock()) {
+    this.clock = clock;
+    this.logs = collectLogs(clock);
+    this.api = new LocalApi({
+      clock,
+      random: seededRandom(1),
+      logger: this.logs.logger,
+      store: new ObjectStore({ historyLimit: 1_000 }),
+      durability: noDurability(),
+      catalogue: this.#catalogue,
+    });
+    this.do({
+      verb: 'create',
+      resource: localResources.namespaces,
+      body: { metadata: { name: 'default' } },
+      namespace: undefined,
+    });
+    this.do({
+      verb: 'create',
+      resource: apiResources.serviceAccounts,
+      body: { metadata: { name: 'default' } },
+    });
+  }
+
+  get catalogue() {
+    return this.#catalogue;
+  }
+
+  get world() {
+    return this.api.world;
+  }
+
+  /** What the pods of the recordings find there. */
+  surround(): void {
+    for (const { object } of surroundings) {
+      const resource = bySort[String(object['kind'])] ?? apiResources.nodes;
+      const namespace = resource.scope === 'cluster' ? undefined : 'default';
+      this.do({ verb: 'create', resource, namespace, body: object });
+    }
+  }
+
+  /** Throws what it is refused with. */
+  do(wish: Wish): StoredObject {
+    return this.world.carryOut(this.#call(wish));
+  }
+
+  /** As one who records what a server answers. */
+  async answer(wish: Wish): Promise<RecordedAnswer> {
+    try {
+      return told(await this.api.handle(this.#call(wish), never));
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error;
+      return recordable(error.status.code, error.status as unknown as JsonObject);
+    }
+  }
+
+  pod(name = 'a'): StoredObject | undefined {
+    return this.world.objects.get(apiResources.pods, 'default', name);
+  }
+
+  [Symbol.dispose](): void {
+    this.api[Symbol.dispose]();
+  }
+
+  #call(wish: Wish): ApiCall {
+    const { verb, resource = apiResources.pods, name, subresource, body, patch, dryRun } = wish;
+    return {
+      user: adminUser,
+      verb,
+      entry: this.#catalogue.of(resource),
+      namespace: 'namespace' in wish ? wish.namespace : 'default',
+      name,
+      subresource,
+      query: new URLSearchParams(),
+      body: body as JsonObject,
+      patch,
+      dryRun: dryRun === 'yes',
+      warn: (text) => {
+        this.warnings.push(text);
+      },
+    };
+  }
+}
+
+function told(answer: ApiAnswer): RecordedAnswer {
+  if (answer.kind === 'object') return recordable(answer.code, answer.object);
+  return { code: answer.code };
+}

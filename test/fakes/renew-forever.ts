@@ -1,0 +1,33 @@
+/**
+ * Makes authorities in the directory it is given and renews all of them without end, a month further at each step: to be
+ * killed while it does.
+ */
+import { join } from 'node:path';
+import { collectLogs, instant, realClock } from '../../src/lib/index.ts';
+import { openAuthorities, realAuthorityFiles } from '../../src/local-api/security/index.ts';
+
+const [directory = ''] = process.argv.slice(2);
+const real = realClock();
+const state = { aheadMs: 0 };
+const clock = { ...real, now: () => instant(real.now() + state.aheadMs) };
+const authorities = await openAuthorities({
+  directory,
+  nodeName: 'n1',
+  hostnames: () => [`at-${state.aheadMs}`],
+  addresses: () => [],
+  clock,
+  files: realAuthorityFiles(),
+  log: collectLogs(clock).logger,
+});
+await authorities.keepKubeconfig({
+  path: join(directory, 'admin.kubeconfig'),
+  server: 'https://127.0.0.1:1',
+  who: 'admin',
+  holds: 'certificate',
+});
+process.stdout.write('made\n');
+for (;;) {
+  // Back and forth, so that the authority is made anew as well.
+  state.aheadMs = state.aheadMs === 0 ? 4_000 * 86_400_000 : 0;
+  await authorities.keepUp();
+}

@@ -1,0 +1,48 @@
+import { Waiters } from '../../src/lib/index.ts';
+import type { Durability, ObjectChange } from '../../src/local-api/core/index.ts';
+
+/** Makes safe what it is told to, and no more. */
+export class ScriptedDurability implements Durability {
+  readonly appended: number[] = [];
+  readonly #waiters = new Waiters<void>();
+  readonly #told = new Set<(version: number) => void>();
+  committed = 0;
+  broken: Error | undefined;
+  /** So many may wait. */
+  room = Number.POSITIVE_INFINITY;
+
+  get waiting(): number {
+    return this.appended.filter((version) => version > this.committed).length;
+  }
+
+  get hasRoom(): boolean {
+    return this.broken === undefined && this.waiting < this.room;
+  }
+
+  append({ version }: ObjectChange): void {
+    this.appended.push(version);
+  }
+
+  async whenCommitted(version: number, signal: AbortSignal): Promise<void> {
+    while (this.committed < version) {
+      if (this.broken !== undefined) throw this.broken;
+      await this.#waiters.wait(signal);
+    }
+  }
+
+  onCommitted(told: (version: number) => void): Disposable {
+    this.#told.add(told);
+    return { [Symbol.dispose]: () => void this.#told.delete(told) };
+  }
+
+  commit(version: number): void {
+    this.committed = version;
+    for (const told of this.#told) told(version);
+    this.#waiters.serveAll();
+  }
+
+  break(error: Error): void {
+    this.broken = error;
+    this.#waiters.serveAll();
+  }
+}

@@ -1,0 +1,183 @@
+import { X509Certificate } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { type ApiResource, apiResources } from '../../src/api/index.ts';
+import { type Clock, collectLogs, VirtualClock } from '../../src/lib/index.ts';
+import { type Identity, keyPem, newEcKey } from '../../src/lib/x509/index.ts';
+import {
+  type ApiUser,
+  type ObjectReader,
+  resourceAccess,
+  type StoredObject,
+} from '../../src/local-api/core/index.ts';
+import type { CallerFacts } from '../../src/local-api/http/front-deps.ts';
+import type { TokenClaims, TokenDesk } from '../../src/local-api/kinds/index.ts';
+import {
+  type Authorities,
+  type Grant,
+  MemoryAuthorityFiles,
+  makeAuthenticator,
+  makeAuthorizer,
+  makeFrontSecurity,
+  makeTokenDesk,
+  openAuthorities,
+} from '../../src/local-api/security/index.ts';
+
+/** Objects as they are put. */
+export class FewObjects implements ObjectReader {
+  readonly #objects = new Map<string, StoredObject>();
+
+  put(resource: ApiResource, namespace: string | undefined, name: string, more: object = {}): StoredObject {
+    const { metadata = {}, ...rest } = more as { readonly metadata?: object };
+    const object = {
+      apiVersion: 'v1',
+      kind: resource.kind,
+      metadata: { name, namespace, uid: `uid-of-${name}`, ...metadata },
+      ...rest,
+    } as unknown as StoredObject;
+    this.#objects.set(this.#key(resource, namespace, name), object);
+    return object;
+  }
+
+  remove(resource: ApiResource, namespace: string | undefined, name: string): void {
+    this.#objects.delete(this.#key(resource, namespace, name));
+  }
+
+  get(resource: ApiResource, namespace: string | undefined, name: string): StoredObject | undefined {
+    return this.#objects.get(this.#key(resource, namespace, name));
+  }
+
+  all(resource: ApiResource, namespace?: string): readonly StoredObject[] {
+    const prefix = `${resource.group}/${resource.plural}/${namespace === undefined ? '' : `${namespace}/`}`;
+    return [...this.#objects].filter(([key]) => key.startsWith(prefix)).map(([, object]) => object);
+  }
+
+  #key({ group, plural }: ApiResource, namespace: string | undefined, name: string): string {
+    return `${group}/${plural}/${namespace ?? ''}/${name}`;
+  }
+}
+
+/** Who is who and who may what, with a node `n1` that runs the pod `web` of the account `builder`. */
+export class SecurityRig {
+  readonly objects = new FewObjects();
+  readonly authorities: Authorities;
+  readonly tokens: TokenDesk;
+  readonly security: ReturnType<typeof makeFrontSecurity>;
+  readonly judge: ReturnType<typeof makeAuthorizer>;
+  readonly logs: ReturnType<typeof collectLogs>;
+  readonly #clock: Clock;
+  #issued = 0;
+
+  private constructor(clock: Clock, authorities: Authorities, grants: readonly Grant[]) {
+    this.#clock = clock;
+    this.authorities = authorities;
+    this.logs = collectLogs(clock);
+    this.tokens = makeTokenDesk({ keys: authorities.tokenKeys, objects: this.objects, clock });
+    this.judge = makeAuthorizer({ objects: this.objects, grants });
+    const authenticator = makeAuthenticator({
+      authority: () => authorities.authorityCertificate,
+      tokens: this.tokens,
+      clock,
+    });
+    this.security = makeFrontSecurity({ authenticator, judge: this.judge, log: this.logs.logger });
+    this.#fill();
+  }
+
+  static async open(clock: Clock = new VirtualClock(), grants: readonly Grant[] = []): Promise<SecurityRig> {
+    return new SecurityRig(clock, await someAuthorities(clock), grants);
+  }
+
+  #fill(): void {
+    const { pods, nodes, secrets, serviceAccounts, persistentVolumeClaims } = apiResources;
+    for (const node of ['n1', 'n2']) this.objects.put(nodes, undefined, node);
+    this.objects.put(serviceAccounts, 'shop', 'builder');
+    for (const secret of ['used', 'other']) this.objects.put(secrets, 'shop', secret);
+    const volumes = [
+      { name: 's', secret: { secretName: 'used' } },
+      { name: 'c', persistentVolumeClaim: { claimName: 'data' } },
+    ];
+    const spec = { nodeName: 'n1', serviceAccountName: 'builder', volumes };
+    this.objects.put(pods, 'shop', 'web', { spec });
+    this.objects.put(pods, 'shop', 'elsewhere', { spec: { nodeName: 'n2' } });
+    this.objects.put(persistentVolumeClaims, 'shop', 'data', { spec: { volumeName: 'pv1' } });
+  }
+
+  claims(more: Partial<TokenClaims> = {}): TokenClaims {
+    const now = Math.floor(this.#clock.now() / 1_000);
+    return {
+      iss: this.tokens.issuer,
+      sub: 'system:serviceaccount:shop:builder',
+      aud: [this.tokens.issuer],
+      exp: now + 3_607,
+      iat: now,
+      nbf: now,
+      jti: String(++this.#issued),
+      'kubernetes.io': {
+        namespace: 'shop',
+        serviceaccount: { name: 'builder', uid: 'uid-of-builder' },
+        pod: { name: 'web', uid: 'uid-of-web' },
+        node: { name: 'n1', uid: 'uid-of-n1' },
+      },
+      ...more,
+    };
+  }
+
+  /** The user, or the code of the refusal. */
+  async who(facts: Partial<CallerFacts>): Promise<ApiUser | number> {
+    const whole = { certificate: undefined, headers: {}, address: '127.0.0.1', ...facts };
+    try {
+      return await this.security.authenticate(whole, new AbortController().signal);
+    } catch (error) {
+      return (error as { readonly status?: { readonly code?: number } }).status?.code ?? 0;
+    }
+  }
+
+  async may(user: ApiUser, wish: Parameters<typeof resourceAccess>[0]): Promise<boolean> {
+    const attributes = resourceAccess({ verb: 'get', version: 'v1', resource: 'pods', ...wish });
+    return (await this.security.authorize(user, attributes, new AbortController().signal)).allowed;
+  }
+}
+
+/** In memory, for the node `n1`. */
+export async function someAuthorities(clock: Clock): Promise<Authorities> {
+  return await openAuthorities({
+    directory: '/api',
+    nodeName: 'n1',
+    hostnames: () => [],
+    addresses: () => [],
+    clock,
+    files: new MemoryAuthorityFiles(),
+    log: collectLogs(clock).logger,
+  });
+}
+
+export interface ClientPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** A certificate of a client, valid from and until so many milliseconds from now. */
+export function clientPair(
+  authorities: Authorities,
+  subject: Pick<Identity, 'commonName' | 'organizations'>,
+  nowMs: number,
+  [fromMs, untilMs]: readonly [number, number] = [-60_000, 3_600_000],
+): ClientPair {
+  const key = newEcKey();
+  const cert = authorities.authority.issue({
+    identity: { ...subject, dnsNames: [], ips: [] },
+    key,
+    notBeforeMs: nowMs + fromMs,
+    notAfterMs: nowMs + untilMs,
+    uses: ['digital-signature'],
+    extendedUses: ['client-auth'],
+  });
+  return { cert, key: keyPem(key) };
+}
+
+export function shownPair({ cert }: Pick<ClientPair, 'cert'>): Pick<CallerFacts, 'certificate'> {
+  return { certificate: { certificate: new X509Certificate(cert), untrusted: undefined } };
+}
+
+export function shownToken(token: string): { readonly headers: IncomingHttpHeaders } {
+  return { headers: { authorization: `Bearer ${token}` } };
+}

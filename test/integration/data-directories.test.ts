@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { mountOf, prepareDirectories } from '../../src/cli/data-directories.ts';
+import { collectLogs, parseMountinfo, VirtualClock } from '../../src/lib/index.ts';
+
+const modeOf = (path: string) => statSync(path).mode & 0o7777;
+
+test('directories are made for nobody but root and its group, and those there are stay as they are', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kubeling-directories-'));
+  try {
+    const [rootDir, podLogsDir] = [join(folder, 'root'), join(folder, 'log/pods')];
+    mkdirSync(join(rootDir, 'plugins'), { recursive: true, mode: 0o755 });
+    const { logger } = collectLogs(new VirtualClock());
+    await prepareDirectories({ rootDir, podLogsDir }, logger);
+    for (const name of ['pods', 'plugins_registry', 'pod-resources', 'device-plugins'])
+      assert.equal(modeOf(join(rootDir, name)), 0o750, name);
+    assert.equal(modeOf(podLogsDir), 0o750);
+    assert.equal(modeOf(join(rootDir, 'plugins')), 0o755);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a directory is on the deepest mount above it, and on the last of several', () => {
+  const mounts = parseMountinfo(
+    [
+      '1 0 8:1 / / rw - ext4 /dev/vda rw',
+      '2 1 8:1 /x /var/lib/kubelet rw - ext4 /dev/vda rw',
+      '3 2 8:1 /x /var/lib/kubelet rw shared:7 - ext4 /dev/vda rw',
+      '4 1 8:1 /y /var/lib/kube rw - ext4 /dev/vda rw',
+    ].join('\n'),
+  );
+  assert.equal(mountOf('/var/lib/kubelet/pods', mounts)?.isShared, true);
+  assert.equal(mountOf('/var/lib/kubelet', mounts)?.isShared, true);
+  assert.equal(mountOf('/var/lib/kubeling', mounts)?.mountPoint, '/');
+});

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { test } from 'node:test';
+import { HealthListener } from '../../src/cli/health-listener.ts';
+import { collectLogs, VirtualClock } from '../../src/lib/index.ts';
+import { healthRoutes } from '../../src/server/index.ts';
+import { until } from '../fakes/until.ts';
+
+const routes = healthRoutes([{ name: 'ping', problem: () => undefined }]);
+
+async function taken() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+test('an address that is taken is tried every five seconds until it is free', async () => {
+  const clock = new VirtualClock();
+  const { logger } = collectLogs(clock);
+  const { server, port } = await taken();
+  await using health = await HealthListener.open({
+    ...{ clock, logger, routes, port, host: '127.0.0.1' },
+    whenTaken: 'retry',
+  });
+  assert.equal(health.port, undefined);
+  await clock.advance(5_000);
+  assert.equal(health.port, undefined);
+  await new Promise((resolve) => server.close(resolve));
+  await until('health is served', () => {
+    void clock.advance(5_000);
+    return health.port === port;
+  });
+  assert.equal(await (await fetch(`http://127.0.0.1:${port}/healthz`)).text(), 'ok');
+  assert.equal((await fetch(`http://127.0.0.1:${port}/debug/pprof/`)).status, 404);
+});
+
+test('one that is closed while it waits waits no longer', async () => {
+  const clock = new VirtualClock();
+  const { logger } = collectLogs(clock);
+  const { server, port } = await taken();
+  try {
+    const health = await HealthListener.open({
+      ...{ clock, logger, routes, port, host: '127.0.0.1' },
+      whenTaken: 'retry',
+    });
+    await health.close();
+    assert.equal(health.port, undefined);
+  } finally {
+    server.close();
+  }
+});

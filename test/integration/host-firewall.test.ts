@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { hostPacketFilter } from '../../src/cli/packet-filter.ts';
+import { cancelled, collectLogs, realClock } from '../../src/lib/index.ts';
+import { HostFirewall } from '../../src/node/index.ts';
+import { until } from '../fakes/until.ts';
+
+/** A network of the test's own: the machine's stays as it is. */
+const network = `kubeling-firewall-${process.pid}`;
+const inside = ['ip', 'netns', 'exec', network];
+
+function said(...[file = '', ...args]: readonly string[]): string {
+  return execFileSync(file, args, { encoding: 'utf8' });
+}
+
+before(() => said('ip', 'netns', 'add', network));
+after(() => said('ip', 'netns', 'del', network));
+
+test('loopback is closed to strangers in the real packet filter, once however often it is looked at', async () => {
+  const clock = realClock();
+  const { logger, records } = collectLogs(clock);
+  const rules = () => said(...inside, 'iptables', '-w', '5', '-S');
+  const round = async () => {
+    const stop = new AbortController();
+    const filter = hostPacketFilter(clock, inside);
+    const running = new HostFirewall({ filter, clock, logger }).run(stop.signal).catch(() => {});
+    await until('the rule is there', () => /-A KUBE-FIREWALL .* -j DROP/.test(rules()));
+    stop.abort(cancelled('the round is over'));
+    await running;
+  };
+  await round();
+  const first = rules();
+  assert.match(first, /^-A INPUT -j KUBE-FIREWALL$/m);
+  assert.match(first, /^-A OUTPUT -j KUBE-FIREWALL$/m);
+  assert.match(
+    first,
+    /^-A KUBE-FIREWALL (?=.*! -s 127\.0\.0\.0\/8)(?=.*-d 127\.0\.0\.0\/8)(?=.*! --ctstate RELATED,ESTABLISHED,DNAT).* -j DROP$/m,
+  );
+  await round();
+  assert.equal(rules(), first);
+  assert.match(said(...inside, 'iptables', '-w', '5', '-t', 'mangle', '-S'), /^-N KUBE-IPTABLES-HINT$/m);
+  assert.deepEqual([...records], []);
+});

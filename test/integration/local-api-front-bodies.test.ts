@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { WireWriter } from '../../src/lib/protobuf/wire.ts';
+import { FrontRig } from '../fakes/api-front.ts';
+
+const pods = '/api/v1/namespaces/a/pods';
+const configMaps = '/api/v1/namespaces/a/configmaps';
+const json = { 'content-type': 'application/json' };
+
+const pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'x' },
+  spec: { containers: [{ name: 'c', image: 'i', resources: { limits: { cpu: '0.5', memory: '1024Mi' } } }] },
+};
+
+test('a JSON body is decoded as what belongs there, quantities in their one form', async () => {
+  await using rig = await FrontRig.open();
+  const { status } = await rig.ask(pods, { method: 'POST', headers: json, body: JSON.stringify(pod) });
+  assert.equal(status, 200);
+  const { body, dryRun, patch } = rig.api.last;
+  const limits = { cpu: '500m', memory: '1Gi' };
+  const spec = { containers: [{ name: 'c', image: 'i', resources: { limits } }] };
+  assert.deepEqual([JSON.parse(JSON.stringify(body)), dryRun, patch], [{ ...pod, spec }, false, undefined]);
+});
+
+test('what an object leaves out of itself is what its path says', async () => {
+  await using rig = await FrontRig.open();
+  await rig.ask(configMaps, { method: 'POST', body: '{"metadata":{"name":"x"}}' });
+  assert.deepEqual(rig.api.last.body, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } });
+});
+
+const yaml = 'kind: ConfigMap\nmetadata: {name: x}\ndata:\n  a: "yes"\n';
+
+test('a YAML body is the same as a JSON one', async () => {
+  await using rig = await FrontRig.open();
+  const headers = { 'content-type': 'application/yaml' };
+  const { status } = await rig.ask(configMaps, { method: 'POST', headers, body: yaml });
+  assert.equal(status, 200);
+  const expected = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, data: { a: 'yes' } };
+  assert.deepEqual(rig.api.last.body, expected);
+  for (const body of ['a: [', 'a: 1\n---\nb: 2\n', '']) {
+    const refused = await rig.ask(configMaps, { method: 'POST', headers, body });
+    assert.deepEqual([refused.status, refused.json['reason']], [400, 'BadRequest'], body);
+  }
+  const twice = await rig.ask(`${configMaps}?fieldValidation=Strict`, {
+    method: 'POST',
+    headers,
+    body: `${yaml}immutable: true\nimmutable: true\n`,
+  });
+  assert.match(String(twice.json['message']), /strict decoding error: duplicate field "immutable"/);
+});
+
+test('fields nobody knows and fields written twice: refused, warned of or ignored, as the client wants it', async () => {
+  await using rig = await FrontRig.open();
+  const body = `{"kind":"Pod","metadata":{"name":"x","name":"x"},"spec":{"containers":[],"restartPolcy":"Never","zzz":1}}`;
+  const ask = (query: string) => rig.ask(`${pods}?${query}`, { method: 'POST', headers: json, body });
+  const strict = await ask('fieldValidation=Strict');
+  assert.deepEqual(
+    [strict.status, strict.json['message']],
+    [
+      400,
+      'Pod in version "v1" cannot be handled as a Pod: strict decoding error: duplicate field "metadata.name", unknown field "spec.restartPolcy", unknown field "spec.zzz"',
+    ],
+  );
+  for (const query of ['', 'fieldValidation=Warn']) {
+    const { status, headers } = await ask(query);
+    assert.equal(status, 200);
+    assert.equal(
+      headers['warning'],
+      '299 - "duplicate field \\"metadata.name\\"", 299 - "unknown field \\"spec.restartPolcy\\" (did you mean restartPolicy?)", 299 - "unknown field \\"spec.zzz\\""',
+    );
+  }
+  const ignored = await ask('fieldValidation=Ignore');
+  assert.deepEqual([ignored.status, ignored.headers['warning']], [200, undefined]);
+  assert.deepEqual(Object.keys((rig.api.last.body as { spec: object }).spec), ['containers']);
+  const unknown = await ask('fieldValidation=Perhaps');
+  assert.deepEqual([unknown.status, unknown.json['reason']], [422, 'Invalid']);
+  assert.equal(
+    unknown.json['message'],
+    'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Perhaps": supported values: "", "Ignore", "Strict", "Warn"',
+  );
+});
+
+test('a body that is not what belongs there is 400, and says what is wrong', async () => {
+  await using rig = await FrontRig.open();
+  const cases: readonly (readonly [string, RegExp])[] = [
+    ['', /must be of type Pod\): json parse error/],
+    ['{', /must be of type Pod\): json parse error/],
+    ['[]', /must be an object/],
+    ['"x"', /must be an object/],
+    ['null', /must be an object/],
+    ['{"kind":"ConfigMap"}', /ConfigMap in version "v1" cannot be handled as a Pod/],
+    ['{"kind":5}', /must be strings/],
+    ['{"apiVersion":"apps/v1"}', /\(apps\/v1\) does not match the expected API version \(v1\)/],
+    ['{"spec":{"containers":5}}', /spec.containers must be a list: current value is 5/],
+    [`${'['.repeat(100_000)}${']'.repeat(100_000)}`, /nested more than/],
+    [`{"metadata":${'{"a":'.repeat(200)}1${'}'.repeat(200)}}`, /nested more than/],
+  ];
+  for (const [body, expected] of cases) {
+    const answer = await rig.ask(pods, { method: 'POST', headers: json, body });
+    assert.equal(answer.status, 400, body.slice(0, 40));
+    assert.match(String(answer.json['message']), expected);
+  }
+  assert.deepEqual(rig.complaints, []);
+});
+
+test('a body of more than three megabytes is 413', async () => {
+  await using rig = await FrontRig.open();
+  const data = (size: number) => JSON.stringify({ data: { a: 'x'.repeat(size) } });
+  const fits = await rig.ask(configMaps, { method: 'POST', headers: json, body: data(3 * 1024 * 1024 - 40) });
+  assert.equal(fits.status, 200);
+  for (const headers of [json, { ...json, 'transfer-encoding': 'chunked' }]) {
+    const large = await rig.ask(configMaps, { method: 'POST', headers, body: data(3 * 1024 * 1024) });
+    assert.deepEqual([large.status, large.json['reason']], [413, 'RequestEntityTooLarge']);
+  }
+});
+
+test('types of bodies nobody reads are 415, so that clients try another', async () => {
+  await using rig = await FrontRig.open();
+  for (const type of ['application/cbor', 'text/plain', 'nonsense', 'application/x-www-form-urlencoded']) {
+    const { status, json: answer } = await rig.ask(pods, {
+      method: 'POST',
+      headers: { 'content-type': type },
+      body: '{}',
+    });
+    assert.deepEqual([status, answer['reason']], [415, 'UnsupportedMediaType'], type);
+    assert.match(
+      String(answer['message']),
+      /accepted media types include: application\/json, application\/yaml/,
+    );
+  }
+});
+
+test('patches come by their type, which must be one of three', async () => {
+  await using rig = await FrontRig.open();
+  const patch = (type: string, body: string, query = '') =>
+    rig.ask(`${pods}/x?${query}`, { method: 'PATCH', headers: { 'content-type': type }, body });
+  const types = [
+    ['application/json-patch+json', 'json', '[{"op":"remove","path":"/metadata/labels"}]'],
+    ['application/merge-patch+json', 'merge', '{"metadata":{"labels":null}}'],
+    ['application/strategic-merge-patch+json; charset=utf-8', 'strategic', '{"spec":{"$patch":"replace"}}'],
+  ] as const;
+  for (const [type, kind, body] of types) {
+    const { status, headers } = await patch(type, body);
+    assert.deepEqual([status, headers['warning']], [200, undefined]);
+    assert.deepEqual([rig.api.last.patch, rig.api.last.body], [kind, JSON.parse(body)]);
+  }
+  for (const type of ['application/apply-patch+yaml', 'application/json', ''])
+    assert.equal((await patch(type, '{}')).status, 415, type);
+  assert.equal((await patch('application/json-patch+json', '{}')).status, 400);
+  assert.equal((await patch('application/merge-patch+json', '[]')).status, 400);
+});
+
+test('what a patch leaves is read like any other object', async () => {
+  await using rig = await FrontRig.open();
+  let patched: Record<string, unknown> = {};
+  rig.api.answer = ({ readPatched }) => ({ kind: 'object', code: 200, object: readPatched?.(patched) ?? {} });
+  const patch = (body: string, query = '') =>
+    rig.ask(`${pods}/x?${query}`, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/merge-patch+json' },
+      body,
+    });
+  patched = { spec: { containers: [], overhead: { cpu: '0.5' } } };
+  assert.deepEqual((await patch('{}')).json, { spec: { containers: [], overhead: { cpu: '500m' } } });
+  patched = { spec: { containrs: [], containers: [] } };
+  const warned = await patch('{"spec":1,"spec":2}');
+  assert.match(String(warned.headers['warning']), /duplicate field \\"spec\\"/);
+  assert.match(
+    String(warned.headers['warning']),
+    /unknown field \\"spec.containrs\\" \(did you mean containers\?\)/,
+  );
+  const strict = await patch('{"a":1}', 'fieldValidation=Strict');
+  assert.equal(strict.status, 422);
+  assert.equal(
+    strict.json['message'],
+    'Pod "" is invalid: patch: Invalid value: "{\\"a\\":1}": strict decoding error: unknown field "spec.containrs"',
+  );
+  patched = { spec: { containers: 'x' } };
+  const wrong = await patch('{}', 'fieldValidation=Ignore');
+  assert.deepEqual([wrong.status, wrong.json['reason']], [422, 'Invalid']);
+  assert.match(String(wrong.json['message']), /spec.containers must be a list: current value is "x"/);
+});
+
+test('what a deletion is told comes in the body or in the query', async () => {
+  await using rig = await FrontRig.open();
+  const remove = (query: string, body?: string) =>
+    rig.ask(`${pods}/x?${query}`, { method: 'DELETE', headers: json, ...(body && { body }) });
+  await remove('');
+  assert.deepEqual([rig.api.last.body, rig.api.last.dryRun], [undefined, false]);
+  await remove('gracePeriodSeconds=0&propagationPolicy=Background&dryRun=All');
+  assert.deepEqual(
+    [rig.api.last.body, rig.api.last.dryRun],
+    [
+      {
+        kind: 'DeleteOptions',
+        apiVersion: 'meta.k8s.io/v1',
+        gracePeriodSeconds: 0,
+        propagationPolicy: 'Background',
+        dryRun: ['All'],
+      },
+      true,
+    ],
+  );
+  await remove('', '{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"},"dryRun":["All"]}');
+  const { body, dryRun } = rig.api.last;
+  assert.deepEqual([(body as { preconditions: object }).preconditions, dryRun], [{ uid: 'u' }, true]);
+  const wrong: readonly (readonly [string, number, string?])[] = [
+    ['gracePeriodSeconds=soon', 400],
+    ['orphanDependents=perhaps', 400],
+    ['propagationPolicy=Never', 422],
+    ['propagationPolicy=Orphan&orphanDependents=true', 422],
+    ['dryRun=Some', 422],
+    ['', 422, '{"dryRun":["Some"]}'],
+    ['', 400, '{"kind":"Pod"}'],
+  ];
+  for (const [query, status, sent] of wrong) assert.equal((await remove(query, sent)).status, status, query);
+});
+
+test('a dry run is asked for by one word only', async () => {
+  await using rig = await FrontRig.open();
+  const create = (query: string) => rig.ask(`${configMaps}?${query}`, { method: 'POST', body: '{}' });
+  await create('dryRun=All');
+  assert.equal(rig.api.last.dryRun, true);
+  const { status, json: answer } = await create('dryRun=Perhaps');
+  assert.deepEqual(
+    [status, answer['message']],
+    [
+      422,
+      'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Perhaps"]: supported values: "All"',
+    ],
+  );
+});
+
+/** An object the way client-go sends it: what is not set is sent as empty text. */
+function envelope(apiVersion: string, kind: string, raw: Uint8Array): Buffer {
+  const writer = new WireWriter();
+  const part = (number: number, write: () => void) => {
+    writer.uint32((number << 3) | 2);
+    write();
+  };
+  part(1, () => {
+    const start = writer.begin();
+    part(1, () => writer.string(apiVersion));
+    part(2, () => writer.string(kind));
+    writer.end(start);
+  });
+  part(2, () => writer.bytes(raw));
+  part(3, () => writer.string(''));
+  part(4, () => writer.string(''));
+  return Buffer.concat([Buffer.from('6b387300', 'hex'), writer.finish()]);
+}
+
+const protobuf = { 'content-type': 'application/vnd.kubernetes.protobuf' };
+
+test('a protobuf body is decoded, and answered in JSON', async () => {
+  await using rig = await FrontRig.open();
+  // metadata{name "x", generateName "", creationTimestamp {}}, data{"a": "b"}
+  const raw = Buffer.from('0a070a017812004200' + '12060a0161120162', 'hex');
+  const headers = { ...protobuf, accept: 'application/vnd.kubernetes.protobuf,application/json' };
+  const body = envelope('v1', 'ConfigMap', raw);
+  const { status, headers: got } = await rig.ask(configMaps, { method: 'POST', headers, body });
+  assert.deepEqual([status, got['content-type']], [200, 'application/json']);
+  const expected = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, data: { a: 'b' } };
+  assert.deepEqual(rig.api.last.body, expected);
+});
+
+test('a deletion in protobuf may say nought', async () => {
+  await using rig = await FrontRig.open();
+  const raw = Buffer.from('0800', 'hex');
+  const body = envelope('v1', 'DeleteOptions', raw);
+  const { status } = await rig.ask(`${pods}/x`, { method: 'DELETE', headers: protobuf, body });
+  assert.equal(status, 200);
+  assert.equal((rig.api.last.body as { gracePeriodSeconds: number }).gracePeriodSeconds, 0);
+});
+
+test('protobuf that is none is 400, and a kind that is not known 415', async () => {
+  await using rig = await FrontRig.open();
+  const post = (body: Uint8Array) => rig.ask(configMaps, { method: 'POST', headers: protobuf, body });
+  const broken = [
+    Buffer.from(''),
+    Buffer.from('k8s'),
+    Buffer.from('{}'),
+    envelope('v1', 'ConfigMap', Buffer.from('0aff', 'hex')),
+    envelope('v1', 'ConfigMap', Buffer.from('0805', 'hex')),
+    envelope('v1', 'Pod', Buffer.alloc(0)),
+  ];
+  for (const body of broken) assert.equal((await post(body)).status, 400, body.toString('hex'));
+  assert.equal((await post(envelope('apps/v1', 'Deployment', Buffer.alloc(0)))).status, 415);
+  assert.deepEqual(rig.complaints, []);
+});

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { test } from 'node:test';
+import { VirtualClock } from '../../src/lib/index.ts';
+import type { ApiAnswer } from '../../src/local-api/core/answers.ts';
+import { FrontRig } from '../fakes/api-front.ts';
+import { until } from '../fakes/until.ts';
+
+const maps = '/api/v1/namespaces/a/configmaps';
+
+/** A list of large objects that counts how many of them were written down. */
+function countedList(count: number): { readonly answer: ApiAnswer; readonly made: () => number } {
+  let made = 0;
+  const items = Array.from({ length: count }, (_, index) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `c${index}` },
+    data: {
+      toJSON() {
+        made++;
+        return { text: 'x'.repeat(10_000) };
+      },
+    },
+  }));
+  const list = { kind: 'ConfigMapList', apiVersion: 'v1', metadata: { resourceVersion: '1' }, items };
+  return { answer: { kind: 'list', code: 200, list }, made: () => made };
+}
+
+function ask(port: number, method = 'GET'): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: 'Bearer admin' };
+    const options = { host: '127.0.0.1', port, path: maps, method, headers, rejectUnauthorized: false };
+    const sent = request({ ...options, agent: false }, resolve);
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+test('a long list comes whole, with others served before its end', async () => {
+  await using rig = await FrontRig.open();
+  const { answer, made } = countedList(3_000);
+  rig.api.answer = () => answer;
+  const response = await ask(rig.port);
+  const before = made();
+  assert.ok(before < 3_000, `${before} of 3,000 were written down before anybody read one`);
+  const { status } = await rig.ask('/healthz');
+  assert.equal(status, 200);
+  let text = '';
+  for await (const chunk of response) text += String(chunk);
+  const { items } = JSON.parse(text) as {
+    readonly items: readonly { readonly metadata: { readonly name: string } }[];
+  };
+  assert.deepEqual(
+    items.map(({ metadata }) => metadata.name),
+    Array.from({ length: 3_000 }, (_, index) => `c${index}`),
+  );
+});
+
+test('who asks for the head of a long list alone is sent nothing else', async () => {
+  await using rig = await FrontRig.open();
+  const { answer, made } = countedList(3_000);
+  rig.api.answer = () => answer;
+  const response = await ask(rig.port, 'HEAD');
+  let text = '';
+  for await (const chunk of response) text += String(chunk);
+  assert.deepEqual([response.statusCode, text], [200, '']);
+  assert.ok(made() < 3_000, String(made()));
+});
+
+test('who does not read a long list is waited for without memory, then let go', async () => {
+  const clock = new VirtualClock();
+  await using rig = await FrontRig.open({ clock });
+  const { answer, made } = countedList(5_000);
+  rig.api.answer = () => answer;
+  const response = await ask(rig.port);
+  response.pause();
+  response.on('error', () => {});
+  let closed = false;
+  response.on('close', () => (closed = true));
+  let last = -1;
+  // Until neither kernel has room for more.
+  await until('no more of it is made', () => {
+    const isStill = made() === last && made() > 0;
+    last = made();
+    return isStill && clock.pendingTimers > 0;
+  });
+  assert.ok(made() < 5_000, `${made()} were written down for a client that reads none`);
+  await clock.advance(60_000);
+  response.resume();
+  await until('the connection is broken off', () => closed);
+  assert.equal(response.complete, false);
+  assert.deepEqual(
+    [...rig.logs.records].filter(({ severity }) => severity === 'error'),
+    [],
+  );
+});

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FrontRig } from '../fakes/api-front.ts';
+
+const pods = '/api/v1/namespaces/a/pods';
+const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
+const partialList = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
+
+const object = {
+  kind: 'ConfigMap',
+  apiVersion: 'v1',
+  metadata: { name: 'x', namespace: 'a', resourceVersion: '7' },
+  data: { on: 'yes' },
+};
+const list = { kind: 'ConfigMapList', apiVersion: 'v1', metadata: { resourceVersion: '9' }, items: [object] };
+
+async function openRig(): Promise<FrontRig> {
+  const rig = await FrontRig.open();
+  rig.api.answer = ({ verb }) =>
+    verb === 'list' ? { kind: 'list', code: 200, list } : { kind: 'object', code: 200, object };
+  return rig;
+}
+
+test('the most wanted of what can be had is answered', async () => {
+  await using rig = await openRig();
+  const cases: readonly (readonly [string | undefined, string])[] = [
+    [undefined, 'application/json'],
+    ['*/*', 'application/json'],
+    ['application/*', 'application/json'],
+    ['application/vnd.kubernetes.protobuf, application/json', 'application/json'],
+    ['application/cbor, application/json;q=0.1', 'application/json'],
+    ['application/json;q=0.1, application/yaml;q=0.9', 'application/yaml'],
+    ['application/yaml;q=0.1, */*;q=0.2', 'application/json'],
+    ['application/json;as=Table;v=v9;g=meta.k8s.io, application/json', 'application/json'],
+  ];
+  for (const [accept, type] of cases) {
+    const { status, headers } = await rig.ask(
+      `${pods}/x`,
+      accept === undefined ? {} : { headers: { accept } },
+    );
+    assert.deepEqual([status, headers['content-type']], [200, type], String(accept));
+  }
+});
+
+test('when nothing can be had that the client would take it is 406', async () => {
+  await using rig = await openRig();
+  for (const accept of [
+    'application/cbor',
+    'text/html',
+    'application/vnd.kubernetes.protobuf',
+    'application/json;q=0',
+  ]) {
+    const { status, json } = await rig.ask(`${pods}/x`, { headers: { accept } });
+    assert.deepEqual([status, json['reason']], [406, 'NotAcceptable'], accept);
+    assert.match(String(json['message']), /^only the following media types are accepted: application\/json/);
+  }
+  assert.deepEqual(rig.api.calls, []);
+});
+
+test('YAML is written so that others read the same', async () => {
+  await using rig = await openRig();
+  const { text } = await rig.ask(`${pods}/x`, { headers: { accept: 'application/yaml' } });
+  assert.match(text, /\nmetadata:\n {2}name: x\n/);
+  assert.match(text, /"?on"?: "yes"\n/);
+});
+
+test('people get their JSON indented', async () => {
+  await using rig = await openRig();
+  assert.match((await rig.ask(`${pods}/x?pretty=true`)).text, /^\{\n {2}"kind": "ConfigMap"/);
+  assert.match((await rig.ask(`${pods}/x`, { headers: { 'user-agent': 'curl/8' } })).text, /^\{\n/);
+  assert.match(
+    (await rig.ask(`${pods}/x?pretty=0`, { headers: { 'user-agent': 'curl/8' } })).text,
+    /^\{"kind"/,
+  );
+});
+
+test('a table has what its client wants of each object', async () => {
+  await using rig = await openRig();
+  const rowOf = async (path: string) => {
+    const { json, status } = await rig.ask(path, { headers: { accept: `${table},application/json` } });
+    assert.deepEqual([status, json['kind'], json['apiVersion']], [200, 'Table', 'meta.k8s.io/v1']);
+    return { row: (json['rows'] as { object: { kind: string } | null }[])[0], metadata: json['metadata'] };
+  };
+  const maps = '/api/v1/namespaces/a/configmaps';
+  assert.deepEqual(await rowOf(maps).then(({ metadata }) => metadata), { resourceVersion: '9' });
+  assert.equal((await rowOf(`${maps}/x`)).row?.object?.kind, 'PartialObjectMetadata');
+  assert.equal((await rowOf(`${maps}?includeObject=Object`)).row?.object?.kind, 'ConfigMap');
+  assert.equal((await rowOf(`${maps}?includeObject=None`)).row?.object, null);
+  const wrong = await rig.ask(`${maps}?includeObject=All`, { headers: { accept: table } });
+  assert.equal(wrong.status, 400);
+  assert.match(String(wrong.json['message']), /includeObject: Invalid value: "All": must be/);
+});
+
+test('only metadata, for one object or for many, and not the one for the other', async () => {
+  await using rig = await openRig();
+  const kindOf = async (path: string, accept: string) => {
+    const { status, json } = await rig.ask(path, { headers: { accept } });
+    return [status, json['kind']];
+  };
+  assert.deepEqual(await kindOf(`${pods}/x`, partial), [200, 'PartialObjectMetadata']);
+  assert.deepEqual(await kindOf(pods, partialList), [200, 'PartialObjectMetadataList']);
+  assert.deepEqual(await kindOf(pods, partial), [406, 'Status']);
+  assert.deepEqual(await kindOf(`${pods}/x`, partialList), [406, 'Status']);
+});
+
+test('a Status stays what it is, whatever was hoped for', async () => {
+  await using rig = await FrontRig.open();
+  const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' };
+  rig.api.answer = () => ({ kind: 'status', code: 200, status });
+  for (const accept of [table, partial])
+    assert.deepEqual((await rig.ask(`${pods}/x`, { method: 'DELETE', headers: { accept } })).json, status);
+});
+
+test('HEAD has the headers of GET and nothing behind them', async () => {
+  await using rig = await openRig();
+  const get = await rig.ask(`${pods}/x`);
+  const head = await rig.ask(`${pods}/x`, { method: 'HEAD' });
+  assert.deepEqual([head.status, head.text], [200, '']);
+  assert.equal(head.headers['content-length'], get.headers['content-length']);
+});
+
+test('published pages are passed on as they are, and their own pages asked for with what they need', async () => {
+  const page = { status: 200, headers: { 'Content-Type': 'application/json', ETag: '"e"' }, body: '{}' };
+  const asked: unknown[] = [];
+  await using rig = await FrontRig.open({
+    deps: {
+      published: {
+        page: ({ path, accept, ifNoneMatch }) => {
+          asked.push([path, accept, ifNoneMatch]);
+          if (path !== '/api') return undefined;
+          return ifNoneMatch === '"e"' ? { ...page, status: 304, body: '' } : page;
+        },
+      },
+      pages: {
+        '/metrics': () => ({ status: 200, headers: { 'Content-Type': 'text/plain' }, body: 'm 1\n' }),
+      },
+    },
+  });
+  const { status, headers, text } = await rig.ask('/api', { headers: { accept: 'a/b' } });
+  assert.deepEqual([status, headers['etag'], text], [200, '"e"', '{}']);
+  assert.deepEqual(asked, [['/api', 'a/b', undefined]]);
+  assert.equal((await rig.ask('/api/', { headers: { 'if-none-match': '"e"' } })).status, 304);
+  assert.equal((await rig.ask('/metrics')).text, 'm 1\n');
+  assert.equal((await rig.ask('/apis')).status, 404);
+  assert.equal((await rig.ask('/constructor')).status, 404);
+});

@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { test } from 'node:test';
+import { connect } from 'node:tls';
+import { VirtualClock } from '../../src/lib/index.ts';
+import type { WatchLine } from '../../src/local-api/core/answers.ts';
+import { StatusError } from '../../src/local-api/core/contract.ts';
+import { FrontRig } from '../fakes/api-front.ts';
+import { until } from '../fakes/until.ts';
+
+const maps = '/api/v1/namespaces/a/configmaps';
+
+/** A watch whose lines come when the test says so. */
+class LineSource {
+  readonly #waiting: WatchLine[] = [];
+  #wake = () => {};
+  #over = false;
+  ended = 0;
+  taken = 0;
+
+  push(...lines: readonly WatchLine[]): void {
+    this.#waiting.push(...lines);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#over = true;
+    this.#wake();
+  }
+
+  async *lines(signal: AbortSignal): AsyncIterable<WatchLine> {
+    try {
+      for (;;) {
+        const next = this.#waiting.shift();
+        if (next !== undefined) {
+          this.taken++;
+          yield next;
+        } else if (this.#over || signal.aborted) return;
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+            signal.addEventListener('abort', () => resolve(), { once: true });
+          });
+      }
+    } finally {
+      this.ended++;
+    }
+  }
+}
+
+function line(type: 'ADDED' | 'MODIFIED' | 'BOOKMARK', version: string, data = ''): WatchLine {
+  const metadata = { name: 'x', namespace: 'a', resourceVersion: version };
+  return { type, object: Object.freeze({ kind: 'ConfigMap', apiVersion: 'v1', metadata, data: { data } }) };
+}
+
+interface OpenWatch {
+  readonly response: IncomingMessage;
+  readonly text: () => string;
+  readonly ended: () => boolean;
+  readonly close: () => void;
+}
+
+function openWatch(port: number, query = 'watch=1', accept = 'application/json'): Promise<OpenWatch> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: 'Bearer admin', accept };
+    const options = { host: '127.0.0.1', port, path: `${maps}?${query}`, headers, rejectUnauthorized: false };
+    const sent = request({ ...options, agent: false }, (response) => {
+      let text = '';
+      let ended = false;
+      response.on('data', (chunk: Buffer) => (text += chunk.toString()));
+      response.on('end', () => (ended = true)).on('error', () => {});
+      resolve({ response, text: () => text, ended: () => ended, close: () => sent.destroy() });
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+test('a watch is answered at once, tells each event when it happens, and ends cleanly', async () => {
+  await using rig = await FrontRig.open();
+  const source = new LineSource();
+  rig.api.lines = (_call, signal) => source.lines(signal);
+  const watch = await openWatch(rig.port);
+  assert.deepEqual(
+    [
+      watch.response.statusCode,
+      watch.response.headers['content-type'],
+      watch.response.headers['transfer-encoding'],
+    ],
+    [200, 'application/json', 'chunked'],
+  );
+  source.push(line('ADDED', '1'));
+  await until('the first line is here', () => watch.text().endsWith('\n'));
+  assert.deepEqual(JSON.parse(watch.text()), line('ADDED', '1'));
+  source.push(line('MODIFIED', '2'));
+  await until('the second line is here', () => watch.text().split('\n').length === 3);
+  source.end();
+  await until('the end is here', () => watch.ended());
+  assert.equal(watch.response.complete, true);
+});
+
+test('a watch that cannot begin is refused; one that breaks off says why in its last line', async () => {
+  await using rig = await FrontRig.open();
+  const gone = new StatusError({ code: 410, reason: 'Expired', message: 'too old resource version: 1 (5)' });
+  rig.api.lines = () => {
+    throw new StatusError({ code: 400, reason: 'BadRequest', message: 'no such selector' });
+  };
+  assert.deepEqual((await rig.ask(`${maps}?watch=1`)).json['message'], 'no such selector');
+  rig.api.lines = () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(gone) }) });
+  assert.equal((await rig.ask(`${maps}?watch=1`)).status, 410);
+  rig.api.lines = async function* () {
+    yield line('ADDED', '1');
+    throw gone;
+  };
+  const { status, text } = await rig.ask(`${maps}?watch=1`);
+  const last = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '');
+  assert.deepEqual([status, last.type, last.object.code, last.object.reason], [200, 'ERROR', 410, 'Expired']);
+  assert.deepEqual(rig.complaints, []);
+  rig.api.lines = async function* () {
+    yield line('ADDED', '1');
+    throw new TypeError('oops');
+  };
+  const broken = await rig.ask(`${maps}?watch=1`);
+  assert.match(broken.text, /"type":"ERROR".*"code":500/);
+  assert.equal(rig.complaints.length, 1);
+});
+
+test('an idle watch has an empty line every fifteen seconds, counted from the last event', async () => {
+  const clock = new VirtualClock();
+  await using rig = await FrontRig.open({ clock });
+  const source = new LineSource();
+  rig.api.lines = (_call, signal) => source.lines(signal);
+  const watch = await openWatch(rig.port);
+  await until('the heart beats', () => clock.pendingTimers > 0);
+  await clock.advance(10_000);
+  source.push(line('ADDED', '1'));
+  await until('the line is here', () => watch.text().endsWith('\n'));
+  const { length } = watch.text();
+  await clock.advance(14_999);
+  assert.equal(watch.text().length, length);
+  await clock.advance(1);
+  await until('an empty line is here', () => watch.text().length === length + 1);
+  assert.ok(watch.text().endsWith('}\n\n'));
+  await clock.advance(15_000);
+  await until('another one is here', () => watch.text().endsWith('}\n\n\n'));
+  watch.close();
+  await until('the watch is over', () => source.ended === 1);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a watcher that leaves is noticed, also one that sent what nobody reads', async () => {
+  await using rig = await FrontRig.open();
+  const source = new LineSource();
+  rig.api.lines = (_call, signal) => source.lines(signal);
+  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  socket.on('error', () => {});
+  const head = `GET ${maps}?watch=1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\nContent-Length: 500000`;
+  socket.write(`${head}\r\n\r\n${'x'.repeat(400_000)}`);
+  await until('it watches', () => rig.api.calls.length > 0);
+  socket.destroy();
+  await until('the watch is over', () => source.ended === 1);
+});
+
+test('a table watch describes its columns once', async () => {
+  await using rig = await FrontRig.open();
+  rig.api.lines = async function* () {
+    yield line('ADDED', '1');
+    yield line('MODIFIED', '2');
+    yield { type: 'ERROR', object: { kind: 'Status', code: 410 } };
+  };
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+  const { text } = await rig.ask(`${maps}?watch=1`, { headers: { accept } });
+  const [first, second, third] = text
+    .trimEnd()
+    .split('\n')
+    .map((each) => JSON.parse(each));
+  assert.deepEqual([first.type, first.object.kind, first.object.rows.length], ['ADDED', 'Table', 1]);
+  assert.ok(first.object.columnDefinitions.length > 0);
+  assert.ok(!second.object.columnDefinitions?.length);
+  assert.equal(second.object.metadata.resourceVersion, '2');
+  assert.deepEqual(third, { type: 'ERROR', object: { kind: 'Status', code: 410 } });
+});
+
+test('a watch of metadata has nothing else, and one in YAML cannot be had', async () => {
+  await using rig = await FrontRig.open();
+  rig.api.lines = async function* () {
+    yield line('ADDED', '1');
+  };
+  const accept = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
+  const { json } = await rig.ask(`${maps}?watch=1`, { headers: { accept } });
+  const { kind, ...rest } = json['object'] as Record<string, unknown>;
+  assert.deepEqual([kind, Object.keys(rest)], ['PartialObjectMetadata', ['apiVersion', 'metadata']]);
+  const yaml = await rig.ask(`${maps}?watch=1`, { headers: { accept: 'application/yaml' } });
+  assert.equal(yaml.status, 406);
+});
+
+test('a client that does not read is waited for without memory, then closed; the others hear everything', async () => {
+  const clock = new VirtualClock();
+  await using rig = await FrontRig.open({ clock });
+  const [slow, quick] = [new LineSource(), new LineSource()];
+  rig.api.lines = ({ query }, signal) => (query.has('slow') ? slow : quick).lines(signal);
+  const stuck = await openWatch(rig.port, 'watch=1&slow=1');
+  const reader = await openWatch(rig.port);
+  let heard = 0;
+  reader.response.on('data', (chunk: Buffer) => {
+    heard += chunk.toString().split('"type":"MODIFIED"').length - 1;
+  });
+  stuck.response.pause();
+  const events = Array.from({ length: 2_000 }, (_, index) =>
+    line('MODIFIED', String(index), 'x'.repeat(10_000)),
+  );
+  slow.push(...events);
+  quick.push(...events);
+  // A line may be cut in two just there.
+  await until('the other one has all', () => heard >= 1_990);
+  assert.ok(slow.taken < 2_000, `${slow.taken} lines were taken for a client that reads none`);
+  await clock.advance(60_000);
+  await until('the watch of the slow one is over', () => slow.ended === 1);
+  const before = heard;
+  quick.push(line('MODIFIED', '2000'));
+  await until('the other one goes on', () => heard > before);
+  reader.close();
+  stuck.close();
+});
+
+test('closing the front ends watches cleanly', async () => {
+  await using rig = await FrontRig.open();
+  const source = new LineSource();
+  rig.api.lines = (_call, signal) => source.lines(signal);
+  const watch = await openWatch(rig.port);
+  await rig.front.close();
+  await until('the end is here', () => watch.ended());
+  assert.equal(watch.response.complete, true);
+});

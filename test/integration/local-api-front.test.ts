@@ -1,0 +1,322 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { connect } from 'node:tls';
+import { VirtualClock } from '../../src/lib/index.ts';
+import { type ApiCall, StatusError } from '../../src/local-api/core/contract.ts';
+import { FrontRig } from '../fakes/api-front.ts';
+import { until } from '../fakes/until.ts';
+
+const pods = '/api/v1/namespaces/a/pods';
+
+test('health is open to everybody, and says which check does not hold', async () => {
+  let problem: string | undefined = 'no disk';
+  await using rig = await FrontRig.open({ deps: { checks: { store: () => problem } } });
+  const anonymous = await rig.ask('/healthz', { token: '' });
+  assert.deepEqual([anonymous.status, anonymous.text.includes('[-]store failed: no disk')], [500, true]);
+  problem = undefined;
+  const { status, text, headers } = await rig.ask('/healthz', { token: '' });
+  assert.deepEqual([status, text], [200, 'ok']);
+  assert.match(String(headers['audit-id']), /^[0-9a-f]{8}-[0-9a-f]{4}-4/);
+  assert.equal(headers['cache-control'], 'no-cache, private');
+  assert.equal((await rig.ask('/livez')).text, 'ok');
+  assert.equal((await rig.ask('/readyz/store')).text, 'ok');
+  assert.equal((await rig.ask('/readyz/nothing')).status, 404);
+  assert.match(
+    (await rig.ask('/readyz?verbose')).text,
+    /\[\+\]ping ok\n\[\+\]store ok\nreadyz check passed\n/,
+  );
+});
+
+test('nobody without a credential gets further than health, and a bad one is 401', async () => {
+  await using rig = await FrontRig.open();
+  const anonymous = await rig.ask(`${pods}/x`, { token: '' });
+  assert.equal(anonymous.status, 403);
+  assert.equal(
+    anonymous.json['message'],
+    'pods "x" is forbidden: User "system:anonymous" cannot get resource "pods" in API group "" in the namespace "a"',
+  );
+  assert.deepEqual(anonymous.json['details'], { name: 'x', kind: 'pods' });
+  const bad = await rig.ask(`${pods}/x`, { token: 'made-up' });
+  assert.deepEqual([bad.status, bad.json['reason']], [401, 'Unauthorized']);
+  const path = await rig.ask('/metrics', { token: 'nobody' });
+  assert.equal(path.json['message'], 'forbidden: User "nobody" cannot get path "/metrics"');
+  assert.deepEqual(rig.api.calls, []);
+});
+
+test('a request becomes the call it stands for', async () => {
+  await using rig = await FrontRig.open();
+  const shown = ({ verb, entry, namespace, name, subresource }: ApiCall) =>
+    [verb, entry.resource.plural, namespace, name, subresource]
+      .filter((part) => part !== undefined)
+      .join(' ');
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['GET', '/api/v1/pods', 'list pods'],
+    ['GET', pods, 'list pods a'],
+    ['GET', `${pods}?watch=true`, 'watch pods a'],
+    ['GET', `${pods}?watch=1`, 'watch pods a'],
+    ['GET', `${pods}?watch=0`, 'list pods a'],
+    ['GET', `${pods}/x`, 'get pods a x'],
+    ['HEAD', `${pods}/x`, 'get pods a x'],
+    ['HEAD', `${pods}?watch=1`, 'list pods a'],
+    ['GET', `${pods}/x/status`, 'get pods a x status'],
+    ['GET', '/api/v1/namespaces', 'list namespaces'],
+    ['GET', '/api/v1/namespaces/a', 'get namespaces a'],
+    ['GET', '/api/v1/namespaces/a/status', 'get namespaces a status'],
+    ['GET', '/api/v1/nodes/n', 'get nodes n'],
+    ['GET', '/apis/coordination.k8s.io/v1/namespaces/a/leases/l', 'get leases a l'],
+    ['DELETE', `${pods}/x`, 'delete pods a x'],
+    ['DELETE', pods, 'deletecollection pods a'],
+  ];
+  for (const [method, path, expected] of cases) {
+    const { status } = await rig.ask(path, { method });
+    assert.equal(status, 200, `${method} ${path}`);
+    assert.equal(shown(rig.api.last), expected, `${method} ${path}`);
+  }
+});
+
+test('what is asked of whom may what names the verb, the part, and the one object that is selected', async () => {
+  await using rig = await FrontRig.open();
+  await rig.ask(`${pods}?watch=1&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Dx&labelSelector=l`);
+  assert.deepEqual(rig.asked.at(-1), {
+    to: 'resource',
+    verb: 'watch',
+    group: '',
+    version: 'v1',
+    resource: 'pods',
+    subresource: '',
+    namespace: 'a',
+    name: 'x',
+    fieldSelector: 'spec.nodeName=n,metadata.name=x',
+    labelSelector: 'l',
+  });
+  for (const part of ['exec', 'attach', 'portforward', 'proxy']) {
+    await rig.ask(`${pods}/x/${part}`);
+    const { verb, subresource, name } = rig.asked.at(-1) as Record<string, string>;
+    assert.deepEqual([verb, subresource, name], ['create', part, 'x']);
+  }
+  await rig.ask(`${pods}/x/log`);
+  assert.equal((rig.asked.at(-1) as Record<string, string>)['verb'], 'get');
+});
+
+test('a path nobody has is 404 without a name, and a method it does not take is 405', async () => {
+  await using rig = await FrontRig.open();
+  const missing = [
+    '/nothing',
+    '/api/v1/widgets',
+    '/api/v1/pods/x',
+    '/api/v1/namespaces/a/nodes',
+    `${pods}/x/nothing`,
+    `${pods}/x/status/more`,
+    '/apis/apps/v1/deployments',
+    '/api/v2/pods',
+    '/api/v1//pods',
+  ];
+  for (const path of missing) {
+    const { status, json } = await rig.ask(path);
+    assert.deepEqual([status, json['reason'], json['details']], [404, 'NotFound', {}], path);
+  }
+  const wrong: readonly (readonly [string, string])[] = [
+    ['POST', '/api/v1/pods'],
+    ['DELETE', '/api/v1/pods'],
+    ['PUT', pods],
+    ['POST', `${pods}/x/status`],
+    ['OPTIONS', pods],
+    ['POST', '/healthz'],
+    ['GET', '/apis/authentication.k8s.io/v1/tokenreviews'],
+  ];
+  for (const [method, path] of wrong) {
+    const { status, json } = await rig.ask(path, { method });
+    assert.deepEqual([status, json['reason']], [405, 'MethodNotAllowed'], `${method} ${path}`);
+  }
+  assert.equal((await rig.ask('/api/v1/%zz')).status, 400);
+  assert.equal((await rig.ask(`${pods}/a%2Fb`)).status, 404);
+});
+
+test('a refusal keeps its code, its details and when to come back', async () => {
+  await using rig = await FrontRig.open();
+  rig.api.answer = () => {
+    const details = { name: 'x', kind: 'pods', retryAfterSeconds: 3 };
+    throw new StatusError({ code: 429, reason: 'TooManyRequests', message: 'later', details });
+  };
+  const { status, headers, json } = await rig.ask(`${pods}/x`);
+  assert.deepEqual([status, headers['retry-after'], headers['content-type']], [429, '3', 'application/json']);
+  assert.deepEqual(json, {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: 'later',
+    reason: 'TooManyRequests',
+    details: { name: 'x', kind: 'pods', retryAfterSeconds: 3 },
+    code: 429,
+  });
+  assert.deepEqual(rig.complaints, []);
+});
+
+test('anything else that is thrown is 500 and a bug in the log, and the next request is answered', async () => {
+  await using rig = await FrontRig.open();
+  rig.api.answer = () => {
+    throw new TypeError('oops');
+  };
+  const { status, json, headers } = await rig.ask(`${pods}/x`, { headers: { 'audit-id': 'mine-1' } });
+  assert.deepEqual(
+    [status, json['reason'], json['message']],
+    [500, 'InternalError', 'Internal error occurred: oops'],
+  );
+  assert.equal(headers['audit-id'], 'mine-1');
+  assert.equal(rig.complaints.length, 1);
+  assert.match(JSON.stringify([...rig.logs.records]), /mine-1/);
+  assert.equal((await rig.ask('/healthz')).status, 200);
+});
+
+test('warnings are in the answer, quoted, once each and not without end', async () => {
+  await using rig = await FrontRig.open();
+  rig.api.answer = ({ warn }) => {
+    for (const text of ['say "hi"\n', 'say "hi"\n', 'grüße']) warn(text);
+    for (let count = 0; count < 500; count++) warn(`${count} ${'x'.repeat(300)}`);
+    return { kind: 'object', code: 201, object: {} };
+  };
+  const { status, headers } = await rig.ask(`${pods}/x`);
+  assert.equal(status, 201);
+  const warning = Buffer.from(String(headers['warning']), 'latin1').toString();
+  assert.ok(warning.startsWith('299 - "say \\"hi\\" ", 299 - "grüße", 299 - "0 xxx'), warning.slice(0, 80));
+  assert.ok(warning.length < 5000);
+});
+
+test('a request that takes too long is 504: reads after a minute, writes sooner, or when the client says so', async () => {
+  const clock = new VirtualClock();
+  await using rig = await FrontRig.open({ clock });
+  let given = 0;
+  rig.api.answer = (_call, signal) =>
+    new Promise((_resolve, reject) => {
+      given++;
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  const cases: readonly (readonly [string, string, number])[] = [
+    ['GET', `${pods}/x`, 60_000],
+    ['DELETE', `${pods}/x`, 34_000],
+    ['GET', `${pods}/x?timeout=5s`, 5_000],
+    ['DELETE', `${pods}/x?timeout=10m`, 34_000],
+  ];
+  for (const [method, path, ms] of cases) {
+    const before = given;
+    const answer = rig.ask(path, { method });
+    await until('the API is asked', () => given > before);
+    await clock.advance(ms - 1);
+    const pending = Symbol();
+    assert.equal(await Promise.race([answer, Promise.resolve(pending)]), pending);
+    await clock.advance(1);
+    const { status, json } = await answer;
+    assert.deepEqual([status, json['reason']], [504, 'Timeout'], path);
+  }
+  assert.equal((await rig.ask(`${pods}/x?timeout=soon`)).status, 400);
+  assert.deepEqual(rig.complaints, []);
+});
+
+test('more at once than there is room for are told to come again', async () => {
+  await using rig = await FrontRig.open({ deps: { mostAtOnce: 2 } });
+  const waiting: (() => void)[] = [];
+  rig.api.answer = () =>
+    new Promise((resolve) => waiting.push(() => resolve({ kind: 'object', code: 200, object: {} })));
+  const first = [rig.ask(`${pods}/x`), rig.ask(`${pods}/y`)];
+  await until('both are under way', () => waiting.length === 2);
+  const { status, headers, json } = await rig.ask(`${pods}/z`);
+  assert.deepEqual([status, headers['retry-after'], json['reason']], [429, '1', 'TooManyRequests']);
+  assert.equal((await rig.ask('/healthz')).status, 200);
+  for (const finish of waiting.splice(0)) finish();
+  for (const each of first) assert.equal((await each).status, 200);
+  const next = rig.ask(`${pods}/z`);
+  await until('there is room again', () => waiting.length === 1);
+  waiting[0]?.();
+  assert.equal((await next).status, 200);
+});
+
+test('a client that leaves takes its request along', async () => {
+  await using rig = await FrontRig.open();
+  let aborted = false;
+  rig.api.answer = (_call, signal) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        aborted = true;
+        reject(signal.reason);
+      });
+    });
+  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  socket.on('error', () => {});
+  socket.write(`GET ${pods}/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\n\r\n`);
+  await until('the API is asked', () => rig.api.calls.length > 0);
+  socket.destroy();
+  await until('the call is given up', () => aborted);
+  assert.deepEqual(rig.complaints, []);
+});
+
+test('an answer that is not read is not kept without end', async () => {
+  const clock = new VirtualClock();
+  await using rig = await FrontRig.open({ clock });
+  const data = 'x'.repeat(30_000_000);
+  rig.api.answer = () => ({ kind: 'object', code: 200, object: { data } });
+  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  let closed = false;
+  socket
+    .on('error', () => {})
+    .on('close', () => {
+      closed = true;
+    });
+  socket.pause();
+  socket.write(`GET ${pods}/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\n\r\n`);
+  await until('the answer waits to be read', () => rig.api.calls.length > 0 && clock.pendingTimers > 0);
+  await clock.advance(60_000);
+  socket.resume();
+  await until('the connection is closed', () => closed);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a very long query is read, and one connection serves many requests', async () => {
+  await using rig = await FrontRig.open();
+  const { status } = await rig.ask(`${pods}/x?command=${'x'.repeat(500_000)}`);
+  assert.equal(status, 200);
+  assert.equal(rig.api.last.query.get('command')?.length, 500_000);
+});
+
+test('bytes that are no HTTP, and handshakes that are none, harm nobody', async () => {
+  await using rig = await FrontRig.open();
+  for (const bytes of ['\0\0\0\0', 'GET / HTTP/9\r\n\r\n', `GET ${'x'.repeat(2_000_000)} HTTP/1.1\r\n\r\n`]) {
+    const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+    let closed = false;
+    socket.on('error', () => {}).on('close', () => (closed = true));
+    socket.resume();
+    socket.write(bytes);
+    await until('the connection is closed', () => closed);
+  }
+  assert.equal((await rig.ask('/healthz')).text, 'ok');
+  assert.deepEqual(rig.complaints, []);
+});
+
+test('an address that is taken is told as such', async () => {
+  await using rig = await FrontRig.open();
+  const again = FrontRig.open({ port: rig.port });
+  await assert.rejects(again, { code: 'SERVER_LISTEN' });
+});
+
+test('a body that breaks off is no bug', async () => {
+  await using rig = await FrontRig.open();
+  const socket = connect({ port: rig.port, host: '127.0.0.1', rejectUnauthorized: false });
+  socket.on('error', () => {});
+  const head = `POST ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin\r\nContent-Length: 99`;
+  socket.write(`${head}\r\n\r\n{`);
+  await until('it is read', () => rig.asked.length > 0);
+  socket.destroy();
+  await rig.ask('/healthz');
+  assert.deepEqual([rig.complaints, rig.api.calls], [[], []]);
+});
+
+test('closing ends what is under way, and may be asked for twice', async () => {
+  await using rig = await FrontRig.open();
+  rig.api.answer = () => new Promise(() => {});
+  const hanging = rig.ask(`${pods}/x`);
+  await until('the API is asked', () => rig.api.calls.length > 0);
+  await Promise.all([rig.front.close(), rig.front.close()]);
+  const { status, headers, json } = await hanging;
+  assert.deepEqual([status, headers['retry-after'], json['reason']], [503, '1', 'ServiceUnavailable']);
+  assert.deepEqual(rig.complaints, []);
+});

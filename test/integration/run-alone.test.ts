@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { freePorts } from '../cluster/free-ports.ts';
+import { nodeConfig } from '../cluster/node-config.ts';
+import { CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
+import { call } from '../fakes/tls-node.ts';
+import { eventually } from '../kubeling-node.ts';
+import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
+
+const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
+
+/** As a service manager has it: datagrams, each with the process it is from. */
+const receiver = `
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+s.bind(sys.argv[1])
+print("listening", flush=True)
+while True:
+    data, control, _, _ = s.recvmsg(4096, 256)
+    print(struct.unpack("iii", control[0][2][:12])[0], data.decode(), flush=True)
+`;
+
+describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
+  let runtime: PrivateRuntime;
+  let folder: CertificateFolder;
+  let alice: KeyPair;
+  let dir: string;
+  let port: number;
+  let healthzPort: number;
+  const children: ChildProcess[] = [];
+
+  before(async () => {
+    runtime = await openPrivateRuntime();
+    folder = new CertificateFolder();
+    const authority = folder.authority('/CN=ca');
+    alice = authority.issue({ subject: '/CN=alice' });
+    dir = await mkdtemp(join(tmpdir(), 'klg-alone-'));
+    [port = 0, healthzPort = 0] = await freePorts(2);
+    await mkdir(join(dir, 'manifests'));
+    await writeFile(join(dir, 'ca.crt'), authority.pem);
+    const { cgroup: cgroupRoot, socket: runtimeSocket } = runtime.containerd.layout;
+    const places = { manifestDir: join(dir, 'manifests'), podLogsDir: join(dir, 'logs'), clientCaFile: '' };
+    const config = nodeConfig(
+      { ...places, cgroupRoot, runtimeSocket, port, healthzPort },
+      {
+        authentication: {
+          anonymous: { enabled: false },
+          webhook: { enabled: false },
+          x509: { clientCAFile: join(dir, 'ca.crt') },
+        },
+        authorization: { mode: 'AlwaysAllow' },
+        cgroupsPerQOS: false,
+        enforceNodeAllocatable: [],
+      },
+    );
+    await writeFile(join(dir, 'config.json'), JSON.stringify(config));
+  });
+
+  after(async () => {
+    for (const child of children) {
+      if (child.exitCode === null && child.signalCode === null) {
+        const gone = new Promise((resolve) => child.once('exit', resolve));
+        child.kill('SIGKILL');
+        await gone;
+      }
+    }
+    await runtime?.[Symbol.asyncDispose]();
+    folder?.[Symbol.dispose]();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  function start(file: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', file, ...args], {
+      env: { ...process.env, ...env },
+    });
+    children.push(child);
+    const said = { text: '' };
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (chunk) => {
+        said.text += chunk;
+      });
+    }
+    const ended = new Promise<number | null>((resolve) => void child.once('close', resolve));
+    return { child, said, ended };
+  }
+
+  function run(env: Readonly<Record<string, string>> = {}, ...flags: readonly string[]) {
+    const args = ['run', `--config=${dir}/config.json`, `--root-dir=${dir}/root`, `--cert-dir=${dir}/pki`];
+    return start(kubeling, [...args, '--hostname-override=alone', ...flags], env);
+  }
+
+  async function healthy(told: () => string): Promise<void> {
+    const answers = async () => (told().includes('The kubelet answers') ? true : undefined);
+    await eventually('kubeling to answer', answers, 60_000, told);
+    const url = `http://127.0.0.1:${healthzPort}/healthz?verbose`;
+    const page = await eventually(
+      'kubeling to be healthy',
+      async () => {
+        const answer = await fetch(url).catch(() => undefined);
+        return answer?.ok === true ? await answer.text() : undefined;
+      },
+      60_000,
+      told,
+    );
+    for (const name of ['ping', 'log', 'syncloop'])
+      assert.match(page, new RegExp(`^\\[\\+\\]${name} ok$`, 'm'));
+  }
+
+  it('is served with TLS to whom it knows itself, tells its service manager, and ends well when told to', async () => {
+    const socket = join(dir, 'notify');
+    const manager = start('python3', ['-c', receiver, socket]);
+    await eventually('the manager', async () => (manager.said.text.includes('listening') ? true : undefined));
+    const env = { NOTIFY_SOCKET: socket, WATCHDOG_USEC: '4000000' };
+    const { child, said, ended } = run(env, '--notify-ready=ready');
+    await healthy(() => said.text);
+    assert.equal((await call({ port }, '/pods', {})).status, 401);
+    assert.equal((await call({ port }, '/pods', alice)).status, 200);
+    assert.match((await call({ port }, '/statusz', alice)).body, /Binary version: 1\.36/);
+    assert.match((await call({ port }, '/flagz', alice)).body, /^hostname-override=alone$/m);
+    assert.match((await call({ port }, '/metrics', alice)).body, /^kubernetes_feature_enabled\{name="/m);
+    assert.match((await call({ port }, '/stats/summary', alice)).body, /"nodeName":"alone"/);
+    child.kill('SIGHUP');
+    const reread = async () => (said.text.includes('The configuration was read again') ? true : undefined);
+    await eventually('the configuration to be read again', reread, 60_000, () => said.text);
+    for (const state of ['READY=1', 'WATCHDOG=1']) {
+      const heard = new RegExp(`^${child.pid} ${state}`, 'm');
+      await eventually(
+        `${state} to be heard`,
+        async () => (heard.test(manager.said.text) ? true : undefined),
+        60_000,
+        () => manager.said.text,
+      );
+    }
+    child.kill('SIGTERM');
+    assert.equal(await ended, 0, said.text);
+  });
+
+  it('runs alone where there is a lock, and makes room for another where it is to', async () => {
+    const lock = join(dir, 'lock');
+    const first = run({}, `--lock-file=${lock}`, '--exit-on-lock-contention');
+    await healthy(() => first.said.text);
+    const second = run({}, `--lock-file=${lock}`);
+    assert.equal(await first.ended, 0, first.said.text);
+    assert.match(first.said.text, /give up the lock/);
+    await healthy(() => second.said.text);
+    second.child.kill('SIGTERM');
+    assert.equal(await second.ended, 0);
+    assert.equal(await readFile(lock, 'utf8'), '');
+  });
+
+  it('does not start under a watchdog that makes no sense', async () => {
+    const { said, ended } = run({ WATCHDOG_USEC: '1000' });
+    assert.equal(await ended, 1);
+    assert.match(said.text, /WATCHDOG_USEC must be over/);
+  });
+});

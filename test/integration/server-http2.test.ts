@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import {
+  type ClientHttp2Session,
+  connect,
+  constants,
+  type OutgoingHttpHeaders,
+  type SecureClientSessionOptions,
+} from 'node:http2';
+import { text } from 'node:stream/consumers';
+import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KeyPair } from '../fakes/certificate-authority.ts';
+import { endpoints, nameOf } from '../fakes/endpoint-matrix.ts';
+import { call, TlsNode } from '../fakes/tls-node.ts';
+
+let node: TlsNode;
+let alice: KeyPair;
+
+before(async () => {
+  node = await TlsNode.open();
+  alice = node.authority.issue({ subject: '/O=team/CN=alice' });
+});
+
+after(async () => {
+  await node?.[Symbol.asyncDispose]();
+});
+
+async function open(options: SecureClientSessionOptions = {}): Promise<ClientHttp2Session> {
+  const session = connect(`https://127.0.0.1:${node.port}`, { rejectUnauthorized: false, ...options });
+  session.on('error', () => {});
+  await once(session, 'connect');
+  return session;
+}
+
+async function ask(session: ClientHttp2Session, headers: OutgoingHttpHeaders, body?: string) {
+  const stream = session.request(headers, { endStream: body === undefined });
+  if (body !== undefined) stream.end(body);
+  const [answered] = await once(stream, 'response');
+  return { status: answered[':status'], headers: answered, body: await text(stream) };
+}
+
+test('who offers HTTP/2 is answered by it, by certificate and by token, many at once on one connection', async () => {
+  const session = await open(alice);
+  try {
+    assert.equal(session.alpnProtocol, 'h2');
+    const paths = ['/pods', '/metrics', '/configz', '/healthz'];
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => ask(session, { ':path': paths[index % 4] ?? '' })),
+    );
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+    assert.match(answers[0]?.body ?? '', /PodList/);
+  } finally {
+    session.destroy();
+  }
+  const stranger = await open();
+  try {
+    const { status } = await ask(stranger, { ':path': '/pods', authorization: 'Bearer token-of-alice' });
+    assert.equal(status, 200);
+  } finally {
+    stranger.destroy();
+  }
+});
+
+test('the gate stands before HTTP/2 as before any other', async () => {
+  const bad: Readonly<Record<string, OutgoingHttpHeaders>> = {
+    none: {},
+    token: { authorization: 'Bearer guess' },
+    denied: { authorization: 'Bearer token-of-mallory' },
+  };
+  const session = await open();
+  try {
+    for (const [shown, headers] of Object.entries(bad)) {
+      for (const endpoint of endpoints.filter(({ upgrade }) => upgrade === undefined)) {
+        const { method, path } = endpoint;
+        const { status } = await ask(session, { ':path': path, ':method': method, ...headers });
+        assert.equal(status, shown === 'denied' ? 403 : 401, `${nameOf(endpoint)} with ${shown}`);
+      }
+    }
+  } finally {
+    session.destroy();
+  }
+});
+
+test('a body reaches who wants it, and a bad certificate costs the connection', async () => {
+  const session = await open(alice);
+  const put = { ':path': '/debug/flags/v', ':method': 'PUT' };
+  assert.equal((await ask(session, put, '4')).status, 200);
+  assert.equal(node.verbosity.level, 4);
+  node.laterMs = 3 * 24 * 3_600_000;
+  try {
+    const closed = once(session, 'close');
+    const { status, headers } = await ask(session, { ':path': '/pods' });
+    assert.equal(status, 401);
+    assert.equal(headers['connection'], undefined);
+    await closed;
+  } finally {
+    node.laterMs = 0;
+    session.destroy();
+  }
+});
+
+test('streams are not upgraded over HTTP/2', async () => {
+  const session = await open(alice);
+  try {
+    const path = '/exec/default/web/main?output=1&command=id';
+    const { status, body } = await ask(session, { ':path': path, ':method': 'POST' });
+    assert.equal(`${status} ${body}`, '500 Upgrade request required');
+    const tunnel = session.request({ ':method': 'CONNECT', ':authority': '127.0.0.1:22' });
+    const [answered] = await once(tunnel, 'response');
+    assert.equal(answered[':status'], 405);
+  } finally {
+    session.destroy();
+  }
+});
+
+test('who begins requests only to break them off is cut off, and others are not held up', async () => {
+  const session = await open(alice);
+  const closed = new Promise((resolve) => void session.once('close', resolve));
+  let begun = 0;
+  const flood = async () => {
+    while (!session.destroyed && begun < 20_000) {
+      begun++;
+      try {
+        const stream = session.request({ ':path': '/pods' });
+        stream.on('error', () => {});
+        stream.close(constants.NGHTTP2_CANCEL);
+      } catch {
+        // It is being closed.
+        return;
+      }
+      if (begun % 100 === 0) await delay(1);
+    }
+  };
+  await Promise.all([flood(), closed]);
+  assert.ok(begun < 20_000, `${begun} were begun`);
+  assert.equal((await call(node, '/pods', alice)).status, 200);
+});
+
+test('requests whose client has left are not counted as under way', async () => {
+  const session = await open(alice);
+  await ask(session, { ':path': '/pods' });
+  session.request({ ':path': '/pods' }).on('error', () => {});
+  session.destroy();
+  const underWay = async () => {
+    const { body } = await call(node, '/metrics', alice);
+    return [...body.matchAll(/^kubelet_http_inflight_requests\{.*path="pods".*\} (\d+)$/gm)].map(
+      ([, n]) => n,
+    );
+  };
+  const inTime = AbortSignal.timeout(120_000);
+  while ((await underWay()).some((count) => count !== '0')) inTime.throwIfAborted();
+});

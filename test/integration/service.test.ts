@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { NodeLock, serviceManager } from '../../src/cli/service/index.ts';
+import { collectLogs, realClock } from '../../src/lib/index.ts';
+import { until } from '../fakes/until.ts';
+
+const clock = realClock();
+const { logger } = collectLogs(clock);
+const { signal } = new AbortController();
+let dir: string;
+
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'klg-service-'));
+});
+
+after(async () => {
+  await rm(dir, { recursive: true, force: true });
+});
+
+/** Somebody else who holds the lock, or waits for it, until it is ended. */
+function another(path: string): ChildProcess {
+  return spawn('setpriv', ['--pdeathsig', 'KILL', 'flock', '--no-fork', path, 'sleep', '600']);
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill();
+  await gone;
+}
+
+test('the lock of the node is waited for, held by one only, and free again afterwards', async () => {
+  const path = join(dir, 'lock');
+  const holder = another(path);
+  let first: NodeLock | undefined;
+  try {
+    await until('the other holds it', () => holder.pid !== undefined);
+    const late = AbortSignal.timeout(2_000);
+    // The other may be later than we are; once it has it, we wait in vain.
+    await assert.rejects(async () => {
+      for (;;) await (await NodeLock.take(path, { clock, logger }, late))[Symbol.asyncDispose]();
+    });
+    const taking = NodeLock.take(path, { clock, logger }, signal);
+    await ended(holder);
+    first = await taking;
+    await assert.rejects(NodeLock.take(path, { clock, logger }, AbortSignal.timeout(300)));
+  } finally {
+    await ended(holder);
+    await first?.[Symbol.asyncDispose]();
+  }
+  await using _second = await NodeLock.take(path, { clock, logger }, signal);
+});
+
+test('who holds the lock hears that another waits for it', async () => {
+  const path = join(dir, 'wanted');
+  await using lock = await NodeLock.take(path, { clock, logger }, signal);
+  const contended = lock.contended(AbortSignal.timeout(120_000));
+  const other = another(path);
+  try {
+    assert.match(await contended, /another process waits/);
+  } finally {
+    await ended(other);
+  }
+});
+
+test('who holds the lock hears that its file is gone', async () => {
+  const path = join(dir, 'gone');
+  await using lock = await NodeLock.take(path, { clock, logger }, signal);
+  assert.equal((await stat(path)).mode & 0o777, 0o600);
+  const contended = lock.contended(AbortSignal.timeout(120_000));
+  await rm(path);
+  assert.match(await contended, /file is gone/);
+});
+
+test('a lock file that cannot be had is named', async () => {
+  await assert.rejects(NodeLock.take('/proc/nowhere/lock', { clock, logger }, signal), {
+    code: 'NODE_LOCK',
+    message: /\/proc\/nowhere\/lock/,
+  });
+});
+
+/** What a service manager does: receives datagrams with who sent them. */
+const receiver = `
+import os, socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+s.bind(sys.argv[1])
+print("listening", flush=True)
+while True:
+    data, control, _, _ = s.recvmsg(4096, 256)
+    pid = struct.unpack("iii", control[0][2][:12])[0]
+    print(pid, data.decode(), flush=True)
+`;
+
+test('the service manager is told in our name', async () => {
+  const socket = join(dir, 'notify');
+  const manager = spawn('setpriv', ['--pdeathsig', 'KILL', 'python3', '-c', receiver, socket]);
+  let said = '';
+  manager.stdout.setEncoding('utf8').on('data', (chunk) => {
+    said += chunk;
+  });
+  try {
+    await until('the manager listens', () => said.includes('listening'));
+    const told = serviceManager({ NOTIFY_SOCKET: socket, PATH: process.env['PATH'] }, clock);
+    assert.ok(told);
+    await told.tell('READY=1', signal);
+    await until('the manager hears', () => said.includes('READY=1'));
+    assert.match(said, new RegExp(`^${process.pid} READY=1`, 'm'));
+  } finally {
+    await ended(manager);
+  }
+});

@@ -1,0 +1,27 @@
+type Json = Readonly<Record<string, unknown>>;
+
+export const core = '/api/v1/namespaces/<ns>';
+
+export function configMap(name: string, data: Json = {}, metadata: Json = {}): Json {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, ...metadata }, data };
+}
+
+/** One that no scheduler takes, so that it stays as it is written. */
+export function pod(name: string, spec: Json = {}, metadata: Json = {}): Json {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, ...metadata },
+    spec: {
+      schedulerName: 'nobody',
+      automountServiceAccountToken: false,
+      containers: [{ name: 'c', image: 'example.org/a:1' }],
+      ...spec,
+    },
+  };
+}
+
+/** On a node that is not there: nobody ends it. */
+export function boundPod(name: string, spec: Json = {}, metadata: Json = {}): Json {
+  return pod(name, { nodeName: 'nowhere', ...spec }, metadata);
+}

@@ -1,0 +1,223 @@
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { patiently } from '../../cluster/patiently.ts';
+import type { Server } from './server.ts';
+import { Steady } from './steady.ts';
+import type { Ask, Chapter, Hear, OpenWatch, Step } from './step.ts';
+import { WatchEar } from './watch-ear.ts';
+
+export interface Told {
+  readonly what: string;
+  readonly code?: number;
+  /** Of the body. */
+  readonly type?: string;
+  readonly warnings?: readonly string[];
+  readonly retryAfter?: string;
+  readonly body?: unknown;
+  readonly events?: readonly unknown[];
+}
+
+const answerWithinMs = 60_000;
+
+/** Goes through the steps of a chapter and writes down what a server says to each. */
+export class Conversation implements Disposable {
+  readonly #server: Server;
+  readonly #namespace: string;
+  readonly #steady = new Steady();
+  readonly #kept = new Map<string, unknown>();
+  readonly #agents = new Map<string, Agent>();
+  readonly #ears = new Map<string, WatchEar>();
+
+  constructor(server: Server, namespace: string) {
+    this.#server = server;
+    this.#namespace = namespace;
+  }
+
+  static async whole(server: Server, chapter: Chapter): Promise<readonly Told[]> {
+    using conversation = new Conversation(server, chapter.name);
+    await conversation.begin();
+    const told: Told[] = [];
+    for (const step of chapter.steps) told.push(await conversation.take(step));
+    return told;
+  }
+
+  /** Makes the namespace, and waits until all that comes with one is there. */
+  async begin(): Promise<void> {
+    const metadata = { name: this.#namespace };
+    const make = { method: 'POST', path: '/api/v1/namespaces', body: { metadata } };
+    const { code, body } = await this.#send({ ...plain, ...make });
+    if (code !== 201) throw new Error(`Cannot make the namespace ${this.#namespace}: ${code} ${body}`);
+    for (const part of ['serviceaccounts/default', 'configmaps/kube-root-ca.crt'])
+      await patiently(part, async () => {
+        const path = `/api/v1/namespaces/${this.#namespace}/${part}`;
+        const found = await this.#send({ ...plain, method: 'GET', path });
+        return found.code === 200 ? found : undefined;
+      });
+  }
+
+  async take(step: Step): Promise<Told> {
+    switch (step.kind) {
+      case 'ask':
+        return await this.#ask(step);
+      case 'watch':
+        return await this.#watch(step);
+      case 'hear':
+        return await this.#hear(step);
+      case 'forget':
+        await this.#server.forget();
+        return { what: step.what };
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const ear of this.#ears.values()) ear.close();
+    for (const agent of this.#agents.values()) agent.destroy();
+  }
+
+  async #ask(step: Ask): Promise<Told> {
+    const { generateName } = (step.body as Body | undefined)?.metadata ?? {};
+    if (generateName !== undefined) this.#steady.byChance(generateName);
+    const once = async () => {
+      const answer = await this.#send(step);
+      return { ...answer, parsed: parsed(answer.body) };
+    };
+    const { until } = step;
+    const answer =
+      until === undefined
+        ? await once()
+        : await patiently(step.what, async () => {
+            const one = await once();
+            return until({ code: one.code, body: one.parsed }) ? one : undefined;
+          });
+    if (step.keep !== undefined) this.#kept.set(step.keep, answer.parsed);
+    return this.#told(step, answer);
+  }
+
+  #told(step: Ask | OpenWatch, { code, headers, parsed: body }: Answer & { readonly parsed: unknown }): Told {
+    const warnings = headers['warning']?.split(/, (?=299)/) ?? [];
+    const { 'content-type': type, 'retry-after': retryAfter } = headers;
+    const steady = this.#steady.of(body);
+    return {
+      what: step.what,
+      code,
+      ...(type === undefined ? {} : { type }),
+      ...(warnings.length === 0 ? {} : { warnings: warnings.map((one) => String(this.#steady.of(one))) }),
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+      body: step.compare === undefined ? steady : asJson(step.compare(steady)),
+    };
+  }
+
+  async #watch(step: OpenWatch): Promise<Told> {
+    const response = await this.#open(step);
+    const { statusCode: code = 0, headers } = response;
+    if (code !== 200) {
+      const body = await text(response);
+      return this.#told(step, { code, headers: plainHeaders(headers), body, parsed: parsed(body) });
+    }
+    this.#ears.set(step.name, new WatchEar(response));
+    const { 'content-type': type = '' } = headers;
+    return { what: step.what, code, type };
+  }
+
+  async #hear({ what, watch, events, keep }: Hear): Promise<Told> {
+    const ear = this.#ears.get(watch);
+    if (ear === undefined) throw new Error(`Nobody listens as ${watch}: it was refused`);
+    const heard = await ear.next(events, answerWithinMs);
+    if (keep !== undefined) this.#kept.set(keep, heard.at(-1));
+    return { what, events: heard.map((one) => this.#steady.of(one)) };
+  }
+
+  async #send(step: Asked): Promise<Answer> {
+    const response = await this.#open(step);
+    const body = await text(response);
+    return { code: response.statusCode ?? 0, headers: plainHeaders(response.headers), body };
+  }
+
+  #open(step: Asked): Promise<IncomingMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const content = this.#content(step);
+    // Node says by itself how long a body is for some methods only.
+    const type =
+      content === undefined ? {} : { 'content-type': 'application/json', 'content-length': content.length };
+    const call = request(`${this.#server.url}${this.#filled(step.path)}`, {
+      method: step.method,
+      agent: this.#agent(step),
+      timeout: answerWithinMs,
+      headers: { accept: 'application/json', ...type, ...this.#bearer(step), ...step.headers },
+    });
+    call.on('response', resolve).on('error', reject);
+    call.on('timeout', () => call.destroy(new Error(`no answer to ${step.method} ${step.path}`)));
+    call.end(content);
+    return promise;
+  }
+
+  #content({ body, raw }: Asked): Buffer | undefined {
+    if (raw !== undefined)
+      return 'text' in raw ? Buffer.from(this.#filled(raw.text)) : Buffer.from(raw.base64, 'base64');
+    return body === undefined ? undefined : Buffer.from(this.#filled(JSON.stringify(body)));
+  }
+
+  #bearer({ as }: Asked): Readonly<Record<string, string>> {
+    return typeof as === 'string' ? {} : { authorization: `Bearer ${this.#filled(as.token)}` };
+  }
+
+  /** A connection of each that asks; a watch has one of its own, as it is kept. */
+  #agent({ as }: Asked): Agent {
+    const who = typeof as === 'string' ? as : 'nobody';
+    const known = this.#agents.get(who);
+    if (known !== undefined) return known;
+    const { cert, key } = this.#server.identity(who);
+    const pair = cert === undefined || key === undefined ? {} : { cert, key };
+    const agent = new Agent({ keepAlive: true, ca: this.#server.ca, ...pair });
+    this.#agents.set(who, agent);
+    return agent;
+  }
+
+  #filled(template: string): string {
+    return template.replaceAll(/<([a-z]\w*(?:\.[^<>]+)?)>/g, (whole, path: string) => {
+      if (path === 'ns') return this.#namespace;
+      const [name = '', ...steps] = path.split('.');
+      if (!this.#kept.has(name)) return whole;
+      const found = steps.reduce<unknown>(
+        (value, step) => (value as Readonly<Record<string, unknown>> | undefined)?.[step],
+        this.#kept.get(name),
+      );
+      return String(found);
+    });
+  }
+}
+
+type Asked = Pick<Ask, 'method' | 'path' | 'as' | 'headers'> & Partial<Pick<Ask, 'body' | 'raw'>>;
+
+interface Body {
+  readonly metadata?: { readonly generateName?: string };
+}
+
+const plain = { as: 'admin', headers: {} } as const;
+
+interface Answer {
+  readonly code: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: string;
+}
+
+function plainHeaders(headers: IncomingMessage['headers']): Answer['headers'] {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
+}
+
+/** As it comes back when it is written down. */
+function asJson(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value ?? null));
+}
+
+/** What is not JSON is a text. */
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return body;
+  }
+}

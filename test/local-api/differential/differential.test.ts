@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { chapters } from './chapters/index.ts';
+import { Conversation, type Told } from './conversation.ts';
+import { differenceOf } from './differences.ts';
+import { openEmbeddedServer } from './embedded-server.ts';
+import { readTold } from './recording.ts';
+import type { Server } from './server.ts';
+import type { Chapter, Step } from './step.ts';
+
+const listed = readFileSync(new URL('../../../docs/embedded-api-differences.md', import.meta.url), 'utf8');
+
+/** What is different on purpose is listed, and is different indeed: else the list is wrong. */
+function compare(chapter: string, step: Step, ours: Told, theirs: Told): void {
+  const difference = differenceOf(chapter, step.what);
+  if (difference === undefined) {
+    assert.deepEqual(ours, theirs);
+    return;
+  }
+  assert.ok(listed.includes(`| ${difference.row} |`), `the document has no row "${difference.row}"`);
+  assert.notDeepEqual(ours, theirs, 'it differs no more');
+  if (difference.alike === 'code') assert.equal(ours.code, theirs.code);
+}
+
+/** A step that went another way may leave nothing to go on with; what was said until then is compared all the same. */
+async function converse(server: Server, chapter: Chapter): Promise<readonly Told[]> {
+  using conversation = new Conversation(server, chapter.name);
+  await conversation.begin();
+  const told: Told[] = [];
+  for (const step of chapter.steps)
+    told.push(await conversation.take(step).catch((error) => ({ what: step.what, body: String(error) })));
+  return told;
+}
+
+describe('the embedded API answers as a real API server did', { timeout: 600_000 }, () => {
+  let server: Server;
+  before(async () => {
+    server = await openEmbeddedServer();
+  });
+  after(async () => server[Symbol.asyncDispose]());
+
+  for (const chapter of chapters)
+    describe(chapter.name, () => {
+      const recorded = readTold(chapter.name);
+      let told: readonly Told[] = [];
+      before(async () => {
+        told = await converse(server, chapter);
+      });
+      it('is recorded as it is written', () => {
+        assert.deepEqual(
+          recorded.map(({ what }) => what),
+          chapter.steps.map(({ what }) => what),
+          'record it again',
+        );
+      });
+      for (const [at, step] of chapter.steps.entries())
+        it(`${at + 1}: ${step.what}`, () => {
+          const [ours, theirs] = [told[at], recorded[at]];
+          assert.ok(ours !== undefined && theirs !== undefined);
+          compare(chapter.name, step, ours, theirs);
+        });
+    });
+});

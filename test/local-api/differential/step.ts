@@ -1,0 +1,115 @@
+/** Who asks: an administrator unless said, the node `n1` by its certificate, nobody, or whoever a kept token is of. */
+export type Who = 'admin' | 'node' | 'nobody' | { readonly token: string };
+
+/** What is sent as it is, where it is not JSON. */
+export type RawBody = { readonly text: string } | { readonly base64: string };
+
+/**
+ * One request of a script. In all its texts `<ns>` stands for the namespace of the chapter, and `<a.metadata.uid>` for
+ * what an earlier answer held that was kept as `a`.
+ */
+export interface Ask {
+  readonly kind: 'ask';
+  /** Names it in the recording; the method and the path unless given. */
+  readonly what: string;
+  readonly method: string;
+  readonly path: string;
+  readonly as: Who;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly raw?: RawBody;
+  readonly keep?: string;
+  /** Asked again and again until this holds; only the last answer counts. */
+  readonly until?: (answer: { readonly code: number; readonly body: unknown }) => boolean;
+  /** Where not all of the answer is of interest. */
+  readonly compare?: (body: unknown) => unknown;
+}
+
+/** Begins to listen. What it is refused with is heard like anything else. */
+export interface OpenWatch extends Omit<Ask, 'kind' | 'until' | 'keep'> {
+  readonly kind: 'watch';
+  readonly name: string;
+}
+
+/** Waits until so many events have come, or for the end. */
+export interface Hear {
+  readonly kind: 'hear';
+  readonly what: string;
+  readonly watch: string;
+  readonly events: number | 'to-the-end';
+  /** Remembers the last one. */
+  readonly keep?: string;
+}
+
+/** What happened so far is forgotten by the server. */
+export interface Forget {
+  readonly kind: 'forget';
+  readonly what: string;
+}
+
+export type Step = Ask | OpenWatch | Hear | Forget;
+
+/** Steps that need each other, in a namespace of their own. */
+export interface Chapter {
+  readonly name: string;
+  readonly steps: readonly Step[];
+}
+
+type Given = Partial<Omit<Ask, 'kind' | 'method' | 'path'>> & {
+  readonly accept?: string;
+  readonly type?: string;
+};
+
+/** A request such as `GET /api/v1/pods`. */
+export function ask(line: string, given: Given = {}): Ask {
+  const at = line.indexOf(' ');
+  const { accept, type, headers, ...rest } = given;
+  return {
+    kind: 'ask',
+    what: line,
+    method: line.slice(0, at),
+    path: line.slice(at + 1),
+    as: 'admin',
+    headers: {
+      ...(accept === undefined ? {} : { accept }),
+      ...(type === undefined ? {} : { 'content-type': type }),
+      ...headers,
+    },
+    ...rest,
+  };
+}
+
+export function create(path: string, body: unknown, given: Given = {}): Ask {
+  return ask(`POST ${path}`, { body, ...given });
+}
+
+export const patchTypes = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml',
+} as const;
+
+export function patch(kind: keyof typeof patchTypes, path: string, body: unknown, given: Given = {}): Ask {
+  return ask(`PATCH ${path}`, { body, type: patchTypes[kind], what: `PATCH ${kind} ${path}`, ...given });
+}
+
+export function watch(name: string, path: string, given: Given = {}): OpenWatch {
+  const { until: _, keep: __, ...rest } = ask(`GET ${path}`, given);
+  return { ...rest, kind: 'watch', name, what: `watch ${path}` };
+}
+
+export function hear(name: string, events: Hear['events'], given: Partial<Omit<Hear, 'kind'>> = {}): Hear {
+  return { kind: 'hear', what: `hear ${name}`, watch: name, events, ...given };
+}
+
+/** Steps are told apart by what they are called: of several that are called the same the later ones get a number. */
+export function chapter(name: string, steps: readonly Step[]): Chapter {
+  const counts = new Map<string, number>();
+  const named = steps.map((step) => {
+    const count = (counts.get(step.what) ?? 0) + 1;
+    counts.set(step.what, count);
+    return count === 1 ? step : { ...step, what: `${step.what} (${count})` };
+  });
+  return { name, steps: named };
+}

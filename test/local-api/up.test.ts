@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+import { KubelingNode } from '../kubeling-node.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
+const image = 'localhost/kubeling/busybox:1';
+
+interface Ended {
+  readonly code: number;
+  readonly out: string;
+}
+
+function run(file: string, args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(file, args, { timeout: 60_000 }, (error, stdout, stderr) =>
+      resolve({
+        code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1,
+        out: stdout + stderr,
+      }),
+    );
+  });
+}
+
+async function kubectl(node: KubelingNode, ...args: readonly string[]): Promise<string> {
+  const cache = ['--cache-dir', join(node.dataDir, 'kubectl-cache')];
+  const { code, out } = await run('kubectl', [
+    '--kubeconfig',
+    join(node.dataDir, 'kubeconfig'),
+    ...cache,
+    ...args,
+  ]);
+  assert.equal(code, 0, out);
+  return out;
+}
+
+async function apiUrl(node: KubelingNode): Promise<string> {
+  return JSON.parse(await readFile(join(node.dataDir, 'up.json'), 'utf8')).api.url;
+}
+
+function sleeper(name: string) {
+  const containers = [{ name: 'main', image, command: ['sleep', '1000'] }];
+  const spec = { terminationGracePeriodSeconds: 0, containers };
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' }, spec };
+}
+
+describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() }, () => {
+  let first: KubelingNode | undefined;
+  let second: KubelingNode | undefined;
+
+  after(async () => {
+    const left = await Promise.all([first?.leave(), second?.leave()]);
+    assert.deepEqual(
+      left.flat().filter((each) => each !== undefined),
+      [],
+    );
+  });
+
+  it('takes over a data directory that had none, and its pods run on', async () => {
+    // As somebody has it who comes from a version without.
+    first = await KubelingNode.open(undefined, ['--local-api=false']);
+    assert.doesNotMatch(first.out, /^api /m);
+    await first.put('old.json', sleeper('old'));
+    await first.running('old');
+    const before = (await first.containersOf('old')).map(({ id }) => id);
+    await first.end('SIGTERM');
+    first.change({}, []);
+    await first.start();
+    const name = `old-${hostname().toLowerCase()}`;
+    assert.match(
+      await kubectl(first, 'wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s'),
+      /condition met/,
+    );
+    assert.deepEqual(
+      (await first.containersOf('old')).map(({ id }) => id),
+      before,
+    );
+  });
+
+  it('leaves another kubeling on the same machine alone', async () => {
+    assert.ok(first);
+    second = await KubelingNode.open();
+    assert.notEqual(await apiUrl(first), await apiUrl(second));
+    await kubectl(second, 'create', 'configmap', 'mine');
+    assert.doesNotMatch(await kubectl(first, 'get', 'configmaps'), /^mine /m);
+    assert.doesNotMatch(await kubectl(second, 'get', 'pods'), /old-/);
+  });
+
+  it('comes back where it was, with what it knew', async () => {
+    assert.ok(second);
+    const url = await apiUrl(second);
+    await second.end('SIGKILL');
+    await second.start();
+    assert.equal(await apiUrl(second), url);
+    assert.match(await kubectl(second, 'get', 'configmaps'), /^mine /m);
+  });
+
+  it('begins empty with --reset, its pods end, and what was there is kept', async () => {
+    assert.ok(second);
+    await kubectl(second, 'run', 'gone', `--image=${image}`, '--', 'sleep', '1000');
+    await kubectl(second, 'wait', '--for=condition=Ready', 'pod/gone', '--timeout=60s');
+    await second.end('SIGTERM');
+    second.change({}, ['--reset']);
+    await second.start();
+    assert.doesNotMatch(await kubectl(second, 'get', 'configmaps,pods'), /mine|gone/);
+    const [, aside = ''] = /^api +begins empty; what was in it is kept in (\S+)$/m.exec(second.out) ?? [];
+    const kept = new DatabaseSync(aside, { readOnly: true });
+    const names = kept
+      .prepare('SELECT key FROM obj')
+      .all()
+      .map((row) => String(row['key']));
+    kept.close();
+    assert.ok(names.includes('/configmaps/default/mine') && names.includes('/pods/default/gone'), `${names}`);
+    const node = second;
+    await node.until('the pod to end', async () => (await node.containersOf('gone')).length === 0);
+    second.change({}, []);
+  });
+
+  it('goes into the kubeconfig of who asks for it, and out of none', async () => {
+    assert.ok(second);
+    const path = join(second.dataDir, 'own', 'config');
+    await mkdir(join(second.dataDir, 'own'));
+    await writeFile(path, 'apiVersion: v1\nkind: Config\ncurrent-context: work # mine\ncontexts: []\n');
+    const told = await second.command('context', '--kubeconfig', path, '--name', 'here');
+    assert.match(told, /The context here/);
+    assert.equal(parse(await readFile(path, 'utf8'))['current-context'], 'here');
+    const { code, out } = await run('kubectl', ['--kubeconfig', path, '--context', 'here', 'get', 'nodes']);
+    assert.equal(code, 0, out);
+  });
+
+  it('says so when the place it is to answer at is taken, and touches nothing', async () => {
+    assert.ok(second);
+    await second.end('SIGTERM');
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    try {
+      const args = [
+        'up',
+        '--data-dir',
+        second.dataDir,
+        '--runtime-endpoint',
+        'private',
+        '--listen',
+        `127.0.0.1:${port}`,
+      ];
+      const { code, out } = await run(kubeling, args);
+      assert.equal(code, 1);
+      assert.match(out, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port}.*--listen`));
+    } finally {
+      server.close();
+    }
+  });
+
+  it('makes anew what it lost of its certificates', async () => {
+    assert.ok(second);
+    await rm(join(second.dataDir, 'api', 'pki', 'serving.pem'));
+    await writeFile(join(second.dataDir, 'api', 'pki', 'node.pem'), 'this is no certificate');
+    await second.start();
+    assert.match(await kubectl(second, 'get', 'nodes'), / Ready /);
+  });
+
+  it('refuses a store that is damaged or of a later version, keeps it, and leaves pods running', async () => {
+    assert.ok(second);
+    await kubectl(second, 'run', 'survivor', `--image=${image}`, '--', 'sleep', '1000');
+    await kubectl(second, 'wait', '--for=condition=Ready', 'pod/survivor', '--timeout=60s');
+    await second.end('SIGTERM');
+    const path = join(second.dataDir, 'api', 'store', 'objects.db');
+    const good = await readFile(path);
+    const later = Buffer.from(good);
+    // Where SQLite keeps the number of the schema.
+    later.writeUInt32BE(99, 60);
+    const args = ['up', '--data-dir', second.dataDir, '--runtime-endpoint', 'private'];
+    for (const [bad, why] of [
+      [Buffer.from('nothing of a store'), /damaged/],
+      [later, /a later version of kubeling wrote it/],
+    ] as const) {
+      await writeFile(path, bad);
+      const { code, out } = await run(kubeling, args);
+      assert.equal(code, 1, out);
+      assert.match(out, /Cannot open the store .*; pods run on; .* with --reset$/m);
+      assert.match(out, why);
+      const [, copy = ''] = /a copy of it is (\S+);/.exec(out) ?? [];
+      assert.deepEqual(await readFile(copy), bad);
+      assert.deepEqual(await readFile(path), bad);
+      assert.equal((await second.containersOf('survivor')).length, 1);
+    }
+    await writeFile(path, good);
+    await second.start();
+    assert.match(await kubectl(second, 'get', 'pod', 'survivor'), /1\/1 +Running +0 /);
+  });
+});

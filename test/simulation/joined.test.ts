@@ -1,0 +1,17 @@
+import { before, describe, it } from 'node:test';
+import { type Lives, playAgain, playSeeds, seedsUpTo } from './seeds.ts';
+import { prepareSimulation } from './simulate.ts';
+
+const seeds = 40;
+const repeatedSeeds = 5;
+const joined = { cluster: 'joined' } as const;
+
+describe('the whole kubelet in simulation, in a cluster', () => {
+  const lives: Lives = new Map();
+  before(prepareSimulation);
+
+  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), joined, lives));
+
+  it('lives the same life again under the same seed', () =>
+    playAgain(seedsUpTo(repeatedSeeds), joined, lives));
+});

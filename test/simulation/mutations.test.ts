@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { before, describe, it } from 'node:test';
+import { clusterMutations } from './cluster/cluster-mutations.ts';
+import { mutations } from './mutations.ts';
+import { playSeeds } from './seeds.ts';
+import { prepareSimulation, type SeedOptions, type SeedResult, simulate } from './simulate.ts';
+
+const mutatedSeeds = 1_000;
+
+describe('the rules of the simulation', () => {
+  before(prepareSimulation);
+
+  for (const [name, mutate] of Object.entries({ ...mutations, ...clusterMutations })) {
+    it(`find a classic bug: ${name}`, async () => {
+      const options: SeedOptions = { cluster: 'alone', ...mutate.shows };
+      let found: SeedResult | undefined;
+      for (let seed = 1; seed <= mutatedSeeds && found === undefined; seed++) {
+        const result = await simulate(seed, { ...options, mutate });
+        if (result.violations.some((violation) => violation.startsWith(mutate.breaks ?? ''))) found = result;
+      }
+      assert.ok(found !== undefined, `${mutatedSeeds} seeds did not show it`);
+      // A world that no test plays otherwise: it must be the bug that breaks the rule there.
+      if (mutate.shows?.always !== undefined) await playSeeds([found.seed], options);
+    });
+  }
+});
