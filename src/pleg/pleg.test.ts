@@ -220,6 +220,23 @@ test('inspect fails for one pod repeatedly: others advance; who waits for it is 
   assert.equal(node.pleg.cache.get(uid).containers.length, 1);
 });
 
+test('a pod that could not be inspected is looked at every second, also when a look between could not list it', async () => {
+  await using node = new Watched({ times: { relistMs: 30_000 } });
+  node.runtime.set('a', 'web', 'running');
+  node.runtime.beforeObserve = async () => {
+    throw new Error('cannot inspect');
+  };
+  await settle();
+  let looks = 0;
+  node.runtime.beforeList = async () => {
+    if (++looks === 1) throw new Error('cannot list');
+  };
+  node.runtime.beforeObserve = async () => {};
+  await node.clock.advance(2_000);
+  assert.equal(looks, 2);
+  assert.equal(node.pleg.cache.get(uid).containers.length, 1);
+});
+
 test('a pod whose inspection hangs holds up no other, and fails after its deadline', async () => {
   await using node = new Watched();
   node.runtime.beforeObserve = (id, signal) =>

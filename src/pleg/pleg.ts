@@ -281,9 +281,14 @@ export class Pleg {
       const seen = await this.#relister.look(uid, signal);
       if (seen === 'seen') this.#hints.looked(uid);
       if (seen === 'absent') this.#relistSoon();
-      if (seen === 'failed' && (this.cache.isAwaited(uid) || this.#hints.isFollowing(uid)))
-        this.#look(uid, retryMs);
+      if (seen === 'failed' && this.#isNews(uid)) this.#look(uid, retryMs);
     });
+  }
+
+  /** Whether the next look at a pod cannot wait for that at all pods. */
+  #isNews(uid: PodUid): boolean {
+    const isUnclear = this.#relister.records.get(uid)?.reinspect === true;
+    return isUnclear || this.cache.isAwaited(uid) || this.#hints.isFollowing(uid);
   }
 
   /** Does the work for each key that falls due, until the signal ends it. A bug costs one piece of work, no more. */
