@@ -1,7 +1,13 @@
-import type { ClientRequest, ClientRequestArgs, IncomingMessage, Agent as PlainAgent } from 'node:http';
+import type {
+  ClientRequest,
+  ClientRequestArgs,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  Agent as PlainAgent,
+} from 'node:http';
 import { type AgentOptions, Agent as TlsAgent, request as tlsRequest } from 'node:https';
-import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { isIP, type Socket } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
 import {
   type ConnectionOptions,
   connect as connectTls,
@@ -13,6 +19,7 @@ import { asError, nodeHttp, onAbort } from '../lib/index.ts';
 import type { Access } from './credentials.ts';
 import { BrokenConnection } from './retry.ts';
 import type { PeerCertificate } from './transport-failures.ts';
+import { offeredProtocols, SharedStreams } from './transport-streams.ts';
 import { type TunnelDone, Tunnels } from './transport-tunnel.ts';
 
 export interface WireRequest {
@@ -21,6 +28,18 @@ export interface WireRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
+}
+
+/** What came back, with its body still to be read. */
+export interface WireAnswer extends Readable {
+  readonly statusCode?: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+export interface LaneOptions {
+  readonly proxy: URL | undefined;
+  /** For watches. */
+  readonly http2: 'where-offered' | 'never';
 }
 
 /** Shorter than the 90 s after which an API server closes an idle connection, so that it is not taken just then. */
@@ -49,17 +68,26 @@ export class Lane {
   readonly #agent: TlsAgent | PlainAgent;
   readonly #watches = new Set<Retirable>();
   readonly #tunnels: Tunnels | undefined;
+  readonly #shared: SharedStreams | undefined;
+  /** Made in the hope of HTTP/2, and as good as any for a request of HTTP/1.1. */
+  #spare: TLSSocket | undefined;
   #peer: PeerCertificate | undefined;
   #isRetired = false;
 
-  constructor(access: Access, proxy: URL | undefined) {
+  constructor(access: Access, { proxy, http2 }: LaneOptions) {
     this.access = access;
     this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
     const options = agentOptions(access);
-    this.#agent =
-      access.context.cluster.server.protocol === 'https:'
-        ? new TlsAgent(options)
-        : new nodeHttp.Agent(options);
+    const { origin, protocol } = access.context.cluster.server;
+    this.#agent = protocol === 'https:' ? new TlsAgent(options) : new nodeHttp.Agent(options);
+    if (protocol === 'https:' && http2 === 'where-offered')
+      this.#shared = new SharedStreams({
+        origin,
+        dial: (signal) => this.#dial(options, signal),
+        declined: (socket) => {
+          this.#spare = socket;
+        },
+      });
     this.#watchConnections();
   }
 
@@ -93,6 +121,19 @@ export class Lane {
     });
   }
 
+  /** As `send`, for an answer that goes on and on: over a connection shared with others of the kind where that can be. */
+  async sendWatch(request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
+    const { prefix } = endOf(this.access);
+    const shared = await this.#shared?.send({ ...request, path: prefix + request.path }, signal);
+    if (shared !== undefined) return shared;
+    try {
+      return await this.send(request, signal);
+    } finally {
+      this.#spare?.destroy();
+      this.#spare = undefined;
+    }
+  }
+
   /** The watch is retired together with the lane until it is released. */
   holdWatch(watch: Retirable): void {
     if (this.#isRetired) watch.retire();
@@ -106,10 +147,12 @@ export class Lane {
   closeIdle(): void {
     for (const socket of Object.values(this.#agent.freeSockets).flatMap((each) => each ?? []))
       socket.destroy();
+    this.#shared?.closeIdle();
   }
 
   /** Each begins anew where it was, over another connection. */
   endSilentWatches(): void {
+    this.#shared?.drain();
     for (const watch of [...this.#watches]) watch.retireIfSilent(doubtfulMs);
   }
 
@@ -119,12 +162,14 @@ export class Lane {
     Object.assign(this.#agent, { keepAlive: false });
     this.closeIdle();
     for (const watch of [...this.#watches]) watch.retire();
+    this.#shared?.drain();
   }
 
   /** Cuts requests under way too. */
   close(): void {
     this.retire();
     this.#tunnels?.close();
+    this.#shared?.close();
     this.#agent.destroy();
   }
 
@@ -139,10 +184,16 @@ export class Lane {
     const connect = agent.createConnection.bind(agent);
     agent.createConnection = (options, done) => {
       if (this.#tunnels !== undefined) return this.#tunnel(this.#tunnels, options, done);
-      const made = connect(options, done);
+      const made = this.#takeSpare() ?? connect(options, done);
       if (made) this.#prepare(made);
       return made;
     };
+  }
+
+  #takeSpare(): TLSSocket | undefined {
+    const spare = this.#spare;
+    this.#spare = undefined;
+    return spare?.destroyed === false ? spare : undefined;
   }
 
   #tunnel(tunnels: Tunnels, options: ClientRequestArgs, done: ConnectionDone | undefined): undefined {
@@ -156,6 +207,17 @@ export class Lane {
     return undefined;
   }
 
+  /** A connection outside the agent, which knows HTTP/1.1 alone. */
+  async #dial(secrets: ConnectionOptions, signal: AbortSignal): Promise<TLSSocket> {
+    const { hostname: host, port } = endOf(this.access);
+    const named = isIP(host) === 0 ? { servername: host } : {};
+    const through = this.#tunnels && { socket: await this.#tunnels.opened({ host, port }, signal) };
+    const options = { host, port, ...named, ...secrets, ...through, ALPNProtocols: offeredProtocols };
+    const socket = connectTls(options);
+    this.#prepare(socket);
+    return await greeted(socket, signal);
+  }
+
   #prepare(socket: Duplex): void {
     (socket as Socket).setKeepAlive(true, silenceMs);
     if (socket instanceof TLSSocket) socket.prependListener('secure', () => this.#look(socket));
@@ -167,6 +229,24 @@ export class Lane {
     if (valid_to !== undefined)
       this.#peer = { subject: String(subject?.CN), begins: valid_from, expires: valid_to };
   }
+}
+
+/** Answers when the other side is known to be who it should be. */
+function greeted(socket: TLSSocket, signal: AbortSignal): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const link = onAbort(signal, (reason) => {
+      socket.destroy(asError(reason));
+      reject(reason);
+    });
+    socket.once('secureConnect', () => {
+      link[Symbol.dispose]();
+      resolve(socket);
+    });
+    socket.once('error', (error) => {
+      link[Symbol.dispose]();
+      reject(new BrokenConnection(error, 'new'));
+    });
+  });
 }
 
 function agentOptions({ context, identity }: Access): AgentOptions {

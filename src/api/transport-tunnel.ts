@@ -1,7 +1,7 @@
 import type { ClientRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import type { Socket } from 'node:net';
-import { describeError, KubelingError, nodeHttp } from '../lib/index.ts';
+import { describeError, KubelingError, nodeHttp, onAbort } from '../lib/index.ts';
 
 /** A proxy that has not connected us by then never will. */
 const silenceMs = 30_000;
@@ -41,6 +41,19 @@ export class Tunnels {
       done(this.#failure(`it answered with HTTP status ${answer.statusCode}`), undefined);
     });
     asked.end();
+  }
+
+  /** Rejects with the signal's reason too; what is made too late is closed. */
+  opened(to: Destination, signal: AbortSignal): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const link = onAbort(signal, reject);
+      this.open(to, (error, socket) => {
+        link[Symbol.dispose]();
+        if (signal.aborted) socket?.destroy();
+        else if (socket === undefined) reject(error);
+        else resolve(socket);
+      });
+    });
   }
 
   close(): void {

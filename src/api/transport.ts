@@ -8,7 +8,7 @@ export interface ConnectionPoolOptions {
   readonly credentials: Credentials;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** For HTTPS_PROXY and NO_PROXY. */
+  /** For HTTPS_PROXY, NO_PROXY and DISABLE_HTTP2. */
   readonly environment: Environment;
 }
 
@@ -78,7 +78,9 @@ export class ConnectionPool {
     const isSame = old?.identity === access.identity && old.context === access.context;
     if (this.#lane !== undefined && isSame) return this.#lane;
     if (this.#lane !== undefined) this.#options.logger.info('Credentials changed, closing old connections');
-    const lane = new Lane(access, proxyFor(access.context, this.#options.environment));
+    const { environment } = this.#options;
+    const http2 = environment['DISABLE_HTTP2'] ? 'never' : 'where-offered';
+    const lane = new Lane(access, { proxy: proxyFor(access.context, environment), http2 });
     this.#lane?.retire();
     this.#access = access;
     this.#lane = lane;

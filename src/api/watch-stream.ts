@@ -1,8 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import { asError, type Clock, cancelled, KubelingError, onAbort, type Timer } from '../lib/index.ts';
 import { type ApiStatus, apiError } from './api-error.ts';
 import type { ApiObject, WatchEvent } from './client.ts';
 import { parseAnswer } from './parse-answer.ts';
+import type { WireAnswer } from './transport-lane.ts';
 import { LineSplitter } from './watch-stream-lines.ts';
 
 export interface WatchStreamOptions {
@@ -30,7 +30,7 @@ type Ending =
  * reads.
  */
 export class WatchStream implements Disposable {
-  readonly #message: IncomingMessage;
+  readonly #message: WireAnswer;
   readonly #options: WatchStreamOptions;
   readonly #timer: Timer;
   readonly #link: Disposable;
@@ -38,7 +38,7 @@ export class WatchStream implements Disposable {
   #ending: Ending | undefined;
   #closed = false;
 
-  constructor(message: IncomingMessage, options: WatchStreamOptions, signal: AbortSignal) {
+  constructor(message: WireAnswer, options: WatchStreamOptions, signal: AbortSignal) {
     this.#message = message;
     this.#options = options;
     this.#heardMs = options.clock.monotonicMs();

@@ -1,10 +1,10 @@
-import type { IncomingMessage } from 'node:http';
 import { asError, type Clock, KubelingError, onAbort } from '../lib/index.ts';
 import { type ApiStatus, apiError } from './api-error.ts';
 import type { Access } from './credentials.ts';
 import { parseAnswer } from './parse-answer.ts';
 import { retryAfterOf } from './retry.ts';
 import { expiryOf } from './transport-failures.ts';
+import type { WireAnswer } from './transport-lane.ts';
 
 export interface BodyOptions {
   /** What was asked, for messages. */
@@ -14,7 +14,7 @@ export interface BodyOptions {
 
 /** The whole body as text. Past the limit the connection is given up, as what is left of it would have to be read. */
 export async function readText(
-  message: IncomingMessage,
+  message: WireAnswer,
   { what, limit }: BodyOptions,
   signal: AbortSignal,
 ): Promise<string> {
@@ -68,7 +68,7 @@ export interface RefusalOptions {
 
 /** Reads an answer that is not what was asked for. */
 export async function readRefusal(
-  message: IncomingMessage,
+  message: WireAnswer,
   { what, access, clock }: RefusalOptions,
   signal: AbortSignal,
 ): Promise<Refusal> {

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { type Clock, KubelingError, LinkedController, onAbort } from '../lib/index.ts';
 import { isApiCode } from './api-error.ts';
 import type { Access } from './credentials.ts';
@@ -13,7 +12,7 @@ import {
 } from './retry.ts';
 import type { ConnectionPool } from './transport.ts';
 import { transportError } from './transport-failures.ts';
-import type { Lane, WireRequest } from './transport-lane.ts';
+import type { Lane, WireAnswer, WireRequest } from './transport-lane.ts';
 import { type Refusal, readRefusal } from './wire-client-answers.ts';
 
 /** What a client may ask of the server at most. */
@@ -46,7 +45,7 @@ export interface CallerOptions {
 
 /** An answer that is what was asked for, with its body still to be read. */
 export interface Answered {
-  readonly message: IncomingMessage;
+  readonly message: WireAnswer;
   readonly lane: Lane;
   readonly access: Access;
 }
@@ -57,6 +56,8 @@ export interface Call<T> {
   readonly what: string;
   readonly request: WireRequest;
   readonly repetition: Repetition;
+  /** An answer that goes on and on may come over a connection shared with others. */
+  readonly answer?: 'whole' | 'endless';
   /** Within the deadline of the try. */
   readonly consume: (answered: Answered, signal: AbortSignal) => Promise<T>;
 }
@@ -177,7 +178,10 @@ export class Caller {
       ...call.request.headers,
       ...(authorization === undefined ? {} : { authorization }),
     };
-    const message = await this.#timed(call, access, () => lane.send({ ...call.request, headers }, signal));
+    const request = { ...call.request, headers };
+    const message = await this.#timed(call, access, () =>
+      call.answer === 'endless' ? lane.sendWatch(request, signal) : lane.send(request, signal),
+    );
     const status = message.statusCode ?? 0;
     this.#heard(status);
     if (status >= 200 && status < 300) {
@@ -205,8 +209,8 @@ export class Caller {
   async #timed(
     { verb, request }: Call<unknown>,
     { context }: Access,
-    send: () => Promise<IncomingMessage>,
-  ): Promise<IncomingMessage> {
+    send: () => Promise<WireAnswer>,
+  ): Promise<WireAnswer> {
     const { clock, onCall } = this.#options;
     const { method } = request;
     const { host } = context.cluster.server;

@@ -167,7 +167,7 @@ export class WireClient implements ApiClient {
     const request: WireRequest = { method: 'GET', path, headers: {}, body: undefined };
     const consume = async (answered: Answered) => this.#stream(query, { ...answered, what }, signal);
     return await this.#options.caller.call(
-      { verb: 'watch', what, request, repetition: 'harmless', consume },
+      { verb: 'watch', what, request, repetition: 'harmless', answer: 'endless', consume },
       signal,
     );
   }

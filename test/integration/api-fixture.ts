@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from 'node:http2';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -111,16 +112,32 @@ async function openssl(args: readonly string[]): Promise<void> {
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
+export interface TestServerOptions extends ServerOptions {
+  /** Whether it offers HTTP/2 beside HTTP/1.1. */
+  readonly http2?: 'offered';
+}
+
 /** An https server that counts its connections. What it answers can be changed while it runs. */
 export class TestServer implements AsyncDisposable {
-  readonly #server: Server;
+  readonly #server: Server | Http2SecureServer;
+  readonly sessions = new Set<ServerHttp2Session>();
   readonly sockets = new Set<Socket>();
   connections = 0;
   handle: Handler;
 
-  private constructor(options: ServerOptions, handle: Handler) {
+  private constructor({ http2, ...options }: TestServerOptions, handle: Handler) {
     this.handle = handle;
-    this.#server = createServer(options, (request, response) => this.handle(request, response));
+    const answer: Handler = (request, response) => this.handle(request, response);
+    this.#server =
+      http2 === undefined
+        ? createServer(options, answer)
+        : // Its requests and answers can do all that these tests do with those of HTTP/1.1.
+          createSecureServer({ ...options, allowHTTP1: true }, answer as never);
+    this.#server.on('session', (session: ServerHttp2Session) => {
+      this.sessions.add(session);
+      session.on('error', () => {});
+      session.on('close', () => this.sessions.delete(session));
+    });
     this.#server.on('connection', (socket) => {
       this.connections++;
       this.sockets.add(socket);
@@ -130,7 +147,7 @@ export class TestServer implements AsyncDisposable {
     this.#server.on('tlsClientError', () => {});
   }
 
-  static async start(options: ServerOptions, handle: Handler): Promise<TestServer> {
+  static async start(options: TestServerOptions, handle: Handler): Promise<TestServer> {
     const server = new TestServer(options, handle);
     await new Promise<void>((resolve) => server.#server.listen(0, '127.0.0.1', resolve));
     return server;

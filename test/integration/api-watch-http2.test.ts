@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { apiResources } from '../../src/api/index.ts';
+import { cancelled, isKind, KubelingError } from '../../src/lib/index.ts';
+import {
+  Authority,
+  answerJson,
+  clientFor,
+  type Issued,
+  never,
+  TestServer,
+  until,
+  writeKubeconfig,
+} from './api-fixture.ts';
+
+const pods = { resource: apiResources.pods, timeoutSeconds: 300, begin: 'at-version' } as const;
+const web = { resource: apiResources.pods, name: 'web', namespace: 'a' };
+const pod = { metadata: { name: 'web', resourceVersion: '5' } };
+const line = `${JSON.stringify({ type: 'ADDED', object: pod })}\n`;
+
+let authority: Authority;
+let serving: Issued;
+let configs = 0;
+
+before(async () => {
+  authority = await Authority.create();
+  serving = await authority.issue({ subject: '/CN=server', names: 'IP:127.0.0.1' });
+});
+after(() => authority[Symbol.asyncDispose]());
+
+type Answers = Set<ServerResponse>;
+
+/** A server whose watches go on until the test ends them. */
+function serve(answers: Answers, other?: (request: IncomingMessage, response: ServerResponse) => void) {
+  const options = { cert: serving.cert, key: serving.key, http2: 'offered' } as const;
+  return TestServer.start(options, (request, response) => {
+    if (!request.url?.includes('watch')) return answerJson(response, pod);
+    if (other !== undefined) return other(request, response);
+    answers.add(response);
+    response.on('close', () => answers.delete(response));
+    response.writeHead(200).write(line);
+  });
+}
+
+function config(server: TestServer): Promise<string> {
+  const path = join(authority.directory, `kubeconfig-${++configs}`);
+  return writeKubeconfig(path, { server: server.url, cluster: { 'certificate-authority': 'ca.crt' } });
+}
+
+type Client = ReturnType<typeof clientFor>;
+
+/** A watch whose first event was seen. */
+async function watching(client: Client, signal = never()) {
+  const events = client.watch(pods, signal)[Symbol.asyncIterator]();
+  assert.deepEqual((await events.next()).value, { type: 'ADDED', object: pod });
+  return events;
+}
+
+function watchingMany(client: Client, count: number) {
+  return Promise.all(Array.from({ length: count }, () => watching(client)));
+}
+
+describe('watches over HTTP/2', () => {
+  test('share connections, a hundred each, and leave one of HTTP/1.1 to requests', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    using client = clientFor(await config(server));
+    const watches = await watchingMany(client, 150);
+    assert.deepEqual(await client.get(web, {}, never()), pod);
+    assert.equal(server.sessions.size, 2);
+    assert.equal(server.connections, 3);
+    for (const answer of answers) answer.write(line);
+    for (const watch of watches) assert.equal((await watch.next()).done, false);
+    for (const answer of answers) answer.end();
+    for (const watch of watches) assert.equal((await watch.next()).done, true);
+    await watchingMany(client, 100);
+    assert.equal(server.connections, 3, 'those there are take more when others have ended');
+  });
+
+  test('one given up lets go of its stream at once, and of nothing else', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    using client = clientFor(await config(server));
+    const controller = new AbortController();
+    const [kept, given] = [await watching(client), await watching(client, controller.signal)];
+    await until(() => answers.size === 2);
+    controller.abort(cancelled('enough'));
+    await assert.rejects(given.next(), (error) => isKind(error, 'Cancelled'));
+    await until(() => answers.size === 1);
+    for (const answer of answers) answer.write(line);
+    assert.equal((await kept.next()).done, false);
+    await kept.return?.();
+    await until(() => answers.size === 0);
+    assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
+    assert.equal(server.connections, 1);
+  });
+
+  test('end with their connection, and begin anew over another', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    using client = clientFor(await config(server));
+    const watches = await watchingMany(client, 10);
+    server.cutAll();
+    for (const watch of watches)
+      await watch.next().catch((error) => assert.ok(error instanceof KubelingError));
+    await watchingMany(client, 10);
+    assert.equal(server.connections, 2);
+  });
+
+  test('go on when the server wants no more on their connection; the next take another', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    using client = clientFor(await config(server));
+    const [old] = await watchingMany(client, 1);
+    const [first] = answers;
+    for (const session of server.sessions) session.goaway();
+    await until(() => server.sessions.size === 1);
+    await eventuallyNewConnection(client, server);
+    first?.write(line);
+    assert.equal((await old?.next())?.done, false);
+  });
+
+  test('are told what the server says, and that it dies before it answers', async () => {
+    const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
+    const says: ((response: ServerResponse) => void)[] = [
+      (response) => answerJson(response, status, 410),
+      (response) => response.destroy(),
+      (response) => response.writeHead(200).end(line),
+    ];
+    await using server = await serve(new Set(), (_request, response) => says.shift()?.(response));
+    using client = clientFor(await config(server));
+    await assert.rejects(
+      watching(client),
+      (error) => error instanceof KubelingError && error.code === 'API_GONE',
+    );
+    // What only reads is asked for again when its connection breaks.
+    await watching(client);
+    assert.equal(says.length, 0);
+  });
+
+  test('one that nobody reads does not hold up the others', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    using client = clientFor(await config(server));
+    const unread = await watching(client);
+    const [flooded] = answers;
+    const flood = line.repeat(1_000);
+    for (let each = 0; each < 100; each++) flooded?.write(flood);
+    const read = await watching(client);
+    assert.equal(server.connections, 1);
+    await unread.return?.();
+    await read.return?.();
+  });
+
+  test('when the other side is in doubt, silent ones end and the next do not take their connection', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    using client = clientFor(await config(server));
+    await watching(client);
+    client.closeSilent();
+    await watching(client);
+    assert.equal(server.connections, 2);
+  });
+
+  test('are not spoken with DISABLE_HTTP2, nor when all is closed', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    const path = await config(server);
+    {
+      using client = clientFor(path, { environment: { DISABLE_HTTP2: 'true' } });
+      await watchingMany(client, 3);
+      assert.equal(server.sessions.size, 0);
+      assert.equal(server.connections, 3);
+    }
+    using client = clientFor(path);
+    await watchingMany(client, 3);
+    client.close();
+    await until(() => server.sockets.size === 0);
+    await assert.rejects(watching(client), (error) => isKind(error, 'Cancelled'));
+  });
+});
+
+/** The word that no more is wanted may take a moment to arrive. */
+async function eventuallyNewConnection(client: Client, server: TestServer): Promise<void> {
+  for (let each = 0; each < 100 && server.connections < 2; each++) {
+    await watching(client);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal(server.connections, 2);
+}
