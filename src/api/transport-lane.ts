@@ -15,7 +15,7 @@ import {
   type SecureContextOptions,
   TLSSocket,
 } from 'node:tls';
-import { asError, nodeHttp, onAbort } from '../lib/index.ts';
+import { asError, type Clock, nodeHttp, onAbort } from '../lib/index.ts';
 import type { Access } from './credentials.ts';
 import { BrokenConnection } from './retry.ts';
 import type { PeerCertificate } from './transport-failures.ts';
@@ -37,6 +37,7 @@ export interface WireAnswer extends Readable {
 }
 
 export interface LaneOptions {
+  readonly clock: Clock;
   readonly proxy: URL | undefined;
   /** For watches. */
   readonly http2: 'where-offered' | 'never';
@@ -74,7 +75,7 @@ export class Lane {
   #peer: PeerCertificate | undefined;
   #isRetired = false;
 
-  constructor(access: Access, { proxy, http2 }: LaneOptions) {
+  constructor(access: Access, { clock, proxy, http2 }: LaneOptions) {
     this.access = access;
     this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
     const options = agentOptions(access);
@@ -83,6 +84,7 @@ export class Lane {
     if (protocol === 'https:' && http2 === 'where-offered')
       this.#shared = new SharedStreams({
         origin,
+        clock,
         dial: (signal) => this.#dial(options, signal),
         declined: (socket) => {
           this.#spare = socket;

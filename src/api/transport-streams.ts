@@ -1,7 +1,7 @@
 import type http2 from 'node:http2';
 import type { Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { asError, describeError, KeyedMutex, onAbort } from '../lib/index.ts';
+import { asError, type Clock, describeError, KeyedMutex, onAbort, type Timer } from '../lib/index.ts';
 import { BrokenConnection, systemCodeOf } from './retry.ts';
 import type { WireAnswer, WireRequest } from './transport-lane.ts';
 
@@ -9,6 +9,10 @@ import type { WireAnswer, WireRequest } from './transport-lane.ts';
 export const offeredProtocols = ['h2', 'http/1.1'];
 /** Servers allow a hundred at least; one more would wait in silence for another to end. */
 const mostStreams = 100;
+/** When nothing comes over a connection for so long the other side is asked whether it is there, */
+const silenceMs = 30_000;
+/** and has so long to answer. */
+const answerMs = 15_000;
 /** A first list of a large cluster does not come in pieces of 64 KiB. */
 const windowBytes = 1024 * 1024;
 
@@ -17,6 +21,7 @@ export type Dial = (signal: AbortSignal) => Promise<TLSSocket>;
 
 export interface SharedStreamsDeps {
   readonly origin: string;
+  readonly clock: Clock;
   readonly dial: Dial;
   /** Given the connection on which the server has turned out not to speak HTTP/2. */
   readonly declined: (socket: TLSSocket) => void;
@@ -97,7 +102,26 @@ export class SharedStreams {
     session.on('error', () => {});
     session.on('goaway', () => this.#retire(session));
     session.on('close', () => this.#sessions.delete(session));
+    this.#listen(session, socket);
     return session;
+  }
+
+  /** A connection that is dead ends all it carries, which then begins anew. */
+  #listen(session: http2.ClientHttp2Session, socket: TLSSocket): void {
+    const { clock } = this.#deps;
+    let timer: Timer;
+    const look = (heard: number) => {
+      timer = clock.timer(silenceMs, () => {
+        if (socket.bytesRead > heard) return look(socket.bytesRead);
+        timer = clock.timer(answerMs, () => session.destroy());
+        session.ping((error) => {
+          timer.cancel();
+          if (error === null) look(socket.bytesRead);
+        });
+      });
+    };
+    look(socket.bytesRead);
+    session.once('close', () => timer.cancel());
   }
 
   #retire(session: http2.ClientHttp2Session): void {

@@ -78,9 +78,9 @@ export class ConnectionPool {
     const isSame = old?.identity === access.identity && old.context === access.context;
     if (this.#lane !== undefined && isSame) return this.#lane;
     if (this.#lane !== undefined) this.#options.logger.info('Credentials changed, closing old connections');
-    const { environment } = this.#options;
+    const { clock, environment } = this.#options;
     const http2 = environment['DISABLE_HTTP2'] ? 'never' : 'where-offered';
-    const lane = new Lane(access, { proxy: proxyFor(access.context, environment), http2 });
+    const lane = new Lane(access, { clock, proxy: proxyFor(access.context, environment), http2 });
     this.#lane?.retire();
     this.#access = access;
     this.#lane = lane;

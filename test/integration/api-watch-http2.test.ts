@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { apiResources } from '../../src/api/index.ts';
-import { cancelled, isKind, KubelingError } from '../../src/lib/index.ts';
+import { cancelled, isKind, KubelingError, VirtualClock } from '../../src/lib/index.ts';
 import {
   Authority,
   answerJson,
@@ -161,6 +161,28 @@ describe('watches over HTTP/2', () => {
     using client = clientFor(await config(server));
     await watching(client);
     client.closeSilent();
+    await watching(client);
+    assert.equal(server.connections, 2);
+  });
+
+  test('the other side is asked whether it is there after half a minute of silence, and has a quarter to answer', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    const clock = new VirtualClock();
+    using client = clientFor(await config(server), { clock });
+    let pings = 0;
+    const watch = await watching(client);
+    for (const session of server.sessions) session.on('ping', () => pings++);
+    await clock.advance(60_000);
+    await until(() => pings === 1);
+    for (const answer of answers) answer.write(line);
+    assert.equal((await watch.next()).done, false);
+    await clock.advance(30_000);
+    assert.equal(pings, 1, 'nobody who speaks is asked');
+    for (const socket of server.sockets) socket.pause();
+    await clock.advance(30_000);
+    await clock.advance(15_000);
+    await watch.next().catch((error) => assert.ok(error instanceof KubelingError));
     await watching(client);
     assert.equal(server.connections, 2);
   });
