@@ -77,6 +77,8 @@ export async function findHome(dataDir: string): Promise<Home | undefined> {
 export interface UpState {
   readonly runtime: 'private' | 'machine';
   readonly endpoint: string;
+  /** Runtimes of the machine that were used before this one and may have pods of this home; none unless given. */
+  readonly earlier?: readonly string[] | undefined;
   /** Where the kubelet answers on loopback; undefined before it does. */
   readonly port?: number | undefined;
   /** Undefined for a kubeling without one. */
@@ -87,18 +89,26 @@ export async function writeUpState(home: Home, state: UpState): Promise<void> {
   await writeJsonAtomic(home.stateFile, state, { mode: 0o600 });
 }
 
+/** Runtimes other than the one used now that may have pods of this home. */
+export function earlierEndpoints(last: UpState | undefined, endpoint: string): readonly string[] {
+  if (last === undefined) return [];
+  const used = [...(last.earlier ?? []), ...(last.runtime === 'machine' ? [last.endpoint] : [])];
+  return [...new Set(used)].filter((one) => one !== endpoint);
+}
+
 /** undefined when nothing was ever up here, or what was left cannot be read. */
 export async function readUpState(home: Home): Promise<UpState | undefined> {
   return await readJsonFile(home.stateFile, { check: asUpState }).catch(() => undefined);
 }
 
 function asUpState(value: unknown): UpState {
-  const { runtime, endpoint, port, api } = value as Partial<UpState>;
+  const { runtime, endpoint, earlier, port, api } = value as Partial<UpState>;
   if ((runtime === 'private' || runtime === 'machine') && typeof endpoint === 'string') {
     const hasApi = typeof api?.url === 'string' && typeof api.kubeconfig === 'string';
     return {
       runtime,
       endpoint,
+      earlier: Array.isArray(earlier) ? earlier.filter((one) => typeof one === 'string') : [],
       port: typeof port === 'number' ? port : undefined,
       ...(hasApi ? { api: { url: api.url, kubeconfig: api.kubeconfig } } : {}),
     };

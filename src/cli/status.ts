@@ -11,6 +11,7 @@ import {
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { outputFlag, readFlags } from './command-flags.ts';
 import { dataDirFlag, defaultDataDirectory, findHome, type Home, readUpState } from './home.ts';
+import { homeRuntime } from './home-runtime.ts';
 import { connectRuntime } from './private-runtime.ts';
 
 const flags = { 'data-dir': dataDirFlag, output: outputFlag } satisfies FlagTable;
@@ -63,7 +64,8 @@ async function look(home: Home, context: CommandContext): Promise<Status> {
   const state = await readUpState(home);
   if (state === undefined) return base;
   const api = state.api === undefined || !isUp ? {} : { api: await askApi(state.api, context) };
-  const cri = connectRuntime(state.endpoint, context);
+  const whole = connectRuntime(state.endpoint, context);
+  const cri = homeRuntime(whole, { home, unnamed: state.runtime === 'private' ? 'ours' : 'of-others' });
   try {
     return { ...base, ...api, ...(await ask(cri, context.signal)) };
   } catch (error) {

@@ -25,6 +25,7 @@ import { readFlags } from './command-flags.ts';
 import {
   dataDirFlag,
   defaultDataDirectory,
+  earlierEndpoints,
   type Home,
   openHome,
   readUpState,
@@ -32,6 +33,7 @@ import {
   type UpState,
   writeUpState,
 } from './home.ts';
+import { findNeighbours, homeCgroup, homeRuntime } from './home-runtime.ts';
 import { defaultApiPort } from './local/listen-address.ts';
 import { Coming, serveApi } from './local/serve-api.ts';
 import type { UpApi } from './local/up-api.ts';
@@ -110,31 +112,37 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
   say('kubeling', `${await ownVersion()}, alone on this machine, data in ${home.dataDir}`);
   const metrics = new MetricRegistry({ onError: (error) => say('metrics', describeError(error)) });
   await using log = await openUpLog(home, context);
-  const { api: lastApi } = (await readUpState(home)) ?? {};
+  const last = await readUpState(home);
   // The API needs no runtime: it comes up while that is found and tried.
   await using comingApi = new Coming(openApi(home, values, { logger: log.logger, metrics }, context));
   const runtime = await findRuntime(home, values['runtime-endpoint'], context);
   const kind = runtime.own === undefined ? 'machine' : 'private';
-  const state: UpState = { runtime: kind, endpoint: runtime.endpoint };
-  await writeUpState(home, { ...state, api: lastApi });
-  const cri = connectRuntime(runtime.endpoint, context, criMetrics(metrics));
+  const state: UpState = {
+    runtime: kind,
+    endpoint: runtime.endpoint,
+    earlier: earlierEndpoints(last, runtime.endpoint),
+  };
+  await writeUpState(home, { ...state, api: last?.api });
+  const whole = connectRuntime(runtime.endpoint, context, criMetrics(metrics));
+  const cri = homeRuntime(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
   try {
     const version = await cri.checkVersion(context.signal);
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
+    await tellOthers(home, state, whole, context);
     const about = { name: version.runtimeName, version: version.runtimeVersion };
-    const given = { home, cri, metrics, ...log, cgroupRoot: cgroupOf(runtime), runtime: about };
+    const given = { home, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
     await using coming = new Coming(
       comingApi.here.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
     );
-    const sweep = await openSweep(runtime, cri, context);
-    await check(home, runtime, cri, context);
+    const sweep = await openSweep(runtime, whole, context);
+    await check(home, cri, context);
     const [api, kubelet] = await Promise.all([comingApi.here, coming.here]);
     await writeUpState(home, { ...state, port: kubelet.node.port, api: api?.told });
     await Promise.all([serve(home, api, kubelet, context), sweep?.run(context.signal)]);
   } finally {
-    cri.close();
+    whole.close();
   }
   say('ended', 'as asked');
 }
@@ -174,13 +182,33 @@ async function findRuntime(home: Home, asked: string | undefined, context: Comma
   return { endpoint: `unix://${running.socket}`, told, own };
 }
 
-async function check(home: Home, runtime: Runtime, cri: CriClient, context: CommandContext): Promise<void> {
+/** Who shares a runtime should know with whom, and that one runtime has pods no longer looked after. */
+async function tellOthers(
+  home: Home,
+  { runtime, earlier = [] }: UpState,
+  whole: CriClient,
+  context: CommandContext,
+): Promise<void> {
+  const say = sayTo(context);
+  for (const endpoint of earlier)
+    say('runtime', `pods from before may still run at ${endpoint}; "kubeling down" ends them`);
+  const { homes, unnamed } = await findNeighbours(whole, home, context.signal);
+  for (const dataDir of homes)
+    say('runtime', `has pods of the kubeling in ${dataDir} too; they are left alone`);
+  if (unnamed > 0 && runtime === 'machine')
+    say(
+      'runtime',
+      `has ${unnamed} pods of others too; they are left alone, but a kubelet there may end ours`,
+    );
+}
+
+async function check(home: Home, cri: CriClient, context: CommandContext): Promise<void> {
   const say = sayTo(context);
   const { image } = await cri.imageStatus({ image: { image: busyboxImageName } }, context.signal);
   const plan = {
     image: image === undefined ? undefined : busyboxImageName,
     logDirectory: home.selfCheckLogs,
-    cgroupParent: cgroupOf(runtime),
+    cgroupParent: homeCgroup(home),
   };
   const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
   await selfCheck(plan, { ...context, cri, tell }, context.signal);
@@ -233,10 +261,6 @@ async function openUpLog(home: Home, { clock }: CommandContext): Promise<UpLog> 
       await output[Symbol.asyncDispose]();
     },
   };
-}
-
-function cgroupOf({ own }: Runtime): string {
-  return own?.layout.cgroup ?? '/kubeling';
 }
 
 function looksOf({ own }: Runtime, context: CommandContext): (error: unknown) => void {
