@@ -241,7 +241,7 @@ export class KubelingNode implements AsyncDisposable {
     this.#state = 'left';
     await this.end('SIGTERM');
     this.#cri?.close();
-    const told = await this.command('down', '--all');
+    const told = await this.command('down', '--all', '--grace=0s');
     const { added } = compareSnapshots(this.#clean, ofNode(this.dataDir, await takeSnapshot()));
     await rm(this.dataDir, { recursive: true, force: true });
     const left = listSnapshot(added);

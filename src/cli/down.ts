@@ -1,9 +1,9 @@
-import { rm } from 'node:fs/promises';
-import { type TeardownReport, unmountBelow } from '../containerd/index.ts';
-import { removeSandbox, selfCheckLabel } from '../kubelet/index.ts';
+import { rm, stat } from 'node:fs/promises';
+import { containerdLayout, removeTopCgroup, type TeardownReport, unmountBelow } from '../containerd/index.ts';
 import {
   boolFlag,
   describeError,
+  durationFlag,
   type FlagTable,
   formatFlagHelp,
   KubelingError,
@@ -14,6 +14,7 @@ import {
 } from '../lib/index.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { readFlags } from './command-flags.ts';
+import { endPods } from './end-pods.ts';
 import {
   dataDirFlag,
   defaultDataDirectory,
@@ -22,22 +23,31 @@ import {
   readUpState,
   refuseWithoutRoot,
 } from './home.ts';
+import { type HomeRuntimeOptions, homeCgroup, homeRuntime } from './home-runtime.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
 
 const flags = {
   'data-dir': dataDirFlag,
+  grace: {
+    kind: durationFlag,
+    help: 'How long containers get at most to end by themselves; a pod that asks for less gets less.',
+    default: '30s',
+  },
   all: { kind: boolFlag, help: 'Remove images and the data directory too.' },
 } satisfies FlagTable;
 
 const usage = `usage: kubeling down [flags]
 
 Ends a kubeling that is up, its pods, and the containerd it started, and removes what they left on the machine:
-processes, mounts, network, cgroups. A container runtime that was there before is left running.
+processes, mounts, network, cgroups. A container runtime that was there before is left running, with all pods in it that
+are not of this data directory. What was in the API and in the manifest directory is there again with the next "up".
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
 const upEndsWithinMs = 20_000;
+/** Besides the grace they get. */
 const removeWithinMs = 120_000;
+const defaultGraceMs = 30_000;
 const unmountWithinMs = 30_000;
 
 async function run(context: CommandContext): Promise<number> {
@@ -49,12 +59,22 @@ async function run(context: CommandContext): Promise<number> {
     return exitCodes.done;
   }
   await endUp(home, context);
-  const left = await removeRuntime(home, values.all === true ? 'remove' : 'keep', context);
+  const wish: Wish = {
+    graceMs: Math.max(0, values.grace ?? defaultGraceMs),
+    images: values.all === true ? 'remove' : 'keep',
+  };
+  const left = await removePods(home, wish, context);
   const problems = [...left, ...(await unmountPods(home, context))];
-  await rm(home.stateFile, { force: true });
+  // Whoever comes again to remove the rest has to know where it is.
+  if (problems.length === 0) await rm(home.stateFile, { force: true });
   if (values.all === true && problems.length === 0) await rm(home.dataDir, { recursive: true, force: true });
   for (const problem of problems) context.stderr.write(`${problem}\n`);
   return problems.length === 0 ? exitCodes.done : exitCodes.failed;
+}
+
+interface Wish {
+  readonly graceMs: number;
+  readonly images: 'keep' | 'remove';
 }
 
 /** Ends the process that is up, so that nobody starts again what we are about to remove. */
@@ -71,21 +91,35 @@ async function endUp(home: Home, { clock, signal, stdout }: CommandContext): Pro
   stdout.write(`kubeling   process ${owner.pid} ended\n`);
 }
 
-/** Answers what could not be removed. */
-async function removeRuntime(
-  home: Home,
-  images: 'keep' | 'remove',
-  context: CommandContext,
-): Promise<readonly string[]> {
+/** From every runtime this home has used. Answers what could not be removed. */
+async function removePods(home: Home, wish: Wish, context: CommandContext): Promise<readonly string[]> {
   const state = await readUpState(home);
-  if (state?.runtime === 'machine') return await removeFromMachine(state.endpoint, context);
+  const problems: string[] = [];
+  const shared = [...(state?.earlier ?? []), ...(state?.runtime === 'machine' ? [state.endpoint] : [])];
+  for (const endpoint of shared) problems.push(...(await removeFromMachine(endpoint, home, wish, context)));
+  if (state?.runtime !== 'machine' || (await hasContainerd(home)))
+    problems.push(...(await removePrivate(home, wish, context)));
+  // Last, as it is one for all of them; and whose pods could not be ended still needs it.
+  if (shared.length > 0 && problems.length === 0) problems.push(...(await removeHomeCgroup(home, context)));
+  return problems;
+}
+
+async function hasContainerd({ dataDir }: Home): Promise<boolean> {
+  return await stat(containerdLayout(dataDir).dir).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function removePrivate(home: Home, wish: Wish, context: CommandContext): Promise<readonly string[]> {
   const containerd = await privateContainerd(home, context);
   const health = await containerd.health(context.signal);
+  const endpoint = `unix://${containerd.layout.socket}`;
   const problems =
     health.state === 'serving'
-      ? await removeSandboxes(`unix://${containerd.layout.socket}`, {}, context)
+      ? await removeSandboxes(endpoint, { home, unnamed: 'ours' }, wish, context)
       : [];
-  const report = await containerd.teardown({ images }, context.signal);
+  const report = await containerd.teardown(wish, context.signal);
   tellReport(report, context);
   // What could not be removed in order was then removed by force, so only what is left now counts.
   return report.problems.length === 0 ? [] : [...problems, ...report.problems];
@@ -103,35 +137,48 @@ async function unmountPods(
   return problems;
 }
 
-async function removeFromMachine(endpoint: string, context: CommandContext): Promise<readonly string[]> {
-  return await removeSandboxes(endpoint, { [selfCheckLabel]: 'true' }, context);
+/** Only what is ours: the runtime belongs to others too. */
+async function removeFromMachine(
+  endpoint: string,
+  home: Home,
+  wish: Wish,
+  context: CommandContext,
+): Promise<readonly string[]> {
+  const problems = await removeSandboxes(endpoint, { home, unnamed: 'of-others' }, wish, context);
+  return problems.map((problem) => `Cannot remove all pods from the runtime at ${endpoint}: ${problem}`);
+}
+
+async function removeHomeCgroup(
+  home: Home,
+  { clock, signal, stdout }: CommandContext,
+): Promise<readonly string[]> {
+  const { removed, problems } = await removeTopCgroup(homeCgroup(home), { clock, procDir: '/proc' }, signal);
+  if (removed.length > 0) stdout.write(`removed    ${removed.length} cgroups\n`);
+  return problems;
 }
 
 async function removeSandboxes(
   endpoint: string,
-  labelSelector: Readonly<Record<string, string>>,
+  seenBy: HomeRuntimeOptions,
+  { graceMs }: Wish,
   context: CommandContext,
 ): Promise<readonly string[]> {
   const { clock, signal, stdout } = context;
-  const cri = connectRuntime(endpoint, context);
+  const whole = connectRuntime(endpoint, context);
   try {
-    return await withDeadline(
-      { clock, ms: removeWithinMs, what: 'remove the pods' },
-      async (inner) => {
-        const { items } = await cri.listPodSandbox({ filter: { labelSelector } }, inner);
-        const results = await Promise.allSettled(items.map(({ id }) => removeSandbox(cri, id, inner)));
-        if (items.length > 0) stdout.write(`pods       ${items.length} removed\n`);
-        return results
-          .filter((result) => result.status === 'rejected')
-          .map((result) => describeError(result.reason));
-      },
+    const { found, problems } = await withDeadline(
+      { clock, ms: removeWithinMs + graceMs, what: 'remove the pods' },
+      (inner) => endPods(homeRuntime(whole, seenBy), graceMs, inner),
       signal,
     );
+    const gone = found - problems.length;
+    if (gone > 0) stdout.write(`pods       ${gone} ended and removed\n`);
+    return problems;
   } catch (error) {
     signal.throwIfAborted();
     return [describeError(error)];
   } finally {
-    cri.close();
+    whole.close();
   }
 }
 

@@ -1,5 +1,6 @@
 import { join, normalize } from 'node:path';
-import type { Mount } from '../lib/index.ts';
+import { type Clock, type Mount, realCgroupHost, removeCgroup } from '../lib/index.ts';
+import { type Removal, readMounts } from './mounts.ts';
 
 /** The mounted hierarchies that show the whole tree: one for each controller, or one for all. */
 export function cgroupHierarchies(mounts: readonly Mount[]): readonly string[] {
@@ -22,4 +23,15 @@ export function cgroupOf(cgroupsPath: string): string {
 /** The directories of the cgroup, one in each hierarchy. */
 export function cgroupDirectories(hierarchies: readonly string[], cgroup: string): readonly string[] {
   return hierarchies.map((hierarchy) => join(hierarchy, cgroup));
+}
+
+/** Removes a cgroup at the top with all below it from every hierarchy, under both names that the drivers give it. */
+export async function removeTopCgroup(
+  cgroup: string,
+  { clock, procDir }: { readonly clock: Clock; readonly procDir: string },
+  signal: AbortSignal,
+): Promise<Removal> {
+  const hierarchies = cgroupHierarchies(await readMounts(procDir));
+  const dirs = [cgroup, `${cgroup}.slice`].flatMap((name) => cgroupDirectories(hierarchies, name));
+  return await removeCgroup(realCgroupHost(), dirs, clock, signal);
 }

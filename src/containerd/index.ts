@@ -1,4 +1,5 @@
 export { type Busybox, busyboxImage, busyboxImageName } from './busybox-image.ts';
+export { removeTopCgroup } from './cgroups.ts';
 export { type CgroupDriver, type ConfigFacts, containerdConfig, type Snapshotter } from './config.ts';
 export type { ImageStore } from './image-store.ts';
 export type { Probe } from './launch.ts';
