@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
@@ -72,6 +72,55 @@ describe('a store that must not be written to', () => {
     const content = await readFile(path);
     await writeFile(path, content.subarray(0, content.length / 2));
     await assertRefused(path, 'STORE_CORRUPT', /it is damaged: /);
+  });
+
+  it('is refused when it was emptied, with and without what was written ahead of it', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    await writeFile(path, '');
+    await assertRefused(path, 'STORE_CORRUPT', /it is damaged: it is empty, and was not when it was made/);
+    await writeFile(`${path}-wal`, 'written ahead');
+    const copy = String((await refusalOf(path)).details['copy']);
+    for (const file of [`${path}-wal`, `${copy}-wal`])
+      assert.equal(await readFile(file, 'utf8'), 'written ahead', file);
+  });
+
+  it('is refused when only what was written ahead of it is there', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    await rm(path);
+    await writeFile(`${path}-wal`, 'written ahead');
+    const { code, message, details } = await refusalOf(path);
+    assert.equal(code, 'STORE_CORRUPT');
+    assert.match(
+      message,
+      /it is missing, though what was written ahead of it is there; it was left as it is/,
+    );
+    assert.equal(await readFile(`${details['copy']}-wal`, 'utf8'), 'written ahead');
+    assert.equal(await readFile(`${path}-wal`, 'utf8'), 'written ahead');
+    await using rig = await StoreRig.open(path, { before: 'set-aside' });
+    assert.equal(await readFile(`${rig.store.aside}-wal`, 'utf8'), 'written ahead');
+  });
+
+  it('makes room for a new one though it is empty, when that is wished for', async () => {
+    await using dir = await ownDirectory();
+    const path = await filledStore(dir);
+    await writeFile(path, '');
+    await using rig = await StoreRig.open(path, { before: 'set-aside' });
+    await rig.write('a');
+  });
+
+  it('is begun anew after an end in the middle of making it under its first name', async () => {
+    await using dir = await ownDirectory();
+    const path = join(dir.path, 'api', 'objects.db');
+    await mkdir(dirname(path));
+    await writeFile(`${path}.new`, 'half of it');
+    await writeFile(`${path}.new-journal`, 'and what was to be undone');
+    await using rig = await StoreRig.open(path);
+    await rig.write('a');
+    const left = (await readdir(dirname(path))).filter((name) => name.includes('.new'));
+    assert.deepEqual(left, []);
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
   });
 
   it('is refused when something in it is no object', async () => {

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { chmod, copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { apiTime, type Clock, KubelingError } from '../../lib/index.ts';
+import { newFileOf } from './worker/schema.ts';
 
 /** Secrets are in the file: nobody else may enter its directory. */
 export async function prepareDirectory(path: string): Promise<void> {
@@ -15,17 +16,15 @@ export async function prepareDirectory(path: string): Promise<void> {
   }
 }
 
-/** Makes it if it is not there, and closes it to others. SQLite gives its side file the same mode. */
+/**
+ * Closes the file to others; SQLite gives its side file the same mode. One that is not there is begun under another name, as
+ * whatever has the file's own name must be whole: so a file that was emptied is not taken for a new one.
+ */
 export async function prepareFile(path: string): Promise<void> {
   try {
-    const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-    try {
-      await file.chmod(0o600);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await syncDirectory(dirname(path));
+    if ((await sizeOf(path)) !== undefined) return await chmod(path, 0o600);
+    for (const part of ['', '-journal']) await rm(newFileOf(path) + part, { force: true });
+    await (await open(newFileOf(path), 'wx', 0o600)).close();
   } catch (cause) {
     throw new KubelingError('STORE_OPEN', `Cannot open the store ${path} as its file cannot be made`, {
       cause,
@@ -50,7 +49,7 @@ const parts = ['', '-wal'];
  * it is asked for: the name tells the state.
  */
 export async function copyBeside(path: string): Promise<string> {
-  const { mtimeMs, size } = await stat(path);
+  const { mtimeMs, size } = await stat(path).catch(() => stat(`${path}-wal`));
   const copy = `${path}.refused-${Math.floor(mtimeMs)}-${size}`;
   for (const part of parts) await copyOnce(path + part, copy + part);
   await syncDirectory(dirname(path));
@@ -81,7 +80,10 @@ async function sizeOf(path: string): Promise<number | undefined> {
 
 /** Takes the file out of the way and answers where it is now; undefined when there was nothing in it. */
 export async function setAside(path: string, clock: Clock): Promise<string | undefined> {
-  if (((await sizeOf(path)) ?? 0) === 0 && ((await sizeOf(`${path}-wal`)) ?? 0) === 0) return undefined;
+  if (((await sizeOf(path)) ?? 0) === 0 && ((await sizeOf(`${path}-wal`)) ?? 0) === 0) {
+    for (const part of parts) await rm(path + part, { force: true });
+    return undefined;
+  }
   const base = `${path}.set-aside-${apiTime(clock.now()).replaceAll(/[-:]/g, '')}`;
   let aside = base;
   for (let count = 2; (await sizeOf(aside)) !== undefined; count++) aside = `${base}-${count}`;

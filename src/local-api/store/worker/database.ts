@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type {
   ChangeRow,
@@ -10,7 +9,7 @@ import type {
   Opened,
   Safety,
 } from './messages.ts';
-import { checkFile, numberOf, openForWriting } from './schema.ts';
+import { checkFile, makeFile, numberOf, openForWriting, sizeOf } from './schema.ts';
 
 /** Revisions that may be given without asking the disk each time. */
 const reservedAhead = 1_000;
@@ -44,7 +43,7 @@ export class StoreDatabase {
   #aheadBytes = 0;
 
   constructor(path: string) {
-    checkFile(path);
+    if (checkFile(path) === 'missing') makeFile(path);
     this.#path = path;
     const db = openForWriting(path);
     this.#db = db;
@@ -161,8 +160,8 @@ export class StoreDatabase {
       objects: this.#objects,
       logRows: this.#logRows,
       logBytes: this.#logBytes,
-      fileBytes: sizeOf(this.#path),
-      walBytes: sizeOf(`${this.#path}-wal`),
+      fileBytes: sizeOf(this.#path) ?? 0,
+      walBytes: sizeOf(`${this.#path}-wal`) ?? 0,
       aheadBytes: this.#aheadBytes,
     };
   }
@@ -225,8 +224,4 @@ function page<R extends { readonly value: string | null; readonly before?: strin
     if (taken.length >= pageRows || length >= pageLength) break;
   }
   return taken;
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -1,4 +1,5 @@
-import { closeSync, openSync, readSync, rmSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreFailure } from './store-failure.ts';
 
@@ -16,12 +17,22 @@ const tables = `
   PRAGMA user_version = ${schemaVersion};
 `;
 
+/** Under which a file is made before it gets its own name. */
+export function newFileOf(path: string): string {
+  return `${path}.new`;
+}
+
 /**
  * Looks through the file without changing a byte of it; throws a StoreFailure when it must not be written to. Nobody
  * else may have it open meanwhile.
  */
-export function checkFile(path: string): void {
-  if (isEmpty(path)) return;
+export function checkFile(path: string): 'there' | 'missing' {
+  const bytes = sizeOf(path);
+  if (bytes === undefined && (sizeOf(`${path}-wal`) ?? 0) > 0)
+    throw new StoreFailure('corrupt', 'it is missing, though what was written ahead of it is there');
+  if (bytes === undefined) return 'missing';
+  // A file is whole before it gets its name, and never becomes empty by our hand.
+  if (bytes === 0) throw new StoreFailure('corrupt', 'it is empty, and was not when it was made');
   checkHeader(path);
   const db = new DatabaseSync(path, { readOnly: true });
   try {
@@ -32,11 +43,12 @@ export function checkFile(path: string): void {
     // A reader leaves its map of the write-ahead log behind, which is of no use to the next one.
     rmSync(`${path}-shm`, { force: true });
   }
+  return 'there';
 }
 
-/** A file that was made and not yet written to. */
-function isEmpty(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.size === 0;
+/** Undefined for a file that is not there. */
+export function sizeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
 /** A page of nonsense in front would otherwise be reported in words that help nobody. */
@@ -75,25 +87,47 @@ function checkPages(db: DatabaseSync): void {
   throw new StoreFailure('corrupt', `its pages do not fit together: ${what}`);
 }
 
-/** Opens the file for good, and makes the tables when it is new. */
+/** Fills the file that waits under the other name, and gives it its own. */
+export function makeFile(path: string): void {
+  const file = newFileOf(path);
+  const db = new DatabaseSync(file);
+  try {
+    makeTables(db);
+  } finally {
+    db.close();
+  }
+  renameSync(file, path);
+  const directory = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+/** Opens the file for good. */
 export function openForWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path);
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;');
-    const isNew = isUnmade(db);
-    // Only before the first table; said later it would write to the file each time it is opened.
-    if (isNew) db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+    // Of an earlier version, which made it under its own name.
+    if (isUnmade(db)) makeTables(db);
     db.exec(
       `PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = ${sideFileBytes}; PRAGMA synchronous = FULL;`,
     );
     // Whoever commits should not wait for more than a commit: others decide when.
     db.exec('PRAGMA wal_autocheckpoint = 0');
-    if (isNew) db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT; PRAGMA wal_checkpoint(TRUNCATE);`);
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
+}
+
+function makeTables(db: DatabaseSync): void {
+  // Only before the first table; said later it would write to the file each time it is opened.
+  db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+  db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT;`);
 }
 
 function isUnmade(db: DatabaseSync): boolean {
