@@ -80,13 +80,14 @@ export async function openCluster(
   const disk = new DiskSize(flags.rootDir, deps.clock);
   await disk.refresh();
   const { capacity } = settings;
+  let { port } = config;
   const node = new ClusterNode({
     ...deps,
     clients: { ...clients, closeSilent: closeDoubtful(clients, process.env) },
     beside: certificateLoops(access),
     ...(flags.keepApiPods ? { copies: copiesIn(flags.rootDir, deps.logger) } : {}),
     machine: hostNodeMachine(),
-    node: nodeSettings(loaded, settings),
+    node: nodeSettings(loaded, settings, () => port),
     changeDetection: config.configMapAndSecretChangeDetectionStrategy,
     syncFrequencyMs: config.syncFrequencyMs,
     capacity: () => ({
@@ -116,6 +117,7 @@ export async function openCluster(
         images: () => node.images,
         stats: await nodeStats({ ...options, settings, runtimeCgroups: flags.runtimeCgroups }),
       });
+      port = servers.port ?? port;
       node.onNodeChange(() => servers.addressesChanged());
       return servers;
     },
@@ -189,6 +191,7 @@ function certificateLoops({ kept }: ClientAccess): BackgroundLoops {
 function nodeSettings(
   { config, flags }: LoadedConfig,
   { nodeName, maxPods, isGateEnabled }: KubeletSettings,
+  kubeletPort: () => number,
 ): NodeSettings {
   const hard = evictionThresholds(config).filter(({ kind }) => kind === 'hard');
   const below = (signal: string) => hard.find((threshold) => threshold.signal === signal)?.value;
@@ -203,7 +206,7 @@ function nodeSettings(
     cloudProvider: flags.cloudProvider,
     ips: flags.nodeIps,
     attachDetach: config.enableControllerAttachDetach ? 'controller' : 'kubelet',
-    kubeletPort: config.port,
+    kubeletPort,
     kubeletVersion: kubernetesVersion,
     architecture: goArchitecture(process.arch),
     maxPods,

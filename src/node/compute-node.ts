@@ -50,7 +50,7 @@ export function computeNode(before: Node, options: ComputeOptions): ComputedNode
     ...amounts,
     conditions,
     nodeInfo: systemInfo(old.nodeInfo, options),
-    daemonEndpoints: { kubeletEndpoint: { Port: settings.kubeletPort } },
+    daemonEndpoints: { kubeletEndpoint: { Port: settings.kubeletPort() } },
     images: facts.images,
     ...runtimeFields(facts.runtime),
     ...(facts.volumesInUse === undefined ? {} : { volumesInUse: facts.volumesInUse }),

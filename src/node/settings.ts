@@ -24,7 +24,8 @@ export interface NodeSettings {
   readonly ips: readonly string[];
   /** Whether a controller of the cluster attaches volumes to this node. */
   readonly attachDetach: 'controller' | 'kubelet';
-  readonly kubeletPort: number;
+  /** Where its server answers; asked each time the status is made. */
+  readonly kubeletPort: () => number;
   /** The level of Kubernetes that is claimed, such as v1.36.4. */
   readonly kubeletVersion: string;
   /** Go's name for it: amd64, arm64. */

@@ -164,7 +164,7 @@ export const plainSettings: NodeSettings = {
   cloudProvider: '',
   ips: [],
   attachDetach: 'controller',
-  kubeletPort: 10250,
+  kubeletPort: () => 10250,
   kubeletVersion: 'v1.36.4',
   architecture: 'amd64',
   maxPods: 110,

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, it } from 'node:test';
+import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { KubelingNode } from '../kubeling-node.ts';
@@ -93,6 +94,42 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     await kubectl(second, 'create', 'configmap', 'mine');
     assert.doesNotMatch(await kubectl(first, 'get', 'configmaps'), /^mine /m);
     assert.doesNotMatch(await kubectl(second, 'get', 'pods'), /old-/);
+  });
+
+  it('says of its node where its kubelet really answers, and takes any port for that', async () => {
+    assert.ok(first && second);
+    const ports = new Set<string>();
+    for (const node of [first, second]) {
+      const where = '{.items[0].status.daemonEndpoints.kubeletEndpoint.Port}';
+      const port = await kubectl(node, 'get', 'nodes', '-o', `jsonpath=${where}`);
+      // Only who knows the authority of this very home is content.
+      const ca = await readFile(join(node.dataDir, 'api', 'pki', 'ca.crt'), 'utf8');
+      const socket = connect({
+        host: '127.0.0.1',
+        port: Number(port),
+        ca,
+        servername: hostname().toLowerCase(),
+      });
+      await once(socket, 'secureConnect');
+      socket.destroy();
+      ports.add(port);
+    }
+    assert.equal(ports.size, 2);
+  });
+
+  it('takes another port when somebody has the one it had', async () => {
+    assert.ok(second);
+    const url = new URL(await apiUrl(second));
+    await second.end('SIGTERM');
+    const server = createServer().listen(Number(url.port), '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      await second.start();
+      assert.notEqual(await apiUrl(second), url.origin);
+      assert.match(await kubectl(second, 'get', 'configmaps'), /^mine /m);
+    } finally {
+      server.close();
+    }
   });
 
   it('comes back where it was, with what it knew', async () => {
@@ -182,6 +219,7 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     const args = ['up', '--data-dir', second.dataDir, '--runtime-endpoint', 'private'];
     for (const [bad, why] of [
       [Buffer.from('nothing of a store'), /damaged/],
+      [Buffer.alloc(0), /it is empty, and was not when it was made/],
       [later, /a later version of kubeling wrote it/],
     ] as const) {
       await writeFile(path, bad);

@@ -3,6 +3,6 @@ export interface ApiAccess {
   readonly nodeKubeconfig: string;
   /** Whom the kubelet's server believes. */
   readonly clientCaFile: string;
-  /** Where the kubelet is to be reached. */
-  readonly kubeletPort: number;
+  /** Tells it where the kubelet of its node answers. */
+  kubeletAnswersAt(port: number): void;
 }

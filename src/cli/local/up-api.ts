@@ -8,7 +8,6 @@ import type { CommandContext } from '../command.ts';
 import { type Home, readUpState } from '../home.ts';
 import { kubernetesVersion, ownVersion } from '../version.ts';
 import type { ApiAccess } from './api-access.ts';
-import { freePort } from './free-port.ts';
 import { type ListenAddress, parseListen } from './listen-address.ts';
 import { ManifestObjects } from './manifest-objects.ts';
 import { socketParts } from './socket-parts.ts';
@@ -43,8 +42,8 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
   const { home, logger } = options;
   const { clock } = context;
   const nodeName = hostname().toLowerCase();
-  const kubeletPort = await freePort(loopback, 0);
-  const api = await open(await placeToListen(options), { ...options, nodeName, kubeletPort }, context);
+  const kubelet: { port?: number } = {};
+  const api = await open(await placeToListen(options), { ...options, nodeName, kubelet }, context);
   // The kubelet asks for new ones.
   if (api.authority === 'made') await rm(join(home.rootDir, 'pki'), { recursive: true, force: true });
   const manifests = new ManifestObjects({
@@ -59,7 +58,9 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
   return {
     nodeKubeconfig: api.nodeKubeconfig,
     clientCaFile: api.authorityFile,
-    kubeletPort,
+    kubeletAnswersAt: (port) => {
+      kubelet.port = port;
+    },
     told: { url: api.url, kubeconfig: home.kubeconfig },
     aside: api.aside,
     async run(inner) {
@@ -78,32 +79,35 @@ async function placeToListen({ home, listen }: UpApiOptions): Promise<ListenAddr
   const asked = parseListen(listen);
   if (listen !== undefined) return asked;
   const last = URL.parse((await readUpState(home))?.api?.url ?? '')?.port ?? '';
-  return { ...asked, port: await freePort(asked.host, last === '' ? asked.port : Number(last)) };
+  return { ...asked, port: last === '' ? asked.port : Number(last) };
 }
 
 interface OpenOptions extends UpApiOptions {
   readonly nodeName: string;
-  readonly kubeletPort: number;
+  /** Where it answers, once it does. */
+  readonly kubelet: { readonly port?: number };
 }
 
 async function open(
   address: ListenAddress,
-  { home, before, listen, logger, metrics, nodeName, kubeletPort: port, grants }: OpenOptions,
+  { home, before, listen, logger, metrics, nodeName, kubelet, grants }: OpenOptions,
   { clock, random, signal }: CommandContext,
 ): Promise<OpenLocalApi> {
-  const own = { host: loopback, port, identity: nodeName };
   const opening = openLocalApi(
     {
       directory: home.api,
       adminKubeconfig: home.kubeconfig,
       // Who is who stays either way: kubeconfigs that were given out are as good as before.
       before,
-      // Somebody may take the port in the very moment; only who did not name it can do with another one.
+      // Only who did not name it can do with another one.
       listen: { ...address, ifTaken: listen === undefined ? 'another-port' : 'refuse' },
       nodeName,
       hostnames: () => [...new Set([nodeName, hostname()])],
       addresses: ownAddresses,
-      kubeletAt: ({ metadata }) => (metadata.name === nodeName ? own : undefined),
+      kubeletAt: ({ metadata }) =>
+        metadata.name === nodeName && kubelet.port !== undefined
+          ? { host: loopback, port: kubelet.port, identity: nodeName }
+          : undefined,
       grants: grants.map(parseGrant),
       version: { kubernetes: kubernetesVersion, own: await ownVersion() },
       sockets: socketParts(clock),

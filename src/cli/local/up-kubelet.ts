@@ -51,7 +51,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
     runtimeName: runtime.name,
     runtimeLooked: options.runtimeLooked,
     // Beside an API our own commands find it by the file it is written to.
-    port: api === undefined ? loaded.config.port : 0,
+    port: loaded.config.port,
     healthzPort: loaded.config.healthzPort,
     portTaken: 'take-another',
     streamingIdleMs: loaded.config.streamingConnectionIdleTimeoutMs,
@@ -59,6 +59,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
   const { kubelet } = node;
   const servers = await cluster?.serve({ ...deps, loaded, kubelet, verbosity, addressesSettleMs: 0 });
   if (servers !== undefined) opened.use(servers);
+  if (servers?.port !== undefined) api?.kubeletAnswersAt(servers.port);
   const kept = opened.move();
   return {
     node,
@@ -83,7 +84,10 @@ async function configOf(
     ...(api === undefined ? [] : joiningFlags(home, api)),
   ];
   const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
-  return { ...loaded, config: { ...loaded.config, podLogsDir: home.podLogs } };
+  const { config } = loaded;
+  // The API is told where the kubelet answers, so that any port will do.
+  const port = api === undefined ? config.port : 0;
+  return { ...loaded, config: { ...config, port, podLogsDir: home.podLogs } };
 }
 
 /** Only who lives on this machine reaches the kubelet, and the API sends everybody else through. */
@@ -97,7 +101,6 @@ function joiningFlags(home: Home, api: ApiAccess): readonly string[] {
     '--authorization-mode=Webhook',
     '--rotate-server-certificates=true',
     '--address=127.0.0.1',
-    `--port=${api.kubeletPort}`,
     // Nobody is there to attach volumes for it.
     '--enable-controller-attach-detach=false',
   ];

@@ -36,7 +36,7 @@ const nodeSettings: NodeSettings = {
   cloudProvider: '',
   ips: [address],
   attachDetach: 'controller',
-  kubeletPort: 10_250,
+  kubeletPort: () => 10_250,
   kubeletVersion: 'v1.36.4',
   architecture: 'amd64',
   maxPods: 110,
