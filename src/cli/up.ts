@@ -4,8 +4,10 @@ import { selfCheck } from '../kubelet/index.ts';
 import {
   boolFlag,
   describeError,
+  durationFlag,
   type FlagTable,
   type FlagValues,
+  formatDurationMs,
   formatFlagHelp,
   KubelingError,
   type Logger,
@@ -34,7 +36,7 @@ import {
   writeUpState,
 } from './home.ts';
 import { findNeighbours, homeCgroup, homeRuntime } from './home-runtime.ts';
-import { defaultApiPort } from './local/listen-address.ts';
+import { defaultApiPort, parseListen } from './local/listen-address.ts';
 import { Coming, serveApi } from './local/serve-api.ts';
 import type { UpApi } from './local/up-api.ts';
 import { openUpKubelet, type UpKubelet } from './local/up-kubelet.ts';
@@ -62,6 +64,11 @@ const flags = {
   reset: {
     kind: boolFlag,
     help: 'Begin with an empty API: the file with its objects is set aside, and their pods are ended.',
+  },
+  'event-ttl': {
+    kind: durationFlag,
+    help: 'How long the API keeps an event after it last happened.',
+    default: '1h',
   },
   grant: {
     kind: listFlag(stringFlag),
@@ -96,6 +103,7 @@ interface Runtime {
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   refuseWithoutRoot('up');
+  await checkFlags(values);
   const home = await openHome(values['data-dir'] ?? defaultDataDirectory);
   const processes = new ProcessTable();
   const owner = await readLockOwner(home.lockFile);
@@ -105,6 +113,20 @@ async function run(context: CommandContext): Promise<number> {
   const lock = { ...context, processes, waitMs: lockWaitMs };
   await withLockFile(home.lockFile, lock, () => live(home, values, context), context.signal);
   return exitCodes.done;
+}
+
+/** Before anything is touched. */
+async function checkFlags({ listen, grant = [], 'event-ttl': ttlMs }: UpFlags): Promise<void> {
+  parseListen(listen);
+  if (grant.length > 0) {
+    const { parseGrant } = await import('../local-api/index.ts');
+    for (const each of grant) parseGrant(each);
+  }
+  if (ttlMs === undefined || ttlMs > 0) return;
+  throw new KubelingError(
+    'CLI_USAGE',
+    `Cannot use these flags: --event-ttl must be longer than 0s: current value is ${formatDurationMs(ttlMs)}`,
+  );
 }
 
 async function live(home: Home, values: UpFlags, context: CommandContext): Promise<void> {
@@ -233,14 +255,14 @@ async function openSweep(
 /** Undefined for a kubeling without one. */
 async function openApi(
   home: Home,
-  { listen, reset, grant = [], 'local-api': wanted }: UpFlags,
+  { listen, reset, grant = [], 'local-api': wanted, 'event-ttl': eventTtlMs }: UpFlags,
   deps: { readonly logger: Logger; readonly metrics: MetricRegistry },
   context: CommandContext,
 ): Promise<UpApi | undefined> {
   if (wanted === false) return undefined;
   const { openUpApi } = await import('./local/up-api.ts');
   const before = reset === true ? 'set-aside' : 'kept';
-  return await openUpApi({ ...deps, home, listen, before, grants: grant }, context);
+  return await openUpApi({ ...deps, home, listen, before, grants: grant, eventTtlMs }, context);
 }
 
 interface UpLog extends AsyncDisposable {

@@ -18,6 +18,8 @@ export interface ManifestKeeper {
   /** The names of all that came from files. */
   applied(): readonly string[];
   remove(name: string): void;
+  /** Resolves when more can be kept: to be awaited before each change, as changes are made faster than they are written. */
+  whenRoom(signal: AbortSignal): Promise<void>;
   /** Throws when the object does not say what it is called. */
   nameOf(object: JsonObject): string;
 }
@@ -64,6 +66,7 @@ export function manifestKeeper(world: World, catalogue: Catalogue): ManifestKeep
           .map(({ metadata }) => nameOf({ resource, namespace: metadata.namespace, name: metadata.name })),
       ),
     nameOf: (object) => nameOf(placeOf(object)),
+    whenRoom: (signal) => world.whenRoom(signal),
     remove(name) {
       const [plural, namespace = '', own = ''] = name.split('/');
       const resource = Object.values(kept).find((each) => each.plural === plural);

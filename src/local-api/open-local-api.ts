@@ -9,6 +9,7 @@ import {
   type Logger,
   metricsContentType,
   type Random,
+  type SampledFamily,
 } from '../lib/index.ts';
 import {
   type ApiCall,
@@ -39,7 +40,7 @@ import {
   realAuthorityFiles,
   tlsOptions,
 } from './security/index.ts';
-import { type OpenedStore, openStore } from './store/index.ts';
+import { type OpenedStore, openStore, storeMetrics } from './store/index.ts';
 import {
   type KubeletDoor,
   type KubeletPlace,
@@ -75,6 +76,8 @@ export interface LocalApiOptions {
   readonly sockets: SocketParts;
   /** Counts and sizes of all parts of the process, in the words of `/metrics`, which is not there without it. */
   readonly exposeMetrics?: (() => Promise<string>) | undefined;
+  /** How long events are kept after they last happened; an hour unless given. */
+  readonly eventsKeptForMs?: number | undefined;
   /** What happened to an object is remembered for watchers so long, and of each resource so many times at most. */
   readonly history?: { readonly limit: number; readonly ms: number } | undefined;
   readonly clock: Clock;
@@ -98,6 +101,8 @@ export interface OpenLocalApi extends AsyncDisposable {
   onChange(told: () => void): Disposable;
   isNodeReady(name: string): boolean;
   readonly manifestKeeper: ManifestKeeper;
+  /** What there is to know of its store now. */
+  metrics(): readonly SampledFamily[];
   /** Does what the server does by itself until aborted. Rejects when nothing can be kept any more, ever. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -130,6 +135,7 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
     onChange: (told) => store.subscribe(() => told()),
     isNodeReady: (name) => isReady(store.get(apiResources.nodes, undefined, name)),
     manifestKeeper: manifestKeeper(api.world, catalogue),
+    metrics: () => storeMetrics(kept.figures()),
     run: (inner) => runAll([...loops, certificates, parts.storeEnd], logger, inner),
     [Symbol.asyncDispose]: () => moved.disposeAsync(),
   };

@@ -13,6 +13,7 @@ import { AutoBinder, olderBindingRules, podRules } from './pods/index.ts';
 export interface RulesDeps {
   readonly nodeName: string;
   readonly signedForMs?: number | undefined;
+  readonly eventsKeptForMs?: number | undefined;
   readonly tokens: TokenDesk;
   readonly signing: SigningDesk;
   readonly judge: AccessJudge;
@@ -46,6 +47,7 @@ export function makeRules(deps: RulesDeps): Rules {
         entries: entries.all,
         localNode: deps.nodeName,
         signedForMs: deps.signedForMs,
+        eventsKeptForMs: deps.eventsKeptForMs,
         rootCertificates: deps.authorityPem,
         ownService,
       });

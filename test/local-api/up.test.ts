@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -235,5 +235,30 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     await writeFile(path, good);
     await second.start();
     assert.match(await kubectl(second, 'get', 'pod', 'survivor'), /1\/1 +Running +0 /);
+  });
+
+  it('keeps events for as long as it is told to, and tells how large its store is', async () => {
+    assert.ok(second);
+    const node = second;
+    const scheduled = ['get', 'events', '--field-selector=involvedObject.name=survivor,reason=Scheduled'];
+    assert.match(await kubectl(node, ...scheduled), /Successfully assigned/);
+    await node.end('SIGTERM');
+    node.change({}, ['--event-ttl=1s']);
+    await node.start();
+    await node.until('old events to go', async () => /No resources/.test(await kubectl(node, ...scheduled)));
+    const metrics = await kubectl(node, 'get', '--raw', '/metrics');
+    assert.match(metrics, /^apiserver_storage_size_bytes\{storage_cluster_id="local"\} [1-9]\d+$/m);
+    assert.match(metrics, /^kubeling_store_commits_total [1-9]/m);
+  });
+
+  it('is told of wrong flags before anything is touched', async () => {
+    assert.ok(second);
+    const dataDir = join(second.dataDir, 'never');
+    for (const flag of ['--event-ttl=0s', '--listen=somewhere', '--grant=everything']) {
+      const { code, out } = await run(kubeling, ['up', '--data-dir', dataDir, flag]);
+      assert.equal(code, 1, out);
+      assert.match(out, /^kubeling up: Cannot .* must be .*: current value is /);
+      await assert.rejects(stat(dataDir), { code: 'ENOENT' });
+    }
   });
 });

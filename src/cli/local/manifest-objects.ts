@@ -6,6 +6,7 @@ import {
   HintLatch,
   type Logger,
   readYamlDocuments,
+  withDeadline,
   yamlToJs,
 } from '../../lib/index.ts';
 import { companionKinds, isManifestName, type ManifestFiles, manifestLimit } from '../../sources/index.ts';
@@ -17,6 +18,8 @@ export interface ObjectKeeper {
   /** All that came from manifests, each by a name of its own. */
   applied(): readonly string[];
   remove(name: string): void;
+  /** Resolves when more can be kept. */
+  whenRoom(signal: AbortSignal): Promise<void>;
   /** By which an object that is written is known among those that were applied; throws when it has no name. */
   nameOf(object: JsonObject): string;
 }
@@ -36,7 +39,7 @@ interface WrittenObject {
 
 interface Scan {
   readonly objects: readonly WrittenObject[];
-  /** Whether every file could be read; if not, nobody knows what is no longer wanted. */
+  /** Whether every file was read; if not, nobody knows what is no longer wanted. */
   readonly whole: boolean;
 }
 
@@ -46,6 +49,10 @@ interface NamedObject extends WrittenObject {
 
 const lookEveryMs = 20_000;
 const quietMs = 200;
+/** Of all files together: all of it is in memory, here and in the API. */
+const directoryLimit = 64 * 2 ** 20;
+/** A disk that is full may be so for long: the next look tries again. */
+const roomWithinMs = 10_000;
 
 /** ConfigMaps, Secrets and volumes that lie in the manifest directory beside the pods that use them. */
 export class ManifestObjects {
@@ -65,7 +72,7 @@ export class ManifestObjects {
     try {
       while (!signal.aborted) {
         this.#hints.clear();
-        await this.look();
+        await this.look(signal);
         if ((await this.#hints.wait(lookEveryMs, signal)) === 'hint') await clock.sleep(quietMs, signal);
       }
     } catch (error) {
@@ -73,17 +80,37 @@ export class ManifestObjects {
     }
   }
 
-  /** One look, after which the API has what the directory says. Never rejects: what is wrong is told. */
-  async look(): Promise<void> {
+  /**
+   * One look, after which the API has what the directory says. What is wrong is told, and does not make it reject: that
+   * only the signal does.
+   */
+  async look(signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
+    try {
+      await this.#look(problems, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      problems.push(`${this.#options.directory}: ${describeError(error)}`);
+    }
+    this.#tell(problems);
+  }
+
+  async #look(problems: string[], signal: AbortSignal): Promise<void> {
     const { objects, whole } = await this.#scan(problems);
     const { keeper, directory } = this.#options;
     const named = objects.flatMap((written) => this.#named(written, problems));
-    for (const { object, file } of named)
+    for (const { object, file } of named) {
+      await this.#room(signal);
       this.#try(join(directory, file), problems, () => keeper.apply(object, file));
+    }
     // What may be wanted by a file that cannot be read now, or by an object without a name, stays.
-    if (whole && named.length === objects.length) this.#removeOthers(named, problems);
-    this.#tell(problems);
+    if (whole && named.length === objects.length) await this.#removeOthers(named, problems, signal);
+  }
+
+  async #room(signal: AbortSignal): Promise<void> {
+    const { keeper, clock } = this.#options;
+    const deadline = { clock, ms: roomWithinMs, what: 'hand over more to the store' };
+    await withDeadline(deadline, (inner) => keeper.whenRoom(inner), signal);
   }
 
   /** Nothing for an object that does not say what it is called. */
@@ -93,11 +120,13 @@ export class ManifestObjects {
     return name === undefined ? [] : [{ ...written, name }];
   }
 
-  #removeOthers(named: readonly NamedObject[], problems: string[]): void {
+  async #removeOthers(named: readonly NamedObject[], problems: string[], signal: AbortSignal): Promise<void> {
     const { keeper, directory } = this.#options;
     const wanted = new Set(named.map(({ name }) => name));
-    for (const name of keeper.applied())
-      if (!wanted.has(name)) this.#try(`${directory}: removing ${name}`, problems, () => keeper.remove(name));
+    for (const name of keeper.applied().filter((each) => !wanted.has(each))) {
+      await this.#room(signal);
+      this.#try(`${directory}: removing ${name}`, problems, () => keeper.remove(name));
+    }
   }
 
   /** Undefined when it failed, which is then one of the problems. */
@@ -114,7 +143,17 @@ export class ManifestObjects {
     const { files, directory } = this.#options;
     try {
       const names = (await files.list(directory)).filter(isManifestName).sort();
-      const read = await Promise.all(names.map((name) => this.#read(name)));
+      const read: (readonly WrittenObject[] | undefined)[] = [];
+      let bytes = 0;
+      for (const name of names) {
+        bytes += await this.#sizeOf(name);
+        if (bytes > directoryLimit) {
+          problems.push(tooMuch(directory, name));
+          read.push(undefined);
+          break;
+        }
+        read.push(await this.#read(name));
+      }
       return { objects: read.flatMap((each) => each ?? []), whole: !read.includes(undefined) };
     } catch (error) {
       problems.push(`${directory}: ${describeError(error)}`);
@@ -122,15 +161,23 @@ export class ManifestObjects {
     }
   }
 
+  /** 0 for what is not read. */
+  async #sizeOf(file: string): Promise<number> {
+    const { files, directory } = this.#options;
+    const facts = await files.stat(join(directory, file)).catch(() => undefined);
+    return facts?.kind === 'file' && facts.size < manifestLimit ? facts.size : 0;
+  }
+
   /** Undefined for what cannot be read: that is told by who reads the pods. */
   async #read(file: string): Promise<readonly WrittenObject[] | undefined> {
     const { files, directory } = this.#options;
     try {
       const path = join(directory, file);
-      if ((await files.stat(path))?.kind !== 'file') return [];
+      const facts = await files.stat(path);
+      if (facts?.kind !== 'file') return [];
+      if (facts.size >= manifestLimit) return undefined;
       const bytes = await files.read(path);
       if (bytes === undefined) return [];
-      if (bytes.byteLength >= manifestLimit) return undefined;
       const documents = await readYamlDocuments(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
       if (documents.some(({ tree }) => tree === undefined)) return undefined;
       return documents
@@ -146,6 +193,10 @@ export class ManifestObjects {
       if (!this.#told.has(problem)) this.#options.logger.warn('Cannot use a manifest', { problem });
     this.#told = new Set(problems);
   }
+}
+
+function tooMuch(directory: string, name: string): string {
+  return `${directory}: all manifests together must have at most ${directoryLimit} bytes: objects in ${name} and in what comes after it are not read`;
 }
 
 function itemsOf(value: unknown): readonly JsonObject[] {

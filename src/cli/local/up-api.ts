@@ -21,6 +21,8 @@ export interface UpApiOptions {
   readonly before: 'kept' | 'set-aside';
   /** Roles of service accounts, such as `default/builder=edit`. */
   readonly grants: readonly string[];
+  /** How long events are kept; an hour unless given. */
+  readonly eventTtlMs?: number | undefined;
   readonly logger: Logger;
 }
 
@@ -44,6 +46,7 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
   const nodeName = hostname().toLowerCase();
   const kubelet: { port?: number } = {};
   const api = await open(await placeToListen(options), { ...options, nodeName, kubelet }, context);
+  const counted = options.metrics.collect(() => api.metrics());
   // The kubelet asks for new ones.
   if (api.authority === 'made') await rm(join(home.rootDir, 'pki'), { recursive: true, force: true });
   const manifests = new ManifestObjects({
@@ -54,7 +57,7 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
     logger,
   });
   // Before any pod asks for them.
-  await manifests.look();
+  await manifests.look(context.signal);
   return {
     nodeKubeconfig: api.nodeKubeconfig,
     clientCaFile: api.authorityFile,
@@ -67,7 +70,10 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
       await Promise.all([api.run(inner), manifests.run(inner)]);
     },
     nodeReady: (inner) => nodeReady(api, nodeName, inner),
-    [Symbol.asyncDispose]: () => api[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      counted[Symbol.dispose]();
+      await api[Symbol.asyncDispose]();
+    },
   };
 }
 
@@ -90,7 +96,7 @@ interface OpenOptions extends UpApiOptions {
 
 async function open(
   address: ListenAddress,
-  { home, before, listen, logger, metrics, nodeName, kubelet, grants }: OpenOptions,
+  { home, before, listen, logger, metrics, nodeName, kubelet, grants, eventTtlMs }: OpenOptions,
   { clock, random, signal }: CommandContext,
 ): Promise<OpenLocalApi> {
   const opening = openLocalApi(
@@ -109,6 +115,7 @@ async function open(
           ? { host: loopback, port: kubelet.port, identity: nodeName }
           : undefined,
       grants: grants.map(parseGrant),
+      eventsKeptForMs: eventTtlMs,
       version: { kubernetes: kubernetesVersion, own: await ownVersion() },
       sockets: socketParts(clock),
       exposeMetrics: () => metrics.expose(signal),
