@@ -49,7 +49,7 @@ class WhoServer implements AsyncDisposable {
   }
 
   static async open(rig: SecurityRig, authorities: Authorities = rig.authorities): Promise<WhoServer> {
-    const connections = new Connections();
+    const connections = new Connections({ strangers: 10, guests: 10 });
     const server = createServer(tlsOptions(authorities), (incoming, outgoing) => {
       void (async () => {
         try {

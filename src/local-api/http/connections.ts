@@ -2,6 +2,8 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
+import type { ApiUser } from '../core/index.ts';
+import { type ConnectionLimits, ConnectionPools } from './connection-pools.ts';
 import type { CallerFacts, PeerCertificate } from './front-deps.ts';
 
 /** All connections of a server, with what their clients showed at the handshake. */
@@ -10,10 +12,16 @@ export class Connections {
   readonly #open = new Set<Socket>();
   readonly #upgraded = new Set<Duplex>();
   readonly #certificates = new WeakMap<TLSSocket, PeerCertificate>();
+  readonly #pools: ConnectionPools;
+
+  constructor(limits: ConnectionLimits) {
+    this.#pools = new ConnectionPools(limits);
+  }
 
   watch(server: Server): void {
     server.on('connection', (socket: Socket) => {
       this.#open.add(socket);
+      this.#pools.opened(socket);
       socket.once('close', () => this.#open.delete(socket));
     });
     // As plain HTTP has it: each way of an upgraded connection ends by itself. Not before the handshake is over, as who
@@ -21,6 +29,11 @@ export class Connections {
     server.on('secureConnection', (socket: TLSSocket) => {
       socket.allowHalfOpen = true;
     });
+  }
+
+  /** A request came over it, of this user. */
+  used({ socket }: IncomingMessage, user: ApiUser): void {
+    this.#pools.used(socket, user);
   }
 
   upgraded(socket: Duplex): void {

@@ -5,6 +5,7 @@ import type { KindTable } from '../../kinds/index.ts';
 import type { Clock, Logger, Random } from '../../lib/index.ts';
 import type { ApiAnswer, WatchLine } from '../core/answers.ts';
 import type { AccessAttributes, ApiCall, ApiUser, ResourceEntry } from '../core/index.ts';
+import type { ConnectionLimits } from './connection-pools.ts';
 
 /** All that the front is given: it understands requests and words answers, and does nothing else itself. */
 export interface FrontDeps {
@@ -21,6 +22,8 @@ export interface FrontDeps {
   readonly pages?: Readonly<Record<string, () => PlainAnswer | Promise<PlainAnswer>>> | undefined;
   /** How many requests may be under way at once, watches and streams aside; 600 unless given. */
   readonly mostAtOnce?: number | undefined;
+  /** How many connections there may be; 512 of strangers and 1,024 of those who may do little unless given. */
+  readonly connections?: Partial<ConnectionLimits> | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import { describeError, KubelingError, LinkedController } from '../../lib/index.ts';
 import { answerRequest, answerUpgrade } from './answer.ts';
+import type { ConnectionLimits } from './connection-pools.ts';
 import { Connections } from './connections.ts';
 import type { FrontDeps } from './front-deps.ts';
 import { RequestHandler } from './handler.ts';
@@ -28,6 +29,7 @@ const handshakeWithinMs = 10_000;
 /** Clients that are gone without a word are noticed even where nothing is sent for long. */
 const probeEveryMs = 30_000;
 const mostConnections = 4_096;
+const usualLimits: ConnectionLimits = { strangers: 512, guests: 1_024 };
 /** How long what is under way may take to end once the front is closed. */
 const closeWithinMs = 1_000;
 
@@ -36,14 +38,15 @@ export class ApiFront implements AsyncDisposable {
   readonly #deps: FrontDeps;
   readonly #handler: RequestHandler;
   readonly #calls = new AbortController();
-  readonly #connections = new Connections();
+  readonly #connections: Connections;
   /** The end of every call, and where it was made says nothing: one does for all. */
   readonly #clientGone = new KubelingError('CANCELLED', 'The client is gone');
   #server: Server | undefined;
 
   constructor(deps: FrontDeps) {
     this.#deps = deps;
-    this.#handler = new RequestHandler(deps);
+    this.#connections = new Connections({ ...usualLimits, ...deps.connections });
+    this.#handler = new RequestHandler(deps, (incoming, user) => this.#connections.used(incoming, user));
   }
 
   /** Rejects with the code SERVER_LISTEN when the address cannot be had: only then it may be called again. */

@@ -44,10 +44,13 @@ export class RequestHandler {
   readonly #deps: FrontDeps;
   readonly #calls: CallReader;
   readonly #texts: LineTexts;
+  /** Told who asks, before it is settled whether they may. */
+  readonly #recognized: (incoming: IncomingMessage, user: ApiUser) => void;
   #underWay = 0;
 
-  constructor(deps: FrontDeps) {
+  constructor(deps: FrontDeps, recognized: (incoming: IncomingMessage, user: ApiUser) => void) {
     this.#deps = deps;
+    this.#recognized = recognized;
     this.#calls = new CallReader(deps.table);
     this.#texts = new LineTexts(deps.clock);
   }
@@ -80,6 +83,7 @@ export class RequestHandler {
   ): Promise<ApiUser> {
     const { security } = this.#deps;
     const user = await security.authenticate(facts, signal);
+    this.#recognized(incoming, user);
     const wanted = attributesOf(methodOf(incoming), target);
     const { allowed, reason } = await security.authorize(user, wanted, signal);
     if (!allowed) throw notAllowed(user, wanted, reason);

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectPlain, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { connect } from 'node:tls';
+import { FrontRig } from '../fakes/api-front.ts';
+import { until } from '../fakes/until.ts';
+
+const host = '127.0.0.1';
+
+/** Connections of one client, which keeps what it has and says nothing unless told to. */
+class Held implements Disposable {
+  readonly sockets: Socket[] = [];
+  readonly #port: number;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  /** After its handshake. */
+  async open(): Promise<Socket> {
+    const socket = connect({ host, port: this.#port, rejectUnauthorized: false });
+    await this.#keep(socket, 'secureConnect');
+    return socket;
+  }
+
+  /** One that never begins a handshake. */
+  async openSilent(): Promise<void> {
+    await this.#keep(connectPlain({ host, port: this.#port }), 'connect');
+  }
+
+  /** As somebody who has a token; resolves with the status. */
+  async ask(token: string, path: string): Promise<string> {
+    const socket = await this.open();
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    const [chunk] = await once(socket, 'data');
+    return String(chunk).split(' ')[1] ?? '';
+  }
+
+  /** Which of them are still open, in the order they were opened. */
+  get stillOpen(): readonly number[] {
+    return this.sockets.flatMap((socket, at) => (socket.closed ? [] : [at]));
+  }
+
+  async #keep(socket: Socket, ready: string): Promise<void> {
+    this.sockets.push(socket);
+    await once(socket, ready);
+    socket.on('error', () => {});
+    socket.resume();
+  }
+
+  [Symbol.dispose](): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+}
+
+test('whoever has not shown who they are makes room, the oldest first, and keeps nobody out', async () => {
+  await using rig = await FrontRig.open({ deps: { connections: { strangers: 4 } } });
+  using held = new Held(rig.port);
+  await held.openSilent();
+  for (let count = 0; count < 5; count++) await held.open();
+  await until('the oldest to make room', () => held.stillOpen.length === 4);
+  assert.deepEqual(held.stillOpen, [2, 3, 4, 5]);
+  assert.equal((await rig.ask('/api/v1/pods')).status, 200);
+  assert.equal((await rig.ask('/healthz', { token: '' })).status, 200);
+});
+
+test('whoever may do little has connections enough, and those who may all lose none', async () => {
+  await using rig = await FrontRig.open({ deps: { connections: { strangers: 3, guests: 5 } } });
+  using trusted = new Held(rig.port);
+  for (let count = 0; count < 8; count++) assert.equal(await trusted.ask('admin', '/api/v1/pods'), '200');
+  using guests = new Held(rig.port);
+  for (let count = 0; count < 7; count++) assert.equal(await guests.ask('nobody', '/metrics'), '403');
+  using strangers = new Held(rig.port);
+  for (let count = 0; count < 7; count++) await strangers.open();
+  await until('strangers to make room', () => strangers.stillOpen.length === 3);
+  await until('guests to make room', () => guests.stillOpen.length === 5);
+  assert.deepEqual(guests.stillOpen, [2, 3, 4, 5, 6]);
+  assert.equal(trusted.stillOpen.length, 8);
+});
+
+test('a bad credential makes nobody better known', async () => {
+  await using rig = await FrontRig.open({ deps: { connections: { strangers: 2 } } });
+  using held = new Held(rig.port);
+  for (let count = 0; count < 4; count++) assert.equal(await held.ask('made-up', '/api/v1/pods'), '401');
+  await until('them to make room', () => held.stillOpen.length === 2);
+});
