@@ -77,6 +77,11 @@ describe('kubeling up with its API', { timeout: 400_000, skip: withoutKubectl() 
     first.change({}, []);
     await first.start();
     const name = `old-${hostname().toLowerCase()}`;
+    const node = first;
+    // The node is ready before its mirror pods are all there.
+    await node.until('its mirror', async () =>
+      (await kubectl(node, 'get', 'pods', '-o', 'name')).includes(name),
+    );
     assert.match(
       await kubectl(first, 'wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s'),
       /condition met/,
