@@ -30,7 +30,9 @@ export function mountsBelow(mounts: readonly Mount[], dir: string): string[] {
 export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSignal): Promise<Removal> {
   const removed: string[] = [];
   const problems: string[] = [];
-  for (const path of mountsBelow(await readMounts(deps.procDir), dir)) {
+  const paths = mountsBelow(await readMounts(deps.procDir), dir);
+  await keepElsewhere(paths, deps, signal);
+  for (const path of paths) {
     if (deps.keep?.includes(path)) continue;
     try {
       await unmount(path, deps.run, signal);
@@ -41,6 +43,18 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
     }
   }
   return { removed, problems };
+}
+
+/** What others have mounted inside of what is shown below as well as elsewhere, such as a volume of theirs, stays there. */
+async function keepElsewhere(
+  paths: readonly string[],
+  { run }: MountDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const path of paths) {
+    if (!paths.some((other) => other.startsWith(`${path}/`))) continue;
+    await run('mount', ['--make-rprivate', path], signal).catch(() => signal.throwIfAborted());
+  }
 }
 
 export interface MountDeps {

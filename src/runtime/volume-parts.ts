@@ -49,8 +49,7 @@ export function realVolumeParts(clock: Clock): VolumeParts {
       await run('mount', ['--no-canonicalize', '-o', 'bind', source, target], signal);
     },
     async unbind(directory, signal) {
-      const mounted = (await mountsBelow(directory)).toReversed();
-      for (const point of mounted) await run('umount', [point], signal);
+      await unmountAll(await mountsBelow(directory), run, signal);
       await removeTargets(directory);
     },
     async readText(volume, part, maxBytes) {
@@ -79,8 +78,17 @@ type Run = (file: string, args: readonly string[], signal: AbortSignal) => Promi
 
 /** A container that starts again may find what its last instance was given. */
 async function unbindOne(target: string, run: Run, signal: AbortSignal): Promise<void> {
-  for (const point of (await mountsBelow(target)).toReversed()) await run('umount', [point], signal);
+  await unmountAll(await mountsBelow(target), run, signal);
   await removeTarget(target);
+}
+
+/** What others have mounted in the volume meanwhile is shown here, too; it stays where it is in the volume itself. */
+async function unmountAll(points: readonly string[], run: Run, signal: AbortSignal): Promise<void> {
+  for (const point of points) {
+    const isAround = points.some((other) => other.startsWith(`${point}/`));
+    if (isAround) await run('mount', ['--make-rprivate', point], signal);
+  }
+  for (const point of points.toReversed()) await run('umount', [point], signal);
 }
 
 /** In the order they were made. The kernel names them without the links that may lead to the directory. */

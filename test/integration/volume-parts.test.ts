@@ -60,6 +60,20 @@ describe('parts of volumes', { skip: notRoot }, () => {
     assert.equal(await readFile(join(volume, 'dir', 'file'), 'utf8'), 'text');
   });
 
+  it('leaves what was mounted in the volume meanwhile where it is', async () => {
+    const inner = join(volume, 'dir/inner');
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', volume]);
+    execFileSync('mount', ['--make-shared', volume]);
+    await mkdir(inner, { recursive: true });
+    await bind('dir');
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', inner]);
+    await writeFile(join(inner, 'canary'), 'alive');
+    assert.equal(await readFile(join(targets(), 'one/inner/canary'), 'utf8'), 'alive');
+    await parts.unbind(targets(), signal);
+    assert.equal(await readFile(join(inner, 'canary'), 'utf8'), 'alive');
+    for (const path of [inner, volume]) execFileSync('umount', [path]);
+  });
+
   it('finds its mounts also behind a link', async () => {
     const link = join(root, 'link-to-targets');
     await mkdir(targets());
