@@ -5,6 +5,7 @@ import type { SigningDesk } from '../desks.ts';
 import type { ForcedEnds } from '../forced-ends.ts';
 import { bootstrapLoop, ensureFirstObjects, firstNamespaces, type OwnService } from './bootstrap.ts';
 import { certificatesLoop } from './certificates.ts';
+import { ephemeralClaimsLoop } from './ephemeral-claims.ts';
 import { eventExpiryLoop } from './event-expiry.ts';
 import { ensureContents, namespaceContentsLoop } from './namespace-contents.ts';
 import { namespaceDeletionLoop } from './namespace-deletion.ts';
@@ -56,6 +57,7 @@ export function kindLoops(needs: LoopNeeds): KindLoops {
       bootstrapLoop(deps),
       namespaceContentsLoop(deps),
       namespaceDeletionLoop({ ...deps, resources }),
+      ephemeralClaimsLoop(deps),
       volumeBindingLoop(deps),
       certificatesLoop(deps),
       eventExpiryLoop({ ...deps, keptForMs: eventsKeptForMs, most: mostEvents }),

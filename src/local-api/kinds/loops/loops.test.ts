@@ -230,6 +230,38 @@ test('a claim that names its volume gets that one or none; what was given back i
   assert.equal(rig.get(persistentVolumeClaims, 'second')?.status?.['phase'], 'Pending');
 });
 
+test('what a pod describes as its own claim is made for it, and goes with it', async () => {
+  using rig = new KindsRig();
+  rig.run();
+  await rig.create(persistentVolumes, volume('v', '1Gi'));
+  const template = {
+    metadata: { labels: { app: 'x' } },
+    spec: { accessModes: ['ReadWriteOnce'], ...size('1Gi') },
+  };
+  const spec = { volumes: [{ name: 'scratch', ephemeral: { volumeClaimTemplate: template } }] };
+  const pod = await rig.rig.pod('p', { spec });
+  await rig.settle();
+  const claim = rig.get(persistentVolumeClaims, 'p-scratch');
+  assert.equal(claim?.status?.['phase'], 'Bound');
+  assert.deepEqual(claim?.metadata.labels, { app: 'x' });
+  const { uid } = pod.metadata;
+  assert.deepEqual(claim?.metadata.ownerReferences, [
+    { apiVersion: 'v1', kind: 'Pod', name: 'p', uid, controller: true, blockOwnerDeletion: true },
+  ]);
+  const end = (of: string | undefined) =>
+    rig.rig.ask('delete', pods, { name: 'p', body: { gracePeriodSeconds: 0, preconditions: { uid: of } } });
+  await end(uid);
+  // The next one of its name has a claim of its own, however soon it comes.
+  const next = await rig.rig.pod('p', { spec });
+  await rig.settle();
+  const [owner] = rig.get(persistentVolumeClaims, 'p-scratch')?.metadata.ownerReferences ?? [];
+  assert.equal(owner?.['uid'], next.metadata.uid);
+  await end(next.metadata.uid);
+  await rig.settle();
+  assert.equal(rig.get(persistentVolumeClaims, 'p-scratch'), undefined);
+  assert.equal(rig.get(persistentVolumes, 'v')?.status?.['phase'], 'Released');
+});
+
 test('a claim stays while a pod uses it, and some wait for one', async () => {
   using rig = new KindsRig();
   rig.run();

@@ -10,6 +10,7 @@ import {
 } from '../resources.ts';
 import { claimProtection } from '../volume-claims.ts';
 import { volumeProtection } from '../volumes.ts';
+import { podOwnerOf } from './ephemeral-claims.ts';
 import { keyedLoop } from './keyed-loop.ts';
 import type { ServerHand } from './server-hand.ts';
 import { asClaim, asVolume, isClaimedBy, matchFor, mismatch } from './volume-match.ts';
@@ -189,8 +190,15 @@ function releaseClaim({ world, hand }: VolumeBindingDeps, claim: StoredObject): 
   const { name, namespace } = claim.metadata;
   const users = world.objects
     .all(pods, namespace)
-    .filter((pod) => claimNames(pod).has(name) && !isOver(pod) && (pod.spec?.['nodeName'] ?? '') !== '');
+    .filter((pod) => claimNames(pod).has(name) && !isOver(pod) && (pod.spec?.['nodeName'] ?? '') !== '')
+    .filter((pod) => !isMadeForEarlier(claim, pod));
   if (users.length === 0) dropFinalizer(hand, claims, claim, claimProtection);
+}
+
+/** The next pod of a name cannot have what was made for the one before it. */
+function isMadeForEarlier(claim: StoredObject, { metadata: { name, uid } }: StoredObject): boolean {
+  const owner = podOwnerOf(claim);
+  return owner !== undefined && owner.name === name && owner.uid !== uid;
 }
 
 function dropFinalizer(
