@@ -67,6 +67,8 @@ export const errorKinds = {
   OBJECT_NOT_REGISTERED: 'Failed',
   OBJECT_UNSYNCED: 'Unavailable',
   OBJECTS_STANDALONE: 'Unsupported',
+  CLAIM_UNBOUND: 'Failed',
+  CLAIM_UNREAD: 'Unavailable',
   TOKEN_REQUEST: 'Failed',
   CERTIFICATE_INVALID: 'Invalid',
   CERTIFICATE_STORE: 'Failed',

@@ -1,3 +1,4 @@
+export { type BoundClaim, BoundClaims, type BoundClaimsDeps } from './bound-claims.ts';
 export { CheckpointedObjects, type CheckpointedObjectsDeps } from './checkpointed-objects.ts';
 export {
   type ChangeDetection,
@@ -7,7 +8,7 @@ export {
 } from './make-pod-objects.ts';
 export { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
 export { type PodObjects, requiredSecret } from './pod-objects.ts';
-export { configMapNamesOf, secretNamesOf } from './references.ts';
+export { claimNamesOf, configMapNamesOf, secretNamesOf } from './references.ts';
 export type { ObjectName, ReferredObject } from './referred-store.ts';
 export { ApiRuntimeClasses, type ApiRuntimeClassesDeps } from './runtime-classes.ts';
 export { PodServiceAccounts, type PodServiceAccountsDeps } from './service-accounts.ts';

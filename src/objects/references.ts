@@ -1,5 +1,5 @@
 import type { Container, Volume } from '../kinds/index.ts';
-import { ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index.ts';
+import { claimNameOf, ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index.ts';
 
 /** The names of all secrets a pod's spec speaks of. What a claim or a volume of the cluster names is not among them. */
 export function secretNamesOf(pod: Pod): ReadonlySet<string> {
@@ -18,6 +18,11 @@ export function configMapNamesOf(pod: Pod): ReadonlySet<string> {
     ...env.map(({ valueFrom }) => valueFrom?.configMapKeyRef?.name),
   ]);
   return named([...environment, ...volumesOf(pod).flatMap(configMapsOfVolume)]);
+}
+
+/** The names of all claims a pod has volumes from. */
+export function claimNamesOf(pod: Pod): ReadonlySet<string> {
+  return named(volumesOf(pod).map((volume) => claimNameOf(pod, volume)));
 }
 
 function containersOf(pod: Pod): readonly Container[] {

@@ -1,3 +1,4 @@
+export { claimNameOf } from './claim-names.ts';
 export {
   containerFieldPath,
   ephemeralContainersOf,

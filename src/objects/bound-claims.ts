@@ -1,0 +1,188 @@
+import { type ApiClient, type ApiObject, apiResources, isApiCode, type ObjectRef } from '../api/index.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../kinds/index.ts';
+import { type Clock, describeError, HintLatch, isKind, KubelingError, SingleFlight } from '../lib/index.ts';
+import type { PodUid } from '../pods/index.ts';
+import { keyOf, type ObjectName } from './referred-store.ts';
+
+/** A claim and the volume it was given. */
+export interface BoundClaim {
+  readonly claim: PersistentVolumeClaim;
+  readonly volume: PersistentVolume;
+}
+
+export interface BoundClaimsDeps {
+  readonly api: Pick<ApiClient, 'get'>;
+  readonly clock: Clock;
+  /** Told when a claim that some pod waits for has become another: whoever waits should ask again. */
+  readonly changed: (claim: ObjectName) => void;
+}
+
+/** A claim that pods wait for, and what was last wrong with it. */
+interface Awaited {
+  readonly claim: ObjectName;
+  readonly pods: Set<PodUid>;
+  because: string;
+  lookedMs: number;
+}
+
+const protection = 'kubernetes.io/pvc-protection';
+const lookEveryMs = 1_000;
+/** However many pods wait for claims: others want to be served by the API, too. */
+const mostLooks = 10;
+const idleMs = 600_000;
+
+/**
+ * The claims of the pods on this node. A node may read them but not follow them, so those that are not bound yet are
+ * looked at again and again for as long as a pod waits.
+ */
+export class BoundClaims {
+  readonly #deps: BoundClaimsDeps;
+  readonly #flights = new SingleFlight<string, BoundClaim>();
+  readonly #awaited = new Map<string, Awaited>();
+  readonly #looking = new Map<string, Promise<void>>();
+  readonly #waits: HintLatch;
+
+  constructor(deps: BoundClaimsDeps) {
+    this.#deps = deps;
+    this.#waits = new HintLatch(deps.clock);
+  }
+
+  /** How many claims pods wait for. */
+  get size(): number {
+    return this.#awaited.size;
+  }
+
+  /**
+   * Asks the API anew each time. Rejects with CLAIM_UNBOUND, in the words for the pod's event, for what cannot be used,
+   * and with CLAIM_UNREAD where the API does not tell; from then on the pod waits for the claim until it is forgotten
+   * or has asked with success.
+   */
+  async get(claim: ObjectName, pod: PodUid, signal: AbortSignal): Promise<BoundClaim> {
+    try {
+      const found = await this.#read(claim, signal);
+      this.#leave(keyOf(claim), pod);
+      return found;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#wait(claim, pod, describeError(error));
+      throw error;
+    }
+  }
+
+  /** The pod waits for nothing any more. */
+  forgetPod(pod: PodUid): void {
+    for (const key of [...this.#awaited.keys()]) this.#leave(key, pod);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    try {
+      for (;;) {
+        await this.#waits.wait(idleMs, signal);
+        this.#waits.clear();
+        while (this.#awaited.size > 0) {
+          await this.#deps.clock.sleep(lookEveryMs, signal);
+          this.#lookAround(signal);
+        }
+      }
+    } finally {
+      await Promise.allSettled(this.#looking.values());
+      // Whoever goes on with this later finds those that still wait.
+      if (this.#awaited.size > 0) this.#waits.raise();
+    }
+  }
+
+  #wait(claim: ObjectName, pod: PodUid, because: string): void {
+    const key = keyOf(claim);
+    const lookedMs = this.#deps.clock.monotonicMs();
+    const awaited = this.#awaited.get(key) ?? { claim, pods: new Set(), because, lookedMs };
+    awaited.pods.add(pod);
+    Object.assign(awaited, { because, lookedMs });
+    this.#awaited.set(key, awaited);
+    this.#waits.raise();
+  }
+
+  #leave(key: string, pod: PodUid): void {
+    const pods = this.#awaited.get(key)?.pods;
+    if (pods?.delete(pod) === true && pods.size === 0) this.#awaited.delete(key);
+  }
+
+  /** Begins with those that were not looked at for longest; one that gets no answer holds up no other. */
+  #lookAround(signal: AbortSignal): void {
+    const idle = [...this.#awaited].filter(([key]) => !this.#looking.has(key));
+    const longest = idle.toSorted(([, a], [, b]) => a.lookedMs - b.lookedMs);
+    for (const [key, awaited] of longest.slice(0, mostLooks - this.#looking.size)) {
+      const look = this.#look(awaited, signal).finally(() => this.#looking.delete(key));
+      this.#looking.set(key, look);
+    }
+  }
+
+  async #look(awaited: Awaited, signal: AbortSignal): Promise<void> {
+    const now = await this.#read(awaited.claim, signal).then(() => '', describeError);
+    awaited.lookedMs = this.#deps.clock.monotonicMs();
+    const key = keyOf(awaited.claim);
+    if (signal.aborted || this.#awaited.get(key) !== awaited || now === awaited.because) return;
+    awaited.because = now;
+    this.#deps.changed(awaited.claim);
+  }
+
+  async #read(claim: ObjectName, signal: AbortSignal): Promise<BoundClaim> {
+    return await this.#flights.run(keyOf(claim), (inner) => this.#ask(claim, inner), signal);
+  }
+
+  async #ask({ namespace, name }: ObjectName, signal: AbortSignal): Promise<BoundClaim> {
+    const { persistentVolumeClaims, persistentVolumes } = apiResources;
+    const claim = await this.#fetch<PersistentVolumeClaim>(
+      { resource: persistentVolumeClaims, namespace, name },
+      'failed to fetch PVC from API server',
+      signal,
+    );
+    const volumeName = boundTo(claim);
+    const volume = await this.#fetch<PersistentVolume>(
+      { resource: persistentVolumes, name: volumeName },
+      `failed to fetch PV ${volumeName} from API server`,
+      signal,
+    );
+    checkBinding(claim, volume);
+    return { claim, volume };
+  }
+
+  async #fetch<T extends ApiObject>(ref: ObjectRef, failed: string, signal: AbortSignal): Promise<T> {
+    try {
+      return await this.#deps.api.get<T>(ref, {}, signal);
+    } catch (cause) {
+      signal.throwIfAborted();
+      if (isApiCode(cause, 'API_NOT_FOUND'))
+        throw unbound(`${failed}: ${ref.resource.plural} ${JSON.stringify(ref.name)} not found`);
+      // What the server says of this object is an answer; everything else may be said again later in other words.
+      const code = isKind(cause, 'Denied', 'Invalid') ? 'CLAIM_UNBOUND' : 'CLAIM_UNREAD';
+      throw new KubelingError(code, `${failed}: ${describeError(cause)}`);
+    }
+  }
+}
+
+/** The name of the volume the claim has; throws if it has none that a pod may use. */
+function boundTo({ metadata, spec, status }: PersistentVolumeClaim): string {
+  const isProtected = metadata?.finalizers?.includes(protection) === true;
+  if (metadata?.deletionTimestamp !== undefined && !isProtected) throw unbound('PVC is being deleted');
+  if (status?.phase !== 'Bound') throw unbound('PVC is not bound');
+  const { volumeName = '' } = spec ?? {};
+  if (volumeName === '') throw unbound('PVC has empty pvc.Spec.VolumeName');
+  return volumeName;
+}
+
+/** Both must say that they belong together. */
+function checkBinding(claim: PersistentVolumeClaim, volume: PersistentVolume): void {
+  const found = `found PV object ${volume.metadata?.name ?? ''}`;
+  const ref = volume.spec?.claimRef;
+  if (ref === undefined)
+    throw unbound(`${found} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`);
+  const uid = claim.metadata?.uid ?? '';
+  if (ref.uid !== uid)
+    throw unbound(
+      `${found} but its pv.Spec.ClaimRef.UID ${ref.uid ?? ''} does not point to claim.UID ${uid}`,
+    );
+}
+
+function unbound(why: string): KubelingError {
+  return new KubelingError('CLAIM_UNBOUND', why);
+}
