@@ -1,5 +1,5 @@
 import type { Node } from '../kinds/index.ts';
-import type { PodObjects, TokenSource } from '../objects/index.ts';
+import type { BoundClaims, PodObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal } from '../pods/index.ts';
 import type { KnownServices, PullSecrets, RuntimeClasses, ServiceAccounts } from '../runtime/index.ts';
 import type { BackgroundLoops } from './background.ts';
@@ -9,6 +9,8 @@ import type { NodeEvent } from './node-journal.ts';
 export interface ClusterLink {
   /** Secrets and config maps of the pods that were registered. */
   readonly objects: Pick<PodObjects, 'register' | 'unregister' | 'secret' | 'configMap'>;
+  /** The claims of pods, and the volumes they are bound to. */
+  readonly claims: Pick<BoundClaims, 'get' | 'forgetPod' | 'size'>;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
   /** Which handler of the runtime runs the pods of a class. */

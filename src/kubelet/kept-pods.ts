@@ -1,6 +1,7 @@
 import type { PodJournal } from '../pods/index.ts';
+import { matchesNodeSelector } from '../resources/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
-import { MemoryEmptyDirs, PayloadVolumes } from '../volumes/index.ts';
+import { ClaimVolumes, LocalVolumes, MemoryEmptyDirs, PayloadVolumes } from '../volumes/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { allocatableOf } from './make-node-planner.ts';
 import { PlainVolumes } from './plain-volumes.ts';
@@ -38,6 +39,7 @@ export class KeptPods {
       async (uid, inner) => {
         await filled?.remove(uid, inner);
         await inMemory?.remove(uid, inner);
+        await claimed.remove(uid, inner);
       },
     );
     this.directories = directories;
@@ -48,7 +50,6 @@ export class KeptPods {
       idsPerPod: settings.idsPerPod ?? idsOfBlock,
       ids: settings.userIds,
     });
-    this.volumes = new PlainVolumes(directories, files, journal, filled, inMemory);
     this.notes = new PodNotebook({
       clock,
       logger,
@@ -56,6 +57,8 @@ export class KeptPods {
       directories,
       readBoot: () => machine.readFile('/proc/sys/kernel/random/boot_id'),
     });
+    const claimed = claimVolumes(podsDir, deps, this.notes);
+    this.volumes = new PlainVolumes(directories, files, journal, { filled, inMemory, claimed });
     this.crashBackoff = new CrashBackoff({
       random,
       maxMs: settings.maxRestartWaitMs,
@@ -106,4 +109,25 @@ function memoryEmptyDirs(
 ): MemoryEmptyDirs | undefined {
   if (files === undefined) return undefined;
   return new MemoryEmptyDirs({ podsDir, files, clock, allocatable: () => allocatableOf(settings) });
+}
+
+function claimVolumes(
+  podsDir: string,
+  { clock, machine, cluster, journal }: KeptPodsDeps,
+  notes: PodNotebook,
+): ClaimVolumes {
+  const { volumeFiles } = machine;
+  return new ClaimVolumes({
+    claims: cluster?.claims,
+    local: volumeFiles && new LocalVolumes({ podsDir, files: volumeFiles, clock }),
+    hostFiles: machine.files,
+    judgeNode: (required) => {
+      const node = cluster?.node();
+      if (node === undefined) return 'unknown';
+      return matchesNodeSelector(required, node) ? 'this' : 'others';
+    },
+    notes: notes.volumes,
+    clock,
+    journal,
+  });
 }

@@ -285,6 +285,7 @@ export class Kubelet {
       directories: this.#housekeeping.orphanDirectories,
       notes: this.#kept.notes.size,
       users: this.#kept.users.size,
+      claims: this.#deps.cluster?.claims.size ?? 0,
       pods: pods.getPods().length,
     };
   }

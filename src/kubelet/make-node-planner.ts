@@ -29,6 +29,7 @@ export interface NodePlannerParts {
   readonly abilities: () => RuntimeAbilities;
   readonly users: UserNamespaces;
   readonly volumesOf: (uid: PodUid) => ReturnType<PlainVolumes['of']>;
+  readonly volumeGroupsOf: PlainVolumes['groupsOf'];
 }
 
 /** The planner of this node: what pods may ask of it, and where their parts come from. */
@@ -65,7 +66,7 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       objects: cluster?.objects,
       services: cluster?.services ?? (() => ({ state: 'none' })),
       volumes: volumesOf,
-      volumeGroups: () => [],
+      volumeGroups: parts.volumeGroupsOf,
       subPath: async (podDir, part, signal) => {
         const target = subPathTarget(podDir, part);
         await volumeParts.bind(part.volumePath, part.path, target, signal);
@@ -80,8 +81,8 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
 const longestVolumeFile = 1 << 20;
 
 /** Named as the Go kubelet does, so that either cleans up after the other. */
-function subPathTarget(podDir: string, { volumeName, containerName, index }: SubPath): string {
-  return posix.join(podDir, 'volume-subpaths', volumeName, containerName, `${index}`);
+function subPathTarget(podDir: string, { specName, containerName, index }: SubPath): string {
+  return posix.join(podDir, 'volume-subpaths', specName, containerName, `${index}`);
 }
 
 /** What pods may have of the machine. */

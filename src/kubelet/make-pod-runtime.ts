@@ -79,6 +79,7 @@ function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRunti
     abilities,
     nodeIps,
     users,
+    volumeGroupsOf: (uid) => volumes.groupsOf(uid),
     volumesOf: (uid) => {
       const pod = facts.known(uid);
       return pod === undefined ? new Map() : volumes.of(pod);

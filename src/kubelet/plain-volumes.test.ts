@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Volume } from '../kinds/index.ts';
-import { type Pod, podUid } from '../pods/index.ts';
+import { type Pod, type PodJournal, podUid } from '../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../runtime/index.ts';
-import { PlainVolumes } from './plain-volumes.ts';
+import type { ClaimProblem } from '../volumes/index.ts';
+import { type OtherVolumes, PlainVolumes } from './plain-volumes.ts';
 import { PodDirectories } from './pod-files.ts';
 
 const uid = podUid('u1');
@@ -24,15 +25,21 @@ after(async () => {
 
 /** The messages of the events, after an attempt to make the volumes. */
 async function make(...volumes: readonly Volume[]): Promise<readonly string[]> {
+  return await makeWith({}, ...volumes);
+}
+
+async function makeWith(others: OtherVolumes, ...volumes: readonly Volume[]): Promise<readonly string[]> {
   const real = realRuntimeFiles();
   const files: RuntimeFiles = {
     ...real,
     kindBehind: async (path) => (path.endsWith('/socket') ? 'socket' : await real.kindBehind(path)),
   };
   const told: string[] = [];
-  const made = new PlainVolumes(new PodDirectories(join(root, 'kubelet'), files, async () => []), files, {
+  const journal: Pick<PodJournal, 'event'> = {
     event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
-  });
+  };
+  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
+  const made = new PlainVolumes(directories, files, journal, others);
   const pod: Pod = {
     metadata: { name: 'a', namespace: 'default', uid },
     spec: { containers: [], volumes },
@@ -121,4 +128,29 @@ test('each volume of another kind is told, also one that no container mounts', a
     `FailedMount MountVolume.SetUp failed for volume "${name}" : volumes of the kind ${kind} are not supported by this node yet`;
   // An image is seen to by the containers that mount it.
   assert.deepEqual(told, [message('a', 'downwardAPI'), message('b', 'nfs')]);
+});
+
+test('what claims lack is told in one event, what cannot be mounted in one each', async () => {
+  const problems: readonly ClaimProblem[] = [
+    { kind: 'unprocessed', volume: 'd', message: 'error processing PVC default/d: PVC is not bound' },
+    { kind: 'unmounted', volume: 'c', message: 'MountVolume.SetUp failed', reason: 'FailedMount' },
+    { kind: 'unprocessed', volume: 'b', message: 'error processing PVC default/b: PVC is being deleted' },
+  ];
+  const claimed = {
+    of: () => new Map(),
+    groupsOf: () => [],
+    make: async () => problems,
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const claim = (name: string): Volume => ({ name, persistentVolumeClaim: { claimName: name } });
+  const told = await makeWith({ claimed }, claim('b'), claim('c'), claim('d'), {
+    name: 'a',
+    downwardAPI: {},
+  });
+  assert.deepEqual(told, [
+    'FailedMount MountVolume.SetUp failed for volume "a" : volumes of the kind downwardAPI are not supported by this node yet',
+    'FailedMount MountVolume.SetUp failed',
+    'FailedMount Unable to attach or mount volumes: unmounted volumes=[a b c d], unattached volumes=[], failed to process volumes=[b d]: error processing PVC default/d: PVC is not bound; error processing PVC default/b: PVC is being deleted',
+  ]);
 });

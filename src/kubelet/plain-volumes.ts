@@ -1,37 +1,36 @@
 import { posix } from 'node:path';
 import type { Volume } from '../kinds/index.ts';
 import { describeError, KubelingError } from '../lib/index.ts';
-import type { Pod, PodJournal } from '../pods/index.ts';
-import type { FileKind, RuntimeFiles } from '../runtime/index.ts';
-import type { MemoryEmptyDirs, PayloadVolumes } from '../volumes/index.ts';
+import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import type { RuntimeFiles } from '../runtime/index.ts';
+import {
+  type ClaimProblem,
+  type ClaimVolumes,
+  isClaimed,
+  type MemoryEmptyDirs,
+  type PayloadVolumes,
+  prepareHostPath,
+} from '../volumes/index.ts';
 import type { PodDirectories } from './pod-files.ts';
 
-type PathVolume = { readonly kind: 'path'; readonly hostPath: string; readonly readOnly?: boolean };
+type PathVolume = {
+  readonly kind: 'path';
+  readonly hostPath: string;
+  readonly readOnly?: boolean;
+  readonly relabel?: boolean;
+  readonly specName?: string;
+};
 
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
-const hostDirectoryMode = 0o755;
-const hostFileMode = 0o644;
 
-interface HostPathRule {
-  readonly kind: FileKind;
-  /** As the message calls it. */
-  readonly called: string;
+/** What keeps containers from starting. */
+interface Problem {
+  readonly volume: string;
+  /** As it was told. */
+  readonly message: string;
+  readonly retryAtMs?: number | undefined;
 }
-
-const directory: HostPathRule = { kind: 'directory', called: 'directory' };
-const file: HostPathRule = { kind: 'file', called: 'file' };
-
-/** What must be at the path of the host, by the type the volume gives. */
-const hostPathRules: ReadonlyMap<string, HostPathRule> = new Map([
-  ['DirectoryOrCreate', directory],
-  ['Directory', directory],
-  ['FileOrCreate', file],
-  ['File', file],
-  ['Socket', { kind: 'socket', called: 'socket file' }],
-  ['CharDevice', { kind: 'character-device', called: 'character device' }],
-  ['BlockDevice', { kind: 'block-device', called: 'block device' }],
-]);
 
 /** Volumes that are filled from here, such as config maps. */
 export type FilledVolumes = Pick<PayloadVolumes, 'of' | 'make' | 'remove'>;
@@ -39,31 +38,45 @@ export type FilledVolumes = Pick<PayloadVolumes, 'of' | 'make' | 'remove'>;
 /** Empty directories that lie in memory. */
 export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
 
-/** The volumes of pods: paths of the host, empty directories on the disk of the pods or in memory, and those filled from here. */
+/** Volumes that pods have by claims. */
+export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
+
+/** What kinds of volumes besides paths of the host and empty directories on the disk of the pods; none that is left out. */
+export interface OtherVolumes {
+  readonly filled?: FilledVolumes | undefined;
+  readonly inMemory?: DirectoriesInMemory | undefined;
+  readonly claimed?: ClaimedVolumes | undefined;
+}
+
+/** The volumes of pods: paths of the host, empty directories on the disk of the pods, and others. */
 export class PlainVolumes {
   readonly #directories: PodDirectories;
   readonly #files: RuntimeFiles;
   readonly #journal: Pick<PodJournal, 'event'>;
   readonly #filled: FilledVolumes | undefined;
   readonly #inMemory: DirectoriesInMemory | undefined;
+  readonly #claimed: ClaimedVolumes | undefined;
 
   constructor(
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
-    filled?: FilledVolumes,
-    inMemory?: DirectoriesInMemory,
+    { filled, inMemory, claimed }: OtherVolumes = {},
   ) {
     this.#directories = directories;
     this.#files = files;
     this.#journal = journal;
     this.#filled = filled;
     this.#inMemory = inMemory;
+    this.#claimed = claimed;
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
   of(pod: Pod): ReadonlyMap<string, PathVolume> {
-    const found = new Map<string, PathVolume>(this.#filled?.of(pod));
+    const found = new Map<string, PathVolume>([
+      ...(this.#filled?.of(pod) ?? []),
+      ...(this.#claimed?.of(pod) ?? []),
+    ]);
     for (const { name, hostPath, emptyDir } of pod.spec.volumes ?? []) {
       if (hostPath !== undefined) found.set(name, { kind: 'path', hostPath: hostPath.path });
       else if (emptyDir !== undefined) found.set(name, { kind: 'path', hostPath: this.#emptyDir(pod, name) });
@@ -71,33 +84,60 @@ export class PlainVolumes {
     return found;
   }
 
+  /** The groups that users of the pod's volumes must be in, whatever the pod says. */
+  groupsOf(uid: PodUid): readonly number[] {
+    return this.#claimed?.groupsOf(uid) ?? [];
+  }
+
   /** Rejects with VOLUME_UNUSABLE, after an event for each volume that cannot be had: without all the pod must not start. */
   async make(pod: Pod, signal: AbortSignal): Promise<void> {
-    const problems: string[] = [];
+    const problems: Problem[] = [];
     const filled = this.#filled?.of(pod);
     for (const volume of pod.spec.volumes ?? []) {
-      if (filled?.has(volume.name)) continue;
+      const isElsewhere = filled?.has(volume.name) === true || (this.#claimed && isClaimed(volume));
+      if (isElsewhere === true) continue;
       const problem = await this.#makeOne(pod, volume, signal).catch(describeError);
       if (problem === undefined) continue;
       signal.throwIfAborted();
-      problems.push(this.#tell(pod, volume.name, problem));
+      problems.push({ volume: volume.name, message: this.#tell(pod, volume.name, problem) });
     }
     problems.push(...(await this.#fill(pod, signal)));
-    if (problems.length > 0) throw new KubelingError('VOLUME_UNUSABLE', problems.join('; '));
+    problems.push(...this.#tellClaims(pod, (await this.#claimed?.make(pod, signal)) ?? [], problems));
+    if (problems.length === 0) return;
+    const retries = problems.flatMap(({ retryAtMs }) => (retryAtMs === undefined ? [] : [retryAtMs]));
+    const details = retries.length === 0 ? {} : { retryAtMs: Math.min(...retries) };
+    throw new KubelingError('VOLUME_UNUSABLE', problems.map(({ message }) => message).join('; '), {
+      details,
+    });
   }
 
   /** Brings what is filled from here up to date under a pod that runs; what is there stays if that cannot be done. */
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#fill(pod, signal);
+    await this.#claimed?.refresh(pod, signal);
   }
 
   /** Answers what keeps containers from starting: content that is whole, though old, does not. */
-  async #fill(pod: Pod, signal: AbortSignal): Promise<readonly string[]> {
+  async #fill(pod: Pod, signal: AbortSignal): Promise<readonly Problem[]> {
     const problems = (await this.#filled?.make(pod, signal)) ?? [];
     return problems.flatMap(({ volume, message, content }) => {
       const told = this.#tell(pod, volume, message);
-      return content === 'none' ? [told] : [];
+      return content === 'none' ? [{ volume, message: told }] : [];
     });
+  }
+
+  /** What cannot be mounted is told volume by volume, what is not even known to be mountable all at once. */
+  #tellClaims(pod: Pod, problems: readonly ClaimProblem[], others: readonly Problem[]): readonly Problem[] {
+    const unmounted = problems.filter((problem) => problem.kind === 'unmounted');
+    for (const { reason, message } of unmounted)
+      this.#journal.event(pod, { type: 'Warning', reason, message });
+    const unprocessed = problems.filter(({ kind }) => kind === 'unprocessed');
+    if (unprocessed.length === 0) return unmounted;
+    const failed = namesOf([...others, ...problems]);
+    const because = unprocessed.map(({ message }) => message).join('; ');
+    const message = `Unable to attach or mount volumes: unmounted volumes=[${failed}], unattached volumes=[], failed to process volumes=[${namesOf(unprocessed)}]: ${because}`;
+    this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
+    return [...unmounted, { volume: failed, message }];
   }
 
   #tell(pod: Pod, volume: string, problem: string): string {
@@ -111,6 +151,7 @@ export class PlainVolumes {
     await this.#directories.unbindParts(pod.metadata.uid, signal);
     await this.#filled?.remove(pod.metadata.uid, signal);
     await this.#inMemory?.remove(pod.metadata.uid, signal);
+    await this.#claimed?.remove(pod.metadata.uid, signal);
     await this.#directories.removeEmptyDirs(pod.metadata.uid);
   }
 
@@ -119,7 +160,10 @@ export class PlainVolumes {
     const { name, hostPath, emptyDir, image } = volume;
     // Its image is seen to when a container that mounts it starts.
     if (image !== undefined) return undefined;
-    if (hostPath !== undefined) return await this.#checkHostPath(hostPath.path, hostPath.type ?? '');
+    if (hostPath !== undefined) {
+      await prepareHostPath(this.#files, hostPath);
+      return undefined;
+    }
     if (emptyDir === undefined)
       return `volumes of the kind ${kindOf(volume)} are not supported by this node yet`;
     const { medium = '' } = emptyDir;
@@ -133,25 +177,16 @@ export class PlainVolumes {
     return undefined;
   }
 
-  async #checkHostPath(path: string, type: string): Promise<string | undefined> {
-    if (type === '') return undefined;
-    const rule = hostPathRules.get(type);
-    if (rule === undefined) return `${type} is an invalid volume type`;
-    const kind = await this.#files.kindBehind(path);
-    if (kind === undefined && type === 'DirectoryOrCreate') {
-      await this.#files.makeDirectory(path, hostDirectoryMode);
-      return undefined;
-    }
-    if (kind === undefined && type === 'FileOrCreate') {
-      await this.#files.makeFile(path, hostFileMode);
-      return undefined;
-    }
-    return kind === rule.kind ? undefined : `hostPath type check failed: ${path} is not a ${rule.called}`;
-  }
-
   #emptyDir(pod: Pod, name: string): string {
     return posix.join(this.#directories.emptyDirsOf(pod.metadata.uid), name);
   }
+}
+
+function namesOf(problems: readonly { readonly volume: string }[]): string {
+  return problems
+    .map(({ volume }) => volume)
+    .toSorted()
+    .join(' ');
 }
 
 /** Everybody in the pod may write there; with a group of its volumes, what is written belongs to that group. */

@@ -50,6 +50,30 @@ function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => fil
 }
 
 describe('the notebook', () => {
+  it('knows which volumes pods were given, also those that an earlier kubelet gave them', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    const volume = {
+      name: 'disk',
+      claim: 'data',
+      source: { kind: 'local', path: '/mnt/disk' },
+      readOnly: false,
+      mountOptions: [],
+      use: 'one-pod',
+    } as const;
+    await book.volumes.note(web, { v: volume });
+    await book.begin(web, running);
+    const later = await machine.open();
+    for (const one of [book, later]) {
+      assert.deepEqual(one.volumes.of(uid), { v: volume });
+      assert.deepEqual(one.volumes.others(uid), []);
+      assert.deepEqual(one.volumes.others(podUid('uid-2')), [volume]);
+    }
+    await later.volumes.forget(uid);
+    await later.volumes.forget(podUid('uid-2'));
+    assert.deepEqual((await machine.open()).volumes.of(uid), {});
+  });
+
   it('says when what was noted is on disk, and waits for no disk that does not answer', async () => {
     const gate = Promise.withResolvers<void>();
     const machine = aMachine((files) => ({

@@ -11,6 +11,7 @@ import {
   sourceOf,
 } from '../pods/index.ts';
 import type { HookNotes, RuntimeFiles, StartNotes } from '../runtime/index.ts';
+import type { BoundNotes } from '../volumes/index.ts';
 import { notedHooks } from './hook-notes.ts';
 import { notedContainers } from './noted-containers.ts';
 import { type NotedStatus, notedStatus, probedFlags } from './noted-status.ts';
@@ -184,6 +185,23 @@ export class PodNotebook {
       this.#change(metadata.uid, ({ startUnderWay, ...notes }) =>
         startUnderWay === undefined || startUnderWay === containerId ? notes : { ...notes, startUnderWay },
       ),
+  };
+
+  /** Which PersistentVolumes pods have. */
+  readonly volumes: BoundNotes = {
+    of: (uid) => this.get(uid)?.volumes ?? {},
+    others: (uid) =>
+      [...this.#pages].flatMap(([other, { notes }]) =>
+        other === uid ? [] : Object.values(notes.volumes ?? {}),
+      ),
+    note: (pod, volumes) => {
+      const page = this.#pages.get(pod.metadata.uid);
+      return this.#note(pod.metadata.uid, { ...(page?.notes ?? firstNotes(pod)), volumes }, page?.deadlineMs);
+    },
+    forget: async (uid) => {
+      const { volumes } = this.get(uid) ?? {};
+      if (volumes !== undefined) await this.#change(uid, ({ volumes: _gone, ...notes }) => notes);
+    },
   };
 
   /** All that is known of how often containers of the pod have ended. */

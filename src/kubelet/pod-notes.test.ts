@@ -42,6 +42,24 @@ const notes: fc.Arbitrary<PodNotes> = fc.record(
       fc.string().filter((key) => key !== '__proto__'),
       fc.record({ failures: count, delayMs: count, lastMs: count }),
     ),
+    volumes: fc.dictionary(
+      fc.string().filter((key) => key !== '__proto__'),
+      fc.record(
+        {
+          name: fc.string({ minLength: 1 }),
+          claim: fc.string({ minLength: 1 }),
+          source: fc.constantFrom(
+            { kind: 'local', path: '/a' },
+            { kind: 'hostPath', path: '/b', type: 'File' },
+          ),
+          readOnly: fc.boolean(),
+          mountOptions: fc.array(fc.string()),
+          use: fc.constantFrom('one-pod', 'any'),
+          group: count,
+        },
+        { requiredKeys: ['name', 'claim', 'source', 'readOnly', 'mountOptions', 'use'] },
+      ),
+    ),
     status: fc.record(
       {
         startTime: time,
@@ -113,6 +131,8 @@ describe('the notes on a pod', () => {
       { termination: { sinceMs: -1, graceSeconds: 1 } },
       { restarts: [] },
       { restarts: { main: { failures: 1, delayMs: '10', lastMs: 0 } } },
+      { volumes: [] },
+      { volumes: { v: { name: 'disk' } } },
       { status: { startTime: '2026-01-01T00:00:00Z' } },
       { status: { startTime: 'yesterday', conditions: [] } },
       { status: { startTime: '2026-01-01T00:00:00Z', phase: 'Running', conditions: [] } },

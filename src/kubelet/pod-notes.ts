@@ -1,5 +1,6 @@
 import type { BackoffState } from '../lib/index.ts';
 import type { PodSource } from '../pods/index.ts';
+import { type BoundVolume, isBoundVolume } from '../volumes/index.ts';
 import { isNotedStatus, type NotedStatus } from './noted-status.ts';
 
 /** How long a pod was given to end, and since when. */
@@ -28,6 +29,8 @@ export interface PodNotes {
   readonly termination?: NotedTermination;
   /** The crash back-off of its containers, by the keys the back-off gives them. */
   readonly restarts?: Readonly<Record<string, BackoffState>>;
+  /** The PersistentVolumes it was given, by the names it has for them; none when left out. */
+  readonly volumes?: Readonly<Record<string, BoundVolume>>;
   /** Of a static pod, since it began and once more when it has ended for good. */
   readonly status?: NotedStatus;
 }
@@ -44,7 +47,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
   if (!isRecord(value) || value['version'] !== version) return undefined;
   const { source, name, namespace, boot, initializedSandbox, startUnderWay, termination, restarts, status } =
     value;
-  const { preStops } = value;
+  const { preStops, volumes } = value;
   const postStarts = postStartsIn(value);
   if (!isSource(source) || !isText(name) || !isText(namespace) || !isText(boot)) return undefined;
   if (initializedSandbox !== undefined && !isText(initializedSandbox)) return undefined;
@@ -53,6 +56,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
   if (preStops !== undefined && !isPreStops(preStops)) return undefined;
   if (termination !== undefined && !isTermination(termination)) return undefined;
   if (restarts !== undefined && !isRestarts(restarts)) return undefined;
+  if (volumes !== undefined && !isVolumes(volumes)) return undefined;
   if (status !== undefined && !isNotedStatus(status)) return undefined;
   return {
     source,
@@ -65,6 +69,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
     ...(preStops !== undefined && { preStops }),
     ...(termination !== undefined && { termination }),
     ...(restarts !== undefined && { restarts }),
+    ...(volumes !== undefined && { volumes }),
     ...(status !== undefined && { status }),
   };
 }
@@ -114,6 +119,10 @@ function isPreStops(value: unknown): value is Readonly<Record<string, NotedTermi
 
 function isRestarts(value: unknown): value is Readonly<Record<string, BackoffState>> {
   return isRecord(value) && Object.values(value).every(isBackoffState);
+}
+
+function isVolumes(value: unknown): value is Readonly<Record<string, BoundVolume>> {
+  return isRecord(value) && Object.values(value).every(isBoundVolume);
 }
 
 function isBackoffState(value: unknown): boolean {

@@ -10,6 +10,7 @@ export {
   isTolerated,
   type Judgement,
   judgePod,
+  matchesNodeSelector,
   PodAdmitter,
   type PodAdmitterDeps,
   type Preemption,

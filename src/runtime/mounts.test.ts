@@ -163,7 +163,14 @@ test('mounts: a part of a volume is prepared by who knows how', async () => {
   });
   assert.equal(first?.hostPath, '/safe/0');
   assert.deepEqual(seen, [
-    { containerName: 'main', index: 0, volumeName: 'data', volumePath: '/host/data', path: 'logs/a' },
+    {
+      containerName: 'main',
+      index: 0,
+      volumeName: 'data',
+      specName: 'data',
+      volumePath: '/host/data',
+      path: 'logs/a',
+    },
   ]);
 });
 

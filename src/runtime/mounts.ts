@@ -16,6 +16,8 @@ export type MountableVolume =
       readonly readOnly?: boolean;
       /** Whether its files may be given another SELinux label. */
       readonly relabel?: boolean;
+      /** What parts of it are kept under; the name of the volume unless given. */
+      readonly specName?: string;
     }
   | MountableImage
   /** A device without a file system that is given to containers as it is. */
@@ -35,6 +37,8 @@ export interface SubPath {
   /** Which of the container's mounts. */
   readonly index: number;
   readonly volumeName: string;
+  /** What parts of the volume are kept under. */
+  readonly specName: string;
   readonly volumePath: string;
   /** Relative, without steps back. */
   readonly path: string;
@@ -141,7 +145,8 @@ async function volumeMount(
     const image = { image: volume.image, ...(asked === undefined ? {} : { userSpecifiedImage: asked }) };
     return { ...common, readonly: true, image, imageSubPath: path };
   }
-  const subPath = { containerName: container.name, index, volumeName: mount.name, path };
+  const { specName = mount.name } = volume;
+  const subPath = { containerName: container.name, index, volumeName: mount.name, specName, path };
   return {
     ...common,
     readonly: mount.readOnly === true || volume.readOnly === true,

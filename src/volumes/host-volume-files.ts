@@ -9,8 +9,10 @@ import {
   readdir,
   readFile,
   readlink,
+  realpath,
   rename,
   rmdir,
+  stat,
   statfs,
   symlink,
   unlink,
@@ -25,6 +27,7 @@ import {
   KubelingError,
   type MountCalls,
   mountCalls,
+  parseMountinfo,
   type Quantity,
   runCommand,
 } from '../lib/index.ts';
@@ -169,11 +172,88 @@ export class HostVolumeFiles implements VolumeFiles {
   async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     // All that is ours to unmount lives in memory: it cannot hang.
     if (this.#calls?.unmount(directory) === 'done') return 'done';
+    return await this.#unmount(directory, signal);
+  }
+
+  /** By a program, which may hang without us. */
+  async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     const result = await this.#run('umount', [directory], signal);
     const said = failureOf(result);
     if (said === undefined || said.includes('not mounted')) return 'done';
     if (said.includes('busy')) return 'busy';
     throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said}`);
+  }
+
+  async behind(path: string) {
+    const look = async () => {
+      const facts = await stat(path);
+      const found = facts.isBlockDevice() ? 'block-device' : 'other';
+      const kind = facts.isDirectory() ? ('directory' as const) : (found as 'block-device' | 'other');
+      return { path: await realpath(path), kind };
+    };
+    return await reading(path, look, undefined);
+  }
+
+  async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {
+    const look = async () => {
+      const { gid, mode } = await lstat(directory);
+      return { group: gid, mode: mode & 0o7777 };
+    };
+    const found = await reading(directory, look, undefined);
+    if (found === undefined)
+      throw new KubelingError('FILE_READ', `Cannot read ${directory}: it is not there`);
+    return found;
+  }
+
+  /** In two steps: the kernel leaves out all options of a bind but this one. */
+  async bind(
+    source: string,
+    directory: string,
+    options: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const said = failureOf(await this.#run('mount', ['-o', 'bind', source, directory], signal));
+    if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
+    if (options.length === 0) return;
+    try {
+      await this.remount(directory, options, signal);
+    } catch (error) {
+      // Under a signal of its own: nobody may find it without its options.
+      await this.#run('umount', [directory], new AbortController().signal);
+      throw error;
+    }
+  }
+
+  async remount(directory: string, options: readonly string[], signal: AbortSignal): Promise<void> {
+    const all = ['remount', 'bind', ...options].join(',');
+    const said = failureOf(await this.#run('mount', ['-o', all, directory], signal));
+    if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
+  }
+
+  async unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const inside = await mountsInside(directory);
+    // From now on what is unmounted here stays mounted where else it is.
+    if (inside.length > 0) await this.#run('mount', ['--make-rprivate', directory], signal);
+    for (const point of inside.toReversed()) {
+      if ((await this.#unmount(point, signal)) === 'busy') return 'busy';
+    }
+    return await this.#unmount(directory, signal);
+  }
+
+  async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
+    const act = async () => {
+      await rmdir(directory).catch(unlessMissing);
+      return 'gone' as const;
+    };
+    return await writing(
+      directory,
+      () =>
+        act().catch((error) => {
+          if (!['ENOTEMPTY', 'EEXIST'].includes(errnoOf(error) ?? '')) throw error;
+          return 'not-empty' as const;
+        }),
+      'remove',
+    );
   }
 
   /** Answers why it failed. */
@@ -220,15 +300,17 @@ async function giveToGroup(
   gift: { readonly group: number; readonly bits: number; readonly device: number },
 ): Promise<void> {
   const { group, bits, device } = gift;
-  const facts = await lstat(path);
-  if (facts.dev !== device) return;
+  // What others remove meanwhile is nobody's any more.
+  const facts = await lstat(path).catch(unlessMissing);
+  if (facts === undefined || facts.dev !== device) return;
   if (facts.isDirectory()) {
-    for (const name of await readdir(path)) await giveToGroup(join(path, name), gift);
+    for (const name of (await readdir(path).catch(unlessMissing)) ?? [])
+      await giveToGroup(join(path, name), gift);
   }
-  await lchown(path, facts.uid, group);
+  await lchown(path, facts.uid, group).catch(unlessMissing);
   if (facts.isSymbolicLink()) return;
   const more = facts.isDirectory() ? bits | groupPasses : bits;
-  await chmod(path, (facts.mode & 0o7777) | more);
+  await chmod(path, (facts.mode & 0o7777) | more).catch(unlessMissing);
 }
 
 /** Each step is taken from the handle of the one before, so that nothing that becomes a link meanwhile leads elsewhere. */
@@ -259,6 +341,13 @@ async function mountAt(directory: string): Promise<MountKind> {
   await using above = await open(dirname(directory), oPath | constants.O_DIRECTORY);
   if ((await mountIdOf(place)) === (await mountIdOf(above))) return 'none';
   return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
+}
+
+/** In the order they were made. The kernel names them without the links that may lead to the directory. */
+async function mountsInside(directory: string): Promise<readonly string[]> {
+  const place = join(await realpath(dirname(directory)), basename(directory));
+  const mounts = parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'));
+  return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${place}/`));
 }
 
 /** Tells mounts apart even where they are of one file system. */

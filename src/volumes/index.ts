@@ -1,5 +1,15 @@
+export { type BoundVolume, isBoundVolume } from './bound-volume.ts';
+export {
+  type BoundNotes,
+  type ClaimProblem,
+  ClaimVolumes,
+  type ClaimVolumesDeps,
+  isClaimed,
+} from './claim-volumes.ts';
 export type { DownwardValues } from './downward-payload.ts';
+export { prepareHostPath } from './host-path.ts';
 export { HostVolumeFiles } from './host-volume-files.ts';
+export { LocalVolumes, type LocalVolumesDeps } from './local-volumes.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
 export { MemoryVolumeFiles } from './memory-volume-files.ts';
 export {

@@ -18,6 +18,9 @@ interface MemoryMount {
   readonly kind: MountKind;
   readonly sizeBytes: bigint | undefined;
   readonly pageBytes?: bigint;
+  /** What is shown there, and with which options. */
+  readonly source?: string;
+  readonly options?: readonly string[];
   /** What cannot be seen while it is mounted, the directory itself included. */
   readonly hidden: ReadonlyMap<string, MemoryEntry>;
 }
@@ -44,6 +47,13 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   mounts(): readonly Omit<MemoryMount, 'hidden' | 'pageBytes'>[] {
     return this.#mounts.map(({ directory, kind, sizeBytes }) => ({ directory, kind, sizeBytes }));
+  }
+
+  /** The directories that are shown elsewhere too, by where. */
+  binds(): readonly { readonly directory: string; readonly source: string; readonly options: string }[] {
+    return this.#mounts.flatMap(({ directory, source, options = [] }) =>
+      source === undefined ? [] : [{ directory, source, options: options.join(',') }],
+    );
   }
 
   /** The text of a file as a container sees it, links followed; undefined when there is none. */
@@ -159,6 +169,46 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   async pageBytesAt(directory: string): Promise<bigint | undefined> {
     return this.#mounts.findLast(({ directory: at }) => at === directory)?.pageBytes;
+  }
+
+  async behind(path: string) {
+    const at = this.#resolve(path);
+    const { kind } = this.#entries.get(at) ?? {};
+    if (kind === undefined) return undefined;
+    return { path: at, kind: kind === 'directory' ? kind : ('other' as const) };
+  }
+
+  async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {
+    const found = this.#entries.get(directory);
+    if (found === undefined || found.kind === 'link') throw refused(directory, 'it is not there');
+    return { group: found.group, mode: found.mode };
+  }
+
+  async bind(source: string, directory: string, options: readonly string[]): Promise<void> {
+    for (const path of [source, directory])
+      if (this.#entries.get(path)?.kind !== 'directory') throw refused(path, 'it is no directory');
+    const content = this.#below(source).map(
+      (path) => [path.slice(source.length), this.#entries.get(path)] as const,
+    );
+    this.#cover({ directory, kind: 'other', sizeBytes: undefined, source, options }, ownerWrites);
+    for (const [path, entry] of content)
+      if (entry !== undefined) this.#entries.set(`${directory}${path}`, entry);
+  }
+
+  async remount(directory: string, options: readonly string[]): Promise<void> {
+    const last = this.#mounts.findLast(({ directory: at }) => at === directory);
+    if (last === undefined) throw refused(directory, 'nothing is mounted there');
+    this.#mounts = this.#mounts.map((mount) => (mount === last ? { ...mount, options } : mount));
+  }
+
+  unbind(directory: string): Promise<'done' | 'busy'> {
+    return this.unmount(directory);
+  }
+
+  async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
+    if (this.#below(directory).length > 0) return 'not-empty';
+    this.#entries.delete(directory);
+    return 'gone';
   }
 
   async unmount(directory: string): Promise<'done' | 'busy'> {

@@ -21,6 +21,7 @@ export const payloadKinds = {
 } as const satisfies Readonly<Record<string, PayloadKind>>;
 
 const emptyDirKind = 'kubernetes.io~empty-dir';
+const localKind = 'kubernetes.io~local-volume';
 
 /** Undefined for a volume that is not filled from here. */
 export function payloadKindOf(volume: Volume): PayloadKind | undefined {
@@ -61,6 +62,22 @@ export class PodPlaces {
 
   emptyDirMarker(name: string): string {
     return posix.join(this.pod, 'plugins', emptyDirKind, name);
+  }
+
+  /** Where the pod is shown directories of the machine that are PersistentVolumes. */
+  get localVolumes(): string {
+    return posix.join(this.volumes, localKind);
+  }
+
+  /** Throws for what cannot be the name of a volume. */
+  localVolume(name: string): string {
+    if (name === '' || name.startsWith('.') || name.includes('/'))
+      throw unusable(`${JSON.stringify(name)} is no name of a PersistentVolume`);
+    return posix.join(this.localVolumes, name);
+  }
+
+  get waysToLocalVolumes(): readonly string[] {
+    return [this.pod, this.volumes, this.localVolumes];
   }
 
   /** Where other kubelets look whether a volume was prepared. */

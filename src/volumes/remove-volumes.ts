@@ -94,12 +94,12 @@ async function removeOne(
   { directory, marker }: VolumeToRemove,
   signal: AbortSignal,
 ): Promise<void> {
-  const { files } = removal;
+  const { files, clock } = removal;
   // First of all: without its marker every kubelet prepares a volume anew.
   await files.removeTree(marker);
   if ((await files.kindAt(directory)) !== 'directory') throw blocked([`${directory} is no directory`]);
   for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
-    await unmount(removal, directory, signal);
+    await unmountPatiently(clock, directory, () => files.unmount(directory, signal), signal);
   }
   await files.removeTree(directory);
 }
@@ -109,18 +109,20 @@ async function isOurMount(files: VolumeFiles, directory: string): Promise<boolea
   return ['memory', 'huge-pages'].includes(await files.mountAt(directory));
 }
 
-async function unmount(
-  { files, clock }: VolumeRemoval,
+/** Rejects with VOLUME_REMOVE for what stays in use. */
+export async function unmountPatiently(
+  clock: Clock,
   directory: string,
+  unmount: () => Promise<'done' | 'busy'>,
   signal: AbortSignal,
 ): Promise<void> {
   for (const waitMs of [...busyWaitsMs, undefined]) {
-    if ((await files.unmount(directory, signal)) === 'done') return;
+    if ((await unmount()) === 'done') return;
     if (waitMs !== undefined) await clock.sleep(waitMs, signal);
   }
   throw blocked([`${directory} is still in use`]);
 }
 
-function blocked(problems: readonly string[]): KubelingError {
+export function blocked(problems: readonly string[]): KubelingError {
   return new KubelingError('VOLUME_REMOVE', problems.join('; '));
 }

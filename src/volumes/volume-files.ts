@@ -51,6 +51,23 @@ export interface VolumeFiles {
   mountHugePages(directory: string, pageSize: Quantity, signal: AbortSignal): Promise<void>;
   /** The size of the pages a directory on huge ones has; undefined for every other. */
   pageBytesAt(directory: string): Promise<bigint | undefined>;
+  /** What is at the far end of a path, and where that is; undefined for nothing. The only method that follows links there. */
+  behind(
+    path: string,
+  ): Promise<{ readonly path: string; readonly kind: 'directory' | 'block-device' | 'other' } | undefined>;
+  /** Whose a directory is, and its mode. */
+  ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }>;
+  /** Shows a directory at another place as well, without what is mounted in it; not at all unless with all options. */
+  bind(source: string, directory: string, options: readonly string[], signal: AbortSignal): Promise<void>;
+  /** Gives the options to what is shown there; those it has stay. */
+  remount(directory: string, options: readonly string[], signal: AbortSignal): Promise<void>;
+  /**
+   * Undoes a bind, the last one there; whatever was mounted inside since is no longer shown here, and is where it is
+   * shown elsewhere.
+   */
+  unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
+  /** Answers whether there is no such directory any more, or whether something in it keeps it. */
+  removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'>;
   /** Only what was mounted last. Answers that it is in use instead of waiting. */
   unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
 }

@@ -125,9 +125,95 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.unmount(directory, signal), 'done');
     });
 
+    it('are shown at another place until they are not, and stay where they are', async () => {
+      await using machine = await make();
+      const { files, root } = machine;
+      const [disk, place] = [join(root, 'disk'), join(root, 'pod/place')];
+      await files.writeFile(join(disk, 'canary'), Buffer.from('alive'), { mode: 0o600 });
+      await files.link('disk', join(root, 'link'));
+      assert.deepEqual(await files.behind(join(root, 'link')), { path: disk, kind: 'directory' });
+      assert.deepEqual(await files.behind(join(disk, 'canary')), {
+        path: join(disk, 'canary'),
+        kind: 'other',
+      });
+      assert.equal(await files.behind(join(root, 'nothing')), undefined);
+      await files.makeDirectory(place, 0o750);
+      await files.bind(disk, place, [], signal);
+      assert.equal(await files.mountAt(place), 'other');
+      assert.deepEqual(await files.names(place), ['canary']);
+      await assert.rejects(files.removeTree(join(root, 'pod')), { code: 'VOLUME_REMOVE' });
+      assert.equal(await files.unbind(place, signal), 'done');
+      assert.equal(await files.mountAt(place), 'none');
+      assert.equal(await files.unbind(place, signal), 'done');
+      assert.equal(await files.removeEmptyDirectory(place), 'gone');
+      assert.equal(await files.removeEmptyDirectory(place), 'gone');
+      assert.equal(await files.removeEmptyDirectory(disk), 'not-empty');
+      assert.equal((await files.readFile(join(disk, 'canary')))?.toString(), 'alive');
+    });
+
     it('cannot be mounted where there is no directory', async () => {
       await using machine = await make();
       await assert.rejects(machine.files.mountMemory(join(machine.root, 'none'), undefined, signal));
     });
   });
 }
+
+describe('a directory of this machine that is shown at another place', { skip: notRoot }, () => {
+  const optionsAt = async (place: string) => {
+    const lines = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
+    return (
+      lines
+        .find((line) => line.split(' ')[1] === place)
+        ?.split(' ')[3]
+        ?.split(',') ?? []
+    );
+  };
+
+  it('has the options it is shown with, and those it had', async () => {
+    await using machine = await thisMachine(undefined);
+    const { files, root } = machine;
+    const [disk, place] = [join(root, 'disk'), join(root, 'place')];
+    for (const path of [disk, place]) await files.makeDirectory(path, 0o755);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'nosuid', 'tmpfs', disk]);
+    await files.bind(disk, place, ['ro', 'noatime'], signal);
+    const options = await optionsAt(place);
+    for (const option of ['ro', 'noatime', 'nosuid']) assert.ok(options.includes(option), options.join());
+    assert.ok((await optionsAt(disk)).includes('rw'), 'others may write there');
+    await files.remount(place, ['nodev'], signal);
+    for (const option of ['ro', 'nodev', 'nosuid'])
+      assert.ok((await optionsAt(place)).includes(option), option);
+    await assert.rejects(files.writeFile(join(place, 'f'), Buffer.from('x'), { mode: 0o600 }), {
+      code: 'FILE_WRITE',
+    });
+  });
+
+  it('is not shown at all where it cannot have its options', async () => {
+    await using machine = await thisMachine(undefined);
+    const { files, root } = machine;
+    const [disk, place] = [join(root, 'disk'), join(root, 'place')];
+    for (const path of [disk, place]) await files.makeDirectory(path, 0o755);
+    await assert.rejects(files.bind(join(root, 'nowhere'), place, [], signal), {
+      code: 'VOLUME_UNUSABLE',
+      message: /^mount failed: /,
+    });
+    assert.equal(await files.mountAt(place), 'none');
+  });
+
+  it('keeps what was mounted in it meanwhile when it is not shown there any longer', async () => {
+    await using machine = await thisMachine(undefined);
+    const { files, root } = machine;
+    const [disk, place] = [join(root, 'disk'), join(root, 'place')];
+    for (const path of [disk, place]) await files.makeDirectory(path, 0o755);
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', disk]);
+    execFileSync('mount', ['--make-shared', disk]);
+    await files.bind(disk, place, [], signal);
+    await files.makeDirectory(join(disk, 'inner'), 0o755);
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(disk, 'inner')]);
+    await files.writeFile(join(disk, 'inner/canary'), Buffer.from('alive'), { mode: 0o600 });
+    assert.equal(await files.mountAt(join(place, 'inner')), 'memory', 'it is seen there, too');
+    assert.equal(await files.unbind(place, signal), 'done');
+    assert.equal(await files.mountAt(place), 'none');
+    assert.equal(await files.mountAt(join(disk, 'inner')), 'memory');
+    assert.equal((await files.readFile(join(disk, 'inner/canary')))?.toString(), 'alive');
+  });
+});

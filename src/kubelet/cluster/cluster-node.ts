@@ -21,11 +21,14 @@ import {
 import { hostIps, NodeKeeper, type NodeMachine, type NodeSettings } from '../../node/index.ts';
 import {
   ApiRuntimeClasses,
+  BoundClaims,
   type ChangeDetection,
   type ChangedObject,
   CheckpointedObjects,
+  claimNamesOf,
   configMapNamesOf,
   makePodObjects,
+  type ObjectName,
   type PodObjects,
   PodServiceAccounts,
   requiredSecret,
@@ -93,6 +96,7 @@ export class ClusterNode {
   readonly #recorder: EventRecorder;
   readonly #objects: PodObjects;
   readonly #kept: KeptPodsOfApi | undefined;
+  readonly #claims: BoundClaims;
   readonly #services: Services;
   readonly #classes: ApiRuntimeClasses;
   readonly #tokens: Tokens;
@@ -131,6 +135,11 @@ export class ClusterNode {
     const { copies } = options;
     this.#objects =
       copies === undefined ? objects : new CheckpointedObjects({ objects, copies: copies.objects, logger });
+    this.#claims = new BoundClaims({
+      api,
+      clock,
+      changed: (claim) => this.#lookAtUsers(claim, claimNamesOf),
+    });
     this.#kept = copies && new KeptPodsOfApi({ copies: copies.pods, clock, logger });
     this.#services = new Services({ ...shared, kept: copies?.services });
     this.#classes = new ApiRuntimeClasses(shared);
@@ -209,6 +218,7 @@ export class ClusterNode {
     const [objects, tokens, services] = [this.#objects, this.#tokens, this.#services];
     return {
       objects,
+      claims: this.#claims,
       tokens,
       services: () => services.known(),
       runtimeClasses: this.#classes,
@@ -227,8 +237,11 @@ export class ClusterNode {
 
   /** Nobody should have to wait a minute for the next sync to see it in a volume. */
   #objectChanged({ kind, namespace, name }: ChangedObject): void {
+    this.#lookAtUsers({ namespace, name }, kind === 'secret' ? secretNamesOf : configMapNamesOf);
+  }
+
+  #lookAtUsers({ namespace, name }: ObjectName, namesOf: (pod: Pod) => ReadonlySet<string>): void {
     const { kubelet } = this.#attached ?? {};
-    const namesOf = kind === 'secret' ? secretNamesOf : configMapNamesOf;
     for (const pod of kubelet?.pods.getPods() ?? []) {
       const isShown = pod.metadata.namespace === namespace && namesOf(pod).has(name);
       if (isShown) kubelet?.syncSoon(pod.metadata.uid);
@@ -263,6 +276,7 @@ export class ClusterNode {
         ...beside?.again,
         'api source': source,
         'secrets and config maps': this.#objects,
+        claims: this.#claims,
         services: this.#services,
         'runtime classes': this.#classes,
         tokens: this.#tokens,

@@ -2,6 +2,7 @@ export { declaredFeatures } from './declared-features.ts';
 export { type AdmissionFacts, type AdmissionStanding, judgePod } from './judge-pod.ts';
 export type { Admission, Judgement, Preemption, Refusal } from './judgement.ts';
 export { admissionMetrics } from './metrics.ts';
+export { matchesNodeSelector } from './node-affinity.ts';
 export {
   type AdmissionObserver,
   type AdmittedPods,

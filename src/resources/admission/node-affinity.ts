@@ -1,15 +1,21 @@
-import type { Node, NodeSelectorRequirement, NodeSelectorTerm } from '../../kinds/index.ts';
+import type { Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
 /** Whether the node is one of those the pod asks for, by its selector and by what it requires of its node. */
 export function matchesNode(pod: Pod, node: Node): boolean {
-  const { labels = {}, name = '' } = node.metadata ?? {};
+  const { labels = {} } = node.metadata ?? {};
   const selected = Object.entries(pod.spec.nodeSelector ?? {});
   if (!selected.every(([key, value]) => labelOf(labels, key) === value)) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, labels, name));
+  return required === undefined || matchesNodeSelector(required, node);
+}
+
+/** Whether the node is one of those that are asked for. */
+export function matchesNodeSelector({ nodeSelectorTerms }: NodeSelector, { metadata }: Node): boolean {
+  const { labels = {}, name = '' } = metadata ?? {};
+  return nodeSelectorTerms.some((term) => matchesTerm(term, labels, name));
 }
 
 /** A term that asks for nothing matches nothing, and so does one that asks for what makes no sense. */

@@ -1,7 +1,7 @@
 import { apiResources, type JsonObject } from '../../../src/api/index.ts';
 import { sleepOn } from '../../../src/lib/clock.ts';
 import { type Clock, instant, type Random, type VirtualClock } from '../../../src/lib/index.ts';
-import { annotations } from '../../../src/pods/index.ts';
+import { annotations, type Pod } from '../../../src/pods/index.ts';
 import {
   nodeUser,
   randomApiFaults,
@@ -27,6 +27,8 @@ export interface ClusterWorldOptions {
 const namespace = 'default';
 const pods = apiResources.pods;
 const leaseNamespace = 'kube-node-lease';
+/** How long claims wait for their volumes. */
+const latenesses = [0, 500, 5_000, 20_000];
 
 /** The API server of a world, and those who use it besides the kubelet. */
 export class ClusterWorld {
@@ -76,14 +78,15 @@ export class ClusterWorld {
   }
 
   create(sketch: PodSketch): void {
-    const { metadata, spec } = apiPodOf(sketch, { phase: 'Pending' });
-    const volumes = [{ name: 'scratch', emptyDir: {} }];
-    this.api.put(pods, { metadata, spec: { ...spec, volumes }, status: { phase: 'Pending' } });
+    const { metadata, spec } = withVolumes(apiPodOf(sketch, { phase: 'Pending' }));
+    if (spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined))
+      this.#claim(metadata.uid);
+    this.api.put(pods, { metadata, spec, status: { phase: 'Pending' } });
   }
 
   /** The same pod, as the sketch has it now. */
   edit(sketch: PodSketch): void {
-    const { spec } = apiPodOf(sketch, { phase: 'Pending' });
+    const { spec } = withVolumes(apiPodOf(sketch, { phase: 'Pending' }));
     const { containers, ephemeralContainers } = spec;
     this.api.change({ resource: pods, namespace, name: sketch.name }, (pod) => ({
       ...pod,
@@ -146,6 +149,23 @@ export class ClusterWorld {
     this.comeBack();
   }
 
+  /** A claim for this pod; it may be bound at once, or late enough for the pod to wait. */
+  #claim(name: string): void {
+    const { persistentVolumeClaims: claims, persistentVolumes: volumes } = apiResources;
+    const metadata = { namespace, name, uid: `claim-${name}` };
+    const claimRef = { namespace, name, uid: metadata.uid };
+    const put = (phase: 'Pending' | 'Bound') => {
+      this.api.put(volumes, {
+        metadata: { name },
+        spec: { hostPath: { path: '/data' }, ...(phase === 'Bound' && { claimRef }) },
+      });
+      this.api.put(claims, { metadata, spec: { volumeName: name }, status: { phase } });
+    };
+    const lateMs = latenesses[Number.parseInt(name.slice(1, 2), 16) % latenesses.length] ?? 0;
+    put(lateMs === 0 ? 'Bound' : 'Pending');
+    if (lateMs > 0) this.#options.clock.timer(lateMs, () => put('Bound'));
+  }
+
   #collect(owner: string): void {
     const isOwned = ({ metadata }: StoredObject) =>
       metadata.ownerReferences?.some(({ uid }) => uid === owner) === true;
@@ -154,6 +174,20 @@ export class ClusterWorld {
     if (lease !== undefined && isOwned(lease))
       this.api.delete({ resource: apiResources.leases, namespace: leaseNamespace, name: nodeName });
   }
+}
+
+/** By its UID, so that nothing is drawn for it: one pod in four has a claim. */
+function withVolumes(pod: Pod): Pod {
+  const { uid } = pod.metadata;
+  const scratch = { name: 'scratch', emptyDir: {} };
+  if (Number.parseInt(uid.slice(0, 1), 16) % 4 !== 0)
+    return { ...pod, spec: { ...pod.spec, volumes: [scratch] } };
+  const data = { name: 'data', persistentVolumeClaim: { claimName: uid } };
+  const containers = pod.spec.containers.map((container) => ({
+    ...container,
+    volumeMounts: [{ name: data.name, mountPath: '/data' }],
+  }));
+  return { ...pod, spec: { ...pod.spec, containers, volumes: [scratch, data] } };
 }
 
 export function isMirror({ metadata }: StoredObject): boolean {

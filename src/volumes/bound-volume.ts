@@ -1,0 +1,113 @@
+import type { PersistentVolume, PersistentVolumeClaim, Volume } from '../kinds/index.ts';
+import type { BoundClaim } from '../objects/index.ts';
+import type { Pod } from '../pods/index.ts';
+import type { HostPath } from './host-path.ts';
+import { unusable } from './payload.ts';
+import { containersOf } from './volume-users.ts';
+
+/** A volume of a pod that is a PersistentVolume: all of it that must be known for as long as the pod is there. */
+export interface BoundVolume {
+  /** Of the PersistentVolume. */
+  readonly name: string;
+  readonly claim: string;
+  readonly source: VolumeSource;
+  readonly readOnly: boolean;
+  readonly mountOptions: readonly string[];
+  /** Whether it is meant for one pod at a time. */
+  readonly use: 'one-pod' | 'any';
+  /** A group its users are in. */
+  readonly group?: number | undefined;
+}
+
+export type VolumeSource =
+  | ({ readonly kind: 'hostPath' } & HostPath)
+  | { readonly kind: 'local'; readonly path: string };
+
+/** What every PersistentVolume may have; the one field besides says where its content is. */
+const sharedFields: ReadonlySet<string> = new Set([
+  'capacity',
+  'accessModes',
+  'claimRef',
+  'persistentVolumeReclaimPolicy',
+  'storageClassName',
+  'mountOptions',
+  'volumeMode',
+  'nodeAffinity',
+  'volumeAttributesClassName',
+]);
+
+const optionsAnnotation = 'volume.beta.kubernetes.io/mount-options';
+const groupAnnotation = 'pv.beta.kubernetes.io/gid';
+const filesystem = 'Filesystem';
+
+/** Throws, in the words for the pod's event, where the pod may not have the claim at all or wants it in another way. */
+export function checkUse(pod: Pod, volume: Volume, { claim, volume: { spec } }: BoundClaim): void {
+  if (volume.ephemeral !== undefined && !isOwnedBy(claim, pod)) {
+    const { namespace, name } = pod.metadata;
+    const what = `PVC ${namespace}/${claim.metadata?.name ?? ''}`;
+    throw unusable(`${what} was not created for pod ${namespace}/${name} (pod is not owner)`);
+  }
+  const mode = spec?.volumeMode ?? filesystem;
+  const isUsed = (field: 'volumeMounts' | 'volumeDevices') =>
+    containersOf(pod).some((container) => container[field]?.some(({ name }) => name === volume.name));
+  const wrong = mode === filesystem ? 'volumeDevices' : 'volumeMounts';
+  if (isUsed(wrong))
+    throw unusable(`volume ${volume.name} has volumeMode ${mode}, but is specified in ${wrong}`);
+}
+
+function isOwnedBy({ metadata }: PersistentVolumeClaim, { metadata: { uid } }: Pod): boolean {
+  return metadata?.ownerReferences?.some((owner) => owner.controller === true && owner.uid === uid) === true;
+}
+
+export function isBlock({ spec }: PersistentVolume): boolean {
+  return (spec?.volumeMode ?? filesystem) !== filesystem;
+}
+
+/** Where the content is, or undefined for a kind that this node cannot mount. */
+export function sourceOf({ spec }: PersistentVolume): VolumeSource | undefined {
+  const { hostPath, local } = spec ?? {};
+  if (hostPath !== undefined) return { kind: 'hostPath', path: hostPath.path, type: hostPath.type };
+  return local === undefined ? undefined : { kind: 'local', path: local.path };
+}
+
+/** As the field is called. */
+export function kindOfVolume({ spec = {} }: PersistentVolume): string {
+  const set = Object.entries(spec).find(([field, value]) => !sharedFields.has(field) && value !== undefined);
+  return set?.[0] ?? 'unknown';
+}
+
+export function boundVolume(
+  { persistentVolumeClaim }: Volume,
+  { claim, volume }: BoundClaim,
+  source: VolumeSource,
+): BoundVolume {
+  const { name = '', annotations = {} } = volume.metadata ?? {};
+  const { accessModes = [], mountOptions = [] } = volume.spec ?? {};
+  const options = annotations[optionsAnnotation]?.split(',') ?? mountOptions;
+  const group = Number.parseInt(annotations[groupAnnotation] ?? '', 10);
+  return {
+    name,
+    claim: claim.metadata?.name ?? '',
+    source,
+    readOnly: persistentVolumeClaim?.readOnly === true,
+    mountOptions: options.filter((option) => option !== ''),
+    use: accessModes.length === 1 && accessModes[0] === 'ReadWriteOncePod' ? 'one-pod' : 'any',
+    ...(Number.isSafeInteger(group) && group >= 0 ? { group } : {}),
+  };
+}
+
+/** Whether notes of an earlier process can be trusted to be what they should. */
+export function isBoundVolume(value: unknown): value is BoundVolume {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, claim, source, readOnly, mountOptions, use, group } = value as Partial<BoundVolume>;
+  const texts = [name, claim, source?.path];
+  return (
+    texts.every((text) => typeof text === 'string' && text !== '') &&
+    (source?.kind === 'local' || source?.kind === 'hostPath') &&
+    typeof readOnly === 'boolean' &&
+    Array.isArray(mountOptions) &&
+    mountOptions.every((option) => typeof option === 'string') &&
+    (use === 'one-pod' || use === 'any') &&
+    (group === undefined || Number.isSafeInteger(group))
+  );
+}

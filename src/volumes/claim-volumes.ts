@@ -1,0 +1,308 @@
+import type { NodeSelector, PersistentVolume, Volume } from '../kinds/index.ts';
+import { type Clock, describeError, isKind, KeyedMutex, KubelingError } from '../lib/index.ts';
+import type { BoundClaim, BoundClaims } from '../objects/index.ts';
+import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
+import {
+  type BoundVolume,
+  boundVolume,
+  checkUse,
+  isBlock,
+  kindOfVolume,
+  sourceOf,
+  type VolumeSource,
+} from './bound-volume.ts';
+import { type HostPathFiles, prepareHostPath } from './host-path.ts';
+import { inTurns } from './in-turns.ts';
+import type { GroupConflict, LocalVolumes } from './local-volumes.ts';
+import { unusable } from './payload.ts';
+import { usedVolumes } from './volume-users.ts';
+
+/** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */
+export interface BoundNotes {
+  of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
+  /** Those of all other pods. */
+  others(uid: PodUid): readonly BoundVolume[];
+  /** Holds at once; settles when it is on disk, or cannot be for now. */
+  note(pod: Pod, volumes: Readonly<Record<string, BoundVolume>>): Promise<void>;
+  forget(uid: PodUid): Promise<void>;
+}
+
+export interface ClaimVolumesDeps {
+  /** Undefined on a node without an API server. */
+  readonly claims: Pick<BoundClaims, 'get' | 'forgetPod'> | undefined;
+  /** Undefined on a machine that gives no access to the files of volumes. */
+  readonly local: LocalVolumes | undefined;
+  readonly hostFiles: HostPathFiles;
+  /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
+  readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
+  readonly notes: BoundNotes;
+  readonly clock: Clock;
+  readonly journal: Pick<PodJournal, 'event'>;
+}
+
+/** Where a volume is to be found. */
+export interface ClaimVolume {
+  readonly kind: 'path';
+  readonly hostPath: string;
+  readonly readOnly: boolean;
+  readonly relabel: boolean;
+  /** What parts of it are kept under. */
+  readonly specName: string;
+}
+
+export type ClaimProblem =
+  /** It is not known what is to be mounted. */
+  | { readonly kind: 'unprocessed'; readonly volume: string; readonly message: string }
+  | {
+      readonly kind: 'unmounted';
+      readonly volume: string;
+      readonly message: string;
+      /** Of the event. */
+      readonly reason: 'FailedMount' | 'FailedMapVolume';
+      /** When it may be tried again, if sooner than what failed otherwise. */
+      readonly retryAtMs?: number | undefined;
+    };
+
+const soonMs = 1_000;
+
+/** The volumes of pods that are claimed: PersistentVolumes of the kinds this node can mount. */
+export class ClaimVolumes {
+  readonly #deps: ClaimVolumesDeps;
+  readonly #lock = new KeyedMutex<PodUid>();
+  /** What this process has heard from the API itself. A claim keeps its volume for as long as a pod uses it. */
+  readonly #heard = new Map<PodUid, Set<string>>();
+
+  constructor(deps: ClaimVolumesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Where each is to be found; those are missing of which that is not known yet. */
+  of(pod: Pod): ReadonlyMap<string, ClaimVolume> {
+    const found = new Map<string, ClaimVolume>();
+    for (const volume of pod.spec.volumes ?? []) {
+      const bound = this.#noted(pod, volume);
+      if (bound === undefined) continue;
+      const { source, readOnly, name } = bound;
+      const hostPath = this.#placeOf(pod.metadata.uid, name, source);
+      const relabel = source.kind === 'local' && !readOnly;
+      found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name });
+    }
+    return found;
+  }
+
+  /** The groups that users of the pod's volumes must be in. */
+  groupsOf(uid: PodUid): readonly number[] {
+    return Object.values(this.#deps.notes.of(uid)).flatMap(({ group }) =>
+      group === undefined ? [] : [group],
+    );
+  }
+
+  /**
+   * Mounts those volumes that a container uses; may be repeated. Answers what went wrong with which, in the order of the
+   * spec; rejects only when aborted.
+   */
+  async make(pod: Pod, signal: AbortSignal): Promise<readonly ClaimProblem[]> {
+    return await this.#makeAll(pod, claimed(pod), signal);
+  }
+
+  /** Finds out about the volumes of a pod that runs, which an earlier kubelet may have mounted without a note. */
+  async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
+    const unknown = claimed(pod).filter((volume) => this.#noted(pod, volume) === undefined);
+    await this.#makeAll(pod, unknown, signal);
+  }
+
+  /**
+   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. What
+   * is in the volumes stays. Rejects with VOLUME_REMOVE, naming the paths, for what is in use.
+   */
+  async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
+    using _held = await this.#lock.acquire(uid, signal);
+    this.#deps.claims?.forgetPod(uid);
+    await this.#deps.local?.remove(uid, signal);
+    this.#heard.delete(uid);
+    await this.#deps.notes.forget(uid);
+  }
+
+  async #makeAll(
+    pod: Pod,
+    volumes: readonly Volume[],
+    signal: AbortSignal,
+  ): Promise<readonly ClaimProblem[]> {
+    if (volumes.length === 0) return [];
+    using _held = await this.#lock.acquire(pod.metadata.uid, signal);
+    const problems = await inTurns(volumes, (volume) => this.#try(pod, volume, signal));
+    return problems.filter((problem) => problem !== undefined);
+  }
+
+  async #try(pod: Pod, volume: Volume, signal: AbortSignal): Promise<ClaimProblem | undefined> {
+    try {
+      const bound = await this.#find(pod, volume, signal);
+      await this.#setUp(pod, volume, bound, signal);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return problemOf(volume.name, error);
+    }
+  }
+
+  async #find(pod: Pod, volume: Volume, signal: AbortSignal): Promise<BoundVolume> {
+    const noted = this.#noted(pod, volume);
+    if (noted !== undefined && this.#heard.get(pod.metadata.uid)?.has(volume.name) === true) return noted;
+    const claim = claimNameOf(pod, volume) ?? '';
+    try {
+      const found = await this.#ask(pod, claim, signal);
+      checkUse(pod, volume, found);
+      return this.#judge(volume, found);
+    } catch (error) {
+      // What it was is better than nothing; what the API says of it now is better than that.
+      if (noted !== undefined && isKind(error, 'Unavailable')) return noted;
+      throw error;
+    }
+  }
+
+  async #ask(pod: Pod, claim: string, signal: AbortSignal): Promise<BoundClaim> {
+    const { namespace, uid } = pod.metadata;
+    const { claims } = this.#deps;
+    const failed = `error processing PVC ${namespace}/${claim}`;
+    if (claims === undefined) throw unusable(`${failed}: this node has no API server to ask for it`);
+    return await claims.get({ namespace, name: claim }, uid, signal).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      const code = isKind(cause, 'Unavailable') ? 'CLAIM_UNREAD' : 'CLAIM_UNBOUND';
+      throw new KubelingError(code, `${failed}: ${describeError(cause)}`);
+    });
+  }
+
+  /** In the order of the reference, so that of several things that are wrong the same one is told. */
+  #judge(volume: Volume, found: BoundClaim): BoundVolume {
+    this.#checkNode(found.volume);
+    const name = found.volume.metadata?.name ?? '';
+    if (isBlock(found.volume))
+      throw failedAt(
+        'MapVolume.SetUpDevice failed',
+        name,
+        'volumes of the mode Block are not supported by this node yet',
+      );
+    const source = sourceOf(found.volume);
+    if (source === undefined || (source.kind === 'local' && this.#deps.local === undefined)) {
+      const why = `volumes of the kind ${kindOfVolume(found.volume)} are not supported by this node yet`;
+      throw failedAt('MountVolume.NewMounter initialization failed', name, why);
+    }
+    const bound = boundVolume(volume, found, source);
+    if (source.kind !== 'local' && bound.mountOptions.length > 0) {
+      const why = 'mount options are not supported for this volume type';
+      throw failedAt('MountVolume.MountOptionSupport check failed', name, why);
+    }
+    return bound;
+  }
+
+  #checkNode({ metadata, spec }: PersistentVolume): void {
+    const required = spec?.nodeAffinity?.required;
+    const verdict = required === undefined ? 'this' : this.#deps.judgeNode(required);
+    if (verdict === 'this') return;
+    const stage = 'MountVolume.NodeAffinity check failed';
+    const { name = '' } = metadata ?? {};
+    if (verdict === 'others') throw failedAt(stage, name, 'no matching NodeSelectorTerms');
+    const retryAtMs = this.#deps.clock.monotonicMs() + soonMs;
+    throw failedAt(stage, name, 'the labels of this node are not known yet', retryAtMs);
+  }
+
+  /** Noted before: from then on no other pod can have a volume that is for one alone. */
+  async #setUp(pod: Pod, volume: Volume, bound: BoundVolume, signal: AbortSignal): Promise<void> {
+    const { notes } = this.#deps;
+    const { uid } = pod.metadata;
+    const others = notes.others(uid);
+    if (bound.use === 'one-pod' && others.some(({ name }) => name === bound.name)) {
+      const why = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod';
+      throw failedAt('MountVolume.SetUp failed', bound.name, why);
+    }
+    const before = notes.of(uid)[volume.name];
+    const noting = notes.note(pod, { ...notes.of(uid), [volume.name]: bound });
+    try {
+      await this.#mount(pod, bound, others, signal);
+      this.#heard.set(uid, (this.#heard.get(uid) ?? new Set()).add(volume.name));
+    } catch (error) {
+      const { [volume.name]: _failed, ...left } = notes.of(uid);
+      if (before === undefined) await notes.note(pod, left);
+      throw error;
+    } finally {
+      await noting;
+    }
+  }
+
+  async #mount(
+    pod: Pod,
+    { source, ...bound }: BoundVolume,
+    others: readonly BoundVolume[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (source.kind === 'hostPath') {
+      await at('MountVolume.SetUp failed', bound.name, prepareHostPath(this.#deps.hostFiles, source));
+      return;
+    }
+    const { local } = this.#deps;
+    if (local === undefined) return;
+    const volume = { ...bound, path: source.path };
+    await at('MountVolume.NewMounter initialization failed', bound.name, local.find(volume));
+    const isShared = others.some(
+      (other) => other.source.kind === 'local' && other.source.path === source.path,
+    );
+    const setUp = local.setUp(pod, volume, isShared ? 'shared' : 'first', signal);
+    const conflict = await at('MountVolume.SetUp failed', bound.name, setUp);
+    if (conflict !== undefined) this.#tellConflict(pod, bound.name, conflict);
+  }
+
+  #tellConflict(pod: Pod, volume: string, { wanted, found }: GroupConflict): void {
+    const message = `The requested fsGroup is ${wanted}, but the volume ${volume} has GID ${found}. The volume may not be shareable.`;
+    this.#deps.journal.event(pod, { type: 'Warning', reason: 'AlreadyMountedVolume', message });
+  }
+
+  /** Of the claim the pod names now: a note on another one is of an earlier pod of its UID. */
+  #noted(pod: Pod, volume: Volume): BoundVolume | undefined {
+    const claim = claimNameOf(pod, volume);
+    const noted = claim === undefined ? undefined : this.#deps.notes.of(pod.metadata.uid)[volume.name];
+    return noted?.claim === claim ? noted : undefined;
+  }
+
+  #placeOf(uid: PodUid, name: string, source: VolumeSource): string {
+    const { local } = this.#deps;
+    return source.kind === 'local' && local !== undefined ? local.placeOf(uid, name) : source.path;
+  }
+}
+
+/** Whether the volume is claimed rather than described by the pod itself. */
+export function isClaimed(volume: Volume): boolean {
+  return volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined;
+}
+
+function claimed(pod: Pod): readonly Volume[] {
+  const used = usedVolumes(pod);
+  return (pod.spec.volumes ?? []).filter((volume) => isClaimed(volume) && used.has(volume.name));
+}
+
+async function at<T>(stage: string, name: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw failedAt(stage, name, describeError(error));
+  }
+}
+
+/** With a blank before the colon, as users of events have come to expect. */
+function failedAt(stage: string, volume: string, why: string, retryAtMs?: number): KubelingError {
+  const details = { stage, retryAtMs };
+  return new KubelingError('VOLUME_UNUSABLE', `${stage} for volume "${volume}" : ${why}`, { details });
+}
+
+function problemOf(volume: string, error: unknown): ClaimProblem {
+  const { stage, retryAtMs } = error instanceof KubelingError ? error.details : {};
+  const message = describeError(error);
+  if (typeof stage !== 'string') return { kind: 'unprocessed', volume, message };
+  const reason = stage.startsWith('MapVolume') ? 'FailedMapVolume' : 'FailedMount';
+  return {
+    kind: 'unmounted',
+    volume,
+    message,
+    reason,
+    ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}),
+  };
+}

@@ -1,0 +1,147 @@
+import { posix } from 'node:path';
+import { type Clock, KeyedMutex } from '../lib/index.ts';
+import type { Pod, PodUid } from '../pods/index.ts';
+import { unusable } from './payload.ts';
+import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
+import { blocked, unmountPatiently } from './remove-volumes.ts';
+import type { VolumeFiles } from './volume-files.ts';
+
+export interface LocalVolumesDeps {
+  /** Where the directories of pods are. */
+  readonly podsDir: string;
+  readonly files: VolumeFiles;
+  readonly clock: Clock;
+}
+
+export interface LocalVolume {
+  /** Of the PersistentVolume. */
+  readonly name: string;
+  readonly path: string;
+  readonly readOnly: boolean;
+  readonly mountOptions: readonly string[];
+}
+
+/** A group that the files of a volume were to be given to, while they have another that a pod works with. */
+export interface GroupConflict {
+  readonly wanted: number;
+  readonly found: number;
+}
+
+const directoryMode = 0o750;
+/** What the group of a volume may do with its root; new files are the group's, too. */
+const groupsRoot = 0o2770;
+/** Whoever was killed at the wrong moment mounted twice at most; more than this is not ours. */
+const mostMounts = 4;
+
+/**
+ * Directories of the machine that are PersistentVolumes: each pod is shown them at a place of its own. Their content is
+ * the user's: it is never taken away.
+ */
+export class LocalVolumes {
+  readonly #deps: LocalVolumesDeps;
+  readonly #lock = new KeyedMutex<PodUid>();
+  /** Who comes second finds what the first has done to the files. */
+  readonly #paths = new KeyedMutex<string>();
+  /** Pods that were given all files of a volume and not shown it yet: they may have waited no longer for so many. */
+  readonly #given = new Map<PodUid, Set<string>>();
+
+  constructor(deps: LocalVolumesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Where the pod is shown the volume. */
+  placeOf(uid: PodUid, volume: string): string {
+    return new PodPlaces(this.#deps.podsDir, uid).localVolume(volume);
+  }
+
+  /** Where the volume itself is, links followed. Rejects with VOLUME_UNUSABLE when there is none. */
+  async find({ path }: LocalVolume): Promise<string> {
+    const found = await this.#deps.files.behind(path);
+    if (found === undefined) throw unusable(`path ${JSON.stringify(path)} does not exist`);
+    if (found.kind === 'block-device')
+      throw unusable(`${path} is a block device, and those are not supported by this node yet`);
+    if (found.kind !== 'directory') throw unusable('only directory and block device are supported');
+    return found.path;
+  }
+
+  /**
+   * Shows the pod the volume. May be repeated, by another process too. The files are given to the group of the pod
+   * unless another pod works with them already: then the answer says whose they are, if they are another group's.
+   */
+  async setUp(
+    pod: Pod,
+    volume: LocalVolume,
+    use: 'first' | 'shared',
+    signal: AbortSignal,
+  ): Promise<GroupConflict | undefined> {
+    const { files, podsDir } = this.#deps;
+    if (volume.path.split('/').includes('..'))
+      throw unusable(`invalid path: ${volume.path} must not contain '..'`);
+    const source = await this.find(volume);
+    const { uid } = pod.metadata;
+    using _path = await this.#paths.acquire(source, signal);
+    using _held = await this.#lock.acquire(uid, signal);
+    const places = new PodPlaces(podsDir, uid);
+    const place = places.localVolume(volume.name);
+    const foreign = await firstThatIsNoDirectory(files, [...places.waysToLocalVolumes, place]);
+    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    const options = [...(volume.readOnly ? ['ro'] : []), ...volume.mountOptions];
+    if ((await files.mountAt(place)) !== 'none') {
+      // Whoever showed it may have been killed before it had its options.
+      if (options.length > 0) await files.remount(place, options, signal);
+      return undefined;
+    }
+    // Before it is shown: what is shown is finished.
+    const conflict = volume.readOnly ? undefined : await this.#giveToGroup(pod, source, use);
+    signal.throwIfAborted();
+    await files.makeDirectory(place, directoryMode);
+    await files.bind(source, place, options, signal);
+    this.#given.delete(uid);
+    return conflict;
+  }
+
+  /**
+   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. The
+   * places are taken away if they are empty once nothing is shown there, and the volumes stay as they are. Rejects with
+   * VOLUME_REMOVE, naming the paths, for what is in use.
+   */
+  async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
+    const { files } = this.#deps;
+    using _held = await this.#lock.acquire(uid, signal);
+    this.#given.delete(uid);
+    const places = new PodPlaces(this.#deps.podsDir, uid);
+    // Behind a link they are somebody else's.
+    if ((await firstThatIsNoDirectory(files, places.waysToLocalVolumes)) !== undefined) return;
+    for (const name of await files.names(places.localVolumes)) {
+      await this.#hide(posix.join(places.localVolumes, name), signal);
+    }
+    await files.removeEmptyDirectory(places.localVolumes);
+  }
+
+  async #hide(place: string, signal: AbortSignal): Promise<void> {
+    const { files, clock } = this.#deps;
+    if ((await files.kindAt(place)) !== 'directory') throw blocked([`${place} is no directory`]);
+    for (let left = mostMounts; left > 0 && (await files.mountAt(place)) !== 'none'; left--) {
+      await unmountPatiently(clock, place, () => files.unbind(place, signal), signal);
+    }
+    if ((await files.removeEmptyDirectory(place)) === 'not-empty')
+      throw blocked([`${place} has content that was not put there by this node`]);
+  }
+
+  async #giveToGroup(
+    { metadata: { uid }, spec: { securityContext } }: Pod,
+    source: string,
+    use: 'first' | 'shared',
+  ): Promise<GroupConflict | undefined> {
+    const { files } = this.#deps;
+    const { fsGroup: wanted, fsGroupChangePolicy } = securityContext ?? {};
+    if (wanted === undefined || this.#given.get(uid)?.has(source) === true) return undefined;
+    const { group: found, mode } = await files.ownerOf(source);
+    if (use === 'shared') return found === wanted ? undefined : { wanted, found };
+    const isGiven = found === wanted && (mode & groupsRoot) === groupsRoot;
+    if (fsGroupChangePolicy === 'OnRootMismatch' && isGiven) return undefined;
+    await files.giveToGroup(source, wanted, 'write');
+    this.#given.set(uid, (this.#given.get(uid) ?? new Set()).add(source));
+    return undefined;
+  }
+}

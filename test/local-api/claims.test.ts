@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const image = 'localhost/kubeling/busybox:1';
+const nodeName = hostname().toLowerCase();
+/** A sync that failed is done again after ten seconds at the earliest: whoever is faster has heard of the claim. */
+const promptMs = 9_500;
+
+const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
+
+function volume(name: string, source: object) {
+  const terms = [
+    { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [nodeName] }] },
+  ];
+  const nodeAffinity = { required: { nodeSelectorTerms: terms } };
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: name,
+      ...('local' in source ? { nodeAffinity } : {}),
+      ...source,
+    },
+  };
+}
+
+const claimSpec = (name: string) => ({
+  accessModes: ['ReadWriteOnce'],
+  storageClassName: name,
+  resources: { requests: { storage: '1Gi' } },
+});
+
+function claim(name: string) {
+  const metadata = { name, namespace: 'default' };
+  return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec: claimSpec(name) };
+}
+
+function pod(
+  name: string,
+  script: string,
+  more: { readonly mounts?: object[]; readonly spec?: object } = {},
+) {
+  const { mounts = [{ name: 'data', mountPath: '/data' }], spec } = more;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [
+        { name: 'main', image, command: ['sh', '-c', `${script}; sleep 1000`], volumeMounts: mounts },
+      ],
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }],
+      ...spec,
+    },
+  };
+}
+
+/** With the real kubectl, the real containerd and real mounts. */
+describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
+  let cluster: LocalCluster;
+  let disks: string;
+
+  before(async () => {
+    disks = await mkdtemp(join(tmpdir(), 'klg-disks-'));
+    cluster = await LocalCluster.open();
+  });
+
+  after(async () => {
+    // The last pod still runs: what it was given must outlive even this.
+    const left = await cluster?.leave();
+    const content = await readFile(join(disks, 'last/canary'), 'utf8').catch(String);
+    await rm(disks, { recursive: true, force: true });
+    assert.deepEqual([left, content], [[], 'alive\n']);
+  });
+
+  async function disk(name: string): Promise<string> {
+    const path = join(disks, name);
+    await mkdir(path);
+    await writeFile(join(path, 'canary'), 'alive\n');
+    return path;
+  }
+
+  const mounted = async (path: string) => (await readFile('/proc/self/mountinfo', 'utf8')).includes(path);
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+
+  it('a static pod has the volume that lies beside it in the directory', async () => {
+    const path = await disk('beside');
+    const name = `beside-${nodeName}`;
+    await cluster.node.put(
+      'beside.yaml',
+      json(
+        pod('beside', 'cat /data/canary; echo written > /data/note'),
+        claim('beside'),
+        volume('beside', { local: { path } }),
+      ),
+    );
+    await cluster.until('the mirror pod', ['get', 'pod', name], (out) => out.includes('Running'));
+    await cluster.until('what it reads', ['logs', name], (out) => out === 'alive\n');
+    assert.equal(await readFile(join(path, 'note'), 'utf8'), 'written\n');
+    assert.equal(await mounted('kubernetes.io~local-volume/beside'), true);
+    await cluster.node.take('beside.yaml');
+    await cluster.until('all of it to go', ['get', 'pods,pv,pvc', '-o', 'name'], (out) => out === '');
+    await cluster.node.until(
+      'its mount to go',
+      async () => !(await mounted('kubernetes.io~local-volume/beside')),
+    );
+    assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
+    assert.equal(await readFile(join(path, 'note'), 'utf8'), 'written\n');
+  });
+
+  it('a pod waits for its claim, says why, and starts as soon as it is bound', async () => {
+    const path = await disk('late');
+    await cluster.feed(json(pod('late', 'cat /data/canary')), 'apply', '-f', '-');
+    const events = ['get', 'events', '-o', 'jsonpath={range .items[*]}{.reason} {.message}{"\\n"}{end}'];
+    const why = 'failed to process volumes=[data]: error processing PVC default/late:';
+    await cluster.until('the event', events, (out) =>
+      out.includes(
+        `FailedMount Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], ${why} failed to fetch PVC from API server: persistentvolumeclaims "late" not found`,
+      ),
+    );
+    await cluster.until('its status', ['get', 'pod', 'late'], (out) => out.includes('ContainerCreating'));
+    assert.match(await cluster.node.command('explain', 'late'), /persistentvolumeclaims "late" not found/);
+    await cluster.feed(json(claim('late')), 'apply', '-f', '-');
+    await cluster.until('the next event', events, (out) => out.includes(`${why} PVC is not bound`));
+    const begun = performance.now();
+    await cluster.feed(json(volume('late', { hostPath: { path } })), 'apply', '-f', '-');
+    await ready('late');
+    const tookMs = performance.now() - begun;
+    assert.ok(tookMs < promptMs, `it took ${tookMs} ms`);
+    assert.equal(await cluster.kubectl('logs', 'late'), 'alive\n');
+    await cluster.kubectl('delete', 'pod', 'late');
+    assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
+  });
+
+  it('parts of a volume, its group and what may only be read are as the pod says', async () => {
+    const path = await disk('parts');
+    await cluster.feed(
+      json(
+        volume('parts', { local: { path }, mountOptions: ['nosuid'] }),
+        claim('parts'),
+        pod('parts', 'id; touch /part/made; touch /read/refused || echo read-only', {
+          mounts: [
+            { name: 'data', mountPath: '/part', subPath: 'some/part' },
+            { name: 'data', mountPath: '/read', readOnly: true },
+          ],
+          spec: { securityContext: { fsGroup: 4321, runAsUser: 1000 } },
+        }),
+      ),
+      ...['apply', '-f', '-'],
+    );
+    await ready('parts');
+    const log = await cluster.until('its last words', ['logs', 'parts'], (out) => out.includes('read-only'));
+    assert.match(log, /groups=.*4321/);
+    const made = await stat(join(path, 'some/part/made'));
+    assert.deepEqual([made.uid, made.gid], [1000, 4321]);
+    assert.equal((await stat(join(path, 'canary'))).gid, 4321);
+    await cluster.kubectl('delete', 'pod', 'parts');
+    assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
+    assert.equal(await mounted('volume-subpaths/parts'), false);
+  });
+
+  it('a pod has the claim that was made for it, which goes with it while the volume stays', async () => {
+    const path = await disk('own');
+    const ephemeral = { volumeClaimTemplate: { spec: claimSpec('own') } };
+    await cluster.feed(
+      json(
+        volume('own', { local: { path } }),
+        pod('own', 'cat /data/canary', { spec: { volumes: [{ name: 'data', ephemeral }] } }),
+      ),
+      ...['apply', '-f', '-'],
+    );
+    await ready('own');
+    assert.equal(await cluster.kubectl('logs', 'own'), 'alive\n');
+    assert.match(await cluster.kubectl('get', 'pvc', 'own-data'), /Bound/);
+    await cluster.kubectl('delete', 'pod', 'own');
+    await cluster.until('its claim to go', ['get', 'pvc', '-o', 'name'], (out) => !out.includes('own-data'));
+    assert.match(await cluster.kubectl('get', 'pv', 'own'), /Released/);
+    assert.equal(await readFile(join(path, 'canary'), 'utf8'), 'alive\n');
+  });
+
+  it('a volume of a kind that cannot be mounted is refused by its name, and the pod can be deleted', async () => {
+    const source = { nfs: { server: '127.0.0.1', path: '/export' } };
+    await cluster.feed(json(volume('far', source), claim('far'), pod('far', 'true')), 'apply', '-f', '-');
+    const message =
+      'MountVolume.NewMounter initialization failed for volume "far" : volumes of the kind nfs are not supported by this node yet';
+    await cluster.until('the event', ['get', 'events'], (out) => out.includes(message));
+    await cluster.kubectl('delete', 'pod', 'far');
+  });
+
+  it('a pod keeps its volume when kubeling is killed and its containers start again', async () => {
+    const path = await disk('last');
+    const script = 'cat /data/canary; until [ -e /end ]; do sleep 0.1; done; exit 1';
+    await cluster.feed(
+      json(volume('last', { local: { path } }), claim('last'), pod('last', script)),
+      ...['apply', '-f', '-'],
+    );
+    await ready('last');
+    await cluster.node.end('SIGKILL');
+    await cluster.node.start();
+    const restarts = ['get', 'pod', 'last', '-o', 'jsonpath={.status.containerStatuses[0].restartCount}'];
+    assert.equal(await cluster.kubectl(...restarts), '0');
+    await cluster.kubectl('exec', 'last', '--', 'touch', '/end');
+    await cluster.until('its restart', restarts, (out) => out === '1');
+    await ready('last');
+    assert.equal(await cluster.kubectl('exec', 'last', '--', 'cat', '/data/canary'), 'alive\n');
+  });
+});
