@@ -94,6 +94,29 @@ for (const status of [400, 403, 405, 422, 500]) {
   });
 }
 
+test('what a server has refused to stream to one, no other asks for, until ten minutes have passed', async () => {
+  const { reflector, server, clock } = reflectorRig();
+  const said = 'a watch stream was requested by the client but a feature of the storage is disabled';
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(500, said) : undefined);
+  server.answer = () => listOf('20');
+  const others = [reflectorRig({ clock }, server), reflectorRig({ clock }, server)].map(
+    (rig) => rig.reflector,
+  );
+  const streams = () => server.watches.filter(({ query }) => query.begin === 'initial').length;
+  reflector.start();
+  await settle();
+  assert.equal(streams(), 1);
+  others[0]?.start();
+  await settle();
+  assert.equal(others[0]?.hasSynced, true);
+  assert.equal(streams(), 1);
+  await clock.advance(600_000);
+  others[1]?.start();
+  await settle();
+  assert.equal(streams(), 2);
+  for (const each of [reflector, ...others]) await each.stop();
+});
+
 test('a list of several pages is taken in as one', async () => {
   const { reflector, server, sets } = reflectorRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);

@@ -3,7 +3,6 @@ import {
   cancelled,
   describeError,
   KubelingError,
-  kindOf,
   type Logger,
   type Random,
   randomInt,
@@ -23,6 +22,7 @@ import { WatchLimits } from './reflector-limits.ts';
 import { listAll } from './reflector-list.ts';
 import { isAway, lacksVersion, type ReflectorPhase, recoveryOf } from './reflector-recovery.ts';
 import { FailureRests, noRest, type Rest } from './reflector-rest.ts';
+import { mayStream, streamFailed } from './reflector-streams.ts';
 import type { Collection } from './resource.ts';
 import { type Named, type ObjectChange, type Snapshot, storeKey } from './store.ts';
 import { isOlderVersion } from './store-version.ts';
@@ -85,7 +85,6 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   #version = '';
   /** Whether the server lacks that version. */
   #versionLost = false;
-  #mayStream = true;
   #final = false;
   #closed = false;
   #problem: string | undefined;
@@ -191,7 +190,8 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   }
 
   #firstPhase(): ReflectorPhase {
-    return this.#mayStream ? 'stream' : 'list';
+    const { client, clock } = this.#options;
+    return mayStream(client, clock) ? 'stream' : 'list';
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
@@ -355,7 +355,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     const phase = this.#phase;
     const asked = this.#versionLost || (phase === 'stream' && this.#version === '');
     const { step, wait } = recoveryOf(error, { phase, asked: asked ? 'the-newest' : 'a-version' });
-    if (phase === 'stream' && kindOf(error) === 'Unsupported') this.#mayStream = false;
+    if (phase === 'stream') streamFailed(this.#options.client, this.#options.clock, error);
     if (step === 'newest') this.#versionLost = true;
     else if (step === 'list') this.#phase = 'list';
     else if (step === 'sync') this.#phase = this.#firstPhase();
