@@ -139,9 +139,8 @@ export class KubeletPodSyncer implements PodSyncer {
       // Why a container does not start is known now, and nobody should have to wait for the next sync to see it. It may
       // have taken long: what was seen meanwhile is not taken back.
       const now = this.#deps.lastSeen(pod.metadata.uid);
-      this.#publish(pod, now === undefined || now === looked ? seen : now, 'active', {
-        stopped: result.stopped,
-      });
+      const newest = now === undefined || now === looked ? seen : withoutEndsOf(result.stopped, now, seen);
+      this.#publish(pod, newest, 'active', { stopped: result.stopped });
       throw result.error;
     }
     return 'not-terminal';
@@ -361,6 +360,19 @@ export class KubeletPodSyncer implements PodSyncer {
     }
     return { reason: 'DeadlineExceeded', message: deadlineMessage };
   }
+}
+
+/**
+ * What was seen now, but for the ends of containers that were stopped for another instance to take their place: a pod that
+ * never restarts could not tell of that one any more.
+ */
+function withoutEndsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: ObservedPod): ObservedPod {
+  if (stopped.size === 0) return now;
+  const before = new Map(seen.containers.map((container) => [container.id, container]));
+  const containers = now.containers.map((container) =>
+    stopped.has(container.id) ? (before.get(container.id) ?? container) : container,
+  );
+  return { ...now, containers };
 }
 
 /** What runs has all it needs. */

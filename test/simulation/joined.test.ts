@@ -4,6 +4,7 @@ import { prepareSimulation } from './simulate.ts';
 
 const seeds = 40;
 const repeatedSeeds = 5;
+const hardSeeds = [205];
 const joined = { cluster: 'joined' } as const;
 
 describe('the whole kubelet in simulation, in a cluster', () => {
@@ -11,6 +12,8 @@ describe('the whole kubelet in simulation, in a cluster', () => {
   before(prepareSimulation);
 
   it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), joined, lives));
+
+  it('keeps them under seeds that once broke one', () => playSeeds(hardSeeds, joined));
 
   it('lives the same life again under the same seed', () =>
     playAgain(seedsUpTo(repeatedSeeds), joined, lives));
