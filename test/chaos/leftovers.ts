@@ -1,4 +1,5 @@
-import { readdir } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { networkName } from '../../src/containerd/index.ts';
 import { selfCheckLabel } from '../../src/kubelet/index.ts';
@@ -12,6 +13,8 @@ import {
 } from '../machine-snapshot.ts';
 
 const signal = new AbortController().signal;
+
+const shimCommand = /containerd-shim-runc-v2 -namespace k8s\.io -id (\w+) -address (\S+)/;
 
 /** What the pods of a node left, while the node itself goes on: held against how it was before there were any. */
 export class Leftovers {
@@ -35,7 +38,30 @@ export class Leftovers {
     const { dataDir } = this.#node;
     const all = [dataDir, networkName(dataDir), ...words];
     const { added } = compareSnapshots(this.#before, mentioning(await takeSnapshot(), all));
-    return [...(await this.#inRuntime()), ...(await this.#inFiles()), ...listSnapshot(added)];
+    const processes = await this.#withoutForgotten(added.processes);
+    return [
+      ...(await this.#inRuntime()),
+      ...(await this.#inFiles()),
+      ...listSnapshot({ ...added, processes }),
+    ];
+  }
+
+  /**
+   * Without the shims that containerd itself has forgotten: when its caller is gone in the moment it waits for a new
+   * shim, it gives the sandbox up and leaves the process, which nobody can ask it for. Its log names the shim's socket.
+   */
+  async #withoutForgotten(processes: readonly string[]): Promise<readonly string[]> {
+    if (!processes.some((line) => shimCommand.test(line))) return processes;
+    const log = await readFile(join(this.#node.dataDir, 'containerd', 'containerd.log'), 'utf8');
+    return processes.filter((line) => {
+      const [, id = '', address = ''] = shimCommand.exec(line) ?? [];
+      const socket = createHash('sha256')
+        .update(join(address, 'k8s.io', id))
+        .digest('hex');
+      return (
+        id === '' || !log.includes(`failed to start shim: start failed: unix:///run/containerd/s/${socket}`)
+      );
+    });
   }
 
   async #inRuntime(): Promise<readonly string[]> {
