@@ -67,9 +67,11 @@ describe('watching what the runtime brings in', () => {
     await clock.advance(500);
     assert.deepEqual([app.arrival?.bytes, app.arrival?.of], [30, 'all-images']);
     other[Symbol.dispose]();
+    assert.equal(app.arrival?.of, 'all-images', 'as it was seen last');
     now.ingests = [part('layer-p', 30, 100)];
     await clock.advance(500);
-    assert.deepEqual([app.arrival?.bytes, app.arrival?.totalBytes], [30, 100]);
+    const { bytes, totalBytes, of } = app.arrival ?? {};
+    assert.deepEqual({ bytes, totalBytes, of }, { bytes: 30, totalBytes: 100, of: 'this-image' });
   });
 
   it('asks only while somebody looks, and no more at a runtime that cannot tell', async () => {

@@ -102,6 +102,8 @@ export class Look implements Disposable {
   #own: ReadonlySet<string> | undefined;
   /** Whether it ever came together with what others look at. */
   #isMixed = false;
+  /** Whether it did so when it was last seen. */
+  #isShared = false;
   #changedMs: number;
 
   constructor(repository: string, clock: Clock, end: () => void) {
@@ -121,7 +123,7 @@ export class Look implements Disposable {
       totalBytes += Math.max(part.totalBytes, part.bytes);
     }
     const state = this.#arriving > 0 ? 'arriving' : 'arrived';
-    const of = this.#own === undefined ? 'all-images' : 'this-image';
+    const of = this.#own === undefined && this.#isShared ? 'all-images' : 'this-image';
     return { bytes, totalBytes, state, changedMs: this.#changedMs, of };
   }
 
@@ -136,7 +138,8 @@ export class Look implements Disposable {
   }
 
   see(all: readonly Ingest[], others: readonly Look[]): void {
-    this.#isMixed ||= others.length > 0;
+    this.#isShared = others.length > 0;
+    this.#isMixed ||= this.#isShared;
     const ingests = all.filter(({ ref }) => this.#mayOwn(ref, others));
     // Of what is not on its way any more nobody can tell whose it was.
     if (this.#own === undefined && this.#isMixed) this.#parts.clear();

@@ -61,7 +61,9 @@ function describeStanding(standing: PullStanding, startMs: number, nowMs: number
   const { arrival, running } = standing;
   if (arrival === undefined) return `under way after ${elapsed}`;
   const { bytes, totalBytes, state, changedMs } = arrival;
-  const shared = running > 1 && arrival.of === 'all-images' ? ` (all ${running} pulls together)` : '';
+  // Of those that were seen together some may have ended since.
+  const together = running > 1 ? `all ${running}` : 'several';
+  const shared = arrival.of === 'all-images' ? ` (${together} pulls together)` : '';
   const amount = `${mebibytes(bytes)} of ${mebibytes(totalBytes)} MiB${shared} after ${elapsed}`;
   if (state === 'arrived') return `${amount}, unpacking`;
   return isStalled(standing, nowMs)
