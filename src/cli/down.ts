@@ -23,6 +23,7 @@ import {
   readUpState,
   refuseWithoutRoot,
 } from './home.ts';
+import { isClaimed, removeHome } from './home-content.ts';
 import { type HomeRuntimeOptions, homeCgroup, homeRuntime } from './home-runtime.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
 
@@ -33,7 +34,10 @@ const flags = {
     help: 'How long containers get at most to end by themselves; a pod that asks for less gets less.',
     default: '30s',
   },
-  all: { kind: boolFlag, help: 'Remove images and the data directory too.' },
+  all: {
+    kind: boolFlag,
+    help: 'Remove images and the data directory too, but not what was in it before the first "up".',
+  },
 } satisfies FlagTable;
 
 const usage = `usage: kubeling down [flags]
@@ -54,7 +58,7 @@ async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
   refuseWithoutRoot('down');
   const home = await findHome(values['data-dir'] ?? defaultDataDirectory);
-  if (home === undefined) {
+  if (home === undefined || !(await isClaimed(home))) {
     context.stdout.write('Nothing was up here.\n');
     return exitCodes.done;
   }
@@ -67,9 +71,14 @@ async function run(context: CommandContext): Promise<number> {
   const problems = [...left, ...(await unmountPods(home, context))];
   // Whoever comes again to remove the rest has to know where it is.
   if (problems.length === 0) await rm(home.stateFile, { force: true });
-  if (values.all === true && problems.length === 0) await rm(home.dataDir, { recursive: true, force: true });
+  if (values.all === true && problems.length === 0) await removeData(home, context);
   for (const problem of problems) context.stderr.write(`${problem}\n`);
   return problems.length === 0 ? exitCodes.done : exitCodes.failed;
+}
+
+async function removeData(home: Home, { stdout }: CommandContext): Promise<void> {
+  const kept = await removeHome(home);
+  if (kept.length > 0) stdout.write(`kept       what was in ${home.dataDir} before: ${kept.join(', ')}\n`);
 }
 
 interface Wish {

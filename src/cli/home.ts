@@ -1,12 +1,21 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { KubelingError, readJsonFile, stringFlag, writeJsonAtomic } from '../lib/index.ts';
+import { type FlagKind, flagError, KubelingError, readJsonFile, writeJsonAtomic } from '../lib/index.ts';
 
 /** Where kubeling keeps its data unless told otherwise. */
 export const defaultDataDirectory = '/var/lib/kubeling';
 
+/** An empty one would be the directory we happen to be in: mostly it is a variable of a script that is not set. */
+const directoryFlag: FlagKind<string> = {
+  label: 'string',
+  read(text) {
+    if (text === '') throw flagError('a directory', text);
+    return text;
+  },
+};
+
 export const dataDirFlag = {
-  kind: stringFlag,
+  kind: directoryFlag,
   help: 'The directory kubeling keeps its data in.',
   default: defaultDataDirectory,
 };
@@ -17,6 +26,8 @@ export interface Home {
   /** Held by the one process that is up. */
   readonly lockFile: string;
   readonly stateFile: string;
+  /** Says that the directory is ours, and what in it is not. */
+  readonly claimFile: string;
   readonly selfCheckLogs: string;
   /** Manifests of pods are put here. */
   readonly manifests: string;
@@ -35,6 +46,7 @@ export function homeAt(dataDir: string): Home {
     dataDir,
     lockFile: join(dataDir, 'up.lock'),
     stateFile: join(dataDir, 'up.json'),
+    claimFile: join(dataDir, 'home.json'),
     selfCheckLogs: join(dataDir, 'self-check'),
     manifests: join(dataDir, 'manifests'),
     rootDir: join(dataDir, 'kubelet'),

@@ -35,6 +35,7 @@ import {
   type UpState,
   writeUpState,
 } from './home.ts';
+import { claimHome } from './home-content.ts';
 import { findNeighbours, homeCgroup, homeRuntime } from './home-runtime.ts';
 import { defaultApiPort, parseListen } from './local/listen-address.ts';
 import { Coming, serveApi } from './local/serve-api.ts';
@@ -131,6 +132,7 @@ async function checkFlags({ listen, grant = [], 'event-ttl': ttlMs }: UpFlags): 
 
 async function live(home: Home, values: UpFlags, context: CommandContext): Promise<void> {
   const say = sayTo(context);
+  await claimHome(home);
   say('kubeling', `${await ownVersion()}, alone on this machine, data in ${home.dataDir}`);
   const metrics = new MetricRegistry({ onError: (error) => say('metrics', describeError(error)) });
   await using log = await openUpLog(home, context);

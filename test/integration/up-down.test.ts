@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -132,8 +132,24 @@ describe('kubeling up and down', () => {
     assert.match((await run('down', '--data-dir', join(dataDir, 'never'))).out, /Nothing was up here/);
   });
 
+  it('removes nothing from a directory it has never been up in, nor from one without a name', async () => {
+    const other = await mkdtemp(join(tmpdir(), 'klg-other-'));
+    try {
+      await writeFile(join(other, 'notes'), 'of somebody');
+      const down = await run('down', '--all', '--data-dir', other);
+      assert.deepEqual([down.code, down.out], [0, 'Nothing was up here.\n']);
+      assert.equal(await readFile(join(other, 'notes'), 'utf8'), 'of somebody');
+    } finally {
+      await rm(other, { recursive: true, force: true });
+    }
+    const nameless = await run('down', '--all', '--data-dir', '');
+    assert.equal(nameless.code, 1);
+    assert.match(nameless.out, /--data-dir must be a directory: current value is ""/);
+  });
+
   it('removes the data directory when asked for all', async () => {
     assert.equal((await run('down', '--all', '--data-dir', dataDir)).code, 0);
     assert.equal((await run('status', '--data-dir', dataDir)).code, 1);
+    await assert.rejects(stat(dataDir), { code: 'ENOENT' });
   });
 });

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { type Home, homeAt } from './home.ts';
+import { claimHome, isClaimed, removeHome } from './home-content.ts';
+
+describe('a data directory', () => {
+  let outer: string;
+  let home: Home;
+
+  beforeEach(async () => {
+    outer = await mkdtemp(join(tmpdir(), 'klg-home-'));
+    home = homeAt(join(outer, 'data'));
+    await mkdir(home.dataDir);
+  });
+
+  afterEach(() => rm(outer, { recursive: true, force: true }));
+
+  async function put(...names: readonly string[]): Promise<void> {
+    for (const name of names) await writeFile(join(home.dataDir, name), name);
+  }
+
+  it('is ours from the first time on, and also when an earlier kubeling was up there', async () => {
+    await put('notes');
+    assert.equal(await isClaimed(home), false);
+    await put('up.json');
+    assert.equal(await isClaimed(home), true);
+    await rm(home.stateFile);
+    await claimHome(home);
+    assert.equal(await isClaimed(home), true);
+  });
+
+  it('goes as a whole when nothing was in it before', async () => {
+    await put('up.lock', 'up.lock.a.own');
+    await claimHome(home);
+    await put('kubeling.log', 'up.json');
+    await claimHome(home);
+    assert.deepEqual(await removeHome(home), []);
+    assert.deepEqual(await readdir(outer), []);
+  });
+
+  it('keeps what others had put there before, and nothing else', async () => {
+    await put('notes', 'api');
+    await claimHome(home);
+    await put('up.json', 'kubeling.log');
+    await claimHome(home);
+    await mkdir(home.rootDir);
+    assert.deepEqual([...(await removeHome(home))].sort(), ['api', 'notes']);
+    assert.deepEqual((await readdir(home.dataDir)).sort(), ['api', 'notes']);
+    assert.equal(await isClaimed(home), false);
+  });
+
+  it('goes as a whole when an earlier kubeling, which kept no list, is up there or left its word', async () => {
+    await put('up.json', 'kubeling.log');
+    await claimHome(home);
+    assert.deepEqual(await removeHome(home), []);
+    assert.deepEqual(await readdir(outer), []);
+  });
+
+  it('is not touched while the list of what others put there cannot be read', async () => {
+    await put('notes', 'home.json');
+    await assert.rejects(removeHome(home), { code: 'FILE_CORRUPT' });
+    assert.deepEqual((await readdir(home.dataDir)).sort(), ['home.json', 'notes']);
+  });
+});
