@@ -1,18 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LocalApiRig } from '../../test/fakes/local-api-rig.ts';
+import { apiResources } from '../api/index.ts';
+import { KindTable } from '../kinds/index.ts';
 import { manifestKeeper } from './manifest-keeper.ts';
+
+const table = new KindTable();
 
 test('an object is known by what it is and where it lies', () => {
   using rig = new LocalApiRig();
-  const { nameOf } = manifestKeeper(rig.api.world, rig.catalogue);
+  const { nameOf } = manifestKeeper(rig.api.world, rig.catalogue, table);
   assert.equal(nameOf({ kind: 'ConfigMap', metadata: { name: 'a' } }), 'configmaps/default/a');
   assert.equal(nameOf({ kind: 'PersistentVolume', metadata: { name: 'v' } }), 'persistentvolumes//v');
 });
 
 test('an object without a name is refused, and the field is told', () => {
   using rig = new LocalApiRig();
-  const { nameOf, apply } = manifestKeeper(rig.api.world, rig.catalogue);
+  const { nameOf, apply } = manifestKeeper(rig.api.world, rig.catalogue, table);
   const refused = (current: string) => ({
     code: 'API_INVALID',
     message: `Cannot use a Secret as metadata.name must be a name: current value is ${current}`,
@@ -20,4 +24,27 @@ test('an object without a name is refused, and the field is told', () => {
   assert.throws(() => nameOf({ kind: 'Secret' }), refused('none'));
   assert.throws(() => nameOf({ kind: 'Secret', metadata: { name: 7 } }), refused('7'));
   assert.throws(() => apply({ kind: 'Secret', metadata: { name: '' } }, 'a.yaml'), refused('""'));
+});
+
+test('what is written is read as what is sent: with the reason when it does not fit, and in its usual form', () => {
+  using rig = new LocalApiRig();
+  const { apply } = manifestKeeper(rig.api.world, rig.catalogue, table);
+  const written = (kind: string, more: object) => () =>
+    apply({ apiVersion: 'v1', kind, metadata: { name: 'a' }, ...more }, 'a.yaml');
+  const about = (kind: string) => `${kind} in version "v1" cannot be handled as a ${kind}: `;
+  assert.throws(written('ConfigMap', { data: { port: 8080 } }), {
+    message: `${about('ConfigMap')}data[port] must be a string (put it in quotes): current value is 8080`,
+  });
+  assert.throws(written('ConfigMap', { dta: {} }), {
+    message: `${about('ConfigMap')}strict decoding error: unknown field "dta"`,
+  });
+  assert.throws(written('PersistentVolume', { spec: { accessModes: 'ReadWriteOnce' } }), {
+    message: `${about('PersistentVolume')}spec.accessModes must be a list: current value is "ReadWriteOnce"`,
+  });
+  assert.throws(written('Secret', { apiVersion: 'v2' }), {
+    message: 'the API version in the data (v2) does not match the expected API version (v1)',
+  });
+  written('PersistentVolume', { spec: { capacity: { storage: '1024Mi' } } })();
+  const volume = rig.api.world.objects.get(apiResources.persistentVolumes, undefined, 'a');
+  assert.deepEqual(volume?.spec?.['capacity'], { storage: '1Gi' });
 });

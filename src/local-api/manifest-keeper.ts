@@ -1,4 +1,5 @@
 import { type ApiResource, apiResources, type JsonObject } from '../api/index.ts';
+import type { KindTable } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
 import {
   type ApiCall,
@@ -8,6 +9,7 @@ import {
   StatusError,
   type World,
 } from './core/index.ts';
+import { BodyDecoder } from './http/body/decode-body.ts';
 import { serverUser } from './kinds/server-user.ts';
 import { updateFrom } from './manifest-update.ts';
 
@@ -37,7 +39,8 @@ interface Place {
   readonly name: string;
 }
 
-export function manifestKeeper(world: World, catalogue: Catalogue): ManifestKeeper {
+export function manifestKeeper(world: World, catalogue: Catalogue, table: KindTable): ManifestKeeper {
+  const decoder = new BodyDecoder(table);
   const call = (verb: ResourceVerb, { resource, namespace, name }: Place, body?: JsonObject) =>
     world.carryOut({
       ...nobodysCall,
@@ -50,8 +53,10 @@ export function manifestKeeper(world: World, catalogue: Catalogue): ManifestKeep
   return {
     apply(object, file) {
       const place = placeOf(object);
-      const wanted = annotated(object, place, file);
       const { resource, namespace, name } = place;
+      // As strictly as kubectl has it: a word that is mistaken here would be missed by a pod later.
+      const how = { expected: resource, validation: 'Strict', warn: () => {} } as const;
+      const wanted = annotated(decoder.decodeWritten(object, how), place, file);
       const before = world.objects.get(resource, namespace, name);
       if (before === undefined) call('create', place, wanted);
       else if (before.metadata.annotations?.[manifestAnnotation] === undefined) throw notOurs(object, place);

@@ -134,7 +134,7 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
     objects: store,
     onChange: (told) => store.subscribe(() => told()),
     isNodeReady: (name) => isReady(store.get(apiResources.nodes, undefined, name)),
-    manifestKeeper: manifestKeeper(api.world, catalogue),
+    manifestKeeper: manifestKeeper(api.world, catalogue, parts.table),
     metrics: () => storeMetrics(kept.figures()),
     run: (inner) => runAll([...loops, certificates, parts.storeEnd], logger, inner),
     [Symbol.asyncDispose]: () => moved.disposeAsync(),
@@ -168,6 +168,7 @@ interface Parts {
   readonly place: { url: string };
   readonly rules: Rules;
   readonly store: ObjectStore;
+  readonly table: KindTable;
 }
 
 /** All parts, joined; whatever has to be closed again is told. */
@@ -191,12 +192,13 @@ async function openParts(
   const catalogue = new Catalogue([...rules.catalogue.all, ...metricsEntries({ kubelet, clock })]);
   const api = opened.use(new LocalApi({ clock, random, logger, store, durability: kept, catalogue }));
   const authority = () => authorities.authorityCertificate;
+  const table = new KindTable();
   const authenticator = makeAuthenticator({ authority, tokens, clock });
   const front = opened.use(
     new ApiFront({
       api: guarded(api, kept),
       catalogue,
-      table: new KindTable(),
+      table,
       security: makeFrontSecurity({ authenticator, judge, log: logger }),
       published: publicPages({ catalogue, version: versionOf(options) }),
       streams: makeStreams({ ...options, kubelet, objects: store }),
@@ -210,7 +212,7 @@ async function openParts(
       logger,
     }),
   );
-  return { api, authorities, catalogue, front, kept, place, rules, store, storeEnd };
+  return { api, authorities, catalogue, front, kept, place, rules, store, storeEnd, table };
 }
 
 /** What outlives the process. */

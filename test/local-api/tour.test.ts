@@ -384,13 +384,15 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
       'static.yaml',
       [
         'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside, namespace: default}\ndata: {word: here}\n---\n',
+        'apiVersion: v1\nkind: Secret\nmetadata: {name: hidden}\nstringData: {word: quiet}\n---\n',
         'apiVersion: v1\nkind: Pod\nmetadata: {name: static}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n',
-        `  - name: main\n    image: ${image}\n    command: [sh, -c, "cat /beside/word; echo; sleep 1000"]\n`,
-        '    volumeMounts: [{name: beside, mountPath: /beside}]\n  volumes: [{name: beside, configMap: {name: beside}}]\n',
+        `  - name: main\n    image: ${image}\n    command: [sh, -c, "cat /beside/word /hidden/word; echo; sleep 1000"]\n`,
+        '    volumeMounts: [{name: beside, mountPath: /beside}, {name: hidden, mountPath: /hidden}]\n  volumes:\n',
+        '  - {name: beside, configMap: {name: beside}}\n  - {name: hidden, secret: {secretName: hidden}}\n',
       ].join(''),
     );
     await cluster.until('the mirror pod', ['get', 'pod', name], (out) => out.includes('Running'));
-    await cluster.until('what it reads', ['logs', name], (out) => out === 'here\n');
+    await cluster.until('what it reads', ['logs', name], (out) => out === 'herequiet\n');
     await cluster.node.put('greeter.yaml', await readFile('examples/greeter.yaml', 'utf8'));
     await cluster.until('the words of the greeter', ['logs', `greeter-${nodeName}`], (out) =>
       out.startsWith('good day, and now: good day\n'),

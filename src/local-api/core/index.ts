@@ -19,7 +19,7 @@ export { type Durability, noDurability } from './durability.ts';
 export { selectedField } from './field-selector.ts';
 export { type ListOptions, plainListOptions } from './list-options.ts';
 export { LocalApi, type LocalApiDeps } from './local-api.ts';
-export { manifestAnnotation } from './manifest-objects.ts';
+export { manifestAnnotation, usesManifestsOnly } from './manifest-objects.ts';
 export { authorize, judgeNode, type NodeVerdict, type NodeWish } from './node-authorizer.ts';
 export { admitWrite } from './node-restriction.ts';
 export {

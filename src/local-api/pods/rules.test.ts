@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LocalPods, type Wish } from '../../../test/fakes/local-pods.ts';
-import type { JsonObject } from '../../api/index.ts';
-import { localResources, StatusError } from '../core/index.ts';
+import { apiResources, type JsonObject } from '../../api/index.ts';
+import { localResources, manifestAnnotation, StatusError } from '../core/index.ts';
 import { conditionsOf } from './pod-object.ts';
 
 const bare = { metadata: { name: 'a' }, spec: { containers: [{ name: 'm', image: 'x' }] } };
@@ -67,6 +67,28 @@ test('a binding that is only tried leaves the pod as it was', async () => {
   api.do({ verb: 'create', body: bare });
   assert.equal((await api.answer({ ...binding(), dryRun: 'yes' })).code, 201);
   assert.equal(api.pod()?.spec?.['nodeName'], undefined);
+});
+
+test('a mirror pod may use a secret that lies in a file beside it, and no other', () => {
+  using api = new LocalPods();
+  const secret = (name: string, annotations: JsonObject) =>
+    api.do({
+      verb: 'create',
+      resource: apiResources.secrets,
+      body: { metadata: { name, annotations }, type: 'Opaque' },
+    });
+  secret('beside', { [manifestAnnotation]: 'a.yaml' });
+  secret('other', {});
+  const mirror = (secretName: string): Wish => ({
+    verb: 'create',
+    body: {
+      metadata: { name: 'a', annotations: { 'kubernetes.io/config.mirror': 'hash' } },
+      spec: { ...bare.spec, nodeName: 'n1', volumes: [{ name: 's', secret: { secretName } }] },
+    },
+  });
+  assert.match(refusalOf(api, mirror('other')).message, /a mirror pod may not reference secrets$/);
+  api.do(mirror('beside'));
+  assert.equal(api.pod()?.spec?.['nodeName'], 'n1');
 });
 
 test('an eviction is told in the conditions, and then the pod is deleted with its grace', () => {

@@ -25,15 +25,18 @@ interface SentObject {
   readonly duplicates: readonly string[];
 }
 
-export interface BodyToDecode {
-  readonly bytes: Buffer;
-  readonly contentType: string | undefined;
+export interface HowToDecode {
   readonly expected: ExpectedKind;
   readonly validation: FieldValidation;
   readonly warn: (text: string) => void;
 }
 
-export interface PatchToDecode extends Pick<BodyToDecode, 'expected' | 'validation' | 'warn'> {
+export interface BodyToDecode extends HowToDecode {
+  readonly bytes: Buffer;
+  readonly contentType: string | undefined;
+}
+
+export interface PatchToDecode extends HowToDecode {
   readonly body: unknown;
   readonly duplicates: readonly string[];
 }
@@ -55,17 +58,12 @@ export class BodyDecoder {
 
   /** Throws a refusal for anything that is not the object it should be. */
   async decode(body: BodyToDecode): Promise<JsonObject> {
-    const sent = await this.#read(body);
-    checkKind(sent.value, body.expected);
-    const name = tableNameOf(body.expected.group, body.expected.kind);
-    const headed = { apiVersion: apiVersion(body.expected), kind: body.expected.kind };
-    if (!this.#table.has(name)) return { ...(sent.value as JsonObject), ...headed };
-    const { value, findings } =
-      sent.tree === undefined
-        ? decodeJson<JsonObject>(this.#table, name, sent.value)
-        : decodeTree<JsonObject>(this.#table, name, sent.tree);
-    judge(findings, sent.duplicates, body);
-    return { ...this.#silent.without(name, value), ...headed };
+    return this.#object(await this.#read(body), body);
+  }
+
+  /** The same for what was not sent but written somewhere else. */
+  decodeWritten(value: unknown, how: HowToDecode): JsonObject {
+    return this.#object({ value, duplicates: [] }, how);
   }
 
   /** The same for what a patch made of an object. It was sound before, so what is wrong now came with the patch. */
@@ -80,6 +78,20 @@ export class BodyDecoder {
     if (breaches.length > 0 && validation === 'Strict') throw invalidPatch(patch, strictText(breaches));
     for (const { text, advice } of breaches) patch.warn(text + advice);
     return this.#silent.without(name, value);
+  }
+
+  #object(sent: SentObject, how: HowToDecode): JsonObject {
+    const { expected } = how;
+    checkKind(sent.value, expected);
+    const name = tableNameOf(expected.group, expected.kind);
+    const headed = { apiVersion: apiVersion(expected), kind: expected.kind };
+    if (!this.#table.has(name)) return { ...(sent.value as JsonObject), ...headed };
+    const { value, findings } =
+      sent.tree === undefined
+        ? decodeJson<JsonObject>(this.#table, name, sent.value)
+        : decodeTree<JsonObject>(this.#table, name, sent.tree);
+    judge(findings, sent.duplicates, how);
+    return { ...this.#silent.without(name, value), ...headed };
   }
 
   async #read({ bytes, contentType, expected }: BodyToDecode): Promise<SentObject> {
@@ -154,15 +166,15 @@ function checkKind(value: unknown, expected: ExpectedKind): void {
 }
 
 /** Values that do not fit are never taken; fields without effect only where the client does not mind. */
-function judge(findings: readonly KindFinding[], duplicates: readonly string[], body: BodyToDecode): void {
-  const { expected, validation } = body;
+function judge(findings: readonly KindFinding[], duplicates: readonly string[], how: HowToDecode): void {
+  const { expected, validation } = how;
   const wrong = complaintsOf(findings);
   if (wrong !== undefined) throw cannotHandle(expected, wrong);
   if (validation === 'Ignore') return;
   const breaches: readonly FieldBreach[] = breachesOf(findings, duplicates);
   if (breaches.length === 0) return;
   if (validation === 'Strict') throw cannotHandle(expected, strictText(breaches));
-  for (const { text, advice } of breaches) body.warn(text + advice);
+  for (const { text, advice } of breaches) how.warn(text + advice);
 }
 
 /** Nobody reads more than these. */

@@ -1,7 +1,7 @@
 import { apiResources } from '../../../api/index.ts';
 import type { Container, PodSpec, ServiceAccount, Volume } from '../../../kinds/index.ts';
 import { type Random, randomInt } from '../../../lib/index.ts';
-import { referencesOf, type StoredObject, type WriteContext } from '../../core/index.ts';
+import { referencesOf, type StoredObject, usesManifestsOnly, type WriteContext } from '../../core/index.ts';
 import { isMirror, typed, withFields, withSpec } from '../pod-object.ts';
 import { refusedPod } from './refuse-pod.ts';
 
@@ -9,7 +9,7 @@ const defaultAccount = 'default';
 
 /** Gives a pod the identity it runs under, and what shows that identity to its containers. */
 export function admitServiceAccount(pod: StoredObject, write: WriteContext): StoredObject {
-  if (isMirror(pod)) return admittedMirror(pod);
+  if (isMirror(pod)) return admittedMirror(pod, write);
   const { spec } = typed(pod);
   const name = spec.serviceAccountName || defaultAccount;
   const account = accountOf(pod, name, write);
@@ -33,11 +33,12 @@ function accountOf(pod: StoredObject, name: string, { objects }: WriteContext): 
   );
 }
 
-/** What the kubelet shows of a pod of its own has nothing to ask the API for. */
-function admittedMirror(pod: StoredObject): StoredObject {
+/** What the kubelet shows of a pod of its own has nothing to ask the API for, but what lies beside it in a file. */
+function admittedMirror(pod: StoredObject, { objects }: WriteContext): StoredObject {
   const { spec } = typed(pod);
   if (spec.serviceAccountName) throw refusedPod(pod, 'a mirror pod may not reference service accounts');
-  if (referencesOf(pod).secrets.size > 0) throw refusedPod(pod, 'a mirror pod may not reference secrets');
+  if (referencesOf(pod).secrets.size > 0 && !usesManifestsOnly(pod, objects))
+    throw refusedPod(pod, 'a mirror pod may not reference secrets');
   const sources = (spec.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? []);
   if (sources.some(({ serviceAccountToken }) => serviceAccountToken !== undefined))
     throw refusedPod(pod, 'a mirror pod may not use ServiceAccountToken volume projections');
