@@ -59,7 +59,8 @@ async function run(context: CommandContext): Promise<number> {
   refuseWithoutRoot('down');
   const home = await findHome(values['data-dir'] ?? defaultDataDirectory);
   if (home === undefined || !(await isClaimed(home))) {
-    context.stdout.write('Nothing was up here.\n');
+    const left = home === undefined ? '.' : `: ${home.dataDir} is left as it is.`;
+    context.stdout.write(`Nothing was up here${left}\n`);
     return exitCodes.done;
   }
   await endUp(home, context);

@@ -146,11 +146,12 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     endpoint: runtime.endpoint,
     earlier: earlierEndpoints(last, runtime.endpoint),
   };
-  await writeUpState(home, { ...state, api: last?.api });
   const whole = connectRuntime(runtime.endpoint, context, criMetrics(metrics));
   const cri = homeRuntime(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
   try {
     const version = await cri.checkVersion(context.signal);
+    // Not before it answers: "down" goes to each runtime that may have pods of ours, and fails where there is none.
+    await writeUpState(home, { ...state, api: last?.api });
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
     await tellOthers(home, state, whole, context);
     const about = { name: version.runtimeName, version: version.runtimeVersion };

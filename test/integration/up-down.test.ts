@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -137,7 +137,7 @@ describe('kubeling up and down', () => {
     try {
       await writeFile(join(other, 'notes'), 'of somebody');
       const down = await run('down', '--all', '--data-dir', other);
-      assert.deepEqual([down.code, down.out], [0, 'Nothing was up here.\n']);
+      assert.deepEqual([down.code, down.out], [0, `Nothing was up here: ${other} is left as it is.\n`]);
       assert.equal(await readFile(join(other, 'notes'), 'utf8'), 'of somebody');
     } finally {
       await rm(other, { recursive: true, force: true });
@@ -145,6 +145,21 @@ describe('kubeling up and down', () => {
     const nameless = await run('down', '--all', '--data-dir', '');
     assert.equal(nameless.code, 1);
     assert.match(nameless.out, /--data-dir must be a directory: current value is ""/);
+  });
+
+  it('can go down after a runtime was asked for that is not there', async () => {
+    const other = await mkdtemp(join(tmpdir(), 'klg-other-'));
+    try {
+      for (const endpoint of [join(other, 'none.sock'), 'tcp://none']) {
+        const up = await run('up', '--data-dir', join(other, 'data'), '--runtime-endpoint', endpoint);
+        assert.equal(up.code, 1, up.out);
+      }
+      const down = await run('down', '--all', '--data-dir', join(other, 'data'));
+      assert.equal(down.code, 0, down.out);
+      assert.deepEqual(await readdir(other), []);
+    } finally {
+      await rm(other, { recursive: true, force: true });
+    }
   });
 
   it('removes the data directory when asked for all', async () => {
