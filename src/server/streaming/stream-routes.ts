@@ -107,7 +107,8 @@ async function serve(
   if (plan.kind === 'refused') return plan.response;
   const offered = isWebSocket(headers) ? offeredProtocols(headers) : [];
   if (plan.streams !== undefined && offered.includes(closingProtocol)) {
-    return await translateCommand(call, plan.url, plan.streams, deps, signal);
+    const process = verb === 'attach' ? 'attached' : 'new';
+    return await translateCommand(call, { url: plan.url, streams: plan.streams, process }, deps, signal);
   }
   if (verb === 'portForward' && offered.includes(tunnelProtocol)) {
     return await tunnelPortForward(call, plan.url, deps, signal);

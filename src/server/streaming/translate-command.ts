@@ -1,11 +1,12 @@
 import type { Readable, Writable } from 'node:stream';
-import { describeError } from '../../lib/index.ts';
+import { type Clock, describeError } from '../../lib/index.ts';
 import { SpdyConnection } from '../../lib/spdy/index.ts';
 import type { Response, UpgradeCall } from '../router.ts';
 import { handshakeProblem, type MessagePiece } from '../websocket/index.ts';
 import {
   openRemoteStreams,
   type RemoteStreams,
+  readRemoteEnd,
   remoteCommandProtocol,
   spdyUpgradeHeaders,
 } from './remote-command.ts';
@@ -19,11 +20,20 @@ export const closingProtocol = 'v5.channel.k8s.io';
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 
+/** An attached process whose streams have closed by then, with nothing said, had ended when it was attached to. */
+const tooLateMs = 1_000;
+
+export interface CommandToTranslate {
+  readonly url: URL;
+  readonly streams: WantedStreams;
+  /** Whether the process is started by this, or ran before and may have ended meanwhile. */
+  readonly process: 'new' | 'attached';
+}
+
 /** Serves a client's WebSocket by means of the streams of SPDY, which every runtime speaks. */
 export async function translateCommand(
   call: UpgradeCall,
-  url: URL,
-  wanted: WantedStreams,
+  { url, streams: wanted, process }: CommandToTranslate,
   deps: TunnelDeps,
   signal: AbortSignal,
 ): Promise<Response | undefined> {
@@ -33,32 +43,55 @@ export async function translateCommand(
   const answer = await deps.dial({ url, method: 'POST', headers }, signal);
   if (answer.kind === 'answered') return refusal(answer);
   using connection = new SpdyConnection(answer.socket, answer.head);
-  const work = (session: WebSocketSession) => translate(session, openRemoteStreams(connection, wanted));
+  const clock = process === 'attached' ? deps.clock : undefined;
+  const work = (session: WebSocketSession) =>
+    translate(session, openRemoteStreams(connection, wanted), clock);
   await serveWebSocket(call, closingProtocol, deps, work, signal);
   return undefined;
 }
 
-async function translate(session: WebSocketSession, streams: RemoteStreams): Promise<void> {
+/** With a clock for a process that may have ended before its streams were there. */
+async function translate(
+  session: WebSocketSession,
+  streams: RemoteStreams,
+  clock: Clock | undefined,
+): Promise<void> {
   const { connection, signal } = session;
   // Clients take the first message for the sign that the process is reached.
   const lowest = streams.stdout ? channels.stdout : streams.stderr ? channels.stderr : channels.error;
   await connection.send(signal, Buffer.of(lowest));
-  const left = readClient(session, streams);
-  const said = Promise.all([
-    copy(session, channels.stdout, streams.stdout),
-    copy(session, channels.stderr, streams.stderr),
-    copyEnd(session, streams.error),
+  const passed = { bytes: 0 };
+  const left = readClient(session, streams, passed);
+  const output = Promise.all([
+    copy(session, channels.stdout, streams.stdout, passed),
+    copy(session, channels.stderr, streams.stderr, passed),
   ]);
+  const end =
+    clock === undefined
+      ? copyEnd(session, streams.error)
+      : copyAttachedEnd(session, streams.error, { clock, output, passed });
+  const said = Promise.all([output, end]);
   left.catch(() => {});
   said.catch(() => {});
   // The process decides when it is over; a client that leaves before gives it up.
   await Promise.race([said, left]);
 }
 
-async function copy(session: WebSocketSession, channel: number, from: Readable | undefined): Promise<void> {
+interface Passed {
+  /** Of input and output. */
+  bytes: number;
+}
+
+async function copy(
+  session: WebSocketSession,
+  channel: number,
+  from: Readable | undefined,
+  passed?: Passed,
+): Promise<void> {
   if (from === undefined) return;
   for await (const chunk of from as AsyncIterable<Buffer>) {
     session.touch();
+    if (passed !== undefined) passed.bytes += chunk.length;
     await session.connection.send(session.signal, Buffer.of(channel), chunk);
   }
 }
@@ -68,25 +101,62 @@ async function copyEnd(session: WebSocketSession, error: Readable): Promise<void
   try {
     await copy(session, channels.error, error);
   } catch (cause) {
-    const message = `error executing command in container: ${describeError(cause)}`;
-    const status = { metadata: {}, status: 'Failure', message, reason: 'InternalError', code: 500 };
-    await session.connection.send(
-      session.signal,
-      Buffer.of(channels.error),
-      Buffer.from(JSON.stringify(status)),
-    );
+    await sendFailure(session, `error executing command in container: ${describeError(cause)}`);
   }
+}
+
+interface Attached {
+  readonly clock: Clock;
+  readonly output: Promise<unknown>;
+  readonly passed: Passed;
+}
+
+/**
+ * A runtime still attaches to a process that has just ended, and then calls that a success: its output would be lost
+ * without a word. Told that it came too late, a client such as `kubectl run -i` turns to the log.
+ */
+async function copyAttachedEnd(
+  session: WebSocketSession,
+  error: Readable,
+  { clock, output, passed }: Attached,
+): Promise<void> {
+  const sinceMs = clock.monotonicMs();
+  const said: Buffer[] = [];
+  try {
+    for await (const chunk of error as AsyncIterable<Buffer>) said.push(chunk);
+    const status = Buffer.concat(said);
+    const isShort = clock.monotonicMs() - sinceMs < tooLateMs;
+    const { kind } = readRemoteEnd(status.toString());
+    if (kind === 'exited' && isShort && passed.bytes === 0) {
+      // What was said may still be on its way.
+      await Promise.race([output, clock.sleep(tooLateMs, session.signal)]);
+      if (passed.bytes === 0) {
+        await sendFailure(session, 'the container ended before it could be attached to');
+        return;
+      }
+    }
+    if (status.length > 0) await session.connection.send(session.signal, Buffer.of(channels.error), status);
+  } catch (cause) {
+    await sendFailure(session, `error attaching to container: ${describeError(cause)}`);
+  }
+}
+
+async function sendFailure({ connection, signal }: WebSocketSession, message: string): Promise<void> {
+  const status = { metadata: {}, status: 'Failure', message, reason: 'InternalError', code: 500 };
+  await connection.send(signal, Buffer.of(channels.error), Buffer.from(JSON.stringify(status)));
 }
 
 async function readClient(
   { connection, signal, touch }: WebSocketSession,
   streams: RemoteStreams,
+  passed: Passed,
 ): Promise<void> {
   let channel: number | undefined;
   for await (const piece of connection.messages()) {
     touch();
     const bytes = piece.first ? piece.bytes.subarray(1) : piece.bytes;
     if (piece.first) channel = channelOf(piece, channel);
+    if (channel === channels.stdin) passed.bytes += bytes.length;
     if (channel === channels.close) closeNamed(streams, bytes[0]);
     else await pass(inputOf(streams, channel), bytes, signal);
     if (piece.last) channel = undefined;
