@@ -42,15 +42,27 @@ describe('a data directory', () => {
   });
 
   it('keeps what others had put there before, and nothing else', async () => {
-    await put('notes', 'api');
+    await put('notes', 'backup');
     await claimHome(home);
     await put('up.json', 'kubeling.log');
     await claimHome(home);
     await mkdir(home.rootDir);
-    assert.deepEqual([...(await removeHome(home))].sort(), ['api', 'notes']);
-    assert.deepEqual((await readdir(home.dataDir)).sort(), ['api', 'notes']);
+    assert.deepEqual([...(await removeHome(home))].sort(), ['backup', 'notes']);
+    assert.deepEqual((await readdir(home.dataDir)).sort(), ['backup', 'notes']);
     assert.equal(await isClaimed(home), false);
   });
+
+  for (const name of ['kubelet', 'containerd', 'api']) {
+    it(`is not taken where somebody else has made ${name}`, async () => {
+      await put('notes');
+      await mkdir(join(home.dataDir, name));
+      await assert.rejects(claimHome(home), {
+        code: 'HOME_UNUSABLE',
+        message: new RegExp(`made ${name} there`),
+      });
+      assert.equal(await isClaimed(home), false);
+    });
+  }
 
   it('goes as a whole when an earlier kubeling, which kept no list, is up there or left its word', async () => {
     await put('up.json', 'kubeling.log');

@@ -5,17 +5,25 @@ import { defaultDataDirectory, type Home } from './home.ts';
 
 /**
  * Notes, the first time a kubeling is up in a directory, what others have put there before. Call it with the lock held
- * and before anything else is made.
+ * and before anything else is made. Rejects with HOME_UNUSABLE for a directory where others keep what we would.
  */
 export async function claimHome(home: Home): Promise<void> {
   if (await isThere(home.claimFile)) return;
-  await writeJsonAtomic(home.claimFile, { before: await namesBefore(home) }, { mode: 0o600 });
+  const before = await namesBefore(home);
+  const taken = [basename(home.rootDir), basename(home.api), 'containerd'];
+  const found = before.filter((name) => taken.includes(name));
+  if (found.length > 0)
+    throw new KubelingError(
+      'HOME_UNUSABLE',
+      `Cannot use the data directory ${home.dataDir} as somebody else has made ${found.join(', ')} there: choose one of its own`,
+    );
+  await writeJsonAtomic(home.claimFile, { before }, { mode: 0o600 });
 }
 
 /** Whether a kubeling has ever been up there; any other directory is not for us to clean up. */
 export async function isClaimed(home: Home): Promise<boolean> {
   if (home.dataDir === defaultDataDirectory) return true;
-  const signs = [home.claimFile, home.stateFile, home.lockFile];
+  const signs = [home.claimFile, home.stateFile];
   return (await Promise.all(signs.map(isThere))).includes(true);
 }
 

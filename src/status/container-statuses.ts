@@ -197,7 +197,9 @@ function restartCount(instance: ObservedContainer, old: ContainerStatus | undefi
   const isNew = instance.state === 'running' && old?.state?.terminated !== undefined && isOther;
   const isLost = instance.state === 'unknown' && old?.state?.running !== undefined;
   if (isLost) return published + 1;
-  return Math.max(instance.restartCount, isNew ? published + 1 : published);
+  // One that is merely made has restarted nothing yet, and may be taken away again before it does.
+  const own = instance.state === 'created' ? instance.restartCount - 1 : instance.restartCount;
+  return Math.max(own, isNew ? published + 1 : published);
 }
 
 function lastStateOf(containerID: string, old: ContainerStatus | undefined): ContainerState | undefined {

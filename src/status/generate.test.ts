@@ -120,6 +120,22 @@ describe('a container the runtime knows', () => {
     assert.deepEqual(only(statusOf(aPod(), [anInstance({ state: 'created' })])).state, { waiting: {} });
   });
 
+  it('counts a restart when it has happened: an instance made ahead may go again before it runs', () => {
+    const ended = anInstance({ id: 'first', state: 'exited', exitCode: 1 });
+    const statuses = [
+      [anInstance({ id: 'ahead', state: 'created', restartCount: 1 }), ended],
+      [ended],
+      [anInstance({ id: 'second', restartCount: 1 }), ended],
+    ];
+    const counts: number[] = [];
+    let previous = published({ state: { running: {} }, containerID: id('first') });
+    for (const seen of statuses) {
+      previous = statusOf(aPod(), seen, { previous });
+      counts.push(only(previous).restartCount);
+    }
+    assert.deepEqual(counts, [0, 0, 1]);
+  });
+
   it('shows the instance before as its last state', () => {
     const before = anInstance({ state: 'exited', exitCode: 1 });
     const oldest = anInstance({ state: 'exited', exitCode: 9, id: 'x', createdAtNs: 1n });
