@@ -112,6 +112,8 @@ export class SharedStreams {
     let timer: Timer;
     const look = (heard: number) => {
       timer = clock.timer(silenceMs, () => {
+        // All was said, and the other side does not hang up.
+        if (session.destroyed) return void socket.destroy();
         if (socket.bytesRead > heard) return look(socket.bytesRead);
         timer = clock.timer(answerMs, () => session.destroy());
         session.ping((error) => {

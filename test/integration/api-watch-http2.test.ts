@@ -187,6 +187,21 @@ describe('watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
+  test('a connection that is done with is cut when the other side does not see it off', async () => {
+    const answers: Answers = new Set();
+    await using server = await serve(answers);
+    const clock = new VirtualClock();
+    using client = clientFor(await config(server), { clock });
+    const watch = await watching(client);
+    for (const socket of server.sockets) socket.pause();
+    await watch.return?.();
+    client.closeSilent();
+    await clock.advance(60_000);
+    await watching(client);
+    assert.equal(server.connections, 2);
+    assert.equal(clock.pendingTimers > 0, true, 'the new one is listened to');
+  });
+
   test('are not spoken with DISABLE_HTTP2, nor when all is closed', async () => {
     const answers: Answers = new Set();
     await using server = await serve(answers);
