@@ -26,7 +26,7 @@ export class KeptPods {
 
   constructor(settings: KubeletSettings, deps: KeptPodsDeps) {
     const { clock, random, logger, machine, journal } = deps;
-    const { files, volumeParts } = machine;
+    const { files, volumeParts, volumeFiles } = machine;
     const podsDir = podsDirOf(settings.rootDir);
     const filled = filledVolumes(settings, podsDir, deps);
     const inMemory = memoryEmptyDirs(settings, podsDir, deps);
@@ -41,6 +41,7 @@ export class KeptPods {
         await inMemory?.remove(uid, inner);
         await claimed.remove(uid, inner);
       },
+      volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
     );
     this.directories = directories;
     this.users = new UserNamespaces({

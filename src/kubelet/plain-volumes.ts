@@ -12,6 +12,7 @@ import {
   prepareHostPath,
 } from '../volumes/index.ts';
 import type { PodDirectories } from './pod-files.ts';
+import { TroubleBoard } from './trouble-board.ts';
 
 type PathVolume = {
   readonly kind: 'path';
@@ -56,6 +57,8 @@ export class PlainVolumes {
   readonly #filled: FilledVolumes | undefined;
   readonly #inMemory: DirectoriesInMemory | undefined;
   readonly #claimed: ClaimedVolumes | undefined;
+  /** Why volumes of pods that have ended stay. */
+  readonly #kept = new TroubleBoard();
 
   constructor(
     directories: PodDirectories,
@@ -146,13 +149,30 @@ export class PlainVolumes {
     return message;
   }
 
-  /** To be called once nothing of the pod runs; what is on the host's own paths stays. */
+  /**
+   * To be called once nothing of the pod runs, and again until it resolves; what is on the host's own paths stays. What is
+   * in the way is an event, once for as long as it is the same.
+   */
   async remove(pod: Pod, signal: AbortSignal): Promise<void> {
-    await this.#directories.unbindParts(pod.metadata.uid, signal);
-    await this.#filled?.remove(pod.metadata.uid, signal);
-    await this.#inMemory?.remove(pod.metadata.uid, signal);
-    await this.#claimed?.remove(pod.metadata.uid, signal);
-    await this.#directories.removeEmptyDirs(pod.metadata.uid);
+    const { uid } = pod.metadata;
+    try {
+      await this.#removeAll(uid, signal);
+      this.#kept.end(uid);
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = `Volumes of the pod cannot be removed: ${describeError(error)}`;
+      if (this.#kept.begin(uid, message))
+        this.#journal.event(pod, { type: 'Warning', reason: 'FailedVolumeRemoval', message });
+      throw error;
+    }
+  }
+
+  async #removeAll(uid: PodUid, signal: AbortSignal): Promise<void> {
+    await this.#directories.unbindParts(uid, signal);
+    await this.#filled?.remove(uid, signal);
+    await this.#inMemory?.remove(uid, signal);
+    await this.#claimed?.remove(uid, signal);
+    await this.#directories.removeEmptyDirs(uid);
   }
 
   /** Answers why the volume cannot be had. */

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { KeyedMutex, parseMountinfo } from '../lib/index.ts';
+import { KeyedMutex, KubelingError, parseMountinfo } from '../lib/index.ts';
 import { mayBePodUid, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 
@@ -8,6 +8,9 @@ const directoryMode = 0o750;
 const ownVolumes = 'kubernetes.io~empty-dir';
 /** `volumes/<kind>/<volume>` and `volume-subpaths/<volume>/<container>/<mount>`: what lies deeper is content. */
 const volumeTrees = { volumes: 2, 'volume-subpaths': 3 } as const;
+
+/** Removes a directory with all that is in it; refuses, and says where, as soon as it meets something mounted. */
+export type RemoveTree = (directory: string) => Promise<void>;
 
 /** Undoes every bind below a directory, and nothing else. */
 export type UnbindParts = (directory: string, signal: AbortSignal) => Promise<void>;
@@ -26,6 +29,7 @@ export class PodDirectories {
   readonly #unbind: UnbindParts;
   /** Takes away the volumes of a pod that are filled from here. */
   readonly #unfill: (uid: PodUid, signal: AbortSignal) => Promise<void>;
+  readonly #removeTree: RemoveTree;
   /** A pod may come back while what an earlier one of its UID left is being removed. */
   readonly #lock = new KeyedMutex<PodUid>();
 
@@ -35,9 +39,11 @@ export class PodDirectories {
     mountPoints: () => Promise<readonly string[]>,
     unbind: UnbindParts = async () => {},
     unfill: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {},
+    removeTree: RemoveTree = (directory) => files.remove(directory),
   ) {
     this.#unbind = unbind;
     this.#unfill = unfill;
+    this.#removeTree = removeTree;
     this.podsDir = podsDirOf(rootDir);
     this.#files = files;
     this.#mountPoints = mountPoints;
@@ -74,12 +80,23 @@ export class PodDirectories {
     await this.#unbind(posix.join(this.of(uid), 'volume-subpaths'), signal);
   }
 
-  /** Unless a link leads there: then they are somebody else's. */
+  /**
+   * Unless a link leads there: then they are somebody else's. Rejects with VOLUME_REMOVE for what others have mounted in
+   * them, and then nothing is touched.
+   */
   async removeEmptyDirs(uid: PodUid): Promise<void> {
     for (const above of [this.of(uid), posix.join(this.of(uid), 'volumes')]) {
       if ((await this.#files.kindAt(above)) !== 'directory') return;
     }
-    await this.#files.remove(this.emptyDirsOf(uid));
+    const directory = this.emptyDirsOf(uid);
+    const kind = await this.#files.kindAt(directory);
+    if (kind === undefined) return;
+    // A link goes, what it leads to stays.
+    if (kind !== 'directory') return await this.#files.remove(directory);
+    const mounted = await this.#mountedBelow(uid, `/volumes/${ownVolumes}`);
+    if (mounted !== undefined)
+      throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${mounted}: it is a mount point`);
+    await this.#removeTree(directory);
   }
 
   /**
@@ -101,13 +118,13 @@ export class PodDirectories {
       const left = await this.#removeEmpty(posix.join(this.of(uid), name), depth);
       if (left !== undefined) return { kind: 'blocked', path: left, why: 'still has content of a volume' };
     }
-    await this.#files.remove(this.of(uid));
+    await this.#removeTree(this.of(uid));
     return { kind: 'removed' };
   }
 
   /** The directory may lie behind a link, which mount points do not show; the UID tells them apart all the same. */
-  async #mountedBelow(uid: PodUid): Promise<string | undefined> {
-    const own = `/pods/${uid}`;
+  async #mountedBelow(uid: PodUid, part = ''): Promise<string | undefined> {
+    const own = `/pods/${uid}${part}`;
     return (await this.#mountPoints()).find((point) => point.endsWith(own) || point.includes(`${own}/`));
   }
 

@@ -230,6 +230,10 @@ export class HostVolumeFiles implements VolumeFiles {
     if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
   }
 
+  async mountsInside(directory: string): Promise<readonly string[]> {
+    return await reading(directory, () => mountsInside(directory), []);
+  }
+
   async unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     const inside = await mountsInside(directory);
     // From now on what is unmounted here stays mounted where else it is.
@@ -332,8 +336,17 @@ async function removeContent(place: FileHandle, shown: string): Promise<void> {
   const inside = `/proc/self/fd/${place.fd}`;
   for (const entry of await readdir(inside, { withFileTypes: true })) {
     if (entry.isDirectory()) await removeDirectory(place, entry.name, join(shown, entry.name));
-    else await unlink(`${inside}/${entry.name}`).catch(unlessMissing);
+    else await removeFile(`${inside}/${entry.name}`, join(shown, entry.name));
   }
+}
+
+/** What is mounted on a file keeps it, as the kernel sees to. */
+async function removeFile(path: string, shown: string): Promise<void> {
+  await unlink(path).catch((error) => {
+    if (errnoOf(error) === 'EBUSY')
+      throw new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: it is a mount point`);
+    unlessMissing(error);
+  });
 }
 
 async function mountAt(directory: string): Promise<MountKind> {

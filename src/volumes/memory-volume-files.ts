@@ -156,6 +156,10 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return this.#mounts.findLast(({ directory: at }) => at === directory)?.kind ?? 'none';
   }
 
+  async mountsInside(directory: string): Promise<readonly string[]> {
+    return this.#mounts.map(({ directory: at }) => at).filter((at) => at.startsWith(`${directory}/`));
+  }
+
   async mountMemory(directory: string, sizeBytes: bigint | undefined): Promise<void> {
     if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
     this.#cover({ directory, kind: 'memory', sizeBytes }, stickyForAll);

@@ -99,9 +99,21 @@ async function removeOne(
   await files.removeTree(marker);
   if ((await files.kindAt(directory)) !== 'directory') throw blocked([`${directory} is no directory`]);
   for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
-    await unmountPatiently(clock, directory, () => files.unmount(directory, signal), signal);
+    await unmountPatiently(clock, directory, () => unmountOne(files, directory, signal), signal);
   }
   await files.removeTree(directory);
+}
+
+/** What others have mounted in a volume keeps it until they take it away: no patience helps, so that is said at once. */
+async function unmountOne(
+  files: VolumeFiles,
+  directory: string,
+  signal: AbortSignal,
+): Promise<'done' | 'busy'> {
+  if ((await files.unmount(directory, signal)) === 'done') return 'done';
+  const [first] = await files.mountsInside(directory);
+  if (first !== undefined) throw blocked([`cannot unmount ${directory}: ${first} is mounted in it`]);
+  return 'busy';
 }
 
 /** No volume is anything else; what others mounted stays. */

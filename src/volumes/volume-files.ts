@@ -45,6 +45,8 @@ export interface VolumeFiles {
    */
   removeTree(directory: string): Promise<void>;
   mountAt(directory: string): Promise<MountKind>;
+  /** Where something is mounted below the directory, in the order it was. */
+  mountsInside(directory: string): Promise<readonly string[]>;
   /** Mounts a new file system in memory; it has as much room as the kernel likes unless told. Never swapped if that can be had. */
   mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void>;
   /** Mounts a new file system of huge pages of that size, of which the machine need not have any free. */

@@ -36,6 +36,19 @@ test('a natural end passes no grace period on', async () => {
   assert.equal(node.delays.get(uid), 0);
 });
 
+test('a failure that goes on is logged once, another one and one after a success again', async () => {
+  const node = new WorkerFixture();
+  for (const why of ['disk full', 'disk full', 'disk gone', undefined, 'disk gone']) {
+    node.workers.updatePod({ updateType: 'create', pod: podOf() });
+    const sync = await node.next('sync');
+    if (why === undefined) sync.resolve();
+    else sync.reject(new Error(why));
+    await settle();
+  }
+  const told = [...node.logs.records].filter(({ message }) => message.startsWith('Cannot sync a pod'));
+  assert.equal(told.length, 3);
+});
+
 test('updates made while a sync runs are coalesced into one, the newest', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf(), startStamp: node.clock.stamp() });

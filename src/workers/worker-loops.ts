@@ -1,4 +1,4 @@
-import { cancelled, type Random } from '../lib/index.ts';
+import { cancelled, describeError, type Random } from '../lib/index.ts';
 import { isStaticPod, type Pod, type PodUid } from '../pods/index.ts';
 import { type IterationDeps, type IterationEnd, iterate } from './iteration.ts';
 import type { WorkerObserver } from './metrics.ts';
@@ -141,16 +141,28 @@ export class WorkerLoops {
   ): SyncEnd {
     switch (end.kind) {
       case 'failed':
-        this.#deps.log.error('Cannot sync a pod; it will be tried again', end.error, fieldsOf(record));
+        this.#tellFailure(record, end.error);
         return end;
       case 'cancelled':
         this.#deps.log.v(2)?.info('A sync was given up', fieldsOf(record));
         return { kind: 'failed', error: undefined };
       case 'stopped':
+        record.failure = undefined;
         return this.#stoppedRunning(record);
       case 'synced':
+        record.failure = undefined;
         return end.pod === 'terminal' ? this.#endedNaturally(record) : { kind: 'ok' };
     }
+  }
+
+  /** One that goes on is told once, not each time it is met. */
+  #tellFailure(record: WorkerRecord, error: unknown): void {
+    const text = describeError(error);
+    const fields = fieldsOf(record);
+    if (record.failure === text)
+      this.#deps.log.v(2)?.info('A pod still cannot be synced', { ...fields, because: text });
+    else this.#deps.log.error('Cannot sync a pod; it will be tried again', error, fields);
+    record.failure = text;
   }
 
   #stoppedRunning(record: WorkerRecord): SyncEnd {

@@ -27,6 +27,8 @@ export interface WorkerRecord {
   statusFn: StatusFn | undefined;
   /** The next look must have begun after this. */
   lastSyncEnd: number;
+  /** Why the last sync failed, as it was told. */
+  failure: string | undefined;
   run: WorkerRun;
 }
 
@@ -53,6 +55,7 @@ export function newRecord(subject: WorkSubject, lifecycle: PodLifecycle, seenSta
     done: [],
     statusFn: undefined,
     lastSyncEnd: Number.NEGATIVE_INFINITY,
+    failure: undefined,
     run: { state: 'idle' },
   };
 }
