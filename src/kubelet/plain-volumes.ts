@@ -24,6 +24,9 @@ type PathVolume = {
 
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
+/** Whoever names the repository has commands of it run on the host; the gate is locked. */
+const noGitRepo =
+  'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
 
 /** What keeps containers from starting. */
 interface Problem {
@@ -177,13 +180,14 @@ export class PlainVolumes {
 
   /** Answers why the volume cannot be had. */
   async #makeOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
-    const { name, hostPath, emptyDir, image } = volume;
+    const { name, hostPath, emptyDir, image, gitRepo } = volume;
     // Its image is seen to when a container that mounts it starts.
     if (image !== undefined) return undefined;
     if (hostPath !== undefined) {
       await prepareHostPath(this.#files, hostPath);
       return undefined;
     }
+    if (gitRepo !== undefined) return noGitRepo;
     if (emptyDir === undefined)
       return `volumes of the kind ${kindOf(volume)} are not supported by this node yet`;
     const { medium = '' } = emptyDir;

@@ -182,6 +182,29 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     assert.deepEqual(await readdir(join(foreign, 'cm')), ['canary']);
   });
 
+  it('CVE-2017-1002102: whatever a planted link of theirs leads to is neither written nor removed', async () => {
+    const foreign = join(root, 'foreign');
+    const at = volume('configmap', 'cm');
+    const targets = [foreign, '../../../../../../foreign', '..', '.', '../../../../../../foreign/a'];
+    for (const target of targets) {
+      await mkdir(foreign, { recursive: true });
+      for (const name of ['a', 'canary']) await writeFile(join(foreign, name), 'alive');
+      const volumes = world.volumes();
+      world.setConfigMap('cm', { a: 'one', b: 'two' });
+      assert.deepEqual(await volumes.make(podWith([configMap]), world.signal), []);
+      for (const name of ['..data', '..data_tmp', 'a', '..2000_01_01_00_00_00.1']) {
+        await rm(join(at, name), { force: true });
+        await symlink(target, join(at, name));
+      }
+      world.setConfigMap('cm', { a: 'three' });
+      const problems = await world.volumes().make(podWith([configMap]), world.signal);
+      if (problems.length === 0) assert.equal(await readFile(join(at, 'a'), 'utf8'), 'three', target);
+      await world.volumes().remove(worldUid, world.signal);
+      for (const name of ['a', 'canary'])
+        assert.equal(await readFile(join(foreign, name), 'utf8'), 'alive', target);
+    }
+  });
+
   it('are in use while somebody is in them, which ends the removal in time', async () => {
     const volumes = world.volumes();
     await volumes.make(podWith([secret]), world.signal);
