@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { ApiCaller } from '../chaos/api-caller.ts';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const image = 'localhost/kubeling/busybox:1';
+const namespace = '/api/v1/namespaces/default';
+const updates = 1_000;
+const lines = 200;
+
+/**
+ * Reads both files again and again: each is whole, says one thing from its first line to its last, and never anything
+ * older than what was read before it.
+ */
+const reading = [
+  'last=0; n=0',
+  'while true; do',
+  '  for file in /config/a /config/b; do',
+  `    now=$(awk 'NR == 1 { first = $1 } $1 != first { torn = 1 } END { if (torn || NR != ${lines}) print "torn"; else print first }' $file 2>&1) || now=missing`,
+  '    case $now in *[!0-9]*|"") echo "$file: $now" >> /said/wrong; now=$last;; esac',
+  '    [ "$now" -ge "$last" ] || echo "$file: $now after $last" >> /said/wrong',
+  '    last=$now',
+  '  done',
+  '  n=$((n + 1)); echo "$n $last" > /said/new; mv /said/new /said/looks',
+  '  sleep 0.005',
+  'done',
+].join('\n');
+
+const waiting = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
+
+function podOf(name: string, script: string, volumes: readonly { readonly name: string }[]) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [
+        {
+          name: 'main',
+          image,
+          command: ['sh', '-c', script],
+          volumeMounts: volumes.map((volume) => ({ name: volume.name, mountPath: `/${volume.name}` })),
+        },
+      ],
+      volumes,
+    },
+  };
+}
+
+/** With the real kubectl, the real containerd and real mounts. */
+describe('the content of volumes on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
+  let cluster: LocalCluster;
+  let api: ApiCaller;
+
+  before(async () => {
+    cluster = await LocalCluster.open();
+    api = await ApiCaller.open(join(cluster.node.dataDir, 'kubeconfig'));
+  });
+
+  after(async () => {
+    api?.[Symbol.dispose]();
+    assert.deepEqual(await cluster?.leave(), []);
+  });
+
+  async function create(path: string, object: object): Promise<string> {
+    const { status, body } = await api.call('POST', `${namespace}/${path}`, object);
+    assert.equal(status, 201, JSON.stringify(body));
+    return (body['metadata'] as { readonly uid: string }).uid;
+  }
+
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+  const volumeOf = (uid: string, kind: string, name: string) =>
+    join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes', `kubernetes.io~${kind}`, name);
+
+  it('changes in one step: a reader in the pod sees no torn, missing or older file in 1,000 updates', async (t) => {
+    const data = (number: number) => {
+      const text = `${number}\n`.repeat(lines);
+      return { a: text, b: text };
+    };
+    const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'numbers' } };
+    await create('configmaps', { ...map, data: data(0) });
+    const volumes = [
+      { name: 'config', configMap: { name: 'numbers' } },
+      { name: 'said', emptyDir: {} },
+    ];
+    const uid = await create('pods', podOf('reader', reading, volumes));
+    await ready('reader');
+    const [config, said] = [volumeOf(uid, 'configmap', 'config'), volumeOf(uid, 'empty-dir', 'said')];
+    const looks = async () =>
+      (await readFile(join(said, 'looks'), 'utf8').catch(() => '0 0')).split(' ').map(Number);
+    await cluster.node.until('the first look', async () => ((await looks())[0] ?? 0) > 0);
+    const versions = new Set<string>();
+    for (let number = 1; number <= updates; number++) {
+      const { status, body } = await api.call('PATCH', `${namespace}/configmaps/numbers`, {
+        data: data(number),
+      });
+      assert.equal(status, 200, JSON.stringify(body));
+      versions.add(await readlink(join(config, '..data')));
+    }
+    await cluster.node.until('the last one to be read', async () => (await looks())[1] === updates);
+    const wrong = await readFile(join(said, 'wrong'), 'utf8').catch(() => '');
+    assert.equal(wrong, '');
+    const [count = 0] = await looks();
+    t.diagnostic(`${count} looks at ${versions.size} versions or more`);
+    const kept = (await readdir(config)).filter((name) => name.startsWith('..'));
+    // The link, what it leads to, and for those who still read there what it led to before.
+    assert.ok(kept.length <= 3, kept.join(' '));
+    await cluster.kubectl('delete', 'pod', 'reader');
+  });
+
+  /** Files on the disk of the node that have the text; what lies in memory is on no disk. */
+  function onDisk(text: string): readonly string[] {
+    const { dataDir } = cluster.node;
+    const find = [
+      '-c',
+      'find "$0" -xdev -type f -print0 | xargs -0 grep -slF -e "$1" || true',
+      dataDir,
+      text,
+    ];
+    const found = execFileSync('sh', find, { encoding: 'utf8' }).split('\n');
+    // The embedded API is where the secret comes from: its store is all that has it.
+    return found.filter((path) => path !== '' && !path.startsWith(join(dataDir, 'api/store/')));
+  }
+
+  it('is never on a disk if it is secret, also when kubeling is killed and started again', async () => {
+    const canary = 'canary-7d0c4e1b95';
+    await create('secrets', {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'hidden' },
+      stringData: { key: canary },
+    });
+    const sources = [
+      { serviceAccountToken: { path: 'token', expirationSeconds: 600 } },
+      { secret: { name: 'hidden' } },
+    ];
+    const volumes = [
+      { name: 'secret', secret: { secretName: 'hidden' } },
+      { name: 'both', projected: { sources } },
+      { name: 'plain', configMap: { name: 'numbers' } },
+    ];
+    const uid = await create('pods', podOf('keeper', waiting, volumes));
+    await ready('keeper');
+    const read = (path: string) => cluster.kubectl('exec', 'keeper', '--', 'cat', path);
+    const token = await read('/both/token');
+    assert.match(token, /^[\w-]+\.[\w-]+\.[\w-]+$/);
+    const part = (index: number) => token.split('.')[index] ?? '';
+    const forms = [canary, Buffer.from(canary).toString('base64'), part(1), part(2)];
+    const look = () => assert.deepEqual(forms.flatMap(onDisk), []);
+    look();
+    await cluster.node.end('SIGKILL');
+    look();
+    await cluster.node.start();
+    assert.equal(await read('/secret/key'), canary);
+    assert.equal(await read('/both/key'), canary);
+    // The search would find it: what is no secret is on the disk.
+    assert.ok(onDisk(`${updates}\n${updates}`).length > 0);
+    look();
+    for (const [kind, name] of [
+      ['secret', 'secret'],
+      ['projected', 'both'],
+    ] as const)
+      assert.equal(
+        execFileSync('stat', ['-f', '-c', '%T', volumeOf(uid, kind, name)], { encoding: 'utf8' }),
+        'tmpfs\n',
+      );
+    await cluster.kubectl('delete', 'pod', 'keeper');
+    look();
+  });
+});
