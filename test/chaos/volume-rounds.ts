@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseMountinfo, pick, type Random, randomInt, seededRandom } from '../../src/lib/index.ts';
+import { freePorts } from '../cluster/free-ports.ts';
+import { eventually, KubelingNode } from '../kubeling-node.ts';
+import { ApiCaller } from './api-caller.ts';
+import { keepLogs } from './kept-logs.ts';
+import { Canaries, referred, volumePod } from './volume-pods.ts';
+
+export interface VolumeRoundsOptions {
+  readonly kills: number;
+  readonly seed: number;
+  readonly tell: (line: string) => void;
+  readonly interrupted?: Promise<never>;
+}
+
+export interface VolumeReport {
+  readonly kills: number;
+  readonly killsAtStart: number;
+  /** By what was just done to the mounts of a pod. */
+  readonly mounting: number;
+  readonly unmounting: number;
+  readonly made: number;
+  readonly removed: number;
+}
+
+const mostPods = 4;
+const longestPauseMs = 900;
+const longestStartMs = 1_200;
+/** How long the mounts of a pod are waited for before the kill comes anyway. */
+const momentWithinMs = 2_000;
+const settleEvery = 5;
+const podsPath = '/api/v1/namespaces/default/pods';
+const moments = ['mounting', 'unmounting', 'any'] as const;
+
+/**
+ * Kills kubeling while it mounts, unmounts and in between, over pods with volumes of every kind: afterwards every pod
+ * that is wanted runs, of the others nothing is left, and no file of anybody else was touched.
+ */
+export class VolumeRounds {
+  readonly #node: KubelingNode;
+  readonly #api: ApiCaller;
+  readonly #options: VolumeRoundsOptions;
+  readonly #random: Random;
+  readonly #hostPath: string;
+  readonly #canaries: Canaries;
+  /** UIDs by name. */
+  readonly #wanted = new Map<string, string>();
+  #figures = { kills: 0, killsAtStart: 0, mounting: 0, unmounting: 0, made: 0, removed: 0 };
+
+  static async run(options: VolumeRoundsOptions): Promise<VolumeReport> {
+    const outside = await mkdtemp(join(tmpdir(), 'klg-outside-'));
+    const canaries = await Canaries.put([join(outside, 'host'), join(outside, 'local')]);
+    const [port] = await freePorts(1);
+    let report: VolumeReport | undefined;
+    try {
+      const node = await KubelingNode.open(undefined, ['--listen', `127.0.0.1:${port}`]);
+      try {
+        report = await VolumeRounds.#on(node, options, { outside, canaries });
+      } finally {
+        const left = await node.leave();
+        if (report !== undefined) assert.deepEqual(left, [], 'the machine must be as it was before');
+      }
+      assert.deepEqual(await canaries.dead(), [], 'what is outside outlives the node');
+    } finally {
+      await rm(outside, { recursive: true, force: true });
+    }
+    return report;
+  }
+
+  static async #on(
+    node: KubelingNode,
+    options: VolumeRoundsOptions,
+    { outside, canaries }: { readonly outside: string; readonly canaries: Canaries },
+  ): Promise<VolumeReport> {
+    using api = await ApiCaller.open(join(node.dataDir, 'kubeconfig'));
+    for (const [path, object] of referred(join(outside, 'local'))) {
+      const { status, body } = await api.call('POST', path, object);
+      assert.equal(status, 201, JSON.stringify(body));
+    }
+    const rounds = new VolumeRounds(node, api, options, { hostPath: join(outside, 'host'), canaries });
+    const { interrupted } = options;
+    try {
+      await Promise.race([rounds.#all(), ...(interrupted === undefined ? [] : [interrupted])]);
+    } catch (error) {
+      options.tell(`logs are kept in ${await keepLogs(node.dataDir, `volumes-${options.seed}`)}`);
+      throw error;
+    }
+    return rounds.#figures;
+  }
+
+  private constructor(
+    node: KubelingNode,
+    api: ApiCaller,
+    options: VolumeRoundsOptions,
+    { hostPath, canaries }: { readonly hostPath: string; readonly canaries: Canaries },
+  ) {
+    this.#node = node;
+    this.#api = api;
+    this.#options = options;
+    this.#random = seededRandom(options.seed);
+    this.#hostPath = hostPath;
+    this.#canaries = canaries;
+  }
+
+  async #all(): Promise<void> {
+    const { kills, tell } = this.#options;
+    for (let round = 1; this.#figures.kills < kills; round++) {
+      const moment = moments[(round - 1) % moments.length] ?? 'any';
+      await this.#change(moment);
+      await this.#awaitMoment(moment);
+      await this.#kill();
+      if (this.#figures.kills < kills && randomInt(this.#random, 4) === 0) await this.#killAtStart();
+      await this.#node.start();
+      if (round % settleEvery === 0) await this.#settle();
+      tell(`kill ${this.#figures.kills} (${moment}): ${this.#wanted.size} pods are wanted`);
+    }
+    await this.#settle();
+    for (const name of [...this.#wanted.keys()]) await this.#delete(name);
+    await this.#settle();
+  }
+
+  /** One that begins to mount, or one that is about to unmount. */
+  async #change(moment: (typeof moments)[number]): Promise<void> {
+    const names = [...this.#wanted.keys()];
+    const leaving =
+      moment === 'unmounting' || names.length >= mostPods ? pick(this.#random, names) : undefined;
+    if (leaving !== undefined) await this.#delete(leaving);
+    if (moment !== 'unmounting' || leaving === undefined) await this.#create();
+  }
+
+  async #create(): Promise<void> {
+    const name = `v${++this.#figures.made}`;
+    const { status, body } = await this.#api.call('POST', podsPath, volumePod(name, this.#hostPath));
+    assert.equal(status, 201, JSON.stringify(body));
+    this.#wanted.set(name, (body['metadata'] as { readonly uid: string }).uid);
+  }
+
+  /** Half of them are gone from the API at once: then nobody knows them when kubeling starts again. */
+  async #delete(name: string): Promise<void> {
+    const seconds = randomInt(this.#random, 2);
+    const { status } = await this.#api.call('DELETE', `${podsPath}/${name}?gracePeriodSeconds=${seconds}`);
+    assert.ok(status === 200 || status === 202, `deleting ${name} was answered with ${status}`);
+    this.#wanted.delete(name);
+    this.#figures.removed++;
+  }
+
+  async #awaitMoment(moment: (typeof moments)[number]): Promise<void> {
+    if (moment === 'any') return await pause(randomInt(this.#random, longestPauseMs));
+    const before = new Set(await this.#mounts());
+    const isNow = async () => {
+      const now = new Set(await this.#mounts());
+      return moment === 'mounting' ? !now.isSubsetOf(before) : !before.isSubsetOf(now);
+    };
+    // Sometimes not the first of them, but one further on.
+    for (let more = randomInt(this.#random, 3); more >= 0; more--) {
+      const came = await eventually(moment, async () => ((await isNow()) ? true : undefined), momentWithinMs)
+        .then(() => true)
+        .catch(() => false);
+      if (!came) return;
+      for (const point of await this.#mounts()) before.add(point);
+    }
+    this.#figures[moment]++;
+  }
+
+  async #kill(): Promise<void> {
+    await this.#node.end('SIGKILL');
+    this.#figures.kills++;
+  }
+
+  async #killAtStart(): Promise<void> {
+    this.#node.launch();
+    await pause(randomInt(this.#random, longestStartMs));
+    await this.#kill();
+    this.#figures.killsAtStart++;
+  }
+
+  /** Waits until all is as it is wanted; nothing more and nothing twice. */
+  async #settle(): Promise<void> {
+    const root = join(this.#node.dataDir, 'kubelet/pods');
+    let last = '';
+    const look = async () => {
+      const wanted = [...this.#wanted.values()].toSorted();
+      const there = (await readdir(root)).toSorted();
+      const mounts = await this.#mounts();
+      const stray = mounts.filter((point, index) => !isOf(point, wanted) || mounts.indexOf(point) !== index);
+      const ready = await Promise.all(wanted.map((uid) => isReady(join(root, uid))));
+      last = JSON.stringify({ wanted, there, stray, ready });
+      return there.join() === wanted.join() && stray.length === 0 && ready.every(Boolean) ? true : undefined;
+    };
+    await eventually('the volumes to be as wanted', look, 180_000, () => last);
+    assert.deepEqual(await this.#canaries.dead(), [], 'what is outside of the node must not be touched');
+  }
+
+  async #mounts(): Promise<readonly string[]> {
+    const mounts = parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'));
+    const root = `${this.#node.dataDir}/kubelet/`;
+    return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(root));
+  }
+}
+
+function isOf(point: string, uids: readonly string[]): boolean {
+  return uids.some((uid) => point.includes(`/pods/${uid}/`));
+}
+
+/** Its container has found all its volumes. */
+async function isReady(podDir: string): Promise<boolean> {
+  return await stat(join(podDir, 'volumes/kubernetes.io~empty-dir/disk/ok')).then(
+    () => true,
+    () => false,
+  );
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
