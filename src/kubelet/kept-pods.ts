@@ -1,7 +1,14 @@
 import type { PodJournal } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
-import { ClaimVolumes, LocalVolumes, MemoryEmptyDirs, PayloadVolumes } from '../volumes/index.ts';
+import {
+  ClaimVolumes,
+  LocalVolumes,
+  MemoryEmptyDirs,
+  PayloadVolumes,
+  type StorageObserver,
+  storageMetrics,
+} from '../volumes/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { allocatableOf } from './make-node-planner.ts';
 import { PlainVolumes } from './plain-volumes.ts';
@@ -10,7 +17,7 @@ import { PodNotebook } from './pod-notebook.ts';
 import type { KubeletSettings } from './settings.ts';
 
 export interface KeptPodsDeps
-  extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster'> {
+  extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
   readonly journal: Pick<PodJournal, 'event'>;
 }
 
@@ -28,7 +35,8 @@ export class KeptPods {
     const { clock, random, logger, machine, journal } = deps;
     const { files, volumeParts, volumeFiles } = machine;
     const podsDir = podsDirOf(settings.rootDir);
-    const filled = filledVolumes(settings, podsDir, deps);
+    const observe = storageMetrics(deps.metrics);
+    const filled = filledVolumes(settings, podsDir, deps, observe);
     const inMemory = memoryEmptyDirs(settings, podsDir, deps);
     this.#clock = clock;
     const directories = new PodDirectories(
@@ -59,7 +67,12 @@ export class KeptPods {
       readBoot: () => machine.readFile('/proc/sys/kernel/random/boot_id'),
     });
     const claimed = claimVolumes(podsDir, deps, this.notes);
-    this.volumes = new PlainVolumes(directories, files, journal, { filled, inMemory, claimed });
+    this.volumes = new PlainVolumes(directories, files, journal, {
+      filled,
+      inMemory,
+      claimed,
+      times: { clock, observe },
+    });
     this.crashBackoff = new CrashBackoff({
       random,
       maxMs: settings.maxRestartWaitMs,
@@ -84,6 +97,7 @@ function filledVolumes(
   settings: KubeletSettings,
   podsDir: string,
   { clock, random, machine: { volumeFiles: files }, cluster: api }: KeptPodsDeps,
+  observe: StorageObserver,
 ): PayloadVolumes | undefined {
   if (files === undefined) return undefined;
   const allocatable = () => allocatableOf(settings);
@@ -99,6 +113,7 @@ function filledVolumes(
     clock,
     random,
     allocatable,
+    observe,
   });
 }
 

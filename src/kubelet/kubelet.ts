@@ -38,6 +38,7 @@ import { checkRuntime, RuntimeState, watchRuntime } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
 import { streamingHost } from './streaming-host.ts';
 import type { SyncLoop } from './sync-loop.ts';
+import { collectVolumeMetrics } from './volume-metrics.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** One node's kubelet: all rooms, wired. Nothing runs before `run`. */
@@ -124,6 +125,7 @@ export class Kubelet {
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
     this.#kept = new KeptPods(settings, { ...deps, journal });
+    collectVolumeMetrics(deps, this.#kept.volumes, () => this.pods.getPods());
     this.#earlier = new EarlierPods({
       notes: this.#kept.notes,
       observed: (uid) => this.pleg.cache.get(uid),

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { Volume } from '../kinds/index.ts';
-import { describeError, KubelingError } from '../lib/index.ts';
-import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import { type Clock, describeError, KubelingError } from '../lib/index.ts';
+import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 import {
   type ClaimProblem,
@@ -10,9 +10,13 @@ import {
   type MemoryEmptyDirs,
   type PayloadVolumes,
   prepareHostPath,
+  type StorageObserver,
+  timed,
+  usedVolumes,
 } from '../volumes/index.ts';
 import type { PodDirectories } from './pod-files.ts';
 import { TroubleBoard } from './trouble-board.ts';
+import type { MountedClaim } from './volume-metrics.ts';
 
 type PathVolume = {
   readonly kind: 'path';
@@ -22,6 +26,7 @@ type PathVolume = {
   readonly specName?: string;
 };
 
+const pluginNames = { emptyDir: 'kubernetes.io/empty-dir', hostPath: 'kubernetes.io/host-path' } as const;
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
 /** Whoever names the repository has commands of it run on the host; the gate is locked. */
@@ -50,6 +55,8 @@ export interface OtherVolumes {
   readonly filled?: FilledVolumes | undefined;
   readonly inMemory?: DirectoriesInMemory | undefined;
   readonly claimed?: ClaimedVolumes | undefined;
+  /** How long it takes to mount and unmount is told nobody unless given. */
+  readonly times?: { readonly clock: Clock; readonly observe: StorageObserver } | undefined;
 }
 
 /** The volumes of pods: paths of the host, empty directories on the disk of the pods, and others. */
@@ -60,6 +67,9 @@ export class PlainVolumes {
   readonly #filled: FilledVolumes | undefined;
   readonly #inMemory: DirectoriesInMemory | undefined;
   readonly #claimed: ClaimedVolumes | undefined;
+  readonly #times: OtherVolumes['times'];
+  /** The plugins of what each pod has, as many times as there are volumes. */
+  readonly #mounted = new Map<PodUid, readonly string[]>();
   /** Why volumes of pods that have ended stay. */
   readonly #kept = new TroubleBoard();
 
@@ -67,7 +77,7 @@ export class PlainVolumes {
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
-    { filled, inMemory, claimed }: OtherVolumes = {},
+    { filled, inMemory, claimed, times }: OtherVolumes = {},
   ) {
     this.#directories = directories;
     this.#files = files;
@@ -75,6 +85,7 @@ export class PlainVolumes {
     this.#filled = filled;
     this.#inMemory = inMemory;
     this.#claimed = claimed;
+    this.#times = times;
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
@@ -102,14 +113,20 @@ export class PlainVolumes {
     for (const volume of pod.spec.volumes ?? []) {
       const isElsewhere = filled?.has(volume.name) === true || (this.#claimed && isClaimed(volume));
       if (isElsewhere === true) continue;
-      const problem = await this.#makeOne(pod, volume, signal).catch(describeError);
+      const plugins = (['hostPath', 'emptyDir'] as const).filter((kind) => volume[kind] !== undefined);
+      const names = plugins.map((kind) => pluginNames[kind]);
+      const work = () => this.#makeOne(pod, volume, signal);
+      const problem = await this.#timed('volume_mount', names, work).catch(describeError);
       if (problem === undefined) continue;
       signal.throwIfAborted();
       problems.push({ volume: volume.name, message: this.#tell(pod, volume.name, problem) });
     }
     problems.push(...(await this.#fill(pod, signal)));
-    problems.push(...this.#tellClaims(pod, (await this.#claimed?.make(pod, signal)) ?? [], problems));
-    if (problems.length === 0) return;
+    problems.push(...this.#tellClaims(pod, await this.#makeClaimed(pod, signal), problems));
+    if (problems.length === 0) {
+      this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
+      return;
+    }
     const retries = problems.flatMap(({ retryAtMs }) => (retryAtMs === undefined ? [] : [retryAtMs]));
     const details = retries.length === 0 ? {} : { retryAtMs: Math.min(...retries) };
     throw new KubelingError('VOLUME_UNUSABLE', problems.map(({ message }) => message).join('; '), {
@@ -121,6 +138,63 @@ export class PlainVolumes {
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#fill(pod, signal);
     await this.#claimed?.refresh(pod, signal);
+    this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
+  }
+
+  /** Of each volume that a container uses and that is known here. */
+  pluginsOf(pod: Pod): readonly string[] {
+    const used = usedVolumes(pod);
+    const found = [...this.of(pod)].filter(([name]) => used.has(name));
+    return found.map(([, { hostPath }]) => this.#pluginAt(pod, hostPath));
+  }
+
+  /** The directories of volumes below that of a pod are named after their plugins. */
+  #pluginAt(pod: Pod, hostPath: string): string {
+    const own = `${this.#directories.of(pod.metadata.uid)}/volumes/`;
+    if (!hostPath.startsWith(own)) return pluginNames.hostPath;
+    return (hostPath.slice(own.length).split('/')[0] ?? '').replace('~', '/');
+  }
+
+  /** The plugins of all that pods have now, as many times as there are volumes. */
+  mountedPlugins(): readonly string[] {
+    return [...this.#mounted.values()].flat();
+  }
+
+  /** Where claims of the pod are mounted; a path of the host is none that says how much it may hold. */
+  claimsOf(pod: Pod): readonly MountedClaim[] {
+    if (!this.#mounted.has(pod.metadata.uid)) return [];
+    const { uid, namespace } = pod.metadata;
+    const own = `${this.#directories.of(uid)}/volumes/`;
+    const places = this.#claimed?.of(pod);
+    return (pod.spec.volumes ?? []).flatMap((volume) => {
+      const [directory, claim] = [places?.get(volume.name)?.hostPath, claimNameOf(pod, volume)];
+      if (claim === undefined || directory?.startsWith(own) !== true) return [];
+      return [{ namespace, claim, directory }];
+    });
+  }
+
+  /** They are made beside each other: all of a pod take as long as the slowest. */
+  async #makeClaimed(pod: Pod, signal: AbortSignal): Promise<readonly ClaimProblem[]> {
+    if (this.#claimed === undefined) return [];
+    const { clock, observe } = this.#times ?? {};
+    const begin = clock?.monotonicMs() ?? 0;
+    const problems = await this.#claimed.make(pod, signal);
+    const failed = new Set(problems.map(({ volume }) => volume));
+    const used = usedVolumes(pod);
+    for (const [name, { hostPath }] of this.#claimed.of(pod)) {
+      if (clock === undefined || !used.has(name)) continue;
+      const outcome = failed.has(name) ? 'fail-unknown' : 'success';
+      observe?.('volume_mount', this.#pluginAt(pod, hostPath), { outcome, ms: clock.monotonicMs() - begin });
+    }
+    return problems;
+  }
+
+  #timed<T>(
+    operation: Parameters<StorageObserver>[0],
+    plugins: readonly string[],
+    work: () => Promise<T>,
+  ): Promise<T> {
+    return this.#times === undefined ? work() : timed(this.#times, operation, plugins, work);
   }
 
   /** Answers what keeps containers from starting: content that is whole, though old, does not. */
@@ -159,7 +233,9 @@ export class PlainVolumes {
   async remove(pod: Pod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
     try {
-      await this.#removeAll(uid, signal);
+      const plugins = this.#mounted.get(uid) ?? [];
+      await this.#timed('volume_unmount', plugins, () => this.#removeAll(uid, signal));
+      this.#mounted.delete(uid);
       this.#kept.end(uid);
     } catch (error) {
       signal.throwIfAborted();

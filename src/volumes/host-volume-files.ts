@@ -31,7 +31,7 @@ import {
   type Quantity,
   runCommand,
 } from '../lib/index.ts';
-import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
+import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
 /** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
 const oPath = 0o10000000;
@@ -192,6 +192,23 @@ export class HostVolumeFiles implements VolumeFiles {
       return { path: await realpath(path), kind };
     };
     return await reading(path, look, undefined);
+  }
+
+  async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
+    const result = await this.#run('stat', ['-f', '-c', '%S %b %f %a %c %d', directory], signal);
+    const said = failureOf(result);
+    const numbers = result.stdout.trim().split(' ').map(Number);
+    if (said !== undefined || numbers.length !== 6 || numbers.some(Number.isNaN))
+      throw new KubelingError('FILE_READ', `Cannot read ${directory}: ${said ?? result.stdout}`);
+    const [size = 0, blocks = 0, free = 0, available = 0, inodes = 0, inodesFree = 0] = numbers;
+    return {
+      capacityBytes: blocks * size,
+      availableBytes: available * size,
+      usedBytes: (blocks - free) * size,
+      inodes,
+      inodesFree,
+      inodesUsed: inodes - inodesFree,
+    };
   }
 
   async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {

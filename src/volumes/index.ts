@@ -18,4 +18,6 @@ export {
   type PayloadVolumesDeps,
   type VolumeProblem,
 } from './payload-volumes.ts';
-export type { MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
+export type { MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
+export { type StorageObserver, storageMetrics, timed } from './volume-metrics.ts';
+export { usedVolumes } from './volume-users.ts';

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { KubelingError, type Quantity, quantityValue } from '../lib/index.ts';
-import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles } from './volume-files.ts';
+import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
 export type MemoryEntry =
   | { readonly kind: 'directory'; readonly mode: number; readonly owner: number; readonly group: number }
@@ -180,6 +180,13 @@ export class MemoryVolumeFiles implements VolumeFiles {
     const { kind } = this.#entries.get(at) ?? {};
     if (kind === undefined) return undefined;
     return { path: at, kind: kind === 'directory' ? kind : ('other' as const) };
+  }
+
+  async spaceAt(): Promise<VolumeSpace> {
+    const [capacityBytes, inodes] = [2 ** 20, 1_024];
+    const inodesUsed = this.#entries.size;
+    const bytes = { capacityBytes, availableBytes: capacityBytes, usedBytes: 0 };
+    return { ...bytes, inodes, inodesFree: inodes - inodesUsed, inodesUsed };
   }
 
   async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {

@@ -13,6 +13,7 @@ import { PayloadSources } from './payload-sources.ts';
 import { prepareVolume } from './prepare-volume.ts';
 import { removeVolumes } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
+import { type StorageObserver, timed } from './volume-metrics.ts';
 import { usedVolumes } from './volume-users.ts';
 
 export interface PayloadVolumesDeps {
@@ -31,6 +32,8 @@ export interface PayloadVolumesDeps {
   readonly random: Random;
   /** What the node has to give: no volume in memory may grow larger. */
   readonly allocatable: () => ResourceList;
+  /** How long it takes is told nobody unless given. */
+  readonly observe?: StorageObserver | undefined;
 }
 
 /** Where a volume is to be found. Whoever could write there could change files of the machine while they are written. */
@@ -115,8 +118,12 @@ export class PayloadVolumes {
     kind: PayloadKind,
     signal: AbortSignal,
   ): Promise<VolumeProblem | undefined> {
+    const { clock, observe = () => {} } = this.#deps;
+    const plugin = kind.directory.replace('~', '/');
     try {
-      await this.#makeOne(pod, volume, kind, signal);
+      await timed({ clock, observe }, 'volume_mount', [plugin], () =>
+        this.#makeOne(pod, volume, kind, signal),
+      );
       return undefined;
     } catch (error) {
       signal.throwIfAborted();

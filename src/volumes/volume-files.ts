@@ -5,6 +5,16 @@ export type VolumeFileKind = 'directory' | 'file' | 'link' | 'other';
 /** What is mounted at a directory itself: nothing, a file system in memory, one of huge pages, or something else. */
 export type MountKind = 'none' | 'memory' | 'huge-pages' | 'other';
 
+/** How much a file system holds. */
+export interface VolumeSpace {
+  readonly capacityBytes: number;
+  readonly availableBytes: number;
+  readonly usedBytes: number;
+  readonly inodes: number;
+  readonly inodesFree: number;
+  readonly inodesUsed: number;
+}
+
 /** What a group may do with what it is given. */
 export type GroupAccess = 'read' | 'write';
 
@@ -57,6 +67,8 @@ export interface VolumeFiles {
   behind(
     path: string,
   ): Promise<{ readonly path: string; readonly kind: 'directory' | 'block-device' | 'other' } | undefined>;
+  /** Of the file system there. It may be one that does not answer: nothing of this process waits for it. */
+  spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace>;
   /** Whose a directory is, and its mode. */
   ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }>;
   /** Shows a directory at another place as well, without what is mounted in it; not at all unless with all options. */

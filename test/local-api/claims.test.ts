@@ -207,6 +207,15 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     await ready('last');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
+    // As one that is found again it is measured like one that was mounted just now.
+    const capacity =
+      /^kubelet_volume_stats_capacity_bytes\{namespace="default",persistentvolumeclaim="last"\} (.+)$/m;
+    const total =
+      /^volume_manager_total_volumes\{plugin_name="kubernetes.io\/local-volume",state="actual_state_of_world"\} 1$/m;
+    await cluster.node.until('the metrics of its volume', async () => {
+      const text = await cluster.node.get('/metrics');
+      return total.test(text) && Number(capacity.exec(text)?.[1]) > 0;
+    });
     const restarts = ['get', 'pod', 'last', '-o', 'jsonpath={.status.containerStatuses[0].restartCount}'];
     assert.equal(await cluster.kubectl(...restarts), '0');
     await cluster.kubectl('exec', 'last', '--', 'touch', '/end');

@@ -172,5 +172,11 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       );
     await cluster.kubectl('delete', 'pod', 'keeper');
     look();
+    const metrics = await cluster.node.get('/metrics');
+    for (const operation of ['volume_mount', 'volume_unmount']) {
+      const labels = `volume_plugin="kubernetes.io/secret",operation_name="${operation}",status="success",migrated="false"`;
+      const count = new RegExp(`^storage_operation_duration_seconds_count\\{${labels}\\} [1-9]`, 'm');
+      assert.match(metrics, count);
+    }
   });
 });
