@@ -32,6 +32,8 @@ const oPath = 0o10000000;
 const stepFlags = oPath | constants.O_NOFOLLOW;
 const targetDirectoryMode = 0o750;
 const targetFileMode = 0o640;
+/** Below the directory of all of a pod: `<volume>/<container>/<mount>`. */
+const targetDepth = 3;
 const mountDeadlineMs = 30_000;
 
 /** The real ones, with the mounts of this machine. */
@@ -109,14 +111,24 @@ async function makeTarget(target: string, kind: 'directory' | 'file'): Promise<v
   else await (await open(target, 'wx', targetFileMode)).close();
 }
 
-/** Those too that have lost their mount, as all have after the machine was started anew. */
-async function removeTargets(directory: string): Promise<void> {
-  const found = await readdir(directory, { recursive: true }).catch((error) => {
+/**
+ * Those too that have lost their mount, as all have after the machine was started anew. What lies in a target is never
+ * looked at: if it is not the volume's, it is somebody else's.
+ */
+async function removeTargets(directory: string, depth = targetDepth): Promise<void> {
+  const names = depth === 0 ? [] : await namesIn(directory);
+  for (const name of names) await removeTargets(join(directory, name), depth - 1);
+  await removeTarget(directory);
+}
+
+/** None of what is no directory itself. */
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return (await lstat(directory)).isDirectory() ? await readdir(directory) : [];
+  } catch (error) {
     if (errnoOf(error) === 'ENOENT') return [];
     throw error;
-  });
-  for (const path of found.toSorted().toReversed()) await removeTarget(join(directory, path));
-  await removeTarget(directory);
+  }
 }
 
 /** Never more than an empty directory or an empty file: anything else is content of somebody's. */

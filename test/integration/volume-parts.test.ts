@@ -95,6 +95,19 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await rm(targets(), { recursive: true });
   });
 
+  it('never takes away anything in a place, be it empty, nor behind a link', async () => {
+    const place = join(targets(), 'volume/container/0');
+    await mkdir(join(place, 'empty'), { recursive: true });
+    await writeFile(join(place, 'file'), '');
+    const outside = join(root, 'outside-of-all');
+    await mkdir(join(outside, 'empty'), { recursive: true });
+    await symlink(outside, join(targets(), 'link'));
+    await parts.unbind(targets(), signal);
+    assert.deepEqual((await readdir(place)).toSorted(), ['empty', 'file']);
+    assert.deepEqual(await readdir(outside), ['empty']);
+    await rm(targets(), { recursive: true });
+  });
+
   it('makes what is missing like the volume itself', async () => {
     await chmod(volume, 0o2775);
     await bind('new/deep');
