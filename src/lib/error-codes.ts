@@ -139,6 +139,7 @@ export const errorKinds = {
   CONTAINER_CONFIG: 'Failed',
   VOLUME_UNUSABLE: 'Failed',
   VOLUME_REMOVE: 'Failed',
+  PLUGIN_REFUSED: 'Failed',
   CGROUPS_UNUSABLE: 'Unsupported',
   CGROUP_DRIVER: 'Unsupported',
   CGROUP_NAME: 'Invalid',

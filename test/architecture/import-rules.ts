@@ -18,6 +18,7 @@ const ranks: Readonly<Record<string, number>> = {
   node: 2,
   objects: 2,
   pleg: 2,
+  plugins: 2,
   probes: 2,
   resources: 2,
   runtime: 2,
