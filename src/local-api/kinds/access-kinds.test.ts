@@ -112,6 +112,42 @@ test('a token is bound to a pod of the account, and a node gets none for pods of
   await refusedWith(ask(pod.metadata.uid, 'n1', ['vault']), 403);
 });
 
+test('a node gets a token for a driver of a volume that the pod has by a claim', async () => {
+  using rig = new KindsRig();
+  const { csiDrivers, persistentVolumes, persistentVolumeClaims } = apiResources;
+  await rig.create(serviceAccounts, named('sa'));
+  await rig.create(csiDrivers, named('d.example', { spec: { tokenRequests: [{ audience: 'vault' }] } }));
+  const accessModes = ['ReadWriteOnce'];
+  const csi = { driver: 'd.example', volumeHandle: 'h' };
+  await rig.create(
+    persistentVolumes,
+    named('pv', { spec: { accessModes, capacity: { storage: '1Gi' }, csi } }),
+  );
+  const resources = { requests: { storage: '1Gi' } };
+  await rig.create(
+    persistentVolumeClaims,
+    named('c', { spec: { accessModes, resources, volumeName: 'pv', storageClassName: '' } }),
+  );
+  const { metadata } = await rig.rig.pod('p', {
+    spec: {
+      serviceAccountName: 'sa',
+      volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }],
+    },
+  });
+  const ask = (audience: string) => {
+    const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: metadata.uid };
+    const body = { spec: { audiences: [audience], boundObjectRef } };
+    return rig.rig.object('create', serviceAccounts, {
+      name: 'sa',
+      subresource: 'token',
+      user: nodeUser('n1'),
+      body,
+    });
+  };
+  await ask('vault');
+  await refusedWith(ask('other'), 403);
+});
+
 test('reviews are answered and kept nowhere', async () => {
   using rig = new KindsRig();
   const ask = (resource: ApiResource, body: JsonObject) => rig.rig.object('create', resource, { body });

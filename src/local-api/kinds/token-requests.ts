@@ -1,5 +1,10 @@
 import { type ApiResource, isJsonObject, type JsonObject } from '../../api/index.ts';
-import type { CSIDriver, TokenRequestSpec } from '../../kinds/index.ts';
+import type {
+  CSIDriver,
+  PersistentVolume,
+  PersistentVolumeClaimSpec,
+  TokenRequestSpec,
+} from '../../kinds/index.ts';
 import { apiTime, type Random, randomHex } from '../../lib/index.ts';
 import {
   type ActOn,
@@ -18,7 +23,15 @@ import {
 } from '../core/index.ts';
 import { invalid } from './causes.ts';
 import type { Bearer, TokenClaims, TokenDesk } from './desks.ts';
-import { csiDrivers, nodes, pods, secrets, serviceAccounts } from './resources.ts';
+import {
+  csiDrivers,
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  secrets,
+  serviceAccounts,
+} from './resources.ts';
 
 const shortestSeconds = 600;
 const longestSeconds = 2 ** 32;
@@ -159,10 +172,22 @@ function checkNode(wish: Wish, node: string, pod: StoredObject, objects: ObjectR
     throw refusedNode(wish, 'requested token bound to a pod scheduled on a different node');
   const [wanted = '', ...more] = wish.spec.audiences ?? [];
   if (more.length > 0) throw refusedNode(wish, 'node may only request 0 or 1 audiences');
-  const { audiences, drivers } = referencesOf(pod);
-  const ofDrivers = [...drivers].flatMap((driver) => driverAudiences(objects, driver));
+  const { audiences, drivers, claims } = referencesOf(pod);
+  const ofClaims = [...claims].flatMap((claim) => claimDriver(objects, wish.call.namespace, claim));
+  const ofDrivers = [...drivers, ...ofClaims].flatMap((driver) => driverAudiences(objects, driver));
   if (!audiences.has(wanted) && !ofDrivers.includes(wanted))
     throw refusedNode(wish, `audience "${wanted}" not found in pod spec volume`);
+}
+
+/** The driver of the volume that the claim is bound to. */
+function claimDriver(objects: ObjectReader, namespace: string | undefined, name: string): readonly string[] {
+  const claim = objects.get(persistentVolumeClaims, namespace, name);
+  const { volumeName = '' } = (claim?.spec ?? {}) as PersistentVolumeClaimSpec;
+  const volume = objects.get(persistentVolumes, undefined, volumeName) as unknown as
+    | PersistentVolume
+    | undefined;
+  const driver = volume?.spec?.csi?.driver;
+  return driver === undefined ? [] : [driver];
 }
 
 function driverAudiences(objects: ObjectReader, driver: string): readonly string[] {
