@@ -1,5 +1,6 @@
 /** The node as the cluster sees it: registration, status, addresses and lease. */
 export type { AddressFacts } from './addresses.ts';
+export { CsiNodeTeller } from './csi-node.ts';
 export { HostFirewall, type HostFirewallDeps, type PacketFilter } from './host-firewall.ts';
 export { hostIps } from './host-ips.ts';
 export { diskBytes, goArchitecture, hostNodeMachine } from './host-machine.ts';

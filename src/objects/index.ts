@@ -14,6 +14,7 @@ export { ApiRuntimeClasses, type ApiRuntimeClassesDeps } from './runtime-classes
 export { PodServiceAccounts, type PodServiceAccountsDeps } from './service-accounts.ts';
 export { type KeptServices, Services, type ServicesDeps } from './services.ts';
 export { standaloneObjects, standaloneTokens } from './standalone.ts';
+export { StorageObjects } from './storage-objects.ts';
 export { type TokenObserver, tokenMetrics } from './token-metrics.ts';
 export type { IssuedToken, TokenAsk } from './token-request.ts';
 export { type TokenEvents, type TokenSource, Tokens, type TokensDeps } from './tokens.ts';

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ApiRig } from '../../test/fakes/api-rig.ts';
+import { apiResources } from '../api/index.ts';
+import type { CSINode, Node } from '../kinds/index.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
+import { CsiNodeTeller, type DriverOnNode } from './csi-node.ts';
+
+const { nodes, csiNodes } = apiResources;
+const facts: DriverOnNode = {
+  driver: 'd.example',
+  nodeId: 'id-1',
+  topology: { 'topology.d.example/zone': 'z', 'topology.d.example/host': 'h' },
+  maxVolumes: 5,
+};
+
+/** A node with its own rights at a simulated API. */
+class World {
+  readonly rig = new ApiRig();
+  readonly end = new AbortController();
+  readonly logs = collectLogs(this.rig.clock);
+  readonly teller: CsiNodeTeller;
+  readonly #running: Promise<void>;
+
+  constructor(uid = 'u1') {
+    const { rig } = this;
+    rig.api.put(nodes, { metadata: { name: 'n1', uid } });
+    this.teller = new CsiNodeTeller({
+      api: rig.node,
+      nodeName: 'n1',
+      node: () => this.node(),
+      clock: rig.clock,
+      random: seededRandom(1),
+      logger: this.logs.logger,
+    });
+    this.#running = this.teller.run(this.end.signal).catch(() => {});
+  }
+
+  node(): Node | undefined {
+    return this.rig.api.object({ resource: nodes, name: 'n1' }) as Node | undefined;
+  }
+
+  csiNode(): CSINode | undefined {
+    return this.rig.api.object({ resource: csiNodes, name: 'n1' }) as unknown as CSINode | undefined;
+  }
+
+  async passes(ms = 100): Promise<void> {
+    await this.rig.clock.advance(ms);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.end.abort(new Error('over'));
+    await this.#running;
+    this.rig[Symbol.dispose]();
+  }
+}
+
+describe('what a node tells of its CSI drivers', () => {
+  it('is in an object that is there without any, and belongs to the Node', async () => {
+    await using world = new World();
+    await world.passes();
+    const { metadata, spec } = world.csiNode() ?? {};
+    const uid = world.node()?.metadata?.uid;
+    assert.deepEqual(metadata?.ownerReferences, [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid }]);
+    assert.match(
+      metadata?.annotations?.['storage.alpha.kubernetes.io/migrated-plugins'] ?? '',
+      /^kubernetes\.io\/aws-ebs,.*vsphere-volume$/,
+    );
+    assert.deepEqual(spec?.drivers, []);
+  });
+
+  it('names each driver with its ID, its topology and its limit, until it is gone', async () => {
+    await using world = new World();
+    world.teller.installed(facts);
+    await world.passes();
+    assert.deepEqual(world.csiNode()?.spec.drivers, [
+      {
+        name: 'd.example',
+        nodeID: 'id-1',
+        topologyKeys: ['topology.d.example/host', 'topology.d.example/zone'],
+        allocatable: { count: 5 },
+      },
+    ]);
+    const annotation = () => world.node()?.metadata?.annotations?.['csi.volume.kubernetes.io/nodeid'];
+    assert.equal(annotation(), '{"d.example":"id-1"}');
+    assert.equal(world.node()?.metadata?.labels?.['topology.d.example/zone'], 'z');
+    world.teller.removed('d.example');
+    await world.passes();
+    assert.deepEqual(world.csiNode()?.spec.drivers, []);
+    assert.equal(annotation(), undefined);
+    assert.equal(world.node()?.metadata?.labels?.['topology.d.example/zone'], 'z');
+  });
+
+  it('keeps drivers of an earlier life that have not come yet', async () => {
+    await using world = new World();
+    await world.passes();
+    const drivers = [{ name: 'early', nodeID: 'e', topologyKeys: [] }];
+    world.rig.api.change({ resource: csiNodes, name: 'n1' }, (found) => ({ ...found, spec: { drivers } }));
+    world.teller.installed({ ...facts, topology: {}, maxVolumes: undefined });
+    await world.passes();
+    assert.deepEqual(
+      world.csiNode()?.spec.drivers.map(({ name }) => name),
+      ['early', 'd.example'],
+    );
+  });
+
+  it('is made anew when it belongs to an earlier Node of the name', async () => {
+    await using world = new World();
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'old' }];
+    world.rig.api.put(csiNodes, {
+      metadata: { name: 'n1', ownerReferences },
+      spec: { drivers: [] },
+    } as never);
+    await world.passes();
+    assert.equal(world.csiNode()?.metadata?.ownerReferences?.[0]?.uid, world.node()?.metadata?.uid);
+  });
+
+  it('does not move the node to another place than its labels say', async () => {
+    await using world = new World();
+    const labels = { 'topology.d.example/zone': 'other' };
+    world.rig.api.change({ resource: nodes, name: 'n1' }, ({ metadata, ...node }) => ({
+      ...node,
+      metadata: { ...metadata, labels },
+    }));
+    world.teller.installed(facts);
+    await world.passes();
+    assert.equal(world.node()?.metadata?.labels?.['topology.d.example/zone'], 'other');
+    assert.equal(world.node()?.metadata?.labels?.['topology.d.example/host'], 'h');
+    assert.match(JSON.stringify(world.logs.records.toArray()), /detected topology value collision/);
+  });
+});

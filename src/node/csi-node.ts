@@ -1,0 +1,199 @@
+import { type ApiClient, apiResources, isApiCode } from '../api/index.ts';
+import type { CSINode, CSINodeDriver, Node } from '../kinds/index.ts';
+import { Backoff, type Clock, describeError, HintLatch, type Logger, type Random } from '../lib/index.ts';
+
+/** What a driver says of this node. */
+export interface DriverOnNode {
+  readonly driver: string;
+  readonly nodeId: string;
+  readonly topology: Readonly<Record<string, string>>;
+  readonly maxVolumes: number | undefined;
+}
+
+export interface CsiNodeDeps {
+  readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch' | 'delete'>;
+  readonly nodeName: string;
+  /** The Node as newly as it is known. */
+  readonly node: () => Node | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+const idAnnotation = 'csi.volume.kubernetes.io/nodeid';
+const migratedAnnotation = 'storage.alpha.kubernetes.io/migrated-plugins';
+/** Volumes of these kinds are left to drivers of their own everywhere. */
+const migrated = [
+  'kubernetes.io/aws-ebs',
+  'kubernetes.io/azure-disk',
+  'kubernetes.io/azure-file',
+  'kubernetes.io/cinder',
+  'kubernetes.io/gce-pd',
+  'kubernetes.io/portworx-volume',
+  'kubernetes.io/vsphere-volume',
+].join(',');
+const retry = { baseMs: 500, maxMs: 60_000 };
+const unknownNodeMs = 1_000;
+const idleMs = 600_000;
+
+/**
+ * Tells the cluster which drivers this node has: in its CSINode, and by annotation and labels of its Node. What is to be
+ * told is kept until it has been, so that drivers need not wait for an API server that is away.
+ */
+export class CsiNodeTeller {
+  readonly #deps: CsiNodeDeps;
+  readonly #installed = new Map<string, DriverOnNode>();
+  /** Drivers that were here in this life and are no more; those of earlier lives may be about to come. */
+  readonly #removed = new Set<string>();
+  readonly #changes: HintLatch;
+
+  constructor(deps: CsiNodeDeps) {
+    this.#deps = deps;
+    this.#changes = new HintLatch(deps.clock);
+    // The object should be there though there is no driver.
+    this.#changes.raise();
+  }
+
+  installed(facts: DriverOnNode): void {
+    this.#installed.set(facts.driver, facts);
+    this.#removed.delete(facts.driver);
+    this.#changes.raise();
+  }
+
+  removed(driver: string): void {
+    this.#installed.delete(driver);
+    this.#removed.add(driver);
+    this.#changes.raise();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, logger } = this.#deps;
+    const backoff = new Backoff(retry, random);
+    for (;;) {
+      await this.#changes.wait(idleMs, signal);
+      this.#changes.clear();
+      const node = this.#deps.node();
+      try {
+        if (node?.metadata?.uid !== undefined) await this.#tell(node, signal);
+        if (node?.metadata?.uid !== undefined) backoff.reset();
+        else await this.#again(unknownNodeMs, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const waitMs = backoff.fail(clock.monotonicMs());
+        logger.warn('The drivers of this node cannot be told to the cluster, it is tried again', {
+          because: describeError(error),
+          waitMs,
+        });
+        await this.#again(waitMs, signal);
+      }
+    }
+  }
+
+  async #again(waitMs: number, signal: AbortSignal): Promise<void> {
+    await this.#deps.clock.sleep(waitMs, signal);
+    this.#changes.raise();
+  }
+
+  async #tell(node: Node, signal: AbortSignal): Promise<void> {
+    if (this.#installed.size > 0 || this.#removed.size > 0) await this.#tellNode(signal);
+    await this.#tellCsiNode(node, signal);
+  }
+
+  async #tellNode(signal: AbortSignal): Promise<void> {
+    const { api, nodeName: name } = this.#deps;
+    const ref = { resource: apiResources.nodes, name };
+    const node = await api.get<Node>(ref, {}, signal);
+    const { annotations = {}, labels = {}, uid, resourceVersion } = node.metadata ?? {};
+    const ids = this.#idsIn(annotations[idAnnotation]);
+    const wantedIds = Object.keys(ids).length === 0 ? null : JSON.stringify(ids);
+    const added = this.#labelsBesides(labels);
+    const isSame = (annotations[idAnnotation] ?? null) === wantedIds;
+    if (isSame && Object.keys(added).length === 0) return;
+    const metadata = {
+      uid,
+      resourceVersion,
+      ...(isSame ? {} : { annotations: { [idAnnotation]: wantedIds } }),
+      ...(Object.keys(added).length === 0 ? {} : { labels: added }),
+    };
+    // A node has the right to write its status, and labels and annotations with it.
+    const status = { ...ref, subresource: 'status' };
+    await api.patch<Node>(status, { kind: 'merge', body: { metadata } }, signal);
+  }
+
+  #idsIn(text: string | undefined): Readonly<Record<string, string>> {
+    const before = Object.entries(idsOf(text)).filter(([driver]) => !this.#removed.has(driver));
+    const now = [...this.#installed.values()].map(({ driver, nodeId }) => [driver, nodeId] as const);
+    const all = new Map([...before, ...now]);
+    return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  }
+
+  /** Where a node is does not change under its pods: a value that another one gave stays. */
+  #labelsBesides(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+    const wanted = [...this.#installed.values()].flatMap(({ topology }) => Object.entries(topology));
+    const collisions = wanted.filter(([key, value]) => labels[key] !== undefined && labels[key] !== value);
+    for (const [key, value] of collisions)
+      this.#deps.logger.warn('A driver says another place for this node than its label', {
+        because: `detected topology value collision: driver reported ${key}:${value} but existing label is ${key}:${labels[key]}`,
+      });
+    return Object.fromEntries(wanted.filter(([key]) => labels[key] === undefined));
+  }
+
+  async #tellCsiNode(node: Node, signal: AbortSignal): Promise<void> {
+    const { api, nodeName: name } = this.#deps;
+    const resource = apiResources.csiNodes;
+    const found = await api.get<CSINode>({ resource, name }, {}, signal).catch((error: unknown) => {
+      if (isApiCode(error, 'API_NOT_FOUND')) return undefined;
+      throw error;
+    });
+    const owner = node.metadata?.uid ?? '';
+    const isOurs = found?.metadata?.ownerReferences?.some(({ uid }) => uid === owner) === true;
+    if (found !== undefined && !isOurs) {
+      const { uid } = found.metadata ?? {};
+      await api.delete({ resource, name }, { uid }, signal);
+    }
+    if (found === undefined || !isOurs) {
+      await api.create<CSINode>({ resource }, this.#fresh(owner), signal);
+      return;
+    }
+    const drivers = this.#driversBesides(found.spec.drivers);
+    if (JSON.stringify(drivers) === JSON.stringify(found.spec.drivers)) return;
+    await api.update<CSINode>({ resource, name }, { ...found, spec: { drivers } } as CSINode, signal);
+  }
+
+  #fresh(uid: string): CSINode {
+    const { nodeName: name } = this.#deps;
+    return {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSINode',
+      metadata: {
+        name,
+        annotations: { [migratedAnnotation]: migrated },
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name, uid }],
+      },
+      spec: { drivers: this.#driversBesides([]) },
+    };
+  }
+
+  #driversBesides(before: readonly CSINodeDriver[]): readonly CSINodeDriver[] {
+    const kept = before.filter(({ name }) => !this.#removed.has(name) && !this.#installed.has(name));
+    return [...kept, ...[...this.#installed.values()].map(entryOf)];
+  }
+}
+
+function entryOf({ driver, nodeId, topology, maxVolumes }: DriverOnNode): CSINodeDriver {
+  return {
+    name: driver,
+    nodeID: nodeId,
+    topologyKeys: Object.keys(topology).toSorted(),
+    ...(maxVolumes === undefined ? {} : { allocatable: { count: maxVolumes } }),
+  };
+}
+
+function idsOf(text: string | undefined): Readonly<Record<string, string>> {
+  try {
+    const value = JSON.parse(text ?? '{}');
+    return typeof value === 'object' && value !== null ? value : {};
+  } catch {
+    return {};
+  }
+}

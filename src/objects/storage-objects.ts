@@ -1,0 +1,38 @@
+import { type ApiClient, type ApiObject, apiResources, isApiCode, type ObjectRef } from '../api/index.ts';
+import type { CSIDriver, Secret, VolumeAttachment } from '../kinds/index.ts';
+import { SingleFlight } from '../lib/index.ts';
+
+/**
+ * What the API says of drivers and the volumes they mount, asked anew each time; undefined for what is not there. The
+ * secrets are those that volumes name: no pod that could be registered for them does.
+ */
+export class StorageObjects {
+  readonly #api: Pick<ApiClient, 'get'>;
+  readonly #drivers = new SingleFlight<string, CSIDriver | undefined>();
+
+  constructor(api: Pick<ApiClient, 'get'>) {
+    this.#api = api;
+  }
+
+  async driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined> {
+    const ref = { resource: apiResources.csiDrivers, name };
+    return await this.#drivers.run(name, (inner) => this.#find<CSIDriver>(ref, inner), signal);
+  }
+
+  async attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined> {
+    return await this.#find<VolumeAttachment>({ resource: apiResources.volumeAttachments, name }, signal);
+  }
+
+  async secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined> {
+    return await this.#find<Secret>({ resource: apiResources.secrets, namespace, name }, signal);
+  }
+
+  async #find<T extends ApiObject>(ref: ObjectRef, signal: AbortSignal): Promise<T | undefined> {
+    try {
+      return await this.#api.get<T>(ref, {}, signal);
+    } catch (error) {
+      if (isApiCode(error, 'API_NOT_FOUND')) return undefined;
+      throw error;
+    }
+  }
+}
