@@ -15,7 +15,9 @@ import {
   readFileIfExists,
   realCgroupHost,
   realClock,
+  systemRandom,
 } from '../lib/index.ts';
+import { hostPluginHost } from '../plugins/index.ts';
 import { checkMachine, OwnOomScore, readMachineFacts, reservedAmount } from '../resources/index.ts';
 import {
   idsOfBlock,
@@ -37,6 +39,7 @@ export function realMachine(): NodeMachine {
     files: realRuntimeFiles(),
     volumeParts: realVolumeParts(realClock()),
     volumeFiles: new HostVolumeFiles(realClock()),
+    plugins: hostPluginHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
     readFile: (path) => readFile(path, 'utf8'),
   };

@@ -1,5 +1,6 @@
 import type { Node } from '../kinds/index.ts';
-import type { BoundClaims, PodObjects, TokenSource } from '../objects/index.ts';
+import type { CsiNodeTeller } from '../node/index.ts';
+import type { BoundClaims, PodObjects, StorageObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal } from '../pods/index.ts';
 import type { KnownServices, PullSecrets, RuntimeClasses, ServiceAccounts } from '../runtime/index.ts';
 import type { BackgroundLoops } from './background.ts';
@@ -11,6 +12,12 @@ export interface ClusterLink {
   readonly objects: Pick<PodObjects, 'register' | 'unregister' | 'secret' | 'configMap'>;
   /** The claims of pods, and the volumes they are bound to. */
   readonly claims: Pick<BoundClaims, 'get' | 'forgetPod' | 'size'>;
+  /** What CSI drivers and volumes of theirs are to be like. */
+  readonly storage: Pick<StorageObjects, 'driver' | 'attachment' | 'secret'>;
+  /** Tells the cluster which drivers are here. */
+  readonly csiNode: Pick<CsiNodeTeller, 'installed' | 'removed'>;
+  /** The volumes that must not be taken from this node have become others. */
+  readonly volumesChanged: () => void;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
   /** Which handler of the runtime runs the pods of a class. */

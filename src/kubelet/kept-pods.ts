@@ -1,14 +1,21 @@
-import type { PodJournal } from '../pods/index.ts';
+import { posix } from 'node:path';
+import type { Node } from '../kinds/index.ts';
+import { PluginRegistry } from '../plugins/index.ts';
+import type { PodJournal, PodUid } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
 import {
   ClaimVolumes,
+  type CsiApi,
+  CsiDrivers,
+  CsiVolumes,
   LocalVolumes,
   MemoryEmptyDirs,
   PayloadVolumes,
   type StorageObserver,
   storageMetrics,
 } from '../volumes/index.ts';
+import type { ClusterLink } from './cluster-link.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { allocatableOf } from './make-node-planner.ts';
 import { PlainVolumes } from './plain-volumes.ts';
@@ -19,6 +26,8 @@ import type { KubeletSettings } from './settings.ts';
 export interface KeptPodsDeps
   extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
   readonly journal: Pick<PodJournal, 'event'>;
+  /** Something the pod waits for has come. */
+  readonly lookAgain: (uid: PodUid) => void;
 }
 
 /** What of pods outlives the kubelet: their directories, and all that is in there. */
@@ -27,6 +36,9 @@ export class KeptPods {
   readonly users: UserNamespaces;
   readonly volumes: PlainVolumes;
   readonly notes: PodNotebook;
+  /** Undefined on a machine without plugins. */
+  readonly csi: CsiVolumes | undefined;
+  readonly plugins: PluginRegistry | undefined;
   /** Noted with the pod, so that it goes on where it was. */
   readonly crashBackoff: CrashBackoff;
   readonly #clock: KeptPodsDeps['clock'];
@@ -47,6 +59,7 @@ export class KeptPods {
       async (uid, inner) => {
         await filled?.remove(uid, inner);
         await inMemory?.remove(uid, inner);
+        await this.csi?.remove(uid, inner);
         await claimed.remove(uid, inner);
       },
       volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
@@ -66,11 +79,15 @@ export class KeptPods {
       directories,
       readBoot: () => machine.readFile('/proc/sys/kernel/random/boot_id'),
     });
-    const claimed = claimVolumes(podsDir, deps, this.notes);
+    const { csi, plugins } = driverVolumes(settings, podsDir, deps, this.notes) ?? {};
+    this.csi = csi;
+    this.plugins = plugins;
+    const claimed = claimVolumes(podsDir, deps, this.notes, csi);
     this.volumes = new PlainVolumes(directories, files, journal, {
       filled,
       inMemory,
       claimed,
+      csi,
       times: { clock, observe },
     });
     this.crashBackoff = new CrashBackoff({
@@ -131,11 +148,13 @@ function claimVolumes(
   podsDir: string,
   { clock, machine, cluster, journal }: KeptPodsDeps,
   notes: PodNotebook,
+  csi: CsiVolumes | undefined,
 ): ClaimVolumes {
   const { volumeFiles } = machine;
   return new ClaimVolumes({
     claims: cluster?.claims,
     local: volumeFiles && new LocalVolumes({ podsDir, files: volumeFiles, clock }),
+    csi,
     hostFiles: machine.files,
     judgeNode: (required) => {
       const node = cluster?.node();
@@ -146,4 +165,58 @@ function claimVolumes(
     clock,
     journal,
   });
+}
+
+/** Undefined on a machine without plugins or access to the files of volumes. */
+function driverVolumes(
+  { rootDir, nodeName }: KubeletSettings,
+  podsDir: string,
+  deps: KeptPodsDeps,
+  notes: PodNotebook,
+): { readonly csi: CsiVolumes; readonly plugins: PluginRegistry } | undefined {
+  const { clock, random, logger, machine, cluster, lookAgain } = deps;
+  const { volumeFiles: files, plugins: host } = machine;
+  if (files === undefined || host === undefined) return undefined;
+  const drivers = new CsiDrivers({
+    open: (socket) => host.open(socket),
+    clock,
+    logger,
+    teller: cluster?.csiNode,
+    arrived: (driver) => csi.arrived(driver),
+  });
+  const csi = new CsiVolumes({
+    rootDir,
+    podsDir,
+    nodeName,
+    drivers,
+    api: cluster && csiApi(cluster),
+    files,
+    clock,
+    random,
+    logger,
+    isNoted: (driver, handle, besides) =>
+      notes.volumes
+        .others(besides)
+        .some(({ source }) => source.kind === 'csi' && source.driver === driver && source.handle === handle),
+    lookAgain,
+    inUseChanged: () => cluster?.volumesChanged(),
+  });
+  const directory = posix.join(rootDir, 'plugins_registry');
+  const handlers = new Map([['CSIPlugin', drivers]]);
+  return { csi, plugins: new PluginRegistry({ directory, host, handlers, clock, random, logger }) };
+}
+
+function csiApi(cluster: ClusterLink): CsiApi {
+  const { storage, tokens } = cluster;
+  const lists = (node: Node | undefined, volume: string) =>
+    node?.status?.volumesAttached?.some(({ name }) => name === volume) === true;
+  return {
+    driver: (name, signal) => storage.driver(name, signal),
+    attachment: (name, signal) => storage.attachment(name, signal),
+    secret: (namespace, name, signal) => storage.secret(namespace, name, signal),
+    tokens,
+    // What is at hand may be old; it spares the API the question while nothing has come.
+    isListed: async (volume, signal) =>
+      lists(cluster.node(), volume) && lists(await cluster.fetchNode(signal), volume),
+  };
 }

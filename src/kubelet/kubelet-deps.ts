@@ -1,5 +1,6 @@
 import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
+import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
 import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
@@ -18,6 +19,8 @@ export interface NodeMachine {
   readonly volumeParts: VolumeParts;
   /** For volumes that are filled from here; pods cannot have any unless given. */
   readonly volumeFiles?: VolumeFiles | undefined;
+  /** For drivers and plugins in processes of their own; there are none unless given. */
+  readonly plugins?: PluginHost | undefined;
   readonly cgroups: CgroupHost;
   readFile(path: string): Promise<string>;
 }

@@ -124,7 +124,7 @@ export class Kubelet {
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
-    this.#kept = new KeptPods(settings, { ...deps, journal });
+    this.#kept = new KeptPods(settings, { ...deps, journal, lookAgain: (uid) => this.syncSoon(uid) });
     collectVolumeMetrics(deps, this.#kept.volumes, () => this.pods.getPods());
     this.#earlier = new EarlierPods({
       notes: this.#kept.notes,
@@ -234,10 +234,21 @@ export class Kubelet {
         watchdog: this.#makeWatchdog(),
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
+        ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },
       once: { ...beside?.once, pleg: this.pleg },
     };
+  }
+
+  #pluginLoops(): BackgroundLoops['again'] {
+    const { plugins, csi } = this.#kept;
+    return { ...(plugins && { plugins }), ...(csi && { 'CSI volumes': csi }) };
+  }
+
+  /** The volumes that must stay attached to this node; undefined while that is not known. */
+  volumesInUse(): readonly string[] | undefined {
+    return this.#kept.csi?.inUse();
   }
 
   /** Why pods cannot be worked on now. */
@@ -288,6 +299,7 @@ export class Kubelet {
       notes: this.#kept.notes.size,
       users: this.#kept.users.size,
       claims: this.#deps.cluster?.claims.size ?? 0,
+      drivers: this.#kept.csi?.size ?? 0,
       pods: pods.getPods().length,
     };
   }

@@ -6,6 +6,7 @@ import type { RuntimeFiles } from '../runtime/index.ts';
 import {
   type ClaimProblem,
   type ClaimVolumes,
+  type CsiVolumes,
   isClaimed,
   type MemoryEmptyDirs,
   type PayloadVolumes,
@@ -33,6 +34,12 @@ const setGroupBit = 0o2000;
 const noGitRepo =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
 
+function pluginsOfVolume(volume: Volume): readonly string[] {
+  if (volume.csi !== undefined) return [`kubernetes.io/csi:${volume.csi.driver}`];
+  const plugins = (['hostPath', 'emptyDir'] as const).filter((kind) => volume[kind] !== undefined);
+  return plugins.map((kind) => pluginNames[kind]);
+}
+
 /** What keeps containers from starting. */
 interface Problem {
   readonly volume: string;
@@ -50,6 +57,9 @@ export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
 /** Volumes that pods have by claims. */
 export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
 
+/** Volumes that drivers mount. */
+export type DriverVolumes = Pick<CsiVolumes, 'placeOf' | 'setUpInline' | 'remove'>;
+
 /** What kinds of volumes besides paths of the host and empty directories on the disk of the pods; none that is left out. */
 export interface OtherVolumes {
   readonly filled?: FilledVolumes | undefined;
@@ -57,6 +67,7 @@ export interface OtherVolumes {
   readonly claimed?: ClaimedVolumes | undefined;
   /** How long it takes to mount and unmount is told nobody unless given. */
   readonly times?: { readonly clock: Clock; readonly observe: StorageObserver } | undefined;
+  readonly csi?: DriverVolumes | undefined;
 }
 
 /** The volumes of pods: paths of the host, empty directories on the disk of the pods, and others. */
@@ -72,12 +83,13 @@ export class PlainVolumes {
   readonly #mounted = new Map<PodUid, readonly string[]>();
   /** Why volumes of pods that have ended stay. */
   readonly #kept = new TroubleBoard();
+  readonly #csi: DriverVolumes | undefined;
 
   constructor(
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
-    { filled, inMemory, claimed, times }: OtherVolumes = {},
+    { filled, inMemory, claimed, csi, times }: OtherVolumes = {},
   ) {
     this.#directories = directories;
     this.#files = files;
@@ -86,6 +98,7 @@ export class PlainVolumes {
     this.#inMemory = inMemory;
     this.#claimed = claimed;
     this.#times = times;
+    this.#csi = csi;
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
@@ -94,7 +107,9 @@ export class PlainVolumes {
       ...(this.#filled?.of(pod) ?? []),
       ...(this.#claimed?.of(pod) ?? []),
     ]);
-    for (const { name, hostPath, emptyDir } of pod.spec.volumes ?? []) {
+    for (const { name, hostPath, emptyDir, csi } of pod.spec.volumes ?? []) {
+      if (csi !== undefined && this.#csi !== undefined)
+        found.set(name, this.#inline(pod, name, csi.readOnly === true));
       if (hostPath !== undefined) found.set(name, { kind: 'path', hostPath: hostPath.path });
       else if (emptyDir !== undefined) found.set(name, { kind: 'path', hostPath: this.#emptyDir(pod, name) });
     }
@@ -113,13 +128,8 @@ export class PlainVolumes {
     for (const volume of pod.spec.volumes ?? []) {
       const isElsewhere = filled?.has(volume.name) === true || (this.#claimed && isClaimed(volume));
       if (isElsewhere === true) continue;
-      const plugins = (['hostPath', 'emptyDir'] as const).filter((kind) => volume[kind] !== undefined);
-      const names = plugins.map((kind) => pluginNames[kind]);
-      const work = () => this.#makeOne(pod, volume, signal);
-      const problem = await this.#timed('volume_mount', names, work).catch(describeError);
-      if (problem === undefined) continue;
-      signal.throwIfAborted();
-      problems.push({ volume: volume.name, message: this.#tell(pod, volume.name, problem) });
+      const problem = await this.#tryOne(pod, volume, signal);
+      if (problem !== undefined) problems.push(problem);
     }
     problems.push(...(await this.#fill(pod, signal)));
     problems.push(...this.#tellClaims(pod, await this.#makeClaimed(pod, signal), problems));
@@ -132,6 +142,20 @@ export class PlainVolumes {
     throw new KubelingError('VOLUME_UNUSABLE', problems.map(({ message }) => message).join('; '), {
       details,
     });
+  }
+
+  async #tryOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Problem | undefined> {
+    const { name } = volume;
+    try {
+      const work = () => this.#makeOne(pod, volume, signal);
+      const problem = await this.#timed('volume_mount', pluginsOfVolume(volume), work);
+      return problem === undefined ? undefined : { volume: name, message: this.#tell(pod, name, problem) };
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = this.#tell(pod, name, describeError(error));
+      const retryAtMs = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
+      return { volume: name, message, ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}) };
+    }
   }
 
   /** Brings what is filled from here up to date under a pod that runs; what is there stays if that cannot be done. */
@@ -250,13 +274,14 @@ export class PlainVolumes {
     await this.#directories.unbindParts(uid, signal);
     await this.#filled?.remove(uid, signal);
     await this.#inMemory?.remove(uid, signal);
+    await this.#csi?.remove(uid, signal);
     await this.#claimed?.remove(uid, signal);
     await this.#directories.removeEmptyDirs(uid);
   }
 
   /** Answers why the volume cannot be had. */
   async #makeOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
-    const { name, hostPath, emptyDir, image, gitRepo } = volume;
+    const { name, hostPath, emptyDir, image, gitRepo, csi } = volume;
     // Its image is seen to when a container that mounts it starts.
     if (image !== undefined) return undefined;
     if (hostPath !== undefined) {
@@ -264,6 +289,10 @@ export class PlainVolumes {
       return undefined;
     }
     if (gitRepo !== undefined) return noGitRepo;
+    if (csi !== undefined && this.#csi !== undefined) {
+      if (usedVolumes(pod).has(name)) await this.#csi.setUpInline(pod, volume, signal);
+      return undefined;
+    }
     if (emptyDir === undefined)
       return `volumes of the kind ${kindOf(volume)} are not supported by this node yet`;
     const { medium = '' } = emptyDir;
@@ -275,6 +304,11 @@ export class PlainVolumes {
       return `empty directories on the medium "${medium}" are not supported by this node yet`;
     await this.#files.makeSharedDirectory(this.#emptyDir(pod, name), sharedBy(pod));
     return undefined;
+  }
+
+  #inline({ metadata: { uid } }: Pod, name: string, readOnly: boolean): PathVolume {
+    const hostPath = this.#csi?.placeOf(uid, name) ?? '';
+    return { kind: 'path', hostPath, readOnly, relabel: !readOnly };
   }
 
   #emptyDir(pod: Pod, name: string): string {

@@ -1,6 +1,13 @@
-import type { PersistentVolume, PersistentVolumeClaim, Volume } from '../kinds/index.ts';
+import type {
+  CSIPersistentVolumeSource,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  SecretReference,
+  Volume,
+} from '../kinds/index.ts';
 import type { BoundClaim } from '../objects/index.ts';
 import type { Pod } from '../pods/index.ts';
+import type { CsiVolume, SecretName } from './csi/csi-request.ts';
 import type { HostPath } from './host-path.ts';
 import { unusable } from './payload.ts';
 import { containersOf } from './volume-users.ts';
@@ -21,7 +28,17 @@ export interface BoundVolume {
 
 export type VolumeSource =
   | ({ readonly kind: 'hostPath' } & HostPath)
-  | { readonly kind: 'local'; readonly path: string };
+  | { readonly kind: 'local'; readonly path: string }
+  | CsiSource;
+
+/** A volume that a driver in a process of its own mounts. */
+export interface CsiSource
+  extends Pick<
+    CsiVolume,
+    'driver' | 'handle' | 'fsType' | 'attributes' | 'accessMode' | 'stageSecret' | 'publishSecret'
+  > {
+  readonly kind: 'csi';
+}
 
 /** What every PersistentVolume may have; the one field besides says where its content is. */
 const sharedFields: ReadonlySet<string> = new Set([
@@ -65,9 +82,30 @@ export function isBlock({ spec }: PersistentVolume): boolean {
 
 /** Where the content is, or undefined for a kind that this node cannot mount. */
 export function sourceOf({ spec }: PersistentVolume): VolumeSource | undefined {
-  const { hostPath, local } = spec ?? {};
+  const { hostPath, local, csi, accessModes = [] } = spec ?? {};
   if (hostPath !== undefined) return { kind: 'hostPath', path: hostPath.path, type: hostPath.type };
+  if (csi !== undefined) return csiSource(csi, accessModes[0] ?? 'ReadWriteOnce');
   return local === undefined ? undefined : { kind: 'local', path: local.path };
+}
+
+function csiSource(csi: CSIPersistentVolumeSource, accessMode: string): CsiSource {
+  return {
+    kind: 'csi',
+    driver: csi.driver,
+    handle: csi.volumeHandle,
+    fsType: csi.fsType ?? '',
+    attributes: csi.volumeAttributes ?? {},
+    accessMode,
+    ...secretNamed('stageSecret', csi.nodeStageSecretRef),
+    ...secretNamed('publishSecret', csi.nodePublishSecretRef),
+  };
+}
+
+function secretNamed(
+  field: 'stageSecret' | 'publishSecret',
+  ref: SecretReference | undefined,
+): { readonly [Field in typeof field]?: SecretName } {
+  return ref === undefined ? {} : { [field]: { namespace: ref.namespace ?? '', name: ref.name ?? '' } };
 }
 
 /** As the field is called. */
@@ -100,14 +138,29 @@ export function boundVolume(
 export function isBoundVolume(value: unknown): value is BoundVolume {
   if (typeof value !== 'object' || value === null) return false;
   const { name, claim, source, readOnly, mountOptions, use, group } = value as Partial<BoundVolume>;
-  const texts = [name, claim, source?.path];
   return (
-    texts.every((text) => typeof text === 'string' && text !== '') &&
-    (source?.kind === 'local' || source?.kind === 'hostPath') &&
+    [name, claim].every(isText) &&
+    isSource(source) &&
     typeof readOnly === 'boolean' &&
     Array.isArray(mountOptions) &&
     mountOptions.every((option) => typeof option === 'string') &&
     (use === 'one-pod' || use === 'any') &&
     (group === undefined || Number.isSafeInteger(group))
   );
+}
+
+function isSource(source: Partial<VolumeSource> | undefined): boolean {
+  if (source?.kind === 'local' || source?.kind === 'hostPath') return isText(source.path);
+  if (source?.kind !== 'csi') return false;
+  const { driver, handle, fsType, attributes, accessMode } = source as Partial<CsiSource>;
+  return (
+    [driver, handle, accessMode].every(isText) &&
+    typeof fsType === 'string' &&
+    typeof attributes === 'object' &&
+    attributes !== null
+  );
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
 }

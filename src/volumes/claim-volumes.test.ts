@@ -22,7 +22,7 @@ class Notes implements BoundNotes {
     return this.kept.get(uid) ?? {};
   }
 
-  others(uid: PodUid) {
+  others(uid: PodUid | undefined) {
     return [...this.kept].flatMap(([other, volumes]) => (other === uid ? [] : Object.values(volumes)));
   }
 

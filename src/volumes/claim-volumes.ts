@@ -11,6 +11,8 @@ import {
   sourceOf,
   type VolumeSource,
 } from './bound-volume.ts';
+import type { CsiVolumes } from './csi/csi-volumes.ts';
+import { at, failedAt } from './failed-at.ts';
 import { type HostPathFiles, prepareHostPath } from './host-path.ts';
 import { inTurns } from './in-turns.ts';
 import type { GroupConflict, LocalVolumes } from './local-volumes.ts';
@@ -20,8 +22,8 @@ import { usedVolumes } from './volume-users.ts';
 /** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */
 export interface BoundNotes {
   of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
-  /** Those of all other pods. */
-  others(uid: PodUid): readonly BoundVolume[];
+  /** Those of all other pods; of all unless a pod is named. */
+  others(uid: PodUid | undefined): readonly BoundVolume[];
   /** Holds at once; settles when it is on disk, or cannot be for now. */
   note(pod: Pod, volumes: Readonly<Record<string, BoundVolume>>): Promise<void>;
   forget(uid: PodUid): Promise<void>;
@@ -32,6 +34,8 @@ export interface ClaimVolumesDeps {
   readonly claims: Pick<BoundClaims, 'get' | 'forgetPod'> | undefined;
   /** Undefined on a machine that gives no access to the files of volumes. */
   readonly local: LocalVolumes | undefined;
+  /** Undefined on a machine without drivers. */
+  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
   /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
   readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
@@ -84,7 +88,7 @@ export class ClaimVolumes {
       if (bound === undefined) continue;
       const { source, readOnly, name } = bound;
       const hostPath = this.#placeOf(pod.metadata.uid, name, source);
-      const relabel = source.kind === 'local' && !readOnly;
+      const relabel = source.kind !== 'hostPath' && !readOnly;
       found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name });
     }
     return found;
@@ -183,16 +187,21 @@ export class ClaimVolumes {
         'volumes of the mode Block are not supported by this node yet',
       );
     const source = sourceOf(found.volume);
-    if (source === undefined || (source.kind === 'local' && this.#deps.local === undefined)) {
+    if (source === undefined || !this.#canMount(source)) {
       const why = `volumes of the kind ${kindOfVolume(found.volume)} are not supported by this node yet`;
       throw failedAt('MountVolume.NewMounter initialization failed', name, why);
     }
     const bound = boundVolume(volume, found, source);
-    if (source.kind !== 'local' && bound.mountOptions.length > 0) {
+    if (source.kind === 'hostPath' && bound.mountOptions.length > 0) {
       const why = 'mount options are not supported for this volume type';
       throw failedAt('MountVolume.MountOptionSupport check failed', name, why);
     }
     return bound;
+  }
+
+  #canMount({ kind }: VolumeSource): boolean {
+    if (kind === 'hostPath') return true;
+    return (kind === 'local' ? this.#deps.local : this.#deps.csi) !== undefined;
   }
 
   #checkNode({ metadata, spec }: PersistentVolume): void {
@@ -239,6 +248,11 @@ export class ClaimVolumes {
       await at('MountVolume.SetUp failed', bound.name, prepareHostPath(this.#deps.hostFiles, source));
       return;
     }
+    if (source.kind === 'csi') {
+      const { kind: _kind, ...volume } = source;
+      await this.#deps.csi?.setUp(pod, { ...bound, ...volume, mode: 'Persistent' }, signal);
+      return;
+    }
     const { local } = this.#deps;
     if (local === undefined) return;
     const volume = { ...bound, path: source.path };
@@ -264,7 +278,8 @@ export class ClaimVolumes {
   }
 
   #placeOf(uid: PodUid, name: string, source: VolumeSource): string {
-    const { local } = this.#deps;
+    const { local, csi } = this.#deps;
+    if (source.kind === 'csi') return csi?.placeOf(uid, name) ?? '';
     return source.kind === 'local' && local !== undefined ? local.placeOf(uid, name) : source.path;
   }
 }
@@ -277,20 +292,6 @@ export function isClaimed(volume: Volume): boolean {
 function claimed(pod: Pod): readonly Volume[] {
   const used = usedVolumes(pod);
   return (pod.spec.volumes ?? []).filter((volume) => isClaimed(volume) && used.has(volume.name));
-}
-
-async function at<T>(stage: string, name: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw failedAt(stage, name, describeError(error));
-  }
-}
-
-/** With a blank before the colon, as users of events have come to expect. */
-function failedAt(stage: string, volume: string, why: string, retryAtMs?: number): KubelingError {
-  const details = { stage, retryAtMs };
-  return new KubelingError('VOLUME_UNUSABLE', `${stage} for volume "${volume}" : ${why}`, { details });
 }
 
 function problemOf(volume: string, error: unknown): ClaimProblem {

@@ -30,6 +30,7 @@ import {
   parseMountinfo,
   type Quantity,
   runCommand,
+  writeFileAtomic,
 } from '../lib/index.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
@@ -105,6 +106,10 @@ export class HostVolumeFiles implements VolumeFiles {
       if (owner !== undefined) await file.chown(owner, -1);
       await file.chmod(mode);
     });
+  }
+
+  async replaceFile(path: string, data: Buffer, mode: number): Promise<void> {
+    await writeFileAtomic(path, data, { mode });
   }
 
   async link(target: string, path: string, owner?: number): Promise<void> {

@@ -6,6 +6,8 @@ export {
   type ClaimVolumesDeps,
   isClaimed,
 } from './claim-volumes.ts';
+export { CsiDrivers } from './csi/csi-drivers.ts';
+export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
 export type { DownwardValues } from './downward-payload.ts';
 export { prepareHostPath } from './host-path.ts';
 export { HostVolumeFiles } from './host-volume-files.ts';

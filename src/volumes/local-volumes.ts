@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { type Clock, KeyedMutex } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
+import { isGivenTo } from './group-owner.ts';
 import { unusable } from './payload.ts';
 import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { blocked, unmountPatiently } from './remove-volumes.ts';
@@ -28,8 +29,6 @@ export interface GroupConflict {
 }
 
 const directoryMode = 0o750;
-/** What the group of a volume may do with its root; new files are the group's, too. */
-const groupsRoot = 0o2770;
 /** Whoever was killed at the wrong moment mounted twice at most; more than this is not ours. */
 const mostMounts = 4;
 
@@ -136,10 +135,9 @@ export class LocalVolumes {
     const { files } = this.#deps;
     const { fsGroup: wanted, fsGroupChangePolicy } = securityContext ?? {};
     if (wanted === undefined || this.#given.get(uid)?.has(source) === true) return undefined;
-    const { group: found, mode } = await files.ownerOf(source);
-    if (use === 'shared') return found === wanted ? undefined : { wanted, found };
-    const isGiven = found === wanted && (mode & groupsRoot) === groupsRoot;
-    if (fsGroupChangePolicy === 'OnRootMismatch' && isGiven) return undefined;
+    const owner = await files.ownerOf(source);
+    if (use === 'shared') return owner.group === wanted ? undefined : { wanted, found: owner.group };
+    if (fsGroupChangePolicy === 'OnRootMismatch' && isGivenTo(wanted, owner)) return undefined;
     await files.giveToGroup(source, wanted, 'write');
     this.#given.set(uid, (this.#given.get(uid) ?? new Set()).add(source));
     return undefined;

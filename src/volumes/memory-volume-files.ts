@@ -111,6 +111,11 @@ export class MemoryVolumeFiles implements VolumeFiles {
     this.#entries.set(path, { kind: 'file', mode, owner, group: 0, data: Buffer.from(data) });
   }
 
+  async replaceFile(path: string, data: Buffer, mode: number): Promise<void> {
+    await this.unlink(path);
+    await this.writeFile(path, data, { mode });
+  }
+
   async link(target: string, path: string, owner = 0): Promise<void> {
     if (this.#entries.has(path)) throw refused(path, 'it exists already');
     this.#entries.set(path, { kind: 'link', target, owner, group: 0 });

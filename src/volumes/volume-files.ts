@@ -38,6 +38,8 @@ export interface VolumeFiles {
     data: Buffer,
     as: { readonly mode: number; readonly owner?: number | undefined },
   ): Promise<void>;
+  /** In one step and for good, also if the power fails; the directory must be there. */
+  replaceFile(path: string, data: Buffer, mode: number): Promise<void>;
   /** A new link. */
   link(target: string, path: string, owner?: number): Promise<void>;
   /** In one step, in place of what is there. */

@@ -18,7 +18,7 @@ import {
   untilAborted,
   withDeadline,
 } from '../../lib/index.ts';
-import { hostIps, NodeKeeper, type NodeMachine, type NodeSettings } from '../../node/index.ts';
+import { CsiNodeTeller, hostIps, NodeKeeper, type NodeMachine, type NodeSettings } from '../../node/index.ts';
 import {
   ApiRuntimeClasses,
   BoundClaims,
@@ -33,6 +33,7 @@ import {
   PodServiceAccounts,
   requiredSecret,
   Services,
+  StorageObjects,
   secretNamesOf,
   Tokens,
   tokenMetrics,
@@ -100,6 +101,7 @@ export class ClusterNode {
   readonly #services: Services;
   readonly #classes: ApiRuntimeClasses;
   readonly #tokens: Tokens;
+  readonly #csiNode: CsiNodeTeller;
   readonly #starts: StartLatency;
   readonly #schema = new PatchSchema();
   readonly #watchedNode: ObjectReflector<Node>;
@@ -145,6 +147,7 @@ export class ClusterNode {
     this.#classes = new ApiRuntimeClasses(shared);
     this.#starts = new StartLatency(clock, metrics);
     this.#tokens = new Tokens({ ...shared, observer: tokenMetrics(metrics) });
+    this.#csiNode = new CsiNodeTeller({ ...shared, nodeName: node.name, node: () => this.#node() });
     this.link = this.#makeLink();
   }
 
@@ -219,6 +222,9 @@ export class ClusterNode {
     return {
       objects,
       claims: this.#claims,
+      storage: new StorageObjects(clients.main),
+      csiNode: this.#csiNode,
+      volumesChanged: () => this.hint(),
       tokens,
       services: () => services.known(),
       runtimeClasses: this.#classes,
@@ -264,6 +270,7 @@ export class ClusterNode {
       resources: inputs,
       runtime: inputs,
       health: inputs,
+      volumes: { inUse: () => kubelet.volumesInUse(), reported: () => {} },
     });
   }
 
@@ -280,6 +287,7 @@ export class ClusterNode {
         services: this.#services,
         'runtime classes': this.#classes,
         tokens: this.#tokens,
+        'CSI drivers of the node': this.#csiNode,
         'watch of the node': { run: (signal) => this.#watchNode(signal) },
         ...this.#keepingLoops(kubelet),
         'mirror passes': { run: (signal) => followMirrors(this.#options.clock, kubelet, mirrors, signal) },

@@ -1,0 +1,42 @@
+import { type Clock, KubelingError } from '../../lib/index.ts';
+import { failedAt } from '../failed-at.ts';
+import { attachedName, attachmentName } from './csi-places.ts';
+import type { CsiVolume } from './csi-request.ts';
+import type { CsiApi } from './csi-volumes.ts';
+
+export interface CsiAttachDeps {
+  readonly nodeName: string;
+  readonly api: Pick<CsiApi, 'attachment' | 'isListed'>;
+  readonly clock: Clock;
+}
+
+/** As often as it is looked whether a volume has been attached. */
+const lookEveryMs = 1_000;
+const stage = 'MountVolume.WaitForAttach failed';
+
+/**
+ * What the attachment of the volume to this node has to say. Rejects while it is not attached, and says when to look
+ * again: the cluster attaches it once the status of the node lists it as in use.
+ */
+export async function attachmentOf(
+  { nodeName, api, clock }: CsiAttachDeps,
+  { name, driver, handle }: CsiVolume,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  const waits = (why: string) => failedAt(stage, name, why, clock.monotonicMs() + lookEveryMs);
+  if (!(await api.isListed(attachedName(driver, handle), signal)))
+    throw waits('Volume not attached according to node status');
+  const attachment = attachmentName(handle, driver, nodeName);
+  const found = await api.attachment(attachment, signal);
+  if (found === undefined) throw waits(`volumeattachments.storage.k8s.io "${attachment}" not found`);
+  const { attached, attachError, attachmentMetadata = {} } = found.status ?? { attached: false };
+  if (attached) return attachmentMetadata;
+  if (attachError !== undefined) throw waits(attachError.message ?? 'it could not be attached');
+  if (found.metadata?.deletionTimestamp !== undefined) throw waits('volume attachment is being deleted');
+  throw waits(`volume ${handle} is not attached for volume attachment ${attachment}`);
+}
+
+/** Whether the failure says by itself when to look again. */
+export function isWaiting(error: unknown): boolean {
+  return error instanceof KubelingError && typeof error.details['retryAtMs'] === 'number';
+}

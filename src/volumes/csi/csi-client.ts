@@ -1,0 +1,91 @@
+import { type GrpcCode, GrpcError } from '../../lib/grpc/index.ts';
+import { type Clock, KubelingError, withDeadline } from '../../lib/index.ts';
+import type { PluginChannel } from '../../plugins/index.ts';
+import {
+  Node,
+  type NodeCapability,
+  type NodeGetInfoResponse,
+  type NodePublishVolumeRequest,
+  type NodeStageVolumeRequest,
+} from './gen/node.ts';
+
+/** What a driver does on a node. Rejects with CSI_REFUSED, or CSI_UNCERTAIN where nobody knows what came of it. */
+export interface CsiClient {
+  capabilities(signal: AbortSignal): Promise<ReadonlySet<NodeCapability>>;
+  info(signal: AbortSignal): Promise<NodeGetInfoResponse>;
+  stage(request: NodeStageVolumeRequest, signal: AbortSignal): Promise<void>;
+  unstage(volumeId: string, stagingTargetPath: string, signal: AbortSignal): Promise<void>;
+  publish(request: NodePublishVolumeRequest, signal: AbortSignal): Promise<void>;
+  unpublish(volumeId: string, targetPath: string, signal: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+/** How long a driver may take for one operation. */
+export const csiDeadlineMs = 120_000;
+
+/** After these the driver may still be at it, or have done it. */
+const uncertain: ReadonlySet<GrpcCode> = new Set([
+  'CANCELLED',
+  'DEADLINE_EXCEEDED',
+  'UNAVAILABLE',
+  'RESOURCE_EXHAUSTED',
+  'ABORTED',
+]);
+
+export function csiClient(channel: PluginChannel, clock: Clock): CsiClient {
+  const node = channel.client(Node);
+  type Methods = typeof node;
+  const call = async <Name extends keyof Methods>(
+    name: Name,
+    request: Parameters<Methods[Name]>[0],
+    signal: AbortSignal,
+  ): Promise<Awaited<ReturnType<Methods[Name]>>> => {
+    const deadline = { clock, ms: csiDeadlineMs, what: `have an answer from the driver to ${name}` };
+    const method = node[name] as (...args: readonly unknown[]) => Promise<Awaited<ReturnType<Methods[Name]>>>;
+    try {
+      return await withDeadline(
+        deadline,
+        (inner) => method(request, { signal: inner, timeoutMs: csiDeadlineMs }),
+        signal,
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      throw translated(error);
+    }
+  };
+  return {
+    capabilities: async (signal) => {
+      const { capabilities } = await call('nodeGetCapabilities', {}, signal);
+      return new Set(capabilities.flatMap(({ rpc }) => (rpc === undefined ? [] : [rpc.type])));
+    },
+    info: (signal) => call('nodeGetInfo', {}, signal),
+    stage: async (request, signal) => void (await call('nodeStageVolume', request, signal)),
+    unstage: async (volumeId, stagingTargetPath, signal) =>
+      void (await call('nodeUnstageVolume', { volumeId, stagingTargetPath }, signal)),
+    publish: async (request, signal) => void (await call('nodePublishVolume', request, signal)),
+    unpublish: async (volumeId, targetPath, signal) =>
+      void (await call('nodeUnpublishVolume', { volumeId, targetPath }, signal)),
+    close: () => channel.close(),
+  };
+}
+
+/** In the form in which users of events know what drivers say. */
+function translated(error: unknown): KubelingError {
+  if (!(error instanceof GrpcError)) {
+    const message = error instanceof Error ? error.message : String(error);
+    return new KubelingError('CSI_UNCERTAIN', message, { cause: error });
+  }
+  const { grpcCode, message } = error;
+  const code = uncertain.has(grpcCode) ? 'CSI_UNCERTAIN' : 'CSI_REFUSED';
+  const text = `rpc error: code = ${shownCode(grpcCode)} desc = ${message}`;
+  return new KubelingError(code, text, { details: { grpcCode } });
+}
+
+function shownCode(code: GrpcCode): string {
+  if (code === 'OK') return code;
+  if (code === 'CANCELLED') return 'Canceled';
+  return code
+    .split('_')
+    .map((word) => `${word.slice(0, 1)}${word.slice(1).toLowerCase()}`)
+    .join('');
+}

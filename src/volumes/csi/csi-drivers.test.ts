@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import type { Plugin } from '../../plugins/index.ts';
+import { CsiDrivers } from './csi-drivers.ts';
+import type { NodeGetInfoResponse } from './gen/node.ts';
+
+const { signal } = new AbortController();
+const plugin = (more: Partial<Plugin> = {}): Plugin => ({
+  name: 'd.example',
+  endpoint: '/csi.sock',
+  versions: ['1.0.0'],
+  ...more,
+});
+
+class World {
+  readonly history: string[] = [];
+  info: NodeGetInfoResponse = {
+    nodeId: 'id',
+    maxVolumesPerNode: 3n,
+    accessibleTopology: { segments: { zone: 'z' } },
+  };
+  readonly drivers: CsiDrivers;
+
+  constructor() {
+    const clock = new VirtualClock();
+    const calls = {
+      nodeGetInfo: async () => this.info,
+      nodeGetCapabilities: async () => ({ capabilities: [{ rpc: { type: 'STAGE_UNSTAGE_VOLUME' } }] }),
+    };
+    this.drivers = new CsiDrivers({
+      open: (socket) => ({
+        client: () => calls as never,
+        close: () => void this.history.push(`close ${socket}`),
+      }),
+      clock,
+      logger: collectLogs(clock).logger,
+      teller: {
+        installed: (facts) => void this.history.push(`installed ${JSON.stringify(facts)}`),
+        removed: (driver) => void this.history.push(`removed ${driver}`),
+      },
+      arrived: (driver) => void this.history.push(`arrived ${driver}`),
+    });
+  }
+}
+
+describe('CSI drivers that register', () => {
+  it('are asked what they can do and where this node is, until they go', async () => {
+    const { drivers, history } = new World();
+    await drivers.register(plugin(), signal);
+    assert.deepEqual([...drivers.get('d.example').can], ['STAGE_UNSTAGE_VOLUME']);
+    drivers.deregister(plugin());
+    assert.deepEqual(history, [
+      'installed {"driver":"d.example","nodeId":"id","topology":{"zone":"z"},"maxVolumes":3}',
+      'arrived d.example',
+      'close /csi.sock',
+      'removed d.example',
+    ]);
+    assert.throws(() => drivers.get('d.example'), {
+      code: 'CSI_ABSENT',
+      message: 'driver name d.example not found in the list of registered CSI drivers',
+    });
+  });
+
+  it('are refused without a name, a version of ours, or an ID for this node', async () => {
+    const world = new World();
+    const refused = (more: Partial<Plugin>, why: RegExp) =>
+      assert.rejects(world.drivers.register(plugin(more), signal), { code: 'PLUGIN_REFUSED', message: why });
+    await refused({ name: '' }, /name/);
+    await refused({ versions: ['0.3.0', '2.0.0'] }, /0\.3\.0, 2\.0\.0 .* is 1\.x/);
+    world.info = { ...world.info, nodeId: '' };
+    await refused({}, /empty ID/);
+    assert.deepEqual(world.history, ['close /csi.sock']);
+  });
+
+  it('give way to a newer one at another socket only', async () => {
+    const { drivers } = new World();
+    await drivers.register(plugin({ versions: ['1.2.0'] }), signal);
+    await assert.rejects(
+      drivers.register(plugin({ endpoint: '/other.sock', versions: ['1.2'] }), signal),
+      /1\.2\.0 is registered already/,
+    );
+    await drivers.register(plugin({ endpoint: '/other.sock', versions: ['v1.10.0'] }), signal);
+    // The older one goes, and is not the one that is there.
+    drivers.deregister(plugin());
+    assert.equal(drivers.get('d.example').name, 'd.example');
+  });
+
+  it('have no limit unless they say one', async () => {
+    const world = new World();
+    world.info = { nodeId: 'id', maxVolumesPerNode: 0n, accessibleTopology: undefined };
+    await world.drivers.register(plugin(), signal);
+    assert.equal(world.history[0], 'installed {"driver":"d.example","nodeId":"id","topology":{}}');
+  });
+});

@@ -1,0 +1,139 @@
+import { type Clock, KubelingError, type Logger, withDeadline } from '../../lib/index.ts';
+import type { Plugin, PluginChannel, PluginHandler } from '../../plugins/index.ts';
+import { type CsiClient, csiClient, csiDeadlineMs } from './csi-client.ts';
+import type { NodeCapability, NodeGetInfoResponse } from './gen/node.ts';
+
+/** What a driver says of this node. */
+export interface CsiNodeFacts {
+  readonly driver: string;
+  readonly nodeId: string;
+  /** Where the node is, in the driver's own words. */
+  readonly topology: Readonly<Record<string, string>>;
+  /** How many volumes it can have at a time; undefined for any number. */
+  readonly maxVolumes: number | undefined;
+}
+
+/** Who tells the cluster of drivers; neither waits nor fails. */
+export interface CsiNodeTeller {
+  installed(facts: CsiNodeFacts): void;
+  removed(driver: string): void;
+}
+
+export interface CsiDriversDeps {
+  readonly open: (socket: string) => PluginChannel;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Undefined on a node without an API server. */
+  readonly teller: CsiNodeTeller | undefined;
+  /** A driver that was away is there. */
+  readonly arrived: (driver: string) => void;
+}
+
+/** A driver that can be asked. */
+export interface CsiDriver {
+  readonly name: string;
+  readonly client: CsiClient;
+  readonly can: ReadonlySet<NodeCapability>;
+}
+
+interface Registered extends CsiDriver {
+  readonly endpoint: string;
+  readonly version: Version;
+}
+
+type Version = readonly [major: number, minor: number, patch: number];
+
+const mostVolumes = 2 ** 31 - 1;
+
+/** The CSI drivers that have registered with this node. */
+export class CsiDrivers implements PluginHandler {
+  readonly #deps: CsiDriversDeps;
+  readonly #drivers = new Map<string, Registered>();
+
+  constructor(deps: CsiDriversDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws CSI_ABSENT when it is not registered. */
+  get(name: string): CsiDriver {
+    const found = this.#drivers.get(name);
+    if (found !== undefined) return found;
+    throw new KubelingError(
+      'CSI_ABSENT',
+      `driver name ${name} not found in the list of registered CSI drivers`,
+    );
+  }
+
+  async register(plugin: Plugin, signal: AbortSignal): Promise<void> {
+    const { name, endpoint } = plugin;
+    const version = this.#check(plugin);
+    const client = csiClient(this.#deps.open(endpoint), this.#deps.clock);
+    try {
+      const deadline = { clock: this.#deps.clock, ms: csiDeadlineMs, what: `ask the driver ${name}` };
+      const [info, can] = await withDeadline(
+        deadline,
+        (inner) => Promise.all([client.info(inner), client.capabilities(inner)]),
+        signal,
+      );
+      const facts = factsOf(name, info);
+      this.#drivers.get(name)?.client.close();
+      this.#drivers.set(name, { name, endpoint, version, client, can });
+      this.#deps.teller?.installed(facts);
+    } catch (error) {
+      client.close();
+      throw error;
+    }
+    this.#deps.logger.info('A CSI driver is registered', { driver: name, endpoint });
+    this.#deps.arrived(name);
+  }
+
+  /** Calls that are under way end with it: whoever made them asks again later. */
+  deregister({ name, endpoint }: Plugin): void {
+    const found = this.#drivers.get(name);
+    if (found === undefined || found.endpoint !== endpoint) return;
+    this.#drivers.delete(name);
+    found.client.close();
+    this.#deps.teller?.removed(name);
+    this.#deps.logger.info('A CSI driver is gone', { driver: name, endpoint });
+  }
+
+  #check({ name, endpoint, versions }: Plugin): Version {
+    if (name === '') throw refused('it must have a name: it is empty');
+    const newest = highest(versions);
+    if (newest === undefined)
+      throw refused(`none of the versions ${versions.join(', ')} of the CSI driver ${name} is 1.x`);
+    const before = this.#drivers.get(name);
+    if (before !== undefined && before.endpoint !== endpoint && compare(before.version, newest) >= 0)
+      throw refused(`a CSI driver ${name} of the version ${before.version.join('.')} is registered already`);
+    return newest;
+  }
+}
+
+function factsOf(driver: string, info: NodeGetInfoResponse): CsiNodeFacts {
+  const { nodeId, maxVolumesPerNode, accessibleTopology } = info;
+  if (nodeId === '') throw refused(`the CSI driver ${driver} gives this node an empty ID`);
+  const maxVolumes = maxVolumesPerNode > 0n ? Number(BigInt.asUintN(53, maxVolumesPerNode)) : undefined;
+  return {
+    driver,
+    nodeId,
+    topology: accessibleTopology?.segments ?? {},
+    maxVolumes: maxVolumes === undefined ? undefined : Math.min(maxVolumes, mostVolumes),
+  };
+}
+
+/** Of those this node speaks. */
+function highest(versions: readonly string[]): Version | undefined {
+  const parsed = versions.flatMap((text) => {
+    const [, major, minor = '0', patch = '0'] = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(text) ?? [];
+    return major === '1' ? [[1, Number(minor), Number(patch)] as const] : [];
+  });
+  return parsed.toSorted(compare).at(-1);
+}
+
+function compare(one: Version, other: Version): number {
+  return one[0] - other[0] || one[1] - other[1] || one[2] - other[2];
+}
+
+function refused(why: string): KubelingError {
+  return new KubelingError('PLUGIN_REFUSED', why);
+}

@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { posix } from 'node:path';
+import type { PodUid } from '../../pods/index.ts';
+import { unusable } from '../payload.ts';
+import { PodPlaces } from '../payload-places.ts';
+
+const csiKind = 'kubernetes.io~csi';
+const dataFile = 'vol_data.json';
+
+/** Where the volumes of CSI drivers are, as the Go kubelet has them, so that either goes on with what the other left. */
+export class CsiPlaces {
+  readonly podsDir: string;
+  /** Volumes that are made ready for the node as a whole, by driver. */
+  readonly staged: string;
+
+  constructor(rootDir: string, podsDir: string) {
+    this.podsDir = podsDir;
+    this.staged = posix.join(rootDir, 'plugins/kubernetes.io/csi');
+  }
+
+  /** The directory of all such volumes of a pod. */
+  ofPod(uid: PodUid): string {
+    return posix.join(new PodPlaces(this.podsDir, uid).volumes, csiKind);
+  }
+
+  /** All directories on the way there. */
+  waysTo(uid: PodUid): readonly string[] {
+    const { pod, volumes } = new PodPlaces(this.podsDir, uid);
+    return [pod, volumes, this.ofPod(uid)];
+  }
+
+  volume(uid: PodUid, name: string): VolumePlace {
+    return placeIn(posix.join(this.ofPod(uid), checked(name)), 'mount');
+  }
+
+  stagedVolume(driver: string, handle: string): VolumePlace {
+    return placeIn(posix.join(this.staged, checked(driver), sha256(handle)), 'globalmount');
+  }
+}
+
+/** A directory with a file that says what is mounted in there. */
+export interface VolumePlace {
+  readonly directory: string;
+  readonly mount: string;
+  readonly data: string;
+}
+
+export function placeIn(directory: string, mount: 'mount' | 'globalmount'): VolumePlace {
+  return { directory, mount: posix.join(directory, mount), data: posix.join(directory, dataFile) };
+}
+
+/** What a volume that a pod describes itself is called. */
+export function inlineHandle(uid: PodUid, volume: string): string {
+  return `csi-${sha256(`${uid}${volume}`)}`;
+}
+
+export function attachmentName(handle: string, driver: string, nodeName: string): string {
+  return `csi-${sha256(`${handle}${driver}${nodeName}`)}`;
+}
+
+/** As the status of a node names it. */
+export function attachedName(driver: string, handle: string): string {
+  return `kubernetes.io/csi/${driver}^${handle}`;
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function checked(name: string): string {
+  if (name === '' || name.startsWith('.') || name.includes('/'))
+    throw unusable(`${JSON.stringify(name)} is no name of a volume or a driver`);
+  return name;
+}

@@ -1,0 +1,83 @@
+import type { CSIDriver, Secret } from '../../kinds/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import type { AccessModeKind, NodeCapability, VolumeCapability } from './gen/node.ts';
+
+/** A volume as its driver is to mount it. */
+export interface CsiVolume {
+  /** Of the PersistentVolume, or of the volume in the pod. */
+  readonly name: string;
+  readonly driver: string;
+  readonly handle: string;
+  readonly mode: 'Persistent' | 'Ephemeral';
+  readonly fsType: string;
+  readonly readOnly: boolean;
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly mountOptions: readonly string[];
+  /** The first that the volume has. */
+  readonly accessMode: string;
+  readonly stageSecret?: SecretName | undefined;
+  readonly publishSecret?: SecretName | undefined;
+}
+
+export interface SecretName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+const plainModes: Readonly<Record<string, AccessModeKind>> = {
+  ReadWriteOnce: 'SINGLE_NODE_WRITER',
+  ReadWriteOncePod: 'SINGLE_NODE_WRITER',
+  ReadOnlyMany: 'MULTI_NODE_READER_ONLY',
+  ReadWriteMany: 'MULTI_NODE_MULTI_WRITER',
+};
+
+/** What drivers understand that tell one writer from several on a node. */
+const finerModes: Readonly<Record<string, AccessModeKind>> = {
+  ...plainModes,
+  ReadWriteOnce: 'SINGLE_NODE_MULTI_WRITER',
+  ReadWriteOncePod: 'SINGLE_NODE_SINGLE_WRITER',
+};
+
+export function capabilityOf(
+  { accessMode, fsType, mountOptions }: CsiVolume,
+  can: ReadonlySet<NodeCapability>,
+  { spec }: Pod,
+): VolumeCapability {
+  const modes = can.has('SINGLE_NODE_MULTI_WRITER') ? finerModes : plainModes;
+  const group = can.has('VOLUME_MOUNT_GROUP') ? spec.securityContext?.fsGroup : undefined;
+  return {
+    mount: { fsType, mountFlags: mountOptions, volumeMountGroup: group === undefined ? '' : `${group}` },
+    accessMode: { mode: modes[accessMode] ?? 'UNKNOWN' },
+  };
+}
+
+/** What a driver is told of the pod if it wants to know. */
+export function podInfo({ metadata, spec }: Pod, mode: CsiVolume['mode']): Readonly<Record<string, string>> {
+  return {
+    'csi.storage.k8s.io/pod.name': metadata.name,
+    'csi.storage.k8s.io/pod.namespace': metadata.namespace,
+    'csi.storage.k8s.io/pod.uid': metadata.uid,
+    'csi.storage.k8s.io/serviceAccount.name': spec.serviceAccountName ?? '',
+    'csi.storage.k8s.io/ephemeral': `${mode === 'Ephemeral'}`,
+  };
+}
+
+/** The group that the files of the volume are to be given to from here; undefined for none. */
+export function groupFor(
+  { spec: { securityContext } }: Pod,
+  { readOnly, fsType, mode, accessMode }: CsiVolume,
+  can: ReadonlySet<NodeCapability>,
+  driver: CSIDriver | undefined,
+): number | undefined {
+  const policy = driver?.spec?.fsGroupPolicy ?? 'ReadWriteOnceWithFSType';
+  if (readOnly || policy === 'None' || can.has('VOLUME_MOUNT_GROUP')) return undefined;
+  const isOneNodes = mode === 'Ephemeral' || ['ReadWriteOnce', 'ReadWriteOncePod'].includes(accessMode);
+  return policy === 'File' || (fsType !== '' && isOneNodes) ? securityContext?.fsGroup : undefined;
+}
+
+/** Throws nothing: what is no text is passed on as it can be. */
+export function textsOf({ data = {} }: Secret): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
+  );
+}

@@ -1,0 +1,408 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import type { CSIDriver, Secret, VolumeAttachment } from '../../kinds/index.ts';
+import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
+import { MemoryVolumeFiles } from '../memory-volume-files.ts';
+import type { CsiClient } from './csi-client.ts';
+import { inlineHandle } from './csi-places.ts';
+import type { CsiVolume } from './csi-request.ts';
+import { CsiVolumes, type CsiVolumesDeps } from './csi-volumes.ts';
+import type { NodeCapability, NodePublishVolumeRequest, NodeStageVolumeRequest } from './gen/node.ts';
+
+const { signal } = new AbortController();
+const driver = 'd.example';
+const otherUid = podUid('other');
+
+const disk: CsiVolume = {
+  name: 'pv',
+  driver,
+  handle: 'disk',
+  mode: 'Persistent',
+  fsType: 'ext4',
+  readOnly: false,
+  attributes: { a: 'b' },
+  mountOptions: ['noatime'],
+  accessMode: 'ReadWriteOnce',
+};
+
+/** A machine with one driver, whose mounts are mounts of files that exist only in memory. */
+class World {
+  readonly files = new MemoryVolumeFiles();
+  readonly clock = new VirtualClock();
+  readonly history: string[] = [];
+  readonly looked: PodUid[] = [];
+  readonly requests: (NodePublishVolumeRequest | NodeStageVolumeRequest)[] = [];
+  readonly can = new Set<NodeCapability>(['STAGE_UNSTAGE_VOLUME']);
+  readonly troubles = new Map<string, Error>();
+  readonly logs = collectLogs(this.clock);
+  isThere = true;
+  isListed = true;
+  noted: string[] = [];
+  driver: CSIDriver | Error | undefined = { spec: { attachRequired: false } };
+  attachment: VolumeAttachment | undefined;
+  secret: Secret | undefined;
+
+  readonly client: CsiClient = {
+    capabilities: async () => this.can,
+    info: async () => assert.fail(),
+    stage: async (request) => {
+      await this.#call('stage', request.stagingTargetPath);
+      this.requests.push(request);
+      this.files.mountForeign(request.stagingTargetPath);
+    },
+    unstage: async (_id, path) => {
+      await this.#call('unstage', path);
+      if ((await this.files.mountAt(path)) !== 'none') await this.files.unmount(path);
+    },
+    publish: async (request) => {
+      await this.#call('publish', request.targetPath);
+      this.requests.push(request);
+      await this.files.makeDirectory(request.targetPath, 0o750);
+      if ((await this.files.mountAt(request.targetPath)) === 'none')
+        this.files.mountForeign(request.targetPath);
+    },
+    unpublish: async (_id, path) => {
+      await this.#call('unpublish', path);
+      if ((await this.files.mountAt(path)) !== 'none') await this.files.unmount(path);
+      await this.files.removeEmptyDirectory(path);
+    },
+    close: () => {},
+  };
+
+  /** As a kubelet has them that has just begun. */
+  volumes(changes: Partial<CsiVolumesDeps> = {}): CsiVolumes {
+    const { files, clock } = this;
+    return new CsiVolumes({
+      rootDir: '/root',
+      podsDir: '/root/pods',
+      nodeName: 'n1',
+      drivers: {
+        get: (name) => {
+          if (this.isThere && name === driver) return { name, client: this.client, can: this.can };
+          throw new KubelingError('CSI_ABSENT', `driver name ${name} not found`);
+        },
+      },
+      api: {
+        driver: async () => {
+          if (this.driver instanceof Error) throw this.driver;
+          return this.driver;
+        },
+        attachment: async () => this.attachment,
+        secret: async () => this.secret,
+        isListed: async () => this.isListed,
+        tokens: {
+          get: async ({ audience }) => ({ token: `t-${audience}`, expiresMs: 0 }) as never,
+        },
+      },
+      files,
+      clock,
+      random: seededRandom(1),
+      logger: this.logs.logger,
+      isNoted: (_driver, handle) => this.noted.includes(handle),
+      lookAgain: (uid) => void this.looked.push(uid),
+      inUseChanged: () => {},
+      ...changes,
+    });
+  }
+
+  /** Without the paths. */
+  calls(): readonly string[] {
+    return this.history.map((call) => call.split(' ')[0] ?? '');
+  }
+
+  /** Lets the loop beside it do what is due. */
+  async runs(volumes: CsiVolumes, ms = 0): Promise<void> {
+    const end = new AbortController();
+    const running = volumes.run(end.signal).catch(() => {});
+    await this.clock.advance(ms);
+    end.abort(new Error('over'));
+    await running;
+  }
+
+  async #call(name: string, path: string): Promise<void> {
+    this.history.push(`${name} ${path}`);
+    const trouble = this.troubles.get(name);
+    if (trouble !== undefined) throw trouble;
+  }
+}
+
+const refusal = () => new KubelingError('CSI_REFUSED', 'rpc error: code = Internal desc = no');
+const silence = () => new KubelingError('CSI_UNCERTAIN', 'rpc error: code = Unavailable desc = gone');
+const podOf = (uid: PodUid, pod: Pod = podWith([])): Pod => ({ ...pod, metadata: { ...pod.metadata, uid } });
+const csiPod = podWith([{ name: 'v', csi: { driver } }]);
+const inlineVolume = (more: object = {}) => ({ name: 'v', csi: { driver, ...more } });
+const left = (world: World) =>
+  world.files.paths().filter((path) => path.includes('vol_data') || /mount$/.test(path));
+
+describe('volumes of CSI drivers', () => {
+  it('are staged once, published to each pod, and unstaged with the last', async () => {
+    const world = new World();
+    const volumes = world.volumes();
+    await volumes.setUp(podWith([]), disk, signal);
+    await volumes.setUp(podOf(otherUid), disk, signal);
+    await volumes.setUp(podOf(otherUid), disk, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'publish']);
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(world.calls().slice(3), ['unpublish']);
+    await volumes.remove(otherUid, signal);
+    assert.deepEqual(world.calls().slice(4), ['unpublish', 'unstage']);
+    assert.deepEqual(left(world), []);
+  });
+
+  it('lie where other kubelets look for them, with what says whose they are', async () => {
+    const world = new World();
+    await world.volumes().setUp(podWith([]), disk, signal);
+    const at = `/root/pods/${worldUid}/volumes/kubernetes.io~csi/pv`;
+    const [stage, publish] = world.requests as unknown as readonly [
+      NodeStageVolumeRequest,
+      NodePublishVolumeRequest,
+    ];
+    assert.match(
+      stage.stagingTargetPath,
+      /^\/root\/plugins\/kubernetes\.io\/csi\/d\.example\/[0-9a-f]{64}\/globalmount$/,
+    );
+    assert.equal(publish.stagingTargetPath, stage.stagingTargetPath);
+    assert.equal(publish.targetPath, `${at}/mount`);
+    assert.deepEqual(publish.volumeCapability, {
+      mount: { fsType: 'ext4', mountFlags: ['noatime'], volumeMountGroup: '' },
+      accessMode: { mode: 'SINGLE_NODE_WRITER' },
+    });
+    const { attachmentID, ...data } = JSON.parse(world.files.text(`${at}/vol_data.json`) ?? '');
+    assert.match(attachmentID, /^csi-[0-9a-f]{64}$/);
+    assert.deepEqual(data, {
+      driverName: driver,
+      nodeName: 'n1',
+      publishedBy: 'kubeling',
+      specVolID: 'pv',
+      volumeHandle: 'disk',
+      volumeLifecycleMode: 'Persistent',
+    });
+  });
+
+  it('are not staged by a driver that does not do that', async () => {
+    const world = new World();
+    world.can.clear();
+    const volumes = world.volumes();
+    await volumes.setUp(podWith([]), disk, signal);
+    assert.equal((world.requests[0] as NodePublishVolumeRequest).stagingTargetPath, '');
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(world.calls(), ['publish', 'unpublish']);
+  });
+
+  it('need a driver: the pod is looked at again as soon as it has come', async () => {
+    const world = new World();
+    world.isThere = false;
+    const volumes = world.volumes();
+    await assert.rejects(volumes.setUp(podWith([]), disk, signal), /driver name d\.example not found/);
+    assert.equal(volumes.size, 1);
+    world.isThere = true;
+    volumes.arrived(driver);
+    assert.deepEqual(world.looked, [worldUid]);
+    await volumes.setUp(podWith([]), disk, signal);
+  });
+
+  it('that a driver refuses leave nothing, and are not asked for again at once', async () => {
+    const world = new World();
+    world.troubles.set('stage', refusal());
+    const volumes = world.volumes();
+    const fails = () =>
+      assert.rejects(volumes.setUp(podWith([]), disk, signal), /MountDevice failed .* desc = no/);
+    await fails();
+    assert.deepEqual(left(world), []);
+    await fails();
+    assert.deepEqual(world.calls(), ['stage']);
+    await world.clock.advance(600);
+    await fails();
+    assert.deepEqual(world.calls(), ['stage', 'stage']);
+    world.troubles.clear();
+    await world.clock.advance(1_100);
+    await volumes.setUp(podWith([]), disk, signal);
+  });
+
+  it('of which nobody knows whether they are mounted are unmounted when the pod goes', async () => {
+    const world = new World();
+    world.troubles.set('publish', silence());
+    const volumes = world.volumes();
+    await assert.rejects(volumes.setUp(podWith([]), disk, signal), /Unavailable/);
+    assert.equal(left(world).length > 0, true);
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
+    assert.deepEqual(left(world), []);
+  });
+
+  it('are taken up again after a kill, and stay mounted while the driver is away', async () => {
+    const world = new World();
+    await world.volumes().setUp(podWith([]), disk, signal);
+    world.isThere = false;
+    const later = world.volumes();
+    await later.setUp(podWith([]), disk, signal);
+    await assert.rejects(later.remove(worldUid, signal), { code: 'VOLUME_REMOVE', message: /d\.example/ });
+    world.isThere = true;
+    await later.remove(worldUid, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
+  });
+
+  it('of which an earlier kubelet did not hear that they are done are not taken for mounted', async () => {
+    const world = new World();
+    const volumes = world.volumes();
+    const { publish } = world.client;
+    world.client.publish = async (request, inner) => {
+      await publish(request, inner);
+      throw silence();
+    };
+    await assert.rejects(volumes.setUp(podWith([]), disk, signal), /Unavailable/);
+    world.isThere = false;
+    await assert.rejects(world.volumes().setUp(podWith([]), disk, signal), { code: 'VOLUME_UNUSABLE' });
+  });
+
+  it('that were staged for nobody who is still there are unstaged, others are not', async () => {
+    const world = new World();
+    world.troubles.set('publish', refusal());
+    await assert.rejects(world.volumes().setUp(podWith([]), disk, signal));
+    const later = world.volumes();
+    world.noted = ['disk'];
+    await world.runs(later, 70_000);
+    assert.deepEqual(world.calls(), ['stage', 'publish']);
+    world.noted = [];
+    await world.runs(later, 70_000);
+    assert.deepEqual(world.calls().slice(2), ['unstage']);
+    assert.deepEqual(left(world), []);
+  });
+
+  it('that cannot be unstaged do not hold up the pod, and are tried again', async () => {
+    const world = new World();
+    const volumes = world.volumes();
+    await volumes.setUp(podWith([]), disk, signal);
+    world.troubles.set('unstage', refusal());
+    await volumes.remove(worldUid, signal);
+    await world.runs(volumes, 130_000);
+    assert.equal(world.logs.records.toArray().length, 1);
+    world.troubles.clear();
+    await world.runs(volumes, 70_000);
+    assert.deepEqual(left(world), []);
+  });
+
+  it('are never removed with content, and not while they are mounted', async () => {
+    const world = new World();
+    const volumes = world.volumes();
+    await volumes.setUp(podWith([]), disk, signal);
+    const mount = volumes.placeOf(worldUid, 'pv');
+    // A driver that says it has unmounted, and has not.
+    world.client.unpublish = async () => {};
+    await assert.rejects(volumes.remove(worldUid, signal), /is still mounted, by the CSI driver d\.example/);
+    await world.files.unmount(mount);
+    await world.files.writeFile(`${mount}/precious`, Buffer.from('x'), { mode: 0o600 });
+    await assert.rejects(volumes.remove(worldUid, signal), /has content/);
+    assert.equal(world.files.text(`${mount}/precious`), 'x');
+  });
+
+  it('wait until they are attached, and have what the attachment says', async () => {
+    const world = new World();
+    world.driver = undefined;
+    world.isListed = false;
+    const volumes = world.volumes();
+    await world.runs(volumes);
+    const fails = (why: RegExp) => assert.rejects(volumes.setUp(podWith([]), disk, signal), why);
+    await fails(/WaitForAttach failed for volume "pv" : Volume not attached according to node status/);
+    assert.deepEqual(volumes.inUse(), ['kubernetes.io/csi/d.example^disk']);
+    world.isListed = true;
+    await fails(/volumeattachments\.storage\.k8s\.io "csi-[0-9a-f]{64}" not found/);
+    const spec = { attacher: driver, nodeName: 'n1', source: {} };
+    world.attachment = { spec, status: { attached: false, attachError: { message: 'no room' } } };
+    await fails(/no room/);
+    world.attachment = { spec, status: { attached: true, attachmentMetadata: { device: 'sda' } } };
+    await volumes.setUp(podWith([]), disk, signal);
+    assert.deepEqual(world.requests[0]?.publishContext, { device: 'sda' });
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(volumes.inUse(), []);
+  });
+
+  it('that a pod waits for in vain are in use no longer than the pod is there', async () => {
+    const world = new World();
+    world.driver = undefined;
+    world.isListed = false;
+    const volumes = world.volumes();
+    await assert.rejects(volumes.setUp(podWith([]), disk, signal), /not attached/);
+    await world.runs(volumes);
+    assert.deepEqual(volumes.inUse(), ['kubernetes.io/csi/d.example^disk']);
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(volumes.inUse(), []);
+  });
+
+  it('of earlier kubelets are in use from the start', async () => {
+    const world = new World();
+    await world.volumes().setUp(podWith([]), disk, signal);
+    const later = world.volumes();
+    assert.equal(later.inUse(), undefined);
+    await world.runs(later);
+    assert.deepEqual(later.inUse(), ['kubernetes.io/csi/d.example^disk']);
+  });
+
+  it('that a pod describes need a driver that says it can do that', async () => {
+    const world = new World();
+    const volumes = world.volumes();
+    const fails = (why: RegExp) => assert.rejects(volumes.setUpInline(csiPod, inlineVolume(), signal), why);
+    await fails(
+      /volume mode "Ephemeral" not supported by driver d\.example \(only supports \["Persistent"\]\)/,
+    );
+    world.driver = undefined;
+    volumes.arrived(driver);
+    await fails(/\(no CSIDriver object\)/);
+    assert.deepEqual(left(world), []);
+  });
+
+  it('that a pod describes come with all the driver wants to know', async () => {
+    const world = new World();
+    world.driver = {
+      spec: { volumeLifecycleModes: ['Ephemeral'], podInfoOnMount: true, tokenRequests: [{ audience: 'x' }] },
+    };
+    world.secret = { data: { key: Buffer.from('open').toString('base64') } };
+    const volumes = world.volumes();
+    const volume = inlineVolume({ readOnly: true, nodePublishSecretRef: { name: 's' } });
+    await volumes.setUpInline(csiPod, volume, signal);
+    const [request] = world.requests as unknown as readonly [NodePublishVolumeRequest];
+    assert.equal(request.volumeId, inlineHandle(worldUid, 'v'));
+    assert.equal(request.readonly, true);
+    assert.deepEqual(request.secrets, { key: 'open' });
+    assert.equal(request.volumeContext['csi.storage.k8s.io/pod.uid'], worldUid);
+    assert.equal(
+      request.volumeContext['csi.storage.k8s.io/serviceAccount.tokens'],
+      '{"x":{"token":"t-x","expirationTimestamp":"1970-01-01T00:00:00Z"}}',
+    );
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(world.calls(), ['publish', 'unpublish']);
+  });
+
+  it('are given to the group of the pod as the driver and the volume say', async () => {
+    const pod = podWith([], { securityContext: { fsGroup: 77 } });
+    const groupOf = async (policy: string | undefined, volume: CsiVolume, can: NodeCapability[] = []) => {
+      const world = new World();
+      for (const one of can) world.can.add(one);
+      world.driver = { spec: { attachRequired: false, fsGroupPolicy: policy } };
+      const volumes = world.volumes();
+      await volumes.setUp(pod, volume, signal);
+      const asked = world.requests[0]?.volumeCapability?.mount?.volumeMountGroup;
+      return [(await world.files.ownerOf(volumes.placeOf(worldUid, 'pv'))).group, asked];
+    };
+    assert.deepEqual(await groupOf(undefined, disk), [77, '']);
+    assert.deepEqual(await groupOf(undefined, { ...disk, fsType: '' }), [0, '']);
+    assert.deepEqual(await groupOf(undefined, { ...disk, accessMode: 'ReadWriteMany' }), [0, '']);
+    assert.deepEqual(await groupOf('File', { ...disk, fsType: '' }), [77, '']);
+    assert.deepEqual(await groupOf('None', disk), [0, '']);
+    assert.deepEqual(await groupOf('File', { ...disk, readOnly: true }), [0, '']);
+    assert.deepEqual(await groupOf('File', disk, ['VOLUME_MOUNT_GROUP']), [0, '77']);
+  });
+
+  it('of which a damaged file says nothing go only if they are not mounted', async () => {
+    const world = new World();
+    const volumes = world.volumes();
+    await volumes.setUp(podWith([]), disk, signal);
+    const mount = volumes.placeOf(worldUid, 'pv');
+    await world.files.replaceFile(mount.replace(/mount$/, 'vol_data.json'), Buffer.from('{"dri'), 0o644);
+    await assert.rejects(volumes.remove(worldUid, signal), /is still mounted, and nothing says by which/);
+    await world.files.unmount(mount);
+    await volumes.remove(worldUid, signal);
+  });
+});

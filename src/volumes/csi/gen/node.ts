@@ -1,0 +1,132 @@
+// Made from the .proto files of this room by `npm run generate`; do not edit.
+import { type ServiceType, serviceType, type Unary } from '../../../lib/grpc/index.ts';
+import { type MessageType, Schema } from '../../../lib/protobuf/index.ts';
+
+export type AccessModeKind = 'UNKNOWN' | 'SINGLE_NODE_WRITER' | 'SINGLE_NODE_READER_ONLY' | 'MULTI_NODE_READER_ONLY' | 'MULTI_NODE_SINGLE_WRITER' | 'MULTI_NODE_MULTI_WRITER' | 'SINGLE_NODE_SINGLE_WRITER' | 'SINGLE_NODE_MULTI_WRITER' | 'UNRECOGNIZED';
+export type NodeCapability = 'NOTHING' | 'STAGE_UNSTAGE_VOLUME' | 'GET_VOLUME_STATS' | 'EXPAND_VOLUME' | 'VOLUME_CONDITION' | 'SINGLE_NODE_MULTI_WRITER' | 'VOLUME_MOUNT_GROUP' | 'UNRECOGNIZED';
+export interface NodeStageVolumeRequest {
+  readonly volumeId: string;
+  readonly publishContext: Readonly<Record<string, string>>;
+  readonly stagingTargetPath: string;
+  readonly volumeCapability: VolumeCapability | undefined;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly volumeContext: Readonly<Record<string, string>>;
+}
+export interface NodeStageVolumeResponse {
+}
+export interface NodeUnstageVolumeRequest {
+  readonly volumeId: string;
+  readonly stagingTargetPath: string;
+}
+export interface NodeUnstageVolumeResponse {
+}
+export interface NodePublishVolumeRequest {
+  readonly volumeId: string;
+  readonly publishContext: Readonly<Record<string, string>>;
+  readonly stagingTargetPath: string;
+  readonly targetPath: string;
+  readonly volumeCapability: VolumeCapability | undefined;
+  readonly readonly: boolean;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly volumeContext: Readonly<Record<string, string>>;
+}
+export interface NodePublishVolumeResponse {
+}
+export interface NodeUnpublishVolumeRequest {
+  readonly volumeId: string;
+  readonly targetPath: string;
+}
+export interface NodeUnpublishVolumeResponse {
+}
+export interface VolumeCapability {
+  readonly mount: MountVolume | undefined;
+  readonly accessMode: AccessMode | undefined;
+}
+export interface MountVolume {
+  readonly fsType: string;
+  readonly mountFlags: readonly string[];
+  readonly volumeMountGroup: string;
+}
+export interface AccessMode {
+  readonly mode: AccessModeKind;
+}
+export interface NodeGetCapabilitiesRequest {
+}
+export interface NodeGetCapabilitiesResponse {
+  readonly capabilities: readonly NodeServiceCapability[];
+}
+export interface NodeServiceCapability {
+  readonly rpc: NodeServiceRpc | undefined;
+}
+export interface NodeServiceRpc {
+  readonly type: NodeCapability;
+}
+export interface NodeGetInfoRequest {
+}
+export interface NodeGetInfoResponse {
+  readonly nodeId: string;
+  readonly maxVolumesPerNode: bigint;
+  readonly accessibleTopology: Topology | undefined;
+}
+export interface Topology {
+  readonly segments: Readonly<Record<string, string>>;
+}
+const schema = new Schema(`
+enum AccessModeKind|UNKNOWN 0|SINGLE_NODE_WRITER 1|SINGLE_NODE_READER_ONLY 2|MULTI_NODE_READER_ONLY 3|MULTI_NODE_SINGLE_WRITER 4|MULTI_NODE_MULTI_WRITER 5|SINGLE_NODE_SINGLE_WRITER 6|SINGLE_NODE_MULTI_WRITER 7
+enum NodeCapability|NOTHING 0|STAGE_UNSTAGE_VOLUME 1|GET_VOLUME_STATS 2|EXPAND_VOLUME 3|VOLUME_CONDITION 4|SINGLE_NODE_MULTI_WRITER 5|VOLUME_MOUNT_GROUP 6
+message NodeStageVolumeRequest|1 volumeId string|2 publishContext map string string|3 stagingTargetPath string|4 volumeCapability VolumeCapability|5 secrets map string string|6 volumeContext map string string
+message NodeStageVolumeResponse
+message NodeUnstageVolumeRequest|1 volumeId string|2 stagingTargetPath string
+message NodeUnstageVolumeResponse
+message NodePublishVolumeRequest|1 volumeId string|2 publishContext map string string|3 stagingTargetPath string|4 targetPath string|5 volumeCapability VolumeCapability|6 readonly bool|7 secrets map string string|8 volumeContext map string string
+message NodePublishVolumeResponse
+message NodeUnpublishVolumeRequest|1 volumeId string|2 targetPath string
+message NodeUnpublishVolumeResponse
+message VolumeCapability|2 mount MountVolume|3 accessMode AccessMode
+message MountVolume|1 fsType string|2 mountFlags repeated string|3 volumeMountGroup string
+message AccessMode|1 mode AccessModeKind
+message NodeGetCapabilitiesRequest
+message NodeGetCapabilitiesResponse|1 capabilities repeated NodeServiceCapability
+message NodeServiceCapability|1 rpc NodeServiceRpc
+message NodeServiceRpc|1 type NodeCapability
+message NodeGetInfoRequest
+message NodeGetInfoResponse|1 nodeId string|2 maxVolumesPerNode int64|3 accessibleTopology Topology
+message Topology|1 segments map string string
+`);
+
+export const NodeStageVolumeRequest: MessageType<NodeStageVolumeRequest> = schema.message('NodeStageVolumeRequest');
+export const NodeStageVolumeResponse: MessageType<NodeStageVolumeResponse> = schema.message('NodeStageVolumeResponse');
+export const NodeUnstageVolumeRequest: MessageType<NodeUnstageVolumeRequest> = schema.message('NodeUnstageVolumeRequest');
+export const NodeUnstageVolumeResponse: MessageType<NodeUnstageVolumeResponse> = schema.message('NodeUnstageVolumeResponse');
+export const NodePublishVolumeRequest: MessageType<NodePublishVolumeRequest> = schema.message('NodePublishVolumeRequest');
+export const NodePublishVolumeResponse: MessageType<NodePublishVolumeResponse> = schema.message('NodePublishVolumeResponse');
+export const NodeUnpublishVolumeRequest: MessageType<NodeUnpublishVolumeRequest> = schema.message('NodeUnpublishVolumeRequest');
+export const NodeUnpublishVolumeResponse: MessageType<NodeUnpublishVolumeResponse> = schema.message('NodeUnpublishVolumeResponse');
+export const VolumeCapability: MessageType<VolumeCapability> = schema.message('VolumeCapability');
+export const MountVolume: MessageType<MountVolume> = schema.message('MountVolume');
+export const AccessMode: MessageType<AccessMode> = schema.message('AccessMode');
+export const NodeGetCapabilitiesRequest: MessageType<NodeGetCapabilitiesRequest> = schema.message('NodeGetCapabilitiesRequest');
+export const NodeGetCapabilitiesResponse: MessageType<NodeGetCapabilitiesResponse> = schema.message('NodeGetCapabilitiesResponse');
+export const NodeServiceCapability: MessageType<NodeServiceCapability> = schema.message('NodeServiceCapability');
+export const NodeServiceRpc: MessageType<NodeServiceRpc> = schema.message('NodeServiceRpc');
+export const NodeGetInfoRequest: MessageType<NodeGetInfoRequest> = schema.message('NodeGetInfoRequest');
+export const NodeGetInfoResponse: MessageType<NodeGetInfoResponse> = schema.message('NodeGetInfoResponse');
+export const Topology: MessageType<Topology> = schema.message('Topology');
+
+export interface NodeMethods {
+  readonly nodeStageVolume: Unary<NodeStageVolumeRequest, NodeStageVolumeResponse>;
+  readonly nodeUnstageVolume: Unary<NodeUnstageVolumeRequest, NodeUnstageVolumeResponse>;
+  readonly nodePublishVolume: Unary<NodePublishVolumeRequest, NodePublishVolumeResponse>;
+  readonly nodeUnpublishVolume: Unary<NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse>;
+  readonly nodeGetCapabilities: Unary<NodeGetCapabilitiesRequest, NodeGetCapabilitiesResponse>;
+  readonly nodeGetInfo: Unary<NodeGetInfoRequest, NodeGetInfoResponse>;
+}
+
+export const Node: ServiceType<NodeMethods> = serviceType<NodeMethods>('csi.v1.Node', {
+  nodeStageVolume: { name: 'NodeStageVolume', kind: 'unary', request: NodeStageVolumeRequest, response: NodeStageVolumeResponse },
+  nodeUnstageVolume: { name: 'NodeUnstageVolume', kind: 'unary', request: NodeUnstageVolumeRequest, response: NodeUnstageVolumeResponse },
+  nodePublishVolume: { name: 'NodePublishVolume', kind: 'unary', request: NodePublishVolumeRequest, response: NodePublishVolumeResponse },
+  nodeUnpublishVolume: { name: 'NodeUnpublishVolume', kind: 'unary', request: NodeUnpublishVolumeRequest, response: NodeUnpublishVolumeResponse },
+  nodeGetCapabilities: { name: 'NodeGetCapabilities', kind: 'unary', request: NodeGetCapabilitiesRequest, response: NodeGetCapabilitiesResponse },
+  nodeGetInfo: { name: 'NodeGetInfo', kind: 'unary', request: NodeGetInfoRequest, response: NodeGetInfoResponse },
+});

@@ -1,0 +1,83 @@
+import type { VolumeFiles } from '../volume-files.ts';
+import { placeIn, type VolumePlace } from './csi-places.ts';
+
+/** What must be known of a mounted volume to take it away, whoever mounted it. */
+export interface VolumeData {
+  readonly driver: string;
+  readonly handle: string;
+  readonly mode: 'Persistent' | 'Ephemeral';
+  /** Whether the driver has said that it is done; without that nobody knows how far it came. */
+  readonly state?: 'asked' | 'published';
+}
+
+const fileMode = 0o644;
+/** Beside what other kubelets write, who take no notice of it. */
+const doneKey = 'publishedBy';
+const doneBy = 'kubeling';
+
+/** Of a volume that a pod is shown. */
+export function podVolumeData(
+  { driver, handle, mode, state }: VolumeData,
+  specName: string,
+  nodeName: string,
+  attachment: string,
+): Readonly<Record<string, string>> {
+  return {
+    attachmentID: attachment,
+    driverName: driver,
+    nodeName,
+    specVolID: specName,
+    volumeHandle: handle,
+    volumeLifecycleMode: mode,
+    ...(state === 'published' ? { [doneKey]: doneBy } : {}),
+  };
+}
+
+export function stagedVolumeData({
+  driver,
+  handle,
+}: Pick<VolumeData, 'driver' | 'handle'>): Readonly<Record<string, string>> {
+  return { driverName: driver, volumeHandle: handle };
+}
+
+/** At any instant readers see all of it or what was there before. */
+export async function writeVolumeData(
+  files: VolumeFiles,
+  place: VolumePlace,
+  data: Readonly<Record<string, string>>,
+): Promise<void> {
+  await files.replaceFile(place.data, Buffer.from(`${JSON.stringify(data)}\n`), fileMode);
+}
+
+/** Undefined when there is none; 'damaged' when it cannot be understood. */
+export async function readVolumeData(
+  files: VolumeFiles,
+  place: VolumePlace,
+): Promise<VolumeData | 'damaged' | undefined> {
+  const text = await files.readFile(place.data);
+  if (text === undefined) return undefined;
+  try {
+    const { driverName, volumeHandle, volumeLifecycleMode, ...more } = JSON.parse(text.toString('utf8'));
+    const isSound = [driverName, volumeHandle].every((value) => typeof value === 'string' && value !== '');
+    const mode = volumeLifecycleMode === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
+    const state = more[doneKey] === doneBy ? 'published' : 'asked';
+    return isSound ? { driver: driverName, handle: volumeHandle, mode, state } : 'damaged';
+  } catch {
+    return 'damaged';
+  }
+}
+
+/** Each directory below with what its file says. */
+export async function volumesIn(
+  files: VolumeFiles,
+  directory: string,
+  mount: 'mount' | 'globalmount',
+): Promise<readonly { readonly place: VolumePlace; readonly data: VolumeData | 'damaged' | undefined }[]> {
+  const found = [];
+  for (const name of await files.names(directory)) {
+    const place = placeIn(`${directory}/${name}`, mount);
+    if ((await files.kindAt(place.directory)) !== 'directory') continue;
+    found.push({ place, data: await readVolumeData(files, place) });
+  }
+  return found;
+}

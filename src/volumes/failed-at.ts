@@ -1,0 +1,22 @@
+import { describeError, KubelingError } from '../lib/index.ts';
+
+/** Names the stage of mounting a volume in which the work fails. */
+export async function at<T>(stage: string, name: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw failedAt(stage, name, describeError(error), undefined, error);
+  }
+}
+
+/** With a blank before the colon, as users of events have come to expect. */
+export function failedAt(
+  stage: string,
+  volume: string,
+  why: string,
+  retryAtMs?: number,
+  cause?: unknown,
+): KubelingError {
+  const details = { stage, retryAtMs };
+  return new KubelingError('VOLUME_UNUSABLE', `${stage} for volume "${volume}" : ${why}`, { details, cause });
+}

@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { eventually } from '../kubeling-node.ts';
+
+const program = fileURLToPath(new URL('host-path-driver.ts', import.meta.url));
+
+/** A driver in a process of its own, which can be killed and started again. */
+export class DriverProcess {
+  readonly name: string;
+  readonly folder: string;
+  readonly #socket: string;
+  #process: ChildProcess | undefined;
+  #said = '';
+
+  constructor(name: string, folder: string, registry: string) {
+    this.name = name;
+    this.folder = folder;
+    this.#socket = join(registry, `${name}-reg.sock`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'calls.log'), '');
+  }
+
+  /** Settles once the node has registered it. */
+  async start(): Promise<void> {
+    const before = this.calls('registered').length;
+    const child = spawn(process.execPath, [program, this.name, this.folder, this.#socket]);
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk) => {
+        this.#said += String(chunk);
+      });
+    this.#process = child;
+    const isRegistered = async () => (this.calls('registered').length > before ? true : undefined);
+    await eventually(
+      'the driver to be registered',
+      isRegistered,
+      60_000,
+      () => `${this.#said} ${child.exitCode}`,
+    );
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  /** Takes its sockets away, as an orderly end does. */
+  async leave(): Promise<void> {
+    await this.kill();
+    rmSync(this.#socket, { force: true });
+  }
+
+  /** What calls of a method are to fail with; `hang` gives no answer. */
+  trouble(methods: Readonly<Record<string, string>>): void {
+    writeFileSync(join(this.folder, 'trouble.json'), JSON.stringify(methods));
+  }
+
+  calls(method: string, volume = ''): readonly string[] {
+    const lines = readFileSync(join(this.folder, 'calls.log'), 'utf8').split('\n');
+    return lines.filter((line) => line.startsWith(`${method}`) && line.includes(volume));
+  }
+
+  contentOf(volume: string): string {
+    return join(this.folder, 'volumes', volume);
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * A CSI driver as a third party would write one, in a process of its own: its volumes are directories of the machine,
+ * which it binds where it is told to. Each call is a line in its log; a control file makes calls fail or hang.
+ * usage: host-path-driver.ts <name> <folder> <registration socket>
+ */
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  loadPackageDefinition,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+
+const [name = '', folder = '', registration = ''] = process.argv.slice(2);
+const socket = join(folder, 'csi.sock');
+const volumes = join(folder, 'volumes');
+
+interface CsiRequest {
+  readonly volume_id: string;
+  readonly staging_target_path: string;
+  readonly target_path: string;
+  readonly readonly: boolean;
+  readonly volume_context: Readonly<Record<string, string>>;
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
+type Work = (request: CsiRequest) => object;
+
+function service(file: string, path: readonly string[]): ServiceDefinition {
+  const proto = fileURLToPath(new URL(`../../src/${file}`, import.meta.url));
+  const loaded = loadPackageDefinition(loadSync(proto, { keepCase: true, defaults: true, enums: String }));
+  const found = path.reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], loaded);
+  return (found as { readonly service: ServiceDefinition }).service;
+}
+
+const isMounted = (path: string) => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${path} `);
+
+function bind(source: string, target: string, isReadOnly: boolean): void {
+  mkdirSync(target, { recursive: true });
+  if (isMounted(target)) return;
+  execFileSync('mount', ['--bind', source, target]);
+  if (isReadOnly) execFileSync('mount', ['-o', 'remount,bind,ro', target]);
+}
+
+function unbind(target: string): void {
+  if (isMounted(target)) execFileSync('umount', [target]);
+}
+
+function contentOf({ volume_id }: CsiRequest): string {
+  const path = join(volumes, volume_id);
+  mkdirSync(path, { recursive: true });
+  return path;
+}
+
+const calls: Readonly<Record<string, Work>> = {
+  NodeGetInfo: () => ({
+    node_id: `${name}-node`,
+    max_volumes_per_node: 7,
+    accessible_topology: { segments: { [`topology.${name}/node`]: 'here' } },
+  }),
+  NodeGetCapabilities: () => ({ capabilities: [{ rpc: { type: 'STAGE_UNSTAGE_VOLUME' } }] }),
+  NodeStageVolume: (request) => {
+    bind(contentOf(request), request.staging_target_path, false);
+    return {};
+  },
+  NodeUnstageVolume: ({ staging_target_path }) => {
+    unbind(staging_target_path);
+    return {};
+  },
+  NodePublishVolume: (request) => {
+    const { staging_target_path: staged, target_path, volume_context, secrets } = request;
+    const source = contentOf(request);
+    if (staged === '') writeFileSync(join(source, 'told.json'), JSON.stringify({ volume_context, secrets }));
+    if (staged !== '' && !isMounted(staged)) throw new Error(`${staged} is not staged`);
+    bind(staged === '' ? source : staged, target_path, request.readonly);
+    return {};
+  },
+  NodeUnpublishVolume: ({ target_path }) => {
+    unbind(target_path);
+    if (existsSync(target_path)) rmdirSync(target_path);
+    return {};
+  },
+};
+
+/** What the test wants of this call. */
+function trouble(method: string): string | undefined {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'trouble.json'), 'utf8'))[method];
+  } catch {
+    return undefined;
+  }
+}
+
+function answer(method: string, work: Work) {
+  return (call: ServerUnaryCall<CsiRequest, object>, done: sendUnaryData<object>) => {
+    const { volume_id = '', target_path: target = '' } = call.request;
+    appendFileSync(join(folder, 'calls.log'), `${method} ${volume_id} ${target}\n`);
+    const wanted = trouble(method);
+    if (wanted === 'hang') return;
+    try {
+      if (wanted !== undefined) throw new Error(wanted);
+      done(null, work(call.request));
+    } catch (error) {
+      done({ code: 13, details: (error as Error).message });
+    }
+  };
+}
+
+async function serve(at: string, definition: ServiceDefinition, implementation: object): Promise<void> {
+  rmSync(at, { force: true });
+  const server = new Server();
+  server.addService(definition, implementation as never);
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix://${at}`, ServerCredentials.createInsecure(), (error) =>
+      error === null ? resolve() : reject(error),
+    );
+  });
+}
+
+mkdirSync(volumes, { recursive: true });
+await serve(
+  socket,
+  service('volumes/csi/proto/node.proto', ['csi', 'v1', 'Node']),
+  Object.fromEntries(Object.entries(calls).map(([method, work]) => [method, answer(method, work)])),
+);
+await serve(
+  registration,
+  service('plugins/proto/registration.proto', ['pluginregistration', 'Registration']),
+  {
+    GetInfo: (_call: unknown, done: sendUnaryData<object>) =>
+      done(null, { type: 'CSIPlugin', name, endpoint: socket, supported_versions: ['1.0.0'] }),
+    NotifyRegistrationStatus: (
+      { request }: { readonly request: { readonly plugin_registered: boolean; readonly error: string } },
+      done: sendUnaryData<object>,
+    ) => {
+      const outcome = request.plugin_registered ? 'registered' : `refused: ${request.error}`;
+      appendFileSync(join(folder, 'calls.log'), `${outcome}\n`);
+      done(null, {});
+    },
+  },
+);

@@ -1,0 +1,367 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { DriverProcess } from '../csi/driver-process.ts';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const image = 'localhost/kubeling/busybox:1';
+const nodeName = hostname().toLowerCase();
+const driverName = 'disks.test.kubeling';
+
+const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
+
+const driverObject = (spec: object) => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'CSIDriver',
+  metadata: { name: driverName },
+  spec,
+});
+
+const volume = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name },
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: name,
+    csi: { driver: driverName, volumeHandle: name, volumeAttributes: { of: 'volume' } },
+  },
+});
+
+const claim = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace: 'default' },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: name,
+    resources: { requests: { storage: '1Gi' } },
+  },
+});
+
+const pod = (name: string, source: object, spec: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    containers: [
+      {
+        name: 'main',
+        image,
+        command: ['sh', '-c', 'cat /data/canary; sleep 1000'],
+        volumeMounts: [{ name: 'data', mountPath: '/data' }],
+      },
+    ],
+    volumes: [{ name: 'data', ...source }],
+    ...spec,
+  },
+});
+
+const claimed = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
+const inline = (more: object = {}) => ({
+  csi: { driver: driverName, volumeAttributes: { size: 'small' }, ...more },
+});
+
+/** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
+describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+  let cluster: LocalCluster;
+  let driver: DriverProcess;
+  let folder: string;
+  let rootDir: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-csi-'));
+    cluster = await LocalCluster.open();
+    rootDir = join(cluster.node.dataDir, 'kubelet');
+    driver = new DriverProcess(driverName, join(folder, 'driver'), join(rootDir, 'plugins_registry'));
+  });
+
+  after(async () => {
+    // Pods still run: what they were given must outlive even this.
+    await driver?.kill();
+    const left = await cluster?.leave();
+    const lost = readdirSync(join(driver.folder, 'volumes')).filter(
+      (name) => !name.startsWith('csi-') && !existsSync(join(driver.contentOf(name), 'canary')),
+    );
+    await rm(folder, { recursive: true, force: true });
+    assert.deepEqual([left, lost], [[], []]);
+  });
+
+  function content(name: string): void {
+    mkdirSync(driver.contentOf(name), { recursive: true });
+    writeFileSync(join(driver.contentOf(name), 'canary'), `${name}\n`);
+  }
+
+  const mounts = (part: string) =>
+    readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(rootDir) && line.includes(part)).length;
+  const staged = () => {
+    const at = join(rootDir, 'plugins/kubernetes.io/csi', driverName);
+    return existsSync(at) ? readdirSync(at) : [];
+  };
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
+  const event = (what: string, message: string) =>
+    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
+  const csiNode = ['get', 'csinode', nodeName, '-o', 'json'];
+
+  it('a pod says which driver it waits for, and starts once that has registered', async () => {
+    await apply(
+      driverObject({
+        attachRequired: false,
+        podInfoOnMount: true,
+        volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+      }),
+    );
+    await apply(pod('own', inline()));
+    await event(
+      'the event',
+      `MountVolume.SetUp failed for volume "data" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name ${driverName} not found in the list of registered CSI drivers`,
+    );
+    const begun = performance.now();
+    await driver.start();
+    await ready('own');
+    const tookMs = performance.now() - begun;
+    assert.ok(tookMs < 30_000, `it took ${tookMs} ms`);
+  });
+
+  it('the cluster is told of the driver', async () => {
+    const text = await cluster.until('the driver', csiNode, (out) => out.includes(driverName));
+    const { spec, metadata } = JSON.parse(text);
+    assert.deepEqual(spec.drivers, [
+      {
+        name: driverName,
+        nodeID: `${driverName}-node`,
+        topologyKeys: [`topology.${driverName}/node`],
+        allocatable: { count: 7 },
+      },
+    ]);
+    assert.equal(metadata.ownerReferences[0].kind, 'Node');
+    const node = JSON.parse(await cluster.kubectl('get', 'node', nodeName, '-o', 'json'));
+    assert.equal(node.metadata.labels[`topology.${driverName}/node`], 'here');
+    assert.equal(
+      node.metadata.annotations['csi.volume.kubernetes.io/nodeid'],
+      JSON.stringify({ [driverName]: `${driverName}-node` }),
+    );
+  });
+
+  it('a volume that the pod describes has what its driver put there, who is told of the pod', async () => {
+    const told = JSON.parse(await cluster.kubectl('exec', 'own', '--', 'cat', '/data/told.json'));
+    const { uid } = JSON.parse(await cluster.kubectl('get', 'pod', 'own', '-o', 'json')).metadata;
+    assert.deepEqual(told.volume_context, {
+      size: 'small',
+      'csi.storage.k8s.io/pod.name': 'own',
+      'csi.storage.k8s.io/pod.namespace': 'default',
+      'csi.storage.k8s.io/pod.uid': uid,
+      'csi.storage.k8s.io/serviceAccount.name': 'default',
+      'csi.storage.k8s.io/ephemeral': 'true',
+    });
+    const at = join(rootDir, 'pods', uid, 'volumes/kubernetes.io~csi/data');
+    const data = JSON.parse(readFileSync(join(at, 'vol_data.json'), 'utf8'));
+    assert.equal(data.volumeLifecycleMode, 'Ephemeral');
+    assert.equal(data.specVolID, 'data');
+    await cluster.kubectl('exec', 'own', '--', 'touch', '/data/written');
+    await cluster.kubectl('delete', 'pod', 'own');
+    assert.equal(existsSync(at), false);
+    assert.equal(mounts('kubernetes.io~csi'), 0);
+    assert.ok(existsSync(join(driver.contentOf(data.volumeHandle), 'written')), 'its content stays');
+  });
+
+  it('a volume has the secret it names, is read-only, and has tokens for the driver', async () => {
+    await apply(
+      driverObject({
+        attachRequired: false,
+        volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+        tokenRequests: [{ audience: 'vault' }],
+      }),
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'key', namespace: 'default' },
+        stringData: { password: 'open' },
+      },
+      pod('sealed', inline({ readOnly: true, nodePublishSecretRef: { name: 'key' } })),
+    );
+    await ready('sealed');
+    const told = JSON.parse(await cluster.kubectl('exec', 'sealed', '--', 'cat', '/data/told.json'));
+    assert.deepEqual(told.secrets, { password: 'open' });
+    const tokens = JSON.parse(told.volume_context['csi.storage.k8s.io/serviceAccount.tokens']);
+    assert.match(tokens.vault.token, /^ey/);
+    assert.match(tokens.vault.expirationTimestamp, /^\d{4}-.*Z$/);
+    const { code, stderr } = await cluster.attempt(['exec', 'sealed', '--', 'touch', '/data/x']);
+    assert.notEqual(code, 0);
+    assert.match(stderr, /Read-only/);
+    await cluster.kubectl('delete', 'pod', 'sealed');
+  });
+
+  it('a volume is staged once for two pods, and unstaged with the last', async () => {
+    content('shared');
+    await apply(
+      volume('shared'),
+      claim('shared'),
+      pod('one', claimed('shared')),
+      pod('two', claimed('shared')),
+    );
+    await ready('one');
+    await ready('two');
+    assert.equal(await cluster.kubectl('logs', 'one'), 'shared\n');
+    await cluster.kubectl('exec', 'one', '--', 'sh', '-c', 'echo hello > /data/note');
+    assert.equal(await cluster.kubectl('exec', 'two', '--', 'cat', '/data/note'), 'hello\n');
+    assert.equal(driver.calls('NodeStageVolume', 'shared').length, 1);
+    assert.equal(driver.calls('NodePublishVolume', 'shared').length, 2);
+    const [hash = ''] = staged();
+    const at = join(rootDir, 'plugins/kubernetes.io/csi', driverName, hash, 'vol_data.json');
+    assert.deepEqual(JSON.parse(readFileSync(at, 'utf8')), {
+      driverName,
+      volumeHandle: 'shared',
+    });
+    await cluster.kubectl('delete', 'pod', 'one');
+    assert.equal(await cluster.kubectl('exec', 'two', '--', 'cat', '/data/note'), 'hello\n');
+    assert.equal(driver.calls('NodeUnstageVolume', 'shared').length, 0);
+    await cluster.kubectl('delete', 'pod', 'two');
+    await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
+    assert.equal(driver.calls('NodeUnstageVolume', 'shared').length, 1);
+    assert.equal(mounts('csi'), 0);
+    assert.equal(readFileSync(join(driver.contentOf('shared'), 'note'), 'utf8'), 'hello\n');
+  });
+
+  it('a driver that refuses is told in an event and asked again, while other pods start', async () => {
+    content('stubborn');
+    driver.trouble({ NodePublishVolume: 'not in the mood' });
+    await apply(volume('stubborn'), claim('stubborn'), pod('stubborn', claimed('stubborn')));
+    await event(
+      'the event',
+      'MountVolume.SetUp failed for volume "stubborn" : rpc error: code = Internal desc = not in the mood',
+    );
+    await apply(pod('plain', { emptyDir: {} }));
+    await ready('plain');
+    driver.trouble({});
+    await ready('stubborn');
+    await cluster.kubectl('delete', 'pod', 'stubborn', 'plain');
+    await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
+  });
+
+  it('a driver is killed and registers again under a running pod', async () => {
+    content('lasting');
+    await apply(volume('lasting'), claim('lasting'), pod('lasting', claimed('lasting')));
+    await ready('lasting');
+    await driver.kill();
+    assert.equal(await cluster.kubectl('exec', 'lasting', '--', 'cat', '/data/canary'), 'lasting\n');
+    await driver.start();
+    assert.equal(await cluster.kubectl('exec', 'lasting', '--', 'cat', '/data/canary'), 'lasting\n');
+    const published = driver.calls('NodePublishVolume', 'lasting').length;
+    // Gone in order: the cluster hears of it, and the pod cannot end before it is back.
+    await driver.leave();
+    await cluster.until('the driver to go', csiNode, (out) => !out.includes(`"${driverName}"`));
+    await cluster.kubectl('delete', 'pod', 'lasting', '--wait=false');
+    await cluster.until('it to end', ['get', 'pod', 'lasting', '-o', 'json'], (out) =>
+      out.includes('"deletionTimestamp"'),
+    );
+    await driver.start();
+    await cluster.until('it to go', ['get', 'pods', '-o', 'name'], (out) => !out.includes('lasting'));
+    assert.equal(driver.calls('NodePublishVolume', 'lasting').length, published);
+    await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
+    assert.equal(mounts('csi'), 0);
+  });
+
+  it('kubeling is killed between the stages and goes on with what is there', async () => {
+    content('halfway');
+    driver.trouble({ NodePublishVolume: 'hang' });
+    await apply(volume('halfway'), claim('halfway'), pod('halfway', claimed('halfway')));
+    await cluster.node.until(
+      'the driver to be asked',
+      async () => driver.calls('NodePublishVolume', 'halfway').length > 0,
+    );
+    await cluster.node.end('SIGKILL');
+    driver.trouble({});
+    await cluster.node.start();
+    await ready('halfway');
+    assert.equal(await cluster.kubectl('logs', 'halfway'), 'halfway\n');
+    assert.equal(mounts('globalmount'), 1);
+    await cluster.node.end('SIGKILL');
+    await cluster.node.start();
+    assert.equal(await cluster.kubectl('exec', 'halfway', '--', 'cat', '/data/canary'), 'halfway\n');
+    await cluster.kubectl('delete', 'pod', 'halfway');
+    await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
+    assert.equal(mounts('csi'), 0);
+  });
+
+  it('what was staged for a pod that went while kubeling was away is unstaged', async () => {
+    content('widow');
+    driver.trouble({ NodePublishVolume: 'hang' });
+    await apply(volume('widow'), claim('widow'), pod('widow', claimed('widow')));
+    await cluster.node.until(
+      'the driver to be asked',
+      async () => driver.calls('NodePublishVolume', 'widow').length > 0,
+    );
+    await cluster.kubectl('delete', 'pod', 'widow', '--wait=false');
+    await cluster.node.end('SIGKILL');
+    driver.trouble({});
+    await cluster.node.start();
+    await cluster.until('it to go', ['get', 'pods', '-o', 'name'], (out) => !out.includes('widow'));
+    await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
+    assert.equal(mounts('csi'), 0);
+  });
+
+  it('a volume that must be attached waits until the node and its attachment say so', async () => {
+    content('attached');
+    await cluster.kubectl('delete', 'csidriver', driverName);
+    await apply(volume('attached'), claim('attached'), pod('attached', claimed('attached')));
+    const unique = `kubernetes.io/csi/${driverName}^attached`;
+    await event(
+      'the event',
+      'MountVolume.WaitForAttach failed for volume "attached" : Volume not attached according to node status',
+    );
+    const status = ['get', 'node', nodeName, '-o', 'jsonpath={.status.volumesInUse}'];
+    await cluster.until('the volume to be in use', status, (out) => out.includes(unique));
+    await cluster.kubectl(
+      ...['patch', 'node', nodeName, '--subresource=status', '--type=merge', '-p'],
+      JSON.stringify({ status: { volumesAttached: [{ name: unique, devicePath: '' }] } }),
+    );
+    await event('the next event', 'volumeattachments.storage.k8s.io "csi-');
+    const events = await cluster.kubectl('get', 'events');
+    const [, name = ''] = /volumeattachments.storage.k8s.io "(csi-[0-9a-f]+)" not found/.exec(events) ?? [];
+    await apply({
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: { name },
+      spec: { attacher: driverName, nodeName, source: { persistentVolumeName: 'attached' } },
+    });
+    await cluster.kubectl(
+      ...['patch', 'volumeattachment', name, '--subresource=status', '--type=merge', '-p'],
+      JSON.stringify({ status: { attached: true } }),
+    );
+    await ready('attached');
+    assert.equal(await cluster.kubectl('logs', 'attached'), 'attached\n');
+    await cluster.kubectl('delete', 'pod', 'attached');
+    await cluster.until('it to be out of use', status, (out) => !out.includes(unique));
+  });
+
+  it('without a CSIDriver object a pod cannot describe the volume itself', async () => {
+    await apply(pod('refused', inline()));
+    await event(
+      'the event',
+      `volume mode "Ephemeral" not supported by driver ${driverName} (no CSIDriver object)`,
+    );
+    await cluster.kubectl('delete', 'pod', 'refused');
+  });
+
+  it('a volume outlives the node it is mounted on', async () => {
+    content('last');
+    await apply(
+      driverObject({ attachRequired: false }),
+      volume('last'),
+      claim('last'),
+      pod('last', claimed('last')),
+    );
+    await ready('last');
+  });
+});
