@@ -58,7 +58,7 @@ export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
 export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
 
 /** Volumes that drivers mount. */
-export type DriverVolumes = Pick<CsiVolumes, 'placeOf' | 'setUpInline' | 'remove'>;
+export type DriverVolumes = Pick<CsiVolumes, 'placeOf' | 'setUpInline' | 'republishInline' | 'remove'>;
 
 /** What kinds of volumes besides paths of the host and empty directories on the disk of the pods; none that is left out. */
 export interface OtherVolumes {
@@ -163,6 +163,16 @@ export class PlainVolumes {
     await this.#fill(pod, signal);
     await this.#claimed?.refresh(pod, signal);
     this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
+    const used = usedVolumes(pod);
+    for (const volume of pod.spec.volumes ?? [])
+      if (volume.csi !== undefined && used.has(volume.name)) await this.#republish(pod, volume, signal);
+  }
+
+  async #republish(pod: Pod, volume: Volume, signal: AbortSignal): Promise<void> {
+    await this.#csi?.republishInline(pod, volume, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      this.#tell(pod, volume.name, describeError(error));
+    });
   }
 
   /** Of each volume that a container uses and that is known here. */

@@ -5,12 +5,14 @@ import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/ind
 import {
   type BoundVolume,
   boundVolume,
+  type CsiSource,
   checkUse,
   isBlock,
   kindOfVolume,
   sourceOf,
   type VolumeSource,
 } from './bound-volume.ts';
+import type { CsiVolume } from './csi/csi-request.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
 import { at, failedAt } from './failed-at.ts';
 import { type HostPathFiles, prepareHostPath } from './host-path.ts';
@@ -35,7 +37,7 @@ export interface ClaimVolumesDeps {
   /** Undefined on a machine that gives no access to the files of volumes. */
   readonly local: LocalVolumes | undefined;
   /** Undefined on a machine without drivers. */
-  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'setUp'> | undefined;
+  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'setUp' | 'republish'> | undefined;
   readonly hostFiles: HostPathFiles;
   /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
   readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
@@ -113,6 +115,21 @@ export class ClaimVolumes {
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
     const unknown = claimed(pod).filter((volume) => this.#noted(pod, volume) === undefined);
     await this.#makeAll(pod, unknown, signal);
+    for (const volume of claimed(pod)) {
+      const bound = this.#noted(pod, volume);
+      if (bound?.source.kind === 'csi') await this.#republish(pod, csiVolume(bound, bound.source), signal);
+    }
+  }
+
+  /** What is there stays, whatever its driver says. */
+  async #republish(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    const { csi, journal } = this.#deps;
+    const work = csi?.republish(pod, volume, signal);
+    if (work === undefined) return;
+    await at('MountVolume.SetUp failed', volume.name, work).catch((error: unknown) => {
+      signal.throwIfAborted();
+      journal.event(pod, { type: 'Warning', reason: 'FailedMount', message: describeError(error) });
+    });
   }
 
   /**
@@ -249,8 +266,7 @@ export class ClaimVolumes {
       return;
     }
     if (source.kind === 'csi') {
-      const { kind: _kind, ...volume } = source;
-      await this.#deps.csi?.setUp(pod, { ...bound, ...volume, mode: 'Persistent' }, signal);
+      await this.#deps.csi?.setUp(pod, csiVolume(bound, source), signal);
       return;
     }
     const { local } = this.#deps;
@@ -292,6 +308,13 @@ export function isClaimed(volume: Volume): boolean {
 function claimed(pod: Pod): readonly Volume[] {
   const used = usedVolumes(pod);
   return (pod.spec.volumes ?? []).filter((volume) => isClaimed(volume) && used.has(volume.name));
+}
+
+function csiVolume(
+  { name, readOnly, mountOptions }: Omit<BoundVolume, 'source'>,
+  { kind: _kind, ...source }: CsiSource,
+): CsiVolume {
+  return { ...source, name, readOnly, mountOptions, mode: 'Persistent' };
 }
 
 function problemOf(volume: string, error: unknown): ClaimProblem {

@@ -202,6 +202,36 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('delete', 'pod', 'sealed');
   });
 
+  it('a driver that wants so publishes again to a running pod, with what is new', async () => {
+    await apply(
+      driverObject({
+        attachRequired: false,
+        requiresRepublish: true,
+        volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+      }),
+      pod('fresh', inline({ nodePublishSecretRef: { name: 'key' } })),
+    );
+    await ready('fresh');
+    await cluster.kubectl(
+      'patch',
+      'secret',
+      'key',
+      '-p',
+      JSON.stringify({ stringData: { password: 'new' } }),
+    );
+    await cluster.kubectl('annotate', 'pod', 'fresh', 'look=now');
+    const told = ['exec', 'fresh', '--', 'cat', '/data/told.json'];
+    await cluster.until('the new secret', told, (out) => out.includes('"password":"new"'));
+    await cluster.kubectl('delete', 'pod', 'fresh');
+    await apply(
+      driverObject({
+        attachRequired: false,
+        volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+        tokenRequests: [{ audience: 'vault' }],
+      }),
+    );
+  });
+
   it('a volume is staged once for two pods, and unstaged with the last', async () => {
     content('shared');
     await apply(

@@ -375,6 +375,21 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(world.calls(), ['publish', 'unpublish']);
   });
 
+  it('are published again to a pod that runs if the driver wants so, and stay if it cannot', async () => {
+    const world = new World();
+    const volumes = world.volumes();
+    await volumes.setUp(podWith([]), disk, signal);
+    await volumes.republish(podWith([]), disk, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish']);
+    world.driver = { spec: { attachRequired: false, requiresRepublish: true } };
+    await volumes.republish(podWith([]), disk, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'publish']);
+    world.troubles.set('publish', refusal());
+    await assert.rejects(volumes.republish(podWith([]), disk, signal), /desc = no/);
+    assert.equal(await world.files.mountAt(volumes.placeOf(worldUid, 'pv')), 'other');
+    assert.equal(left(world).length, 4);
+  });
+
   it('are given to the group of the pod as the driver and the volume say', async () => {
     const pod = podWith([], { securityContext: { fsGroup: 77 } });
     const groupOf = async (policy: string | undefined, volume: CsiVolume, can: NodeCapability[] = []) => {

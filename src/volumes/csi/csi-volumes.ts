@@ -20,8 +20,8 @@ import type { VolumeFiles } from '../volume-files.ts';
 import { attachmentOf, isWaiting } from './csi-attach.ts';
 import type { CsiDriver, CsiDrivers } from './csi-drivers.ts';
 import { isAbsent, isAway, isFinal } from './csi-failures.ts';
-import { attachedName, attachmentName, CsiPlaces, inlineHandle, type VolumePlace } from './csi-places.ts';
-import { type CsiVolume, capabilityOf, groupFor, podInfo } from './csi-request.ts';
+import { attachedName, attachmentName, CsiPlaces, type VolumePlace } from './csi-places.ts';
+import { type CsiVolume, capabilityOf, groupFor, inlineVolume, podInfo } from './csi-request.ts';
 import { checkMode, secretsFor, tokensFor } from './csi-wishes.ts';
 import {
   podVolumeData,
@@ -132,22 +132,9 @@ export class CsiVolumes {
   }
 
   /** Shows the pod a volume it describes itself. May be repeated. */
-  async setUpInline(pod: Pod, { name, csi }: Volume, signal: AbortSignal): Promise<void> {
-    if (csi === undefined) return;
-    const { uid, namespace } = pod.metadata;
-    const secret = csi.nodePublishSecretRef?.name;
-    const volume: CsiVolume = {
-      name,
-      driver: csi.driver,
-      handle: inlineHandle(uid, name),
-      mode: 'Ephemeral',
-      fsType: csi.fsType ?? '',
-      readOnly: csi.readOnly === true,
-      attributes: csi.volumeAttributes ?? {},
-      mountOptions: [],
-      accessMode: 'ReadWriteOnce',
-      ...(secret === undefined ? {} : { publishSecret: { namespace, name: secret } }),
-    };
+  async setUpInline(pod: Pod, described: Volume, signal: AbortSignal): Promise<void> {
+    const volume = inlineVolume(pod, described);
+    if (volume === undefined) return;
     await this.#setUp(pod, volume, (inner) => this.#publish(pod, volume, {}, inner), signal);
   }
 
@@ -159,6 +146,21 @@ export class CsiVolumes {
       await at('MountVolume.SetUp failed', volume.name, this.#publish(pod, volume, context, inner));
     };
     await this.#setUp(pod, volume, work, signal);
+  }
+
+  /** As `republish`, for a volume that the pod describes itself. */
+  async republishInline(pod: Pod, described: Volume, signal: AbortSignal): Promise<void> {
+    const volume = inlineVolume(pod, described);
+    if (volume !== undefined) await this.republish(pod, volume, signal);
+  }
+
+  /** Has a driver that wants so publish the volume again to a pod that runs. What is there stays if it cannot. */
+  async republish(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    const driver = await this.#deps.api?.driver(volume.driver, signal);
+    if (driver?.spec.requiresRepublish !== true) return;
+    using _held = await this.#lock.acquire(keyOf(volume), signal);
+    const context = volume.mode === 'Persistent' ? await this.#attach(volume, signal) : {};
+    await this.#publish(pod, volume, context, signal);
   }
 
   /**
