@@ -52,17 +52,23 @@ describe('a data directory', () => {
     assert.equal(await isClaimed(home), false);
   });
 
-  for (const name of ['kubelet', 'containerd', 'api']) {
-    it(`is not taken where somebody else has made ${name}`, async () => {
-      await put('notes');
-      await mkdir(join(home.dataDir, name));
+  for (const name of ['kubelet/pods', 'containerd/io.containerd.metadata.v1.bolt']) {
+    it(`is not taken where somebody else has ${name}`, async () => {
+      await mkdir(join(home.dataDir, name), { recursive: true });
       await assert.rejects(claimHome(home), {
         code: 'HOME_UNUSABLE',
-        message: new RegExp(`made ${name} there`),
+        message: new RegExp(`\\(.*${name}\\)`),
       });
       assert.equal(await isClaimed(home), false);
     });
   }
+
+  it('is taken where configuration was put in place before', async () => {
+    await mkdir(join(home.dataDir, 'containerd', 'certs.d'), { recursive: true });
+    await mkdir(home.rootDir);
+    await claimHome(home);
+    assert.equal(await isClaimed(home), true);
+  });
 
   it('goes as a whole when an earlier kubeling, which kept no list, is up there or left its word', async () => {
     await put('up.json', 'kubeling.log');

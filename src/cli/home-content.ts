@@ -5,17 +5,16 @@ import { defaultDataDirectory, type Home } from './home.ts';
 
 /**
  * Notes, the first time a kubeling is up in a directory, what others have put there before. Call it with the lock held
- * and before anything else is made. Rejects with HOME_UNUSABLE for a directory where others keep what we would.
+ * and before anything else is made. Rejects with HOME_UNUSABLE where another kubelet or containerd keeps its data.
  */
 export async function claimHome(home: Home): Promise<void> {
   if (await isThere(home.claimFile)) return;
   const before = await namesBefore(home);
-  const taken = [basename(home.rootDir), basename(home.api), 'containerd'];
-  const found = before.filter((name) => taken.includes(name));
-  if (found.length > 0)
+  const taken = before.length === 0 ? undefined : await foreignSign(home);
+  if (taken !== undefined)
     throw new KubelingError(
       'HOME_UNUSABLE',
-      `Cannot use the data directory ${home.dataDir} as somebody else has made ${found.join(', ')} there: choose one of its own`,
+      `Cannot use the data directory ${home.dataDir} as somebody else's data are in it (${taken}): choose another one`,
     );
   await writeJsonAtomic(home.claimFile, { before }, { mode: 0o600 });
 }
@@ -41,6 +40,13 @@ export async function removeHome(home: Home): Promise<readonly string[]> {
   const ours = found.filter((name) => !before.has(name) && name !== last);
   for (const name of [...ours, last]) await rm(join(home.dataDir, name), { recursive: true, force: true });
   return kept;
+}
+
+/** What only another kubelet or containerd leaves; configuration may be put in place before the first time. */
+async function foreignSign({ dataDir, rootDir }: Home): Promise<string | undefined> {
+  const signs = [join(rootDir, 'pods'), join(dataDir, 'containerd', 'io.containerd.metadata.v1.bolt')];
+  for (const sign of signs) if (await isThere(sign)) return sign;
+  return undefined;
 }
 
 async function namesBefore(home: Home): Promise<readonly string[]> {
