@@ -412,6 +412,7 @@ export class Kubelet {
       runningPods: (signal) => this.running.refresh(signal),
       hearsOfChanges: () => this.pleg.eventTrust === 'trusted',
       isActive: (pod) => this.#facts.isActive(pod),
+      isSettling: (uid) => this.#admission.isSettling(uid),
       earlier: this.#earlier,
       notes,
       users,

@@ -27,6 +27,7 @@ function rig() {
     known: new Map<PodUid, KnownWorker>([[wanted, syncing]]),
     /** What the workers forget when they are told which pods are wanted. */
     finished: [] as readonly PodUid[],
+    settling: new Set<PodUid>(),
     counts: undefined as CleanupCounts | undefined,
   };
   const acts: string[] = [];
@@ -70,6 +71,7 @@ function rig() {
       settled: async () => {},
     } as unknown as OrphanDirectories,
     isActive: () => true,
+    isSettling: (uid) => state.settling.has(uid),
     probes: { retain() {} },
     earlier: { mayJudge: () => true, secondsLeft: () => undefined },
     notes: { retain: () => {} },
@@ -140,6 +142,17 @@ test('a pod whose worker has just ended is not taken for an orphan of the runtim
     cleanups.run(snapshot({ worked, running: [runtimePod(wanted), runtimePod(gone)] }), signal);
     assert.ok(!acts.includes(`kill ${gone}`), when);
   }
+});
+
+test('a pod that is not admitted yet is left alone', () => {
+  const { cleanups, acts, snapshot, state } = rig();
+  state.known.clear();
+  state.settling.add(wanted);
+  cleanups.run(snapshot(), signal);
+  assert.ok(!acts.includes(`create ${wanted}`));
+  state.settling.clear();
+  cleanups.run(snapshot(), signal);
+  assert.ok(acts.includes(`create ${wanted}`));
 });
 
 test('a wanted pod without a worker is begun anew', () => {

@@ -36,6 +36,8 @@ export interface CleanupDeps {
   };
   readonly directories: OrphanDirectories;
   readonly isActive: (pod: Pod) => boolean;
+  /** Whether it is not clear yet that the pod may run: it has no worker then, and must not get one. */
+  readonly isSettling: (uid: PodUid) => boolean;
   /** What earlier kubelets have noted. */
   readonly earlier: {
     /** Whether all who could want the pod have spoken: nothing of another is touched. */
@@ -179,7 +181,7 @@ export class PodCleanups implements AsyncDisposable {
 
   /** Wanted, active, and without a worker: it finished and is to begin anew, or a worker got lost. */
   #beginMissing(desired: readonly Pod[], known: Map<PodUid, KnownWorker>): readonly Pod[] {
-    const idle = desired.filter((pod) => !known.has(pod.metadata.uid));
+    const idle = desired.filter(({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isSettling(uid));
     // How an earlier pod of this UID ended says nothing about the one that is wanted now.
     for (const pod of idle) this.#deps.statuses.forget(pod.metadata.uid);
     const missing = idle.filter((pod) => this.#deps.isActive(pod));

@@ -118,7 +118,7 @@ export function endsOfPods(place: Place): void {
         const isTold = async () => (await eventsOf(found)).find((event) => event.reason === reason);
         const event = await patiently(`the event ${reason}`, isTold, cluster.told);
         assert.equal(event.type, 'Warning');
-        assert.deepEqual(await cluster.node.containersOf(name), []);
+        assert.deepEqual(await cluster.node.containersOf(name), [], cluster.told());
       }
       await removePods(cluster.plane, 'has-port', ...names);
     });
