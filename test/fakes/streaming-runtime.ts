@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { collectLogs, realClock } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { Listener, type StreamingHost, streamRoutes, upgradeDialer } from '../../src/server/index.ts';
+import type { WantedStreams } from '../../src/server/streaming/stream-query.ts';
 
 const clock = realClock();
 
@@ -14,6 +15,14 @@ export interface RuntimeCall {
   received: Buffer;
 }
 
+export interface RigOptions {
+  readonly idleMs?: number;
+  readonly host?: Partial<StreamingHost>;
+  /** Whether the container reads the input of one who attaches, and no more. */
+  readonly stdinOnce?: boolean;
+  readonly onAttach?: (streams: WantedStreams) => void;
+}
+
 /** A runtime's streaming server that answers whatever it is told to, and a kubelet's server before it. */
 export class StreamingRig implements AsyncDisposable {
   static readonly token = 'secret-of-the-test';
@@ -22,10 +31,8 @@ export class StreamingRig implements AsyncDisposable {
   readonly #listener: Listener;
   readonly #clients = new Set<Socket>();
 
-  static async open(
-    answer: string,
-    options: { idleMs?: number; host?: Partial<StreamingHost> } = {},
-  ): Promise<StreamingRig> {
+  static async open(answer: string, options: RigOptions = {}): Promise<StreamingRig> {
+    const { idleMs = 0, stdinOnce = false, onAttach } = options;
     const calls: RuntimeCall[] = [];
     const runtime = createServer({ allowHalfOpen: true }, (socket) => receive(socket, answer, calls));
     runtime.listen(0, '127.0.0.1');
@@ -33,15 +40,18 @@ export class StreamingRig implements AsyncDisposable {
     const { port } = runtime.address() as AddressInfo;
     const url = async () => `http://127.0.0.1:${port}/exec/once?x=1`;
     const host: StreamingHost = {
-      getPodByName: (namespace, name) => (namespace === 'default' && name === 'web' ? pod : undefined),
+      getPodByName: (namespace, name) =>
+        namespace === 'default' && name === 'web' ? podOf(stdinOnce) : undefined,
       translatePodUid: (uid) => (uid === 'mirror' ? podUid('u1') : uid),
       exec: url,
-      attach: url,
+      attach: async (_pod, _container, streams) => {
+        onAttach?.(streams);
+        return await url();
+      },
       portForward: url,
       run: async (_pod, _container, command) => Buffer.from(command.join('|')),
       ...options.host,
     };
-    const { idleMs = 0 } = options;
     const deps = { clock, dial: upgradeDialer(clock), idleMs, token: StreamingRig.token };
     const { routes, upgrades } = streamRoutes(host, deps);
     const { logger } = collectLogs(clock);
@@ -84,11 +94,13 @@ export class StreamingRig implements AsyncDisposable {
   }
 }
 
-const pod: Pod = {
-  metadata: { name: 'web', namespace: 'default', uid: podUid('u1') },
-  spec: { containers: [{ name: 'main' }] } as Pod['spec'],
-  status: {},
-};
+function podOf(stdinOnce: boolean): Pod {
+  return {
+    metadata: { name: 'web', namespace: 'default', uid: podUid('u1') },
+    spec: { containers: [{ name: 'main', stdinOnce }] } as Pod['spec'],
+    status: {},
+  };
+}
 
 function receive(socket: Socket, answer: string, calls: RuntimeCall[]): void {
   let buffered = Buffer.alloc(0);

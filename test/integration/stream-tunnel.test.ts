@@ -5,7 +5,7 @@ import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { KubelingError } from '../../src/lib/index.ts';
-import { dataHead, SpdyConnection } from '../../src/lib/spdy/index.ts';
+import { SpdyConnection } from '../../src/lib/spdy/index.ts';
 import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { relay } from '../../src/server/index.ts';
 import { StreamingRig } from '../fakes/streaming-runtime.ts';
@@ -324,42 +324,4 @@ test('a wish for a WebSocket that cannot be granted is refused before the runtim
   const keyless = ask(rig, [...lines, v5, 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: short']);
   assert.match(await text(keyless), /^HTTP\/1\.1 400 /);
   assert.equal(rig.calls.length, 0);
-});
-
-/** What a client over a WebSocket hears on each channel while the runtime says the word, calls it a success and ends. */
-async function hears(path: string, word: string): Promise<Readonly<Record<number, string>>> {
-  await using rig = await StreamingRig.open(switching);
-  const headers = { authorization: `Bearer ${StreamingRig.token}` };
-  const url = `ws://127.0.0.1:${rig.port}${path}`;
-  const socket = new WebSocket(url, { protocols: ['v5.channel.k8s.io'], headers } as object);
-  socket.binaryType = 'arraybuffer';
-  const said: Record<number, string> = {};
-  socket.addEventListener('message', ({ data }) => {
-    const bytes = Buffer.from(data);
-    said[bytes[0] ?? -1] = (said[bytes[0] ?? -1] ?? '') + bytes.subarray(1).toString();
-  });
-  const closed = once(socket, 'close');
-  await until(() => rig.calls.length === 1 && said[1] !== undefined, 'the streams are open');
-  // The streams are numbered in the order in which they are opened: that of the end, then the output.
-  const status = JSON.stringify({ metadata: {}, status: 'Success' });
-  rig.only.socket.write(
-    Buffer.concat([
-      ...[dataHead(3, word.length, 'fin'), Buffer.from(word)],
-      ...[dataHead(1, status.length, 'fin'), Buffer.from(status)],
-    ]),
-  );
-  await closed;
-  return said;
-}
-
-test('whoever attaches to what has just ended is told so, and turns to the log', async () => {
-  const path = '/attach/default/web/main?output=1';
-  const { 1: output, 3: status = '' } = await hears(path, '');
-  assert.equal(output, '');
-  const { message, code } = JSON.parse(status);
-  assert.deepEqual([code, message], [500, 'the container ended before it could be attached to']);
-  const heard = await hears(path, 'word');
-  assert.deepEqual([heard[1], JSON.parse(heard[3] ?? '').status], ['word', 'Success']);
-  const silent = await hears(target, '');
-  assert.deepEqual([silent[1], JSON.parse(silent[3] ?? '').status], ['', 'Success']);
 });

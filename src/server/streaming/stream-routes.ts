@@ -11,7 +11,7 @@ import {
 import { isWebSocket, offeredProtocols } from '../websocket/index.ts';
 import { knowsToken } from './loopback-token.ts';
 import { type ReadQuery, readPorts, readWantedStreams, type WantedStreams } from './stream-query.ts';
-import { closingProtocol, translateCommand } from './translate-command.ts';
+import { type AfterInput, closingProtocol, onlyStderr, translateCommand } from './translate-command.ts';
 import { type TunnelDeps, tunnel } from './tunnel.ts';
 import { tunnelPortForward, tunnelProtocol } from './tunnel-websocket.ts';
 
@@ -48,7 +48,7 @@ type Verb = 'exec' | 'attach' | 'portForward';
 
 /** A stream the runtime is ready to serve, or why there is none. */
 type Plan =
-  | { readonly kind: 'ready'; readonly url: URL; readonly streams: WantedStreams | undefined }
+  | { readonly kind: 'ready'; readonly url: URL; readonly stderrUrl: URL | undefined; readonly asked: Asked }
   | { readonly kind: 'refused'; readonly response: Response };
 
 const methods = ['GET', 'POST'];
@@ -103,17 +103,20 @@ async function serve(
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) {
     return text(400, 'a request to upgrade must have no body');
   }
-  const plan = await makePlan(host, verb, call.request, signal);
-  if (plan.kind === 'refused') return plan.response;
   const offered = isWebSocket(headers) ? offeredProtocols(headers) : [];
-  if (plan.streams !== undefined && offered.includes(closingProtocol)) {
-    const process = verb === 'attach' ? 'attached' : 'new';
-    return await translateCommand(call, { url: plan.url, streams: plan.streams, process }, deps, signal);
+  const canSplit = offered.includes(closingProtocol);
+  const plan = await makePlan(host, verb, call.request, canSplit, signal);
+  if (plan.kind === 'refused') return plan.response;
+  const { url, stderrUrl, asked } = plan;
+  if (asked.kind !== 'port-forward' && canSplit) {
+    const process = asked.kind === 'attach' ? 'attached' : 'new';
+    const { streams, afterInput } = asked;
+    return await translateCommand(call, { url, stderrUrl, streams, process, afterInput }, deps, signal);
   }
   if (verb === 'portForward' && offered.includes(tunnelProtocol)) {
-    return await tunnelPortForward(call, plan.url, deps, signal);
+    return await tunnelPortForward(call, url, deps, signal);
   }
-  return await tunnel(call, plan.url, deps, signal);
+  return await tunnel(call, url, deps, signal);
 }
 
 /** Whoever does not ask for an upgrade hears first what else is wrong. */
@@ -123,7 +126,7 @@ async function answerPlainly(
   request: Request,
   signal: AbortSignal,
 ): Promise<Response> {
-  const plan = await makePlan(host, verb, request, signal);
+  const plan = await makePlan(host, verb, request, false, signal);
   return plan.kind === 'refused' ? plan.response : text(500, 'Upgrade request required');
 }
 
@@ -131,27 +134,50 @@ async function makePlan(
   host: StreamingHost,
   verb: Verb,
   request: Request,
+  canSplit: boolean,
   signal: AbortSignal,
 ): Promise<Plan> {
   const query = readQuery(verb, request);
   if (query.kind === 'wrong') return refused(400, query.message);
   const found = findPod(host, request);
   if (found.kind === 'refused') return found;
-  const asked = withTerminalOf(found.pod, request.params['container'], query.value);
+  const asked = withContainerOf(found.pod, request.params['container'], query.value);
+  const [main, apart] = canSplit ? splitAttach(asked) : [asked];
   try {
-    const address = await askRuntime(host, found.pod, asked, request, signal);
-    const url = URL.parse(
-      /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `http://${address.replace(/^\/\//, '')}`,
-    );
-    if (url === null) return refused(500, 'the container runtime answered no address');
-    return { kind: 'ready', url, streams: asked.kind === 'port-forward' ? undefined : asked.streams };
+    const addressOf = async (each: Asked) =>
+      readAddress(await askRuntime(host, found.pod, each, request, signal));
+    const url = await addressOf(main);
+    const stderrUrl = apart === undefined ? undefined : await addressOf(apart);
+    return { kind: 'ready', url, stderrUrl, asked };
   } catch (error) {
     return { kind: 'refused', response: runtimeRefusal(error) };
   }
 }
 
+function readAddress(address: string): URL {
+  const url = URL.parse(
+    /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `http://${address.replace(/^\/\//, '')}`,
+  );
+  if (url === null) throw new KubelingError('CRI_BAD_ANSWER', 'the container runtime answered no address');
+  return url;
+}
+
+/**
+ * containerd, when stderr of an ended process closes before its stdout, stops the input of whoever has all three
+ * attached, and with that drops the rest of stdout: the process's last words. Attached by itself, stderr ends nothing else.
+ */
+function splitAttach(asked: Asked): readonly [Asked, Asked?] {
+  if (asked.kind !== 'attach') return [asked];
+  const { streams } = asked;
+  if (!streams.stdin || !streams.stdout || !streams.stderr) return [asked];
+  return [
+    { ...asked, streams: { ...streams, stderr: false } },
+    { ...asked, streams: onlyStderr },
+  ];
+}
+
 type Asked =
-  | { readonly kind: 'exec' | 'attach'; readonly streams: WantedStreams }
+  | { readonly kind: 'exec' | 'attach'; readonly streams: WantedStreams; readonly afterInput: AfterInput }
   | { readonly kind: 'port-forward'; readonly ports: readonly number[] };
 
 function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<Asked> {
@@ -164,16 +190,18 @@ function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<Asked> {
       : { kind: 'read', value: { kind: 'port-forward', ports: ports.value } };
   }
   const streams = readWantedStreams(query);
-  return streams.kind === 'wrong' ? streams : { kind: 'read', value: { kind: verb, streams: streams.value } };
+  if (streams.kind === 'wrong') return streams;
+  return { kind: 'read', value: { kind: verb, streams: streams.value, afterInput: 'listen' } };
 }
 
-/** Whether a process that runs has a terminal was settled when it was started. */
-function withTerminalOf(pod: Pod, container: string | undefined, asked: Asked): Asked {
+/** Whether a process that runs has a terminal, and whether it reads one input only, was settled when it was started. */
+function withContainerOf(pod: Pod, container: string | undefined, asked: Asked): Asked {
   if (asked.kind !== 'attach') return asked;
   const { containers, initContainers = [], ephemeralContainers = [] } = pod.spec;
   const all = [...containers, ...initContainers, ...ephemeralContainers];
-  const tty = all.find(({ name }) => name === container)?.tty ?? false;
-  return { ...asked, streams: { ...asked.streams, tty, stderr: asked.streams.stderr && !tty } };
+  const { tty = false, stdinOnce = false } = all.find(({ name }) => name === container) ?? {};
+  const streams = { ...asked.streams, tty, stderr: asked.streams.stderr && !tty };
+  return { ...asked, streams, afterInput: stdinOnce ? 'listen' : 'leave' };
 }
 
 function askRuntime(

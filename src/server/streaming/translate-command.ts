@@ -26,35 +26,68 @@ const tooLateMs = 1_000;
 export interface CommandToTranslate {
   readonly url: URL;
   readonly streams: WantedStreams;
+  /** Where the process's stderr is served, when it is not with its other streams. */
+  readonly stderrUrl: URL | undefined;
   /** Whether the process is started by this, or ran before and may have ended meanwhile. */
   readonly process: 'new' | 'attached';
+  /** What becomes of a process's output when the client's input ends. */
+  readonly afterInput: AfterInput;
 }
+
+export type AfterInput = 'listen' | 'leave';
 
 /** Serves a client's WebSocket by means of the streams of SPDY, which every runtime speaks. */
 export async function translateCommand(
   call: UpgradeCall,
-  { url, streams: wanted, process }: CommandToTranslate,
+  { url, streams: wanted, stderrUrl, process, afterInput }: CommandToTranslate,
   deps: TunnelDeps,
   signal: AbortSignal,
 ): Promise<Response | undefined> {
   const problem = handshakeProblem(call.request);
   if (problem !== undefined) return problem;
-  const headers = spdyUpgradeHeaders(remoteCommandProtocol);
-  const answer = await deps.dial({ url, method: 'POST', headers }, signal);
-  if (answer.kind === 'answered') return refusal(answer);
-  using connection = new SpdyConnection(answer.socket, answer.head);
+  const main = await connect(url, deps, signal);
+  if (main.kind === 'refused') return main.response;
+  using connection = main.connection;
+  const apart = stderrUrl === undefined ? undefined : await connect(stderrUrl, deps, signal);
+  if (apart?.kind === 'refused') return apart.response;
+  using stderrConnection = apart?.connection;
   const clock = process === 'attached' ? deps.clock : undefined;
-  const work = (session: WebSocketSession) =>
-    translate(session, openRemoteStreams(connection, wanted), clock);
+  const work = (session: WebSocketSession) => {
+    if (stderrConnection === undefined) {
+      return translate(session, openRemoteStreams(connection, wanted), { clock, afterInput: 'listen' });
+    }
+    // First what only listens: it must miss nothing of what the input calls forth.
+    const { stderr } = openRemoteStreams(stderrConnection, onlyStderr);
+    const streams = { ...openRemoteStreams(connection, { ...wanted, stderr: false }), stderr };
+    return translate(session, streams, { clock, afterInput });
+  };
   await serveWebSocket(call, closingProtocol, deps, work, signal);
   return undefined;
 }
 
-/** With a clock for a process that may have ended before its streams were there. */
+export const onlyStderr: WantedStreams = { stdin: false, stdout: false, stderr: true, tty: false };
+
+type Connected =
+  | { readonly kind: 'connected'; readonly connection: SpdyConnection }
+  | { readonly kind: 'refused'; readonly response: Response };
+
+async function connect(url: URL, { dial }: TunnelDeps, signal: AbortSignal): Promise<Connected> {
+  const headers = spdyUpgradeHeaders(remoteCommandProtocol);
+  const answer = await dial({ url, method: 'POST', headers }, signal);
+  if (answer.kind === 'answered') return { kind: 'refused', response: refusal(answer) };
+  return { kind: 'connected', connection: new SpdyConnection(answer.socket, answer.head) };
+}
+
+interface TranslateOptions {
+  /** Of a process that may have ended before its streams were there. */
+  readonly clock: Clock | undefined;
+  readonly afterInput: AfterInput;
+}
+
 async function translate(
   session: WebSocketSession,
   streams: RemoteStreams,
-  clock: Clock | undefined,
+  { clock, afterInput }: TranslateOptions,
 ): Promise<void> {
   const { connection, signal } = session;
   // Clients take the first message for the sign that the process is reached.
@@ -62,17 +95,18 @@ async function translate(
   await connection.send(signal, Buffer.of(lowest));
   const passed = { bytes: 0 };
   const left = readClient(session, streams, passed);
-  const output = Promise.all([
-    copy(session, channels.stdout, streams.stdout, passed),
-    copy(session, channels.stderr, streams.stderr, passed),
-  ]);
+  const stdout = copy(session, channels.stdout, streams.stdout, passed);
+  const stderr = copy(session, channels.stderr, streams.stderr, passed);
+  const output = Promise.all([stdout, stderr]);
   const end =
     clock === undefined
       ? copyEnd(session, streams.error)
       : copyAttachedEnd(session, streams.error, { clock, output, passed });
-  const said = Promise.all([output, end]);
-  left.catch(() => {});
-  said.catch(() => {});
+  const said = Promise.all([stdout, end]).then(async () => {
+    const isInputOver = streams.stdin?.writableEnded ?? false;
+    if (!isInputOver || afterInput === 'listen') await stderr;
+  });
+  for (const each of [left, output, said]) each.catch(() => {});
   // The process decides when it is over; a client that leaves before gives it up.
   await Promise.race([said, left]);
 }

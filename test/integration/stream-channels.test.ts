@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { dataHead } from '../../src/lib/spdy/index.ts';
+import type { WantedStreams } from '../../src/server/streaming/stream-query.ts';
+import { type RuntimeCall, StreamingRig } from '../fakes/streaming-runtime.ts';
+import { until } from './containerd-fixture.ts';
+
+const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
+const success = JSON.stringify({ metadata: {}, status: 'Success' });
+
+/** A client over a WebSocket, and what it has heard on each channel. */
+function listen(rig: StreamingRig, path: string) {
+  const headers = { authorization: `Bearer ${StreamingRig.token}` };
+  const url = `ws://127.0.0.1:${rig.port}${path}`;
+  const socket = new WebSocket(url, { protocols: ['v5.channel.k8s.io'], headers } as object);
+  socket.binaryType = 'arraybuffer';
+  const said: Record<number, string> = {};
+  socket.addEventListener('message', ({ data }) => {
+    const bytes = Buffer.from(data);
+    said[bytes[0] ?? -1] = (said[bytes[0] ?? -1] ?? '') + bytes.subarray(1).toString();
+  });
+  return { socket, said, closed: once(socket, 'close') };
+}
+
+function says({ socket }: RuntimeCall, stream: number, words: string, end: 'fin' | 'more' = 'fin'): void {
+  socket.write(Buffer.concat([dataHead(stream, words.length, end), Buffer.from(words)]));
+}
+
+/** What a client hears while the runtime says the word, calls it a success and ends. */
+async function hears(path: string, word: string): Promise<Readonly<Record<number, string>>> {
+  await using rig = await StreamingRig.open(switching);
+  const { said, closed } = listen(rig, path);
+  await until(() => rig.calls.length === 1 && said[1] !== undefined, 'the streams are open');
+  // The streams are numbered in the order in which they are opened: that of the end, then the output.
+  says(rig.only, 3, word);
+  says(rig.only, 1, success);
+  await closed;
+  return said;
+}
+
+test('whoever attaches to what has just ended is told so, and turns to the log', async () => {
+  const path = '/attach/default/web/main?output=1';
+  const { 1: output, 3: status = '' } = await hears(path, '');
+  assert.equal(output, '');
+  const { message, code } = JSON.parse(status);
+  assert.deepEqual([code, message], [500, 'the container ended before it could be attached to']);
+  const heard = await hears(path, 'word');
+  assert.deepEqual([heard[1], JSON.parse(heard[3] ?? '').status], ['word', 'Success']);
+  const silent = await hears('/exec/default/web/main?command=id&output=1', '');
+  assert.deepEqual([silent[1], JSON.parse(silent[3] ?? '').status], ['', 'Success']);
+});
+
+const inputAndOutput = { stdin: true, stdout: true, stderr: false, tty: false };
+const errorsAlone = { stdin: false, stdout: false, stderr: true, tty: false };
+
+/** One attached to all three streams of a process, and the two calls of the runtime that serve it. */
+async function attached(stdinOnce: boolean) {
+  const asked: WantedStreams[] = [];
+  const rig = await StreamingRig.open(switching, {
+    stdinOnce,
+    onAttach: (streams) => asked.push(streams),
+  });
+  const client = listen(rig, '/attach/default/web/main?input=1&output=1&error=1');
+  await until(() => rig.calls.length === 2 && client.said[1] !== undefined, 'the streams are open');
+  assert.deepEqual(asked, [inputAndOutput, errorsAlone]);
+  const [main, errors] = rig.calls;
+  assert.ok(main && errors);
+  return { rig, client, main, errors };
+}
+
+test('errors that end first do not end what an attached process says besides', async () => {
+  const { rig, client, main, errors } = await attached(false);
+  await using _ = rig;
+  says(errors, 3, 'oh');
+  says(errors, 1, success);
+  await until(() => client.said[2] === 'oh', 'the errors arrive');
+  // Of the end, the input, the output.
+  says(main, 5, 'last words');
+  says(main, 1, success);
+  await client.closed;
+  assert.deepEqual(client.said, { 1: 'last words', 2: 'oh', 3: success });
+});
+
+test('an attached process whose output ends first is heard to the end of its errors', async () => {
+  const { rig, client, main, errors } = await attached(false);
+  await using _ = rig;
+  says(main, 5, 'out');
+  says(main, 1, success);
+  await until(() => client.said[3] === success, 'the end of the output arrives');
+  says(errors, 3, 'oh');
+  await client.closed;
+  assert.deepEqual(client.said, { 1: 'out', 2: 'oh', 3: success });
+});
+
+test('who ends the input of a process leaves it, unless the process reads one input only', async () => {
+  for (const stdinOnce of [false, true]) {
+    const { rig, client, main, errors } = await attached(stdinOnce);
+    await using _ = rig;
+    client.socket.send(Buffer.from([0, ...Buffer.from('words')]));
+    client.socket.send(Buffer.of(255, 0));
+    await until(() => String(main.received).includes('words'), 'the input arrives');
+    says(main, 5, 'out');
+    says(main, 1, success);
+    if (stdinOnce) says(errors, 3, 'oh');
+    await client.closed;
+    assert.equal(client.said[2], stdinOnce ? 'oh' : undefined);
+  }
+});
