@@ -1,4 +1,4 @@
-import { constants, type Stats } from 'node:fs';
+import { constants, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
 import {
   chmod,
   chown,
@@ -13,6 +13,7 @@ import {
   rmdir,
   stat,
   symlink,
+  unlink,
   writeFile,
 } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -66,7 +67,7 @@ export function realRuntimeFiles(): RuntimeFiles {
     makeDirectory: (path, mode) =>
       writing(path, async () => void (await mkdir(path, { recursive: true, mode }))),
     makeSharedDirectory: (path, as) => writing(path, () => makeShared(path, as)),
-    names: (directory) => reading(directory, async () => (await readdir(directory)).sort(), []),
+    names: (directory) => reading(directory, async () => (await namesIn(directory)).sort(), []),
     readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
     readLogEnd,
     exists: (path) => reading(path, async () => (await stat(path)) !== undefined, false),
@@ -74,13 +75,14 @@ export function realRuntimeFiles(): RuntimeFiles {
       reading(
         path,
         async () => {
-          const facts = await lstat(path);
+          const facts = isQuick(path) ? lstatSync(path) : await lstat(path);
           return facts.isSymbolicLink() ? 'link' : kindOf(facts);
         },
         undefined,
       ),
     kindBehind: (path) => reading(path, async () => kindOf(await stat(path)), undefined),
-    readLink: (path) => reading(path, () => readlink(path), undefined),
+    readLink: (path) =>
+      reading(path, async () => (isQuick(path) ? readlinkSync(path) : await readlink(path)), undefined),
     link: (target, path) =>
       writing(path, async () => {
         await inDirectory(path, () => replaceLink(target, path));
@@ -91,9 +93,31 @@ export function realRuntimeFiles(): RuntimeFiles {
       writing(path, async () => {
         await inDirectory(path, () => writeFileAtomic(path, text, options));
       }),
-    remove: (path) => writing(path, () => rm(path, { recursive: true, force: true })),
+    remove: (path) => writing(path, () => remove(path)),
     removeEmptyDirectory: (path) => writing(path, () => removeEmpty(path)),
   };
+}
+
+/**
+ * A call through the thread pool costs ten times what the kernel needs to look at a directory of our own. Those of
+ * volumes may be served by others, who may never answer.
+ */
+function isQuick(path: string): boolean {
+  return !path.includes('/volume');
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  return isQuick(directory) ? readdirSync(directory) : await readdir(directory);
+}
+
+/** Most are files, and for those one call will do. */
+async function remove(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return;
+    await rm(path, { recursive: true, force: true });
+  }
 }
 
 function kindOf(facts: Stats): FileKind {

@@ -1,21 +1,16 @@
 import { constants, type Stats } from 'node:fs';
 import {
   chmod,
-  type FileHandle,
   lchown,
   lstat,
   mkdir,
   open,
   readdir,
   readFile,
-  readlink,
   realpath,
-  rename,
   rmdir,
   stat,
   statfs,
-  symlink,
-  unlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
@@ -32,11 +27,11 @@ import {
   runCommand,
   writeFileAtomic,
 } from '../lib/index.ts';
+import { mountIdOf, openPlace, placeFlags, wayFlags } from './places.ts';
+import { callsToChange, callsToLookAt } from './quick-files.ts';
+import { removeTree, unlessGone, unlessMissing } from './remove-tree.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
-/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
-const oPath = 0o10000000;
-const placeFlags = oPath | constants.O_NOFOLLOW;
 /** What the kernel calls the file systems that are ours. */
 const mountKinds: ReadonlyMap<number, MountKind> = new Map([
   [0x01021994, 'memory'],
@@ -48,7 +43,6 @@ const innerDirectoryMode = 0o777;
 const groupReads = 0o440;
 const groupWrites = 0o220;
 const groupPasses = 0o2110;
-const ownerOnly = 0o600;
 const mountDeadlineMs = 30_000;
 
 /** The files and mounts of this machine. */
@@ -65,15 +59,19 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async kindAt(path: string): Promise<VolumeFileKind | undefined> {
-    return await reading(path, async () => kindOf(await lstat(path)), undefined);
+    return await reading(path, async () => kindOf(await callsToLookAt(path).lstat(path)), undefined);
   }
 
   async names(directory: string): Promise<readonly string[]> {
-    return await reading(directory, async () => (await readdir(directory)).sort(), []);
+    return await reading(
+      directory,
+      async () => (await callsToLookAt(directory).readdir(directory)).sort(),
+      [],
+    );
   }
 
   async readLink(path: string): Promise<string | undefined> {
-    return await reading(path, () => readlink(path), undefined);
+    return await reading(path, async () => await callsToLookAt(path).readlink(path), undefined);
   }
 
   async readFile(path: string): Promise<Buffer | undefined> {
@@ -81,15 +79,19 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async makeDirectory(path: string, mode: number): Promise<void> {
+    const calls = callsToChange(path);
     await writing(path, async () => {
-      await mkdir(dirname(path), { recursive: true, mode: directoryMode });
-      await mkdir(path, { mode }).catch((error) => {
-        if (errnoOf(error) !== 'EEXIST') throw error;
+      await inDirectory(path, directoryMode, async () => {
+        try {
+          await calls.mkdir(path, mode);
+        } catch (error) {
+          if (errnoOf(error) !== 'EEXIST') throw error;
+        }
       });
-      const facts = await lstat(path);
+      const facts = await callsToLookAt(path).lstat(path);
       if (!facts.isDirectory()) throw new Error('it is no directory');
       // The mask of the process may have taken some; bits that others set later stay.
-      if ((facts.mode & 0o777) !== mode) await chmod(path, (facts.mode & 0o7000) | mode);
+      if ((facts.mode & 0o777) !== mode) await calls.chmod(path, (facts.mode & 0o7000) | mode);
     });
   }
 
@@ -98,14 +100,11 @@ export class HostVolumeFiles implements VolumeFiles {
     data: Buffer,
     { mode, owner }: { readonly mode: number; readonly owner?: number | undefined },
   ): Promise<void> {
-    await writing(path, async () => {
-      await mkdir(dirname(path), { recursive: true, mode: innerDirectoryMode });
-      await using file = await open(path, 'wx', ownerOnly);
-      await file.writeFile(data);
-      // The owner first: changing it may take bits away.
-      if (owner !== undefined) await file.chown(owner, -1);
-      await file.chmod(mode);
-    });
+    await writing(path, () =>
+      inDirectory(path, innerDirectoryMode, async () => {
+        await callsToChange(path).create(path, { data, mode, owner });
+      }),
+    );
   }
 
   async replaceFile(path: string, data: Buffer, mode: number): Promise<void> {
@@ -113,18 +112,19 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async link(target: string, path: string, owner?: number): Promise<void> {
+    const calls = callsToChange(path);
     await writing(path, async () => {
-      await symlink(target, path);
-      if (owner !== undefined) await lchown(path, owner, -1);
+      await calls.symlink(target, path);
+      if (owner !== undefined) await calls.lchown(path, owner, -1);
     });
   }
 
   async rename(from: string, to: string): Promise<void> {
-    await writing(to, () => rename(from, to));
+    await writing(to, async () => await callsToChange(to).rename(from, to));
   }
 
   async unlink(path: string): Promise<void> {
-    await writing(path, () => unlink(path).catch(unlessMissing), 'remove');
+    await writing(path, () => unlessGone(() => callsToChange(path).unlink(path)), 'remove');
   }
 
   async giveToGroup(directory: string, group: number, access: GroupAccess = 'read'): Promise<void> {
@@ -135,13 +135,7 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async removeTree(directory: string): Promise<void> {
-    const act = async () => {
-      const parent = await open(dirname(directory), oPath | constants.O_DIRECTORY).catch(unlessMissing);
-      if (parent === undefined) return;
-      await using above = parent;
-      await removeDirectory(above, basename(directory), directory);
-    };
-    await writing(directory, act, 'remove');
+    await writing(directory, () => removeTree(directory), 'remove');
   }
 
   async mountAt(directory: string): Promise<MountKind> {
@@ -167,7 +161,7 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async pageBytesAt(directory: string): Promise<bigint | undefined> {
     const look = async () => {
-      await using place = await open(directory, placeFlags | constants.O_DIRECTORY);
+      await using place = await open(directory, placeFlags);
       const { type, bsize } = await statfs(`/proc/self/fd/${place.fd}`, { bigint: true });
       return mountKinds.get(Number(type)) === 'huge-pages' ? bsize : undefined;
     };
@@ -339,42 +333,10 @@ async function giveToGroup(
   await chmod(path, (facts.mode & 0o7777) | more).catch(unlessMissing);
 }
 
-/** Each step is taken from the handle of the one before, so that nothing that becomes a link meanwhile leads elsewhere. */
-async function removeDirectory(above: FileHandle, name: string, shown: string): Promise<void> {
-  const path = `/proc/self/fd/${above.fd}/${name}`;
-  {
-    const opened = await open(path, placeFlags | constants.O_DIRECTORY).catch(unlessMissing);
-    if (opened === undefined) return;
-    await using place = opened;
-    if ((await mountIdOf(place)) !== (await mountIdOf(above))) {
-      throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${shown}: it is a mount point`);
-    }
-    await removeContent(place, shown);
-  }
-  await rmdir(path).catch(unlessMissing);
-}
-
-async function removeContent(place: FileHandle, shown: string): Promise<void> {
-  const inside = `/proc/self/fd/${place.fd}`;
-  for (const entry of await readdir(inside, { withFileTypes: true })) {
-    if (entry.isDirectory()) await removeDirectory(place, entry.name, join(shown, entry.name));
-    else await removeFile(`${inside}/${entry.name}`, join(shown, entry.name));
-  }
-}
-
-/** What is mounted on a file keeps it, as the kernel sees to. */
-async function removeFile(path: string, shown: string): Promise<void> {
-  await unlink(path).catch((error) => {
-    if (errnoOf(error) === 'EBUSY')
-      throw new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: it is a mount point`);
-    unlessMissing(error);
-  });
-}
-
 async function mountAt(directory: string): Promise<MountKind> {
-  await using place = await open(directory, placeFlags | constants.O_DIRECTORY);
-  await using above = await open(dirname(directory), oPath | constants.O_DIRECTORY);
-  if ((await mountIdOf(place)) === (await mountIdOf(above))) return 'none';
+  await using place = await openPlace(directory, placeFlags);
+  await using above = await openPlace(dirname(directory), wayFlags);
+  if (mountIdOf(place) === mountIdOf(above)) return 'none';
   return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
 }
 
@@ -385,16 +347,15 @@ async function mountsInside(directory: string): Promise<readonly string[]> {
   return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${place}/`));
 }
 
-/** Tells mounts apart even where they are of one file system. */
-async function mountIdOf(place: FileHandle): Promise<string> {
-  const text = await readFile(`/proc/self/fdinfo/${place.fd}`, 'utf8');
-  const [, id] = /^mnt_id:\s*(\d+)$/m.exec(text) ?? [];
-  if (id === undefined) throw new Error('the kernel does not tell what is mounted there');
-  return id;
-}
-
-function unlessMissing(error: unknown): undefined {
-  if (errnoOf(error) !== 'ENOENT') throw error;
+/** Mostly the directory is there: it is made when it turns out to be missing. */
+async function inDirectory(path: string, mode: number, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    await mkdir(dirname(path), { recursive: true, mode });
+    await act();
+  }
 }
 
 async function reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {

@@ -1,0 +1,29 @@
+import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { isQuickToLookAt } from './quick-files.ts';
+
+/** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
+const oPath = 0o10000000;
+/** A directory itself, not one that a link leads to. */
+export const placeFlags = oPath | constants.O_NOFOLLOW | constants.O_DIRECTORY;
+export const wayFlags = oPath | constants.O_DIRECTORY;
+
+/** A place that is held. */
+export interface Place extends AsyncDisposable {
+  readonly fd: number;
+}
+
+/** `shown` is what the path means, where that is one of a handle. */
+export async function openPlace(path: string, flags: number, shown = path): Promise<Place> {
+  if (!isQuickToLookAt(shown)) return await open(path, flags);
+  const fd = openSync(path, flags);
+  return { fd, [Symbol.asyncDispose]: async () => closeSync(fd) };
+}
+
+/** Tells mounts apart even where they are of one file system. */
+export function mountIdOf(place: Place): string {
+  const text = readFileSync(`/proc/self/fdinfo/${place.fd}`, 'utf8');
+  const [, id] = /^mnt_id:\s*(\d+)$/m.exec(text) ?? [];
+  if (id === undefined) throw new Error('the kernel does not tell what is mounted there');
+  return id;
+}

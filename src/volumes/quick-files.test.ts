@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { callsToChange, callsToLookAt, isQuickToLookAt } from './quick-files.ts';
+
+const pod = '/var/lib/kubelet/pods/8f0c';
+const volumes = `${pod}/volumes`;
+
+test('only directories that this node alone makes are looked at without the thread pool', () => {
+  const quick = [
+    pod,
+    volumes,
+    `${volumes}/kubernetes.io~csi`,
+    `${volumes}/kubernetes.io~nfs`,
+    `${pod}/plugins/kubernetes.io~empty-dir/wrapped_cm/ready`,
+    `${volumes}/kubernetes.io~configmap/cm/..data`,
+    `${volumes}/kubernetes.io~secret/s/..2026_01_01_00_00_00.1/key`,
+    `${volumes}/kubernetes.io~projected/token`,
+    `${volumes}/kubernetes.io~empty-dir/scratch`,
+  ];
+  for (const path of quick) assert.equal(isQuickToLookAt(path), true, path);
+  const slow = [
+    `${volumes}/kubernetes.io~csi/data/mount`,
+    `${volumes}/kubernetes.io~nfs/data`,
+    `${volumes}/kubernetes.io~local-volume/data`,
+    `${volumes}/kubernetes.io~empty-dir/scratch/mounted-by-the-pod`,
+    `${pod}/volume-subpaths/data/main/0`,
+    '/var/lib/kubelet/plugins/kubernetes.io/csi/driver/1/globalmount',
+    '/srv/data',
+  ];
+  for (const path of slow) assert.equal(isQuickToLookAt(path), false, path);
+});
+
+test('what is written to a disk is written by the thread pool, what is kept in memory at once', () => {
+  const later = callsToLookAt('/srv/data');
+  for (const path of [
+    `${volumes}/kubernetes.io~configmap/cm/..data`,
+    `${volumes}/kubernetes.io~secret/s`,
+    `${volumes}/kubernetes.io~empty-dir/scratch/file`,
+    `${volumes}/kubernetes.io~csi/data/mount`,
+  ])
+    assert.equal(callsToChange(path), later, path);
+  const atOnce = callsToLookAt(pod);
+  for (const path of [
+    `${volumes}/kubernetes.io~secret/s/..data`,
+    `${volumes}/kubernetes.io~projected/token/..2026_01_01_00_00_00.1/token`,
+  ])
+    assert.equal(callsToChange(path), atOnce, path);
+});
