@@ -1,4 +1,4 @@
-import { constants, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
+import { constants, lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import {
   chmod,
   chown,
@@ -70,7 +70,8 @@ export function realRuntimeFiles(): RuntimeFiles {
     names: (directory) => reading(directory, async () => (await namesIn(directory)).sort(), []),
     readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
     readLogEnd,
-    exists: (path) => reading(path, async () => (await stat(path)) !== undefined, false),
+    exists: (path) =>
+      reading(path, async () => (isQuick(path) ? statSync(path) : await stat(path)) !== undefined, false),
     kindAt: (path) =>
       reading(
         path,

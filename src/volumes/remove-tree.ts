@@ -1,8 +1,9 @@
+import { type Dirent, readdirSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { errnoOf, KubelingError } from '../lib/index.ts';
 import { mountIdOf, openPlace, type Place, placeFlags, wayFlags } from './places.ts';
-import { callsToChange } from './quick-files.ts';
+import { callsToChange, isQuickToLookAt } from './quick-files.ts';
 
 /** A directory with all that is in it, but nothing that is mounted there. */
 export async function removeTree(directory: string): Promise<void> {
@@ -29,10 +30,15 @@ async function removeDirectory(above: Place, name: string, shown: string): Promi
 
 async function removeContent(place: Place, shown: string): Promise<void> {
   const inside = `/proc/self/fd/${place.fd}`;
-  for (const entry of await readdir(inside, { withFileTypes: true })) {
+  for (const entry of await entriesOf(inside, shown)) {
     if (entry.isDirectory()) await removeDirectory(place, entry.name, join(shown, entry.name));
     else await removeFile(`${inside}/${entry.name}`, join(shown, entry.name));
   }
+}
+
+async function entriesOf(path: string, shown: string): Promise<readonly Dirent[]> {
+  const options = { withFileTypes: true } as const;
+  return isQuickToLookAt(shown) ? readdirSync(path, options) : await readdir(path, options);
 }
 
 /** What is mounted on a file keeps it, as the kernel sees to. */
