@@ -1,0 +1,115 @@
+import {
+  apiResources,
+  createApiClient,
+  hostApiFiles,
+  loadKubeconfig,
+  mainLimits,
+  Reflector,
+} from '../src/api/index.ts';
+import { busyboxImageName } from '../src/containerd/index.ts';
+import type { Pod } from '../src/kinds/index.ts';
+import { collectLogs, realClock, systemRandom } from '../src/lib/index.ts';
+import { isReady } from '../test/cluster/cluster-pods.ts';
+import type { Measured } from './beside-floor.ts';
+import { timed } from './compare.ts';
+
+export type PodSpecOf = (
+  pod: string,
+) => Readonly<Record<string, unknown>> & { readonly containers: readonly object[] };
+
+const clock = realClock();
+const random = systemRandom();
+const signal = new AbortController().signal;
+const sleeps = 'trap "exit 0" TERM; sleep 100000 & wait';
+const { pods } = apiResources;
+
+/** A pod of one container that waits, on that node, without a token. */
+export function plainSpec(nodeName: string) {
+  const container = { name: 'main', image: busyboxImageName, command: ['sh', '-c', sleeps] };
+  return {
+    nodeName,
+    automountServiceAccountToken: false,
+    terminationGracePeriodSeconds: 1,
+    containers: [container],
+  };
+}
+
+/** Pods as an administrator makes, watches and deletes them. The scheduler is left out: its time is not the kubelet's. */
+export class Desk implements Measured, AsyncDisposable {
+  readonly #client: ReturnType<typeof createApiClient>;
+  readonly #reflector: Reflector<Pod>;
+  readonly #spec: PodSpecOf;
+
+  /** Under the rights of the kubeconfig. */
+  constructor(kubeconfig: string, spec: PodSpecOf) {
+    const { logger } = collectLogs(clock);
+    this.#spec = spec;
+    this.#client = createApiClient({
+      kubeconfig: () => loadKubeconfig({ path: kubeconfig, files: hostApiFiles }),
+      clock,
+      logger,
+      userAgent: 'bench',
+      environment: {},
+      limits: { rate: { kind: 'unlimited' }, ...mainLimits },
+    });
+    this.#reflector = new Reflector<Pod>({
+      client: this.#client,
+      clock,
+      random,
+      logger,
+      query: { resource: pods },
+    });
+    this.#reflector.start();
+  }
+
+  async open(): Promise<void> {
+    await this.#reflector.waitForSync(signal);
+  }
+
+  async appear(wanted: readonly string[]): Promise<number> {
+    const { ms } = await timed(async () => {
+      const all = this.#until(wanted, (pod) => pod !== undefined && isReady(pod));
+      await Promise.all(wanted.map((name) => this.#create(name)));
+      await all;
+    });
+    return ms;
+  }
+
+  async vanish(wanted: readonly string[]): Promise<number> {
+    const { ms } = await timed(async () => {
+      const all = this.#until(wanted, (pod) => pod === undefined);
+      const options = { gracePeriodSeconds: 1 };
+      await Promise.all(
+        wanted.map((name) =>
+          this.#client.delete({ resource: pods, namespace: 'default', name }, options, signal),
+        ),
+      );
+      await all;
+    });
+    return ms;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#reflector[Symbol.asyncDispose]();
+    this.#client.close();
+  }
+
+  async #create(name: string): Promise<void> {
+    const metadata = { name, namespace: 'default' };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: this.#spec(name) };
+    await this.#client.create<Pod>({ resource: pods, namespace: 'default' }, pod as Pod, signal);
+  }
+
+  #until(wanted: readonly string[], isSo: (pod: Pod | undefined) => boolean): Promise<void> {
+    const left = new Set(wanted);
+    return new Promise((resolve) => {
+      const link = this.#reflector.onChange(({ type, object }) => {
+        const { name } = object.metadata;
+        if (isSo(type === 'deleted' ? undefined : object)) left.delete(name);
+        if (left.size > 0) return;
+        link[Symbol.dispose]();
+        resolve();
+      });
+    });
+  }
+}
