@@ -10,6 +10,15 @@ export interface VolumeData {
   readonly state?: 'asked' | 'published';
 }
 
+/** The volume, whoever has it. */
+export function keyOf({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): string {
+  return `${driver}^${handle}`;
+}
+
+export function isSound(data: VolumeData | 'damaged' | undefined): data is VolumeData {
+  return data !== undefined && data !== 'damaged';
+}
+
 const fileMode = 0o644;
 /** Beside what other kubelets write, who take no notice of it. */
 const doneKey = 'publishedBy';

@@ -1,0 +1,76 @@
+import { type Clock, describeError, KeyedBackoff, KubelingError, type Random } from '../../lib/index.ts';
+import type { PodUid } from '../../pods/index.ts';
+import { isWaiting } from './csi-attach.ts';
+import { isAbsent } from './csi-failures.ts';
+
+const retry = { baseMs: 500, maxMs: 122_000 };
+
+/** How it went to show pods their volumes: what failed is not tried again too soon, nor later than its driver comes. */
+export class CsiAttempts {
+  readonly #clock: Clock;
+  readonly #backoff: KeyedBackoff;
+  /** Why the last attempt failed, and at which driver. */
+  readonly #failed = new Map<string, { readonly error: KubelingError; readonly driver: string }>();
+  readonly #waiting = new Map<string, Set<PodUid>>();
+
+  constructor(deps: { readonly clock: Clock; readonly random: Random }) {
+    this.#clock = deps.clock;
+    this.#backoff = new KeyedBackoff({ policy: retry, random: deps.random });
+  }
+
+  /** How many drivers pods wait for. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** Throws what was wrong the last time while it is too soon for another. */
+  refuseTooSoon(uid: PodUid, volume: string): void {
+    const attempt = keyOf(uid, volume);
+    const failed = this.#failed.get(attempt);
+    if (failed !== undefined && this.#backoff.waitMs(attempt, { nowMs: this.#clock.monotonicMs() }) > 0)
+      throw failed.error;
+  }
+
+  /** The error with the time from which it is tried again. */
+  failed(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
+    if (isWaiting(error)) return error;
+    if (isAbsent(error)) {
+      this.#waiting.set(driver, (this.#waiting.get(driver) ?? new Set()).add(uid));
+      return error;
+    }
+    const attempt = keyOf(uid, volume);
+    const nowMs = this.#clock.monotonicMs();
+    const retryAtMs = nowMs + this.#backoff.fail(attempt, { nowMs });
+    const details = { ...(error instanceof KubelingError ? error.details : {}), retryAtMs };
+    const told = new KubelingError('VOLUME_UNUSABLE', describeError(error), { details });
+    this.#failed.set(attempt, { error: told, driver });
+    return told;
+  }
+
+  succeeded(uid: PodUid, volume: string): void {
+    this.#forget(keyOf(uid, volume));
+  }
+
+  /** Answers who waits for the driver: all may try again at once. */
+  arrived(driver: string): Iterable<PodUid> {
+    for (const [key, failed] of [...this.#failed]) if (failed.driver === driver) this.#forget(key);
+    const waiting = this.#waiting.get(driver) ?? [];
+    this.#waiting.delete(driver);
+    return waiting;
+  }
+
+  forgetPod(uid: PodUid): void {
+    for (const [driver, pods] of [...this.#waiting])
+      if (pods.delete(uid) && pods.size === 0) this.#waiting.delete(driver);
+    for (const key of [...this.#failed.keys()]) if (key.startsWith(keyOf(uid, ''))) this.#forget(key);
+  }
+
+  #forget(attempt: string): void {
+    this.#failed.delete(attempt);
+    this.#backoff.forget(attempt);
+  }
+}
+
+function keyOf(uid: PodUid, volume: string): string {
+  return `${uid}/${volume}`;
+}

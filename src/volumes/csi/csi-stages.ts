@@ -1,0 +1,206 @@
+import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
+import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
+import { at } from '../failed-at.ts';
+import { attachmentOf } from './csi-attach.ts';
+import { cleanPlace } from './csi-clean.ts';
+import type { CsiDriver } from './csi-drivers.ts';
+import { isFinal } from './csi-failures.ts';
+import { attachedName, type CsiPlaces } from './csi-places.ts';
+import { type CsiVolume, capabilityOf } from './csi-request.ts';
+import type { CsiVolumesDeps } from './csi-volumes.ts';
+import { secretsFor } from './csi-wishes.ts';
+import {
+  isSound,
+  keyOf,
+  readVolumeData,
+  stagedVolumeData,
+  type VolumeData,
+  volumesIn,
+  writeVolumeData,
+} from './volume-data.ts';
+
+export interface CsiStagesDeps
+  extends Pick<
+    CsiVolumesDeps,
+    'podsDir' | 'nodeName' | 'drivers' | 'api' | 'files' | 'clock' | 'logger' | 'isNoted' | 'inUseChanged'
+  > {
+  readonly places: CsiPlaces;
+  /** One operation on a volume at a time; by `keyOf`. */
+  readonly lock: KeyedMutex<string>;
+  /** Whether a pod other than this one is to have the volume. */
+  readonly isWanted: (key: string, besides: PodUid | undefined) => boolean;
+}
+
+export const directoryMode = 0o750;
+const sweepEveryMs = 60_000;
+
+/** Volumes as the node has them for all of its pods together: attached to it, then staged by their drivers. */
+export class CsiStages {
+  readonly #deps: CsiStagesDeps;
+  /** What this process has done itself. */
+  readonly #staged = new Set<string>();
+  /** Volumes that the cluster must not take from this node. */
+  readonly #inUse = new Set<string>();
+  /** Whether those that earlier kubelets left are among them. */
+  #stock: 'untaken' | 'taken' = 'untaken';
+  readonly #untold = new Map<string, string>();
+  readonly #sweeps: HintLatch;
+
+  constructor(deps: CsiStagesDeps) {
+    this.#deps = deps;
+    this.#sweeps = new HintLatch(deps.clock);
+  }
+
+  /** The names of all volumes that are to be attached here, sorted; undefined until all are known. */
+  inUse(): readonly string[] | undefined {
+    return this.#stock === 'taken' ? [...this.#inUse].toSorted() : undefined;
+  }
+
+  /** Looks for what nobody has any more before the next round. */
+  sweepSoon(): void {
+    this.#sweeps.raise();
+  }
+
+  /** Unstages what no pod has any more, also what earlier kubelets have left. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#takeStock();
+    this.#deps.inUseChanged();
+    for (;;) {
+      await this.#sweeps.wait(sweepEveryMs, signal);
+      this.#sweeps.clear();
+      await this.#sweep(signal);
+    }
+  }
+
+  /** Throws CSI_ABSENT, naming the step that needs the driver. */
+  driver(what: string, { driver }: Pick<VolumeData, 'driver'>): CsiDriver {
+    try {
+      return this.#deps.drivers.get(driver);
+    } catch (error) {
+      throw new KubelingError('CSI_ABSENT', `kubernetes.io/csi: ${what}: ${describeError(error)}`);
+    }
+  }
+
+  /** What the attachment has to say. Rejects until the volume is attached. */
+  async attach(volume: CsiVolume, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+    const { api, clock, nodeName } = this.#deps;
+    if (api === undefined) return {};
+    const spec = await at('MountVolume.WaitForAttach failed', volume.name, api.driver(volume.driver, signal));
+    const name = attachedName(volume.driver, volume.handle);
+    if (spec?.spec.attachRequired === false) {
+      this.#changeInUse(() => this.#inUse.delete(name));
+      return {};
+    }
+    this.#changeInUse(() => this.#inUse.size !== this.#inUse.add(name).size);
+    return await attachmentOf({ api, clock, nodeName }, volume, signal);
+  }
+
+  /** With the lock of the volume held; may be repeated. */
+  async stage(
+    pod: Pod,
+    volume: CsiVolume,
+    publishContext: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { files, places, api } = this.#deps;
+    const key = keyOf(volume);
+    const driver = this.driver('attacher.MountDevice failed to create newCsiDriverClient', volume);
+    if (this.#staged.has(key) || !driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
+    const secrets = await secretsFor(api, 'NodeStageSecretRef', volume.stageSecret, signal);
+    const place = places.stagedVolume(volume.driver, volume.handle);
+    const before = await readVolumeData(files, place);
+    await files.makeDirectory(place.directory, directoryMode);
+    // Over a mount nothing is made and nothing changed.
+    if ((await files.mountAt(place.mount)) === 'none') await files.makeDirectory(place.mount, directoryMode);
+    await writeVolumeData(files, place, stagedVolumeData(volume));
+    const request = {
+      volumeId: volume.handle,
+      publishContext,
+      stagingTargetPath: place.mount,
+      volumeCapability: capabilityOf(volume, driver.can, pod),
+      secrets,
+      volumeContext: volume.attributes,
+    };
+    await driver.client.stage(request, signal).catch(async (error: unknown) => {
+      if (isFinal(error) && before === undefined) await cleanPlace(files, place, volume.driver);
+      throw error;
+    });
+    this.#staged.add(key);
+  }
+
+  /** If no pod besides the one that goes has it. Fails nobody: the pod has no part in it any more. */
+  async unstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
+    using _held = await this.#deps.lock.acquire(keyOf(data), signal);
+    await this.#unstageUnused(data, gone, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      this.#tellUnstaged(data, error);
+    });
+  }
+
+  async #unstageUnused(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
+    const { files, places } = this.#deps;
+    if (await this.#isUsed(data, gone)) return;
+    const place = places.stagedVolume(data.driver, data.handle);
+    if ((await readVolumeData(files, place)) !== undefined) {
+      const driver = this.driver('attacher.UnmountDevice failed to create newCsiDriverClient', data);
+      this.#staged.delete(keyOf(data));
+      if (driver.can.has('STAGE_UNSTAGE_VOLUME'))
+        await driver.client.unstage(data.handle, place.mount, signal);
+      await cleanPlace(files, place, data.driver);
+    }
+    this.#untold.delete(keyOf(data));
+    this.#changeInUse(() => this.#inUse.delete(attachedName(data.driver, data.handle)));
+  }
+
+  async #isUsed(data: VolumeData, gone: PodUid | undefined): Promise<boolean> {
+    const { files, podsDir, places, isNoted, isWanted } = this.#deps;
+    const key = keyOf(data);
+    if (isWanted(key, gone) || isNoted(data.driver, data.handle, gone)) return true;
+    const pods = (await files.names(podsDir)).filter(mayBePodUid).filter((uid) => uid !== gone);
+    for (const uid of pods) {
+      const volumes = await volumesIn(files, places.ofPod(uid), 'mount');
+      if (volumes.some((volume) => isSound(volume.data) && keyOf(volume.data) === key)) return true;
+    }
+    return false;
+  }
+
+  #changeInUse(change: () => boolean): void {
+    if (change()) this.#deps.inUseChanged();
+  }
+
+  async #takeStock(): Promise<void> {
+    const { files, podsDir, places } = this.#deps;
+    const add = (data: VolumeData | 'damaged' | undefined) => {
+      if (isSound(data) && data.mode === 'Persistent')
+        this.#inUse.add(attachedName(data.driver, data.handle));
+    };
+    for (const uid of (await files.names(podsDir)).filter(mayBePodUid))
+      for (const { data } of await volumesIn(files, places.ofPod(uid), 'mount')) add(data);
+    for (const { data } of await this.#allStaged()) add(data);
+    this.#stock = 'taken';
+  }
+
+  async #allStaged() {
+    const { files, places } = this.#deps;
+    const drivers = await files.names(places.staged);
+    const found = await Promise.all(
+      drivers.map((driver) => volumesIn(files, `${places.staged}/${driver}`, 'globalmount')),
+    );
+    return found.flat();
+  }
+
+  async #sweep(signal: AbortSignal): Promise<void> {
+    for (const { data } of await this.#allStaged()) {
+      if (isSound(data) && !this.#deps.lock.isHeld(keyOf(data))) await this.unstage(data, undefined, signal);
+    }
+  }
+
+  /** Once for each reason; the sweeps go on. */
+  #tellUnstaged(data: VolumeData, error: unknown): void {
+    const because = describeError(error);
+    if (this.#untold.get(keyOf(data)) === because) return;
+    this.#untold.set(keyOf(data), because);
+    const { driver, handle } = data;
+    this.#deps.logger.warn('A volume cannot be unstaged, it is tried again', { driver, handle, because });
+  }
+}
