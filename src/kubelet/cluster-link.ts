@@ -1,4 +1,4 @@
-import type { Node } from '../kinds/index.ts';
+import type { Node, PersistentVolumeClaim } from '../kinds/index.ts';
 import type { CsiNodeTeller } from '../node/index.ts';
 import type { BoundClaims, PodObjects, StorageObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal } from '../pods/index.ts';
@@ -13,7 +13,10 @@ export interface ClusterLink {
   /** The claims of pods, and the volumes they are bound to. */
   readonly claims: Pick<BoundClaims, 'get' | 'forgetPod' | 'size'>;
   /** What CSI drivers and volumes of theirs are to be like. */
-  readonly storage: Pick<StorageObjects, 'driver' | 'attachment' | 'secret'>;
+  readonly storage: Pick<
+    StorageObjects,
+    'driver' | 'attachment' | 'secret' | 'claim' | 'volume' | 'changeClaim'
+  >;
   /** Tells the cluster which drivers are here. */
   readonly csiNode: Pick<CsiNodeTeller, 'installed' | 'removed'>;
   /** The volumes that must not be taken from this node have become others. */
@@ -28,6 +31,7 @@ export interface ClusterLink {
   /** The journal through which users of the API hear of events, too. */
   readonly journal: (journal: PodJournal) => PodJournal;
   readonly nodeEvent: (event: NodeEvent) => void;
+  readonly claimEvent: (claim: PersistentVolumeClaim, event: NodeEvent) => void;
   /** As the Node object has them; empty while nobody knows. */
   readonly nodeIps: () => readonly string[];
   /** The Node object as newly as it is known. */

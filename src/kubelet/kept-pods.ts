@@ -9,6 +9,7 @@ import {
   type CsiApi,
   CsiDrivers,
   CsiVolumes,
+  csiMetrics,
   LocalVolumes,
   MemoryEmptyDirs,
   PayloadVolumes,
@@ -79,7 +80,7 @@ export class KeptPods {
       directories,
       readBoot: () => machine.readFile('/proc/sys/kernel/random/boot_id'),
     });
-    const { csi, plugins } = driverVolumes(settings, podsDir, deps, this.notes) ?? {};
+    const { csi, plugins } = driverVolumes(settings, podsDir, deps, this.notes, observe) ?? {};
     this.csi = csi;
     this.plugins = plugins;
     const claimed = claimVolumes(podsDir, deps, this.notes, csi);
@@ -173,14 +174,16 @@ function driverVolumes(
   podsDir: string,
   deps: KeptPodsDeps,
   notes: PodNotebook,
+  observe: StorageObserver,
 ): { readonly csi: CsiVolumes; readonly plugins: PluginRegistry } | undefined {
-  const { clock, random, logger, machine, cluster, lookAgain } = deps;
+  const { clock, random, logger, machine, cluster, journal, lookAgain } = deps;
   const { volumeFiles: files, plugins: host } = machine;
   if (files === undefined || host === undefined) return undefined;
   const drivers = new CsiDrivers({
     open: (socket) => host.open(socket),
     clock,
     logger,
+    observe: csiMetrics(deps.metrics),
     teller: cluster?.csiNode,
     arrived: (driver) => csi.arrived(driver),
   });
@@ -194,6 +197,8 @@ function driverVolumes(
     clock,
     random,
     logger,
+    journal,
+    observe,
     isNoted: (driver, handle, besides) =>
       notes.volumes
         .others(besides)
@@ -214,6 +219,10 @@ function csiApi(cluster: ClusterLink): CsiApi {
     driver: (name, signal) => storage.driver(name, signal),
     attachment: (name, signal) => storage.attachment(name, signal),
     secret: (namespace, name, signal) => storage.secret(namespace, name, signal),
+    claim: (namespace, name, signal) => storage.claim(namespace, name, signal),
+    volume: (name, signal) => storage.volume(name, signal),
+    changeClaim: (claim, change, signal) => storage.changeClaim(claim, change, signal),
+    claimEvent: cluster.claimEvent,
     tokens,
     // What is at hand may be old; it spares the API the question while nothing has come.
     isListed: async (volume, signal) =>

@@ -125,7 +125,7 @@ export class Kubelet {
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
     this.#kept = new KeptPods(settings, { ...deps, journal, lookAgain: (uid) => this.syncSoon(uid) });
-    collectVolumeMetrics(deps, this.#kept.volumes, () => this.pods.getPods());
+    collectVolumeMetrics(deps, this.#kept, () => this.pods.getPods());
     this.#earlier = new EarlierPods({
       notes: this.#kept.notes,
       observed: (uid) => this.pleg.cache.get(uid),

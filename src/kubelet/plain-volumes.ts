@@ -58,7 +58,7 @@ export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
 export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
 
 /** Volumes that drivers mount. */
-export type DriverVolumes = Pick<CsiVolumes, 'placeOf' | 'setUpInline' | 'republishInline' | 'remove'>;
+export type DriverVolumes = Pick<CsiVolumes, 'placeOf' | 'setUpInline' | 'keepUpInline' | 'remove'>;
 
 /** What kinds of volumes besides paths of the host and empty directories on the disk of the pods; none that is left out. */
 export interface OtherVolumes {
@@ -165,14 +165,7 @@ export class PlainVolumes {
     this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
     const used = usedVolumes(pod);
     for (const volume of pod.spec.volumes ?? [])
-      if (volume.csi !== undefined && used.has(volume.name)) await this.#republish(pod, volume, signal);
-  }
-
-  async #republish(pod: Pod, volume: Volume, signal: AbortSignal): Promise<void> {
-    await this.#csi?.republishInline(pod, volume, signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      this.#tell(pod, volume.name, describeError(error));
-    });
+      if (volume.csi !== undefined && used.has(volume.name)) this.#csi?.keepUpInline(pod, volume);
   }
 
   /** Of each volume that a container uses and that is known here. */

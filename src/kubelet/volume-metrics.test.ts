@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podOf } from '../../test/fakes/pod-sketch.ts';
 import { MetricRegistry, VirtualClock } from '../lib/index.ts';
-import type { VolumeSpace } from '../volumes/index.ts';
+import type { CsiSpace, VolumeSpace } from '../volumes/index.ts';
 import { VolumeMetrics } from './volume-metrics.ts';
 
 const { signal } = new AbortController();
@@ -15,7 +15,7 @@ const spaceOf = (capacityBytes: number): VolumeSpace => ({
   inodesUsed: 6,
 });
 
-function rig(space: (directory: string) => Promise<VolumeSpace>) {
+function rig(space: (directory: string) => Promise<CsiSpace>) {
   const clock = new VirtualClock();
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   const asked: string[] = [];
@@ -80,6 +80,18 @@ test('a volume that does not answer holds up nobody for long, is left out, and i
   await clock.advance(120_000);
   assert.deepEqual(await lines(capacity), told);
   assert.deepEqual(asked, ['/a', '/b', '/b']);
+});
+
+test('a driver tells of its volumes what it knows, and whether they are sound', async () => {
+  const { lines } = rig(async (directory) =>
+    directory === '/a' ? { usedBytes: 5, health: 'abnormal' } : { capacityBytes: 9, health: 'normal' },
+  );
+  assert.deepEqual(await lines('kubelet_volume_stats_'), [
+    'kubelet_volume_stats_capacity_bytes{namespace="ns",persistentvolumeclaim="b"} 9',
+    'kubelet_volume_stats_health_status_abnormal{namespace="ns",persistentvolumeclaim="a"} 1',
+    'kubelet_volume_stats_health_status_abnormal{namespace="ns",persistentvolumeclaim="b"} 0',
+    'kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="a"} 5',
+  ]);
 });
 
 test('volumes that are wanted and those that are there are counted by plugin', async () => {

@@ -1,9 +1,11 @@
 import { type Clock, type MetricRegistry, type SampledFamily, withDeadline } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import type { VolumeSpace } from '../volumes/index.ts';
+import type { CsiSpace, CsiVolumes, VolumeSpace } from '../volumes/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 
-type Space = (directory: string, signal: AbortSignal) => Promise<VolumeSpace>;
+/** As far as it is known. */
+type ClaimSpace = CsiSpace;
+type Space = (directory: string, signal: AbortSignal) => Promise<ClaimSpace>;
 
 /** A claim that is mounted, and where. */
 export interface MountedClaim {
@@ -21,13 +23,13 @@ export interface VolumeMetricsDeps {
     /** Of all pods, as many times as there are volumes. */
     mountedPlugins(): readonly string[];
   };
-  /** Asks the file system, which may be dead: it must not be waited for in this process. */
+  /** Asks the file system or the driver, which may be dead: it must not be waited for in this process. */
   readonly space: Space | undefined;
 }
 
 interface Known {
   readonly untilMs: number;
-  readonly space: Promise<VolumeSpace | undefined>;
+  readonly space: Promise<ClaimSpace | undefined>;
 }
 
 const keepMs = 60_000;
@@ -73,20 +75,24 @@ export class VolumeMetrics {
         space: await this.#spaceOf(key, (inner) => space(directory, inner), signal),
       })),
     );
-    return figures.map(([name, help, of]) => ({
+    const family = (name: string, help: string, value: (space: ClaimSpace) => number | undefined) => ({
       name: `kubelet_volume_stats_${name}`,
-      type: 'gauge',
+      type: 'gauge' as const,
       help,
-      samples: rows.map(({ labels, space }) => ({ labels, value: space?.[of] })),
-    }));
+      samples: rows.map(({ labels, space }) => ({ labels, value: space && value(space) })),
+    });
+    return [
+      ...figures.map(([name, help, of]) => family(name, help, (space) => space[of])),
+      family('health_status_abnormal', `1 for an unsound state ${labelled}`, healthFigure),
+    ];
   }
 
   /** Undefined when it does not answer. Those who ask meanwhile wait for the same answer. */
   #spaceOf(
     key: string,
-    ask: (signal: AbortSignal) => Promise<VolumeSpace>,
+    ask: (signal: AbortSignal) => Promise<ClaimSpace>,
     signal: AbortSignal,
-  ): Promise<VolumeSpace | undefined> {
+  ): Promise<ClaimSpace | undefined> {
     const { clock } = this.#deps;
     const known = this.#known.get(key);
     if (known !== undefined && clock.monotonicMs() < known.untilMs) return known.space;
@@ -117,14 +123,27 @@ export class VolumeMetrics {
   }
 }
 
+/** Undefined where nobody looks after it. */
+function healthFigure({ health }: ClaimSpace): number | undefined {
+  if (health === undefined) return undefined;
+  return health === 'abnormal' ? 1 : 0;
+}
+
 /** Nothing is said of the space of claims on a machine that gives no access to the files of volumes. */
 export function collectVolumeMetrics(
   { clock, metrics, machine: { volumeFiles } }: Pick<KubeletDeps, 'clock' | 'metrics' | 'machine'>,
-  volumes: VolumeMetricsDeps['volumes'],
+  {
+    volumes,
+    csi,
+  }: {
+    readonly volumes: VolumeMetricsDeps['volumes'];
+    readonly csi: Pick<CsiVolumes, 'spaceAt'> | undefined;
+  },
   pods: () => readonly Pod[],
 ): void {
   const space: Space | undefined =
-    volumeFiles && ((directory, signal) => volumeFiles.spaceAt(directory, signal));
+    volumeFiles &&
+    ((directory, signal) => csi?.spaceAt(directory, signal) ?? volumeFiles.spaceAt(directory, signal));
   new VolumeMetrics({ clock, pods, volumes, space }).register(metrics);
 }
 

@@ -1,5 +1,11 @@
 import { type ApiClient, type ApiObject, apiResources, isApiCode, type ObjectRef } from '../api/index.ts';
-import type { CSIDriver, Secret, VolumeAttachment } from '../kinds/index.ts';
+import type {
+  CSIDriver,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Secret,
+  VolumeAttachment,
+} from '../kinds/index.ts';
 import { SingleFlight } from '../lib/index.ts';
 
 /**
@@ -7,10 +13,10 @@ import { SingleFlight } from '../lib/index.ts';
  * secrets are those that volumes name: no pod that could be registered for them does.
  */
 export class StorageObjects {
-  readonly #api: Pick<ApiClient, 'get'>;
+  readonly #api: Pick<ApiClient, 'get' | 'patch'>;
   readonly #drivers = new SingleFlight<string, CSIDriver | undefined>();
 
-  constructor(api: Pick<ApiClient, 'get'>) {
+  constructor(api: Pick<ApiClient, 'get' | 'patch'>) {
     this.#api = api;
   }
 
@@ -25,6 +31,30 @@ export class StorageObjects {
 
   async secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined> {
     return await this.#find<Secret>({ resource: apiResources.secrets, namespace, name }, signal);
+  }
+
+  async claim(
+    namespace: string,
+    name: string,
+    signal: AbortSignal,
+  ): Promise<PersistentVolumeClaim | undefined> {
+    return await this.#find({ resource: apiResources.persistentVolumeClaims, namespace, name }, signal);
+  }
+
+  async volume(name: string, signal: AbortSignal): Promise<PersistentVolume | undefined> {
+    return await this.#find<PersistentVolume>({ resource: apiResources.persistentVolumes, name }, signal);
+  }
+
+  /** Rejects with API_CONFLICT when the claim has become another since it was read. */
+  async changeClaim(
+    { metadata = {} }: PersistentVolumeClaim,
+    status: object,
+    signal: AbortSignal,
+  ): Promise<PersistentVolumeClaim> {
+    const { namespace, name = '', uid, resourceVersion } = metadata;
+    const ref = { resource: apiResources.persistentVolumeClaims, namespace, name, subresource: 'status' };
+    const body = { metadata: { uid, resourceVersion }, status };
+    return await this.#api.patch<PersistentVolumeClaim>(ref, { kind: 'merge', body }, signal);
   }
 
   async #find<T extends ApiObject>(ref: ObjectRef, signal: AbortSignal): Promise<T | undefined> {

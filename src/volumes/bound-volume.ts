@@ -35,7 +35,14 @@ export type VolumeSource =
 export interface CsiSource
   extends Pick<
     CsiVolume,
-    'driver' | 'handle' | 'fsType' | 'attributes' | 'accessMode' | 'stageSecret' | 'publishSecret'
+    | 'driver'
+    | 'handle'
+    | 'fsType'
+    | 'attributes'
+    | 'accessMode'
+    | 'stageSecret'
+    | 'publishSecret'
+    | 'expandSecret'
   > {
   readonly kind: 'csi';
 }
@@ -98,11 +105,12 @@ function csiSource(csi: CSIPersistentVolumeSource, accessMode: string): CsiSourc
     accessMode,
     ...secretNamed('stageSecret', csi.nodeStageSecretRef),
     ...secretNamed('publishSecret', csi.nodePublishSecretRef),
+    ...secretNamed('expandSecret', csi.nodeExpandSecretRef),
   };
 }
 
 function secretNamed(
-  field: 'stageSecret' | 'publishSecret',
+  field: 'stageSecret' | 'publishSecret' | 'expandSecret',
   ref: SecretReference | undefined,
 ): { readonly [Field in typeof field]?: SecretName } {
   return ref === undefined ? {} : { [field]: { namespace: ref.namespace ?? '', name: ref.name ?? '' } };

@@ -37,7 +37,7 @@ export interface ClaimVolumesDeps {
   /** Undefined on a machine that gives no access to the files of volumes. */
   readonly local: LocalVolumes | undefined;
   /** Undefined on a machine without drivers. */
-  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'setUp' | 'republish'> | undefined;
+  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'setUp' | 'keepUp'> | undefined;
   readonly hostFiles: HostPathFiles;
   /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
   readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
@@ -117,19 +117,8 @@ export class ClaimVolumes {
     await this.#makeAll(pod, unknown, signal);
     for (const volume of claimed(pod)) {
       const bound = this.#noted(pod, volume);
-      if (bound?.source.kind === 'csi') await this.#republish(pod, csiVolume(bound, bound.source), signal);
+      if (bound?.source.kind === 'csi') this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
     }
-  }
-
-  /** What is there stays, whatever its driver says. */
-  async #republish(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
-    const { csi, journal } = this.#deps;
-    const work = csi?.republish(pod, volume, signal);
-    if (work === undefined) return;
-    await at('MountVolume.SetUp failed', volume.name, work).catch((error: unknown) => {
-      signal.throwIfAborted();
-      journal.event(pod, { type: 'Warning', reason: 'FailedMount', message: describeError(error) });
-    });
   }
 
   /**
@@ -311,10 +300,10 @@ function claimed(pod: Pod): readonly Volume[] {
 }
 
 function csiVolume(
-  { name, readOnly, mountOptions }: Omit<BoundVolume, 'source'>,
+  { name, readOnly, mountOptions, claim }: Omit<BoundVolume, 'source'>,
   { kind: _kind, ...source }: CsiSource,
 ): CsiVolume {
-  return { ...source, name, readOnly, mountOptions, mode: 'Persistent' };
+  return { ...source, name, readOnly, mountOptions, claim, mode: 'Persistent' };
 }
 
 function problemOf(volume: string, error: unknown): ClaimProblem {

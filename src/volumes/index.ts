@@ -7,6 +7,8 @@ export {
   isClaimed,
 } from './claim-volumes.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';
+export { csiMetrics } from './csi/csi-metrics.ts';
+export type { CsiSpace } from './csi/csi-space.ts';
 export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
 export type { DownwardValues } from './downward-payload.ts';
 export { prepareHostPath } from './host-path.ts';

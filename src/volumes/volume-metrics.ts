@@ -1,7 +1,7 @@
 import type { Clock, MetricRegistry } from '../lib/index.ts';
 
 /** What is done to a volume, as dashboards know it. */
-export type StorageOperation = 'volume_mount' | 'volume_unmount';
+export type StorageOperation = 'volume_mount' | 'volume_unmount' | 'unmount_device' | 'volume_fs_resize';
 
 /** Told how long something took that was done to a volume of a plugin. Never throws. */
 export type StorageObserver = (
@@ -17,7 +17,7 @@ const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
 export function storageMetrics(registry: MetricRegistry): StorageObserver {
   const durations = registry.histogram({
     name: 'storage_operation_duration_seconds',
-    help: 'Time it took to mount or unmount a volume.',
+    help: 'Time it took to mount, unmount or resize a volume.',
     labels: ['volume_plugin', 'operation_name', 'status', 'migrated'],
     buckets,
   });

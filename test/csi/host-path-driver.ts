@@ -33,6 +33,8 @@ interface CsiRequest {
   readonly volume_id: string;
   readonly staging_target_path: string;
   readonly target_path: string;
+  readonly volume_path: string;
+  readonly capacity_range: { readonly required_bytes: string } | null;
   readonly readonly: boolean;
   readonly volume_context: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
@@ -72,7 +74,11 @@ const calls: Readonly<Record<string, Work>> = {
     max_volumes_per_node: 7,
     accessible_topology: { segments: { [`topology.${name}/node`]: 'here' } },
   }),
-  NodeGetCapabilities: () => ({ capabilities: [{ rpc: { type: 'STAGE_UNSTAGE_VOLUME' } }] }),
+  NodeGetCapabilities: () => ({
+    capabilities: ['STAGE_UNSTAGE_VOLUME', 'EXPAND_VOLUME', 'GET_VOLUME_STATS', 'VOLUME_CONDITION'].map(
+      (type) => ({ rpc: { type } }),
+    ),
+  }),
   NodeStageVolume: (request) => {
     bind(contentOf(request), request.staging_target_path, false);
     return {};
@@ -93,6 +99,23 @@ const calls: Readonly<Record<string, Work>> = {
     unbind(target_path);
     if (existsSync(target_path)) rmdirSync(target_path);
     return {};
+  },
+  NodeExpandVolume: (request) => {
+    if (!isMounted(request.volume_path)) throw new Error(`${request.volume_path} is not published`);
+    const bytes = request.capacity_range?.required_bytes ?? '0';
+    writeFileSync(join(contentOf(request), 'size'), `${bytes}\n`);
+    return { capacity_bytes: bytes };
+  },
+  NodeGetVolumeStats: (request) => {
+    if (!isMounted(request.volume_path)) throw new Error(`${request.volume_path} is not published`);
+    const abnormal = existsSync(join(contentOf(request), 'broken'));
+    return {
+      usage: [
+        { unit: 'BYTES', total: 1000, used: 300, available: 700 },
+        { unit: 'INODES', total: 50, used: 20, available: 30 },
+      ],
+      volume_condition: { abnormal, message: abnormal ? 'it is broken' : 'fine' },
+    };
   },
 };
 

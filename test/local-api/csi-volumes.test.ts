@@ -263,6 +263,73 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(readFileSync(join(driver.contentOf('shared'), 'note'), 'utf8'), 'hello\n');
   });
 
+  it('a volume that has grown is expanded as it is mounted, and under the pod that runs', async () => {
+    content('growing');
+    await apply(volume('growing'), claim('growing'));
+    const bound = ['get', 'pvc', 'growing', '-o', 'json'];
+    await cluster.until('the claim to be bound', bound, (out) => JSON.parse(out).status.phase === 'Bound');
+    /** As whoever makes volumes larger does. */
+    const grow = async (storage: string) => {
+      const to = (spec: object) => ['--type=merge', '-p', JSON.stringify(spec)];
+      await cluster.kubectl('patch', 'pv', 'growing', ...to({ spec: { capacity: { storage } } }));
+      const status = {
+        allocatedResources: { storage },
+        allocatedResourceStatuses: { storage: 'NodeResizePending' },
+      };
+      await cluster.kubectl('patch', 'pvc', 'growing', '--subresource=status', ...to({ status }));
+    };
+    const grew = async (storage: string, bytes: number) => {
+      const text = await cluster.until('the claim to have grown', bound, (out) =>
+        out.includes(`"capacity": {\n            "storage": "${storage}"`),
+      );
+      assert.equal(JSON.parse(text).status.allocatedResourceStatuses, undefined);
+      assert.equal(readFileSync(join(driver.contentOf('growing'), 'size'), 'utf8'), `${bytes}\n`);
+    };
+    await grow('2Gi');
+    await apply(pod('growing', claimed('growing')));
+    await ready('growing');
+    await grew('2Gi', 2 ** 31);
+    await grow('3Gi');
+    await cluster.kubectl('annotate', 'pod', 'growing', 'look=now');
+    await grew('3Gi', 3 * 2 ** 30);
+    const events = await cluster.until(
+      'the events',
+      ['get', 'events', '--field-selector=reason=FileSystemResizeSuccessful'],
+      (out) => out.includes('persistentvolumeclaim/growing') && out.includes('pod/growing'),
+    );
+    assert.match(events, /MountVolume.NodeExpandVolume succeeded for volume "growing"/);
+    await cluster.kubectl('delete', 'pod', 'growing');
+  });
+
+  it('a driver says how full a volume is and that it is broken, in the metrics', async () => {
+    content('measured');
+    writeFileSync(join(driver.contentOf('measured'), 'broken'), '');
+    await apply(volume('measured'), claim('measured'), pod('measured', claimed('measured')));
+    await ready('measured');
+    const text = await cluster.until(
+      'the metrics',
+      ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`],
+      (out) => out.includes('persistentvolumeclaim="measured"'),
+    );
+    const figures = Object.fromEntries(
+      [...text.matchAll(/^kubelet_volume_stats_(\w+)\{.*persistentvolumeclaim="measured"\} (.+)$/gm)].map(
+        ([, name, value]) => [name, Number(value)],
+      ),
+    );
+    assert.deepEqual(figures, {
+      available_bytes: 700,
+      capacity_bytes: 1000,
+      health_status_abnormal: 1,
+      inodes: 50,
+      inodes_free: 30,
+      inodes_used: 20,
+      used_bytes: 300,
+    });
+    const publish = `driver_name="${driverName}",method_name="/csi.v1.Node/NodePublishVolume",grpc_status_code="OK"`;
+    assert.ok(text.includes(`csi_operations_seconds_count{${publish}`), 'calls of drivers are counted');
+    await cluster.kubectl('delete', 'pod', 'measured');
+  });
+
   it('a driver that refuses is told in an event and asked again, while other pods start', async () => {
     content('stubborn');
     driver.trouble({ NodePublishVolume: 'not in the mood' });

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/index.ts';
 import type { PodEvent, PodJournal } from '../../pods/index.ts';
 import type { EventRecorder } from './recorder.ts';
-import { nodeSubject, podSubject } from './reference.ts';
+import { claimSubject, type NamedClaim, nodeSubject, podSubject } from './reference.ts';
 
 type Recorder = Pick<EventRecorder, 'record'>;
 
@@ -25,4 +25,13 @@ export function nodeEventTeller(
 ): (event: Omit<PodEvent, 'fieldPath'>) => void {
   const about = nodeSubject(nodeName);
   return ({ type, reason, message }) => recorder.record({ about, type, reason, message, at: clock.now() });
+}
+
+/** Tells events of claims to users of the API. */
+export function claimEventTeller(
+  recorder: Recorder,
+  clock: Clock,
+): (claim: NamedClaim, event: Omit<PodEvent, 'fieldPath'>) => void {
+  return (claim, { type, reason, message }) =>
+    recorder.record({ about: claimSubject(claim), type, reason, message, at: clock.now() });
 }

@@ -33,6 +33,18 @@ export function nodeSubject(name: string): EventSubject {
   return { kind: 'Node', apiVersion: 'v1', name };
 }
 
+/** A claim as the API has answered it. */
+export interface NamedClaim {
+  readonly metadata?:
+    | Partial<Record<'name' | 'namespace' | 'uid' | 'resourceVersion', string | undefined>>
+    | undefined;
+}
+
+export function claimSubject({ metadata = {} }: NamedClaim): EventSubject {
+  const { name = '', namespace, uid, resourceVersion } = metadata;
+  return { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name, uid, resourceVersion };
+}
+
 /** The object as a whole: events about its parts keep their order too. */
 export function objectKey({ kind, namespace, name, uid, apiVersion }: EventSubject): string {
   return [kind, namespace, name, uid, apiVersion].join('\n');

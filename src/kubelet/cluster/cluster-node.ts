@@ -1,6 +1,7 @@
 import {
   type ApiClient,
   apiResources,
+  claimEventTeller,
   EventRecorder,
   eventMetrics,
   nodeEventTeller,
@@ -232,6 +233,7 @@ export class ClusterNode {
       serviceAccounts: new PodServiceAccounts({ api: clients.main, tokens }),
       journal: (journal) => this.#starts.journal(recordingJournal(journal, this.#recorder, clock)),
       nodeEvent: nodeEventTeller(node.name, this.#recorder, clock),
+      claimEvent: claimEventTeller(this.#recorder, clock),
       nodeIps: () => hostIps(this.#node() ?? {}),
       node: () => this.#node(),
       fetchNode: (signal) =>

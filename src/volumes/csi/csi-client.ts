@@ -1,10 +1,13 @@
 import { type GrpcCode, GrpcError } from '../../lib/grpc/index.ts';
-import { type Clock, KubelingError, withDeadline } from '../../lib/index.ts';
+import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import type { PluginChannel } from '../../plugins/index.ts';
 import {
   Node,
   type NodeCapability,
+  type NodeExpandVolumeRequest,
   type NodeGetInfoResponse,
+  type NodeGetVolumeStatsRequest,
+  type NodeGetVolumeStatsResponse,
   type NodePublishVolumeRequest,
   type NodeStageVolumeRequest,
 } from './gen/node.ts';
@@ -17,6 +20,8 @@ export interface CsiClient {
   unstage(volumeId: string, stagingTargetPath: string, signal: AbortSignal): Promise<void>;
   publish(request: NodePublishVolumeRequest, signal: AbortSignal): Promise<void>;
   unpublish(volumeId: string, targetPath: string, signal: AbortSignal): Promise<void>;
+  expand(request: NodeExpandVolumeRequest, signal: AbortSignal): Promise<void>;
+  stats(request: NodeGetVolumeStatsRequest, signal: AbortSignal): Promise<NodeGetVolumeStatsResponse>;
   close(): void;
 }
 
@@ -32,7 +37,12 @@ const uncertain: ReadonlySet<GrpcCode> = new Set([
   'ABORTED',
 ]);
 
-export function csiClient(channel: PluginChannel, clock: Clock): CsiClient {
+/** What it observes are the names of methods as they are on the wire, and the codes as users know them. */
+export function csiClient(
+  channel: PluginChannel,
+  clock: Clock,
+  observe: (method: string, code: string, ms: number) => void,
+): CsiClient {
   const node = channel.client(Node);
   type Methods = typeof node;
   const call = async <Name extends keyof Methods>(
@@ -42,13 +52,19 @@ export function csiClient(channel: PluginChannel, clock: Clock): CsiClient {
   ): Promise<Awaited<ReturnType<Methods[Name]>>> => {
     const deadline = { clock, ms: csiDeadlineMs, what: `have an answer from the driver to ${name}` };
     const method = node[name] as (...args: readonly unknown[]) => Promise<Awaited<ReturnType<Methods[Name]>>>;
+    const begin = clock.monotonicMs();
+    const tell = (code: GrpcCode) =>
+      observe(`/csi.v1.Node/${wireName(name)}`, shownCode(code), clock.monotonicMs() - begin);
     try {
-      return await withDeadline(
+      const answer = await withDeadline(
         deadline,
         (inner) => method(request, { signal: inner, timeoutMs: csiDeadlineMs }),
         signal,
       );
+      tell('OK');
+      return answer;
     } catch (error) {
+      tell(codeOf(error, signal));
       signal.throwIfAborted();
       throw translated(error);
     }
@@ -65,6 +81,8 @@ export function csiClient(channel: PluginChannel, clock: Clock): CsiClient {
     publish: async (request, signal) => void (await call('nodePublishVolume', request, signal)),
     unpublish: async (volumeId, targetPath, signal) =>
       void (await call('nodeUnpublishVolume', { volumeId, targetPath }, signal)),
+    expand: async (request, signal) => void (await call('nodeExpandVolume', request, signal)),
+    stats: (request, signal) => call('nodeGetVolumeStats', request, signal),
     close: () => channel.close(),
   };
 }
@@ -79,6 +97,16 @@ function translated(error: unknown): KubelingError {
   const code = uncertain.has(grpcCode) ? 'CSI_UNCERTAIN' : 'CSI_REFUSED';
   const text = `rpc error: code = ${shownCode(grpcCode)} desc = ${message}`;
   return new KubelingError(code, text, { details: { grpcCode } });
+}
+
+function wireName(method: string): string {
+  return `${method.slice(0, 1).toUpperCase()}${method.slice(1)}`;
+}
+
+function codeOf(error: unknown, signal: AbortSignal): GrpcCode {
+  if (signal.aborted) return 'CANCELLED';
+  if (error instanceof GrpcError) return error.grpcCode;
+  return isKind(error, 'DeadlineExceeded') ? 'DEADLINE_EXCEEDED' : 'UNKNOWN';
 }
 
 function shownCode(code: GrpcCode): string {

@@ -1,6 +1,7 @@
 import { type Clock, KubelingError, type Logger, withDeadline } from '../../lib/index.ts';
 import type { Plugin, PluginChannel, PluginHandler } from '../../plugins/index.ts';
 import { type CsiClient, csiClient, csiDeadlineMs } from './csi-client.ts';
+import type { CsiObserver } from './csi-metrics.ts';
 import type { NodeCapability, NodeGetInfoResponse } from './gen/node.ts';
 
 /** What a driver says of this node. */
@@ -23,6 +24,8 @@ export interface CsiDriversDeps {
   readonly open: (socket: string) => PluginChannel;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Nobody unless given. */
+  readonly observe?: CsiObserver | undefined;
   /** Undefined on a node without an API server. */
   readonly teller: CsiNodeTeller | undefined;
   /** A driver that was away is there. */
@@ -67,7 +70,8 @@ export class CsiDrivers implements PluginHandler {
   async register(plugin: Plugin, signal: AbortSignal): Promise<void> {
     const { name, endpoint } = plugin;
     const version = this.#check(plugin);
-    const client = csiClient(this.#deps.open(endpoint), this.#deps.clock);
+    const { open, clock, observe } = this.#deps;
+    const client = csiClient(open(endpoint), clock, (...told) => observe?.(name, ...told));
     try {
       const deadline = { clock: this.#deps.clock, ms: csiDeadlineMs, what: `ask the driver ${name}` };
       const [info, can] = await withDeadline(

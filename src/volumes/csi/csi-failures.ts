@@ -23,3 +23,9 @@ function codesOf(error: unknown): readonly string[] {
 function rootOf(error: unknown): unknown {
   return error instanceof KubelingError && error.cause !== undefined ? rootOf(error.cause) : error;
 }
+
+/** What the driver answered with; undefined when it was not the driver. */
+export function grpcCodeOf(error: unknown): string | undefined {
+  const code = error instanceof KubelingError ? error.details['grpcCode'] : undefined;
+  return typeof code === 'string' ? code : undefined;
+}

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
-import type { PodUid } from '../../pods/index.ts';
+import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import { unusable } from '../payload.ts';
 import { PodPlaces } from '../payload-places.ts';
 
@@ -31,6 +31,12 @@ export class CsiPlaces {
 
   volume(uid: PodUid, name: string): VolumePlace {
     return placeIn(posix.join(this.ofPod(uid), checked(name)), 'mount');
+  }
+
+  /** Whether a volume of a pod may be mounted there. */
+  isVolume(mount: string): boolean {
+    const [uid = '', volumes, kind] = posix.relative(this.podsDir, mount).split('/');
+    return volumes === 'volumes' && kind === csiKind && mayBePodUid(uid);
   }
 
   stagedVolume(driver: string, handle: string): VolumePlace {

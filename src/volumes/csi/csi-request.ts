@@ -18,6 +18,9 @@ export interface CsiVolume {
   readonly accessMode: string;
   readonly stageSecret?: SecretName | undefined;
   readonly publishSecret?: SecretName | undefined;
+  readonly expandSecret?: SecretName | undefined;
+  /** By which the pod has it; undefined for one that the pod describes itself. */
+  readonly claim?: string | undefined;
 }
 
 export interface SecretName {

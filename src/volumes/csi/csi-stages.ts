@@ -1,6 +1,7 @@
 import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
 import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
 import { at } from '../failed-at.ts';
+import { timed } from '../volume-metrics.ts';
 import { attachmentOf } from './csi-attach.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDriver } from './csi-drivers.ts';
@@ -22,13 +23,24 @@ import {
 export interface CsiStagesDeps
   extends Pick<
     CsiVolumesDeps,
-    'podsDir' | 'nodeName' | 'drivers' | 'api' | 'files' | 'clock' | 'logger' | 'isNoted' | 'inUseChanged'
+    | 'podsDir'
+    | 'nodeName'
+    | 'drivers'
+    | 'api'
+    | 'files'
+    | 'clock'
+    | 'logger'
+    | 'isNoted'
+    | 'inUseChanged'
+    | 'observe'
   > {
   readonly places: CsiPlaces;
   /** One operation on a volume at a time; by `keyOf`. */
   readonly lock: KeyedMutex<string>;
   /** Whether a pod other than this one is to have the volume. */
   readonly isWanted: (key: string, besides: PodUid | undefined) => boolean;
+  /** No pod has the volume any more. */
+  readonly released: (data: VolumeData) => void;
 }
 
 export const directoryMode = 0o750;
@@ -144,11 +156,13 @@ export class CsiStages {
     if ((await readVolumeData(files, place)) !== undefined) {
       const driver = this.driver('attacher.UnmountDevice failed to create newCsiDriverClient', data);
       this.#staged.delete(keyOf(data));
+      const work = () => driver.client.unstage(data.handle, place.mount, signal);
       if (driver.can.has('STAGE_UNSTAGE_VOLUME'))
-        await driver.client.unstage(data.handle, place.mount, signal);
+        await timed(this.#deps, 'unmount_device', [`kubernetes.io/csi:${data.driver}`], work);
       await cleanPlace(files, place, data.driver);
     }
     this.#untold.delete(keyOf(data));
+    this.#deps.released(data);
     this.#changeInUse(() => this.#inUse.delete(attachedName(data.driver, data.handle)));
   }
 

@@ -1,144 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { CsiWorld, disk, driver, otherUid, refusal, silence } from '../../../test/fakes/csi-world.ts';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
-import type { CSIDriver, Secret, VolumeAttachment } from '../../kinds/index.ts';
-import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../lib/index.ts';
-import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
-import { MemoryVolumeFiles } from '../memory-volume-files.ts';
-import type { CsiClient } from './csi-client.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
 import { inlineHandle } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';
-import { CsiVolumes, type CsiVolumesDeps } from './csi-volumes.ts';
 import type { NodeCapability, NodePublishVolumeRequest, NodeStageVolumeRequest } from './gen/node.ts';
 
 const { signal } = new AbortController();
-const driver = 'd.example';
-const otherUid = podUid('other');
-
-const disk: CsiVolume = {
-  name: 'pv',
-  driver,
-  handle: 'disk',
-  mode: 'Persistent',
-  fsType: 'ext4',
-  readOnly: false,
-  attributes: { a: 'b' },
-  mountOptions: ['noatime'],
-  accessMode: 'ReadWriteOnce',
-};
-
-/** A machine with one driver, whose mounts are mounts of files that exist only in memory. */
-class World {
-  readonly files = new MemoryVolumeFiles();
-  readonly clock = new VirtualClock();
-  readonly history: string[] = [];
-  readonly looked: PodUid[] = [];
-  readonly requests: (NodePublishVolumeRequest | NodeStageVolumeRequest)[] = [];
-  readonly can = new Set<NodeCapability>(['STAGE_UNSTAGE_VOLUME']);
-  readonly troubles = new Map<string, Error>();
-  readonly logs = collectLogs(this.clock);
-  isThere = true;
-  isListed = true;
-  noted: string[] = [];
-  driver: CSIDriver | Error | undefined = { spec: { attachRequired: false } };
-  attachment: VolumeAttachment | undefined;
-  secret: Secret | undefined;
-
-  readonly client: CsiClient = {
-    capabilities: async () => this.can,
-    info: async () => assert.fail(),
-    stage: async (request) => {
-      await this.#call('stage', request.stagingTargetPath);
-      this.requests.push(request);
-      this.files.mountForeign(request.stagingTargetPath);
-    },
-    unstage: async (_id, path) => {
-      await this.#call('unstage', path);
-      if ((await this.files.mountAt(path)) !== 'none') await this.files.unmount(path);
-    },
-    publish: async (request) => {
-      await this.#call('publish', request.targetPath);
-      this.requests.push(request);
-      await this.files.makeDirectory(request.targetPath, 0o750);
-      if ((await this.files.mountAt(request.targetPath)) === 'none')
-        this.files.mountForeign(request.targetPath);
-    },
-    unpublish: async (_id, path) => {
-      await this.#call('unpublish', path);
-      if ((await this.files.mountAt(path)) !== 'none') await this.files.unmount(path);
-      await this.files.removeEmptyDirectory(path);
-    },
-    close: () => {},
-  };
-
-  /** As a kubelet has them that has just begun. */
-  volumes(changes: Partial<CsiVolumesDeps> = {}): CsiVolumes {
-    const { files, clock } = this;
-    return new CsiVolumes({
-      rootDir: '/root',
-      podsDir: '/root/pods',
-      nodeName: 'n1',
-      drivers: {
-        get: (name) => {
-          if (this.isThere && name === driver) return { name, client: this.client, can: this.can };
-          throw new KubelingError('CSI_ABSENT', `driver name ${name} not found`);
-        },
-      },
-      api: {
-        driver: async () => {
-          if (this.driver instanceof Error) throw this.driver;
-          return this.driver;
-        },
-        attachment: async () => this.attachment,
-        secret: async () => this.secret,
-        isListed: async () => this.isListed,
-        tokens: {
-          get: async ({ audience }) => ({ token: `t-${audience}`, expiresMs: 0 }) as never,
-        },
-      },
-      files,
-      clock,
-      random: seededRandom(1),
-      logger: this.logs.logger,
-      isNoted: (_driver, handle) => this.noted.includes(handle),
-      lookAgain: (uid) => void this.looked.push(uid),
-      inUseChanged: () => {},
-      ...changes,
-    });
-  }
-
-  /** Without the paths. */
-  calls(): readonly string[] {
-    return this.history.map((call) => call.split(' ')[0] ?? '');
-  }
-
-  /** Lets the loop beside it do what is due. */
-  async runs(volumes: CsiVolumes, ms = 0): Promise<void> {
-    const end = new AbortController();
-    const running = volumes.run(end.signal).catch(() => {});
-    await this.clock.advance(ms);
-    end.abort(new Error('over'));
-    await running;
-  }
-
-  async #call(name: string, path: string): Promise<void> {
-    this.history.push(`${name} ${path}`);
-    const trouble = this.troubles.get(name);
-    if (trouble !== undefined) throw trouble;
-  }
-}
-
-const refusal = () => new KubelingError('CSI_REFUSED', 'rpc error: code = Internal desc = no');
-const silence = () => new KubelingError('CSI_UNCERTAIN', 'rpc error: code = Unavailable desc = gone');
 const podOf = (uid: PodUid, pod: Pod = podWith([])): Pod => ({ ...pod, metadata: { ...pod.metadata, uid } });
 const csiPod = podWith([{ name: 'v', csi: { driver } }]);
 const inlineVolume = (more: object = {}) => ({ name: 'v', csi: { driver, ...more } });
-const left = (world: World) =>
+const left = (world: CsiWorld) =>
   world.files.paths().filter((path) => path.includes('vol_data') || /mount$/.test(path));
 
 describe('volumes of CSI drivers', () => {
   it('are staged once, published to each pod, and unstaged with the last', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     await volumes.setUp(podOf(otherUid), disk, signal);
@@ -152,7 +30,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('lie where other kubelets look for them, with what says whose they are', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     await world.volumes().setUp(podWith([]), disk, signal);
     const at = `/root/pods/${worldUid}/volumes/kubernetes.io~csi/pv`;
     const [stage, publish] = world.requests as unknown as readonly [
@@ -182,7 +60,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('are not staged by a driver that does not do that', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.can.clear();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
@@ -192,7 +70,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('need a driver: the pod is looked at again as soon as it has come', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.isThere = false;
     const volumes = world.volumes();
     await assert.rejects(volumes.setUp(podWith([]), disk, signal), /driver name d\.example not found/);
@@ -204,7 +82,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('that a driver refuses leave nothing, and are not asked for again at once', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.troubles.set('stage', refusal());
     const volumes = world.volumes();
     const fails = () =>
@@ -222,7 +100,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('of which nobody knows whether they are mounted are unmounted when the pod goes', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.troubles.set('publish', silence());
     const volumes = world.volumes();
     await assert.rejects(volumes.setUp(podWith([]), disk, signal), /Unavailable/);
@@ -233,7 +111,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('are taken up again after a kill, and stay mounted while the driver is away', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     await world.volumes().setUp(podWith([]), disk, signal);
     world.isThere = false;
     const later = world.volumes();
@@ -245,7 +123,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('of which an earlier kubelet did not hear that they are done are not taken for mounted', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     const volumes = world.volumes();
     const { publish } = world.client;
     world.client.publish = async (request, inner) => {
@@ -258,7 +136,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('that were staged for nobody who is still there are unstaged, others are not', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.troubles.set('publish', refusal());
     await assert.rejects(world.volumes().setUp(podWith([]), disk, signal));
     const later = world.volumes();
@@ -272,7 +150,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('that cannot be unstaged do not hold up the pod, and are tried again', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     world.troubles.set('unstage', refusal());
@@ -285,7 +163,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('are never removed with content, and not while they are mounted', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     const mount = volumes.placeOf(worldUid, 'pv');
@@ -299,7 +177,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('wait until they are attached, and have what the attachment says', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.driver = undefined;
     world.isListed = false;
     const volumes = world.volumes();
@@ -320,7 +198,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('that a pod waits for in vain are in use no longer than the pod is there', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.driver = undefined;
     world.isListed = false;
     const volumes = world.volumes();
@@ -332,7 +210,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('of earlier kubelets are in use from the start', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     await world.volumes().setUp(podWith([]), disk, signal);
     const later = world.volumes();
     assert.equal(later.inUse(), undefined);
@@ -341,7 +219,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('that a pod describes need a driver that says it can do that', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     const volumes = world.volumes();
     const fails = (why: RegExp) => assert.rejects(volumes.setUpInline(csiPod, inlineVolume(), signal), why);
     await fails(
@@ -354,7 +232,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('that a pod describes come with all the driver wants to know', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     world.driver = {
       spec: { volumeLifecycleModes: ['Ephemeral'], podInfoOnMount: true, tokenRequests: [{ audience: 'x' }] },
     };
@@ -376,24 +254,49 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('are published again to a pod that runs if the driver wants so, and stay if it cannot', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
-    await volumes.republish(podWith([]), disk, signal);
+    const keepUp = async (ms = 0) => {
+      volumes.keepUp(podWith([]), disk);
+      await world.runs(volumes, ms);
+    };
+    await keepUp();
     assert.deepEqual(world.calls(), ['stage', 'publish']);
     world.driver = { spec: { attachRequired: false, requiresRepublish: true } };
-    await volumes.republish(podWith([]), disk, signal);
+    await keepUp();
     assert.deepEqual(world.calls(), ['stage', 'publish', 'publish']);
     world.troubles.set('publish', refusal());
-    await assert.rejects(volumes.republish(podWith([]), disk, signal), /desc = no/);
+    await keepUp(600);
+    assert.deepEqual(world.calls().slice(3), ['publish', 'publish']);
+    const told =
+      'pod FailedMount MountVolume.SetUp failed for volume "pv" : rpc error: code = Internal desc = no';
+    assert.deepEqual(world.events, [told, told]);
     assert.equal(await world.files.mountAt(volumes.placeOf(worldUid, 'pv')), 'other');
     assert.equal(left(world).length, 4);
+  });
+
+  it('that a driver never gets done with are let go of when the pod ends', async () => {
+    const world = new CsiWorld();
+    const volumes = world.volumes();
+    await volumes.setUp(podWith([]), disk, signal);
+    world.driver = { spec: { attachRequired: false, requiresRepublish: true } };
+    world.client.publish = (_request, inner) =>
+      new Promise((_resolve, reject) => inner.addEventListener('abort', () => reject(inner.reason)));
+    const end = new AbortController();
+    const running = volumes.run(end.signal).catch(() => {});
+    volumes.keepUp(podWith([]), disk);
+    await world.clock.advance(0);
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
+    end.abort(new Error('over'));
+    await running;
   });
 
   it('are given to the group of the pod as the driver and the volume say', async () => {
     const pod = podWith([], { securityContext: { fsGroup: 77 } });
     const groupOf = async (policy: string | undefined, volume: CsiVolume, can: NodeCapability[] = []) => {
-      const world = new World();
+      const world = new CsiWorld();
       for (const one of can) world.can.add(one);
       world.driver = { spec: { attachRequired: false, fsGroupPolicy: policy } };
       const volumes = world.volumes();
@@ -411,7 +314,7 @@ describe('volumes of CSI drivers', () => {
   });
 
   it('of which a damaged file says nothing go only if they are not mounted', async () => {
-    const world = new World();
+    const world = new CsiWorld();
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     const mount = volumes.placeOf(worldUid, 'pv');

@@ -1,20 +1,32 @@
 import type { CSIDriver, Secret, Volume, VolumeAttachment } from '../../kinds/index.ts';
-import { type Clock, describeError, KeyedMutex, type Logger, type Random } from '../../lib/index.ts';
+import {
+  type Clock,
+  cancelled,
+  describeError,
+  KeyedMutex,
+  LinkedController,
+  type Logger,
+  type Random,
+} from '../../lib/index.ts';
 import type { TokenSource } from '../../objects/index.ts';
-import type { Pod, PodUid } from '../../pods/index.ts';
+import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import { at } from '../failed-at.ts';
 import { isGivenTo } from '../group-owner.ts';
 import { unusable } from '../payload.ts';
 import { firstThatIsNoDirectory } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
+import type { StorageObserver } from '../volume-metrics.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import { isAway, isFinal } from './csi-failures.ts';
+import { type CsiClaimApi, CsiExpansions } from './csi-expansions.ts';
+import { isAbsent, isAway, isFinal } from './csi-failures.ts';
 import { attachmentName, CsiPlaces, type VolumePlace } from './csi-places.ts';
 import { type CsiVolume, capabilityOf, groupFor, inlineVolume, podInfo } from './csi-request.ts';
+import { type CsiSpace, csiSpaceAt } from './csi-space.ts';
 import { CsiStages, directoryMode } from './csi-stages.ts';
+import { CsiUpkeep } from './csi-upkeep.ts';
 import { checkMode, secretsFor, tokensFor } from './csi-wishes.ts';
 import {
   isSound,
@@ -27,7 +39,7 @@ import {
 } from './volume-data.ts';
 
 /** What the API says of drivers and volumes; undefined for what is not there. */
-export interface CsiApi {
+export interface CsiApi extends CsiClaimApi {
   driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined>;
   attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined>;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
@@ -47,6 +59,8 @@ export interface CsiVolumesDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly journal: Pick<PodJournal, 'event'>;
+  readonly observe: StorageObserver;
   /** Whether a pod other than this one is noted to have the volume. */
   readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
   /** Something the pod waits for has come. */
@@ -73,6 +87,8 @@ export class CsiVolumes {
   readonly #lock = new KeyedMutex<string>();
   readonly #attempts: CsiAttempts;
   readonly #stages: CsiStages;
+  readonly #expansions: CsiExpansions;
+  readonly #upkeep: CsiUpkeep;
   /** What this process has done itself. */
   readonly #published = new Map<PodUid, Set<string>>();
   readonly #wanted = new Map<PodUid, Map<string, VolumeData>>();
@@ -83,7 +99,12 @@ export class CsiVolumes {
     this.#attempts = new CsiAttempts(deps);
     const isWanted = (key: string, besides: PodUid | undefined) =>
       [...this.#wanted].some(([uid, volumes]) => uid !== besides && volumes.has(key));
-    this.#stages = new CsiStages({ ...deps, places: this.#places, lock: this.#lock, isWanted });
+    const places = this.#places;
+    const expansions = new CsiExpansions({ ...deps, places });
+    const released = (data: VolumeData) => expansions.forget(data);
+    this.#stages = new CsiStages({ ...deps, places, lock: this.#lock, isWanted, released });
+    this.#expansions = expansions;
+    this.#upkeep = new CsiUpkeep({ ...deps, work: (...args) => this.#keepUp(...args) });
   }
 
   /** How many drivers pods wait for. */
@@ -94,6 +115,13 @@ export class CsiVolumes {
   /** Where the pod is shown the volume. */
   placeOf(uid: PodUid, name: string): string {
     return this.#places.volume(uid, name).mount;
+  }
+
+  /** What its driver says of a volume of a pod that is mounted there; undefined for a place of another kind. */
+  spaceAt(mount: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
+    const { files, drivers } = this.#deps;
+    if (!this.#places.isVolume(mount)) return undefined;
+    return csiSpaceAt({ files, drivers, places: this.#places }, mount, signal);
   }
 
   /** The names of all volumes that are to be attached here, sorted; undefined until all are known. */
@@ -128,19 +156,15 @@ export class CsiVolumes {
     await this.#setUp(pod, volume, work, signal);
   }
 
-  /** As `republish`, for a volume that the pod describes itself. */
-  async republishInline(pod: Pod, described: Volume, signal: AbortSignal): Promise<void> {
-    const volume = inlineVolume(pod, described);
-    if (volume !== undefined) await this.republish(pod, volume, signal);
+  /** Sees to a volume of a pod that runs, beside it: has it published again by a driver that wants so, and expanded. */
+  keepUp(pod: Pod, volume: CsiVolume): void {
+    this.#upkeep.want(pod, volume);
   }
 
-  /** Has a driver that wants so publish the volume again to a pod that runs. What is there stays if it cannot. */
-  async republish(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
-    const driver = await this.#deps.api?.driver(volume.driver, signal);
-    if (driver?.spec.requiresRepublish !== true) return;
-    using _held = await this.#lock.acquire(keyOf(volume), signal);
-    const context = volume.mode === 'Persistent' ? await this.#stages.attach(volume, signal) : {};
-    await this.#publish(pod, volume, context, signal);
+  /** The same for a volume that the pod describes itself. */
+  keepUpInline(pod: Pod, described: Volume): void {
+    const volume = inlineVolume(pod, described);
+    if (volume !== undefined) this.keepUp(pod, volume);
   }
 
   /**
@@ -149,6 +173,7 @@ export class CsiVolumes {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
+    await this.#upkeep.end(uid);
     // Behind a link they are somebody else's.
     if ((await firstThatIsNoDirectory(files, this.#places.waysTo(uid))) !== undefined) return;
     const directory = this.#places.ofPod(uid);
@@ -171,7 +196,12 @@ export class CsiVolumes {
 
   /** Unstages what no pod has any more, also what earlier kubelets have left. */
   async run(signal: AbortSignal): Promise<void> {
-    await this.#stages.run(signal);
+    using end = new LinkedController(signal);
+    const loops = [this.#stages, this.#upkeep].map((loop) =>
+      loop.run(end.signal).finally(() => end.abort(cancelled('The loop beside it has ended'))),
+    );
+    await Promise.allSettled(loops);
+    await Promise.all(loops);
   }
 
   async #setUp(
@@ -189,12 +219,46 @@ export class CsiVolumes {
     using _held = await this.#lock.acquire(key, signal);
     try {
       await work(signal).catch((error: unknown) => this.#unlessThere(uid, volume, error, signal));
+      const stage = 'MountVolume.Setup failed while expanding volume';
+      if (volume.claim !== undefined)
+        await at(stage, volume.name, this.#expansions.atMount(pod, volume, signal));
       this.#published.set(uid, (this.#published.get(uid) ?? new Set()).add(key));
       this.#attempts.succeeded(uid, volume.name);
     } catch (error) {
       signal.throwIfAborted();
       throw this.#attempts.failed(uid, volume.name, volume.driver, error);
     }
+  }
+
+  /** What is there stays, whatever its driver says. */
+  async #keepUp(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<'done' | 'again'> {
+    const ends = [
+      await this.#republish(pod, volume, signal).then(...doneUnless(signal)),
+      await this.#expandOnline(pod, volume, signal).then(...doneUnless(signal)),
+    ];
+    return ends.includes('again') ? 'again' : 'done';
+  }
+
+  async #republish(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    const { api, journal } = this.#deps;
+    const driver = await api?.driver(volume.driver, signal);
+    if (driver?.spec.requiresRepublish !== true) return;
+    using _held = await this.#lock.acquire(keyOf(volume), signal);
+    const work = async () => {
+      const context = volume.mode === 'Persistent' ? await this.#stages.attach(volume, signal) : {};
+      await this.#publish(pod, volume, context, signal);
+    };
+    await at('MountVolume.SetUp failed', volume.name, work()).catch((error: unknown) => {
+      signal.throwIfAborted();
+      journal.event(pod, { type: 'Warning', reason: 'FailedMount', message: describeError(error) });
+      throw error;
+    });
+  }
+
+  async #expandOnline(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    if (volume.claim === undefined) return;
+    using _held = await this.#lock.acquire(keyOf(volume), signal);
+    await this.#expansions.online(pod, volume, signal);
   }
 
   /** A volume that an earlier kubelet has published need not wait for a driver or an API that is away. */
@@ -288,4 +352,13 @@ export class CsiVolumes {
     // What this process does not know of was mounted by an earlier one.
     this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(keyOf(data), data));
   }
+}
+
+/** A driver that is away is not missed by a pod that runs: when it comes back it is asked soon enough. */
+function doneUnless(signal: AbortSignal) {
+  const failed = (error: unknown) => {
+    signal.throwIfAborted();
+    return isAbsent(error) ? ('done' as const) : ('again' as const);
+  };
+  return [() => 'done' as const, failed] as const;
 }

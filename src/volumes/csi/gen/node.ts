@@ -3,6 +3,7 @@ import { type ServiceType, serviceType, type Unary } from '../../../lib/grpc/ind
 import { type MessageType, Schema } from '../../../lib/protobuf/index.ts';
 
 export type AccessModeKind = 'UNKNOWN' | 'SINGLE_NODE_WRITER' | 'SINGLE_NODE_READER_ONLY' | 'MULTI_NODE_READER_ONLY' | 'MULTI_NODE_SINGLE_WRITER' | 'MULTI_NODE_MULTI_WRITER' | 'SINGLE_NODE_SINGLE_WRITER' | 'SINGLE_NODE_MULTI_WRITER' | 'UNRECOGNIZED';
+export type UsageUnit = 'UNKNOWN' | 'BYTES' | 'INODES' | 'UNRECOGNIZED';
 export type NodeCapability = 'NOTHING' | 'STAGE_UNSTAGE_VOLUME' | 'GET_VOLUME_STATS' | 'EXPAND_VOLUME' | 'VOLUME_CONDITION' | 'SINGLE_NODE_MULTI_WRITER' | 'VOLUME_MOUNT_GROUP' | 'UNRECOGNIZED';
 export interface NodeStageVolumeRequest {
   readonly volumeId: string;
@@ -50,6 +51,40 @@ export interface MountVolume {
 export interface AccessMode {
   readonly mode: AccessModeKind;
 }
+export interface NodeGetVolumeStatsRequest {
+  readonly volumeId: string;
+  readonly volumePath: string;
+  readonly stagingTargetPath: string;
+}
+export interface NodeGetVolumeStatsResponse {
+  readonly usage: readonly VolumeUsage[];
+  readonly volumeCondition: VolumeCondition | undefined;
+}
+export interface VolumeUsage {
+  readonly available: bigint;
+  readonly total: bigint;
+  readonly used: bigint;
+  readonly unit: UsageUnit;
+}
+export interface VolumeCondition {
+  readonly abnormal: boolean;
+  readonly message: string;
+}
+export interface NodeExpandVolumeRequest {
+  readonly volumeId: string;
+  readonly volumePath: string;
+  readonly capacityRange: CapacityRange | undefined;
+  readonly stagingTargetPath: string;
+  readonly volumeCapability: VolumeCapability | undefined;
+  readonly secrets: Readonly<Record<string, string>>;
+}
+export interface CapacityRange {
+  readonly requiredBytes: bigint;
+  readonly limitBytes: bigint;
+}
+export interface NodeExpandVolumeResponse {
+  readonly capacityBytes: bigint;
+}
 export interface NodeGetCapabilitiesRequest {
 }
 export interface NodeGetCapabilitiesResponse {
@@ -73,6 +108,7 @@ export interface Topology {
 }
 const schema = new Schema(`
 enum AccessModeKind|UNKNOWN 0|SINGLE_NODE_WRITER 1|SINGLE_NODE_READER_ONLY 2|MULTI_NODE_READER_ONLY 3|MULTI_NODE_SINGLE_WRITER 4|MULTI_NODE_MULTI_WRITER 5|SINGLE_NODE_SINGLE_WRITER 6|SINGLE_NODE_MULTI_WRITER 7
+enum UsageUnit|UNKNOWN 0|BYTES 1|INODES 2
 enum NodeCapability|NOTHING 0|STAGE_UNSTAGE_VOLUME 1|GET_VOLUME_STATS 2|EXPAND_VOLUME 3|VOLUME_CONDITION 4|SINGLE_NODE_MULTI_WRITER 5|VOLUME_MOUNT_GROUP 6
 message NodeStageVolumeRequest|1 volumeId string|2 publishContext map string string|3 stagingTargetPath string|4 volumeCapability VolumeCapability|5 secrets map string string|6 volumeContext map string string
 message NodeStageVolumeResponse
@@ -85,6 +121,13 @@ message NodeUnpublishVolumeResponse
 message VolumeCapability|2 mount MountVolume|3 accessMode AccessMode
 message MountVolume|1 fsType string|2 mountFlags repeated string|3 volumeMountGroup string
 message AccessMode|1 mode AccessModeKind
+message NodeGetVolumeStatsRequest|1 volumeId string|2 volumePath string|3 stagingTargetPath string
+message NodeGetVolumeStatsResponse|1 usage repeated VolumeUsage|2 volumeCondition VolumeCondition
+message VolumeUsage|1 available int64|2 total int64|3 used int64|4 unit UsageUnit
+message VolumeCondition|1 abnormal bool|2 message string
+message NodeExpandVolumeRequest|1 volumeId string|2 volumePath string|3 capacityRange CapacityRange|4 stagingTargetPath string|5 volumeCapability VolumeCapability|6 secrets map string string
+message CapacityRange|1 requiredBytes int64|2 limitBytes int64
+message NodeExpandVolumeResponse|1 capacityBytes int64
 message NodeGetCapabilitiesRequest
 message NodeGetCapabilitiesResponse|1 capabilities repeated NodeServiceCapability
 message NodeServiceCapability|1 rpc NodeServiceRpc
@@ -105,6 +148,13 @@ export const NodeUnpublishVolumeResponse: MessageType<NodeUnpublishVolumeRespons
 export const VolumeCapability: MessageType<VolumeCapability> = schema.message('VolumeCapability');
 export const MountVolume: MessageType<MountVolume> = schema.message('MountVolume');
 export const AccessMode: MessageType<AccessMode> = schema.message('AccessMode');
+export const NodeGetVolumeStatsRequest: MessageType<NodeGetVolumeStatsRequest> = schema.message('NodeGetVolumeStatsRequest');
+export const NodeGetVolumeStatsResponse: MessageType<NodeGetVolumeStatsResponse> = schema.message('NodeGetVolumeStatsResponse');
+export const VolumeUsage: MessageType<VolumeUsage> = schema.message('VolumeUsage');
+export const VolumeCondition: MessageType<VolumeCondition> = schema.message('VolumeCondition');
+export const NodeExpandVolumeRequest: MessageType<NodeExpandVolumeRequest> = schema.message('NodeExpandVolumeRequest');
+export const CapacityRange: MessageType<CapacityRange> = schema.message('CapacityRange');
+export const NodeExpandVolumeResponse: MessageType<NodeExpandVolumeResponse> = schema.message('NodeExpandVolumeResponse');
 export const NodeGetCapabilitiesRequest: MessageType<NodeGetCapabilitiesRequest> = schema.message('NodeGetCapabilitiesRequest');
 export const NodeGetCapabilitiesResponse: MessageType<NodeGetCapabilitiesResponse> = schema.message('NodeGetCapabilitiesResponse');
 export const NodeServiceCapability: MessageType<NodeServiceCapability> = schema.message('NodeServiceCapability');
@@ -118,6 +168,8 @@ export interface NodeMethods {
   readonly nodeUnstageVolume: Unary<NodeUnstageVolumeRequest, NodeUnstageVolumeResponse>;
   readonly nodePublishVolume: Unary<NodePublishVolumeRequest, NodePublishVolumeResponse>;
   readonly nodeUnpublishVolume: Unary<NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse>;
+  readonly nodeGetVolumeStats: Unary<NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse>;
+  readonly nodeExpandVolume: Unary<NodeExpandVolumeRequest, NodeExpandVolumeResponse>;
   readonly nodeGetCapabilities: Unary<NodeGetCapabilitiesRequest, NodeGetCapabilitiesResponse>;
   readonly nodeGetInfo: Unary<NodeGetInfoRequest, NodeGetInfoResponse>;
 }
@@ -127,6 +179,8 @@ export const Node: ServiceType<NodeMethods> = serviceType<NodeMethods>('csi.v1.N
   nodeUnstageVolume: { name: 'NodeUnstageVolume', kind: 'unary', request: NodeUnstageVolumeRequest, response: NodeUnstageVolumeResponse },
   nodePublishVolume: { name: 'NodePublishVolume', kind: 'unary', request: NodePublishVolumeRequest, response: NodePublishVolumeResponse },
   nodeUnpublishVolume: { name: 'NodeUnpublishVolume', kind: 'unary', request: NodeUnpublishVolumeRequest, response: NodeUnpublishVolumeResponse },
+  nodeGetVolumeStats: { name: 'NodeGetVolumeStats', kind: 'unary', request: NodeGetVolumeStatsRequest, response: NodeGetVolumeStatsResponse },
+  nodeExpandVolume: { name: 'NodeExpandVolume', kind: 'unary', request: NodeExpandVolumeRequest, response: NodeExpandVolumeResponse },
   nodeGetCapabilities: { name: 'NodeGetCapabilities', kind: 'unary', request: NodeGetCapabilitiesRequest, response: NodeGetCapabilitiesResponse },
   nodeGetInfo: { name: 'NodeGetInfo', kind: 'unary', request: NodeGetInfoRequest, response: NodeGetInfoResponse },
 });

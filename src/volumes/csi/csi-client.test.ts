@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GrpcError } from '../../lib/grpc/index.ts';
+import { MetricRegistry, VirtualClock } from '../../lib/index.ts';
+import { csiClient } from './csi-client.ts';
+import { csiMetrics } from './csi-metrics.ts';
+
+const { signal } = new AbortController();
+
+function rig(nodeUnpublishVolume: () => Promise<object>) {
+  const clock = new VirtualClock();
+  const told: string[] = [];
+  const channel = { client: () => ({ nodeUnpublishVolume }) as never, close: () => {} };
+  const client = csiClient(channel, clock, (...one) => void told.push(one.join(' ')));
+  return { clock, told, client };
+}
+
+test('each call is told with what came of it and how long it took', async () => {
+  const fine = rig(async () => ({}));
+  await fine.client.unpublish('v', '/p', signal);
+  assert.deepEqual(fine.told, ['/csi.v1.Node/NodeUnpublishVolume OK 0']);
+  const refused = rig(async () => {
+    throw new GrpcError('FAILED_PRECONDITION', 'no');
+  });
+  await assert.rejects(refused.client.unpublish('v', '/p', signal), {
+    code: 'CSI_REFUSED',
+    message: 'rpc error: code = FailedPrecondition desc = no',
+  });
+  assert.deepEqual(refused.told, ['/csi.v1.Node/NodeUnpublishVolume FailedPrecondition 0']);
+});
+
+test('a driver that never answers is given up after two minutes', async () => {
+  const { client, clock, told } = rig(() => new Promise(() => {}));
+  const answer = assert.rejects(client.unpublish('v', '/p', signal), {
+    code: 'CSI_UNCERTAIN',
+    message: /nodeUnpublishVolume within 120000 ms/,
+  });
+  await clock.advance(119_999);
+  assert.deepEqual(told, []);
+  await clock.advance(1);
+  await answer;
+  assert.deepEqual(told, ['/csi.v1.Node/NodeUnpublishVolume DeadlineExceeded 120000']);
+});
+
+test('calls are counted under the names dashboards know', async () => {
+  const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  csiMetrics(registry)('d.example', '/csi.v1.Node/NodeGetInfo', 'OK', 300);
+  const text = await registry.expose(signal);
+  assert.match(
+    text,
+    /^csi_operations_seconds_bucket\{driver_name="d\.example",method_name="\/csi\.v1\.Node\/NodeGetInfo",grpc_status_code="OK",migrated="false",le="0\.5"\} 1$/m,
+  );
+});

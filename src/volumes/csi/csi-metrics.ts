@@ -1,0 +1,21 @@
+import type { MetricRegistry } from '../../lib/index.ts';
+
+/** Told what came of a call to a driver, and how long it took. Never throws. */
+export type CsiObserver = (driver: string, method: string, code: string, ms: number) => void;
+
+/** In seconds. */
+const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
+
+/** Make one for a registry. */
+export function csiMetrics(registry: MetricRegistry): CsiObserver {
+  const durations = registry.histogram({
+    name: 'csi_operations_seconds',
+    help: 'Time it took CSI drivers to answer, by what they answered.',
+    labels: ['driver_name', 'method_name', 'grpc_status_code', 'migrated'],
+    buckets,
+  });
+  return (driver, method, code, ms) =>
+    durations
+      .with({ driver_name: driver, method_name: method, grpc_status_code: code, migrated: 'false' })
+      .observe(ms / 1_000);
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CsiWorld, disk, refusal } from '../../../test/fakes/csi-world.ts';
+import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+
+const { signal } = new AbortController();
+
+test('a driver that knows says how full a volume is, and whether it is sound', async () => {
+  const world = new CsiWorld();
+  const volumes = world.volumes();
+  await volumes.setUp(podWith([]), disk, signal);
+  const space = async () => await volumes.spaceAt(volumes.placeOf(worldUid, 'pv'), signal);
+  assert.deepEqual(await space(), {});
+  world.can.add('GET_VOLUME_STATS');
+  world.stats = {
+    usage: [{ unit: 'BYTES', total: 10n, used: 4n, available: 5n }],
+    volumeCondition: { abnormal: true, message: 'cracked' },
+  };
+  assert.deepEqual(await space(), { capacityBytes: 10, availableBytes: 5, usedBytes: 4 });
+  world.can.add('VOLUME_CONDITION');
+  world.stats = {
+    usage: [{ unit: 'INODES', total: 3n, used: 1n, available: 2n }],
+    volumeCondition: { abnormal: true, message: 'cracked' },
+  };
+  assert.deepEqual(await space(), { inodes: 3, inodesFree: 2, inodesUsed: 1, health: 'abnormal' });
+});
+
+test('a driver that is away is not waited for, and one that fails is told of', async () => {
+  const world = new CsiWorld();
+  world.can.add('GET_VOLUME_STATS');
+  const volumes = world.volumes();
+  await volumes.setUp(podWith([]), disk, signal);
+  const at = volumes.placeOf(worldUid, 'pv');
+  world.troubles.set('stats', refusal());
+  await assert.rejects(async () => await volumes.spaceAt(at, signal), { code: 'CSI_REFUSED' });
+  world.isThere = false;
+  assert.deepEqual(await volumes.spaceAt(at, signal), {});
+});
+
+test('only volumes of drivers are asked for at drivers', () => {
+  const volumes = new CsiWorld().volumes();
+  assert.equal(
+    volumes.spaceAt(`/root/pods/${worldUid}/volumes/kubernetes.io~local-volume/pv`, signal),
+    undefined,
+  );
+  assert.equal(volumes.spaceAt('/elsewhere', signal), undefined);
+});

@@ -1,0 +1,67 @@
+import { posix } from 'node:path';
+import type { VolumeFiles, VolumeSpace } from '../volume-files.ts';
+import type { CsiDrivers } from './csi-drivers.ts';
+import { isAbsent } from './csi-failures.ts';
+import { type CsiPlaces, placeIn } from './csi-places.ts';
+import type { NodeGetVolumeStatsResponse, VolumeUsage } from './gen/node.ts';
+import { isSound, readVolumeData } from './volume-data.ts';
+
+/** As far as its driver knows. */
+export interface CsiSpace extends Partial<VolumeSpace> {
+  readonly health?: 'normal' | 'abnormal';
+}
+
+export interface CsiSpaceDeps {
+  readonly files: VolumeFiles;
+  readonly drivers: Pick<CsiDrivers, 'get'>;
+  readonly places: CsiPlaces;
+}
+
+/** What the driver says of the volume that is mounted there; nothing where it does not say. */
+export async function csiSpaceAt(
+  { files, drivers, places }: CsiSpaceDeps,
+  mount: string,
+  signal: AbortSignal,
+): Promise<CsiSpace> {
+  const data = await readVolumeData(files, placeIn(posix.dirname(mount), 'mount'));
+  if (!isSound(data)) return {};
+  try {
+    const { client, can } = drivers.get(data.driver);
+    if (!can.has('GET_VOLUME_STATS')) return {};
+    const isStaged = data.mode === 'Persistent' && can.has('STAGE_UNSTAGE_VOLUME');
+    const stagingTargetPath = isStaged ? places.stagedVolume(data.driver, data.handle).mount : '';
+    const answer = await client.stats(
+      { volumeId: data.handle, volumePath: mount, stagingTargetPath },
+      signal,
+    );
+    return { ...figuresOf(answer), ...(can.has('VOLUME_CONDITION') ? healthOf(answer) : {}) };
+  } catch (error) {
+    if (isAbsent(error)) return {};
+    throw error;
+  }
+}
+
+function figuresOf({ usage }: NodeGetVolumeStatsResponse): Partial<VolumeSpace> {
+  const [bytes, inodes] = [find(usage, 'BYTES'), find(usage, 'INODES')];
+  return {
+    ...(bytes && {
+      capacityBytes: Number(bytes.total),
+      availableBytes: Number(bytes.available),
+      usedBytes: Number(bytes.used),
+    }),
+    ...(inodes && {
+      inodes: Number(inodes.total),
+      inodesFree: Number(inodes.available),
+      inodesUsed: Number(inodes.used),
+    }),
+  };
+}
+
+function find(usage: readonly VolumeUsage[], unit: VolumeUsage['unit']): VolumeUsage | undefined {
+  return usage.find((one) => one.unit === unit);
+}
+
+function healthOf({ volumeCondition }: NodeGetVolumeStatsResponse): Pick<CsiSpace, 'health'> {
+  if (volumeCondition === undefined) return {};
+  return { health: volumeCondition.abnormal ? 'abnormal' : 'normal' };
+}
