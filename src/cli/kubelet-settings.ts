@@ -28,6 +28,7 @@ import {
 } from '../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../sources/index.ts';
 import { HostVolumeFiles } from '../volumes/index.ts';
+import { readSelinuxFacts } from './selinux-facts.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 
 /** The machine kubeling runs on. */
@@ -96,6 +97,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
     },
+    selinux: await readSelinuxFacts(readFileIfExists),
     thermalThrottlePaths: await thermalThrottlePaths(),
     kernel: {
       sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },

@@ -8,6 +8,7 @@ import {
   ClaimVolumes,
   type CsiApi,
   CsiDrivers,
+  CsiNodeUpdates,
   CsiVolumes,
   csiMetrics,
   LocalVolumes,
@@ -40,6 +41,8 @@ export class KeptPods {
   /** Undefined on a machine without plugins. */
   readonly csi: CsiVolumes | undefined;
   readonly plugins: PluginRegistry | undefined;
+  /** Undefined also on a node without an API server. */
+  readonly csiUpdates: CsiNodeUpdates | undefined;
   /** Noted with the pod, so that it goes on where it was. */
   readonly crashBackoff: CrashBackoff;
   readonly #clock: KeptPodsDeps['clock'];
@@ -80,8 +83,9 @@ export class KeptPods {
       directories,
       readBoot: () => machine.readFile('/proc/sys/kernel/random/boot_id'),
     });
-    const { csi, plugins } = driverVolumes(settings, podsDir, deps, this.notes, observe) ?? {};
+    const { csi, plugins, updates } = driverVolumes(settings, podsDir, deps, this.notes, observe) ?? {};
     this.csi = csi;
+    this.csiUpdates = updates;
     this.plugins = plugins;
     const claimed = claimVolumes(podsDir, deps, this.notes, csi);
     this.volumes = new PlainVolumes(directories, files, journal, {
@@ -170,12 +174,18 @@ function claimVolumes(
 
 /** Undefined on a machine without plugins or access to the files of volumes. */
 function driverVolumes(
-  { rootDir, nodeName }: KubeletSettings,
+  { rootDir, nodeName, selinux }: KubeletSettings,
   podsDir: string,
   deps: KeptPodsDeps,
   notes: PodNotebook,
   observe: StorageObserver,
-): { readonly csi: CsiVolumes; readonly plugins: PluginRegistry } | undefined {
+):
+  | {
+      readonly csi: CsiVolumes;
+      readonly plugins: PluginRegistry;
+      readonly updates: CsiNodeUpdates | undefined;
+    }
+  | undefined {
   const { clock, random, logger, machine, cluster, journal, lookAgain } = deps;
   const { volumeFiles: files, plugins: host } = machine;
   if (files === undefined || host === undefined) return undefined;
@@ -185,14 +195,20 @@ function driverVolumes(
     logger,
     observe: csiMetrics(deps.metrics),
     teller: cluster?.csiNode,
-    arrived: (driver) => csi.arrived(driver),
+    arrived: (driver) => {
+      csi.arrived(driver);
+      updates?.hint();
+    },
   });
+  const api = cluster && csiApi(cluster);
+  const updates = api && new CsiNodeUpdates({ api, drivers, clock, logger });
   const csi = new CsiVolumes({
     rootDir,
     podsDir,
     nodeName,
     drivers,
-    api: cluster && csiApi(cluster),
+    selinux,
+    api,
     files,
     clock,
     random,
@@ -203,12 +219,14 @@ function driverVolumes(
       notes.volumes
         .others(besides)
         .some(({ source }) => source.kind === 'csi' && source.driver === driver && source.handle === handle),
+    limitReached: (driver) => updates?.refreshSoon(driver),
     lookAgain,
     inUseChanged: () => cluster?.volumesChanged(),
   });
   const directory = posix.join(rootDir, 'plugins_registry');
   const handlers = new Map([['CSIPlugin', drivers]]);
-  return { csi, plugins: new PluginRegistry({ directory, host, handlers, clock, random, logger }) };
+  const plugins = new PluginRegistry({ directory, host, handlers, clock, random, logger });
+  return { csi, plugins, updates };
 }
 
 function csiApi(cluster: ClusterLink): CsiApi {

@@ -242,8 +242,12 @@ export class Kubelet {
   }
 
   #pluginLoops(): BackgroundLoops['again'] {
-    const { plugins, csi } = this.#kept;
-    return { ...(plugins && { plugins }), ...(csi && { 'CSI volumes': csi }) };
+    const { plugins, csi, csiUpdates } = this.#kept;
+    return {
+      ...(plugins && { plugins }),
+      ...(csi && { 'CSI volumes': csi }),
+      ...(csiUpdates && { 'limits of CSI drivers': csiUpdates }),
+    };
   }
 
   /** The volumes that must stay attached to this node; undefined while that is not known. */
@@ -372,6 +376,7 @@ export class Kubelet {
     const syncer = makePodSyncer(this.#deps, {
       journal,
       nodeIps: () => this.nodeIps(),
+      rejected: (reason) => this.#observer.rejected(reason),
       cluster: this.#deps.cluster,
       runtime: this.#runtime,
       statuses,

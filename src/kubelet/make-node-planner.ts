@@ -45,7 +45,7 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       podLogsDir,
       podsDir,
       seccomp: { profileRoot: posix.join(settings.rootDir, 'seccomp'), fallback: settings.seccompFallback },
-      selinux: 'disabled',
+      selinux: settings.selinux === undefined ? 'disabled' : 'enabled',
       thermalThrottlePaths: settings.thermalThrottlePaths ?? [],
       clusterDns,
       clusterDomain,

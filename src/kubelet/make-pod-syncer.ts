@@ -8,7 +8,10 @@ import type { RuntimeState } from './runtime-state.ts';
 
 /** What of the kubelet a worker's steps depend on. */
 export interface PodSyncerParts
-  extends Pick<SyncerDeps, 'runtime' | 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'cluster'> {
+  extends Pick<
+    SyncerDeps,
+    'runtime' | 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'rejected' | 'cluster'
+  > {
   readonly journal: PodJournal;
   readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
   readonly facts: Pick<PodFacts, 'wanted' | 'isTerminationRequested'>;
@@ -45,6 +48,7 @@ export function makePodSyncer(
       pleg.runningUnder(name, namespace).find((other) => other !== uid && facts.wanted(other) === undefined),
     networkProblems: () => runtimeState.problems().network,
     nodeIps,
+    rejected: parts.rejected,
     cluster,
     lastSeen: (uid) => pleg.cache.lastSeen(uid),
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',

@@ -121,7 +121,7 @@ export class PlainVolumes {
     return this.#claimed?.groupsOf(uid) ?? [];
   }
 
-  /** Rejects with VOLUME_UNUSABLE, after an event for each volume that cannot be had: without all the pod must not start. */
+  /** Rejects with VOLUME_UNUSABLE, or VOLUME_ATTACH_LIMIT where waiting is in vain, after an event for each volume that cannot be had: without all the pod must not start. */
   async make(pod: Pod, signal: AbortSignal): Promise<void> {
     const problems: Problem[] = [];
     const filled = this.#filled?.of(pod);
@@ -132,7 +132,14 @@ export class PlainVolumes {
       if (problem !== undefined) problems.push(problem);
     }
     problems.push(...(await this.#fill(pod, signal)));
-    problems.push(...this.#tellClaims(pod, await this.#makeClaimed(pod, signal), problems));
+    const unclaimed = await this.#makeClaimed(pod, signal);
+    problems.push(...this.#tellClaims(pod, unclaimed, problems));
+    const roomless = unclaimed.find((problem) => problem.kind === 'unmounted' && problem.room === 'none');
+    if (roomless !== undefined)
+      throw new KubelingError(
+        'VOLUME_ATTACH_LIMIT',
+        `Node has reached its volume attachment limit, rejecting pod. ${roomless.message}`,
+      );
     if (problems.length === 0) {
       this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
       return;

@@ -21,7 +21,7 @@ import {
   type WaitingReason,
   withUnansweredStart,
 } from '../runtime/index.ts';
-import { generatePodStatus, saysRestartingAll } from '../status/index.ts';
+import { generatePodStatus, rejectedPodStatus, saysRestartingAll } from '../status/index.ts';
 import type {
   PodSyncer,
   SyncPodContext,
@@ -76,6 +76,8 @@ export interface SyncerDeps {
   /** Why pods with a network of their own cannot start now; empty when they can. */
   readonly networkProblems: () => readonly string[];
   readonly nodeIps: () => readonly string[];
+  /** A pod that was taken is not run after all. */
+  readonly rejected: (reason: string) => void;
   /** Undefined for a node that is alone. */
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
   /** What was last seen of the pod. */
@@ -116,7 +118,14 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.cluster?.objects.register(pod);
     this.#refuseWithoutNetwork(pod);
     this.#refuseBesideEarlier(pod, observed);
-    await this.#prepare(pod, observed, status, signal);
+    try {
+      await this.#prepare(pod, observed, status, signal);
+    } catch (error) {
+      const hasRun = observed.containers.length > 0 || observed.sandboxes.length > 0;
+      if (!(error instanceof KubelingError) || error.code !== 'VOLUME_ATTACH_LIMIT' || hasRun) throw error;
+      await this.#reject(pod, 'VolumeAttachmentLimitExceeded', error.message);
+      return 'terminal';
+    }
     this.#deps.probes.begin(pod);
     const planning = {
       ...this.#deps.probes.planning(status),
@@ -203,6 +212,15 @@ export class KubeletPodSyncer implements PodSyncer {
     await this.#deps.cgroups.destroy(pod, signal);
     await this.#deps.notes.ended(uid, fate);
     this.#deps.statuses.terminatePod(pod);
+  }
+
+  /** Others should run it instead. */
+  async #reject(pod: Pod, reason: string, message: string): Promise<void> {
+    const { journal, statuses, nodeIps, rejected, notes } = this.#deps;
+    journal.event(pod, { type: 'Warning', reason, message });
+    rejected(reason);
+    const why = { reason, message: `Pod was rejected: ${message}` };
+    await notes.closed(pod, statuses.setPodStatus(pod, rejectedPodStatus(pod, why, nodeIps())));
   }
 
   /** Beside the start of what comes after them: who finds no note looks for the init containers themselves. */

@@ -1,5 +1,6 @@
 import type { NodeAmount } from '../resources/index.ts';
 import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
+import type { SelinuxFacts } from '../volumes/index.ts';
 
 /** What the kubelet is told once, from its configuration and from what the machine is. */
 export interface KubeletSettings {
@@ -31,6 +32,8 @@ export interface KubeletSettings {
   readonly reserved: NodeAmount;
   readonly node: LinuxNode;
   /** Of the machine's CPUs, where there are some; containers must not see how hot the machine is. */
+  /** The machine has no SELinux unless given. */
+  readonly selinux?: SelinuxFacts | undefined;
   readonly thermalThrottlePaths?: readonly string[] | undefined;
   /** What pods may have of the kernel; left out, nobody is refused for it. */
   readonly kernel?: { readonly sysctls: SysctlRules; readonly appArmor: 'enabled' | 'disabled' } | undefined;

@@ -139,6 +139,7 @@ export const errorKinds = {
   CONTAINER_CONFIG: 'Failed',
   VOLUME_UNUSABLE: 'Failed',
   VOLUME_REMOVE: 'Failed',
+  VOLUME_ATTACH_LIMIT: 'Failed',
   PLUGIN_REFUSED: 'Failed',
   CSI_ABSENT: 'Unavailable',
   CSI_REFUSED: 'Failed',

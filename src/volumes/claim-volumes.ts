@@ -12,6 +12,7 @@ import {
   sourceOf,
   type VolumeSource,
 } from './bound-volume.ts';
+import { isPastLimit } from './csi/csi-attach.ts';
 import type { CsiVolume } from './csi/csi-request.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
 import { at, failedAt } from './failed-at.ts';
@@ -37,7 +38,7 @@ export interface ClaimVolumesDeps {
   /** Undefined on a machine that gives no access to the files of volumes. */
   readonly local: LocalVolumes | undefined;
   /** Undefined on a machine without drivers. */
-  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'setUp' | 'keepUp'> | undefined;
+  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'keepUp'> | undefined;
   readonly hostFiles: HostPathFiles;
   /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
   readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
@@ -67,6 +68,8 @@ export type ClaimProblem =
       readonly reason: 'FailedMount' | 'FailedMapVolume';
       /** When it may be tried again, if sooner than what failed otherwise. */
       readonly retryAtMs?: number | undefined;
+      /** Whether the node has no room for it, and will not have any soon. */
+      readonly room?: 'none' | undefined;
     };
 
 const soonMs = 1_000;
@@ -90,7 +93,7 @@ export class ClaimVolumes {
       if (bound === undefined) continue;
       const { source, readOnly, name } = bound;
       const hostPath = this.#placeOf(pod.metadata.uid, name, source);
-      const relabel = source.kind !== 'hostPath' && !readOnly;
+      const relabel = source.kind !== 'hostPath' && !readOnly && !this.#isLabelled(pod, name, source);
       found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name });
     }
     return found;
@@ -282,6 +285,10 @@ export class ClaimVolumes {
     return noted?.claim === claim ? noted : undefined;
   }
 
+  #isLabelled({ metadata: { uid } }: Pod, name: string, { kind }: VolumeSource): boolean {
+    return kind === 'csi' && this.#deps.csi?.contextOf(uid, name) !== undefined;
+  }
+
   #placeOf(uid: PodUid, name: string, source: VolumeSource): string {
     const { local, csi } = this.#deps;
     if (source.kind === 'csi') return csi?.placeOf(uid, name) ?? '';
@@ -300,10 +307,10 @@ function claimed(pod: Pod): readonly Volume[] {
 }
 
 function csiVolume(
-  { name, readOnly, mountOptions, claim }: Omit<BoundVolume, 'source'>,
+  { name, readOnly, mountOptions, claim, use }: Omit<BoundVolume, 'source'>,
   { kind: _kind, ...source }: CsiSource,
 ): CsiVolume {
-  return { ...source, name, readOnly, mountOptions, claim, mode: 'Persistent' };
+  return { ...source, name, readOnly, mountOptions, claim, use, mode: 'Persistent' };
 }
 
 function problemOf(volume: string, error: unknown): ClaimProblem {
@@ -317,5 +324,6 @@ function problemOf(volume: string, error: unknown): ClaimProblem {
     message,
     reason,
     ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}),
+    ...(isPastLimit(error) ? { room: 'none' as const } : {}),
   };
 }

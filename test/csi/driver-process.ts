@@ -54,9 +54,14 @@ export class DriverProcess {
     rmSync(this.#socket, { force: true });
   }
 
-  /** What calls of a method are to fail with; `hang` gives no answer. */
+  /** What calls of a method, or of a method for a volume, are to fail with; `hang` gives no answer. */
   trouble(methods: Readonly<Record<string, string>>): void {
     writeFileSync(join(this.folder, 'trouble.json'), JSON.stringify(methods));
+  }
+
+  /** How many volumes it says the node can have. */
+  limit(volumes: number): void {
+    writeFileSync(join(this.folder, 'limit'), `${volumes}`);
   }
 
   calls(method: string, volume = ''): readonly string[] {

@@ -28,6 +28,7 @@ import { loadSync } from '@grpc/proto-loader';
 const [name = '', folder = '', registration = ''] = process.argv.slice(2);
 const socket = join(folder, 'csi.sock');
 const volumes = join(folder, 'volumes');
+const limit = join(folder, 'limit');
 
 interface CsiRequest {
   readonly volume_id: string;
@@ -71,7 +72,7 @@ function contentOf({ volume_id }: CsiRequest): string {
 const calls: Readonly<Record<string, Work>> = {
   NodeGetInfo: () => ({
     node_id: `${name}-node`,
-    max_volumes_per_node: 7,
+    max_volumes_per_node: existsSync(limit) ? Number(readFileSync(limit, 'utf8')) : 7,
     accessible_topology: { segments: { [`topology.${name}/node`]: 'here' } },
   }),
   NodeGetCapabilities: () => ({
@@ -120,9 +121,10 @@ const calls: Readonly<Record<string, Work>> = {
 };
 
 /** What the test wants of this call. */
-function trouble(method: string): string | undefined {
+function trouble(method: string, volume: string): string | undefined {
   try {
-    return JSON.parse(readFileSync(join(folder, 'trouble.json'), 'utf8'))[method];
+    const wanted = JSON.parse(readFileSync(join(folder, 'trouble.json'), 'utf8'));
+    return wanted[`${method} ${volume}`] ?? wanted[method];
   } catch {
     return undefined;
   }
@@ -132,7 +134,7 @@ function answer(method: string, work: Work) {
   return (call: ServerUnaryCall<CsiRequest, object>, done: sendUnaryData<object>) => {
     const { volume_id = '', target_path: target = '' } = call.request;
     appendFileSync(join(folder, 'calls.log'), `${method} ${volume_id} ${target}\n`);
-    const wanted = trouble(method);
+    const wanted = trouble(method, volume_id);
     if (wanted === 'hang') return;
     try {
       if (wanted !== undefined) throw new Error(wanted);

@@ -136,6 +136,7 @@ export class CsiWorld {
       observe: (operation, plugin, { outcome }) =>
         void this.observed.push(`${operation} ${plugin} ${outcome}`),
       isNoted: (_driver, handle) => this.noted.includes(handle),
+      limitReached: (name) => void this.history.push(`limit ${name}`),
       lookAgain: (uid) => void this.looked.push(uid),
       inUseChanged: () => {},
       ...changes,

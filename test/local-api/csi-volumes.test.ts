@@ -1,72 +1,23 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import {
+  claim,
+  claimed,
+  driverName,
+  driverObject,
+  inline,
+  json,
+  nodeName,
+  pod,
+  volume,
+} from '../csi/csi-objects.ts';
 import { DriverProcess } from '../csi/driver-process.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
-
-const image = 'localhost/kubeling/busybox:1';
-const nodeName = hostname().toLowerCase();
-const driverName = 'disks.test.kubeling';
-
-const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
-
-const driverObject = (spec: object) => ({
-  apiVersion: 'storage.k8s.io/v1',
-  kind: 'CSIDriver',
-  metadata: { name: driverName },
-  spec,
-});
-
-const volume = (name: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolume',
-  metadata: { name },
-  spec: {
-    capacity: { storage: '1Gi' },
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: name,
-    csi: { driver: driverName, volumeHandle: name, volumeAttributes: { of: 'volume' } },
-  },
-});
-
-const claim = (name: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolumeClaim',
-  metadata: { name, namespace: 'default' },
-  spec: {
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: name,
-    resources: { requests: { storage: '1Gi' } },
-  },
-});
-
-const pod = (name: string, source: object, spec: object = {}) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    containers: [
-      {
-        name: 'main',
-        image,
-        command: ['sh', '-c', 'cat /data/canary; sleep 1000'],
-        volumeMounts: [{ name: 'data', mountPath: '/data' }],
-      },
-    ],
-    volumes: [{ name: 'data', ...source }],
-    ...spec,
-  },
-});
-
-const claimed = (name: string) => ({ persistentVolumeClaim: { claimName: name } });
-const inline = (more: object = {}) => ({
-  csi: { driver: driverName, volumeAttributes: { size: 'small' }, ...more },
-});
 
 /** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
 describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {

@@ -1,3 +1,4 @@
+import type { CSIDriver } from '../../kinds/index.ts';
 import { type Clock, KubelingError } from '../../lib/index.ts';
 import { failedAt } from '../failed-at.ts';
 import { attachedName, attachmentName } from './csi-places.ts';
@@ -12,6 +13,8 @@ export interface CsiAttachDeps {
 
 /** As often as it is looked whether a volume has been attached. */
 const lookEveryMs = 1_000;
+/** What drivers that have all the volumes they can answer with. */
+const resourceExhausted = 8;
 const stage = 'MountVolume.WaitForAttach failed';
 
 /**
@@ -21,6 +24,7 @@ const stage = 'MountVolume.WaitForAttach failed';
 export async function attachmentOf(
   { nodeName, api, clock }: CsiAttachDeps,
   { name, driver, handle }: CsiVolume,
+  spec: CSIDriver['spec'] | undefined,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
   const waits = (why: string) => failedAt(stage, name, why, clock.monotonicMs() + lookEveryMs);
@@ -31,9 +35,18 @@ export async function attachmentOf(
   if (found === undefined) throw waits(`volumeattachments.storage.k8s.io "${attachment}" not found`);
   const { attached, attachError, attachmentMetadata = {} } = found.status ?? { attached: false };
   if (attached) return attachmentMetadata;
+  if (attachError?.errorCode === resourceExhausted && spec?.nodeAllocatableUpdatePeriodSeconds !== undefined)
+    throw new KubelingError('VOLUME_ATTACH_LIMIT', waits(attachError.message ?? 'no room').message, {
+      details: { stage, retryAtMs: clock.monotonicMs() + lookEveryMs },
+    });
   if (attachError !== undefined) throw waits(attachError.message ?? 'it could not be attached');
   if (found.metadata?.deletionTimestamp !== undefined) throw waits('volume attachment is being deleted');
   throw waits(`volume ${handle} is not attached for volume attachment ${attachment}`);
+}
+
+/** Whether it cannot be attached for there are too many already. */
+export function isPastLimit(error: unknown): error is KubelingError {
+  return error instanceof KubelingError && error.code === 'VOLUME_ATTACH_LIMIT';
 }
 
 /** Whether the failure says by itself when to look again. */

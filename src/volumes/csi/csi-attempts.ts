@@ -1,8 +1,10 @@
 import { type Clock, describeError, KeyedBackoff, KubelingError, type Random } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
-import { isWaiting } from './csi-attach.ts';
+import { isPastLimit, isWaiting } from './csi-attach.ts';
 import { isAbsent } from './csi-failures.ts';
 
+/** As long as pods wait for volumes at all before they say so. */
+const fullForMs = 123_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
 
 /** How it went to show pods their volumes: what failed is not tried again too soon, nor later than its driver comes. */
@@ -11,6 +13,8 @@ export class CsiAttempts {
   readonly #backoff: KeyedBackoff;
   /** Why the last attempt failed, and at which driver. */
   readonly #failed = new Map<string, { readonly error: KubelingError; readonly driver: string }>();
+  /** Since when there has been no room on this node. */
+  readonly #fullSince = new Map<string, number>();
   readonly #waiting = new Map<string, Set<PodUid>>();
 
   constructor(deps: { readonly clock: Clock; readonly random: Random }) {
@@ -33,6 +37,8 @@ export class CsiAttempts {
 
   /** The error with the time from which it is tried again. */
   failed(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
+    if (isPastLimit(error) && this.#hasWaited(uid, volume) === 'briefly')
+      return new KubelingError('VOLUME_UNUSABLE', error.message, { details: error.details });
     if (isWaiting(error)) return error;
     if (isAbsent(error)) {
       this.#waiting.set(driver, (this.#waiting.get(driver) ?? new Set()).add(uid));
@@ -45,6 +51,14 @@ export class CsiAttempts {
     const told = new KubelingError('VOLUME_UNUSABLE', describeError(error), { details });
     this.#failed.set(attempt, { error: told, driver });
     return told;
+  }
+
+  /** Others may have to be detached first; a node that stays full does not keep the pod. */
+  #hasWaited(uid: PodUid, volume: string): 'briefly' | 'enough' {
+    const nowMs = this.#clock.monotonicMs();
+    const sinceMs = this.#fullSince.get(keyOf(uid, volume)) ?? nowMs;
+    this.#fullSince.set(keyOf(uid, volume), sinceMs);
+    return nowMs - sinceMs < fullForMs ? 'briefly' : 'enough';
   }
 
   succeeded(uid: PodUid, volume: string): void {
@@ -62,11 +76,13 @@ export class CsiAttempts {
   forgetPod(uid: PodUid): void {
     for (const [driver, pods] of [...this.#waiting])
       if (pods.delete(uid) && pods.size === 0) this.#waiting.delete(driver);
-    for (const key of [...this.#failed.keys()]) if (key.startsWith(keyOf(uid, ''))) this.#forget(key);
+    for (const key of [...this.#failed.keys(), ...this.#fullSince.keys()])
+      if (key.startsWith(keyOf(uid, ''))) this.#forget(key);
   }
 
   #forget(attempt: string): void {
     this.#failed.delete(attempt);
+    this.#fullSince.delete(attempt);
     this.#backoff.forget(attempt);
   }
 }

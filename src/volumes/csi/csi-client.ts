@@ -50,7 +50,11 @@ export function csiClient(
     request: Parameters<Methods[Name]>[0],
     signal: AbortSignal,
   ): Promise<Awaited<ReturnType<Methods[Name]>>> => {
-    const deadline = { clock, ms: csiDeadlineMs, what: `have an answer from the driver to ${name}` };
+    const deadline = {
+      clock,
+      ms: csiDeadlineMs,
+      what: `have an answer from the driver to ${wireName(name)}`,
+    };
     const method = node[name] as (...args: readonly unknown[]) => Promise<Awaited<ReturnType<Methods[Name]>>>;
     const begin = clock.monotonicMs();
     const tell = (code: GrpcCode) =>
@@ -91,12 +95,16 @@ export function csiClient(
 function translated(error: unknown): KubelingError {
   if (!(error instanceof GrpcError)) {
     const message = error instanceof Error ? error.message : String(error);
-    return new KubelingError('CSI_UNCERTAIN', message, { cause: error });
+    const text = isKind(error, 'DeadlineExceeded') ? described('DEADLINE_EXCEEDED', message) : message;
+    return new KubelingError('CSI_UNCERTAIN', text, { cause: error });
   }
   const { grpcCode, message } = error;
   const code = uncertain.has(grpcCode) ? 'CSI_UNCERTAIN' : 'CSI_REFUSED';
-  const text = `rpc error: code = ${shownCode(grpcCode)} desc = ${message}`;
-  return new KubelingError(code, text, { details: { grpcCode } });
+  return new KubelingError(code, described(grpcCode, message), { details: { grpcCode } });
+}
+
+function described(code: GrpcCode, message: string): string {
+  return `rpc error: code = ${shownCode(code)} desc = ${message}`;
 }
 
 function wireName(method: string): string {

@@ -86,6 +86,18 @@ describe('CSI drivers that register', () => {
     assert.equal(drivers.get('d.example').name, 'd.example');
   });
 
+  it('are asked again how many volumes they can have, and only that is told', async () => {
+    const world = new World();
+    await world.drivers.register(plugin(), signal);
+    await world.drivers.update('d.example', signal);
+    await world.drivers.update('another', signal);
+    world.info = { nodeId: 'other', maxVolumesPerNode: 9n, accessibleTopology: undefined };
+    await world.drivers.update('d.example', signal);
+    assert.deepEqual(world.history.slice(2), [
+      'installed {"driver":"d.example","nodeId":"id","topology":{"zone":"z"},"maxVolumes":9}',
+    ]);
+  });
+
   it('have no limit unless they say one', async () => {
     const world = new World();
     world.info = { nodeId: 'id', maxVolumesPerNode: 0n, accessibleTopology: undefined };

@@ -40,6 +40,7 @@ export interface CsiDriver {
 }
 
 interface Registered extends CsiDriver {
+  readonly facts: CsiNodeFacts;
   readonly endpoint: string;
   readonly version: Version;
 }
@@ -67,6 +68,22 @@ export class CsiDrivers implements PluginHandler {
     );
   }
 
+  names(): readonly string[] {
+    return [...this.#drivers.keys()];
+  }
+
+  /** Asks the driver how many volumes this node can have now, and tells the cluster if that has changed. */
+  async update(name: string, signal: AbortSignal): Promise<void> {
+    const before = this.#drivers.get(name);
+    if (before === undefined) return;
+    const { maxVolumes } = factsOf(name, await before.client.info(signal));
+    // Another may have come in its place meanwhile, which was asked itself.
+    if (this.#drivers.get(name) !== before || maxVolumes === before.facts.maxVolumes) return;
+    const facts = { ...before.facts, maxVolumes };
+    this.#drivers.set(name, { ...before, facts });
+    this.#deps.teller?.installed(facts);
+  }
+
   async register(plugin: Plugin, signal: AbortSignal): Promise<void> {
     const { name, endpoint } = plugin;
     const version = this.#check(plugin);
@@ -81,7 +98,7 @@ export class CsiDrivers implements PluginHandler {
       );
       const facts = factsOf(name, info);
       this.#drivers.get(name)?.client.close();
-      this.#drivers.set(name, { name, endpoint, version, client, can });
+      this.#drivers.set(name, { name, endpoint, version, client, can, facts });
       this.#deps.teller?.installed(facts);
     } catch (error) {
       client.close();

@@ -19,6 +19,8 @@ export interface CsiVolume {
   readonly stageSecret?: SecretName | undefined;
   readonly publishSecret?: SecretName | undefined;
   readonly expandSecret?: SecretName | undefined;
+  /** Whether it is meant for one pod at a time. */
+  readonly use?: 'one-pod' | 'any' | undefined;
   /** By which the pod has it; undefined for one that the pod describes itself. */
   readonly claim?: string | undefined;
 }

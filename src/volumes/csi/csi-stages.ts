@@ -1,6 +1,7 @@
 import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
 import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
 import { at } from '../failed-at.ts';
+import { unusable } from '../payload.ts';
 import { timed } from '../volume-metrics.ts';
 import { attachmentOf } from './csi-attach.ts';
 import { cleanPlace } from './csi-clean.ts';
@@ -104,20 +105,22 @@ export class CsiStages {
       return {};
     }
     this.#changeInUse(() => this.#inUse.size !== this.#inUse.add(name).size);
-    return await attachmentOf({ api, clock, nodeName }, volume, signal);
+    return await attachmentOf({ api, clock, nodeName }, volume, spec?.spec, signal);
   }
 
   /** With the lock of the volume held; may be repeated. */
   async stage(
     pod: Pod,
-    volume: CsiVolume,
+    volume: CsiVolume & Pick<VolumeData, 'context'>,
     publishContext: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
     const { files, places, api } = this.#deps;
     const key = keyOf(volume);
     const driver = this.driver('attacher.MountDevice failed to create newCsiDriverClient', volume);
-    if (this.#staged.has(key) || !driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
+    if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
+    await this.#unstageUnlike(pod, volume, signal);
+    if (this.#staged.has(key)) return;
     const secrets = await secretsFor(api, 'NodeStageSecretRef', volume.stageSecret, signal);
     const place = places.stagedVolume(volume.driver, volume.handle);
     const before = await readVolumeData(files, place);
@@ -138,6 +141,23 @@ export class CsiStages {
       throw error;
     });
     this.#staged.add(key);
+  }
+
+  /** What was mounted with one context cannot be shown with another. */
+  async #unstageUnlike(
+    { metadata: { uid } }: Pod,
+    volume: CsiVolume & Pick<VolumeData, 'context'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { driver, handle, mode, context } = volume;
+    const place = this.#deps.places.stagedVolume(driver, handle);
+    const before = await readVolumeData(this.#deps.files, place);
+    if (!isSound(before) || before.context === context) return;
+    if (!(await this.#isUsed(before, uid))) await this.#unstageUnused({ driver, handle, mode }, uid, signal);
+    else
+      throw unusable(
+        `conflicting SELinux labels of volume ${volume.name}: ${JSON.stringify(before.context ?? '')} and ${JSON.stringify(context ?? '')}`,
+      );
   }
 
   /** If no pod besides the one that goes has it. Fails nobody: the pod has no part in it any more. */

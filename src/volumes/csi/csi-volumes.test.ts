@@ -197,6 +197,32 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(volumes.inUse(), []);
   });
 
+  it('that find no room on the node are given up after two minutes, if the driver tells its limits', async () => {
+    const world = new CsiWorld();
+    const spec = { attacher: driver, nodeName: 'n1', source: {} };
+    const attachError = { message: 'full', errorCode: 8 };
+    world.attachment = { spec, status: { attached: false, attachError } };
+    const volumes = world.volumes();
+    const codeAfter = async (ms: number) => {
+      await world.clock.advance(ms);
+      return await volumes.setUp(podWith([]), disk, signal).then(
+        () => 'done',
+        ({ code, message }) => `${code} ${message}`,
+      );
+    };
+    const why = 'MountVolume.WaitForAttach failed for volume "pv" : full';
+    world.driver = { spec: {} };
+    assert.equal(await codeAfter(200_000), `VOLUME_UNUSABLE ${why}`);
+    world.driver = { spec: { nodeAllocatableUpdatePeriodSeconds: 10 } };
+    assert.equal(await codeAfter(0), `VOLUME_UNUSABLE ${why}`);
+    assert.equal(await codeAfter(122_999), `VOLUME_UNUSABLE ${why}`);
+    assert.deepEqual(world.history, []);
+    assert.equal(await codeAfter(1), `VOLUME_ATTACH_LIMIT ${why}`);
+    assert.deepEqual(world.history, [`limit ${driver}`]);
+    await volumes.remove(worldUid, signal);
+    assert.equal(await codeAfter(0), `VOLUME_UNUSABLE ${why}`);
+  });
+
   it('that a pod waits for in vain are in use no longer than the pod is there', async () => {
     const world = new CsiWorld();
     world.driver = undefined;

@@ -17,6 +17,7 @@ import { firstThatIsNoDirectory } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
 import type { StorageObserver } from '../volume-metrics.ts';
+import { isPastLimit } from './csi-attach.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
@@ -24,6 +25,7 @@ import { type CsiClaimApi, CsiExpansions } from './csi-expansions.ts';
 import { isAbsent, isAway, isFinal } from './csi-failures.ts';
 import { attachmentName, CsiPlaces, type VolumePlace } from './csi-places.ts';
 import { type CsiVolume, capabilityOf, groupFor, inlineVolume, podInfo } from './csi-request.ts';
+import { mountContext, type SelinuxFacts, withContext } from './csi-selinux.ts';
 import { type CsiSpace, csiSpaceAt } from './csi-space.ts';
 import { CsiStages, directoryMode } from './csi-stages.ts';
 import { CsiUpkeep } from './csi-upkeep.ts';
@@ -37,6 +39,8 @@ import {
   volumesIn,
   writeVolumeData,
 } from './volume-data.ts';
+
+type LabelledVolume = CsiVolume & Pick<VolumeData, 'context'>;
 
 /** What the API says of drivers and volumes; undefined for what is not there. */
 export interface CsiApi extends CsiClaimApi {
@@ -53,6 +57,8 @@ export interface CsiVolumesDeps {
   readonly podsDir: string;
   readonly nodeName: string;
   readonly drivers: Pick<CsiDrivers, 'get'>;
+  /** Undefined on a machine without SELinux. */
+  readonly selinux?: SelinuxFacts | undefined;
   /** Undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
   readonly files: VolumeFiles;
@@ -63,6 +69,8 @@ export interface CsiVolumesDeps {
   readonly observe: StorageObserver;
   /** Whether a pod other than this one is noted to have the volume. */
   readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
+  /** The node has as many volumes of the driver as it can have, though nobody knew. */
+  readonly limitReached: (driver: string) => void;
   /** Something the pod waits for has come. */
   readonly lookAgain: (uid: PodUid) => void;
   /** What `inUse` answers is another now. */
@@ -91,6 +99,7 @@ export class CsiVolumes {
   readonly #upkeep: CsiUpkeep;
   /** What this process has done itself. */
   readonly #published = new Map<PodUid, Set<string>>();
+  readonly #contexts = new Map<PodUid, Map<string, string>>();
   readonly #wanted = new Map<PodUid, Map<string, VolumeData>>();
 
   constructor(deps: CsiVolumesDeps) {
@@ -124,6 +133,11 @@ export class CsiVolumes {
     return csiSpaceAt({ files, drivers, places: this.#places }, mount, signal);
   }
 
+  /** That SELinux has for all files of the volume; undefined where each file has its own. */
+  contextOf(uid: PodUid, name: string): string | undefined {
+    return this.#contexts.get(uid)?.get(name);
+  }
+
   /** The names of all volumes that are to be attached here, sorted; undefined until all are known. */
   inUse(): readonly string[] | undefined {
     return this.#stages.inUse();
@@ -144,14 +158,12 @@ export class CsiVolumes {
 
   /** Shows the pod a PersistentVolume, which is made ready for the node before. May be repeated. */
   async setUp(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    const { name } = volume;
     const work = async (inner: AbortSignal) => {
-      const context = await this.#stages.attach(volume, inner);
-      await at(
-        'MountVolume.MountDevice failed',
-        volume.name,
-        this.#stages.stage(pod, volume, context, inner),
-      );
-      await at('MountVolume.SetUp failed', volume.name, this.#publish(pod, volume, context, inner));
+      const told = await this.#stages.attach(volume, inner);
+      const labelled = await at('MountVolume.MountDevice failed', name, this.#labelled(pod, volume, inner));
+      await at('MountVolume.MountDevice failed', name, this.#stages.stage(pod, labelled, told, inner));
+      await at('MountVolume.SetUp failed', name, this.#publish(pod, labelled, told, inner));
     };
     await this.#setUp(pod, volume, work, signal);
   }
@@ -188,6 +200,7 @@ export class CsiVolumes {
     if (problems.length > 0) throw blocked(problems);
     await files.removeEmptyDirectory(directory);
     this.#published.delete(uid);
+    this.#contexts.delete(uid);
     // What was attached or staged for it and never published has nothing in its directory.
     const wanted = [...(this.#wanted.get(uid)?.values() ?? [])];
     this.#wanted.delete(uid);
@@ -226,7 +239,9 @@ export class CsiVolumes {
       this.#attempts.succeeded(uid, volume.name);
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#attempts.failed(uid, volume.name, volume.driver, error);
+      const told = this.#attempts.failed(uid, volume.name, volume.driver, error);
+      if (isPastLimit(told)) this.#deps.limitReached(volume.driver);
+      throw told;
     }
   }
 
@@ -245,8 +260,8 @@ export class CsiVolumes {
     if (driver?.spec.requiresRepublish !== true) return;
     using _held = await this.#lock.acquire(keyOf(volume), signal);
     const work = async () => {
-      const context = volume.mode === 'Persistent' ? await this.#stages.attach(volume, signal) : {};
-      await this.#publish(pod, volume, context, signal);
+      const told = volume.mode === 'Persistent' ? await this.#stages.attach(volume, signal) : {};
+      await this.#publish(pod, await this.#labelled(pod, volume, signal), told, signal);
     };
     await at('MountVolume.SetUp failed', volume.name, work()).catch((error: unknown) => {
       signal.throwIfAborted();
@@ -268,11 +283,19 @@ export class CsiVolumes {
     const data = await readVolumeData(this.#deps.files, place);
     const isDone = isSound(data) && data.state === 'published' && keyOf(data) === keyOf(volume);
     if (!isAway(error) || !isDone || (await this.#deps.files.mountAt(place.mount)) === 'none') throw error;
+    if (data.context !== undefined) this.#noteContext(uid, volume.name, data.context);
+  }
+
+  async #labelled(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<LabelledVolume> {
+    const { selinux, api } = this.#deps;
+    if (selinux === undefined) return volume;
+    const context = mountContext(selinux, pod, volume, await api?.driver(volume.driver, signal));
+    return { ...withContext(volume, context), context };
   }
 
   async #publish(
     pod: Pod,
-    volume: CsiVolume,
+    volume: LabelledVolume,
     publishContext: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
@@ -308,6 +331,11 @@ export class CsiVolumes {
     });
     await this.#giveToGroup(pod, place, groupFor(pod, volume, driver.can, spec));
     await note('published');
+    if (volume.context !== undefined) this.#noteContext(uid, volume.name, volume.context);
+  }
+
+  #noteContext(uid: PodUid, name: string, context: string): void {
+    this.#contexts.set(uid, (this.#contexts.get(uid) ?? new Map()).set(name, context));
   }
 
   async #makePlace(uid: PodUid, name: string): Promise<VolumePlace> {

@@ -8,6 +8,8 @@ export interface VolumeData {
   readonly mode: 'Persistent' | 'Ephemeral';
   /** Whether the driver has said that it is done; without that nobody knows how far it came. */
   readonly state?: 'asked' | 'published';
+  /** That SELinux has for all files in it. */
+  readonly context?: string | undefined;
 }
 
 /** The volume, whoever has it. */
@@ -26,7 +28,7 @@ const doneBy = 'kubeling';
 
 /** Of a volume that a pod is shown. */
 export function podVolumeData(
-  { driver, handle, mode, state }: VolumeData,
+  { driver, handle, mode, state, context }: VolumeData,
   specName: string,
   nodeName: string,
   attachment: string,
@@ -38,6 +40,7 @@ export function podVolumeData(
     specVolID: specName,
     volumeHandle: handle,
     volumeLifecycleMode: mode,
+    ...(context === undefined ? {} : { seLinuxMountContext: context }),
     ...(state === 'published' ? { [doneKey]: doneBy } : {}),
   };
 }
@@ -45,8 +48,13 @@ export function podVolumeData(
 export function stagedVolumeData({
   driver,
   handle,
-}: Pick<VolumeData, 'driver' | 'handle'>): Readonly<Record<string, string>> {
-  return { driverName: driver, volumeHandle: handle };
+  context,
+}: Pick<VolumeData, 'driver' | 'handle' | 'context'>): Readonly<Record<string, string>> {
+  return {
+    driverName: driver,
+    volumeHandle: handle,
+    ...(context === undefined ? {} : { seLinuxMountContext: context }),
+  };
 }
 
 /** At any instant readers see all of it or what was there before. */
@@ -70,10 +78,15 @@ export async function readVolumeData(
     const isSound = [driverName, volumeHandle].every((value) => typeof value === 'string' && value !== '');
     const mode = volumeLifecycleMode === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
     const state = more[doneKey] === doneBy ? 'published' : 'asked';
-    return isSound ? { driver: driverName, handle: volumeHandle, mode, state } : 'damaged';
+    const context = textOf(more.seLinuxMountContext);
+    return isSound ? { driver: driverName, handle: volumeHandle, mode, state, context } : 'damaged';
   } catch {
     return 'damaged';
   }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** Each directory below with what its file says. */

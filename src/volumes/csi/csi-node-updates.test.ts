@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { collectLogs, untilAborted, VirtualClock } from '../../lib/index.ts';
+import { CsiNodeUpdates } from './csi-node-updates.ts';
+
+class World implements AsyncDisposable {
+  readonly clock = new VirtualClock();
+  readonly logs = collectLogs(this.clock);
+  readonly end = new AbortController();
+  readonly asked: string[] = [];
+  names: string[] = ['a', 'b'];
+  periods: Record<string, number> = { a: 30 };
+  readonly updates: CsiNodeUpdates;
+  update: (name: string, signal: AbortSignal) => Promise<void> = async () => {};
+  readonly #running: Promise<void>;
+
+  constructor() {
+    this.updates = new CsiNodeUpdates({
+      clock: this.clock,
+      logger: this.logs.logger,
+      api: {
+        driver: async (name) => ({ spec: { nodeAllocatableUpdatePeriodSeconds: this.periods[name] } }),
+      },
+      drivers: {
+        names: () => this.names,
+        update: async (name, signal) => {
+          this.asked.push(name);
+          await this.update(name, signal);
+        },
+      },
+    });
+    this.#running = this.updates.run(this.end.signal).catch(() => {});
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.end.abort(new Error('over'));
+    await this.#running;
+  }
+}
+
+describe('the limits of CSI drivers', () => {
+  it('are asked for as often as the driver wants', async () => {
+    await using world = new World();
+    world.updates.hint();
+    await world.clock.advance(0);
+    assert.deepEqual(world.asked, []);
+    await world.clock.advance(125_000);
+    assert.deepEqual(world.asked, ['a', 'a', 'a', 'a']);
+    world.periods = { b: 20 };
+    await world.clock.advance(60_000);
+    const before = world.asked.length;
+    await world.clock.advance(60_000);
+    assert.deepEqual(world.asked.slice(before), ['b', 'b', 'b']);
+  });
+
+  it('are asked for at once when they prove wrong, of drivers that are there', async () => {
+    await using world = new World();
+    world.periods = {};
+    world.updates.refreshSoon('b');
+    world.updates.refreshSoon('gone');
+    await world.clock.advance(0);
+    await world.clock.advance(120_000);
+    assert.deepEqual(world.asked, ['b']);
+  });
+
+  it('of a driver that hangs or fails hold up no other', async () => {
+    await using world = new World();
+    world.periods = { a: 10, b: 10 };
+    world.update = (name, signal) => (name === 'a' ? untilAborted(signal) : Promise.reject(new Error('no')));
+    world.updates.hint();
+    await world.clock.advance(45_000);
+    assert.deepEqual(world.asked, ['a', 'b', 'b', 'b', 'b']);
+    assert.equal(world.logs.records.toArray().length, 4);
+  });
+});

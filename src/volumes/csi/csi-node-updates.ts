@@ -1,0 +1,112 @@
+import { type Clock, describeError, HintLatch, type Logger } from '../../lib/index.ts';
+import type { CsiDrivers } from './csi-drivers.ts';
+import type { CsiApi } from './csi-volumes.ts';
+
+export interface CsiNodeUpdatesDeps {
+  readonly api: Pick<CsiApi, 'driver'>;
+  readonly drivers: Pick<CsiDrivers, 'names' | 'update'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+interface Schedule {
+  /** Undefined for a driver that does not want to be asked again. */
+  periodMs: number | undefined;
+  askedMs: number;
+  /** When the period was last looked up. */
+  lookedMs: number;
+}
+
+/** No period is shorter. */
+const tickMs = 10_000;
+const lookEveryMs = 60_000;
+const idleMs = 600_000;
+
+/** Asks drivers again, as often as their CSIDriver says, how many volumes this node can have. */
+export class CsiNodeUpdates {
+  readonly #deps: CsiNodeUpdatesDeps;
+  readonly #schedules = new Map<string, Schedule>();
+  readonly #urgent = new Set<string>();
+  readonly #busy = new Map<string, Promise<void>>();
+  readonly #hints: HintLatch;
+
+  constructor(deps: CsiNodeUpdatesDeps) {
+    this.#deps = deps;
+    this.#hints = new HintLatch(deps.clock);
+  }
+
+  /** A driver has come. */
+  hint(): void {
+    this.#hints.raise();
+  }
+
+  /** Something shows that what is known of the driver's limit is wrong. */
+  refreshSoon(driver: string): void {
+    this.#urgent.add(driver);
+    this.#hints.raise();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    try {
+      for (;;) {
+        const names = this.#deps.drivers.names();
+        await this.#hints.wait(names.length === 0 ? idleMs : tickMs, signal);
+        this.#hints.clear();
+        this.#lookAround(signal);
+      }
+    } finally {
+      await Promise.all(this.#busy.values());
+    }
+  }
+
+  /** One that gets no answer holds up no other. */
+  #lookAround(signal: AbortSignal): void {
+    const names = new Set(this.#deps.drivers.names());
+    for (const known of [...this.#schedules.keys(), ...this.#urgent])
+      if (!names.has(known)) {
+        this.#schedules.delete(known);
+        this.#urgent.delete(known);
+      }
+    for (const name of names) {
+      if (this.#busy.has(name)) continue;
+      const look = this.#look(name, signal).then(() => void this.#busy.delete(name));
+      this.#busy.set(name, look);
+    }
+  }
+
+  async #look(driver: string, signal: AbortSignal): Promise<void> {
+    // Begun only after it is noted as busy.
+    await Promise.resolve();
+    const { clock, drivers, logger } = this.#deps;
+    try {
+      const schedule = await this.#scheduleOf(driver, signal);
+      const nowMs = clock.monotonicMs();
+      const isDue = schedule.periodMs !== undefined && nowMs - schedule.askedMs >= schedule.periodMs;
+      if (!isDue && !this.#urgent.delete(driver)) return;
+      this.#urgent.delete(driver);
+      schedule.askedMs = nowMs;
+      await drivers.update(driver, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      const because = describeError(error);
+      logger.warn('A CSI driver cannot be asked again about this node, it is tried later', {
+        driver,
+        because,
+      });
+    }
+  }
+
+  async #scheduleOf(driver: string, signal: AbortSignal): Promise<Schedule> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const known = this.#schedules.get(driver);
+    if (known !== undefined && nowMs - known.lookedMs < lookEveryMs) return known;
+    // It was asked when it registered, which is when it is seen here first.
+    const schedule = known ?? { periodMs: undefined, askedMs: nowMs, lookedMs: nowMs };
+    this.#schedules.set(driver, schedule);
+    schedule.lookedMs = nowMs;
+    const spec = await this.#deps.api.driver(driver, signal);
+    const seconds = spec?.spec.nodeAllocatableUpdatePeriodSeconds;
+    schedule.periodMs = seconds === undefined ? undefined : Math.max(seconds * 1_000, tickMs);
+    return schedule;
+  }
+}

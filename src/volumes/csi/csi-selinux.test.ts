@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { CsiWorld, disk, otherUid } from '../../../test/fakes/csi-world.ts';
+import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import type { SELinuxOptions } from '../../kinds/index.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
+import type { CsiVolumesDeps } from './csi-volumes.ts';
+import type { NodePublishVolumeRequest, NodeStageVolumeRequest } from './gen/node.ts';
+
+const { signal } = new AbortController();
+const selinux = { fileContext: 'system_u:object_r:container_file_t:s0' };
+const volume = { ...disk, claim: 'c', use: 'one-pod' as const };
+const label = (level: string) => `system_u:object_r:container_file_t:${level}`;
+
+/** Each container with its own label, or that of the pod. */
+function pod(
+  containers: readonly (SELinuxOptions | undefined)[],
+  whole: object = {},
+  uid: PodUid = worldUid,
+): Pod {
+  const made = podWith([{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }], {
+    securityContext: whole,
+  });
+  const each = containers.map((seLinuxOptions, index) => ({
+    name: `c${index}`,
+    image: 'i',
+    volumeMounts: [{ name: 'v', mountPath: '/v' }],
+    ...(seLinuxOptions === undefined ? {} : { securityContext: { seLinuxOptions } }),
+  }));
+  return { ...made, metadata: { ...made.metadata, uid }, spec: { ...made.spec, containers: each } };
+}
+
+function labelling(): CsiWorld {
+  const world = new CsiWorld();
+  world.driver = { spec: { attachRequired: false, seLinuxMount: true } };
+  return world;
+}
+
+describe('on a machine with SELinux, a volume for one pod of a driver that can do so', () => {
+  it('is mounted with the label of the containers, and says so on disk', async () => {
+    const world = labelling();
+    const volumes = world.volumes({ selinux });
+    await volumes.setUp(pod([{ level: 's0:c1,c2' }, { level: 's0:c1,c2', type: 't' }]), volume, signal);
+    const [stage, publish] = world.requests as unknown as readonly [
+      NodeStageVolumeRequest,
+      NodePublishVolumeRequest,
+    ];
+    const flags = ['noatime', `context="${label('s0:c1,c2')}"`];
+    assert.deepEqual(stage.volumeCapability?.mount?.mountFlags, flags);
+    assert.deepEqual(publish.volumeCapability?.mount?.mountFlags, flags);
+    assert.equal(volumes.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
+    for (const path of world.files.paths().filter((one) => one.endsWith('vol_data.json')))
+      assert.equal(JSON.parse(world.files.text(path) ?? '').seLinuxMountContext, label('s0:c1,c2'));
+    // A later kubelet knows it though the driver is away.
+    world.isThere = false;
+    const later = world.volumes({ selinux });
+    await later.setUp(pod([{ level: 's0:c1,c2' }]), volume, signal);
+    assert.equal(later.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
+  });
+
+  it('is mounted without one where files are labelled one by one', async () => {
+    const contextOf = async (
+      made: Pod,
+      {
+        world = labelling(),
+        machine = { selinux } as Pick<CsiVolumesDeps, 'selinux'>,
+        given = volume as typeof disk,
+      } = {},
+    ) => {
+      const volumes = world.volumes(machine);
+      await volumes.setUp(made, given, signal);
+      assert.deepEqual(world.requests[0]?.volumeCapability?.mount?.mountFlags, ['noatime']);
+      return volumes.contextOf(worldUid, 'pv');
+    };
+    const labelled = pod([{ level: 's0:c1' }]);
+    assert.equal(await contextOf(labelled, { machine: {} }), undefined);
+    assert.equal(await contextOf(labelled, { world: new CsiWorld() }), undefined);
+    assert.equal(await contextOf(labelled, { given: { ...volume, use: 'any' } }), undefined);
+    assert.equal(await contextOf(pod([{ level: 's0:c1' }], { seLinuxChangePolicy: 'Recursive' })), undefined);
+    assert.equal(await contextOf(pod([undefined])), undefined);
+    assert.equal(await contextOf(pod([{ type: 't' }])), undefined);
+  });
+
+  it('cannot have two labels in a pod', async () => {
+    const two = pod([{ level: 's0:c1' }, undefined], { seLinuxOptions: { level: 's0:c2', user: 'u' } });
+    await assert.rejects(
+      labelling().volumes({ selinux }).setUp(two, volume, signal),
+      /MountDevice failed .* multiple SELinux labels found: system_u:object_r:container_file_t:s0:c1, u:object_r:container_file_t:s0:c2/,
+    );
+  });
+
+  it('is unmounted as a whole before it has another label, and not while another pod has it', async () => {
+    const world = labelling();
+    const volumes = world.volumes({ selinux });
+    await volumes.setUp(pod([{ level: 's0:c1' }]), volume, signal);
+    const other = pod([{ level: 's0:c2' }], {}, otherUid);
+    const conflict = `conflicting SELinux labels of volume pv: "${label('s0:c1')}" and "${label('s0:c2')}"`;
+    await assert.rejects(volumes.setUp(other, volume, signal), (error: Error) =>
+      error.message.includes(conflict),
+    );
+    await volumes.remove(worldUid, signal);
+    await world.clock.advance(1_000);
+    await volumes.setUp(other, volume, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage', 'stage', 'publish']);
+    assert.equal(volumes.contextOf(otherUid, 'pv'), label('s0:c2'));
+    assert.equal(volumes.contextOf(worldUid, 'pv'), undefined);
+  });
+});
