@@ -14,6 +14,7 @@ import {
   LocalVolumes,
   MemoryEmptyDirs,
   PayloadVolumes,
+  reconstructionMetrics,
   type StorageObserver,
   storageMetrics,
 } from '../volumes/index.ts';
@@ -24,6 +25,8 @@ import { PlainVolumes } from './plain-volumes.ts';
 import { mountPoints, PodDirectories, podsDirOf } from './pod-files.ts';
 import { PodNotebook } from './pod-notebook.ts';
 import type { KubeletSettings } from './settings.ts';
+
+const bootFile = '/proc/sys/kernel/random/boot_id';
 
 export interface KeptPodsDeps
   extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
@@ -81,7 +84,7 @@ export class KeptPods {
       logger,
       files,
       directories,
-      readBoot: () => machine.readFile('/proc/sys/kernel/random/boot_id'),
+      readBoot: () => machine.readFile(bootFile),
     });
     const { csi, plugins, updates } = driverVolumes(settings, podsDir, deps, this.notes, observe) ?? {};
     this.csi = csi;
@@ -215,6 +218,12 @@ function driverVolumes(
     logger,
     journal,
     observe,
+    reconstruction: reconstructionMetrics(deps.metrics),
+    bootId: async () => (await machine.readFile(bootFile).catch(() => '')).trim(),
+    notedVolume: (uid, name) => {
+      const found = Object.values(notes.volumes.of(uid)).find((volume) => volume.name === name);
+      return found?.source.kind === 'csi' ? found.source : undefined;
+    },
     isNoted: (driver, handle, besides) =>
       notes.volumes
         .others(besides)

@@ -268,7 +268,7 @@ export class PlainVolumes {
     const { uid } = pod.metadata;
     try {
       const plugins = this.#mounted.get(uid) ?? [];
-      await this.#timed('volume_unmount', plugins, () => this.#removeAll(uid, signal));
+      await this.#timed('volume_unmount', plugins, () => this.#removeAll(pod, signal));
       this.#mounted.delete(uid);
       this.#kept.end(uid);
     } catch (error) {
@@ -280,11 +280,11 @@ export class PlainVolumes {
     }
   }
 
-  async #removeAll(uid: PodUid, signal: AbortSignal): Promise<void> {
+  async #removeAll({ metadata: { uid }, spec }: Pod, signal: AbortSignal): Promise<void> {
     await this.#directories.unbindParts(uid, signal);
     await this.#filled?.remove(uid, signal);
     await this.#inMemory?.remove(uid, signal);
-    await this.#csi?.remove(uid, signal);
+    await this.#csi?.remove(uid, signal, spec.volumes);
     await this.#claimed?.remove(uid, signal);
     await this.#directories.removeEmptyDirs(uid);
   }

@@ -25,5 +25,5 @@ export {
   type VolumeProblem,
 } from './payload-volumes.ts';
 export type { MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
-export { type StorageObserver, storageMetrics, timed } from './volume-metrics.ts';
+export { reconstructionMetrics, type StorageObserver, storageMetrics, timed } from './volume-metrics.ts';
 export { usedVolumes } from './volume-users.ts';

@@ -27,6 +27,41 @@ export function storageMetrics(registry: MetricRegistry): StorageObserver {
       .observe(ms / 1_000);
 }
 
+/** Told of volumes of earlier kubelets that were found, and of those cleaned up though nobody knows what they were. */
+export type ReconstructionObserver = (
+  what: 'reconstructed' | 'force-cleaned',
+  outcome: 'success' | 'failure',
+) => void;
+
+/** Make one for a registry. */
+export function reconstructionMetrics(registry: MetricRegistry): ReconstructionObserver {
+  const counter = (name: string, help: string) => registry.counter({ name, help }).with({});
+  const tried = {
+    reconstructed: counter(
+      'reconstruct_volume_operations_total',
+      'Volumes of earlier kubelets that were found.',
+    ),
+    'force-cleaned': counter(
+      'force_cleaned_failed_volume_operations_total',
+      'Volumes that were cleaned up though nothing says what they were.',
+    ),
+  };
+  const failed = {
+    reconstructed: counter(
+      'reconstruct_volume_operations_errors_total',
+      'Volumes of earlier kubelets of which nothing says what they are.',
+    ),
+    'force-cleaned': counter(
+      'force_cleaned_failed_volume_operation_errors_total',
+      'Volumes of which nothing says what they were and that could not be cleaned up.',
+    ),
+  };
+  return (what, outcome) => {
+    tried[what].inc();
+    if (outcome === 'failure') failed[what].inc();
+  };
+}
+
 /** Does the work and tells how long it took, once for each of the plugins; fails as the work does. */
 export async function timed<T>(
   { clock, observe }: { readonly clock: Clock; readonly observe: StorageObserver },

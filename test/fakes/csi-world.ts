@@ -41,6 +41,9 @@ export class CsiWorld {
   readonly clock = new VirtualClock();
   readonly history: string[] = [];
   readonly looked: PodUid[] = [];
+  readonly notedVolumes = new Map<string, { readonly driver: string; readonly handle: string }>();
+  readonly reconstructed: string[] = [];
+  boot = 'boot-1';
   readonly observed: string[] = [];
   readonly requests: (NodePublishVolumeRequest | NodeStageVolumeRequest)[] = [];
   readonly can = new Set<NodeCapability>(['STAGE_UNSTAGE_VOLUME']);
@@ -136,11 +139,20 @@ export class CsiWorld {
       observe: (operation, plugin, { outcome }) =>
         void this.observed.push(`${operation} ${plugin} ${outcome}`),
       isNoted: (_driver, handle) => this.noted.includes(handle),
+      notedVolume: (uid, name) => this.notedVolumes.get(`${uid}/${name}`),
+      bootId: async () => this.boot,
+      reconstruction: (what, outcome) => void this.reconstructed.push(`${what} ${outcome}`),
       limitReached: (name) => void this.history.push(`limit ${name}`),
       lookAgain: (uid) => void this.looked.push(uid),
       inUseChanged: () => {},
       ...changes,
     });
+  }
+
+  /** The pod is over, and what comes of that is done. */
+  async ends(volumes: CsiVolumes, uid: PodUid): Promise<void> {
+    await volumes.remove(uid, new AbortController().signal);
+    await this.runs(volumes);
   }
 
   /** Without the paths. */

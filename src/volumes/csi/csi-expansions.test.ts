@@ -118,7 +118,7 @@ describe('a volume that has grown', () => {
     await volumes.setUp(pod, claimed, signal);
     await keptUp(world, volumes, 300_000);
     assert.equal(world.calls().filter((call) => call === 'expand').length, 1);
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     world.troubles.clear();
     await volumes.setUp(pod, claimed, signal);
     assert.equal(world.expansions.length, 1);

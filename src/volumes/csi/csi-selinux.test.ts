@@ -98,7 +98,7 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
     await assert.rejects(volumes.setUp(other, volume, signal), (error: Error) =>
       error.message.includes(conflict),
     );
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     await world.clock.advance(1_000);
     await volumes.setUp(other, volume, signal);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage', 'stage', 'publish']);

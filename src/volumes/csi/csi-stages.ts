@@ -34,6 +34,7 @@ export interface CsiStagesDeps
     | 'isNoted'
     | 'inUseChanged'
     | 'observe'
+    | 'reconstruction'
   > {
   readonly places: CsiPlaces;
   /** One operation on a volume at a time; by `keyOf`. */
@@ -56,6 +57,9 @@ export class CsiStages {
   readonly #inUse = new Set<string>();
   /** Whether those that earlier kubelets left are among them. */
   #stock: 'untaken' | 'taken' = 'untaken';
+  /** By pods that have gone, not yet looked at. */
+  readonly #released = new Map<string, { readonly data: VolumeData; readonly gone: PodUid }>();
+  readonly #unstaging = new Map<string, Promise<void>>();
   readonly #untold = new Map<string, string>();
   readonly #sweeps: HintLatch;
 
@@ -78,10 +82,14 @@ export class CsiStages {
   async run(signal: AbortSignal): Promise<void> {
     await this.#takeStock();
     this.#deps.inUseChanged();
-    for (;;) {
-      await this.#sweeps.wait(sweepEveryMs, signal);
-      this.#sweeps.clear();
-      await this.#sweep(signal);
+    try {
+      for (;;) {
+        await this.#sweeps.wait(sweepEveryMs, signal);
+        this.#sweeps.clear();
+        await this.#sweep(signal);
+      }
+    } finally {
+      await Promise.all(this.#unstaging.values());
     }
   }
 
@@ -160,13 +168,20 @@ export class CsiStages {
       );
   }
 
-  /** If no pod besides the one that goes has it. Fails nobody: the pod has no part in it any more. */
-  async unstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
-    using _held = await this.#deps.lock.acquire(keyOf(data), signal);
-    await this.#unstageUnused(data, gone, signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      this.#tellUnstaged(data, error);
-    });
+  /** A pod that goes has it no more. It is unstaged later if no other has it: the pod does not wait for that. */
+  release(data: VolumeData, gone: PodUid): void {
+    this.#released.set(keyOf(data), { data, gone });
+    this.#sweeps.raise();
+  }
+
+  /** Rejects never: what cannot be done is told and tried again. */
+  async #unstage(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
+    try {
+      using _held = await this.#deps.lock.acquire(keyOf(data), signal);
+      await this.#unstageUnused(data, gone, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#tellUnstaged(data, error);
+    }
   }
 
   async #unstageUnused(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): Promise<void> {
@@ -203,8 +218,9 @@ export class CsiStages {
   }
 
   async #takeStock(): Promise<void> {
-    const { files, podsDir, places } = this.#deps;
+    const { files, podsDir, places, reconstruction } = this.#deps;
     const add = (data: VolumeData | 'damaged' | undefined) => {
+      if (this.#stock === 'untaken') reconstruction('reconstructed', isSound(data) ? 'success' : 'failure');
       if (isSound(data) && data.mode === 'Persistent')
         this.#inUse.add(attachedName(data.driver, data.handle));
     };
@@ -224,9 +240,23 @@ export class CsiStages {
   }
 
   async #sweep(signal: AbortSignal): Promise<void> {
-    for (const { data } of await this.#allStaged()) {
-      if (isSound(data) && !this.#deps.lock.isHeld(keyOf(data))) await this.unstage(data, undefined, signal);
-    }
+    const staged = await this.#allStaged();
+    for (const { data } of staged)
+      if (isSound(data) && !this.#deps.lock.isHeld(keyOf(data))) this.#begin(data, undefined, signal);
+    for (const { data, gone } of [...this.#released.values()]) this.#begin(data, gone, signal);
+  }
+
+  /** Beside all others: a driver that hangs holds up only its own. */
+  #begin(data: VolumeData, gone: PodUid | undefined, signal: AbortSignal): void {
+    const key = keyOf(data);
+    if (this.#unstaging.has(key)) return;
+    const released = this.#released.get(key);
+    this.#released.delete(key);
+    const work = this.#unstage(data, gone ?? released?.gone, signal).then(() => {
+      this.#unstaging.delete(key);
+      if (this.#released.has(key)) this.#sweeps.raise();
+    });
+    this.#unstaging.set(key, work);
   }
 
   /** Once for each reason; the sweeps go on. */

@@ -22,9 +22,9 @@ describe('volumes of CSI drivers', () => {
     await volumes.setUp(podOf(otherUid), disk, signal);
     await volumes.setUp(podOf(otherUid), disk, signal);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'publish']);
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.deepEqual(world.calls().slice(3), ['unpublish']);
-    await volumes.remove(otherUid, signal);
+    await world.ends(volumes, otherUid);
     assert.deepEqual(world.calls().slice(4), ['unpublish', 'unstage']);
     assert.deepEqual(left(world), []);
   });
@@ -52,6 +52,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(data, {
       driverName: driver,
       nodeName: 'n1',
+      bootID: 'boot-1',
       publishedBy: 'kubeling',
       specVolID: 'pv',
       volumeHandle: 'disk',
@@ -65,7 +66,7 @@ describe('volumes of CSI drivers', () => {
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     assert.equal((world.requests[0] as NodePublishVolumeRequest).stagingTargetPath, '');
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.deepEqual(world.calls(), ['publish', 'unpublish']);
   });
 
@@ -105,7 +106,7 @@ describe('volumes of CSI drivers', () => {
     const volumes = world.volumes();
     await assert.rejects(volumes.setUp(podWith([]), disk, signal), /Unavailable/);
     assert.equal(left(world).length > 0, true);
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
     assert.deepEqual(left(world), []);
   });
@@ -118,7 +119,7 @@ describe('volumes of CSI drivers', () => {
     await later.setUp(podWith([]), disk, signal);
     await assert.rejects(later.remove(worldUid, signal), { code: 'VOLUME_REMOVE', message: /d\.example/ });
     world.isThere = true;
-    await later.remove(worldUid, signal);
+    await world.ends(later, worldUid);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
   });
 
@@ -154,7 +155,7 @@ describe('volumes of CSI drivers', () => {
     const volumes = world.volumes();
     await volumes.setUp(podWith([]), disk, signal);
     world.troubles.set('unstage', refusal());
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     await world.runs(volumes, 130_000);
     assert.equal(world.logs.records.toArray().length, 1);
     world.troubles.clear();
@@ -193,7 +194,7 @@ describe('volumes of CSI drivers', () => {
     world.attachment = { spec, status: { attached: true, attachmentMetadata: { device: 'sda' } } };
     await volumes.setUp(podWith([]), disk, signal);
     assert.deepEqual(world.requests[0]?.publishContext, { device: 'sda' });
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.deepEqual(volumes.inUse(), []);
   });
 
@@ -219,7 +220,7 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(world.history, []);
     assert.equal(await codeAfter(1), `VOLUME_ATTACH_LIMIT ${why}`);
     assert.deepEqual(world.history, [`limit ${driver}`]);
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.equal(await codeAfter(0), `VOLUME_UNUSABLE ${why}`);
   });
 
@@ -231,7 +232,7 @@ describe('volumes of CSI drivers', () => {
     await assert.rejects(volumes.setUp(podWith([]), disk, signal), /not attached/);
     await world.runs(volumes);
     assert.deepEqual(volumes.inUse(), ['kubernetes.io/csi/d.example^disk']);
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.deepEqual(volumes.inUse(), []);
   });
 
@@ -275,7 +276,7 @@ describe('volumes of CSI drivers', () => {
       request.volumeContext['csi.storage.k8s.io/serviceAccount.tokens'],
       '{"x":{"token":"t-x","expirationTimestamp":"1970-01-01T00:00:00Z"}}',
     );
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.deepEqual(world.calls(), ['publish', 'unpublish']);
   });
 
@@ -313,7 +314,7 @@ describe('volumes of CSI drivers', () => {
     const running = volumes.run(end.signal).catch(() => {});
     volumes.keepUp(podWith([]), disk);
     await world.clock.advance(0);
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
     end.abort(new Error('over'));
     await running;
@@ -347,6 +348,6 @@ describe('volumes of CSI drivers', () => {
     await world.files.replaceFile(mount.replace(/mount$/, 'vol_data.json'), Buffer.from('{"dri'), 0o644);
     await assert.rejects(volumes.remove(worldUid, signal), /is still mounted, and nothing says by which/);
     await world.files.unmount(mount);
-    await volumes.remove(worldUid, signal);
+    await world.ends(volumes, worldUid);
   });
 });

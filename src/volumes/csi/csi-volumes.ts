@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type { CSIDriver, Secret, Volume, VolumeAttachment } from '../../kinds/index.ts';
 import {
   type Clock,
@@ -24,6 +25,7 @@ import type { CsiDrivers } from './csi-drivers.ts';
 import { type CsiClaimApi, CsiExpansions } from './csi-expansions.ts';
 import { isAbsent, isAway, isFinal } from './csi-failures.ts';
 import { attachmentName, CsiPlaces, type VolumePlace } from './csi-places.ts';
+import { type CsiRemovalDeps, takeAway } from './csi-removal.ts';
 import { type CsiVolume, capabilityOf, groupFor, inlineVolume, podInfo } from './csi-request.ts';
 import { mountContext, type SelinuxFacts, withContext } from './csi-selinux.ts';
 import { type CsiSpace, csiSpaceAt } from './csi-space.ts';
@@ -52,7 +54,7 @@ export interface CsiApi extends CsiClaimApi {
   readonly tokens: Pick<TokenSource, 'get'>;
 }
 
-export interface CsiVolumesDeps {
+export interface CsiVolumesDeps extends Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'> {
   readonly rootDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
@@ -97,6 +99,7 @@ export class CsiVolumes {
   readonly #stages: CsiStages;
   readonly #expansions: CsiExpansions;
   readonly #upkeep: CsiUpkeep;
+  readonly #removal: CsiRemovalDeps;
   /** What this process has done itself. */
   readonly #published = new Map<PodUid, Set<string>>();
   readonly #contexts = new Map<PodUid, Map<string, string>>();
@@ -113,6 +116,8 @@ export class CsiVolumes {
     const released = (data: VolumeData) => expansions.forget(data);
     this.#stages = new CsiStages({ ...deps, places, lock: this.#lock, isWanted, released });
     this.#expansions = expansions;
+    const driver: CsiRemovalDeps['driver'] = (...args) => this.#stages.driver(...args);
+    this.#removal = { ...deps, lock: this.#lock, driver };
     this.#upkeep = new CsiUpkeep({ ...deps, work: (...args) => this.#keepUp(...args) });
   }
 
@@ -181,9 +186,10 @@ export class CsiVolumes {
 
   /**
    * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated.
-   * Rejects with VOLUME_REMOVE, naming the drivers and paths, for what cannot be taken away.
+   * Rejects with VOLUME_REMOVE, naming the drivers and paths, for what cannot be taken away. What the pod described helps
+   * where a file is damaged. What no other pod has is unstaged after.
    */
-  async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
+  async remove(uid: PodUid, signal: AbortSignal, described: readonly Volume[] = []): Promise<void> {
     const { files } = this.#deps;
     await this.#upkeep.end(uid);
     // Behind a link they are somebody else's.
@@ -191,10 +197,16 @@ export class CsiVolumes {
     const directory = this.#places.ofPod(uid);
     const problems: string[] = [];
     for (const { place, data } of await volumesIn(files, directory, 'mount')) {
-      await this.#takeAway(uid, place, data, signal).catch((error: unknown) => {
+      const volume = { uid, name: posix.basename(place.directory), place, data, described };
+      const taken = await takeAway(this.#removal, volume, signal).catch((error: unknown) => {
         signal.throwIfAborted();
         problems.push(describeError(error));
+        return undefined;
       });
+      if (taken === undefined) continue;
+      this.#published.get(uid)?.delete(keyOf(taken));
+      // What this process does not know of was mounted by an earlier one.
+      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(keyOf(taken), taken));
     }
     this.#attempts.forgetPod(uid);
     if (problems.length > 0) throw blocked(problems);
@@ -204,7 +216,7 @@ export class CsiVolumes {
     // What was attached or staged for it and never published has nothing in its directory.
     const wanted = [...(this.#wanted.get(uid)?.values() ?? [])];
     this.#wanted.delete(uid);
-    for (const data of wanted) if (data.mode === 'Persistent') await this.#stages.unstage(data, uid, signal);
+    for (const data of wanted) if (data.mode === 'Persistent') this.#stages.release(data, uid);
   }
 
   /** Unstages what no pod has any more, also what earlier kubelets have left. */
@@ -311,8 +323,13 @@ export class CsiVolumes {
     const place = await this.#makePlace(uid, volume.name);
     const before = await readVolumeData(files, place);
     const attachment = attachmentName(volume.handle, volume.driver, nodeName);
+    const boot = await this.#deps.bootId();
     const note = (state: 'asked' | 'published') =>
-      writeVolumeData(files, place, podVolumeData({ ...volume, state }, volume.name, nodeName, attachment));
+      writeVolumeData(
+        files,
+        place,
+        podVolumeData({ ...volume, state, boot }, volume.name, nodeName, attachment),
+      );
     await note('asked');
     const isStaged = volume.mode === 'Persistent' && driver.can.has('STAGE_UNSTAGE_VOLUME');
     const request = {
@@ -353,32 +370,6 @@ export class CsiVolumes {
     const isOnce = spec.securityContext?.fsGroupChangePolicy === 'OnRootMismatch';
     if (isOnce && isGivenTo(group, await files.ownerOf(mount))) return;
     await files.giveToGroup(mount, group, 'write');
-  }
-
-  async #takeAway(
-    uid: PodUid,
-    place: VolumePlace,
-    data: VolumeData | 'damaged' | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { files } = this.#deps;
-    if (!isSound(data)) {
-      await cleanPlace(files, place, undefined);
-      return;
-    }
-    using _held = await this.#lock.acquire(keyOf(data), signal);
-    const what = `the volume ${data.handle} of the CSI driver ${data.driver} at ${place.mount}`;
-    try {
-      const { client } = this.#stages.driver('Unmounter.TearDownAt failed to get CSI client', data);
-      await client.unpublish(data.handle, place.mount, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      throw unusable(`${what} cannot be unpublished: ${describeError(error)}`);
-    }
-    await cleanPlace(files, place, data.driver);
-    this.#published.get(uid)?.delete(keyOf(data));
-    // What this process does not know of was mounted by an earlier one.
-    this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(keyOf(data), data));
   }
 }
 

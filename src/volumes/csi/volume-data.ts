@@ -8,6 +8,8 @@ export interface VolumeData {
   readonly mode: 'Persistent' | 'Ephemeral';
   /** Whether the driver has said that it is done; without that nobody knows how far it came. */
   readonly state?: 'asked' | 'published';
+  /** The life of the machine it was mounted in; undefined or empty where nobody noted it. */
+  readonly boot?: string | undefined;
   /** That SELinux has for all files in it. */
   readonly context?: string | undefined;
 }
@@ -24,11 +26,12 @@ export function isSound(data: VolumeData | 'damaged' | undefined): data is Volum
 const fileMode = 0o644;
 /** Beside what other kubelets write, who take no notice of it. */
 const doneKey = 'publishedBy';
+const bootKey = 'bootID';
 const doneBy = 'kubeling';
 
 /** Of a volume that a pod is shown. */
 export function podVolumeData(
-  { driver, handle, mode, state, context }: VolumeData,
+  { driver, handle, mode, state, boot, context }: VolumeData,
   specName: string,
   nodeName: string,
   attachment: string,
@@ -41,6 +44,7 @@ export function podVolumeData(
     volumeHandle: handle,
     volumeLifecycleMode: mode,
     ...(context === undefined ? {} : { seLinuxMountContext: context }),
+    ...(boot === undefined || boot === '' ? {} : { [bootKey]: boot }),
     ...(state === 'published' ? { [doneKey]: doneBy } : {}),
   };
 }
@@ -79,7 +83,8 @@ export async function readVolumeData(
     const mode = volumeLifecycleMode === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
     const state = more[doneKey] === doneBy ? 'published' : 'asked';
     const context = textOf(more.seLinuxMountContext);
-    return isSound ? { driver: driverName, handle: volumeHandle, mode, state, context } : 'damaged';
+    const boot = textOf(more[bootKey]);
+    return isSound ? { driver: driverName, handle: volumeHandle, mode, state, context, boot } : 'damaged';
   } catch {
     return 'damaged';
   }

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { CsiWorld, disk, driver } from '../../../test/fakes/csi-world.ts';
+import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import { MetricRegistry } from '../../lib/index.ts';
+import { reconstructionMetrics } from '../volume-metrics.ts';
+import type { CsiVolumes } from './csi-volumes.ts';
+
+const { signal } = new AbortController();
+const unique = 'kubernetes.io/csi/d.example^disk';
+const fileOf = (volumes: CsiVolumes, name: string) =>
+  volumes.placeOf(worldUid, name).replace(/mount$/, 'vol_data.json');
+const cut = (world: CsiWorld, path: string) => world.files.replaceFile(path, Buffer.from('{"dri'), 0o644);
+
+/** A pod that an earlier kubelet has given the volume. */
+async function mounted(world = new CsiWorld()): Promise<CsiVolumes> {
+  await world.volumes().setUp(podWith([]), disk, signal);
+  return world.volumes();
+}
+
+describe('what an earlier kubelet left of CSI volumes', () => {
+  it('is unstaged though it was killed after the volume was unpublished, and in use until then', async () => {
+    const world = new CsiWorld();
+    world.driver = undefined;
+    const spec = { attacher: driver, nodeName: 'n1', source: {} };
+    world.attachment = { spec, status: { attached: true } };
+    const earlier = await mounted(world);
+    // It ends before anything else is done.
+    await earlier.remove(worldUid, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish']);
+    const later = world.volumes();
+    world.isThere = false;
+    await world.runs(later, 70_000);
+    assert.deepEqual(later.inUse(), [unique]);
+    world.isThere = true;
+    later.arrived(driver);
+    await world.runs(later);
+    assert.deepEqual(world.calls().slice(3), ['unstage']);
+    assert.deepEqual(later.inUse(), []);
+  });
+
+  it('does not make a pod wait for a driver that does not unstage, nor other volumes', async () => {
+    const world = new CsiWorld();
+    const volumes = world.volumes();
+    const other = { ...disk, name: 'pv2', handle: 'other' };
+    await volumes.setUp(podWith([]), disk, signal);
+    await volumes.setUp(podWith([]), other, signal);
+    const { unstage } = world.client;
+    world.client.unstage = (id, path, inner) =>
+      id === 'disk'
+        ? new Promise((_done, fail) => inner.addEventListener('abort', fail))
+        : unstage(id, path, inner);
+    await world.ends(volumes, worldUid);
+    assert.deepEqual(world.calls().slice(4), ['unpublish', 'unpublish', 'unstage']);
+  });
+
+  it('is unpublished though its file was cut off, if the pod was noted to have it', async () => {
+    const world = new CsiWorld();
+    const volumes = await mounted(world);
+    await cut(world, fileOf(volumes, 'pv'));
+    world.notedVolumes.set(`${worldUid}/pv`, { driver, handle: 'disk' });
+    await world.ends(volumes, worldUid);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
+  });
+
+  it('is unpublished though its file was cut off, if the pod described it', async () => {
+    const world = new CsiWorld();
+    world.driver = { spec: { volumeLifecycleModes: ['Ephemeral'] } };
+    const described = { name: 'v', csi: { driver } };
+    await world.volumes().setUpInline(podWith([described]), described, signal);
+    const volumes = world.volumes();
+    await cut(world, fileOf(volumes, 'v'));
+    await assert.rejects(volumes.remove(worldUid, signal), /still mounted, and nothing says by which driver/);
+    await volumes.remove(worldUid, signal, [described]);
+    assert.deepEqual(world.calls(), ['publish', 'unpublish']);
+    assert.deepEqual(world.reconstructed, ['force-cleaned failure']);
+  });
+
+  it('goes without its driver once the machine has started anew, and not before', async () => {
+    const world = new CsiWorld();
+    const volumes = await mounted(world);
+    world.isThere = false;
+    await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
+    await world.files.unmount(volumes.placeOf(worldUid, 'pv'));
+    await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
+    world.boot = '';
+    await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
+    world.boot = 'boot-2';
+    await volumes.remove(worldUid, signal);
+    assert.equal(world.files.text(fileOf(volumes, 'pv')), undefined);
+  });
+
+  it('goes without its driver when another kubelet left nothing but the file', async () => {
+    const world = new CsiWorld();
+    const volumes = await mounted(world);
+    const {
+      bootID: _boot,
+      publishedBy: _by,
+      ...theirs
+    } = JSON.parse(world.files.text(fileOf(volumes, 'pv')) ?? '');
+    await world.files.replaceFile(fileOf(volumes, 'pv'), Buffer.from(JSON.stringify(theirs)), 0o644);
+    world.isThere = false;
+    await world.files.unmount(volumes.placeOf(worldUid, 'pv'));
+    // A directory that is still there may yet be mounted on.
+    await assert.rejects(volumes.remove(worldUid, signal), /cannot be unpublished/);
+    await world.files.removeEmptyDirectory(volumes.placeOf(worldUid, 'pv'));
+    await volumes.remove(worldUid, signal);
+    assert.equal(world.files.text(fileOf(volumes, 'pv')), undefined);
+  });
+
+  it('is counted once, and so is what cannot be understood', async () => {
+    const world = new CsiWorld();
+    const volumes = await mounted(world);
+    await cut(world, fileOf(volumes, 'pv'));
+    await world.runs(volumes);
+    await world.runs(volumes);
+    assert.deepEqual(world.reconstructed, ['reconstructed failure', 'reconstructed success']);
+    const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+    const observe = reconstructionMetrics(registry);
+    observe('reconstructed', 'success');
+    observe('reconstructed', 'failure');
+    observe('force-cleaned', 'success');
+    const lines = (await registry.expose(signal)).split('\n').filter((line) => /^[rf]/.test(line));
+    assert.deepEqual(lines.toSorted(), [
+      'force_cleaned_failed_volume_operation_errors_total 0',
+      'force_cleaned_failed_volume_operations_total 1',
+      'reconstruct_volume_operations_errors_total 1',
+      'reconstruct_volume_operations_total 2',
+    ]);
+  });
+});

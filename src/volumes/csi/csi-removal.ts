@@ -1,0 +1,98 @@
+import type { Volume } from '../../kinds/index.ts';
+import { describeError, type KeyedMutex } from '../../lib/index.ts';
+import type { PodUid } from '../../pods/index.ts';
+import { unusable } from '../payload.ts';
+import type { VolumeFiles } from '../volume-files.ts';
+import type { ReconstructionObserver } from '../volume-metrics.ts';
+import { cleanPlace } from './csi-clean.ts';
+import type { CsiDriver } from './csi-drivers.ts';
+import { isAbsent } from './csi-failures.ts';
+import { inlineHandle, type VolumePlace } from './csi-places.ts';
+import { isSound, keyOf, type VolumeData } from './volume-data.ts';
+
+export interface CsiRemovalDeps {
+  readonly files: VolumeFiles;
+  readonly lock: KeyedMutex<string>;
+  readonly driver: (what: string, data: VolumeData) => CsiDriver;
+  /** Of the PersistentVolumes that pods were noted to have. */
+  readonly notedVolume: (uid: PodUid, name: string) => Pick<VolumeData, 'driver' | 'handle'> | undefined;
+  /** Another one each time the machine starts; empty when nobody knows. */
+  readonly bootId: () => Promise<string>;
+  readonly reconstruction: ReconstructionObserver;
+}
+
+export interface VolumeToTakeAway {
+  readonly uid: PodUid;
+  /** Of the PersistentVolume, or of the volume in the pod. */
+  readonly name: string;
+  readonly place: VolumePlace;
+  /** As its file says. */
+  readonly data: VolumeData | 'damaged' | undefined;
+  /** The volumes that the pod describes, as far as it is known. */
+  readonly described: readonly Volume[];
+}
+
+/**
+ * Has the driver take a volume away from a pod that is over. Answers which it was; undefined for what nobody knows and
+ * that is not mounted. Rejects with what is in the way.
+ */
+export async function takeAway(
+  deps: CsiRemovalDeps,
+  volume: VolumeToTakeAway,
+  signal: AbortSignal,
+): Promise<VolumeData | undefined> {
+  const data = isSound(volume.data) ? volume.data : recalled(deps, volume);
+  if (data === undefined) {
+    await forceCleaned(deps, volume.place);
+    return undefined;
+  }
+  using _held = await deps.lock.acquire(keyOf(data), signal);
+  const what = `the volume ${data.handle} of the CSI driver ${data.driver} at ${volume.place.mount}`;
+  try {
+    const { client } = deps.driver('Unmounter.TearDownAt failed to get CSI client', data);
+    await client.unpublish(data.handle, volume.place.mount, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isAbsent(error) || !(await isLeftover(deps, volume.place, data)))
+      throw unusable(`${what} cannot be unpublished: ${describeError(error)}`);
+  }
+  await cleanPlace(deps.files, volume.place, data.driver);
+  return data;
+}
+
+/** Where the file is damaged others may know what it said. */
+function recalled(
+  { notedVolume }: CsiRemovalDeps,
+  { uid, name, data, described }: VolumeToTakeAway,
+): VolumeData | undefined {
+  if (data !== 'damaged') return undefined;
+  const noted = notedVolume(uid, name);
+  if (noted !== undefined) return { ...noted, mode: 'Persistent' };
+  const driver = described.find((one) => one.name === name)?.csi?.driver;
+  return driver === undefined ? undefined : { driver, handle: inlineHandle(uid, name), mode: 'Ephemeral' };
+}
+
+async function forceCleaned({ files, reconstruction }: CsiRemovalDeps, place: VolumePlace): Promise<void> {
+  try {
+    await cleanPlace(files, place, undefined);
+    reconstruction('force-cleaned', 'success');
+  } catch (error) {
+    reconstruction('force-cleaned', 'failure');
+    throw error;
+  }
+}
+
+/**
+ * Whether nothing but the file is left, so that a driver that does not come back is not missed: what was mounted in an
+ * earlier life of the machine went with it, and other kubelets remove the file last.
+ */
+async function isLeftover(
+  { files, bootId }: CsiRemovalDeps,
+  { mount }: VolumePlace,
+  { boot }: VolumeData,
+): Promise<boolean> {
+  if ((await files.mountAt(mount)) !== 'none') return false;
+  if (boot === undefined) return (await files.kindAt(mount)) === undefined;
+  const now = await bootId();
+  return now !== '' && boot !== now;
+}

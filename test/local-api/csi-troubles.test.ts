@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { claim, claimed, driverName, driverObject, json, nodeName, pod, volume } from '../csi/csi-objects.ts';
+import { DriverProcess } from '../csi/driver-process.ts';
+import { eventually } from '../kubeling-node.ts';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+/** Drivers have two minutes for each answer, and pods two for their volumes. */
+const long = async (what: string, isSo: () => Promise<boolean>) => {
+  await eventually(what, async () => ((await isSo()) ? true : undefined), 400_000);
+};
+
+/** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
+describe('a CSI driver that is slow to answer, or never does', {
+  timeout: 1_800_000,
+  skip: withoutKubectl(),
+}, () => {
+  let cluster: LocalCluster;
+  let driver: DriverProcess;
+  let folder: string;
+  let rootDir: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-csi-'));
+    cluster = await LocalCluster.open();
+    rootDir = join(cluster.node.dataDir, 'kubelet');
+    driver = new DriverProcess(driverName, join(folder, 'driver'), join(rootDir, 'plugins_registry'));
+    await apply(driverObject({ attachRequired: false }));
+    await driver.start();
+  });
+
+  after(async () => {
+    await driver?.kill();
+    const left = await cluster?.leave();
+    await rm(folder, { recursive: true, force: true });
+    assert.deepEqual(left, []);
+  });
+
+  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=80s');
+  const event = (what: string, message: string) =>
+    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
+  const csiNode = ['get', 'csinode', nodeName, '-o', 'json'];
+  const mounts = () =>
+    readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(rootDir) && line.includes('csi'));
+
+  /** A pod with a volume of the driver. */
+  async function start(name: string): Promise<void> {
+    mkdirSync(driver.contentOf(name), { recursive: true });
+    writeFileSync(join(driver.contentOf(name), 'canary'), `${name}\n`);
+    await apply(volume(name), claim(name), pod(name, claimed(name)));
+  }
+
+  for (const method of ['NodeStageVolume', 'NodePublishVolume'])
+    it(`${method} that never ends: others start, it is told, and goes on when the driver does`, async () => {
+      const [stuck, other] = [`stuck-${method.toLowerCase()}`, `other-${method.toLowerCase()}`];
+      driver.trouble({ [`${method} ${stuck}`]: 'hang' });
+      await start(stuck);
+      await cluster.node.until('the driver to be asked', async () => driver.calls(method, stuck).length > 0);
+      await start(other);
+      await apply(pod(`plain-${other}`, { emptyDir: {} }));
+      await ready(other);
+      await ready(`plain-${other}`);
+      assert.equal(await cluster.kubectl('exec', other, '--', 'cat', '/data/canary'), `${other}\n`);
+      await cluster.kubectl('delete', 'pod', other, `plain-${other}`);
+      const step = method === 'NodeStageVolume' ? 'MountDevice' : 'SetUp';
+      const told = `MountVolume.${step} failed for volume "${stuck}" : rpc error: code = DeadlineExceeded`;
+      await long('the event', async () => (await cluster.kubectl('get', 'events')).includes(told));
+      driver.trouble({});
+      await long('the pod to start', async () => {
+        const { code } = await cluster.attempt(['exec', stuck, '--', 'cat', '/data/canary']);
+        return code === 0;
+      });
+      await cluster.kubectl('delete', 'pod', stuck);
+    });
+
+  it('NodeUnpublishVolume that never ends: others end and start, it is told, and goes on when the driver does', async () => {
+    await start('sticky');
+    await ready('sticky');
+    driver.trouble({ 'NodeUnpublishVolume sticky': 'hang' });
+    await cluster.kubectl('delete', 'pod', 'sticky', '--wait=false');
+    await cluster.node.until(
+      'the driver to be asked',
+      async () => driver.calls('NodeUnpublishVolume', 'sticky').length > 0,
+    );
+    await start('loose');
+    await ready('loose');
+    await cluster.kubectl('delete', 'pod', 'loose');
+    const told = 'of the CSI driver disks.test.kubeling';
+    await long('the event', async () => {
+      const events = await cluster.kubectl('get', 'events', '--field-selector=reason=FailedVolumeRemoval');
+      return (
+        events.includes(told) && events.includes('cannot be unpublished: rpc error: code = DeadlineExceeded')
+      );
+    });
+    assert.ok(
+      mounts().some((line) => line.includes('/sticky/mount')),
+      'it stays mounted',
+    );
+    driver.trouble({});
+    await long(
+      'the pod to go',
+      async () => !(await cluster.kubectl('get', 'pods', '-o', 'name')).includes('sticky'),
+    );
+    await long('all to be unmounted', async () => mounts().length === 0);
+    assert.ok(existsSync(join(driver.contentOf('sticky'), 'canary')));
+  });
+
+  it('NodeUnstageVolume that never ends holds up no pod, and is asked for again by a kubeling that comes after', async () => {
+    await start('held');
+    await ready('held');
+    driver.trouble({ 'NodeUnstageVolume held': 'hang' });
+    await cluster.kubectl('delete', 'pod', 'held');
+    await cluster.node.until(
+      'the driver to be asked',
+      async () => driver.calls('NodeUnstageVolume', 'held').length > 0,
+    );
+    await start('free');
+    await ready('free');
+    await cluster.kubectl('delete', 'pod', 'free');
+    await cluster.node.end('SIGKILL');
+    assert.ok(
+      mounts().some((line) => line.includes('globalmount')),
+      'it is staged still',
+    );
+    driver.trouble({});
+    await cluster.node.start();
+    const staged = () => readdirSync(join(rootDir, 'plugins/kubernetes.io/csi', driverName));
+    await long('the volume to be unstaged', async () => staged().length === 0);
+    assert.deepEqual(mounts(), []);
+  });
+
+  it('what says whose a volume is was cut off: the pod runs on and can be removed by a kubeling that comes after', async () => {
+    await start('cut');
+    await ready('cut');
+    const { uid } = JSON.parse(await cluster.kubectl('get', 'pod', 'cut', '-o', 'json')).metadata;
+    const data = join(rootDir, 'pods', uid, 'volumes/kubernetes.io~csi/cut/vol_data.json');
+    await cluster.node.end('SIGKILL');
+    writeFileSync(data, readFileSync(data, 'utf8').slice(0, 20));
+    await cluster.node.start();
+    assert.equal(await cluster.kubectl('exec', 'cut', '--', 'cat', '/data/canary'), 'cut\n');
+    const text = await cluster.node.get('/metrics');
+    assert.match(text, /^reconstruct_volume_operations_errors_total 1$/m);
+    await cluster.kubectl('delete', 'pod', 'cut');
+    await long('all to be unmounted', async () => mounts().length === 0);
+    assert.equal(existsSync(data), false);
+    assert.ok(existsSync(join(driver.contentOf('cut'), 'canary')));
+  });
+
+  it('a pod whose volume finds no room on the node in two minutes is rejected, and the limit is asked for', async () => {
+    await cluster.kubectl('delete', 'csidriver', driverName);
+    await apply(
+      driverObject({ nodeAllocatableUpdatePeriodSeconds: 3600 }),
+      volume('surplus'),
+      claim('surplus'),
+      pod('surplus', claimed('surplus')),
+    );
+    const unique = `kubernetes.io/csi/${driverName}^surplus`;
+    await cluster.kubectl(
+      ...['patch', 'node', nodeName, '--subresource=status', '--type=merge', '-p'],
+      JSON.stringify({ status: { volumesAttached: [{ name: unique, devicePath: '' }] } }),
+    );
+    const name = `csi-${createHash('sha256').update(`surplus${driverName}${nodeName}`).digest('hex')}`;
+    await apply({
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: { name },
+      spec: { attacher: driverName, nodeName, source: { persistentVolumeName: 'surplus' } },
+    });
+    const attachError = { message: 'all slots are taken', errorCode: 8 };
+    await cluster.kubectl(
+      ...['patch', 'volumeattachment', name, '--subresource=status', '--type=merge', '-p'],
+      JSON.stringify({ status: { attached: false, attachError } }),
+    );
+    await event('the event', 'all slots are taken');
+    driver.limit(3);
+    const phase = ['get', 'pod', 'surplus', '-o', 'jsonpath={.status.phase}'];
+    await long('its rejection', async () => (await cluster.kubectl(...phase)) === 'Failed');
+    const { status } = JSON.parse(await cluster.kubectl('get', 'pod', 'surplus', '-o', 'json'));
+    assert.equal(status.reason, 'VolumeAttachmentLimitExceeded');
+    assert.equal(
+      status.message,
+      'Pod was rejected: Node has reached its volume attachment limit, rejecting pod. MountVolume.WaitForAttach failed for volume "surplus" : all slots are taken',
+    );
+    await cluster.until('the new limit', csiNode, (out) => out.includes('"count": 3'));
+    await cluster.kubectl('delete', 'pod', 'surplus');
+  });
+});
