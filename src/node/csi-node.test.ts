@@ -20,6 +20,7 @@ class World {
   readonly end = new AbortController();
   readonly logs = collectLogs(this.rig.clock);
   readonly teller: CsiNodeTeller;
+  initialized = 0;
   readonly #running: Promise<void>;
 
   constructor(uid = 'u1') {
@@ -32,6 +33,9 @@ class World {
       clock: rig.clock,
       random: seededRandom(1),
       logger: this.logs.logger,
+      initialized: () => {
+        this.initialized++;
+      },
     });
     this.#running = this.teller.run(this.end.signal).catch(() => {});
   }
@@ -67,6 +71,23 @@ describe('what a node tells of its CSI drivers', () => {
       /^kubernetes\.io\/aws-ebs,.*vsphere-volume$/,
     );
     assert.deepEqual(spec?.drivers, []);
+  });
+
+  it('keeps the node from being ready until it is there', async () => {
+    await using world = new World();
+    const { api } = world.rig;
+    const node = world.node();
+    api.delete({ resource: nodes, name: 'n1' });
+    assert.equal(world.teller.problem(), 'CSINode is not yet initialized');
+    await world.passes(5_000);
+    assert.equal(world.teller.problem(), 'CSINode is not yet initialized');
+    api.put(nodes, { metadata: { name: 'n1', uid: node?.metadata?.uid ?? '' } });
+    world.teller.nodeChanged();
+    await world.passes(100);
+    assert.equal(world.teller.problem(), undefined);
+    world.teller.installed(facts);
+    await world.passes();
+    assert.equal(world.initialized, 1);
   });
 
   it('names each driver with its ID, its topology and its limit, until it is gone', async () => {

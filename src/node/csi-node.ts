@@ -18,6 +18,8 @@ export interface CsiNodeDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  /** What `problem` answers is another now. */
+  readonly initialized?: (() => void) | undefined;
 }
 
 const idAnnotation = 'csi.volume.kubernetes.io/nodeid';
@@ -46,6 +48,8 @@ export class CsiNodeTeller {
   /** Drivers that were here in this life and are no more; those of earlier lives may be about to come. */
   readonly #removed = new Set<string>();
   readonly #changes: HintLatch;
+  /** Whether the cluster has the object of this node: before, nobody knows which volumes it can have. */
+  #object: 'unknown' | 'there' = 'unknown';
 
   constructor(deps: CsiNodeDeps) {
     this.#deps = deps;
@@ -66,6 +70,16 @@ export class CsiNodeTeller {
     this.#changes.raise();
   }
 
+  /** Why the node cannot take pods yet. */
+  problem(): string | undefined {
+    return this.#object === 'there' ? undefined : 'CSINode is not yet initialized';
+  }
+
+  /** The Node has become known or another. */
+  nodeChanged(): void {
+    if (this.#object === 'unknown') this.#changes.raise();
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, logger } = this.#deps;
     const backoff = new Backoff(retry, random);
@@ -76,7 +90,8 @@ export class CsiNodeTeller {
       try {
         if (node?.metadata?.uid !== undefined) await this.#tell(node, signal);
         if (node?.metadata?.uid !== undefined) backoff.reset();
-        else await this.#again(unknownNodeMs, signal);
+        else await this.#changes.wait(unknownNodeMs, signal);
+        if (node?.metadata?.uid === undefined) this.#changes.raise();
       } catch (error) {
         signal.throwIfAborted();
         const waitMs = backoff.fail(clock.monotonicMs());
@@ -97,6 +112,9 @@ export class CsiNodeTeller {
   async #tell(node: Node, signal: AbortSignal): Promise<void> {
     if (this.#installed.size > 0 || this.#removed.size > 0) await this.#tellNode(signal);
     await this.#tellCsiNode(node, signal);
+    if (this.#object === 'there') return;
+    this.#object = 'there';
+    this.#deps.initialized?.();
   }
 
   async #tellNode(signal: AbortSignal): Promise<void> {

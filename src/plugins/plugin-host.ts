@@ -19,7 +19,7 @@ export interface PluginHost {
   prepare(directory: string): Promise<void>;
   /** All sockets below the directory but those whose name, or that of a directory on the way, begins with a dot. */
   sockets(directory: string): Promise<readonly PluginSocket[]>;
-  /** Calls back whenever something may have changed in the directory: a hint and no more. */
+  /** Calls back whenever something may have changed below the directory: a hint and no more. */
   watch(directory: string, hint: () => void): Disposable;
   /** Connects with the first call; whoever opens it closes it. */
   open(socket: string): PluginChannel;
@@ -37,7 +37,7 @@ export function hostPluginHost(clock: Clock, random: Random): PluginHost {
     sockets: (directory) => socketsBelow(directory, deepest),
     watch: (directory, hint) => {
       try {
-        const watcher = watch(directory, { persistent: false }, hint);
+        const watcher = watch(directory, { persistent: false, recursive: true }, hint);
         watcher.on('error', () => watcher.close());
         return { [Symbol.dispose]: () => watcher.close() };
       } catch {

@@ -148,7 +148,13 @@ export class ClusterNode {
     this.#classes = new ApiRuntimeClasses(shared);
     this.#starts = new StartLatency(clock, metrics);
     this.#tokens = new Tokens({ ...shared, observer: tokenMetrics(metrics) });
-    this.#csiNode = new CsiNodeTeller({ ...shared, nodeName: node.name, node: () => this.#node() });
+    this.#csiNode = new CsiNodeTeller({
+      ...shared,
+      nodeName: node.name,
+      node: () => this.#node(),
+      initialized: () => this.hint(),
+    });
+    this.#watchedNode.onChange(() => this.#csiNode.nodeChanged());
     this.link = this.#makeLink();
   }
 
@@ -258,7 +264,7 @@ export class ClusterNode {
 
   #makeKeeper(kubelet: Kubelet): NodeKeeper {
     const { clients, node, machine } = this.#options;
-    const inputs = new NodeInputs(this.#options, kubelet);
+    const inputs = new NodeInputs(this.#options, kubelet, this.#csiNode);
     return new NodeKeeper({
       ...this.#options,
       settings: node,

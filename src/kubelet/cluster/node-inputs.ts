@@ -1,5 +1,6 @@
 import type { CriClient } from '../../cri/index.ts';
 import type {
+  CsiNodeTeller,
   ImageFacts,
   MachineCapacity,
   NodeHealth,
@@ -21,10 +22,12 @@ export interface NodeInputsOptions {
 export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   readonly #options: NodeInputsOptions;
   readonly #kubelet: Kubelet;
+  readonly #csiNode: Pick<CsiNodeTeller, 'problem'>;
 
-  constructor(options: NodeInputsOptions, kubelet: Kubelet) {
+  constructor(options: NodeInputsOptions, kubelet: Kubelet, csiNode: Pick<CsiNodeTeller, 'problem'>) {
     this.#options = options;
     this.#kubelet = kubelet;
+    this.#csiNode = csiNode;
   }
 
   capacity(): MachineCapacity | undefined {
@@ -63,7 +66,12 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   }
 
   problems(): readonly string[] {
-    return [...this.#kubelet.problems(), ...this.#kubelet.runtimeState.problems().network];
+    const uninitialized = this.#csiNode.problem();
+    return [
+      ...this.#kubelet.problems(),
+      ...this.#kubelet.runtimeState.problems().network,
+      ...(uninitialized === undefined ? [] : [uninitialized]),
+    ];
   }
 
   pressures(): ReadonlySet<Pressure> {
