@@ -154,3 +154,84 @@ test('what claims lack is told in one event, what cannot be mounted in one each'
     'FailedMount Unable to attach or mount volumes: unmounted volumes=[a b c d], unattached volumes=[], failed to process volumes=[b d]: error processing PVC default/d: PVC is not bound; error processing PVC default/b: PVC is being deleted',
   ]);
 });
+
+/** As a node has them that knows of these. */
+function plain(others: OtherVolumes): PlainVolumes {
+  const files = realRuntimeFiles();
+  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
+  return new PlainVolumes(directories, files, { event: () => {} }, others);
+}
+
+test('a pod whose volume the node has no room for is told apart from one that waits', async () => {
+  const why = 'MountVolume.WaitForAttach failed for volume "pv" : full';
+  const problem = {
+    kind: 'unmounted',
+    volume: 'v',
+    message: why,
+    reason: 'FailedMount',
+    room: 'none',
+  } as const;
+  const claimed = {
+    of: () => new Map(),
+    groupsOf: () => [],
+    make: async () => [problem],
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const volumes: readonly Volume[] = [{ name: 'v', persistentVolumeClaim: { claimName: 'v' } }];
+  const pod: Pod = {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: { containers: [], volumes },
+    status: {},
+  };
+  await assert.rejects(plain({ claimed }).make(pod, new AbortController().signal), {
+    code: 'VOLUME_ATTACH_LIMIT',
+    message: `Node has reached its volume attachment limit, rejecting pod. ${why}`,
+  });
+});
+
+test('volumes of drivers are known to metrics by driver', () => {
+  const place = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
+  const csi = {
+    placeOf: () => place,
+    setUpInline: async () => {},
+    keepUpInline: () => {},
+    remove: async () => {},
+  };
+  const claimed = {
+    of: () =>
+      new Map([
+        [
+          'b',
+          {
+            kind: 'path' as const,
+            hostPath: place,
+            readOnly: false,
+            relabel: true,
+            specName: 'x',
+            plugin: 'kubernetes.io/csi:two',
+          },
+        ],
+      ]),
+    groupsOf: () => [],
+    make: async () => [],
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const mounts = ['a', 'b'].map((name) => ({ name, mountPath: `/${name}` }));
+  const pod: Pod = {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: {
+      containers: [{ name: 'c', image: 'i', volumeMounts: mounts }],
+      volumes: [
+        { name: 'a', csi: { driver: 'one' } },
+        { name: 'b', persistentVolumeClaim: { claimName: 'b' } },
+      ],
+    },
+    status: {},
+  };
+  assert.deepEqual(plain({ csi, claimed }).pluginsOf(pod).toSorted(), [
+    'kubernetes.io/csi:one',
+    'kubernetes.io/csi:two',
+  ]);
+});

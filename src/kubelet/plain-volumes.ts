@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { Volume } from '../kinds/index.ts';
+import type { CSIVolumeSource, Volume } from '../kinds/index.ts';
 import { type Clock, describeError, KubelingError } from '../lib/index.ts';
 import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
@@ -7,6 +7,7 @@ import {
   type ClaimProblem,
   type ClaimVolumes,
   type CsiVolumes,
+  csiPlugin,
   isClaimed,
   type MemoryEmptyDirs,
   type PayloadVolumes,
@@ -25,6 +26,7 @@ type PathVolume = {
   readonly readOnly?: boolean;
   readonly relabel?: boolean;
   readonly specName?: string;
+  readonly plugin?: string | undefined;
 };
 
 const pluginNames = { emptyDir: 'kubernetes.io/empty-dir', hostPath: 'kubernetes.io/host-path' } as const;
@@ -35,7 +37,7 @@ const noGitRepo =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
 
 function pluginsOfVolume(volume: Volume): readonly string[] {
-  if (volume.csi !== undefined) return [`kubernetes.io/csi:${volume.csi.driver}`];
+  if (volume.csi !== undefined) return [csiPlugin(volume.csi.driver)];
   const plugins = (['hostPath', 'emptyDir'] as const).filter((kind) => volume[kind] !== undefined);
   return plugins.map((kind) => pluginNames[kind]);
 }
@@ -108,8 +110,7 @@ export class PlainVolumes {
       ...(this.#claimed?.of(pod) ?? []),
     ]);
     for (const { name, hostPath, emptyDir, csi } of pod.spec.volumes ?? []) {
-      if (csi !== undefined && this.#csi !== undefined)
-        found.set(name, this.#inline(pod, name, csi.readOnly === true));
+      if (csi !== undefined && this.#csi !== undefined) found.set(name, this.#inline(pod, name, csi));
       if (hostPath !== undefined) found.set(name, { kind: 'path', hostPath: hostPath.path });
       else if (emptyDir !== undefined) found.set(name, { kind: 'path', hostPath: this.#emptyDir(pod, name) });
     }
@@ -179,11 +180,12 @@ export class PlainVolumes {
   pluginsOf(pod: Pod): readonly string[] {
     const used = usedVolumes(pod);
     const found = [...this.of(pod)].filter(([name]) => used.has(name));
-    return found.map(([, { hostPath }]) => this.#pluginAt(pod, hostPath));
+    return found.map(([, volume]) => this.#pluginAt(pod, volume));
   }
 
   /** The directories of volumes below that of a pod are named after their plugins. */
-  #pluginAt(pod: Pod, hostPath: string): string {
+  #pluginAt(pod: Pod, { hostPath, plugin }: PathVolume): string {
+    if (plugin !== undefined) return plugin;
     const own = `${this.#directories.of(pod.metadata.uid)}/volumes/`;
     if (!hostPath.startsWith(own)) return pluginNames.hostPath;
     return (hostPath.slice(own.length).split('/')[0] ?? '').replace('~', '/');
@@ -215,10 +217,10 @@ export class PlainVolumes {
     const problems = await this.#claimed.make(pod, signal);
     const failed = new Set(problems.map(({ volume }) => volume));
     const used = usedVolumes(pod);
-    for (const [name, { hostPath }] of this.#claimed.of(pod)) {
+    for (const [name, volume] of this.#claimed.of(pod)) {
       if (clock === undefined || !used.has(name)) continue;
       const outcome = failed.has(name) ? 'fail-unknown' : 'success';
-      observe?.('volume_mount', this.#pluginAt(pod, hostPath), { outcome, ms: clock.monotonicMs() - begin });
+      observe?.('volume_mount', this.#pluginAt(pod, volume), { outcome, ms: clock.monotonicMs() - begin });
     }
     return problems;
   }
@@ -316,9 +318,13 @@ export class PlainVolumes {
     return undefined;
   }
 
-  #inline({ metadata: { uid } }: Pod, name: string, readOnly: boolean): PathVolume {
+  #inline(
+    { metadata: { uid } }: Pod,
+    name: string,
+    { driver, readOnly = false }: CSIVolumeSource,
+  ): PathVolume {
     const hostPath = this.#csi?.placeOf(uid, name) ?? '';
-    return { kind: 'path', hostPath, readOnly, relabel: !readOnly };
+    return { kind: 'path', hostPath, readOnly, relabel: !readOnly, plugin: csiPlugin(driver) };
   }
 
   #emptyDir(pod: Pod, name: string): string {

@@ -13,6 +13,7 @@ import {
   type VolumeSource,
 } from './bound-volume.ts';
 import { isPastLimit } from './csi/csi-attach.ts';
+import { csiPlugin } from './csi/csi-places.ts';
 import type { CsiVolume } from './csi/csi-request.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
 import { at, failedAt } from './failed-at.ts';
@@ -55,6 +56,8 @@ export interface ClaimVolume {
   readonly relabel: boolean;
   /** What parts of it are kept under. */
   readonly specName: string;
+  /** As metrics call it, where its place does not say. */
+  readonly plugin?: string | undefined;
 }
 
 export type ClaimProblem =
@@ -94,7 +97,8 @@ export class ClaimVolumes {
       const { source, readOnly, name } = bound;
       const hostPath = this.#placeOf(pod.metadata.uid, name, source);
       const relabel = source.kind !== 'hostPath' && !readOnly && !this.#isLabelled(pod, name, source);
-      found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name });
+      const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source.driver) } : {};
+      found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name, ...plugin });
     }
     return found;
   }

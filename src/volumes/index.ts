@@ -9,6 +9,7 @@ export {
 export { CsiDrivers } from './csi/csi-drivers.ts';
 export { csiMetrics } from './csi/csi-metrics.ts';
 export { CsiNodeUpdates } from './csi/csi-node-updates.ts';
+export { csiPlugin } from './csi/csi-places.ts';
 export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
 export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';

@@ -15,7 +15,7 @@ import {
   stepOf,
 } from './csi-expansion-plan.ts';
 import { grpcCodeOf } from './csi-failures.ts';
-import type { CsiPlaces } from './csi-places.ts';
+import { type CsiPlaces, csiPlugin } from './csi-places.ts';
 import { type CsiVolume, capabilityOf } from './csi-request.ts';
 import type { CsiVolumesDeps } from './csi-volumes.ts';
 import { secretsFor } from './csi-wishes.ts';
@@ -121,7 +121,7 @@ export class CsiExpansions {
     const { clock, observe } = this.#deps;
     const claim = await this.#tellBegun(expansion, signal);
     try {
-      const plugins = [`kubernetes.io/csi:${volume.driver}`];
+      const plugins = [csiPlugin(volume.driver)];
       const request = await this.#request(expansion, signal);
       await timed({ clock, observe }, 'volume_fs_resize', plugins, () =>
         driver.client.expand(request, signal),

@@ -64,6 +64,11 @@ export function attachmentName(handle: string, driver: string, nodeName: string)
   return `csi-${sha256(`${handle}${driver}${nodeName}`)}`;
 }
 
+/** As metrics name what mounts the volumes of a driver. */
+export function csiPlugin(driver: string): string {
+  return `kubernetes.io/csi:${driver}`;
+}
+
 /** As the status of a node names it. */
 export function attachedName(driver: string, handle: string): string {
   return `kubernetes.io/csi/${driver}^${handle}`;

@@ -7,7 +7,7 @@ import { attachmentOf } from './csi-attach.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDriver } from './csi-drivers.ts';
 import { isFinal } from './csi-failures.ts';
-import { attachedName, type CsiPlaces } from './csi-places.ts';
+import { attachedName, type CsiPlaces, csiPlugin } from './csi-places.ts';
 import { type CsiVolume, capabilityOf } from './csi-request.ts';
 import type { CsiVolumesDeps } from './csi-volumes.ts';
 import { secretsFor } from './csi-wishes.ts';
@@ -193,7 +193,7 @@ export class CsiStages {
       this.#staged.delete(keyOf(data));
       const work = () => driver.client.unstage(data.handle, place.mount, signal);
       if (driver.can.has('STAGE_UNSTAGE_VOLUME'))
-        await timed(this.#deps, 'unmount_device', [`kubernetes.io/csi:${data.driver}`], work);
+        await timed(this.#deps, 'unmount_device', [csiPlugin(data.driver)], work);
       await cleanPlace(files, place, data.driver);
     }
     this.#untold.delete(keyOf(data));
