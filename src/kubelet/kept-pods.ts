@@ -96,7 +96,7 @@ export class KeptPods {
       inMemory,
       claimed,
       csi,
-      times: { clock, observe },
+      times: { clock, random, observe },
     });
     this.crashBackoff = new CrashBackoff({
       random,

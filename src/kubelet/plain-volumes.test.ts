@@ -3,7 +3,9 @@ import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Volume } from '../kinds/index.ts';
+import { until } from '../../test/fakes/until.ts';
+import type { Container, Volume } from '../kinds/index.ts';
+import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
 import { type Pod, type PodJournal, podUid } from '../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../runtime/index.ts';
 import type { ClaimProblem } from '../volumes/index.ts';
@@ -42,7 +44,7 @@ async function makeWith(others: OtherVolumes, ...volumes: readonly Volume[]): Pr
   const made = new PlainVolumes(directories, files, journal, others);
   const pod: Pod = {
     metadata: { name: 'a', namespace: 'default', uid },
-    spec: { containers: [], volumes },
+    spec: { containers: [using(volumes)], volumes },
     status: {},
   };
   const failure = await made.make(pod, new AbortController().signal).then(
@@ -51,6 +53,12 @@ async function makeWith(others: OtherVolumes, ...volumes: readonly Volume[]): Pr
   );
   assert.equal(failure?.code, told.length === 0 ? undefined : 'VOLUME_UNUSABLE');
   return told;
+}
+
+/** A container that mounts all of them. */
+function using(volumes: readonly Volume[]): Container {
+  const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+  return { name: 'main', image: 'i', volumeMounts };
 }
 
 const at = (name: string, type: string): Volume => ({
@@ -117,7 +125,7 @@ test('an empty directory is made on the disk, and on no other medium', async () 
     ]);
 });
 
-test('each volume of another kind is told, also one that no container mounts', async () => {
+test('each volume of another kind is told', async () => {
   const told = await make(
     { name: 'a', downwardAPI: {} },
     { name: 'b', nfs: { server: 's', path: '/' } },
@@ -233,5 +241,85 @@ test('volumes of drivers are known to metrics by driver', () => {
   assert.deepEqual(plain({ csi, claimed }).pluginsOf(pod).toSorted(), [
     'kubernetes.io/csi:one',
     'kubernetes.io/csi:two',
+  ]);
+});
+
+/** A pod with these volumes, of which the container mounts only those named. */
+function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
+  const container = using(volumes.filter(({ name }) => mounted.includes(name)));
+  return {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: { containers: [container], volumes },
+    status: {},
+  };
+}
+
+function rig(others: OtherVolumes = {}) {
+  const clock = new VirtualClock();
+  const told: string[] = [];
+  const journal: Pick<PodJournal, 'event'> = {
+    event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
+  };
+  const files = realRuntimeFiles();
+  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
+  const times = { clock, random: seededRandom(1), observe: () => {} };
+  return { clock, told, volumes: new PlainVolumes(directories, files, journal, { times, ...others }) };
+}
+
+test('a volume that no container uses keeps no pod from starting', async () => {
+  const { told, volumes } = rig();
+  const unused: readonly Volume[] = [
+    { name: 'a', hostPath: { path: join(root, 'missing'), type: 'Socket' } },
+    { name: 'b', nfs: { server: 's', path: '/' } },
+    { name: 'c', gitRepo: { repository: 'r' } },
+  ];
+  await volumes.make(podOf([...unused, at('dir', 'Directory')], ['v']), new AbortController().signal);
+  assert.deepEqual(told, []);
+});
+
+test('what cannot be had is tried again soon, then ever more rarely', async () => {
+  const { clock, volumes } = rig();
+  const pod = podOf([at('missing', 'Socket')], ['v']);
+  const waits: number[] = [];
+  for (let tries = 0; tries < 8; tries++) {
+    const error = await volumes.make(pod, new AbortController().signal).catch((failure) => failure);
+    assert.ok(error instanceof KubelingError);
+    const waitMs = Number(error.details['retryAtMs']) - clock.monotonicMs();
+    waits.push(waitMs);
+    await clock.advance(waitMs);
+  }
+  for (const [index, waitMs] of waits.entries()) {
+    const least = Math.min(500 * 2 ** index, 10_000);
+    assert.ok(waitMs >= least && waitMs <= least * 1.2, waits.join());
+  }
+});
+
+test('a volume that does not come keeps no other, and is named with what it lacked when it was last tried', async () => {
+  let tries = 0;
+  const never = new Promise<never>(() => {});
+  const claimed = {
+    of: () => new Map(),
+    groupsOf: () => [],
+    make: (): Promise<readonly ClaimProblem[]> =>
+      tries++ === 0
+        ? Promise.resolve([{ kind: 'unmounted', volume: 'c', message: 'no route', reason: 'FailedMount' }])
+        : never,
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const { told, volumes } = rig({ claimed });
+  const claim = { name: 'c', persistentVolumeClaim: { claimName: 'c' } };
+  const pod = podOf([claim, { name: 'e', emptyDir: {} }, at('dir', 'Directory')], ['c', 'e', 'v']);
+  volumes.tellLate(pod);
+  await assert.rejects(volumes.make(pod, new AbortController().signal), { message: 'no route' });
+  assert.deepEqual(told.splice(0), ['FailedMount no route']);
+  void volumes.make(pod, new AbortController().signal);
+  await until('the others to be there', () => {
+    volumes.tellLate(pod);
+    return !told.splice(0).some((line) => line.includes('[c e'));
+  });
+  volumes.tellLate(pod);
+  assert.deepEqual(told, [
+    'FailedMount Unable to attach or mount volumes: unmounted volumes=[c], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition; "c": no route',
   ]);
 });

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { CSIVolumeSource, Volume } from '../kinds/index.ts';
-import { type Clock, describeError, KubelingError } from '../lib/index.ts';
+import { type Clock, describeError, isKind, KeyedBackoff, KubelingError, type Random } from '../lib/index.ts';
 import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 import {
@@ -8,6 +8,7 @@ import {
   type ClaimVolumes,
   type CsiVolumes,
   csiPlugin,
+  inTurns,
   isClaimed,
   type MemoryEmptyDirs,
   type PayloadVolumes,
@@ -16,6 +17,7 @@ import {
   timed,
   usedVolumes,
 } from '../volumes/index.ts';
+import { MountAttempts, unable } from './mount-attempts.ts';
 import type { PodDirectories } from './pod-files.ts';
 import { TroubleBoard } from './trouble-board.ts';
 import type { MountedClaim } from './volume-metrics.ts';
@@ -32,6 +34,8 @@ type PathVolume = {
 const pluginNames = { emptyDir: 'kubernetes.io/empty-dir', hostPath: 'kubernetes.io/host-path' } as const;
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
+/** What a volume waits for may come at any moment, and nobody tells. */
+const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
 /** Whoever names the repository has commands of it run on the host; the gate is locked. */
 const noGitRepo =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
@@ -68,7 +72,9 @@ export interface OtherVolumes {
   readonly inMemory?: DirectoriesInMemory | undefined;
   readonly claimed?: ClaimedVolumes | undefined;
   /** How long it takes to mount and unmount is told nobody unless given. */
-  readonly times?: { readonly clock: Clock; readonly observe: StorageObserver } | undefined;
+  readonly times?:
+    | { readonly clock: Clock; readonly random: Random; readonly observe: StorageObserver }
+    | undefined;
   readonly csi?: DriverVolumes | undefined;
 }
 
@@ -86,6 +92,8 @@ export class PlainVolumes {
   /** Why volumes of pods that have ended stay. */
   readonly #kept = new TroubleBoard();
   readonly #csi: DriverVolumes | undefined;
+  readonly #attempts = new MountAttempts();
+  readonly #retries: KeyedBackoff<PodUid> | undefined;
 
   constructor(
     directories: PodDirectories,
@@ -101,6 +109,7 @@ export class PlainVolumes {
     this.#claimed = claimed;
     this.#times = times;
     this.#csi = csi;
+    this.#retries = times && new KeyedBackoff({ policy: retries, random: times.random });
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
@@ -122,34 +131,67 @@ export class PlainVolumes {
     return this.#claimed?.groupsOf(uid) ?? [];
   }
 
-  /** Rejects with VOLUME_UNUSABLE, or VOLUME_ATTACH_LIMIT where waiting is in vain, after an event for each volume that cannot be had: without all the pod must not start. */
+  /**
+   * Rejects with VOLUME_UNUSABLE, or VOLUME_ATTACH_LIMIT where waiting is in vain, after an event for each volume that
+   * cannot be had: without all the pod must not start. They are made beside each other, so that one that does not come
+   * keeps no other; one that no container uses is not.
+   */
   async make(pod: Pod, signal: AbortSignal): Promise<void> {
-    const problems: Problem[] = [];
+    const { uid } = pod.metadata;
+    const used = usedVolumes(pod);
+    const wanted = (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
+    const attempt = this.#attempts.begin(
+      uid,
+      wanted.map(({ name }) => name),
+    );
+    const done = (volume: string) => attempt.done(volume);
+    const [plain, filled, claims] = await Promise.all([
+      this.#makePlain(pod, wanted, done, signal),
+      this.#fill(pod, signal, done),
+      this.#makeClaimed(pod, done, signal),
+    ]);
+    const problems: Problem[] = [...plain, ...filled];
+    problems.push(...this.#tellClaims(pod, claims, problems));
+    attempt.end(problems);
+    const roomless = claims.find((problem) => problem.kind === 'unmounted' && problem.room === 'none');
+    if (roomless !== undefined) throw noRoom(roomless.message);
+    if (problems.length > 0) throw this.#unusable(uid, problems);
+    this.#retries?.forget(uid);
+    this.#mounted.set(uid, this.pluginsOf(pod));
+  }
+
+  /** An event for volumes that were waited for in vain, with all that is known of each. Nothing when none was. */
+  tellLate(pod: Pod): void {
+    const message = this.#attempts.late(pod.metadata.uid);
+    if (message !== undefined) this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
+  }
+
+  async #makePlain(
+    pod: Pod,
+    wanted: readonly Volume[],
+    done: (volume: string) => void,
+    signal: AbortSignal,
+  ): Promise<readonly Problem[]> {
     const filled = this.#filled?.of(pod);
-    for (const volume of pod.spec.volumes ?? []) {
-      const isElsewhere = filled?.has(volume.name) === true || (this.#claimed && isClaimed(volume));
-      if (isElsewhere === true) continue;
+    const isElsewhere = (volume: Volume) =>
+      filled?.has(volume.name) === true || (this.#claimed !== undefined && isClaimed(volume));
+    const own = wanted.filter((volume) => !isElsewhere(volume));
+    const problems = await inTurns(own, async (volume) => {
       const problem = await this.#tryOne(pod, volume, signal);
-      if (problem !== undefined) problems.push(problem);
-    }
-    problems.push(...(await this.#fill(pod, signal)));
-    const unclaimed = await this.#makeClaimed(pod, signal);
-    problems.push(...this.#tellClaims(pod, unclaimed, problems));
-    const roomless = unclaimed.find((problem) => problem.kind === 'unmounted' && problem.room === 'none');
-    if (roomless !== undefined)
-      throw new KubelingError(
-        'VOLUME_ATTACH_LIMIT',
-        `Node has reached its volume attachment limit, rejecting pod. ${roomless.message}`,
-      );
-    if (problems.length === 0) {
-      this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
-      return;
-    }
-    const retries = problems.flatMap(({ retryAtMs }) => (retryAtMs === undefined ? [] : [retryAtMs]));
-    const details = retries.length === 0 ? {} : { retryAtMs: Math.min(...retries) };
-    throw new KubelingError('VOLUME_UNUSABLE', problems.map(({ message }) => message).join('; '), {
-      details,
+      if (problem === undefined) done(volume.name);
+      return problem;
     });
+    return problems.filter((problem) => problem !== undefined);
+  }
+
+  /** It is tried again soon at first, then ever more rarely. */
+  #unusable(uid: PodUid, problems: readonly Problem[]): KubelingError {
+    const retries = problems.flatMap(({ retryAtMs }) => (retryAtMs === undefined ? [] : [retryAtMs]));
+    const nowMs = this.#times?.clock.monotonicMs();
+    if (nowMs !== undefined) retries.push(nowMs + (this.#retries?.fail(uid, { nowMs }) ?? 0));
+    const details = retries.length === 0 ? {} : { retryAtMs: Math.min(...retries) };
+    const message = [...new Set(problems.map((problem) => problem.message))].join('; ');
+    return new KubelingError('VOLUME_UNUSABLE', message, { details });
   }
 
   async #tryOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Problem | undefined> {
@@ -210,11 +252,15 @@ export class PlainVolumes {
   }
 
   /** They are made beside each other: all of a pod take as long as the slowest. */
-  async #makeClaimed(pod: Pod, signal: AbortSignal): Promise<readonly ClaimProblem[]> {
+  async #makeClaimed(
+    pod: Pod,
+    done: (volume: string) => void,
+    signal: AbortSignal,
+  ): Promise<readonly ClaimProblem[]> {
     if (this.#claimed === undefined) return [];
     const { clock, observe } = this.#times ?? {};
     const begin = clock?.monotonicMs() ?? 0;
-    const problems = await this.#claimed.make(pod, signal);
+    const problems = await this.#claimed.make(pod, signal, done);
     const failed = new Set(problems.map(({ volume }) => volume));
     const used = usedVolumes(pod);
     for (const [name, volume] of this.#claimed.of(pod)) {
@@ -234,8 +280,12 @@ export class PlainVolumes {
   }
 
   /** Answers what keeps containers from starting: content that is whole, though old, does not. */
-  async #fill(pod: Pod, signal: AbortSignal): Promise<readonly Problem[]> {
-    const problems = (await this.#filled?.make(pod, signal)) ?? [];
+  async #fill(
+    pod: Pod,
+    signal: AbortSignal,
+    done: (volume: string) => void = () => {},
+  ): Promise<readonly Problem[]> {
+    const problems = (await this.#filled?.make(pod, signal, done)) ?? [];
     return problems.flatMap(({ volume, message, content }) => {
       const told = this.#tell(pod, volume, message);
       return content === 'none' ? [{ volume, message: told }] : [];
@@ -250,10 +300,10 @@ export class PlainVolumes {
     const unprocessed = problems.filter(({ kind }) => kind === 'unprocessed');
     if (unprocessed.length === 0) return unmounted;
     const failed = namesOf([...others, ...problems]);
-    const because = unprocessed.map(({ message }) => message).join('; ');
-    const message = `Unable to attach or mount volumes: unmounted volumes=[${failed}], unattached volumes=[], failed to process volumes=[${namesOf(unprocessed)}]: ${because}`;
+    const causes = unprocessed.map((problem) => problem.message);
+    const message = unable(failed, namesOf(unprocessed), causes);
     this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
-    return [...unmounted, { volume: failed, message }];
+    return [...unmounted, ...unprocessed.map(({ volume }) => ({ volume, message }))];
   }
 
   #tell(pod: Pod, volume: string, problem: string): string {
@@ -272,9 +322,12 @@ export class PlainVolumes {
       const plugins = this.#mounted.get(uid) ?? [];
       await this.#timed('volume_unmount', plugins, () => this.#removeAll(pod, signal));
       this.#mounted.delete(uid);
+      this.#attempts.forget(uid);
+      this.#retries?.forget(uid);
       this.#kept.end(uid);
     } catch (error) {
-      signal.throwIfAborted();
+      // Whoever waits no longer is told why, whoever was told to end is not.
+      if (!isKind(error, 'DeadlineExceeded')) signal.throwIfAborted();
       const message = `Volumes of the pod cannot be removed: ${describeError(error)}`;
       if (this.#kept.begin(uid, message))
         this.#journal.event(pod, { type: 'Warning', reason: 'FailedVolumeRemoval', message });
@@ -332,11 +385,8 @@ export class PlainVolumes {
   }
 }
 
-function namesOf(problems: readonly { readonly volume: string }[]): string {
-  return problems
-    .map(({ volume }) => volume)
-    .toSorted()
-    .join(' ');
+function namesOf(problems: readonly { readonly volume: string }[]): readonly string[] {
+  return problems.map(({ volume }) => volume);
 }
 
 /** Everybody in the pod may write there; with a group of its volumes, what is written belongs to that group. */
@@ -349,4 +399,9 @@ function sharedBy({ spec }: Pod): { readonly mode: number; readonly group?: numb
 function kindOf(volume: Volume): string {
   const set = Object.entries(volume).find(([field, value]) => field !== 'name' && value !== undefined);
   return set?.[0] ?? 'unknown';
+}
+
+function noRoom(message: string): KubelingError {
+  const text = `Node has reached its volume attachment limit, rejecting pod. ${message}`;
+  return new KubelingError('VOLUME_ATTACH_LIMIT', text);
 }

@@ -1,5 +1,5 @@
 import type { PodStatus } from '../kinds/index.ts';
-import { type Clock, describeError, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
+import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
   describePod,
   isStaticPod,
@@ -296,7 +296,10 @@ export class KubeletPodSyncer implements PodSyncer {
         'make the directories',
         (inner) => this.#makeDirectories(pod, observed, status, inner),
         signal,
-      ),
+      ).catch((error: unknown) => {
+        if (!signal.aborted && isKind(error, 'DeadlineExceeded')) this.#deps.volumes.tellLate(pod);
+        throw error;
+      }),
     ] as const;
     // Neither goes on beside a sync that has failed.
     await Promise.allSettled(making);

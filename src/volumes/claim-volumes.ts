@@ -112,10 +112,14 @@ export class ClaimVolumes {
 
   /**
    * Mounts those volumes that a container uses; may be repeated. Answers what went wrong with which, in the order of the
-   * spec; rejects only when aborted.
+   * spec; rejects only when aborted. `done` is told of each that is mounted, at once.
    */
-  async make(pod: Pod, signal: AbortSignal): Promise<readonly ClaimProblem[]> {
-    return await this.#makeAll(pod, claimed(pod), signal);
+  async make(
+    pod: Pod,
+    signal: AbortSignal,
+    done: (volume: string) => void = () => {},
+  ): Promise<readonly ClaimProblem[]> {
+    return await this.#makeAll(pod, claimed(pod), signal, done);
   }
 
   /** Finds out about the volumes of a pod that runs, which an earlier kubelet may have mounted without a note. */
@@ -144,10 +148,15 @@ export class ClaimVolumes {
     pod: Pod,
     volumes: readonly Volume[],
     signal: AbortSignal,
+    done: (volume: string) => void = () => {},
   ): Promise<readonly ClaimProblem[]> {
     if (volumes.length === 0) return [];
     using _held = await this.#lock.acquire(pod.metadata.uid, signal);
-    const problems = await inTurns(volumes, (volume) => this.#try(pod, volume, signal));
+    const problems = await inTurns(volumes, async (volume) => {
+      const problem = await this.#try(pod, volume, signal);
+      if (problem === undefined) done(volume.name);
+      return problem;
+    });
     return problems.filter((problem) => problem !== undefined);
   }
 

@@ -16,6 +16,7 @@ export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
 export type { DownwardValues } from './downward-payload.ts';
 export { prepareHostPath } from './host-path.ts';
 export { HostVolumeFiles } from './host-volume-files.ts';
+export { inTurns } from './in-turns.ts';
 export { LocalVolumes, type LocalVolumesDeps } from './local-volumes.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
 export { MemoryVolumeFiles } from './memory-volume-files.ts';

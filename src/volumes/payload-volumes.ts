@@ -87,9 +87,14 @@ export class PayloadVolumes {
 
   /**
    * Makes those volumes that a container uses, and brings them up to date: to be called at each sync, and cheap when
-   * nothing has changed. Answers what went wrong with which, in the order of the spec; rejects only when aborted.
+   * nothing has changed. Answers what went wrong with which, in the order of the spec; rejects only when aborted. `done`
+   * is told of each that is made, at once.
    */
-  async make(pod: Pod, signal: AbortSignal): Promise<readonly VolumeProblem[]> {
+  async make(
+    pod: Pod,
+    signal: AbortSignal,
+    done: (volume: string) => void = () => {},
+  ): Promise<readonly VolumeProblem[]> {
     const used = usedVolumes(pod);
     const wanted = (pod.spec.volumes ?? []).flatMap((volume) => {
       const kind = payloadKindOf(volume);
@@ -97,7 +102,11 @@ export class PayloadVolumes {
     });
     if (wanted.length === 0) return [];
     using _held = await this.#lock.acquire(pod.metadata.uid, signal);
-    const problems = await inTurns(wanted, ({ volume, kind }) => this.#try(pod, volume, kind, signal));
+    const problems = await inTurns(wanted, async ({ volume, kind }) => {
+      const problem = await this.#try(pod, volume, kind, signal);
+      if (problem?.content !== 'none') done(volume.name);
+      return problem;
+    });
     return problems.filter((problem) => problem !== undefined);
   }
 
