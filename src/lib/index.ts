@@ -83,6 +83,7 @@ export { type Mount, parseMountinfo } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
 export { nodeHttp } from './node-http.ts';
 export { readFileIfExists, readFileWithin, readJsonIfSound } from './optional-file.ts';
+export { Paced } from './paced.ts';
 export { PathTree } from './path-tree.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {

@@ -111,7 +111,7 @@ test('what is not there is undefined, and there as soon as it is made', async ()
   assert.equal(await read(), undefined);
 });
 
-test('a reader waits a second for the first answer, no longer', async () => {
+test('a reader waits a second for the first answer of a server that is away, no longer', async () => {
   const { clock, api, objects, put, read } = rig();
   api.failure = serverAway();
   objects.register(pod());
@@ -129,6 +129,48 @@ test('a reader waits a second for the first answer, no longer', async () => {
   await clock.advance(60_000);
   assert.equal(await read(), 'x');
 });
+
+for (const [called, answersMs, outcome] of [
+  ['late', 9_000, 'x'],
+  ['never', 60_000, 'failed to sync configmap cache: timed out waiting for the condition'],
+] as const)
+  test(`a server that is busy is waited for up to ten seconds, one that answers ${called}`, async () => {
+    const clock = new VirtualClock();
+    const { logger } = collectLogs(clock);
+    let hasSynced = false;
+    const followed = {
+      get hasSynced() {
+        return hasSynced;
+      },
+      current: undefined as ConfigMap | undefined,
+      problem: undefined,
+      async waitForSync(signal: AbortSignal) {
+        await clock.sleep(answersMs - clock.monotonicMs(), signal);
+        hasSynced = true;
+        followed.current = { data: { value: 'x' } };
+      },
+      start() {},
+      stop: async () => {},
+      [Symbol.asyncDispose]: async () => {},
+    };
+    const store = new WatchStore<ConfigMap>({
+      clock,
+      logger,
+      kind: 'configmap',
+      follow: () => followed,
+      syncFrequencyMs: 60_000,
+    });
+    const object = { namespace: 'default', name: 'n' };
+    store.add(object, podUid('one'));
+    const read = store.get(object, new AbortController().signal).then(
+      (found) => found?.data?.['value'],
+      (error) => error.message,
+    );
+    await clock.advance(8_999);
+    assert.equal(await Promise.race([read, settle().then(() => 'waits')]), 'waits');
+    await clock.advance(1_001);
+    assert.equal(await read, outcome);
+  });
 
 test('a reader who gives up leaves at once', async () => {
   const { api, objects, read } = rig();

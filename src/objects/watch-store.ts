@@ -43,7 +43,10 @@ interface Entry<T> {
   lastReadMs: number;
 }
 
-const firstSyncMs = 1_000;
+/** With the server away, or with something at hand that may serve. */
+const shortSyncMs = 1_000;
+/** A server that is busy answers late, not never. */
+const firstSyncMs = 10_000;
 const sweepMs = 60_000;
 const shortestIdleMs = 60_000;
 
@@ -78,14 +81,27 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     entry.lastReadMs = this.#deps.clock.monotonicMs();
     const { followed } = entry;
     if (!followed.hasSynced) {
-      const { clock, kind } = this.#deps;
-      const what = `sync the ${kind} ${keyOf(object)}`;
-      const work = (inner: AbortSignal) => this.#sync(entry, inner);
-      const problem = await withDeadline({ clock, ms: firstSyncMs, what }, work, signal).catch(describeError);
-      signal.throwIfAborted();
+      const problem = await this.#waitForFirst(object, entry, signal);
       if (!followed.hasSynced) this.#mayServeOld(object, entry, problem ?? '');
     }
     return followed.current;
+  }
+
+  /** Answers why the server has not told of it. */
+  async #waitForFirst(object: ObjectName, entry: Entry<T>, signal: AbortSignal): Promise<string | undefined> {
+    const { clock, kind } = this.#deps;
+    const { followed } = entry;
+    const what = `sync the ${kind} ${keyOf(object)}`;
+    const wait = async (ms: number) => {
+      const work = (inner: AbortSignal) => this.#sync(entry, inner);
+      const why = await withDeadline({ clock, ms, what }, work, signal).catch(describeError);
+      signal.throwIfAborted();
+      return why;
+    };
+    const why = await wait(shortSyncMs);
+    const isHopeless = followed.problem !== undefined || followed.current !== undefined || this.#ended;
+    if (followed.hasSynced || isHopeless || !this.#entries.has(keyOf(object))) return why;
+    return await wait(firstSyncMs - shortSyncMs);
   }
 
   /** Lets objects rest that nobody reads; in the end all of them. */

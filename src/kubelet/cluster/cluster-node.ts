@@ -15,6 +15,7 @@ import {
   type Clock,
   type Logger,
   type MetricRegistry,
+  Paced,
   type Random,
   untilAborted,
   withDeadline,
@@ -79,6 +80,8 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
   readonly beside?: BackgroundLoops | undefined;
 }
 
+const lookPauseMs = 1_000;
+
 /** What is made once the kubelet is there. */
 interface Attached {
   readonly source: ApiSource;
@@ -106,12 +109,15 @@ export class ClusterNode {
   readonly #starts: StartLatency;
   readonly #schema = new PatchSchema();
   readonly #watchedNode: ObjectReflector<Node>;
+  /** Whoever writes an object all the time does not have the pods that show it worked on all the time. */
+  readonly #looks: Paced<PodUid>;
   #attached: Attached | undefined;
 
   constructor(options: ClusterNodeOptions) {
     this.#options = options;
     const { clients, clock, random, logger, metrics, node, syncFrequencyMs } = options;
     const api = clients.main;
+    this.#looks = new Paced(clock, lookPauseMs, (uid) => this.#attached?.kubelet.syncSoon(uid));
     const shared = { api, clock, random, logger };
     this.#recorder = new EventRecorder({
       client: clients.events,
@@ -217,6 +223,7 @@ export class ClusterNode {
   /** What was recorded last is told if that can be done in this time; the rest is dropped. */
   async end(withinMs: number): Promise<void> {
     const deadline = { clock: this.#options.clock, ms: withinMs, what: 'tell the last events' };
+    this.#looks[Symbol.dispose]();
     const never = new AbortController().signal;
     await withDeadline(deadline, (signal) => this.#recorder.drained(signal), never).catch(() => {});
     await this.#recorder[Symbol.asyncDispose]();
@@ -258,7 +265,7 @@ export class ClusterNode {
     const { kubelet } = this.#attached ?? {};
     for (const pod of kubelet?.pods.getPods() ?? []) {
       const isShown = pod.metadata.namespace === namespace && namesOf(pod).has(name);
-      if (isShown) kubelet?.syncSoon(pod.metadata.uid);
+      if (isShown) this.#looks.ask(pod.metadata.uid);
     }
   }
 
