@@ -70,6 +70,7 @@ export class KeptPods {
         await claimed.remove(uid, inner);
       },
       volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
+      volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
     );
     this.directories = directories;
     this.users = new UserNamespaces({

@@ -341,7 +341,7 @@ export class PlainVolumes {
     await this.#inMemory?.remove(uid, signal);
     await this.#csi?.remove(uid, signal, spec.volumes);
     await this.#claimed?.remove(uid, signal);
-    await this.#directories.removeEmptyDirs(uid);
+    await this.#directories.removeEmptyDirs(uid, signal);
   }
 
   /** Answers why the volume cannot be had. */

@@ -87,7 +87,7 @@ test('no link is followed, wherever below the pods it is', async () => {
       await files.makeDirectory(deep, 0o750);
       await files.link(target, join(disk, 'pods', link));
       const [name = ''] = link.split('/');
-      await directories.removeEmptyDirs(podUid(name));
+      await directories.removeEmptyDirs(podUid(name), new AbortController().signal);
       const removal = await directories.remove(podUid(name), () => false, signal);
       assert.deepEqual(
         [removal.kind, removal.kind === 'blocked' && removal.path],

@@ -12,6 +12,9 @@ const volumeTrees = { volumes: 2, 'volume-subpaths': 3 } as const;
 /** Removes a directory with all that is in it; refuses, and says where, as soon as it meets something mounted. */
 export type RemoveTree = (directory: string) => Promise<void>;
 
+/** Unmounts all that is mounted below a directory; answers the first that is in use. */
+export type UnmountInside = (directory: string, signal: AbortSignal) => Promise<string | undefined>;
+
 /** Undoes every bind below a directory, and nothing else. */
 export type UnbindParts = (directory: string, signal: AbortSignal) => Promise<void>;
 
@@ -30,6 +33,7 @@ export class PodDirectories {
   /** Takes away the volumes of a pod that are filled from here. */
   readonly #unfill: (uid: PodUid, signal: AbortSignal) => Promise<void>;
   readonly #removeTree: RemoveTree;
+  readonly #unmountInside: UnmountInside;
   /** A pod may come back while what an earlier one of its UID left is being removed. */
   readonly #lock = new KeyedMutex<PodUid>();
 
@@ -40,7 +44,9 @@ export class PodDirectories {
     unbind: UnbindParts = async () => {},
     unfill: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {},
     removeTree: RemoveTree = (directory) => files.remove(directory),
+    unmountInside: UnmountInside = async () => undefined,
   ) {
+    this.#unmountInside = unmountInside;
     this.#unbind = unbind;
     this.#unfill = unfill;
     this.#removeTree = removeTree;
@@ -81,22 +87,30 @@ export class PodDirectories {
   }
 
   /**
-   * Unless a link leads there: then they are somebody else's. Rejects with VOLUME_REMOVE for what others have mounted in
-   * them, and then nothing is touched.
+   * Unless a link leads there: then they are somebody else's. What containers have mounted in them is unmounted; rejects
+   * with VOLUME_REMOVE for what is in use, and then nothing is deleted.
    */
-  async removeEmptyDirs(uid: PodUid): Promise<void> {
-    for (const above of [this.of(uid), posix.join(this.of(uid), 'volumes')]) {
-      if ((await this.#files.kindAt(above)) !== 'directory') return;
-    }
+  async removeEmptyDirs(uid: PodUid, signal: AbortSignal): Promise<void> {
     const directory = this.emptyDirsOf(uid);
-    const kind = await this.#files.kindAt(directory);
+    const kind = await this.#kindOfEmptyDirs(uid);
     if (kind === undefined) return;
     // A link goes, what it leads to stays.
     if (kind !== 'directory') return await this.#files.remove(directory);
+    const inUse = await this.#unmountInside(directory, signal);
+    if (inUse !== undefined)
+      throw new KubelingError('VOLUME_REMOVE', `cannot unmount ${inUse}: it is in use`);
     const mounted = await this.#mountedBelow(uid, `/volumes/${ownVolumes}`);
     if (mounted !== undefined)
       throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${mounted}: it is a mount point`);
     await this.#removeTree(directory);
+  }
+
+  /** Undefined when there are none, or a link leads to them. */
+  async #kindOfEmptyDirs(uid: PodUid): Promise<string | undefined> {
+    for (const above of [this.of(uid), posix.join(this.of(uid), 'volumes')]) {
+      if ((await this.#files.kindAt(above)) !== 'directory') return undefined;
+    }
+    return await this.#files.kindAt(this.emptyDirsOf(uid));
   }
 
   /**
@@ -108,12 +122,16 @@ export class PodDirectories {
     if (isWanted()) return { kind: 'wanted' };
     await this.unbindParts(uid, signal);
     await this.#unfill(uid, signal);
+    if ((await this.#kindOfEmptyDirs(uid)) === 'directory') {
+      const inUse = await this.#unmountInside(this.emptyDirsOf(uid), signal);
+      if (inUse !== undefined) return { kind: 'blocked', path: inUse, why: 'is mounted and in use' };
+    }
     const mounted = await this.#mountedBelow(uid);
     if (mounted !== undefined) return { kind: 'blocked', path: mounted, why: 'is mounted' };
     const kind = await this.#files.kindAt(this.of(uid));
     if (kind !== undefined && kind !== 'directory')
       return { kind: 'blocked', path: this.of(uid), why: 'is no directory' };
-    await this.removeEmptyDirs(uid);
+    await this.removeEmptyDirs(uid, signal);
     for (const [name, depth] of Object.entries(volumeTrees)) {
       const left = await this.#removeEmpty(posix.join(this.of(uid), name), depth);
       if (left !== undefined) return { kind: 'blocked', path: left, why: 'still has content of a volume' };

@@ -250,14 +250,24 @@ export class HostVolumeFiles implements VolumeFiles {
     return await reading(directory, () => mountsInside(directory), []);
   }
 
-  async unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
-    const inside = await mountsInside(directory);
-    // From now on what is unmounted here stays mounted where else it is.
-    if (inside.length > 0) await this.#run('mount', ['--make-rprivate', directory], signal);
-    for (const point of inside.toReversed()) {
-      if ((await this.#unmount(point, signal)) === 'busy') return 'busy';
+  async unmountInside(directory: string, signal: AbortSignal): Promise<string | undefined> {
+    return await this.#unmountAll(await this.mountsInside(directory), signal);
+  }
+
+  /** The last one first. From then on what is unmounted here stays mounted where else it is. */
+  async #unmountAll(points: readonly string[], signal: AbortSignal): Promise<string | undefined> {
+    for (const point of points) {
+      const isAround = points.some((other) => other.startsWith(`${point}/`));
+      if (isAround) await this.#run('mount', ['--make-rprivate', point], signal);
     }
-    return await this.#unmount(directory, signal);
+    for (const point of points.toReversed())
+      if ((await this.#unmount(point, signal)) === 'busy') return point;
+    return undefined;
+  }
+
+  async unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const busy = await this.#unmountAll([directory, ...(await mountsInside(directory))], signal);
+    return busy === undefined ? 'done' : 'busy';
   }
 
   async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {

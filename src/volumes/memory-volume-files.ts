@@ -165,6 +165,12 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return this.#mounts.map(({ directory: at }) => at).filter((at) => at.startsWith(`${directory}/`));
   }
 
+  async unmountInside(directory: string): Promise<string | undefined> {
+    for (const at of (await this.mountsInside(directory)).toReversed())
+      if ((await this.unmount(at)) === 'busy') return at;
+    return undefined;
+  }
+
   async mountMemory(directory: string, sizeBytes: bigint | undefined): Promise<void> {
     if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
     this.#cover({ directory, kind: 'memory', sizeBytes }, stickyForAll);

@@ -21,7 +21,7 @@ export interface VolumeToRemove {
 
 /**
  * Takes away all filled volumes of a pod, as found on the machine: whoever made them may be gone. Fine when there are
- * none. No link is followed and nothing that is mounted inside a volume is touched; rejects with VOLUME_REMOVE, which
+ * none. No link is followed, and of what is mounted inside a volume nothing is deleted; rejects with VOLUME_REMOVE, which
  * names every path in the way, after removing what can be removed.
  */
 export async function removeVolumes(
@@ -104,16 +104,19 @@ async function removeOne(
   await files.removeTree(directory);
 }
 
-/** What others have mounted in a volume keeps it until they take it away: no patience helps, so that is said at once. */
+/**
+ * What containers have mounted in a volume, and shown to the machine, outlives them: nobody else unmounts it. What is in
+ * use stays, and keeps the volume.
+ */
 async function unmountOne(
   files: VolumeFiles,
   directory: string,
   signal: AbortSignal,
 ): Promise<'done' | 'busy'> {
-  if ((await files.unmount(directory, signal)) === 'done') return 'done';
-  const [first] = await files.mountsInside(directory);
-  if (first !== undefined) throw blocked([`cannot unmount ${directory}: ${first} is mounted in it`]);
-  return 'busy';
+  const inUse = await files.unmountInside(directory, signal);
+  if (inUse !== undefined)
+    throw blocked([`cannot unmount ${directory}: ${inUse} is mounted in it and in use`]);
+  return await files.unmount(directory, signal);
 }
 
 /** No volume is anything else; what others mounted stays. */

@@ -59,6 +59,11 @@ export interface VolumeFiles {
   mountAt(directory: string): Promise<MountKind>;
   /** Where something is mounted below the directory, in the order it was. */
   mountsInside(directory: string): Promise<readonly string[]>;
+  /**
+   * Unmounts all that is mounted below the directory, what was mounted last first; where it is mounted elsewhere too it
+   * stays. Answers the first that is in use, which then stays with all that was mounted before it.
+   */
+  unmountInside(directory: string, signal: AbortSignal): Promise<string | undefined>;
   /** Mounts a new file system in memory; it has as much room as the kernel likes unless told. Never swapped if that can be had. */
   mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void>;
   /** Mounts a new file system of huge pages of that size, of which the machine need not have any free. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -215,5 +215,27 @@ describe('a directory of this machine that is shown at another place', { skip: n
     assert.equal(await files.mountAt(place), 'none');
     assert.equal(await files.mountAt(join(disk, 'inner')), 'memory');
     assert.equal((await files.readFile(join(disk, 'inner/canary')))?.toString(), 'alive');
+  });
+
+  it('unmounts what others have mounted in it, which stays mounted elsewhere', async () => {
+    await using machine = await thisMachine(undefined);
+    const { files, root } = machine;
+    const [disk, volume] = [join(root, 'disk'), join(root, 'volume')];
+    const place = join(volume, 'deep/in side');
+    for (const path of [disk, place]) await files.makeDirectory(path, 0o755);
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', disk]);
+    execFileSync('mount', ['--make-shared', disk]);
+    execFileSync('mount', ['--bind', disk, place]);
+    await files.makeDirectory(join(disk, 'inner'), 0o755);
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(disk, 'inner')]);
+    await files.writeFile(join(disk, 'inner/canary'), Buffer.from('alive'), { mode: 0o600 });
+    assert.deepEqual(await files.mountsInside(volume), [place, join(place, 'inner')]);
+    const user = await open(join(place, 'inner/canary'));
+    assert.equal(await files.unmountInside(volume, signal), join(place, 'inner'));
+    await user.close();
+    assert.equal(await files.unmountInside(volume, signal), undefined);
+    assert.deepEqual(await files.mountsInside(volume), []);
+    assert.equal((await files.readFile(join(disk, 'inner/canary')))?.toString(), 'alive');
+    assert.equal(await files.unmountInside(join(root, 'nowhere'), signal), undefined);
   });
 });
