@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { KeyedMutex, KubelingError, parseMountinfo } from '../lib/index.ts';
+import { KeyedMutex, KubelingError, readMountTable } from '../lib/index.ts';
 import { mayBePodUid, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 
@@ -168,6 +168,5 @@ export function podsDirOf(rootDir: string): string {
 export async function mountPoints(machine: {
   readFile(path: string): Promise<string>;
 }): Promise<readonly string[]> {
-  const text = await machine.readFile('/proc/self/mountinfo');
-  return parseMountinfo(text).map(({ mountPoint }) => mountPoint);
+  return (await readMountTable((path) => machine.readFile(path))).map(({ mountPoint }) => mountPoint);
 }

@@ -79,7 +79,7 @@ export * from './logging/index.ts';
 export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
 export { type MountCalls, mountCalls } from './mount-calls.ts';
-export { type Mount, parseMountinfo } from './mountinfo.ts';
+export { type Mount, parseMountinfo, readMountTable } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
 export { nodeHttp } from './node-http.ts';
 export { readFileIfExists, readFileWithin, readJsonIfSound } from './optional-file.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseMountinfo } from './mountinfo.ts';
+import { parseMountinfo, readMountTable } from './mountinfo.ts';
 
 const text = String.raw`22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 36 22 0:26 / /sys/fs/cgroup/cpu rw,relatime shared:12 master:3 - cgroup cgroup rw,cpu,cpuacct
@@ -25,5 +25,51 @@ describe('parseMountinfo', () => {
 
   it('takes the escapes out of paths', () => {
     assert.equal(parseMountinfo(text)[2]?.mountPoint, '/data/rootfs/with blank\\');
+  });
+
+  it('knows every escape, and a directory that is gone by its name', () => {
+    const line = String.raw`53 22 0:43 /a\011b /c\012d\043\040(deleted) rw - tmpfs t\040s rw`;
+    const [mount] = parseMountinfo(line);
+    assert.deepEqual([mount?.root, mount?.mountPoint], ['/a\tb', '/c\nd#']);
+  });
+
+  it('takes a comma in quotes for a part of the option', () => {
+    const line = '53 22 0:43 / /m rw - ext4 /dev/a rw,context="u:r:t:s0:c1,c2",discard';
+    assert.deepEqual(parseMountinfo(line)[0]?.superOptions, ['rw', 'context="u:r:t:s0:c1,c2"', 'discard']);
+  });
+
+  it('leaves out lines that are cut short, wherever that is', () => {
+    const whole = '36 22 0:26 / /m rw,relatime shared:12 - tmpfs tmpfs rw';
+    for (let length = 0; length < whole.length - 2; length++) {
+      const cut = whole.slice(0, length);
+      const mounts = parseMountinfo(`${whole}\n${cut}`);
+      assert.equal(mounts.length, 1, cut);
+    }
+  });
+});
+
+describe('readMountTable', () => {
+  const line = (id: number) => `${id} 22 0:26 / /m${id} rw - tmpfs tmpfs rw\n`;
+  const torn = () => {
+    const texts = [line(1), line(2), line(1) + line(2), line(1) + line(2), line(3)];
+    let reads = 0;
+    return { read: async () => texts[reads++] ?? '', count: () => reads };
+  };
+
+  it('reads again on old kernels until it is the same twice', async () => {
+    for (const kernel of ['5.7.19-generic', '4.19.0', '3.10.0-1160.el7']) {
+      const { read, count } = torn();
+      const mounts = await readMountTable(read, kernel);
+      assert.deepEqual([mounts.map(({ mountPoint }) => mountPoint), count()], [['/m1', '/m2'], 4], kernel);
+    }
+  });
+
+  it('reads once on others, and not for ever on any', async () => {
+    const { read, count } = torn();
+    await readMountTable(read, '5.8.0');
+    assert.equal(count(), 1);
+    let reads = 0;
+    await readMountTable(async () => line(reads++), '5.4.0');
+    assert.equal(reads, 10);
   });
 });

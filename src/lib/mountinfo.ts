@@ -1,3 +1,5 @@
+import { release } from 'node:os';
+
 export interface Mount {
   readonly mountPoint: string;
   /** The directory of the mounted file system that is visible there. */
@@ -9,26 +11,66 @@ export interface Mount {
   readonly superOptions: readonly string[];
 }
 
-/** Reads the text of /proc/self/mountinfo; spaces and the like in paths stand there as octal escapes. */
+/** Of those before the hyphen: id, parent, device, root, mount point, options; then any number of others. */
+const leastBefore = 6;
+/** Type, source, options of the file system. */
+const leastAfter = 3;
+const deletedMark = ' (deleted)';
+const mostReads = 10;
+const mountinfoPath = '/proc/self/mountinfo';
+
+/** Reads the text of /proc/self/mountinfo; spaces and the like in paths stand there as octal escapes. Lines cut short are left out. */
 export function parseMountinfo(text: string): Mount[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const [before = '', after = ''] = line.split(' - ');
-      const fields = before.split(' ');
-      const [fsType = '', , superOptions = ''] = after.split(' ');
-      return {
+  return text.split('\n').flatMap((line) => {
+    const [before = '', after = ''] = line.split(' - ');
+    const fields = before.split(' ');
+    const [fsType = '', , superOptions = ''] = after.split(' ');
+    if (fields.length < leastBefore || after.split(' ').length < leastAfter) return [];
+    return [
+      {
         root: unescapePath(fields[3] ?? ''),
-        mountPoint: unescapePath(fields[4] ?? ''),
-        isShared: fields.slice(6).some((field) => field.startsWith('shared:')),
+        mountPoint: withoutMark(unescapePath(fields[4] ?? '')),
+        isShared: fields.slice(leastBefore).some((field) => field.startsWith('shared:')),
         fsType,
-        superOptions: superOptions.split(','),
-      };
-    });
+        superOptions: optionsIn(superOptions),
+      },
+    ];
+  });
+}
+
+/**
+ * The mounts this process sees, in the order they were made. Kernels before 5.8 may leave some out while others come and
+ * go: there the table is read until it is the same twice.
+ */
+export async function readMountTable(
+  read: (path: string) => Promise<string>,
+  kernel = release(),
+): Promise<Mount[]> {
+  let text = await read(mountinfoPath);
+  for (let left = mostReads - 1; left > 0 && mayTear(kernel); left--) {
+    const again = await read(mountinfoPath);
+    if (again === text) break;
+    text = again;
+  }
+  return parseMountinfo(text);
+}
+
+function mayTear(kernel: string): boolean {
+  const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10));
+  return major < 5 || (major === 5 && minor < 8);
 }
 
 /** Only ASCII is ever escaped: blank, tab, newline, backslash and the number sign. */
 function unescapePath(path: string): string {
   return path.replaceAll(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
+}
+
+/** Said of a mount point whose directory is gone; it is unmounted under its name. */
+function withoutMark(path: string): string {
+  return path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path;
+}
+
+/** A comma in quotes belongs to the option, as in labels of SELinux. */
+function optionsIn(text: string): readonly string[] {
+  return text.match(/(?:"[^"]*"|[^,"])+/g) ?? [''];
 }

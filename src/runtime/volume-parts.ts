@@ -12,7 +12,7 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { type Clock, errnoOf, KubelingError, parseMountinfo, runChecked } from '../lib/index.ts';
+import { type Clock, errnoOf, KubelingError, readMountTable, runChecked } from '../lib/index.ts';
 
 /**
  * Parts of volumes. Whoever writes to a volume may put links there at any moment, also while we look: no link ever leads
@@ -100,7 +100,7 @@ async function mountsBelow(path: string): Promise<readonly string[]> {
     throw error;
   });
   if (directory === undefined) return [];
-  const mounts = parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'));
+  const mounts = await readMountTable((file) => readFile(file, 'utf8'));
   const points = mounts.map(({ mountPoint }) => mountPoint);
   return points.filter((point) => point === directory || point.startsWith(`${directory}/`));
 }

@@ -22,8 +22,8 @@ import {
   KubelingError,
   type MountCalls,
   mountCalls,
-  parseMountinfo,
   type Quantity,
+  readMountTable,
   runCommand,
   writeFileAtomic,
 } from '../lib/index.ts';
@@ -353,7 +353,7 @@ async function mountAt(directory: string): Promise<MountKind> {
 /** In the order they were made. The kernel names them without the links that may lead to the directory. */
 async function mountsInside(directory: string): Promise<readonly string[]> {
   const place = join(await realpath(dirname(directory)), basename(directory));
-  const mounts = parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'));
+  const mounts = await readMountTable((path) => readFile(path, 'utf8'));
   return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${place}/`));
 }
 
