@@ -1,6 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Logger, type Mount, parseMountinfo } from '../lib/index.ts';
+import { type Logger, mountOf, readMountTable } from '../lib/index.ts';
 
 export interface DataDirectories {
   readonly rootDir: string;
@@ -20,19 +20,10 @@ export async function prepareDirectories(
   await mkdir(rootDir, { recursive: true, mode });
   for (const path of [...below.map((name) => join(rootDir, name)), podLogsDir])
     await mkdir(path, { recursive: true, mode });
-  const mounts = await readFile('/proc/self/mountinfo', 'utf8').then(parseMountinfo, () => []);
+  const mounts = await readMountTable((path) => readFile(path, 'utf8')).catch(() => []);
   if (mountOf(rootDir, mounts)?.isShared === true) return;
   logger.warn(
     'Mounts under the root directory are not shared: what pods mount for others stays with them. Run "mount --make-rshared /"',
     { rootDir },
   );
-}
-
-/** The one that path is on: the deepest, and of several at one place the last. */
-export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
-  const holds = ({ mountPoint }: Mount) =>
-    mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`);
-  return mounts.filter(holds).reduce<Mount | undefined>((best, next) => {
-    return best !== undefined && best.mountPoint.length > next.mountPoint.length ? best : next;
-  }, undefined);
 }

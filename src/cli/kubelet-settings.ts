@@ -12,6 +12,8 @@ import {
   type Clock,
   detectCgroupLayout,
   dialHttp,
+  hostSilentMounts,
+  mountCalls,
   readFileIfExists,
   realCgroupHost,
   realClock,
@@ -33,13 +35,14 @@ import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 
 /** The machine kubeling runs on. */
 export function realMachine(): NodeMachine {
+  const silent = hostSilentMounts(realClock(), systemRandom());
   return {
     manifests: hostManifestFiles(),
     httpGet,
     dialHttp,
-    files: realRuntimeFiles(),
-    volumeParts: realVolumeParts(realClock()),
-    volumeFiles: new HostVolumeFiles(realClock()),
+    files: realRuntimeFiles(silent),
+    volumeParts: realVolumeParts(realClock(), silent),
+    volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
     plugins: hostPluginHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
     readFile: (path) => readFile(path, 'utf8'),

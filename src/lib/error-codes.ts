@@ -34,6 +34,7 @@ export const errorKinds = {
   DEADLINE_EXCEEDED: 'DeadlineExceeded',
   COMMAND_NOT_FOUND: 'Unsupported',
   COMMAND_FAILED: 'Failed',
+  MOUNT_SILENT: 'Unavailable',
   PROTOBUF_MALFORMED: 'Failed',
   CONFIG_INVALID: 'Invalid',
   CRI_NOT_FOUND: 'NotFound',

@@ -79,7 +79,7 @@ export * from './logging/index.ts';
 export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
 export { type MountCalls, mountCalls } from './mount-calls.ts';
-export { type Mount, parseMountinfo, readMountTable } from './mountinfo.ts';
+export { type Mount, mountOf, parseMountinfo, readMountTable } from './mountinfo.ts';
 export { didYouMean, nearestName } from './nearest-name.ts';
 export { nodeHttp } from './node-http.ts';
 export { readFileIfExists, readFileWithin, readJsonIfSound } from './optional-file.ts';
@@ -103,6 +103,7 @@ export {
 export { jitter, pick, type Random, randomHex, randomInt, seededRandom, systemRandom } from './random.ts';
 export { Ring } from './ring.ts';
 export { type Command, type CommandEnd, type CommandResult, runChecked, runCommand } from './run-command.ts';
+export { hostSilentMounts, SilentMounts } from './silent-mounts.ts';
 export { SingleFlight } from './single-flight.ts';
 export { type Buffering, Subscription } from './subscription.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';

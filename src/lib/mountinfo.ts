@@ -55,6 +55,15 @@ export async function readMountTable(
   return parseMountinfo(text);
 }
 
+/** The one a path is on: the deepest, and of several at one place the last. */
+export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
+  const holds = ({ mountPoint }: Mount) =>
+    mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`);
+  return mounts.filter(holds).reduce<Mount | undefined>((best, next) => {
+    return best !== undefined && best.mountPoint.length > next.mountPoint.length ? best : next;
+  }, undefined);
+}
+
 function mayTear(kernel: string): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10));
   return major < 5 || (major === 5 && minor < 8);

@@ -17,7 +17,13 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { errnoOf, KubelingError, type WriteOptions, writeFileAtomic } from '../lib/index.ts';
+import {
+  errnoOf,
+  KubelingError,
+  type SilentMounts,
+  type WriteOptions,
+  writeFileAtomic,
+} from '../lib/index.ts';
 import { realLogFiles } from './logs/real-log-files.ts';
 
 export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
@@ -62,7 +68,9 @@ export interface RuntimeFiles {
 const directoryMode = 0o755;
 
 /** The real ones. */
-export function realRuntimeFiles(): RuntimeFiles {
+export function realRuntimeFiles(
+  silent: Pick<SilentMounts, 'check'> = { check: async () => {} },
+): RuntimeFiles {
   return {
     makeDirectory: (path, mode) =>
       writing(path, async () => void (await mkdir(path, { recursive: true, mode }))),
@@ -81,7 +89,10 @@ export function realRuntimeFiles(): RuntimeFiles {
         },
         undefined,
       ),
-    kindBehind: (path) => reading(path, async () => kindOf(await stat(path)), undefined),
+    async kindBehind(path) {
+      await silent.check(path);
+      return await reading(path, async () => kindOf(await stat(path)), undefined);
+    },
     readLink: (path) =>
       reading(path, async () => (isQuick(path) ? readlinkSync(path) : await readlink(path)), undefined),
     link: (target, path) =>

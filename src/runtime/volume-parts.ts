@@ -12,7 +12,17 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { type Clock, errnoOf, KubelingError, readMountTable, runChecked } from '../lib/index.ts';
+import {
+  type Clock,
+  errnoOf,
+  hostSilentMounts,
+  isKind,
+  KubelingError,
+  readMountTable,
+  runChecked,
+  type SilentMounts,
+  systemRandom,
+} from '../lib/index.ts';
 
 /**
  * Parts of volumes. Whoever writes to a volume may put links there at any moment, also while we look: no link ever leads
@@ -37,12 +47,16 @@ const targetDepth = 3;
 const mountDeadlineMs = 30_000;
 
 /** The real ones, with the mounts of this machine. */
-export function realVolumeParts(clock: Clock): VolumeParts {
+export function realVolumeParts(
+  clock: Clock,
+  silent: Pick<SilentMounts, 'check'> = hostSilentMounts(clock, systemRandom()),
+): VolumeParts {
   const run = (file: string, args: readonly string[], signal: AbortSignal) =>
     runChecked({ file, args, clock, deadlineMs: mountDeadlineMs }, signal);
   return {
     async bind(volume, part, target, signal) {
       await unbindOne(target, run, signal);
+      await checkAnswers(silent, join(volume, part), signal);
       await using place = await openPart(volume, part, 'make');
       const isDirectory = (await place.stat()).isDirectory();
       await makeTarget(target, isDirectory ? 'directory' : 'file');
@@ -55,6 +69,7 @@ export function realVolumeParts(clock: Clock): VolumeParts {
       await removeTargets(directory);
     },
     async readText(volume, part, maxBytes) {
+      await checkAnswers(silent, join(volume, part));
       await using place = await openPart(volume, part, 'find');
       const facts = await place.stat();
       if (!facts.isFile()) throw unusable('it is no file');
@@ -62,6 +77,18 @@ export function realVolumeParts(clock: Clock): VolumeParts {
       return await readAtMost(place, maxBytes);
     },
   };
+}
+
+/** Users read what is said of it. */
+async function checkAnswers(
+  silent: Pick<SilentMounts, 'check'>,
+  path: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  await silent.check(path, signal).catch((error: unknown) => {
+    signal?.throwIfAborted();
+    throw isKind(error, 'Unavailable') ? unusable('its file system does not answer') : error;
+  });
 }
 
 /** Whatever its size was said to be: somebody may write to it all the while. */
@@ -90,7 +117,8 @@ async function unmountAll(points: readonly string[], run: Run, signal: AbortSign
     const isAround = points.some((other) => other.startsWith(`${point}/`));
     if (isAround) await run('mount', ['--make-rprivate', point], signal);
   }
-  for (const point of points.toReversed()) await run('umount', [point], signal);
+  // As the kernel names them: to find that out, the program would ask a file system that may not answer.
+  for (const point of points.toReversed()) await run('umount', ['--no-canonicalize', point], signal);
 }
 
 /** In the order they were made. The kernel names them without the links that may lead to the directory. */

@@ -19,12 +19,15 @@ import {
   describeError,
   errnoOf,
   formatQuantity,
+  hostSilentMounts,
   KubelingError,
   type MountCalls,
   mountCalls,
   type Quantity,
   readMountTable,
   runCommand,
+  type SilentMounts,
+  systemRandom,
   writeFileAtomic,
 } from '../lib/index.ts';
 import { mountIdOf, openPlace, placeFlags, wayFlags } from './places.ts';
@@ -52,18 +55,25 @@ export class HostVolumeFiles implements VolumeFiles {
   #noswap: 'untried' | 'refused' = 'untried';
   readonly #calls: MountCalls | undefined;
 
+  readonly #silent: Pick<SilentMounts, 'check' | 'firstBelow'>;
+
   /** Without `calls` a program is run for each mount. */
-  constructor(clock: Clock, calls: MountCalls | undefined = mountCalls()) {
+  constructor(
+    clock: Clock,
+    calls: MountCalls | undefined = mountCalls(),
+    silent: Pick<SilentMounts, 'check' | 'firstBelow'> = hostSilentMounts(clock, systemRandom()),
+  ) {
     this.#clock = clock;
     this.#calls = calls;
+    this.#silent = silent;
   }
 
   async kindAt(path: string): Promise<VolumeFileKind | undefined> {
-    return await reading(path, async () => kindOf(await callsToLookAt(path).lstat(path)), undefined);
+    return await this.#reading(path, async () => kindOf(await callsToLookAt(path).lstat(path)), undefined);
   }
 
   async names(directory: string): Promise<readonly string[]> {
-    return await reading(
+    return await this.#reading(
       directory,
       async () => (await callsToLookAt(directory).readdir(directory)).sort(),
       [],
@@ -71,16 +81,16 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async readLink(path: string): Promise<string | undefined> {
-    return await reading(path, async () => await callsToLookAt(path).readlink(path), undefined);
+    return await this.#reading(path, async () => await callsToLookAt(path).readlink(path), undefined);
   }
 
   async readFile(path: string): Promise<Buffer | undefined> {
-    return await reading(path, () => readRegular(path), undefined);
+    return await this.#reading(path, () => readRegular(path), undefined);
   }
 
   async makeDirectory(path: string, mode: number): Promise<void> {
     const calls = callsToChange(path);
-    await writing(path, async () => {
+    await this.#writing(path, async () => {
       await inDirectory(path, directoryMode, async () => {
         try {
           await calls.mkdir(path, mode);
@@ -100,7 +110,7 @@ export class HostVolumeFiles implements VolumeFiles {
     data: Buffer,
     { mode, owner }: { readonly mode: number; readonly owner?: number | undefined },
   ): Promise<void> {
-    await writing(path, () =>
+    await this.#writing(path, () =>
       inDirectory(path, innerDirectoryMode, async () => {
         await callsToChange(path).create(path, { data, mode, owner });
       }),
@@ -113,33 +123,40 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async link(target: string, path: string, owner?: number): Promise<void> {
     const calls = callsToChange(path);
-    await writing(path, async () => {
+    await this.#writing(path, async () => {
       await calls.symlink(target, path);
       if (owner !== undefined) await calls.lchown(path, owner, -1);
     });
   }
 
   async rename(from: string, to: string): Promise<void> {
-    await writing(to, async () => await callsToChange(to).rename(from, to));
+    await this.#writing(to, async () => await callsToChange(to).rename(from, to));
   }
 
   async unlink(path: string): Promise<void> {
-    await writing(path, () => unlessGone(() => callsToChange(path).unlink(path)), 'remove');
+    await this.#writing(path, () => unlessGone(() => callsToChange(path).unlink(path)), 'remove');
   }
 
   async giveToGroup(directory: string, group: number, access: GroupAccess = 'read'): Promise<void> {
     const bits = access === 'write' ? groupReads | groupWrites : groupReads;
-    await writing(directory, async () => {
+    await this.#writing(directory, async () => {
       await giveToGroup(directory, { group, bits, device: (await lstat(directory)).dev });
     });
   }
 
   async removeTree(directory: string): Promise<void> {
-    await writing(directory, () => removeTree(directory), 'remove');
+    const act = async () => {
+      const inTheWay = await this.#silent.firstBelow(await placeOf(directory));
+      if (inTheWay !== undefined) throw isMountPoint(`directory ${inTheWay}`);
+      await removeTree(directory);
+    };
+    await writing(directory, () => unlessGone(act), 'remove');
   }
 
   async mountAt(directory: string): Promise<MountKind> {
-    return await reading(directory, () => mountAt(directory), 'none');
+    // The table of mounts tells it without a look at what may not answer.
+    const look = async () => ((await this.#isFromElsewhere(directory)) ? 'other' : await mountAt(directory));
+    return await reading(directory, look, 'none');
   }
 
   async mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void> {
@@ -165,7 +182,7 @@ export class HostVolumeFiles implements VolumeFiles {
       const { type, bsize } = await statfs(`/proc/self/fd/${place.fd}`, { bigint: true });
       return mountKinds.get(Number(type)) === 'huge-pages' ? bsize : undefined;
     };
-    return await reading(directory, look, undefined);
+    return await this.#reading(directory, look, undefined);
   }
 
   async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
@@ -176,7 +193,9 @@ export class HostVolumeFiles implements VolumeFiles {
 
   /** By a program, which may hang without us. */
   async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
-    const result = await this.#run('umount', [directory], signal);
+    // By the name the kernel has for it: to find that out, the program would ask the file system.
+    const place = await reading(directory, () => placeOf(directory), directory);
+    const result = await this.#run('umount', ['--no-canonicalize', place], signal);
     const said = failureOf(result);
     if (said === undefined || said.includes('not mounted')) return 'done';
     if (said.includes('busy')) return 'busy';
@@ -190,7 +209,7 @@ export class HostVolumeFiles implements VolumeFiles {
       const kind = facts.isDirectory() ? ('directory' as const) : (found as 'block-device' | 'other');
       return { path: await realpath(path), kind };
     };
-    return await reading(path, look, undefined);
+    return await this.#reading(path, look, undefined);
   }
 
   async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
@@ -215,7 +234,7 @@ export class HostVolumeFiles implements VolumeFiles {
       const { gid, mode } = await lstat(directory);
       return { group: gid, mode: mode & 0o7777 };
     };
-    const found = await reading(directory, look, undefined);
+    const found = await this.#reading(directory, look, undefined);
     if (found === undefined)
       throw new KubelingError('FILE_READ', `Cannot read ${directory}: it is not there`);
     return found;
@@ -247,7 +266,7 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async mountsInside(directory: string): Promise<readonly string[]> {
-    return await reading(directory, () => mountsInside(directory), []);
+    return await this.#reading(directory, () => mountsInside(directory), []);
   }
 
   async unmountInside(directory: string, signal: AbortSignal): Promise<string | undefined> {
@@ -275,7 +294,7 @@ export class HostVolumeFiles implements VolumeFiles {
       await rmdir(directory).catch(unlessMissing);
       return 'gone' as const;
     };
-    return await writing(
+    return await this.#writing(
       directory,
       () =>
         act().catch((error) => {
@@ -284,6 +303,23 @@ export class HostVolumeFiles implements VolumeFiles {
         }),
       'remove',
     );
+  }
+
+  /** Whether what is mounted there itself, if anything, may not answer. */
+  async #isFromElsewhere(directory: string): Promise<boolean> {
+    const place = await placeOf(directory);
+    return (await this.#silent.firstBelow(place)) === place;
+  }
+
+  /** Touches nothing that does not answer. */
+  async #reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
+    await this.#silent.check(path);
+    return await reading(path, act, absent);
+  }
+
+  async #writing<T>(path: string, act: () => Promise<T>, doing?: 'write' | 'remove'): Promise<T> {
+    await this.#silent.check(path);
+    return await writing(path, act, doing);
   }
 
   /** Answers why it failed. */
@@ -350,9 +386,18 @@ async function mountAt(directory: string): Promise<MountKind> {
   return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
 }
 
+function isMountPoint(what: string): KubelingError {
+  return new KubelingError('VOLUME_REMOVE', `cannot delete ${what}: it is a mount point`);
+}
+
+/** As the kernel names it, without links on the way; the directory itself is not looked at. */
+async function placeOf(directory: string): Promise<string> {
+  return join(await realpath(dirname(directory)), basename(directory));
+}
+
 /** In the order they were made. The kernel names them without the links that may lead to the directory. */
 async function mountsInside(directory: string): Promise<readonly string[]> {
-  const place = join(await realpath(dirname(directory)), basename(directory));
+  const place = await placeOf(directory);
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));
   return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${place}/`));
 }

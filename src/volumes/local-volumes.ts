@@ -119,10 +119,11 @@ export class LocalVolumes {
 
   async #hide(place: string, signal: AbortSignal): Promise<void> {
     const { files, clock } = this.#deps;
-    if ((await files.kindAt(place)) !== 'directory') throw blocked([`${place} is no directory`]);
     for (let left = mostMounts; left > 0 && (await files.mountAt(place)) !== 'none'; left--) {
       await unmountPatiently(clock, place, () => files.unbind(place, signal), signal);
     }
+    // Not before: what is shown there may be dead.
+    if ((await files.kindAt(place)) !== 'directory') throw blocked([`${place} is no directory`]);
     if ((await files.removeEmptyDirectory(place)) === 'not-empty')
       throw blocked([`${place} has content that was not put there by this node`]);
   }

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { mountOf, prepareDirectories } from '../../src/cli/data-directories.ts';
-import { collectLogs, parseMountinfo, VirtualClock } from '../../src/lib/index.ts';
+import { prepareDirectories } from '../../src/cli/data-directories.ts';
+import { collectLogs, mountOf, parseMountinfo, VirtualClock } from '../../src/lib/index.ts';
 
 const modeOf = (path: string) => statSync(path).mode & 0o7777;
 

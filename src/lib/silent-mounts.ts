@@ -1,0 +1,163 @@
+import { readFile, readlink } from 'node:fs/promises';
+import { posix } from 'node:path';
+import { abortable, withDeadline } from './abort.ts';
+import { type BackoffState, nextBackoff } from './backoff.ts';
+import type { Clock } from './clock.ts';
+import { KubelingError } from './errors.ts';
+import { type Mount, mountOf, readMountTable } from './mountinfo.ts';
+import type { Random } from './random.ts';
+import { runCommand } from './run-command.ts';
+
+export interface SilentMountsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly mounts: () => Promise<readonly Mount[]>;
+  /** Undefined for what is no link. Asked only of places whose file system answers. */
+  readonly readLink: (path: string) => Promise<string | undefined>;
+  /** Settles as soon as the file system there has answered, whatever it said. Nothing of this process may wait for it. */
+  readonly ask: (mountPoint: string, signal: AbortSignal) => Promise<void>;
+}
+
+/** What is known of a mount. */
+type Known =
+  | { readonly is: 'asked'; readonly answer: Promise<void> }
+  | { readonly is: 'alive'; readonly atMs: number }
+  | { readonly is: 'silent'; readonly backoff: BackoffState };
+
+/** The kernel answers for these by itself, from memory or a disk of the machine. */
+const own: ReadonlySet<string> = new Set(
+  [
+    'bcachefs btrfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs iso9660 jfs nilfs2 ntfs3 overlay ramfs reiserfs squashfs',
+    'tmpfs udf vfat xfs zfs binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl mqueue',
+    'nsfs proc pstore rpc_pipefs securityfs selinuxfs sysfs tracefs',
+  ].flatMap((line) => line.split(' ')),
+);
+const tableMs = 1_000;
+const aliveMs = 1_000;
+const answerWithinMs = 5_000;
+const retry = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 3_600_000 };
+const mostLinks = 40;
+const never = new AbortController().signal;
+
+/**
+ * File systems whose answers come from elsewhere, such as a server or a process. Whoever touches one that is dead waits in
+ * the kernel where nothing reaches him, and a few such waits stop all work on files of this process. So a path that may
+ * lead to one is checked before it is touched: by the table of mounts, which always answers, and by a process of its own.
+ */
+export class SilentMounts {
+  readonly #deps: SilentMountsDeps;
+  readonly #known = new Map<string, Known>();
+  #table: { readonly atMs: number; readonly mounts: Promise<readonly Mount[]> } | undefined;
+
+  constructor(deps: SilentMountsDeps) {
+    this.#deps = deps;
+  }
+
+  /** How many do not answer now. */
+  get size(): number {
+    return [...this.#known.values()].filter(({ is }) => is === 'silent').length;
+  }
+
+  /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
+  async check(path: string, signal: AbortSignal = never): Promise<void> {
+    const mounts = await this.#mounts();
+    if (!mounts.some(isFromElsewhere)) return;
+    const steps = path.split('/');
+    let [at, links] = ['', 0];
+    for (let step = steps.shift(); step !== undefined && links <= mostLinks; step = steps.shift()) {
+      if (step === '' || step === '.') continue;
+      const next = step === '..' ? posix.dirname(`${at}/`) : posix.join('/', at, step);
+      const mount = mountOf(next, mounts);
+      if (mount !== undefined && isFromElsewhere(mount)) await this.#answers(mount, signal);
+      const target = await this.#deps.readLink(next);
+      if (target === undefined) {
+        at = next;
+        continue;
+      }
+      links++;
+      steps.unshift(...target.split('/'));
+      if (target.startsWith('/')) at = '';
+    }
+  }
+
+  /** The first mount at the path or below it that may not answer, as it is now. The path is as the kernel has it, without links. */
+  async firstBelow(path: string): Promise<string | undefined> {
+    const mounts = (await this.#readTable()).filter(isFromElsewhere);
+    return mounts.find(({ mountPoint: at }) => at === path || at.startsWith(`${path}/`))?.mountPoint;
+  }
+
+  /** It is long, and asked for all the time: it may be as old as a file system takes to die. */
+  async #mounts(): Promise<readonly Mount[]> {
+    const atMs = this.#deps.clock.monotonicMs();
+    const table = this.#table;
+    if (table !== undefined && atMs - table.atMs < tableMs) return await table.mounts;
+    return await this.#readTable();
+  }
+
+  async #readTable(): Promise<readonly Mount[]> {
+    const mounts = this.#deps.mounts();
+    this.#table = { atMs: this.#deps.clock.monotonicMs(), mounts };
+    this.#forgetGone(await mounts);
+    return await mounts;
+  }
+
+  #forgetGone(mounts: readonly Mount[]): void {
+    const there = new Set(mounts.map(({ mountPoint }) => mountPoint));
+    for (const [point, { is }] of this.#known)
+      if (is !== 'asked' && !there.has(point)) this.#known.delete(point);
+  }
+
+  async #answers(mount: Mount, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    const known = this.#known.get(mount.mountPoint);
+    const nowMs = clock.monotonicMs();
+    if (known?.is === 'alive' && nowMs - known.atMs < aliveMs) return;
+    if (known?.is === 'silent' && nowMs - known.backoff.lastMs < known.backoff.delayMs) throw silent(mount);
+    const answer = known?.is === 'asked' ? known.answer : this.#ask(mount, known);
+    await abortable(answer, signal);
+  }
+
+  #ask(mount: Mount, before: Known | undefined): Promise<void> {
+    const { clock, random, ask } = this.#deps;
+    const { mountPoint } = mount;
+    const limit = { clock, ms: answerWithinMs, what: `ask the file system at ${mountPoint}` };
+    const answer = withDeadline(limit, (inner) => ask(mountPoint, inner), never).then(
+      () => void this.#known.set(mountPoint, { is: 'alive', atMs: clock.monotonicMs() }),
+      () => {
+        const earlier = before?.is === 'silent' ? before.backoff : undefined;
+        const backoff = nextBackoff(retry, earlier, { nowMs: clock.monotonicMs(), random });
+        this.#known.set(mountPoint, { is: 'silent', backoff });
+        throw silent(mount);
+      },
+    );
+    // Whoever asked first may have gone by then.
+    answer.catch(() => {});
+    this.#known.set(mountPoint, { is: 'asked', answer });
+    return answer;
+  }
+}
+
+/** Those of this machine. */
+export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
+  return new SilentMounts({
+    clock,
+    random,
+    mounts: () => readMountTable((path) => readFile(path, 'utf8')),
+    readLink: (path) => readlink(path).catch(() => undefined),
+    async ask(mountPoint, signal) {
+      const args = ['-f', '-c', '%T', mountPoint];
+      await runCommand({ file: 'stat', args, clock, deadlineMs: answerWithinMs }, signal);
+    },
+  });
+}
+
+/** The one that holds `/` has to answer for anything to work at all. */
+function isFromElsewhere({ fsType, mountPoint }: Mount): boolean {
+  return mountPoint !== '/' && !own.has(fsType);
+}
+
+function silent({ mountPoint, fsType }: Mount): KubelingError {
+  return new KubelingError('MOUNT_SILENT', `the file system at ${mountPoint} (${fsType}) does not answer`, {
+    details: { mountPoint },
+  });
+}

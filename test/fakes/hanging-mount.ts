@@ -1,0 +1,34 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, existsSync, openSync } from 'node:fs';
+
+/** Why there can be none on this machine; false when there can. */
+export const noHangingMounts =
+  process.getuid?.() === 0 && existsSync('/dev/fuse') ? false : 'needs root and /dev/fuse';
+
+/**
+ * A real file system whose server never says a word, as a dead one of the network: whoever looks at a file there waits in
+ * the kernel.
+ */
+export class HangingMount implements Disposable {
+  readonly directory: string;
+  #server: number | undefined;
+
+  constructor(directory: string) {
+    this.directory = directory;
+    this.#server = openSync('/dev/fuse', 'r+');
+    const options = 'fd=3,rootmode=40000,user_id=0,group_id=0';
+    const args = ['-i', '--no-canonicalize', '-t', 'fuse', '-o', options, 'hanging', directory];
+    execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'pipe', this.#server] });
+  }
+
+  /** Those who wait are let go, and what is mounted is broken. */
+  endServer(): void {
+    if (this.#server !== undefined) closeSync(this.#server);
+    this.#server = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.endServer();
+    execFileSync('umount', ['-l', this.directory]);
+  }
+}

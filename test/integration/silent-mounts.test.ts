@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { busyboxImageName } from '../../src/containerd/index.ts';
+import { hostSilentMounts, mountCalls, realClock, systemRandom } from '../../src/lib/index.ts';
+import { realRuntimeFiles, realVolumeParts } from '../../src/runtime/index.ts';
+import { HostVolumeFiles } from '../../src/volumes/index.ts';
+import { HangingMount, noHangingMounts } from '../fakes/hanging-mount.ts';
+import { KubelingNode } from '../kubeling-node.ts';
+
+const clock = realClock();
+const { signal } = new AbortController();
+
+describe('a file system that does not answer', { skip: noHangingMounts, timeout: 300_000 }, () => {
+  const silent = hostSilentMounts(clock, systemRandom());
+  const volumes = new HostVolumeFiles(clock, mountCalls(), silent);
+  const parts = realVolumeParts(clock, silent);
+  const files = realRuntimeFiles(silent);
+  let root: string;
+  let place: string;
+  let hanging: HangingMount;
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'klg-silent-'));
+    place = join(root, 'with blank/place');
+    await mkdir(place, { recursive: true });
+    await writeFile(join(root, 'file'), 'text');
+    hanging = new HangingMount(place);
+  });
+  after(async () => {
+    hanging?.[Symbol.dispose]();
+    await rm(root, { recursive: true });
+  });
+
+  it('holds up nobody, however often it is looked at', async () => {
+    const looks = [
+      () => volumes.kindAt(place),
+      () => volumes.names(place),
+      () => volumes.readLink(join(place, '..data')),
+      () => volumes.behind(join(root, 'with blank/../with blank/place')),
+      () => volumes.ownerOf(place),
+      () => volumes.giveToGroup(place, 7, 'write'),
+      () => volumes.makeDirectory(join(place, 'new'), 0o755),
+      () => volumes.removeEmptyDirectory(place),
+      () => files.kindBehind(join(place, 'deep')),
+    ];
+    const ends = Promise.all(
+      Array.from({ length: 10 }, () => looks.map((look) => look().catch((error: unknown) => error))).flat(),
+    );
+    // All the while other files can be worked with.
+    for (let times = 0; times < 100; times++)
+      assert.equal(await readFile(join(root, 'file'), 'utf8'), 'text');
+    for (const error of await ends) {
+      assert.ok(error instanceof Error && 'code' in error, String(error));
+      assert.equal(error.code, 'MOUNT_SILENT', error.message);
+      assert.equal(error.message, `the file system at ${place} (fuse) does not answer`);
+    }
+  });
+
+  it('is named without its path to those who run containers', async () => {
+    const target = join(root, 'target');
+    await assert.rejects(parts.bind(place, 'part', target, signal), {
+      code: 'VOLUME_UNUSABLE',
+      message: 'its file system does not answer',
+    });
+    await assert.rejects(parts.readText(place, 'part', 10), { message: 'its file system does not answer' });
+  });
+
+  it('is known to be mounted, and nothing is deleted through it', async () => {
+    assert.equal(await volumes.mountAt(place), 'other');
+    assert.deepEqual(await volumes.mountsInside(root), [place]);
+    await assert.rejects(volumes.removeTree(join(root, 'with blank')), {
+      code: 'VOLUME_REMOVE',
+      message: `cannot delete directory ${place}: it is a mount point`,
+    });
+  });
+});
+
+describe('a node with file systems that do not answer', { skip: noHangingMounts, timeout: 400_000 }, () => {
+  let node: KubelingNode;
+  let root: string;
+  const mounts = new DisposableStack();
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'klg-dead-'));
+    node = await KubelingNode.open();
+  });
+  after(async () => {
+    mounts.dispose();
+    const left = await node?.leave();
+    await rm(root, { recursive: true });
+    assert.deepEqual(left, []);
+  });
+
+  const podsDir = () => join(node.dataDir, 'kubelet/pods');
+  const hangAt = async (directory: string) => {
+    await mkdir(directory, { recursive: true });
+    return new HangingMount(directory);
+  };
+  const podOf = (name: string, volume?: object) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [
+        {
+          name: 'main',
+          image: busyboxImageName,
+          command: ['sleep', '1000'],
+          volumeMounts: volume && [{ name: 'v', mountPath: '/v' }],
+        },
+      ],
+      volumes: volume && [{ name: 'v', ...volume }],
+    },
+  });
+
+  it('starts, adopts and starts pods, and says which does not answer', async () => {
+    await node.put('before.yaml', podOf('before', { emptyDir: {} }));
+    const before = (await node.running('before')).metadata.uid;
+    await node.end('SIGKILL');
+    const far = join(root, 'far');
+    mounts.use(await hangAt(far));
+    // Of pods that are gone; one is at a place where volumes are mounted from here, the other is not.
+    const gone = ['11111111-aaaa', '22222222-bbbb'] as const;
+    await hangAt(join(podsDir(), gone[0], 'volumes/kubernetes.io~local-volume/pv'));
+    const foreign = await hangAt(join(podsDir(), gone[1], 'volumes/kubernetes.io~other/pv'));
+    // Where the container may have mounted something for others to see, whose server has died since.
+    await hangAt(join(podsDir(), before, 'volumes/kubernetes.io~empty-dir/v/in'));
+    await node.put('far.yaml', podOf('far', { hostPath: { path: join(far, 'deep'), type: 'Directory' } }));
+    await node.put('near.yaml', podOf('near', { emptyDir: { medium: 'Memory' } }));
+    await node.start();
+    await node.running('near');
+    await node.running('before');
+    const silent = `MountVolume.SetUp failed for volume "v" : the file system at ${far} (fuse) does not answer`;
+    await node.until('the pod to say why it does not start', async () =>
+      (await node.command('explain', 'far')).includes(silent),
+    );
+    const there = async (uid: string) => (await readdir(podsDir())).includes(uid);
+    await node.until('the first to be out of the way', async () => !(await there(gone[0])));
+    assert.ok(await there(gone[1]));
+    await node.take('before.yaml');
+    await node.until('the pod to be gone', async () => !(await there(before)));
+    foreign[Symbol.dispose]();
+    await node.until('the other to be gone', async () => !(await there(gone[1])));
+  });
+
+  it('starts a pod as soon as it answers', async () => {
+    mounts.dispose();
+    await mkdir(join(root, 'far/deep'));
+    await node.running('far');
+  });
+});
