@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { Node } from '../kinds/index.ts';
 import { PluginRegistry } from '../plugins/index.ts';
-import type { PodJournal, PodUid } from '../pods/index.ts';
+import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
 import {
@@ -11,6 +11,7 @@ import {
   CsiNodeUpdates,
   CsiVolumes,
   csiMetrics,
+  GroupNews,
   LocalVolumes,
   MemoryEmptyDirs,
   PayloadVolumes,
@@ -155,14 +156,15 @@ function memoryEmptyDirs(
 
 function claimVolumes(
   podsDir: string,
-  { clock, machine, cluster, journal }: KeptPodsDeps,
+  { clock, machine, cluster, journal, logger }: KeptPodsDeps,
   notes: PodNotebook,
   csi: CsiVolumes | undefined,
 ): ClaimVolumes {
   const { volumeFiles } = machine;
+  const groupNews = (pod: Pod, volume: string) => new GroupNews({ clock, journal, logger }, pod, volume);
   return new ClaimVolumes({
     claims: cluster?.claims,
-    local: volumeFiles && new LocalVolumes({ podsDir, files: volumeFiles, clock }),
+    local: volumeFiles && new LocalVolumes({ podsDir, files: volumeFiles, clock, groupNews }),
     csi,
     hostFiles: machine.files,
     judgeNode: (required) => {

@@ -14,6 +14,8 @@ export interface Command {
   readonly cwd?: string;
   /** Written to standard input, which is empty when absent. */
   readonly input?: string | Uint8Array;
+  /** Told what it writes to stdout, as it does. */
+  readonly heard?: (text: string) => void;
   /** What is kept of each of stdout and stderr; the rest is read and dropped. 1 MiB unless given. */
   readonly maxOutputBytes?: number;
 }
@@ -122,7 +124,10 @@ class CommandRun {
     child.once('error', (error) => this.#fail(this.#startError(error)));
     child.once('exit', (code, by) => this.#exited(code, by));
     child.once('close', () => this.#finish());
-    child.stdout?.on('data', (chunk: Buffer) => this.#stdout.add(chunk));
+    child.stdout?.on('data', (chunk: Buffer) => {
+      this.#stdout.add(chunk);
+      this.#command.heard?.(chunk.toString('utf8'));
+    });
     child.stderr?.on('data', (chunk: Buffer) => this.#stderr.add(chunk));
     this.#feed();
     const { clock, deadlineMs } = this.#command;

@@ -18,6 +18,8 @@ export interface PayloadTarget {
   readonly directory: string;
   /** Everything in the volume belongs to this group. */
   readonly group?: number | undefined;
+  /** Whether the group may read all of it, or only what the modes of the files let it; all unless given. */
+  readonly access?: 'read' | 'as-is' | undefined;
 }
 
 export interface WrittenPayload {
@@ -109,7 +111,7 @@ async function unusedName(files: VolumeFiles, directory: string, newName: () => 
 
 async function publish(
   files: VolumeFiles,
-  { directory, group }: PayloadTarget,
+  { directory, group, access }: PayloadTarget,
   payload: Payload,
   version: string,
 ): Promise<string> {
@@ -121,7 +123,7 @@ async function publish(
       await files.writeFile(posix.join(path, name), data, { mode, owner });
     }
     // Before anybody can see the files: nobody of the group ever finds one that is still closed to it.
-    if (group !== undefined) await files.giveToGroup(directory, group);
+    if (group !== undefined) await files.giveToGroup(directory, group, access);
     await files.link(version, next);
     await files.rename(next, posix.join(directory, dataLink));
     return version;

@@ -1,17 +1,5 @@
 import { constants, type Stats } from 'node:fs';
-import {
-  chmod,
-  lchown,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rmdir,
-  stat,
-  statfs,
-} from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, readFile, realpath, rmdir, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   type Clock,
@@ -30,6 +18,9 @@ import {
   systemRandom,
   writeFileAtomic,
 } from '../lib/index.ts';
+import type { WalkNews } from './group-news.ts';
+import { walkForGroup } from './group-walk.ts';
+import { walkAside } from './group-walk-aside.ts';
 import { mountIdOf, openPlace, placeFlags, wayFlags } from './places.ts';
 import { callsToChange, callsToLookAt } from './quick-files.ts';
 import { removeTree, unlessGone, unlessMissing } from './remove-tree.ts';
@@ -42,10 +33,12 @@ const mountKinds: ReadonlyMap<number, MountKind> = new Map([
 ]);
 const directoryMode = 0o755;
 const innerDirectoryMode = 0o777;
-/** What a group gets of files, and of directories besides: to read, to pass, and that new files are the group's too. */
-const groupReads = 0o440;
-const groupWrites = 0o220;
-const groupPasses = 0o2110;
+/** What a group gets of files. */
+const groupBits: Readonly<Record<GroupAccess, number | undefined>> = {
+  read: 0o440,
+  write: 0o660,
+  'as-is': undefined,
+};
 const mountDeadlineMs = 30_000;
 
 /** The files and mounts of this machine. */
@@ -137,10 +130,23 @@ export class HostVolumeFiles implements VolumeFiles {
     await this.#writing(path, () => unlessGone(() => callsToChange(path).unlink(path)), 'remove');
   }
 
-  async giveToGroup(directory: string, group: number, access: GroupAccess = 'read'): Promise<void> {
-    const bits = access === 'write' ? groupReads | groupWrites : groupReads;
+  async giveToGroup(
+    directory: string,
+    group: number,
+    access: GroupAccess = 'read',
+    news?: WalkNews,
+  ): Promise<void> {
+    const gift = { group, bits: groupBits[access] };
     await this.#writing(directory, async () => {
-      await giveToGroup(directory, { group, bits, device: (await lstat(directory)).dev });
+      // What pods write is of any size; what is written here, and what is empty, is not worth a process.
+      const isLarge = access === 'write' && (await readdir(directory)).length > 0;
+      const walk = isLarge
+        ? await walkAside(this.#clock, directory, gift, (count) => news?.seen(count))
+        : await walkForGroup(directory, gift);
+      news?.seen(walk.seen);
+      if (walk.unchanged === 0) return;
+      if (news === undefined) throw new Error(walk.because);
+      news.unchanged(walk.unchanged, walk.because ?? '');
     });
   }
 
@@ -358,25 +364,6 @@ function kindOf(facts: Stats): VolumeFileKind {
 async function readRegular(path: string): Promise<Buffer | undefined> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   return (await file.stat()).isFile() ? await file.readFile() : undefined;
-}
-
-/** What is on another device was mounted there by somebody, who did not ask for this. */
-async function giveToGroup(
-  path: string,
-  gift: { readonly group: number; readonly bits: number; readonly device: number },
-): Promise<void> {
-  const { group, bits, device } = gift;
-  // What others remove meanwhile is nobody's any more.
-  const facts = await lstat(path).catch(unlessMissing);
-  if (facts === undefined || facts.dev !== device) return;
-  if (facts.isDirectory()) {
-    for (const name of (await readdir(path).catch(unlessMissing)) ?? [])
-      await giveToGroup(join(path, name), gift);
-  }
-  await lchown(path, facts.uid, group).catch(unlessMissing);
-  if (facts.isSymbolicLink()) return;
-  const more = facts.isDirectory() ? bits | groupPasses : bits;
-  await chmod(path, (facts.mode & 0o7777) | more).catch(unlessMissing);
 }
 
 async function mountAt(directory: string): Promise<MountKind> {

@@ -14,6 +14,7 @@ export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
 export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
 export type { DownwardValues } from './downward-payload.ts';
+export { GroupNews } from './group-news.ts';
 export { prepareHostPath } from './host-path.ts';
 export { HostVolumeFiles } from './host-volume-files.ts';
 export { inTurns } from './in-turns.ts';

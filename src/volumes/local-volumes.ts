@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { type Clock, KeyedMutex } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
+import type { WalkNews } from './group-news.ts';
 import { isGivenTo } from './group-owner.ts';
 import { unusable } from './payload.ts';
 import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
@@ -12,6 +13,8 @@ export interface LocalVolumesDeps {
   readonly podsDir: string;
   readonly files: VolumeFiles;
   readonly clock: Clock;
+  /** Told while the files of a volume are given to the group of a pod; nobody is unless given. */
+  readonly groupNews?: ((pod: Pod, volume: string) => WalkNews & Disposable) | undefined;
 }
 
 export interface LocalVolume {
@@ -91,7 +94,7 @@ export class LocalVolumes {
       return undefined;
     }
     // Before it is shown: what is shown is finished.
-    const conflict = volume.readOnly ? undefined : await this.#giveToGroup(pod, source, use);
+    const conflict = volume.readOnly ? undefined : await this.#giveToGroup(pod, volume.name, source, use);
     signal.throwIfAborted();
     await files.makeDirectory(place, directoryMode);
     await files.bind(source, place, options, signal);
@@ -129,17 +132,20 @@ export class LocalVolumes {
   }
 
   async #giveToGroup(
-    { metadata: { uid }, spec: { securityContext } }: Pod,
+    pod: Pod,
+    volume: string,
     source: string,
     use: 'first' | 'shared',
   ): Promise<GroupConflict | undefined> {
-    const { files } = this.#deps;
-    const { fsGroup: wanted, fsGroupChangePolicy } = securityContext ?? {};
+    const { files, groupNews } = this.#deps;
+    const { uid } = pod.metadata;
+    const { fsGroup: wanted, fsGroupChangePolicy } = pod.spec.securityContext ?? {};
     if (wanted === undefined || this.#given.get(uid)?.has(source) === true) return undefined;
     const owner = await files.ownerOf(source);
     if (use === 'shared') return owner.group === wanted ? undefined : { wanted, found: owner.group };
     if (fsGroupChangePolicy === 'OnRootMismatch' && isGivenTo(wanted, owner)) return undefined;
-    await files.giveToGroup(source, wanted, 'write');
+    using news = groupNews?.(pod, volume);
+    await files.giveToGroup(source, wanted, 'write', news);
     this.#given.set(uid, (this.#given.get(uid) ?? new Set()).add(source));
     return undefined;
   }

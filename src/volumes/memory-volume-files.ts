@@ -134,11 +134,11 @@ export class MemoryVolumeFiles implements VolumeFiles {
   }
 
   async giveToGroup(directory: string, group: number, access: GroupAccess = 'read'): Promise<void> {
-    const bits = access === 'write' ? 0o660 : 0o440;
+    const bits = { write: 0o660, read: 0o440, 'as-is': undefined }[access];
     for (const path of [...this.#below(directory), directory]) {
       const found = this.#entries.get(path);
       if (found === undefined) continue;
-      const more = found.kind === 'directory' ? bits | 0o2110 : bits;
+      const more = bits === undefined ? 0 : bits | (found.kind === 'directory' ? 0o2110 : 0);
       const given =
         found.kind === 'link' ? { ...found, group } : { ...found, group, mode: found.mode | more };
       this.#entries.set(path, given);

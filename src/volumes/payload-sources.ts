@@ -10,7 +10,7 @@ import type { Pod } from '../pods/index.ts';
 import { type DownwardValues, downwardPayload } from './downward-payload.ts';
 import { configMapPayload, type KeyMapping, secretPayload } from './object-payload.ts';
 import { oneMessage, type Payload, type PayloadFile, unusable } from './payload.ts';
-import { commonUser } from './volume-users.ts';
+import { commonUser, groupAccessOf } from './volume-users.ts';
 
 export interface PayloadSourcesDeps {
   /** Undefined on a node without an API server. */
@@ -26,6 +26,7 @@ export interface PayloadSourcesDeps {
 /** What the API server fills in when the spec says nothing. */
 const readableByAll = 0o644;
 const ownerOnly = 0o600;
+const ownerAndGroup = 0o640;
 const defaultTokenSeconds = 3600;
 
 /** An object, and which of its keys are wanted. */
@@ -124,8 +125,7 @@ export class PayloadSources {
     };
     const { token } = await this.#api().tokens.get(ask, signal);
     const owner = commonUser(pod);
-    const isGuarded = owner !== undefined || pod.spec.securityContext?.fsGroup !== undefined;
-    const file: PayloadFile = { data: Buffer.from(token), mode: isGuarded ? ownerOnly : defaultMode, owner };
+    const file: PayloadFile = { data: Buffer.from(token), mode: tokenMode(pod, defaultMode), owner };
     return new Map([[path, file]]);
   }
 
@@ -134,6 +134,13 @@ export class PayloadSources {
     if (api === undefined) throw unusable('not supported due to running kubelet in standalone mode');
     return api;
   }
+}
+
+/** The group of the pod gets its own share of a token even where it gets none of other files: nothing else would let it. */
+function tokenMode(pod: Pod, defaultMode: number): number {
+  const hasGroup = pod.spec.securityContext?.fsGroup !== undefined;
+  if (hasGroup && groupAccessOf(pod) === 'as-is') return ownerAndGroup;
+  return hasGroup || commonUser(pod) !== undefined ? ownerOnly : defaultMode;
 }
 
 function mappingOf({ items = [], defaultMode = readableByAll, optional }: ObjectSource): KeyMapping {

@@ -191,6 +191,28 @@ describe('a filled volume', () => {
   });
 });
 
+describe('the group of a pod', () => {
+  for (const [kept, mode] of [
+    ['true', 0o400],
+    ['false', 0o440],
+  ] as const)
+    it(`gets files ${kept === 'true' ? 'as they are where the pod wishes so' : 'that it can read otherwise'}`, async () => {
+      const { files, world } = makeWorld();
+      world.setSecret('s', { key: 'x' });
+      const volume = { name: 'v', secret: { secretName: 's', defaultMode: 0o400 } };
+      const pod = podWith([volume], { securityContext: { fsGroup: 9 } });
+      const annotations = { 'kubeling.dev/fs-group-keeps-modes': kept };
+      const problems = await world
+        .volumes()
+        .make({ ...pod, metadata: { ...pod.metadata, annotations } }, world.signal);
+      assert.deepEqual(problems, []);
+      const version = await files.readLink(`${at('secret', 'v')}/..data`);
+      const file = files.entry(`${at('secret', 'v')}/${version}/key`);
+      assert.ok(file?.kind === 'file');
+      assert.deepEqual([file.mode, file.group], [mode, 9]);
+    });
+});
+
 describe('what cannot be had', () => {
   it('is named as the reference names it', async () => {
     const { world } = makeWorld();
@@ -330,6 +352,14 @@ describe('a token', () => {
       assert.deepEqual(fileOf(files), file);
     });
   }
+
+  it('can be read by the group of a pod whose files keep their modes', async () => {
+    const { files, world } = makeWorld();
+    const pod = podWith([tokenVolume], { securityContext: { fsGroup: 9 } });
+    const metadata = { ...pod.metadata, annotations: { 'kubeling.dev/fs-group-keeps-modes': 'true' } };
+    await world.volumes().make({ ...pod, metadata }, world.signal);
+    assert.deepEqual(fileOf(files), [0o640, 0, 9]);
+  });
 
   it('has no owner when containers run as different users', async () => {
     const { files, world } = makeWorld();

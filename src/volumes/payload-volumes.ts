@@ -14,7 +14,7 @@ import { prepareVolume } from './prepare-volume.ts';
 import { removeVolumes } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
 import { type StorageObserver, timed } from './volume-metrics.ts';
-import { usedVolumes } from './volume-users.ts';
+import { groupAccessOf, usedVolumes } from './volume-users.ts';
 
 export interface PayloadVolumesDeps {
   /** Where the directories of pods are. */
@@ -164,7 +164,7 @@ export class PayloadVolumes {
     { payload, digest }: { readonly payload: Payload; readonly digest: string },
   ): Promise<void> {
     const { files, clock, random } = this.#deps;
-    const target = { directory, group: pod.spec.securityContext?.fsGroup };
+    const target = { directory, group: pod.spec.securityContext?.fsGroup, access: groupAccessOf(pod) };
     const newName = () => versionNameAt(clock.now(), randomInt(random, versionDigits));
     const written = await writePayload(files, target, payload, newName);
     this.#note(pod.metadata.uid, name, { digest, ...written });

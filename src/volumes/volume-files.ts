@@ -1,4 +1,5 @@
 import type { Quantity } from '../lib/index.ts';
+import type { WalkNews } from './group-news.ts';
 
 export type VolumeFileKind = 'directory' | 'file' | 'link' | 'other';
 
@@ -15,8 +16,8 @@ export interface VolumeSpace {
   readonly inodesUsed: number;
 }
 
-/** What a group may do with what it is given. */
-export type GroupAccess = 'read' | 'write';
+/** What a group may do with what it is given: to read or write all of it, or only what the modes say already. */
+export type GroupAccess = 'read' | 'write' | 'as-is';
 
 /**
  * The machine's files as far as volumes that are filled from here need them. No method follows a link at the end of its
@@ -48,9 +49,10 @@ export interface VolumeFiles {
   unlink(path: string): Promise<void>;
   /**
    * Gives everything below the directory, and at last the directory, to a group that may read it all, unless told to
-   * write too, and go through it; what is made in the directories later belongs to the group too.
+   * write too, and go through it; what is made in the directories later belongs to the group too. However long it takes, nobody else is held up. Rejects
+   * for what cannot be changed, unless there is somebody to tell.
    */
-  giveToGroup(directory: string, group: number, access?: GroupAccess): Promise<void>;
+  giveToGroup(directory: string, group: number, access?: GroupAccess, news?: WalkNews): Promise<void>;
   /**
    * A directory with all that is in it; fine when it is not there. Links are removed, never followed. Rejects with
    * VOLUME_REMOVE where something is mounted, and leaves that as it is.

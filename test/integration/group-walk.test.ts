@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chmod, lstat, mkdir, mkdtemp, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { realClock } from '../../src/lib/index.ts';
+import { walkForGroup } from '../../src/volumes/group-walk.ts';
+import { HostVolumeFiles } from '../../src/volumes/index.ts';
+
+const notRoot = process.getuid?.() === 0 ? false : 'needs root';
+const group = 4711;
+
+describe('files of a volume that are given to a group', { skip: notRoot, timeout: 300_000 }, () => {
+  const files = new HostVolumeFiles(realClock());
+  let root: string;
+  let volume: string;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'klg-group-'));
+    volume = join(root, 'volume');
+    await mkdir(join(volume, 'deep/er'), { recursive: true });
+    await writeFile(join(volume, 'deep/er/file'), '');
+  });
+  afterEach(async () => {
+    await rm(root, { recursive: true });
+  });
+
+  const of = async (path: string) => {
+    const { gid, mode } = await lstat(join(volume, path));
+    return [gid, (mode & 0o7777).toString(8)];
+  };
+
+  it('are all given, the directory at last, by a process of its own that tells how far it is', async () => {
+    for (let number = 0; number < 2_500; number++) await writeFile(join(volume, `deep/${number}`), '');
+    await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
+    await chmod(join(volume, 'deep/er'), 0o700);
+    await symlink('/etc/hostname', join(volume, 'link'));
+    const seen: number[] = [];
+    const news = { seen: (count: number) => void seen.push(count), unchanged: () => {} };
+    await files.giveToGroup(volume, group, 'write', news);
+    assert.equal(seen.at(-1), 2_500 + 6);
+    assert.deepEqual(await of('closed'), [group, '660']);
+    assert.deepEqual(await of('deep/2499'), [group, '664']);
+    assert.deepEqual(await of('deep/er'), [group, '2770']);
+    assert.deepEqual(await of('.'), [group, '2775']);
+    assert.equal((await of('link'))[0], group);
+    assert.notEqual((await stat('/etc/hostname')).gid, group);
+  });
+
+  it('keep their modes where nothing more is wished', async () => {
+    await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
+    await files.giveToGroup(volume, group, 'as-is');
+    assert.deepEqual(await of('closed'), [group, '400']);
+    assert.deepEqual(await of('deep'), [group, '755']);
+  });
+
+  it('stay as they are on what is mounted in between', async () => {
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(volume, 'deep/er')]);
+    try {
+      await files.giveToGroup(volume, group, 'write');
+      assert.equal((await of('deep'))[0], group);
+      assert.equal((await of('deep/er'))[0], 0);
+    } finally {
+      execFileSync('umount', [join(volume, 'deep/er')]);
+    }
+  });
+
+  it('are named when one cannot be changed, unless somebody is told', async () => {
+    execFileSync('mount', ['--bind', volume, volume]);
+    execFileSync('mount', ['-o', 'remount,bind,ro', volume]);
+    try {
+      await assert.rejects(files.giveToGroup(volume, group, 'write'), {
+        code: 'FILE_WRITE',
+        message: /read-only file system/,
+      });
+      const told: unknown[] = [];
+      const unchanged = (count: number, because: string) => void told.push(count, because);
+      await files.giveToGroup(volume, group, 'write', { seen: () => {}, unchanged });
+      assert.equal(told[0], 4);
+      assert.match(String(told[1]), /read-only file system/);
+    } finally {
+      execFileSync('umount', [volume]);
+    }
+  });
+
+  it('are the only ones, though directories and files become links all the while', async () => {
+    const outside = join(root, 'outside');
+    await mkdir(outside);
+    await writeFile(join(outside, 'file'), '', { mode: 0o600 });
+    await symlink(outside, join(root, 'link'));
+    await mkdir(join(root, 'swapped'));
+    await writeFile(join(root, 'swapped/file'), '');
+    let isOver = false;
+    const swap = async () => {
+      while (!isOver) {
+        await rename(join(root, 'swapped'), join(volume, 'place'));
+        await rename(join(volume, 'place'), join(root, 'swapped'));
+        await rename(join(root, 'link'), join(volume, 'place'));
+        await rename(join(volume, 'place'), join(root, 'link'));
+      }
+    };
+    const swapping = swap();
+    for (let times = 0; times < 300; times++) {
+      await walkForGroup(volume, { group: group + (times % 2), bits: 0o660 }).catch((error: unknown) => {
+        // What was a directory may be a link by the time it is read.
+        assert.match(String(error), /ENOTDIR|ENOENT/);
+      });
+    }
+    isOver = true;
+    await swapping;
+    const { gid, mode } = await lstat(join(outside, 'file'));
+    assert.deepEqual([gid, mode & 0o777], [0, 0o600]);
+    assert.equal((await lstat(outside)).gid, 0);
+  });
+});
