@@ -19,7 +19,7 @@ export interface PodSyncerParts
     readonly cache: { lastSeen(uid: PodUid): ObservedPod | undefined };
     runningUnder(name: string, namespace: string): readonly PodUid[];
   };
-  readonly runtimeState: Pick<RuntimeState, 'problems'>;
+  readonly runtimeState: Pick<RuntimeState, 'problems' | 'abilities'>;
 }
 
 /** What the workers of this node do in each state of a pod. */
@@ -51,6 +51,8 @@ export function makePodSyncer(
     rejected: parts.rejected,
     cluster,
     lastSeen: (uid) => pleg.cache.lastSeen(uid),
+    supportsRecursiveReadOnly: (handler) =>
+      runtimeState.abilities.handlers.get(handler)?.recursiveReadOnly === true,
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
   });
 }

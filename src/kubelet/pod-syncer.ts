@@ -84,6 +84,8 @@ export interface SyncerDeps {
   readonly lastSeen: (uid: PodUid) => ObservedPod | undefined;
   /** Whether the newest sandbox can go on serving the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
+  /** Whether that handler of the runtime can make mounts read-only to their last submount. */
+  readonly supportsRecursiveReadOnly: (handler: string) => boolean;
 }
 
 const earlierRetryMs = 500;
@@ -357,6 +359,7 @@ export class KubeletPodSyncer implements PodSyncer {
   ): PodStatus {
     const { statuses, runtime, nodeIps, hasUsableSandbox, notes, probes } = this.#deps;
     const previous = statuses.previousStatus(pod);
+    const handler = observed.sandboxes[0]?.runtimeHandler ?? '';
     const generated = generatePodStatus(pod, observed, {
       previous,
       isTerminal: state === 'ending',
@@ -366,6 +369,7 @@ export class KubeletPodSyncer implements PodSyncer {
       stopped,
       noted: (containerId) => notes.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
+      recursiveReadOnly: this.#deps.supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
       // A pod whose containers are being started ends with the next sync, not in the middle of this one.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),
     });

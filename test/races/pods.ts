@@ -16,7 +16,7 @@ export interface PodShape extends Behaviour {
   readonly status?: PodStatus;
 }
 
-/** The manifest of a pod that runs for ever and dies when asked to, unless told otherwise. */
+/** The manifest of a pod that runs for ever, dies when asked to and mounts all its volumes, unless told otherwise. */
 export function manifest(name: string, shape: PodShape = {}): string {
   return JSON.stringify(written(name, shape));
 }
@@ -50,5 +50,11 @@ function written(name: string, shape: PodShape): WrittenPod {
     containers: containers.map((container) => ({ name: container, image, ...behaviour })),
   };
   const pod = JSON.parse(manifestText(sketch)) as WrittenPod & { readonly spec: PodSpec };
-  return { ...pod, metadata: { ...pod.metadata, ...metadata }, spec: { ...pod.spec, ...spec } };
+  const volumeMounts = spec?.volumes?.map((volume) => ({ name: volume.name, mountPath: `/${volume.name}` }));
+  const mounting = pod.spec.containers.map((container) => ({ ...container, volumeMounts }));
+  return {
+    ...pod,
+    metadata: { ...pod.metadata, ...metadata },
+    spec: { ...pod.spec, containers: mounting, ...spec },
+  };
 }

@@ -52,3 +52,52 @@ it('kill during volume wait: cancelled, nothing starts', async () => {
   );
   await node.becomesClean(10_000);
 });
+
+it('a volume that is waited for in vain is named in an event, and comes in the end', async () => {
+  await using node = await RaceNode.start();
+  const healed = Promise.withResolvers<void>();
+  node.toll = {
+    before: (call) => (isOn('empty-dir', 'makeSharedDirectory', call) ? healed.promise : undefined),
+  };
+  const host = { name: 'host', hostPath: { path: '/data' } };
+  const spec = { volumes: [...withVolume.spec.volumes, host] };
+  node.write('web', manifest('web', { spec }));
+  await node.uidOf('web');
+  const events = () =>
+    node.kubelet.flights.find('web').flatMap(({ entries }) => entries.filter(({ is }) => is === 'event'));
+  const told = () =>
+    events().some(
+      (entry) =>
+        'reason' in entry &&
+        entry.reason === 'FailedMount' &&
+        entry.message ===
+          'Unable to attach or mount volumes: unmounted volumes=[scratch], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition; "scratch": still being mounted',
+    );
+  await node.until('it is told', told, 130_000);
+  assert.deepEqual(node.running(await node.uidOf('web')), []);
+  node.toll = {};
+  healed.resolve();
+  await node.runs(await node.uidOf('web'));
+});
+
+it('a mount that is read-only to its last submount says so in the status', async () => {
+  await using node = await RaceNode.start();
+  const able = { recursiveReadOnly: true, userNamespaces: false };
+  const abilities = { handlers: new Map([['', able]]), strictGroups: false };
+  // As a newer runtime tells.
+  Object.defineProperty(node.kubelet.runtimeState, 'abilities', { get: () => abilities });
+  const mounts = ['Enabled', 'IfPossible', 'Disabled'].map((recursiveReadOnly) => ({
+    name: 'scratch',
+    mountPath: `/${recursiveReadOnly}`,
+    readOnly: true,
+    recursiveReadOnly,
+  }));
+  const { spec } = JSON.parse(manifest('web', withVolume));
+  const containers = [{ ...spec.containers[0], volumeMounts: mounts }];
+  const uid = await node.runsStatic('web', manifest('web', { spec: { ...withVolume.spec, containers } }));
+  const status = node.kubelet.statuses.getPodStatus(uid);
+  assert.deepEqual(
+    status?.containerStatuses?.[0]?.volumeMounts?.map(({ recursiveReadOnly }) => recursiveReadOnly),
+    ['Enabled', 'Enabled', 'Disabled'],
+  );
+});
