@@ -83,6 +83,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     fileCheckMs: config.fileCheckFrequencyMs,
     httpCheckMs: config.httpCheckFrequencyMs,
     syncFrequencyMs: config.syncFrequencyMs,
+    volumeStatsMs: config.volumeStatsAggPeriodMs,
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,

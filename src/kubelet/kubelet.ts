@@ -36,6 +36,7 @@ import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
 import { checkRuntime, RuntimeState, watchRuntime } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
+import type { VolumePlace } from './stats/index.ts';
 import { streamingHost } from './streaming-host.ts';
 import type { SyncLoop } from './sync-loop.ts';
 import { collectVolumeMetrics } from './volume-metrics.ts';
@@ -253,6 +254,11 @@ export class Kubelet {
   /** The volumes that must stay attached to this node; undefined while that is not known. */
   volumesInUse(): readonly string[] | undefined {
     return this.#kept.csi?.inUse();
+  }
+
+  /** The volumes of the pod that can say how much they hold. */
+  volumePlacesOf(pod: Pod): readonly VolumePlace[] {
+    return this.#kept.volumes.placesOf(pod);
   }
 
   /** Why pods cannot be worked on now. */

@@ -19,8 +19,10 @@ import {
 } from '../volumes/index.ts';
 import { MountAttempts, unable } from './mount-attempts.ts';
 import type { PodDirectories } from './pod-files.ts';
+import type { VolumePlace } from './stats/index.ts';
 import { TroubleBoard } from './trouble-board.ts';
 import type { MountedClaim } from './volume-metrics.ts';
+import { volumePlaces } from './volume-places.ts';
 
 type PathVolume = {
   readonly kind: 'path';
@@ -249,6 +251,11 @@ export class PlainVolumes {
       if (claim === undefined || directory?.startsWith(own) !== true) return [];
       return [{ namespace, claim, directory }];
     });
+  }
+
+  /** The volumes of the pod that can say how much they hold: not paths of the host, nor images. */
+  placesOf(pod: Pod): readonly VolumePlace[] {
+    return this.#mounted.has(pod.metadata.uid) ? volumePlaces(pod, this.#directories, this.of(pod)) : [];
   }
 
   /** They are made beside each other: all of a pod take as long as the slowest. */

@@ -23,6 +23,8 @@ export interface KubeletSettings {
   readonly fileCheckMs: number;
   readonly httpCheckMs: number;
   readonly syncFrequencyMs: number;
+  /** How long what was counted in volumes is used; nothing is counted when it is not above 0, each minute unless given. */
+  readonly volumeStatsMs?: number | undefined;
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   /** Whether pods get cgroups of their own. */

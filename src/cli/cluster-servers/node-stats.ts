@@ -12,6 +12,7 @@ import {
   StatsCollector,
   scrapeError,
   summaryOf,
+  VolumeUsages,
 } from '../../kubelet/stats/index.ts';
 import {
   type Clock,
@@ -24,16 +25,19 @@ import type { Pod } from '../../pods/index.ts';
 import { cgroupName, cgroupPath, parseCgroupPath } from '../../resources/index.ts';
 import { listContainerStats } from '../../runtime/index.ts';
 import type { StatsView } from '../../server/index.ts';
+import { HostVolumeFiles } from '../../volumes/index.ts';
 
 export interface NodeStatsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly cri: CriClient;
-  readonly kubelet: Pick<Kubelet, 'podsWithStatus' | 'cgroupOf' | 'running'>;
+  readonly kubelet: Pick<Kubelet, 'podsWithStatus' | 'cgroupOf' | 'running' | 'volumePlacesOf'>;
   readonly settings: KubeletSettings;
   /** Where the runtime itself runs; empty for nobody knows. */
   readonly runtimeCgroups: string;
 }
+
+const minuteMs = 60_000;
 
 /** What this machine and its pods have used, found by the kernel and the runtime each time it is asked for. */
 export async function nodeStats(options: NodeStatsOptions): Promise<StatsView> {
@@ -47,6 +51,13 @@ export async function nodeStats(options: NodeStatsOptions): Promise<StatsView> {
     pods: () => kubelet.podsWithStatus(),
     cgroupOf: (pod: Pod) => kubelet.cgroupOf(pod),
   };
+  const { volumeStatsMs: periodMs = minuteMs } = settings;
+  const volumes = new VolumeUsages({
+    clock,
+    periodMs,
+    files: new HostVolumeFiles(clock),
+    placesOf: (pod) => kubelet.volumePlacesOf(pod),
+  });
   const collector = new StatsCollector({
     ...shared,
     nodeName: settings.nodeName,
@@ -60,6 +71,7 @@ export async function nodeStats(options: NodeStatsOptions): Promise<StatsView> {
     images: (signal) => imagesOf(cri, clock, signal),
     logs: ({ podNamespace, podName, podUid, name }) =>
       filesIn(join(settings.podLogsDir, `${podNamespace}_${podName}_${podUid}`, name), clock),
+    volumes: periodMs > 0 ? (pod, signal) => volumes.of(pod, signal) : undefined,
   });
   const onError = (error: unknown) => logger.error('Cannot collect a metric', error);
   const page = new MetricRegistry({ onError });
@@ -101,7 +113,10 @@ export async function nodeStats(options: NodeStatsOptions): Promise<StatsView> {
     }),
   );
   return {
-    summary: async (wish, signal) => summaryOf(await collector.collect(wish, signal), wish),
+    async summary(wish, signal) {
+      volumes.retain(shared.pods());
+      return summaryOf(await collector.collect(wish, signal), wish);
+    },
     resourceMetrics: (signal) => page.expose(signal),
     cadvisorMetrics: (signal) => cgroupPage.expose(signal),
   };

@@ -24,6 +24,14 @@ export interface DiskUsage extends FileUsage {
   readonly inodesFree: number;
 }
 
+/** What a volume of a pod holds. */
+export interface VolumeUsage extends DiskUsage {
+  readonly name: string;
+  /** Whether it goes with the pod and takes room of the disk of all pods. */
+  readonly isScratch: boolean;
+  readonly claim?: { readonly namespace: string; readonly name: string } | undefined;
+}
+
 export interface ContainerUsage {
   readonly name: string;
   /** RFC 3339. */
@@ -49,6 +57,7 @@ export interface PodUsage {
   readonly processes: number | undefined;
   readonly network?: NetworkUsage | undefined;
   readonly containers: readonly ContainerUsage[];
+  readonly volumes?: readonly VolumeUsage[] | undefined;
 }
 
 /** What a node and its pods have used. */

@@ -26,6 +26,7 @@ import type {
   PodUsage,
   StatsWish,
   Usage,
+  VolumeUsage,
 } from './node-stats.ts';
 import { type RatesPass, UsageRates } from './usage-rates.ts';
 
@@ -47,6 +48,8 @@ export interface StatsSources {
   readonly images: (signal: AbortSignal) => Promise<NodeStats['images']>;
   /** What lies in the directory of a container's logs. */
   readonly logs: (pod: RuntimeContainerStats) => Promise<FileUsage | undefined>;
+  /** What the volumes of a pod hold; nothing is said of them unless given. */
+  readonly volumes?: ((pod: Pod, signal: AbortSignal) => Promise<readonly VolumeUsage[]>) | undefined;
 }
 
 /** Finds out what a node and its pods have used. Whoever asks while one looks gets the same answer. */
@@ -88,7 +91,7 @@ class Look {
       startTime: apiTime(Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1_000),
       usage: await this.#nodeUsage(memory),
       system: await this.#system(),
-      pods: await this.#pods(found, wish),
+      pods: await this.#pods(found, wish, signal),
       network: all ? await this.#network('/proc/self', undefined) : undefined,
       disk: all ? await disk() : undefined,
       images: all ? await images(signal).catch(() => undefined) : undefined,
@@ -129,11 +132,15 @@ class Look {
     return [{ name: 'kubelet', startTime: apiTime(startMs), usage: own }, ...(await Promise.all(others))];
   }
 
-  async #pods(found: readonly RuntimeContainerStats[], wish: StatsWish): Promise<readonly PodUsage[]> {
+  async #pods(
+    found: readonly RuntimeContainerStats[],
+    wish: StatsWish,
+    signal: AbortSignal,
+  ): Promise<readonly PodUsage[]> {
     const known = new Map<string, Pod>(this.#sources.pods().map((pod) => [pod.metadata.uid, pod]));
     const byPod = Map.groupBy(found, ({ podUid }) => podUid);
     return await Promise.all(
-      [...byPod].map(([uid, containers]) => this.#pod(known.get(uid), containers, wish)),
+      [...byPod].map(([uid, containers]) => this.#pod(known.get(uid), containers, wish, signal)),
     );
   }
 
@@ -141,6 +148,7 @@ class Look {
     pod: Pod | undefined,
     found: readonly RuntimeContainerStats[],
     wish: StatsWish,
+    signal: AbortSignal,
   ): Promise<PodUsage> {
     const [{ podUid: uid = '', podName: name = '', podNamespace: namespace = '' } = {}] = found;
     const path = pod === undefined ? '' : this.#sources.cgroupOf(pod);
@@ -156,6 +164,7 @@ class Look {
       processes: cgroup?.processes,
       network: isShown ? await this.#podNetwork(path) : undefined,
       containers,
+      volumes: wish === 'all' && pod !== undefined ? await this.#sources.volumes?.(pod, signal) : undefined,
     };
   }
 

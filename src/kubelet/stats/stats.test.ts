@@ -204,3 +204,25 @@ test('the page of metrics has a row for the node, each pod and each container, w
   assert.match(failed, /^resource_scrape_error 1$/m);
   assert.doesNotMatch(failed, /node_cpu/);
 });
+
+test('the volumes of a pod are told with their claims, and those on the disk of all pods count as written', async () => {
+  const space = { capacityBytes: 1_000, availableBytes: 400, inodes: 100, inodesFree: 90 };
+  const own = { usedBytes: 600, inodesUsed: 10, atMs: 0 };
+  const { collector } = rig({
+    volumes: async () => [
+      { ...space, ...own, name: 'scratch', isScratch: true },
+      { ...space, ...own, name: 'data', isScratch: false, claim: { namespace: 'ns', name: 'c' } },
+    ],
+  });
+  const { signal } = new AbortController();
+  const all = JSON.parse(JSON.stringify(summaryOf(await collector.collect('all', signal), 'all')));
+  const { time: _time, ...first } = all.pods[0].volume[0];
+  assert.deepEqual(first, { ...space, usedBytes: 600, inodesUsed: 10, name: 'scratch' });
+  assert.deepEqual(all.pods[0].volume[1].pvcRef, { name: 'c', namespace: 'ns' });
+  assert.deepEqual(
+    [all.pods[0]['ephemeral-storage'].usedBytes, all.pods[0]['ephemeral-storage'].inodesUsed],
+    [600 + 100 + 30, 10 + 2 + 1],
+  );
+  const few = await collector.collect('cpu-and-memory', signal);
+  assert.equal(few.pods[0]?.volumes, undefined);
+});

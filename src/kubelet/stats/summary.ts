@@ -8,6 +8,7 @@ import type {
   PodUsage,
   StatsWish,
   Usage,
+  VolumeUsage,
 } from './node-stats.ts';
 
 /** The stats as `/stats/summary` tells them. */
@@ -38,7 +39,7 @@ function nodeOf(stats: NodeStats, wish: StatsWish): object {
 }
 
 function podOf(pod: PodUsage, stats: NodeStats, wish: StatsWish): object {
-  const { name, namespace, uid, startTime, usage, processes, network, containers } = pod;
+  const { name, namespace, uid, startTime, usage, processes, network, containers, volumes } = pod;
   const plain = {
     podRef: { name, namespace, uid },
     startTime: startTime ?? stats.startTime,
@@ -49,16 +50,18 @@ function podOf(pod: PodUsage, stats: NodeStats, wish: StatsWish): object {
   return {
     ...plain,
     network: network && networkOf(network),
+    volume: volumes?.map(volumeOf),
     'ephemeral-storage': stats.disk && diskOf(stats.disk, ephemeralOf(pod)),
     process_stats: processes === undefined ? undefined : { process_count: processes },
   };
 }
 
 /** What a pod has written that goes with it. */
-function ephemeralOf({ usage, containers }: PodUsage): FileUsage {
-  const written = containers
-    .flatMap(({ rootfs, logs }) => [rootfs, logs])
-    .filter((part) => part !== undefined);
+function ephemeralOf({ usage, containers, volumes = [] }: PodUsage): FileUsage {
+  const scratch = volumes.filter(({ isScratch }) => isScratch);
+  const written = [...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]), ...scratch].filter(
+    (part) => part !== undefined,
+  );
   const sum = (of: (part: FileUsage) => number) => written.reduce((total, part) => total + of(part), 0);
   return {
     atMs: usage.atMs,
@@ -104,6 +107,12 @@ function networkOf({ atMs, main, interfaces }: NetworkUsage): object {
   }));
   const one = all.find(({ name }) => name === main) ?? all[0];
   return { time: apiTime(atMs), ...(one ?? { name: '' }), interfaces: all };
+}
+
+function volumeOf(volume: VolumeUsage): object {
+  const { name, claim } = volume;
+  const pvcRef = claim && { name: claim.name, namespace: claim.namespace };
+  return { ...diskOf(volume, volume), name, pvcRef };
 }
 
 function diskOf(disk: DiskUsage, { atMs, usedBytes, inodesUsed }: FileUsage): object {

@@ -1,0 +1,26 @@
+import { claimNameOf, type Pod } from '../pods/index.ts';
+import { usedVolumes } from '../volumes/index.ts';
+import type { PodDirectories } from './pod-files.ts';
+import type { VolumePlace } from './stats/index.ts';
+
+/** The volumes of a pod that lie below its directory, and how what they hold is found out. */
+export function volumePlaces(
+  pod: Pod,
+  directories: Pick<PodDirectories, 'of'>,
+  found: ReadonlyMap<string, { readonly hostPath: string }>,
+): readonly VolumePlace[] {
+  const { uid, namespace } = pod.metadata;
+  const own = `${directories.of(uid)}/volumes/`;
+  const used = usedVolumes(pod);
+  return (pod.spec.volumes ?? []).flatMap((volume) => {
+    const { name, emptyDir, configMap } = volume;
+    const directory = found.get(name)?.hostPath;
+    if (!used.has(name) || directory?.startsWith(own) !== true) return [];
+    const claimName = claimNameOf(pod, volume);
+    const claim = claimName === undefined ? undefined : { namespace, name: claimName };
+    // Others of this node's own have a file system in memory each.
+    const isScratch = configMap !== undefined || (emptyDir !== undefined && (emptyDir.medium ?? '') === '');
+    const counts = isScratch ? 'files' : 'file-system';
+    return [{ name, directory, counts, isScratch, claim } as const];
+  });
+}
