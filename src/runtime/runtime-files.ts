@@ -74,7 +74,10 @@ export function realRuntimeFiles(
   return {
     makeDirectory: (path, mode) =>
       writing(path, async () => void (await mkdir(path, { recursive: true, mode }))),
-    makeSharedDirectory: (path, as) => writing(path, () => makeShared(path, as)),
+    async makeSharedDirectory(path, as) {
+      await silent.check(path);
+      await writing(path, () => makeShared(path, as));
+    },
     names: (directory) => reading(directory, async () => (await namesIn(directory)).sort(), []),
     readEnd: (path, maxBytes) => reading(path, () => readEnd(path, maxBytes), undefined),
     readLogEnd,
