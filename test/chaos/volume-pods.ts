@@ -8,13 +8,19 @@ const alive = 'alive\n';
 /** Reads what is to be read and writes where that is allowed; `ok` is there once all of it went well. */
 const script = [
   'set -e',
-  'for file in /config/key /secret/key /projected/key /projected/token /host/canary /local/canary; do [ -s $file ]; done',
-  'for place in /memory /part /deep; do echo here > $place/written; done',
+  'for file in /config/key /secret/key /projected/key /projected/token /downward/name; do [ -s $file ]; done',
+  'for place in /host /local /claimed /driven; do [ -s $place/canary ]; done',
+  'for place in /memory /part /deep /deeper /own; do echo here > $place/written; done',
   'touch /disk/ok',
   'trap "exit 0" TERM; while true; do sleep 0.1; done',
 ].join('\n');
 
-/** A pod with a volume of each kind that can be had without a driver, and parts of some. */
+/** What the pods' driver is called. */
+export const driverName = 'disks.chaos.kubeling';
+/** The volume of the driver that all pods share. */
+export const drivenVolume = 'driven';
+
+/** A pod with a volume of each kind that can be had on any machine, and parts of some. */
 export function volumePod(name: string, hostPath: string): object {
   const mount = (volume: string, at = `/${volume}`, more: object = {}) => ({
     name: volume,
@@ -33,11 +39,13 @@ export function volumePod(name: string, hostPath: string): object {
           image,
           command: ['sh', '-c', script],
           volumeMounts: [
-            ...['disk', 'memory', 'config', 'secret', 'projected', 'host', 'local'].map((each) =>
+            ...['disk', 'memory', 'config', 'secret', 'downward', 'projected', 'host'].map((each) =>
               mount(each),
             ),
+            ...['local', 'claimed', 'driven', 'own'].map((each) => mount(each)),
             mount('memory', '/part', { subPath: 'part' }),
             mount('local', '/deep', { subPath: `of/${name}` }),
+            mount('driven', '/deeper', { subPath: `of/${name}` }),
           ],
         },
       ],
@@ -52,52 +60,60 @@ export function volumePod(name: string, hostPath: string): object {
             sources: [{ serviceAccountToken: { path: 'token' } }, { configMap: { name: 'settings' } }],
           },
         },
+        {
+          name: 'downward',
+          downwardAPI: { items: [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }] },
+        },
         { name: 'host', hostPath: { path: hostPath, type: 'Directory' } },
-        { name: 'local', persistentVolumeClaim: { claimName: 'disk' } },
+        ...['local', 'claimed', 'driven'].map((each) => ({
+          name: each,
+          persistentVolumeClaim: { claimName: each },
+        })),
+        { name: 'own', csi: { driver: driverName } },
       ],
     },
   };
 }
 
-/** What the pods refer to, by the path it is made at. */
-export function referred(localPath: string): ReadonlyMap<string, object> {
+/** What the pods refer to, each with the path it is made at. */
+export function referred(places: {
+  readonly local: string;
+  readonly claimed: string;
+}): readonly (readonly [path: string, object: object])[] {
   const values = [hostname().toLowerCase()];
   const terms = [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values }] }];
-  const shared = { accessModes: ['ReadWriteOnce'], storageClassName: 'disk' };
   const own = '/api/v1/namespaces/default';
-  return new Map<string, object>([
-    [
-      `${own}/configmaps`,
-      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings' }, data: { key: 'value' } },
-    ],
-    [
-      `${own}/secrets`,
-      { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'keys' }, stringData: { key: 'hidden' } },
-    ],
-    [
-      '/api/v1/persistentvolumes',
-      {
-        apiVersion: 'v1',
-        kind: 'PersistentVolume',
-        metadata: { name: 'disk' },
-        spec: {
-          ...shared,
-          capacity: { storage: '1Gi' },
-          local: { path: localPath },
-          nodeAffinity: { required: { nodeSelectorTerms: terms } },
-        },
-      },
-    ],
-    [
-      `${own}/persistentvolumeclaims`,
-      {
-        apiVersion: 'v1',
-        kind: 'PersistentVolumeClaim',
-        metadata: { name: 'disk' },
-        spec: { ...shared, resources: { requests: { storage: '1Gi' } } },
-      },
-    ],
-  ]);
+  const config = { kind: 'ConfigMap', metadata: { name: 'settings' }, data: { key: 'value' } };
+  const secret = { kind: 'Secret', metadata: { name: 'keys' }, stringData: { key: 'hidden' } };
+  const driver = {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSIDriver',
+    metadata: { name: driverName },
+    spec: { attachRequired: false, volumeLifecycleModes: ['Persistent', 'Ephemeral'] },
+  };
+  return [
+    [`${own}/configmaps`, { apiVersion: 'v1', ...config }],
+    [`${own}/secrets`, { apiVersion: 'v1', ...secret }],
+    ['/apis/storage.k8s.io/v1/csidrivers', driver],
+    ...claimOf('local', {
+      local: { path: places.local },
+      nodeAffinity: { required: { nodeSelectorTerms: terms } },
+    }),
+    ...claimOf('claimed', { hostPath: { path: places.claimed, type: 'Directory' } }),
+    ...claimOf('driven', { csi: { driver: driverName, volumeHandle: drivenVolume } }),
+  ];
+}
+
+/** A volume, and the claim that gets it. */
+function claimOf(name: string, source: object): readonly (readonly [path: string, object: object])[] {
+  const shared = { accessModes: ['ReadWriteOnce'], storageClassName: name };
+  const volume = { ...shared, capacity: { storage: '1Gi' }, ...source };
+  const claim = { ...shared, resources: { requests: { storage: '1Gi' } } };
+  const object = (kind: string, spec: object) => ({ apiVersion: 'v1', kind, metadata: { name }, spec });
+  return [
+    ['/api/v1/persistentvolumes', object('PersistentVolume', volume)],
+    ['/api/v1/namespaces/default/persistentvolumeclaims', object('PersistentVolumeClaim', claim)],
+  ];
 }
 
 /** Files outside the node that its pods have, and that nobody may take away. */

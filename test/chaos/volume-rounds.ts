@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseMountinfo, pick, type Random, randomInt, seededRandom } from '../../src/lib/index.ts';
 import { freePorts } from '../cluster/free-ports.ts';
+import { DriverProcess } from '../csi/driver-process.ts';
 import { eventually, KubelingNode } from '../kubeling-node.ts';
 import { ApiCaller } from './api-caller.ts';
 import { keepLogs } from './kept-logs.ts';
-import { Canaries, referred, volumePod } from './volume-pods.ts';
+import { Canaries, drivenVolume, driverName, referred, volumePod } from './volume-pods.ts';
 
 export interface VolumeRoundsOptions {
   readonly kills: number;
@@ -19,6 +20,8 @@ export interface VolumeRoundsOptions {
 export interface VolumeReport {
   readonly kills: number;
   readonly killsAtStart: number;
+  /** Of the driver, together with kubeling. */
+  readonly driverKills: number;
   /** By what was just done to the mounts of a pod. */
   readonly mounting: number;
   readonly unmounting: number;
@@ -32,6 +35,15 @@ const longestStartMs = 1_200;
 /** How long the mounts of a pod are waited for before the kill comes anyway. */
 const momentWithinMs = 2_000;
 const settleEvery = 5;
+/** How many mounts of a pod come and go one after the other: kubeling is killed at any of them. */
+const mountsOfPod = 10;
+const driverKillEvery = 4;
+interface Surroundings {
+  readonly hostPath: string;
+  readonly canaries: Canaries;
+  readonly driver: DriverProcess;
+}
+
 const podsPath = '/api/v1/namespaces/default/pods';
 const moments = ['mounting', 'unmounting', 'any'] as const;
 
@@ -46,13 +58,17 @@ export class VolumeRounds {
   readonly #random: Random;
   readonly #hostPath: string;
   readonly #canaries: Canaries;
+  readonly #driver: DriverProcess;
   /** UIDs by name. */
   readonly #wanted = new Map<string, string>();
-  #figures = { kills: 0, killsAtStart: 0, mounting: 0, unmounting: 0, made: 0, removed: 0 };
+  #figures = { kills: 0, killsAtStart: 0, driverKills: 0, mounting: 0, unmounting: 0, made: 0, removed: 0 };
 
   static async run(options: VolumeRoundsOptions): Promise<VolumeReport> {
     const outside = await mkdtemp(join(tmpdir(), 'klg-outside-'));
-    const canaries = await Canaries.put([join(outside, 'host'), join(outside, 'local')]);
+    const driven = join('driver/volumes', drivenVolume);
+    const canaries = await Canaries.put(
+      ['host', 'local', 'claimed', driven].map((place) => join(outside, place)),
+    );
     const [port] = await freePorts(1);
     let report: VolumeReport | undefined;
     try {
@@ -76,17 +92,29 @@ export class VolumeRounds {
     { outside, canaries }: { readonly outside: string; readonly canaries: Canaries },
   ): Promise<VolumeReport> {
     using api = await ApiCaller.open(join(node.dataDir, 'kubeconfig'));
-    for (const [path, object] of referred(join(outside, 'local'))) {
+    for (const [path, object] of referred({
+      local: join(outside, 'local'),
+      claimed: join(outside, 'claimed'),
+    })) {
       const { status, body } = await api.call('POST', path, object);
       assert.equal(status, 201, JSON.stringify(body));
     }
-    const rounds = new VolumeRounds(node, api, options, { hostPath: join(outside, 'host'), canaries });
+    const registry = join(node.dataDir, 'kubelet/plugins_registry');
+    const driver = new DriverProcess(driverName, join(outside, 'driver'), registry);
+    const rounds = new VolumeRounds(node, api, options, {
+      hostPath: join(outside, 'host'),
+      canaries,
+      driver,
+    });
     const { interrupted } = options;
     try {
+      await driver.start();
       await Promise.race([rounds.#all(), ...(interrupted === undefined ? [] : [interrupted])]);
     } catch (error) {
       options.tell(`logs are kept in ${await keepLogs(node.dataDir, `volumes-${options.seed}`)}`);
       throw error;
+    } finally {
+      await driver.kill();
     }
     return rounds.#figures;
   }
@@ -95,7 +123,7 @@ export class VolumeRounds {
     node: KubelingNode,
     api: ApiCaller,
     options: VolumeRoundsOptions,
-    { hostPath, canaries }: { readonly hostPath: string; readonly canaries: Canaries },
+    { hostPath, canaries, driver }: Surroundings,
   ) {
     this.#node = node;
     this.#api = api;
@@ -103,6 +131,7 @@ export class VolumeRounds {
     this.#random = seededRandom(options.seed);
     this.#hostPath = hostPath;
     this.#canaries = canaries;
+    this.#driver = driver;
   }
 
   async #all(): Promise<void> {
@@ -111,9 +140,12 @@ export class VolumeRounds {
       const moment = moments[(round - 1) % moments.length] ?? 'any';
       await this.#change(moment);
       await this.#awaitMoment(moment);
+      const isDriverGone = randomInt(this.#random, driverKillEvery) === 0;
+      if (isDriverGone) await this.#killDriver();
       await this.#kill();
       if (this.#figures.kills < kills && randomInt(this.#random, 4) === 0) await this.#killAtStart();
       await this.#node.start();
+      if (isDriverGone) await this.#driver.start();
       if (round % settleEvery === 0) await this.#settle();
       tell(`kill ${this.#figures.kills} (${moment}): ${this.#wanted.size} pods are wanted`);
     }
@@ -155,7 +187,7 @@ export class VolumeRounds {
       return moment === 'mounting' ? !now.isSubsetOf(before) : !before.isSubsetOf(now);
     };
     // Sometimes not the first of them, but one further on.
-    for (let more = randomInt(this.#random, 3); more >= 0; more--) {
+    for (let more = randomInt(this.#random, mountsOfPod); more >= 0; more--) {
       const came = await eventually(moment, async () => ((await isNow()) ? true : undefined), momentWithinMs)
         .then(() => true)
         .catch(() => false);
@@ -168,6 +200,11 @@ export class VolumeRounds {
   async #kill(): Promise<void> {
     await this.#node.end('SIGKILL');
     this.#figures.kills++;
+  }
+
+  async #killDriver(): Promise<void> {
+    await this.#driver.kill();
+    this.#figures.driverKills++;
   }
 
   async #killAtStart(): Promise<void> {
@@ -185,13 +222,21 @@ export class VolumeRounds {
       const wanted = [...this.#wanted.values()].toSorted();
       const there = (await readdir(root)).toSorted();
       const mounts = await this.#mounts();
-      const stray = mounts.filter((point, index) => !isOf(point, wanted) || mounts.indexOf(point) !== index);
+      const stray = mounts.filter(
+        (point, index) => !isWanted(point, wanted) || mounts.indexOf(point) !== index,
+      );
       const ready = await Promise.all(wanted.map((uid) => isReady(join(root, uid))));
-      last = JSON.stringify({ wanted, there, stray, ready });
-      return there.join() === wanted.join() && stray.length === 0 && ready.every(Boolean) ? true : undefined;
+      const staged = wanted.length > 0 ? [] : await namesIn(this.#stagingDir());
+      last = JSON.stringify({ wanted, there, stray, staged, ready });
+      const isLeft = there.join() !== wanted.join() || stray.length > 0 || staged.length > 0;
+      return !isLeft && ready.every(Boolean) ? true : undefined;
     };
     await eventually('the volumes to be as wanted', look, 180_000, () => last);
     assert.deepEqual(await this.#canaries.dead(), [], 'what is outside of the node must not be touched');
+  }
+
+  #stagingDir(): string {
+    return join(this.#node.dataDir, 'kubelet/plugins/kubernetes.io/csi', driverName);
   }
 
   async #mounts(): Promise<readonly string[]> {
@@ -201,8 +246,18 @@ export class VolumeRounds {
   }
 }
 
-function isOf(point: string, uids: readonly string[]): boolean {
+/** What is staged for the node is so while any pod has it. */
+function isWanted(point: string, uids: readonly string[]): boolean {
+  if (point.endsWith('/globalmount')) return uids.length > 0;
   return uids.some((uid) => point.includes(`/pods/${uid}/`));
+}
+
+/** None in a directory that was never made. */
+async function namesIn(directory: string): Promise<readonly string[]> {
+  return await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
 }
 
 /** Its container has found all its volumes. */
