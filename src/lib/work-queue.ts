@@ -65,6 +65,11 @@ export class WorkQueue<K extends string = string> implements Disposable {
     this.#schedule(key, this.#dueIn(delayMs), (_before, dueMs) => dueMs);
   }
 
+  /** Somebody works on the key from now on: what was asked for before is served by that, what is asked for later is not. */
+  begin(key: K): void {
+    this.forget(key);
+  }
+
   /** Takes back what was asked for the key; work under way goes on and still ends with `done`. */
   forget(key: K): void {
     const entry = this.#waiting.get(key);

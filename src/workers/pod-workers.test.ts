@@ -49,6 +49,19 @@ test('a failure that goes on is logged once, another one and one after a success
   assert.equal(told.length, 3);
 });
 
+test('a pod that is asked for during its sync is looked at again at once, one asked for before is not', async () => {
+  const node = new WorkerFixture();
+  node.queue.add(uid);
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  await node.answer('sync');
+  assert.deepEqual(node.queue.takeDue(), []);
+  node.workers.updatePod({ updateType: 'sync', pod: podOf() });
+  await node.next('sync');
+  node.queue.add(uid);
+  await node.answer('sync');
+  assert.deepEqual(node.queue.takeDue(), [uid]);
+});
+
 test('updates made while a sync runs are coalesced into one, the newest', async () => {
   const node = new WorkerFixture();
   node.workers.updatePod({ updateType: 'create', pod: podOf(), startStamp: node.clock.stamp() });

@@ -10,7 +10,12 @@ import type { WorkerRecord } from './worker-record.ts';
 export interface LoopDeps extends IterationDeps {
   readonly random: Random;
   /** When a pod is looked at again; whoever drains it answers with an update of the pod. */
-  readonly queue: { enqueue(uid: PodUid, delayMs: number): void };
+  readonly queue: {
+    enqueue(uid: PodUid, delayMs: number): void;
+    /** No later than that. */
+    add(uid: PodUid, delayMs: number): void;
+    begin(uid: PodUid): void;
+  };
   readonly syncFrequencyMs: number;
   readonly metrics?: WorkerObserver | undefined;
 }
@@ -87,6 +92,7 @@ export class WorkerLoops {
       if (verdict !== 'now') return undefined;
       this.#start(record, work, work.subject.pod);
     }
+    this.#deps.queue.begin(record.uid);
     record.pending = undefined;
     record.active = merged(record.active, work);
     return work;
@@ -186,10 +192,11 @@ export class WorkerLoops {
     return { kind: 'transition' };
   }
 
+  /** Whoever asked for the pod during the sync wants another: what it has come to see may be older than that. */
   #requeue(record: WorkerRecord, end: SyncEnd): void {
     const { queue, random, syncFrequencyMs, clock } = this.#deps;
     const monotonicMs = clock.monotonicMs();
-    queue.enqueue(record.uid, requeueDelayMs(end, { syncFrequencyMs, random, monotonicMs }));
+    queue.add(record.uid, requeueDelayMs(end, { syncFrequencyMs, random, monotonicMs }));
   }
 
   #measure({ startStamp }: PodWork, operation: PodWork['updateType'] | 'terminated'): void {

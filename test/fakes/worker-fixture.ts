@@ -82,6 +82,11 @@ export class WorkerFixture {
           this.delays.set(uid, delayMs);
           this.queue.enqueue(uid, delayMs);
         },
+        add: (uid, delayMs) => {
+          this.delays.set(uid, delayMs);
+          this.queue.add(uid, delayMs);
+        },
+        begin: (uid) => this.queue.begin(uid),
         forget: (uid) => {
           this.delays.delete(uid);
           this.queue.forget(uid);
