@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { ApiCaller } from '../chaos/api-caller.ts';
+import { numberLines, readerLooks, readerScript } from '../chaos/volume-reader.ts';
 import { PayloadWorld, podWith } from '../fakes/payload-world.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
@@ -15,26 +16,10 @@ const namespace = '/api/v1/namespaces/default';
 const updates = 1_000;
 const lines = 200;
 
-/**
- * Reads both files again and again: each is whole, says one thing from its first line to its last, and never anything
- * older than what was read before it.
- */
-const reading = [
-  'last=0; n=0',
-  'while true; do',
-  '  for file in /config/a /config/b; do',
-  `    now=$(awk 'NR == 1 { first = $1 } $1 != first { torn = 1 } END { if (torn || NR != ${lines}) print "torn"; else print first }' $file 2>&1) || now=missing`,
-  '    case $now in *[!0-9]*|"") echo "$file: $now" >> /said/wrong; now=$last;; esac',
-  '    [ "$now" -ge "$last" ] || echo "$file: $now after $last" >> /said/wrong',
-  '    last=$now',
-  '  done',
-  '  n=$((n + 1)); echo "$n $last" > /said/new; mv /said/new /said/looks',
-  '  sleep 0.005',
-  'done',
-].join('\n');
+const reading = readerScript([{ name: 'config', lines }]);
 
 const data = (number: number) => {
-  const text = `${number}\n`.repeat(lines);
+  const text = numberLines(number, lines);
   return { a: text, b: text };
 };
 
@@ -83,6 +68,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
 
   const ready = (name: string) =>
     cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+  const hasRead = async (said: string, number: number) => (await readerLooks(said)).numbers[0] === number;
   const volumeOf = (uid: string, kind: string, name: string) =>
     join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes', `kubernetes.io~${kind}`, name);
 
@@ -96,9 +82,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     const uid = await create('pods', podOf('reader', reading, volumes));
     await ready('reader');
     const [config, said] = [volumeOf(uid, 'configmap', 'config'), volumeOf(uid, 'empty-dir', 'said')];
-    const looks = async () =>
-      (await readFile(join(said, 'looks'), 'utf8').catch(() => '0 0')).split(' ').map(Number);
-    await cluster.node.until('the first look', async () => ((await looks())[0] ?? 0) > 0);
+    await cluster.node.until('the first look', async () => (await readerLooks(said)).count > 0);
     const versions = new Set<string>();
     for (let number = 1; number <= updates; number++) {
       const { status, body } = await api.call('PATCH', `${namespace}/configmaps/numbers`, {
@@ -107,10 +91,9 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       assert.equal(status, 200, JSON.stringify(body));
       versions.add(await readlink(join(config, '..data')));
     }
-    await cluster.node.until('the last one to be read', async () => (await looks())[1] === updates);
-    const wrong = await readFile(join(said, 'wrong'), 'utf8').catch(() => '');
+    await cluster.node.until('the last one to be read', () => hasRead(said, updates));
+    const { wrong, count } = await readerLooks(said);
     assert.equal(wrong, '');
-    const [count = 0] = await looks();
     // Those that follow each other closely come as one.
     assert.ok(versions.size > 1);
     t.diagnostic(`${count} looks, ${versions.size} versions of the volume or more`);
@@ -137,19 +120,17 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     const uid = await create('pods', podOf('hasty', reading, volumes));
     await ready('hasty');
     const said = volumeOf(uid, 'empty-dir', 'said');
-    const looks = async () =>
-      (await readFile(join(said, 'looks'), 'utf8').catch(() => '0 0')).split(' ').map(Number);
-    await cluster.node.until('the first look', async () => ((await looks())[0] ?? 0) > 0);
-    const [before = 0] = await looks();
+    await cluster.node.until('the first look', async () => (await readerLooks(said)).count > 0);
+    const { count: before } = await readerLooks(said);
     const versions = new Set<string>();
     for (let number = 1; number <= updates; number++) {
       await write(number);
       versions.add(await readlink(join(path, '..data')));
     }
     assert.equal(versions.size, updates);
-    await cluster.node.until('the last one to be read', async () => (await looks())[1] === updates);
-    assert.equal(await readFile(join(said, 'wrong'), 'utf8').catch(() => ''), '');
-    const [count = 0] = await looks();
+    await cluster.node.until('the last one to be read', () => hasRead(said, updates));
+    const { wrong, count } = await readerLooks(said);
+    assert.equal(wrong, '');
     assert.ok(count > before + 10, `${count} looks, ${before} of them before`);
     t.diagnostic(`${count - before} looks`);
     await cluster.kubectl('delete', 'pod', 'hasty');
