@@ -129,9 +129,17 @@ async function publish(
     return version;
   } catch (error) {
     await files.unlink(next).catch(() => {});
-    await files.removeTree(path).catch(() => {});
+    if (await isUnseen(files, directory, version)) await files.removeTree(path).catch(() => {});
     throw error;
   }
+}
+
+/** Whether nobody can read the version: the step that shows it may be done and said to have failed all the same. */
+async function isUnseen(files: VolumeFiles, directory: string, version: string): Promise<boolean> {
+  return await files.readLink(posix.join(directory, dataLink)).then(
+    (shown) => shown !== version,
+    () => false,
+  );
 }
 
 /** After the switch: a link that is there leads to something, and one without content goes. */

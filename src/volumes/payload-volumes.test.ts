@@ -423,7 +423,7 @@ describe('removing filled volumes', () => {
   });
 });
 
-describe('being killed', () => {
+describe('being killed, or told what is not so,', () => {
   /** Every call after so many fails, as if there were nobody any more to make it. */
   const dyingAfter = (files: VolumeFiles, calls: number): VolumeFiles => {
     let left = calls;
@@ -438,6 +438,19 @@ describe('being killed', () => {
       },
     });
   };
+  /** Told after each call that was made. */
+  const counting = (files: VolumeFiles, made: () => void): VolumeFiles =>
+    new Proxy(files, {
+      get: (target, name) => {
+        const call: unknown = Reflect.get(target, name);
+        if (typeof call !== 'function') return call;
+        return async (...args: readonly unknown[]) => {
+          const answer: unknown = await Reflect.apply(call, target, args);
+          made();
+          return answer;
+        };
+      },
+    });
   const pod = podWith([configMapVolume(), { ...secretVolume(), name: 's' }], {
     securityContext: { fsGroup: 5 },
   });
@@ -466,6 +479,30 @@ describe('being killed', () => {
       assert.equal(files.text(`${at('secret', 's')}/a`), 'new');
       assert.equal(files.mounts().length, 1);
       if (problems.length === 0) break;
+    }
+  });
+
+  it('leaves the old content or the new after any step that is done and said to have failed', async () => {
+    let steps = 0;
+    for (let denied = 1; denied === 1 || denied <= steps; denied++) {
+      const { files, world } = makeWorld();
+      world.setConfigMap('cm', { a: 'old' });
+      world.setSecret('s', { a: 'old' });
+      await world.volumes().make(pod, world.signal);
+      world.setConfigMap('cm', { a: 'new' });
+      world.setSecret('s', { a: 'new' });
+      steps = 0;
+      const unsure = counting(files, () => {
+        if (++steps === denied) throw new Error('it is not known what came of it');
+      });
+      await world.volumes({ files: unsure }).make(pod, world.signal);
+      for (const place of [at('configmap', 'v'), at('secret', 's')]) {
+        const seen = files.text(`${place}/a`);
+        assert.ok(seen === 'old' || seen === 'new', `step ${denied}, ${place}: ${seen}`);
+      }
+      await world.volumes().make(pod, world.signal);
+      assert.equal(files.text(`${at('configmap', 'v')}/a`), 'new');
+      assert.equal(files.text(`${at('secret', 's')}/a`), 'new');
     }
   });
 
