@@ -25,9 +25,10 @@ export function unsettled(
     running: world.runtime.runningContainers().filter((one) => one.podUid === uid),
     sandboxes: world.runtime.sandboxes().filter((one) => one.podUid === uid && one.running).length,
   };
+  const volumeProblems = world.cluster?.hadVolumes(uid) === true ? unlikeItsVolumes(world, uid, seen) : [];
   const mayDiffer = fate === 'disturbed' && mayEndOtherwise(sketch);
   const problems = mayDiffer ? unsound(seen) : unlike(seen, withFate(sketch, fate), outcome);
-  return problems.map((problem) => `${uid} of ${sketch.name} ${problem}`);
+  return [...problems, ...volumeProblems].map((problem) => `${uid} of ${sketch.name} ${problem}`);
 }
 
 /** Of those who look into a pod nobody is started again, however they ended. */
@@ -40,6 +41,14 @@ export function isFarFromDeadline(world: World, uid: string, { deadlineSeconds }
   const startTime = world.life?.kubelet.statuses.getPodStatus(uid as PodUid)?.startTime;
   if (deadlineSeconds === undefined || startTime === undefined) return false;
   return Date.parse(startTime) + deadlineSeconds * 1_000 - world.clock.now() > farMs;
+}
+
+/** A pod that runs has all its volumes as their objects say; one that is over has none. */
+function unlikeItsVolumes({ volumes }: World, uid: string, { phase, running }: Seen): readonly string[] {
+  if (volumes === undefined) return [];
+  if (phase === 'Succeeded' || phase === 'Failed')
+    return volumes.mountedFor(uid).map((place) => `is ${phase} and has ${place} mounted`);
+  return running.length === 0 ? [] : [...volumes.missing(uid), ...volumes.outdated(uid)];
 }
 
 interface Seen {
@@ -94,6 +103,7 @@ export async function leftovers(world: World, wanted: ReadonlySet<string>): Prom
     ...(await machine.files.names(settings.podLogsDir))
       .filter((name) => isLeft(name.split('_')[2] ?? ''))
       .map((name) => `log directory ${name}`),
+    ...(world.volumes?.leftovers(wanted) ?? []),
   ];
 }
 

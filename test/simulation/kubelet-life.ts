@@ -8,6 +8,7 @@ import {
 import type { ClusterNode } from '../../src/kubelet/cluster/index.ts';
 import { Kubelet, type KubeletSettings, type NodeMachine } from '../../src/kubelet/index.ts';
 import { type Clock, type Logger, MetricRegistry, type Random, settle } from '../../src/lib/index.ts';
+import type { PluginHost } from '../../src/plugins/index.ts';
 import { type ScriptedProberOptions, scriptedProber } from '../../src/probes/index.ts';
 import type { SimulatedRuntime } from '../../src/simulator/index.ts';
 import { clusterLife } from './cluster/cluster-life.ts';
@@ -121,12 +122,14 @@ export class KubeletLife {
     const { cri: mutateCri = (client: CriClient) => client } = mutate;
     const client = observed(createCriClient({ transport, clock }), options);
     const cri = gate.around(mutateCri(aroundCri(client)));
-    const { manifests, files, volumeParts, cgroups, httpGet, dialHttp, readFile } =
+    const { manifests, files, volumeParts, volumeFiles, plugins, cgroups, httpGet, dialHttp, readFile } =
       mutate.machine?.(options.machine) ?? options.machine;
     const machine: NodeMachine = {
       manifests: gate.around(manifests),
       files: gate.around(files),
       volumeParts: gate.around(volumeParts),
+      ...(volumeFiles && { volumeFiles: gate.around(volumeFiles) }),
+      ...(plugins && { plugins: gatedPlugins(gate, plugins) }),
       cgroups: gate.around(cgroups),
       httpGet,
       dialHttp,
@@ -210,6 +213,19 @@ export class KubeletLife {
       (error) => (signal.aborted ? undefined : ended(error)),
     );
   }
+}
+
+/** Also what it says to those it has once connected to. */
+function gatedPlugins(gate: ProcessGate, plugins: PluginHost): PluginHost {
+  const { prepare, sockets, watch } = gate.around(plugins);
+  const open: PluginHost['open'] = (socket) => {
+    const channel = plugins.open(socket);
+    return {
+      client: (service) => gate.around(channel.client(service) as object) as never,
+      close: () => channel.close(),
+    };
+  };
+  return { prepare, sockets, watch, open };
 }
 
 function told(client: ApiClient, calling: (verb: string, what: unknown) => void): ApiClient {

@@ -2,15 +2,18 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { clusterMutations } from './cluster/cluster-mutations.ts';
 import { mutations } from './mutations.ts';
+import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { playSeeds } from './seeds.ts';
-import { prepareSimulation, type SeedOptions, type SeedResult, simulate } from './simulate.ts';
+import { prepareSimulation, simulate } from './simulate.ts';
+
+import { volumeMutations } from './volumes/volume-mutations.ts';
 
 const mutatedSeeds = 1_000;
 
 describe('the rules of the simulation', () => {
   before(prepareSimulation);
 
-  for (const [name, mutate] of Object.entries({ ...mutations, ...clusterMutations })) {
+  for (const [name, mutate] of Object.entries({ ...mutations, ...clusterMutations, ...volumeMutations })) {
     it(`find a classic bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };
       let found: SeedResult | undefined;

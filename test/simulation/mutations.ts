@@ -2,14 +2,17 @@ import type { NodeMachine } from '../../src/kubelet/index.ts';
 import type { ObservedContainer, ObservedPod, Pod } from '../../src/pods/index.ts';
 import { initContainersOf, isSidecar } from '../../src/pods/index.ts';
 import type { Mutation } from './kubelet-life.ts';
-import type { SeedOptions } from './simulate.ts';
+import type { SeedOptions } from './seed-options.ts';
 
 /** A bug that kubelets have had, put in from outside. */
 export interface KnownBug extends Mutation {
   /** The rule that finds it; any will do unless given. */
   readonly breaks?: string;
   /** Where it shows soonest; the seeds as they are show it, too, but later. */
-  readonly shows?: Pick<SeedOptions, 'trouble' | 'always' | 'killedAt' | 'cluster' | 'patienceMs'>;
+  readonly shows?: Pick<
+    SeedOptions,
+    'trouble' | 'always' | 'killedAt' | 'cluster' | 'volumes' | 'patienceMs'
+  >;
 }
 
 /** The simulation must find each. */

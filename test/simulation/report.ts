@@ -1,4 +1,5 @@
-import { type SeedOptions, type SeedResult, simulate } from './simulate.ts';
+import type { SeedOptions, SeedResult } from './seed-options.ts';
+import { simulate } from './simulate.ts';
 
 /** So much is shown; the rest of a long history is told with `--seed`. */
 const shownLines = 120;

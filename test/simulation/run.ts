@@ -1,7 +1,7 @@
 /**
  * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
  *
- *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined]
+ *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind]]
  *     npm run simulate -- --seed 42
  */
 import { execFile } from 'node:child_process';
@@ -10,7 +10,8 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { describeFailure } from './report.ts';
-import { prepareSimulation, type SeedOptions, type SeedResult, simulate } from './simulate.ts';
+import type { SeedOptions, SeedResult } from './seed-options.ts';
+import { prepareSimulation, simulate } from './simulate.ts';
 
 interface Played {
   readonly seeds: number;
@@ -25,6 +26,8 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     /** `joined` for the worlds with an API server; those without unless given. */
     cluster: { type: 'string' },
+    /** `every-kind` for pods with all kinds of volumes, in worlds with an API server; few unless given. */
+    volumes: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     /** For a process that plays a part of the seeds for another. */
     part: { type: 'boolean', default: false },
@@ -32,7 +35,8 @@ const { values } = parseArgs({
 });
 
 const cluster = values.cluster === 'joined' || values.cluster === 'alone' ? values.cluster : undefined;
-const options: SeedOptions = { cluster };
+const volumes = values.volumes === 'every-kind' ? values.volumes : undefined;
+const options: SeedOptions = { cluster, volumes };
 
 /** Until the first that fails. */
 async function play(from: number, count: number): Promise<Played> {
@@ -47,7 +51,12 @@ async function play(from: number, count: number): Promise<Played> {
 
 function playElsewhere(from: number, count: number): Promise<Played> {
   const part = ['--part', '--from', String(from), '--seeds', String(count)];
-  const args = [fileURLToPath(import.meta.url), ...part, ...(cluster ? ['--cluster', cluster] : [])];
+  const args = [
+    fileURLToPath(import.meta.url),
+    ...part,
+    ...(cluster ? ['--cluster', cluster] : []),
+    ...(volumes ? ['--volumes', volumes] : []),
+  ];
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, (error, stdout) =>
       error === null ? resolve(JSON.parse(stdout) as Played) : reject(error),

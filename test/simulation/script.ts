@@ -3,6 +3,7 @@ import type { FaultRates, RestartOptions } from '../../src/simulator/index.ts';
 import type { ClusterStep } from './cluster/cluster-steps.ts';
 import type { PodSketch } from './sketch.ts';
 import { type Feature, Sketcher } from './sketcher.ts';
+import type { VolumeStep } from './volumes/volume-steps.ts';
 
 /** One thing that is done to the world. */
 export type Step =
@@ -24,7 +25,8 @@ export type Step =
   | { readonly do: 'crash-sandbox'; readonly choice: number }
   | { readonly do: 'network'; readonly state: 'ready' | 'not-ready' }
   | { readonly do: 'jump-clock'; readonly ms: number }
-  | { readonly do: 'cluster'; readonly what: ClusterStep };
+  | { readonly do: 'cluster'; readonly what: ClusterStep }
+  | { readonly do: 'volumes'; readonly what: VolumeStep };
 
 export interface TimedStep {
   readonly atMs: number;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describeFailure } from './report.ts';
-import { type SeedOptions, simulate } from './simulate.ts';
+import type { SeedOptions } from './seed-options.ts';
+import { simulate } from './simulate.ts';
 
 /** The hash of each life by its seed. */
 export type Lives = Map<number, string>;

@@ -11,7 +11,7 @@ import { Scenario } from './cluster/scenario.ts';
 import { Desk } from './desk.ts';
 import { isFarFromDeadline, leftovers, remembered, unsettled } from './end-state.ts';
 import { allRules, type ClusterParts, type Rule } from './invariants/index.ts';
-import type { KubeletLife, Mutation } from './kubelet-life.ts';
+import type { KubeletLife } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
 import { mayBeProbedToDeath, outcomeOf } from './outcome.ts';
 import {
@@ -22,29 +22,10 @@ import {
   troubles,
   writeScript,
 } from './script.ts';
+import type { SeedOptions, SeedResult } from './seed-options.ts';
+import { updateInPeace } from './volumes/peaceful-updates.ts';
+import { withVolumeTrouble } from './volumes/volume-script.ts';
 import { type Witness, World } from './world.ts';
-
-export interface SeedOptions extends ScriptWishes {
-  readonly mutate?: Mutation | undefined;
-  readonly logs?: 'kept' | 'dropped';
-  /** Chosen by the seed unless given. */
-  readonly trouble?: Trouble | undefined;
-  /** Whether the node belongs to a cluster; it is alone unless given. */
-  readonly cluster?: 'joined' | 'alone' | undefined;
-  /** How long to wait for what is wanted; half an hour unless given. */
-  readonly patienceMs?: number | undefined;
-}
-
-export interface SeedResult {
-  readonly seed: number;
-  /** The first rule that did not hold, and where. */
-  readonly violations: readonly string[];
-  readonly history: readonly string[];
-  /** Of the whole history: the same seed gives the same. */
-  readonly hash: string;
-  readonly virtualMs: number;
-  readonly logs: World['logs'];
-}
 
 const settleMs = 30 * 60_000;
 const emptyMs = 10 * 60_000;
@@ -86,6 +67,7 @@ class SeedRun {
   readonly #scenario: Scenario | undefined;
   /** Apart from the other, so that the seeds without a cluster are as they would be if there were none. */
   readonly #clusterRandom: Random;
+  readonly #volumeRandom: Random;
   readonly #violations: string[] = [];
   /** Pods the runtime was in trouble with, which may have to be made anew. */
   readonly #damaged = new Set<string>();
@@ -108,7 +90,10 @@ class SeedRun {
     const flavour = this.#random.next() < 0.5 ? 'containerd-1.6' : 'containerd-2';
     this.#clusterRandom = seededRandom(seed * 7 + 3);
     const cluster = clusterOf(this.#clusterRandom, options.cluster ?? 'alone');
-    this.#world = new World({ ...options, seed, flavour, settings: { maxRestartWaitMs }, cluster }, this);
+    this.#volumeRandom = seededRandom(seed * 11 + 5);
+    const volumes = cluster && options.volumes && { random: this.#volumeRandom };
+    const settings = { maxRestartWaitMs };
+    this.#world = new World({ ...options, seed, flavour, settings, cluster, volumes }, this);
     this.#desk = new Desk(() => this.#world.clock.monotonicMs());
     this.#rules = allRules({
       desk: this.#desk,
@@ -119,6 +104,7 @@ class SeedRun {
       isUncertain: () => this.#uncertain,
       maxRestartWaitMs,
       cluster: this.#clusterParts(),
+      volumes: this.#world.volumes,
       report: (rule, what) => this.#report(rule, what),
     });
     this.#scenario = this.#makeScenario();
@@ -138,6 +124,13 @@ class SeedRun {
     await this.#settle();
     await this.#advance(calmMs);
     await this.#settle();
+    await updateInPeace({
+      world: this.#world,
+      random: this.#volumeRandom,
+      pass: (ms) => this.#advance(ms),
+      until: (...wish) => this.#until(...wish),
+      unsettled: () => this.#unsettled(),
+    });
     await this.#restartInPeace();
     await this.#empty();
     await this.#end();
@@ -198,6 +191,14 @@ class SeedRun {
     for (const rule of this.#rules) rule.apiChanged?.(change);
   }
 
+  volumeChanging(method: string, path: string): void {
+    for (const rule of this.#rules) rule.volumeChanging?.(method, path);
+  }
+
+  broken(rule: string, what: string): void {
+    this.#report(rule, what);
+  }
+
   kubeletEnded(error: unknown): void {
     this.#report('the kubelet runs until it is told to stop', String(error));
   }
@@ -222,6 +223,9 @@ class SeedRun {
     switch (step.do) {
       case 'cluster':
         return this.#scenario?.take(step.what);
+      case 'volumes':
+        world.note(`volumes: ${JSON.stringify(step.what)}`);
+        return world.cluster && world.volumes?.take(step.what, world.cluster.api);
       case 'write':
         if (this.#scenario !== undefined && step.sketch.source === 'api')
           return this.#desk.sketchOf(step.sketch.name) === undefined
@@ -341,19 +345,24 @@ class SeedRun {
     this.#world.runtime.comeUp();
     for (const name of this.#desk.names()) this.#mend(name);
     this.#world.cluster?.heal();
+    this.#world.volumes?.heal();
     await this.#world.startKubelet();
   }
 
   async #settle(): Promise<void> {
     await this.#until(this.#patienceMs, 'what is wanted comes to be', async () => {
-      const wanted = this.#desk.wanted();
-      const uids = new Set(wanted.map(({ uid }) => uid));
-      const open = wanted.flatMap(({ uid, sketch }) =>
-        unsettled(this.#world, uid, sketch, this.#disturbed.has(uid) ? 'disturbed' : 'left-alone'),
-      );
-      return [...open, ...(await leftovers(this.#world, uids)), ...this.#unlikeTheNode()];
+      const uids = new Set(this.#desk.wanted().map(({ uid }) => uid));
+      return [...this.#unsettled(), ...(await leftovers(this.#world, uids)), ...this.#unlikeTheNode()];
     });
     for (const rule of this.#rules) rule.settled?.();
+  }
+
+  #unsettled(): readonly string[] {
+    return this.#desk
+      .wanted()
+      .flatMap(({ uid, sketch }) =>
+        unsettled(this.#world, uid, sketch, this.#disturbed.has(uid) ? 'disturbed' : 'left-alone'),
+      );
   }
 
   /** Once more with nothing else going on: what runs must not notice. */
@@ -435,7 +444,9 @@ class SeedRun {
 
   #script(): readonly TimedStep[] {
     const script = writeScript(this.#random, this.#trouble, this.#wishes);
-    return this.#scenario === undefined ? script : withCluster(this.#clusterRandom, script);
+    if (this.#scenario === undefined) return script;
+    const all = withCluster(this.#clusterRandom, script);
+    return this.#world.volumes === undefined ? all : withVolumeTrouble(this.#volumeRandom, all);
   }
 
   #unlikeTheNode(): readonly string[] {

@@ -28,6 +28,7 @@ import { PodApi } from './pod-api.ts';
 import { PodNetwork, type ProbeWitness } from './pod-network.ts';
 import { scriptOf } from './programs.ts';
 import { images, type PodSketch } from './sketch.ts';
+import { VolumeWorld, type VolumeWorldOptions } from './volumes/volume-world.ts';
 
 export interface WorldOptions {
   readonly seed: number;
@@ -42,6 +43,8 @@ export interface WorldOptions {
   readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
   /** The cluster the node belongs to; it is alone unless given. */
   readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs' | 'copies'> | undefined;
+  /** For pods with volumes of all kinds; their files lie nowhere and no driver is there unless given. */
+  readonly volumes?: Pick<VolumeWorldOptions, 'random'> | undefined;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */
@@ -54,6 +57,9 @@ export interface Witness extends Partial<ProbeWitness> {
   kubeletEnded(error: unknown): void;
   bug(method: string, error: unknown): void;
   apiChanged?(change: StoreChange): void;
+  volumeChanging?(method: string, path: string): void;
+  /** Somebody else on the machine has seen that a rule does not hold. */
+  broken?(rule: string, what: string): void;
 }
 
 /** One simulated node under virtual time: the runtime and the machine stay, kubelets come and go. */
@@ -67,6 +73,7 @@ export class World {
   /** For a node that is alone. */
   readonly api = new PodApi();
   readonly cluster: ClusterWorld | undefined;
+  readonly volumes: VolumeWorld | undefined;
   readonly network: PodNetwork;
   /** Everything that happened, one line each. */
   readonly history: string[] = [];
@@ -107,20 +114,26 @@ export class World {
     });
     this.network = new PodNetwork(this.runtime, witness);
     this.manifests.makeDirectory(manifestDirectory);
+    const files = memoryRuntimeFiles(this.files);
+    this.volumes = options.volumes && this.#makeVolumes(options.volumes.random, files);
     const { aroundMachine = (machine: NodeMachine) => machine } = options;
     this.machine = aroundMachine({
       manifests: this.manifests,
-      files: memoryRuntimeFiles(this.files),
+      files: this.volumes?.files ?? files,
+      volumeFiles: this.volumes?.volumeFiles,
+      plugins: this.volumes?.plugins,
       volumeParts: memoryVolumeParts((path) => this.files.read(path)),
       cgroups: this.cgroups,
       httpGet: () => Promise.reject(new Error('There is no network')),
       dialHttp: () => Promise.reject(new Error('There is no network')),
-      readFile: async () => 'nameserver 10.0.0.2\n',
+      readFile: async (path) =>
+        (path === '/proc/self/mountinfo' && this.volumes?.mountinfo()) || 'nameserver 10.0.0.2\n',
     });
     this.cluster =
       options.cluster &&
       new ClusterWorld({
         ...options.cluster,
+        volumes: this.volumes,
         clock: this.clock,
         note: (what) => this.note(what),
         changed: (change) => witness.apiChanged?.(change),
@@ -205,6 +218,20 @@ export class World {
 
   restartRuntime(options: RestartOptions): void {
     this.runtime.restart(options);
+  }
+
+  #makeVolumes(random: Random, files: NodeMachine['files']): VolumeWorld {
+    return new VolumeWorld({
+      clock: this.clock,
+      random,
+      files,
+      witness: {
+        volumeChanging: (method, path) => this.#witness.volumeChanging?.(method, path),
+        broken: (rule, what) => this.#witness.broken?.(rule, what),
+        calling: (method, request) => this.#calling(method, request),
+        note: (what) => this.note(what),
+      },
+    });
   }
 
   #calling(method: string, request: unknown): void {

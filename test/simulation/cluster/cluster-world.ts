@@ -11,6 +11,8 @@ import {
 } from '../../../src/simulator/index.ts';
 import { apiPodOf, fullNameOf, nodeName, uidOf } from '../manifests.ts';
 import type { PodSketch } from '../sketch.ts';
+import { withEveryVolume } from '../volumes/pod-volumes.ts';
+import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { ClusterStep } from './cluster-steps.ts';
 
 export interface ClusterWorldOptions {
@@ -20,6 +22,8 @@ export interface ClusterWorldOptions {
   readonly skewMs: number;
   /** Whether the kubelet keeps copies of what the API says; it does not unless given. */
   readonly copies?: 'kept' | undefined;
+  /** For pods with volumes of all kinds; they have few unless given. */
+  readonly volumes?: VolumeWorld | undefined;
   readonly note: (what: string) => void;
   readonly changed: (change: StoreChange) => void;
 }
@@ -35,12 +39,14 @@ export class ClusterWorld {
   readonly api: SimulatedApi;
   readonly node = nodeUser(nodeName);
   readonly #options: ClusterWorldOptions;
+  readonly #dressed = new Set<string>();
   #awaySinceMs: number | undefined;
 
   constructor(options: ClusterWorldOptions) {
     this.#options = options;
     const { clock, random, skewMs } = options;
     this.api = new SimulatedApi({ clock: skewed(clock, skewMs), random });
+    options.volumes?.furnish(this.api);
     this.api.onChange((change) => {
       if (isTold(change)) options.note(describeChange(change));
       options.changed(change);
@@ -78,15 +84,23 @@ export class ClusterWorld {
   }
 
   create(sketch: PodSketch): void {
-    const { metadata, spec } = withVolumes(apiPodOf(sketch, { phase: 'Pending' }));
-    if (spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined))
+    const { metadata, spec } = this.#podOf(sketch);
+    if (
+      this.#options.volumes === undefined &&
+      spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined)
+    )
       this.#claim(metadata.uid);
     this.api.put(pods, { metadata, spec, status: { phase: 'Pending' } });
   }
 
+  /** Whether a pod was given volumes of all kinds. */
+  hadVolumes(uid: string): boolean {
+    return this.#dressed.has(uid);
+  }
+
   /** The same pod, as the sketch has it now. */
   edit(sketch: PodSketch): void {
-    const { spec } = withVolumes(apiPodOf(sketch, { phase: 'Pending' }));
+    const { spec } = this.#podOf(sketch);
     const { containers, ephemeralContainers } = spec;
     this.api.change({ resource: pods, namespace, name: sketch.name }, (pod) => ({
       ...pod,
@@ -147,6 +161,15 @@ export class ClusterWorld {
   heal(): void {
     this.api.setFaults(undefined);
     this.comeBack();
+  }
+
+  #podOf(sketch: PodSketch): Pod {
+    const pod = apiPodOf(sketch, { phase: 'Pending' });
+    const { volumes } = this.#options;
+    if (volumes === undefined) return withVolumes(pod);
+    volumes.provide(this.api, pod);
+    this.#dressed.add(pod.metadata.uid);
+    return withEveryVolume(pod);
   }
 
   /** A claim for this pod; it may be bound at once, or late enough for the pod to wait. */

@@ -3,7 +3,7 @@ import { settings } from '../kubelet-life.ts';
 import type { ClusterScene, Rule } from './scene.ts';
 
 /** Who sees a pod gone may start its successor, on the same volumes. */
-export function apiObjectsGoLast({ runtime, report, cluster }: ClusterScene): Rule {
+export function apiObjectsGoLast({ runtime, report, cluster, volumes }: ClusterScene): Rule {
   const { world, machine, cgroups } = cluster;
   const rule = 'a pod goes from the API when nothing of it is left';
   return {
@@ -17,6 +17,8 @@ export function apiObjectsGoLast({ runtime, report, cluster }: ClusterScene): Ru
         report(rule, `${name} (${uid}) was removed while ${one.name} runs`);
       for (const path of cgroups.directories().filter((one) => one.includes(`pod${uid}`)))
         report(rule, `${name} (${uid}) was removed and left the cgroup ${path}`);
+      for (const place of volumes?.mountedFor(uid) ?? [])
+        report(rule, `${name} (${uid}) was removed while ${place} was mounted`);
       // What is there is looked up at once, and only told later.
       void machine.files.names(`${settings.rootDir}/pods/${uid}/volumes`).then((names) => {
         for (const left of names) report(rule, `${name} (${uid}) was removed and left its volume ${left}`);

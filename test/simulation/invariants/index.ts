@@ -14,6 +14,7 @@ import { sidecarOrder } from './sidecar-order.ts';
 import { startsOnlyWhatIsWanted } from './starts.ts';
 import { stopsOnlyWhatIsUnwanted } from './stops.ts';
 import { terminalPhaseStays } from './terminal-phase.ts';
+import { readersSeeWholes, startsWithItsVolumes, volumesOutliveContainers } from './volumes.ts';
 
 export type { ClusterParts, Rule, Scene } from './scene.ts';
 
@@ -36,11 +37,13 @@ export function allRules(scene: Scene): readonly Rule[] {
     postStartRuns,
     ephemeralOnce,
   ];
-  const { cluster } = scene;
+  const { cluster, volumes } = scene;
   const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];
+  const volumeRules = [startsWithItsVolumes, volumesOutliveContainers, readersSeeWholes];
   return [
     ledger,
     ...rules.map((rule) => rule({ ...scene, ledger })),
     ...(cluster === undefined ? [] : clusterRules.map((rule) => rule({ ...scene, ledger, cluster }))),
+    ...(volumes === undefined ? [] : volumeRules.map((rule) => rule({ ...scene, ledger, volumes }))),
   ];
 }

@@ -1,3 +1,5 @@
+import type { PodStatus } from '../../../src/kinds/index.ts';
+import type { StoredObject } from '../../../src/simulator/index.ts';
 import { ownUidOf } from '../cluster/cluster-world.ts';
 import { differences } from '../cluster/differences.ts';
 import { everyContainer, type PodSketch } from '../sketch.ts';
@@ -9,11 +11,17 @@ export function restartsWriteNothing({ report, cluster, desk }: ClusterScene): R
     apiChanged({ type, resource, object, before, user }) {
       if (resource.plural !== 'pods' || user !== cluster.world.node.name) return;
       const uid = ownUidOf(object);
-      if (!cluster.isQuiet(uid) || mayBecomeReady(desk.known(uid))) return;
+      if (!cluster.isQuiet(uid) || mayBecomeReady(desk.known(uid)) || isEditedAtRest(before)) return;
       const where = differences(object.status, before?.status).join(' ');
       report('a restart of the kubelet writes nothing that is so already', `${type} ${uid} ${where}`);
     },
   };
+}
+
+/** Nobody looks at a pod that is over and is edited then, but the next kubelet. */
+function isEditedAtRest(object: StoredObject | undefined): boolean {
+  const { phase = '', observedGeneration } = (object?.status ?? {}) as PodStatus;
+  return ['Succeeded', 'Failed'].includes(phase) && observedGeneration !== object?.metadata.generation;
 }
 
 /** Whether a probe may still change its mind by itself. */

@@ -6,6 +6,7 @@ import type { SimulatedRuntime, StoreChange, TraceEntry } from '../../../src/sim
 import type { ClusterWorld } from '../cluster/cluster-world.ts';
 import type { Desk } from '../desk.ts';
 import type { KubeletLife } from '../kubelet-life.ts';
+import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { Ledger } from './ledger.ts';
 
 /** What a rule sees of the world. */
@@ -22,6 +23,8 @@ export interface Scene {
   readonly maxRestartWaitMs?: number;
   /** The cluster the node belongs to; it is alone unless given. */
   readonly cluster?: ClusterParts | undefined;
+  /** The volumes of a world that has all kinds of them. */
+  readonly volumes?: VolumeWorld | undefined;
   readonly report: (rule: string, what: string) => void;
 }
 
@@ -56,6 +59,8 @@ export interface Rule {
   clockJumped?(): void;
   /** An object of the API has changed. */
   apiChanged?(change: StoreChange): void;
+  /** A volume, or a directory of volumes, is about to change. */
+  volumeChanging?(method: string, path: string): void;
   /** A pod was asked to be otherwise: what is edited begins anew. */
   edited?(podUid: string): void;
   /** The runtime forgets what ran, or does not know how it ended. */

@@ -7,17 +7,19 @@ interface StartRequest {
   readonly config?: { readonly metadata?: { readonly uid?: string } };
 }
 
+/** Whose start a call is for; undefined for other calls. */
+export function podOfCall(runtime: Scene['runtime'], method: string, request: unknown): string | undefined {
+  const { containerId, podSandboxId, config } = request as StartRequest;
+  if (method === 'runPodSandbox') return config?.metadata?.uid;
+  if (method === 'createContainer') return runtime.sandboxes().find(({ id }) => id === podSandboxId)?.podUid;
+  if (method === 'startContainer') return runtime.containers().find(({ id }) => id === containerId)?.podUid;
+  return undefined;
+}
+
 export function startsOnlyWhatIsWanted({ runtime, report, kubelet }: Scene): Rule {
-  const uidOf = (method: string, { containerId, podSandboxId, config }: StartRequest) => {
-    if (method === 'runPodSandbox') return config?.metadata?.uid;
-    if (method === 'createContainer')
-      return runtime.sandboxes().find(({ id }) => id === podSandboxId)?.podUid;
-    if (method === 'startContainer') return runtime.containers().find(({ id }) => id === containerId)?.podUid;
-    return undefined;
-  };
   return {
     calling(method, request) {
-      const uid = uidOf(method, request as StartRequest) as PodUid | undefined;
+      const uid = podOfCall(runtime, method, request) as PodUid | undefined;
       const now = kubelet();
       if (uid === undefined || now === undefined) return;
       if (now.workers.queries.isPodTerminationRequested(uid))

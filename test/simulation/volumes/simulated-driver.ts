@@ -1,0 +1,283 @@
+import {
+  type GrpcCode,
+  GrpcError,
+  type ServiceClient,
+  type ServiceType,
+} from '../../../src/lib/grpc/index.ts';
+import { type Clock, pick, type Random } from '../../../src/lib/index.ts';
+import type { PluginChannel, PluginHost, PluginSocket } from '../../../src/plugins/index.ts';
+import { draw } from '../../../src/simulator/fault-rules.ts';
+import type { MemoryVolumeFiles } from '../../../src/volumes/index.ts';
+
+/** How likely a call of a driver goes wrong. */
+export interface DriverRates {
+  readonly slow?: number;
+  /** It is not done, and the driver says so for good. */
+  readonly refused?: number;
+  /** It is not done, and nobody can tell. */
+  readonly lost?: number;
+  /** It is done, and nobody can tell. */
+  readonly unanswered?: number;
+  /** It is done long after whoever asked has given up. */
+  readonly hung?: number;
+}
+
+type Fault = 'slow' | 'refused' | 'lost' | 'unanswered' | 'hung';
+
+/** What calls of all kinds that matter here say. */
+interface VolumeCall {
+  readonly volumeId: string;
+  readonly stagingTargetPath?: string;
+  readonly targetPath?: string;
+}
+
+export interface DriverWitness {
+  /** Told right before anything changes. */
+  changing(method: string, path: string): void;
+  broken(rule: string, what: string): void;
+  note(what: string): void;
+}
+
+export interface SimulatedDriverOptions {
+  readonly name: string;
+  readonly stages: 'stages' | 'only-publishes';
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly files: MemoryVolumeFiles;
+  readonly witness: DriverWitness;
+}
+
+const promptMs = 20;
+const slowMs = 20_000;
+/** Longer than anybody waits for a driver. */
+const hungMs = 200_000;
+const finalCodes: readonly GrpcCode[] = ['INTERNAL', 'INVALID_ARGUMENT', 'NOT_FOUND', 'FAILED_PRECONDITION'];
+const uncertainCodes: readonly GrpcCode[] = ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED'];
+
+interface Pending {
+  readonly volumeId: string;
+  /** The driver died: it is as it is. */
+  readonly lose: () => void;
+}
+
+/** A CSI driver in a process of its own: kubelets come and go, what they asked it for goes on. */
+export class SimulatedDriver {
+  readonly name: string;
+  readonly socket: string;
+  /** Volumes by where they are. */
+  readonly staged = new Map<string, string>();
+  readonly published = new Map<string, string>();
+  readonly #options: SimulatedDriverOptions;
+  readonly #pending = new Set<Pending>();
+  #rates: DriverRates = {};
+  #state: 'there' | 'deaf' | 'gone' = 'there';
+  #lives = 1;
+
+  constructor(options: SimulatedDriverOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.socket = `/var/lib/kubelet/plugins_registry/${options.name}-reg.sock`;
+  }
+
+  set(rates: DriverRates): void {
+    this.#rates = rates;
+  }
+
+  /** Undefined while its socket is not there. */
+  seen(): PluginSocket | undefined {
+    return this.#state === 'gone' ? undefined : { path: this.socket, identity: `${this.#lives}` };
+  }
+
+  /** With its socket, or leaving it behind. */
+  die(how: 'deaf' | 'gone'): void {
+    if (this.#state === 'there') for (const pending of [...this.#pending]) pending.lose();
+    this.#state = how;
+  }
+
+  comeBack(): void {
+    if (this.#state === 'there') return;
+    this.#state = 'there';
+    this.#lives++;
+  }
+
+  async call(method: string, request: object, signal: AbortSignal): Promise<object> {
+    if (this.#state !== 'there') throw new GrpcError('UNAVAILABLE', 'nobody listens');
+    switch (method) {
+      case 'GetInfo':
+        return { type: 'CSIPlugin', name: this.name, endpoint: this.socket, supportedVersions: ['1.0.0'] };
+      case 'NotifyRegistrationStatus':
+        return {};
+      case 'NodeGetInfo':
+        return { nodeId: 'here', maxVolumesPerNode: 0n, accessibleTopology: undefined };
+      case 'NodeGetCapabilities':
+        return { capabilities: this.#capabilities() };
+      case 'NodeStageVolume':
+      case 'NodeUnstageVolume':
+      case 'NodePublishVolume':
+      case 'NodeUnpublishVolume':
+        return await this.#serve(method, request as VolumeCall, signal);
+      default:
+        throw new GrpcError('UNIMPLEMENTED', `${method} is not known here`);
+    }
+  }
+
+  #capabilities(): readonly object[] {
+    const rpc = { rpc: { type: 'STAGE_UNSTAGE_VOLUME' } };
+    return this.#options.stages === 'stages' ? [rpc] : [];
+  }
+
+  async #serve(method: string, request: VolumeCall, signal: AbortSignal): Promise<object> {
+    const { volumeId } = request;
+    const { random, witness } = this.#options;
+    // As drivers do that have no queue.
+    if ([...this.#pending].some((pending) => pending.volumeId === volumeId))
+      throw new GrpcError('ABORTED', `an operation on the volume ${volumeId} is under way`);
+    const fault = this.#draw();
+    const path = request.targetPath ?? request.stagingTargetPath ?? '';
+    witness.note(`csi ${this.name} ${method} ${volumeId.slice(0, 12)} ${path} ${fault ?? ''}`);
+    const isDone = fault !== 'refused' && fault !== 'lost';
+    const work = () => (isDone ? this.#change(method, request) : undefined);
+    await this.#later(volumeId, this.#msOf(fault), work, signal);
+    if (fault === 'refused') throw new GrpcError(pick(random, finalCodes) ?? 'INTERNAL', 'not today');
+    if (fault === 'lost' || fault === 'unanswered')
+      throw new GrpcError(pick(random, uncertainCodes) ?? 'UNAVAILABLE', 'the answer is lost');
+    return {};
+  }
+
+  #msOf(fault: Fault | undefined): number {
+    if (fault === 'hung') return hungMs;
+    return this.#options.random.next() * (fault === 'slow' ? slowMs : promptMs);
+  }
+
+  /** Goes on without whoever asked for it. */
+  #later(volumeId: string, ms: number, work: () => void, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#options;
+    return new Promise((resolve, reject) => {
+      const end = (finish: () => void) => {
+        timer.cancel();
+        this.#pending.delete(pending);
+        signal.removeEventListener('abort', abandon);
+        finish();
+      };
+      const done = () =>
+        end(() => {
+          try {
+            work();
+            resolve();
+          } catch (error) {
+            reject(error);
+          }
+        });
+      const abandon = () => reject(new GrpcError('CANCELLED', 'nobody waits for it any more'));
+      const lose = () => {
+        // It may have come as far as that before it died.
+        if (random.next() < 0.5) done();
+        end(() => reject(new GrpcError('UNAVAILABLE', 'the driver died')));
+      };
+      const pending: Pending = { volumeId, lose };
+      const timer = clock.timer(ms, done);
+      this.#pending.add(pending);
+      signal.addEventListener('abort', abandon, { once: true });
+      if (signal.aborted) abandon();
+    });
+  }
+
+  #draw(): Fault | undefined {
+    const { slow = 0, refused = 0, lost = 0, unanswered = 0, hung = 0 } = this.#rates;
+    if (slow + refused + lost + unanswered + hung === 0) return undefined;
+    return draw<Fault>(this.#options.random, [
+      [slow, () => 'slow'],
+      [refused, () => 'refused'],
+      [lost, () => 'lost'],
+      [unanswered, () => 'unanswered'],
+      [hung, () => 'hung'],
+    ]);
+  }
+
+  #change(
+    method: string,
+    { volumeId, stagingTargetPath: staging = '', targetPath: target = '' }: VolumeCall,
+  ) {
+    switch (method) {
+      case 'NodeStageVolume':
+        this.#mount(staging);
+        this.staged.set(staging, volumeId);
+        return;
+      case 'NodePublishVolume':
+        if (staging !== '' && this.staged.get(staging) !== volumeId)
+          throw new GrpcError('FAILED_PRECONDITION', `${volumeId} is not staged at ${staging}`);
+        this.#mount(target);
+        this.published.set(target, volumeId);
+        return;
+      case 'NodeUnpublishVolume':
+        this.#unmount(method, target);
+        this.published.delete(target);
+        void this.#options.files.removeEmptyDirectory(target);
+        return;
+      case 'NodeUnstageVolume':
+        this.#refuseUsed(volumeId);
+        this.#unmount(method, staging);
+        this.staged.delete(staging);
+    }
+  }
+
+  #refuseUsed(volumeId: string): void {
+    for (const [target, id] of this.published)
+      if (id === volumeId)
+        this.#options.witness.broken('no volume is unstaged while a pod has it', `${volumeId} at ${target}`);
+  }
+
+  #mount(path: string): void {
+    const { files } = this.#options;
+    if (files.mounts().some(({ directory }) => directory === path)) return;
+    void files.makeDirectory(path, 0o750);
+    files.mountForeign(path);
+  }
+
+  #unmount(method: string, path: string): void {
+    const { files, witness } = this.#options;
+    if (files.mounts().every(({ directory }) => directory !== path)) return;
+    witness.changing(method, path);
+    void files.unmount(path);
+  }
+}
+
+/** The machine on which drivers listen. */
+export function simulatedPlugins(
+  drivers: readonly SimulatedDriver[],
+  calling: (method: string, request: object) => void,
+): PluginHost {
+  return {
+    prepare: async () => {},
+    sockets: async () => drivers.flatMap((driver) => driver.seen() ?? []),
+    watch: () => ({ [Symbol.dispose]: () => {} }),
+    open: (socket) =>
+      channelTo(
+        drivers.find((driver) => driver.socket === socket),
+        calling,
+      ),
+  };
+}
+
+function channelTo(
+  driver: SimulatedDriver | undefined,
+  calling: (method: string, request: object) => void,
+): PluginChannel {
+  const closed = new AbortController();
+  const call = async (method: string, request: object, signal: AbortSignal): Promise<object> => {
+    calling(method, request);
+    const end = AbortSignal.any([closed.signal, signal]);
+    if (driver === undefined || end.aborted) throw new GrpcError('UNAVAILABLE', 'nobody listens');
+    return await driver.call(method, request, end);
+  };
+  return {
+    client: <Methods>(service: ServiceType<Methods>) =>
+      Object.fromEntries(
+        Object.entries<{ readonly name: string }>(service.methods).map(([key, { name }]) => [
+          key,
+          (request: object, { signal }: { readonly signal: AbortSignal }) => call(name, request, signal),
+        ]),
+      ) as ServiceClient<Methods>,
+    close: () => closed.abort(),
+  };
+}

@@ -1,0 +1,17 @@
+import { before, describe, it } from 'node:test';
+import { type Lives, playAgain, playSeeds, seedsUpTo } from '../seeds.ts';
+import { prepareSimulation } from '../simulate.ts';
+
+const seeds = 25;
+const repeatedSeeds = 3;
+const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
+
+describe('the whole kubelet in simulation, with volumes of every kind', () => {
+  const lives: Lives = new Map();
+  before(prepareSimulation);
+
+  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), mounting, lives));
+
+  it('lives the same life again under the same seed', () =>
+    playAgain(seedsUpTo(repeatedSeeds), mounting, lives));
+});
