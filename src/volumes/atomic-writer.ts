@@ -64,6 +64,14 @@ export async function currentVersion(files: VolumeFiles, directory: string): Pro
   return (await files.kindAt(posix.join(directory, version))) === 'directory' ? version : undefined;
 }
 
+/** Whether there is content of ours, and all of it can be reached: whoever wrote it may have ended before that. */
+export async function isWhole(files: VolumeFiles, directory: string): Promise<boolean> {
+  const version = await currentVersion(files, directory);
+  if (version === undefined) return false;
+  const there = new Set(await files.names(directory));
+  return (await files.names(posix.join(directory, version))).every((name) => there.has(name));
+}
+
 /** Of whoever was killed before it could publish, or before it could remove what it had replaced. */
 async function removeLeftovers(
   files: VolumeFiles,

@@ -506,6 +506,24 @@ describe('being killed, or told what is not so,', () => {
     }
   });
 
+  it('between any two steps lets nobody start who would not find every file', async () => {
+    for (let calls = 0, isOver = false; !isOver; calls++) {
+      const { files, world } = makeWorld();
+      world.setConfigMap('cm', { a: '1', b: '1' });
+      world.setSecret('s', { a: '1', b: '1' });
+      await world.volumes({ files: dyingAfter(files, calls) }).make(pod, world.signal);
+      world.failure = new Error('the API is away');
+      const problems = await world.volumes().make(pod, world.signal);
+      assert.equal(problems.length, 2);
+      for (const { volume, content } of problems) {
+        const kind = volume === 's' ? 'secret' : 'configmap';
+        const seen = ['a', 'b'].map((name) => files.text(`${at(kind, volume)}/${name}`));
+        if (content === 'earlier') assert.deepEqual(seen, ['1', '1'], `after ${calls} steps`);
+      }
+      isOver = problems.every(({ content }) => content === 'earlier');
+    }
+  });
+
   it('between any two steps of the first time and of the removal too', async () => {
     for (let calls = 0, isOver = false; !isOver; calls++) {
       const { files, world } = makeWorld();

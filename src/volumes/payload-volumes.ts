@@ -3,7 +3,7 @@ import type { Volume } from '../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, type Random, randomInt } from '../lib/index.ts';
 import type { PodObjects, TokenSource } from '../objects/index.ts';
 import type { Pod, PodUid, ResourceList } from '../pods/index.ts';
-import { currentVersion, dataLink, versionNameAt, writePayload } from './atomic-writer.ts';
+import { dataLink, isWhole, versionNameAt, writePayload } from './atomic-writer.ts';
 import type { DownwardValues } from './downward-payload.ts';
 import { inTurns } from './in-turns.ts';
 import { nestedMountPoints } from './nested-mounts.ts';
@@ -137,8 +137,7 @@ export class PayloadVolumes {
     } catch (error) {
       signal.throwIfAborted();
       const directory = this.#places(pod.metadata.uid).volume(kind, volume.name);
-      const version = await currentVersion(this.#deps.files, directory).catch(() => undefined);
-      const content = version === undefined ? 'none' : 'earlier';
+      const content = (await isWhole(this.#deps.files, directory).catch(() => false)) ? 'earlier' : 'none';
       return { volume: volume.name, message: describeError(error), content };
     }
   }

@@ -185,14 +185,15 @@ export class VolumeWorld {
   #isThere(uid: string, kind: VolumeKind): boolean {
     const place = placeOf(uid, kind);
     const isMounted = this.memory.mounts().some(({ directory }) => directory === place);
+    const isFilled = this.#texts(uid, kind).every((text) => text !== undefined);
     switch (kind) {
       case 'config':
-        return this.#texts(uid, kind)[0] !== undefined;
+        return isFilled;
       case 'secret':
       case 'labels':
-        return isMounted && this.#texts(uid, kind)[0] !== undefined;
+        return isMounted && isFilled;
       case 'projected':
-        return isMounted && this.memory.text(`${place}/token`) !== undefined;
+        return isMounted && isFilled && this.memory.text(`${place}/token`) !== undefined;
       case 'memory':
       case 'local':
         return isMounted;
