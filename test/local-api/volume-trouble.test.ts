@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { busyboxImageName } from '../../src/containerd/index.ts';
+import { DriverProcess } from '../csi/driver-process.ts';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const driverName = 'trouble.test.kubeling';
+
+const csiDriver = {
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'CSIDriver',
+  metadata: { name: driverName },
+  spec: { attachRequired: false, volumeLifecycleModes: ['Ephemeral'] },
+};
+
+const driven = { csi: { driver: driverName } };
+
+function pod(name: string, source: object): object {
+  const command = ['sh', '-c', 'trap "exit 0" TERM; while true; do sleep 0.1; done'];
+  const volumeMounts = [{ name: 'data', mountPath: '/data' }];
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: 'main', image: busyboxImageName, command, volumeMounts }],
+      volumes: [{ name: 'data', ...source }],
+    },
+  };
+}
+
+/** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
+describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
+  let cluster: LocalCluster;
+  let driver: DriverProcess;
+  let folder: string;
+  const holders: ChildProcess[] = [];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-trouble-'));
+    cluster = await LocalCluster.open();
+    const registry = join(cluster.node.dataDir, 'kubelet/plugins_registry');
+    driver = new DriverProcess(driverName, join(folder, 'driver'), registry);
+    await apply(csiDriver);
+    await driver.start();
+  });
+
+  after(async () => {
+    for (const holder of holders) holder.kill('SIGKILL');
+    await driver?.kill();
+    const left = await cluster?.leave();
+    await rm(folder, { recursive: true, force: true });
+    assert.deepEqual(left, []);
+  });
+
+  const apply = (object: object) => cluster.feed(JSON.stringify(object), 'apply', '-f', '-');
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+  const gone = (name: string) => cluster.kubectl('wait', '--for=delete', `pod/${name}`, '--timeout=90s');
+  const events = (name: string) => ['get', 'events', '--field-selector', `involvedObject.name=${name}`];
+  const podDirOf = async (name: string) => {
+    const uid = await cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
+    return join(cluster.node.dataDir, 'kubelet/pods', uid);
+  };
+
+  /** Somebody who is in there, and so keeps it from being unmounted. */
+  async function hold(directory: string): Promise<ChildProcess> {
+    const holder = spawn('sleep', ['1000'], { cwd: directory });
+    holders.push(holder);
+    await once(holder, 'spawn');
+    return holder;
+  }
+
+  async function release(holder: ChildProcess): Promise<void> {
+    const ended = once(holder, 'exit');
+    holder.kill('SIGKILL');
+    await ended;
+  }
+
+  it('a driver that hangs holds up nobody else, and the pod starts once it is restarted', async () => {
+    driver.trouble({ NodePublishVolume: 'hang' });
+    await apply(pod('stuck', driven));
+    const isAsked = async () => driver.calls('NodePublishVolume').length > 0;
+    await cluster.node.until('the driver to be asked', isAsked);
+    await apply(pod('other', { emptyDir: { medium: 'Memory' } }));
+    await ready('other');
+    await cluster.kubectl('delete', 'pod', 'other');
+    const phase = await cluster.kubectl('get', 'pod', 'stuck', '-o', 'jsonpath={.status.phase}');
+    assert.equal(phase, 'Pending');
+    driver.trouble({});
+    await driver.kill();
+    await cluster.until('the event', events('stuck'), (out) =>
+      out.includes('MountVolume.SetUp failed for volume "data" : rpc error: code = Unavailable'),
+    );
+    await driver.start();
+    await ready('stuck');
+    await cluster.kubectl('delete', 'pod', 'stuck');
+  });
+
+  for (const [name, source, place] of [
+    ['memory', { emptyDir: { medium: 'Memory' } }, 'kubernetes.io~empty-dir/data'],
+    [
+      'secret',
+      { projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } },
+      'kubernetes.io~projected/data',
+    ],
+    ['driven', driven, 'kubernetes.io~csi/data/mount'],
+  ] as const) {
+    it(`a volume that is in use when its pod ends is named, stays, and goes when nobody uses it: ${name}`, async () => {
+      await apply(pod(name, source));
+      await ready(name);
+      const podDir = await podDirOf(name);
+      const directory = join(podDir, 'volumes', place);
+      const holder = await hold(directory);
+      await cluster.kubectl('delete', 'pod', name, '--wait=false');
+      await cluster.until('the event', events(name), (out) => {
+        const line = out.split('\n').find((each) => each.includes('FailedVolumeRemoval'));
+        return line?.includes(directory) === true;
+      });
+      const isMounted = () => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${directory} `);
+      assert.ok(isMounted());
+      await apply(pod('other', source));
+      await ready('other');
+      await cluster.kubectl('delete', 'pod', 'other');
+      await release(holder);
+      await gone(name);
+      assert.ok(!isMounted());
+      await cluster.node.until('its directory to go', async () => !existsSync(podDir));
+    });
+  }
+});
