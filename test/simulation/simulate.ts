@@ -140,6 +140,7 @@ class SeedRun {
     this.#quiet = new Set();
     this.#world.killKubelet();
     this.#world.cluster?.api.close();
+    this.#world.volumes?.close();
     this.#world.runtime.close();
   }
 
@@ -409,6 +410,7 @@ class SeedRun {
     for (const [what, count] of Object.entries(api?.held() ?? {}))
       if (count > 0) this.#report('nobody talks to the API who is gone', `${count} ${what}`);
     api?.close();
+    this.#world.volumes?.close();
     if (clock.pendingTimers > 0) this.#report('no timer is left', `${clock.pendingTimers} are`);
     if (this.#violations.length > 0) throw new Violated();
   }

@@ -3,7 +3,7 @@ import type { Volume } from '../../../src/kinds/index.ts';
 import type { Pod } from '../../../src/pods/index.ts';
 import { settings } from '../kubelet-life.ts';
 
-export const drivers = { disks: 'disks.sim', plain: 'plain.sim' } as const;
+export const drivers = { disks: 'disks.sim', plain: 'plain.sim', far: 'far.sim' } as const;
 export const objectNames = { config: 'settings', secret: 'keys' } as const;
 /** Of each pair of files that change together. */
 export const fileNames = ['a', 'b'] as const;
@@ -24,6 +24,8 @@ const sources = {
   shared: ['csi', () => ({ persistentVolumeClaim: { claimName: 'shared' } })],
   own: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: uid } })],
   inline: ['csi', () => ({ csi: { driver: drivers.plain } })],
+  /** One that has to be attached before. */
+  far: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `far-${uid}` } })],
 } as const satisfies Readonly<Record<string, readonly [string, (uid: string) => Omit<Volume, 'name'>]>>;
 
 /** Those in which files change together. */
@@ -74,7 +76,7 @@ export function podDirOf(uid: string): string {
 /** Where the pod has the volume. */
 export function placeOf(uid: string, kind: VolumeKind): string {
   const plugin = sources[kind][0];
-  const name = kind === 'own' ? uid : kind;
+  const name = stagedIdOf(uid, kind) ?? kind;
   const at = posix.join(podDirOf(uid), 'volumes', `kubernetes.io~${plugin}`, name);
   return plugin === 'csi' ? posix.join(at, 'mount') : at;
 }
@@ -82,5 +84,6 @@ export function placeOf(uid: string, kind: VolumeKind): string {
 /** What drivers call it; undefined for what no driver has to do with, or one that stages nothing. */
 export function stagedIdOf(uid: string, kind: VolumeKind): string | undefined {
   if (kind === 'shared') return kind;
+  if (kind === 'far') return `far-${uid}`;
   return kind === 'own' ? uid : undefined;
 }

@@ -65,6 +65,17 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     }),
   },
 
+  'what earlier kubelets have mounted is not said to be in use': {
+    breaks: 'no volume is detached that the node still has',
+    shows: { ...mounting, trouble: 'kubelet' },
+    kubelet: (kubelet) => {
+      const { pods } = kubelet;
+      const inUse = kubelet.volumesInUse.bind(kubelet);
+      const isKnown = (name: string) => pods.getPods().some(({ metadata }) => name.includes(metadata.uid));
+      kubelet.volumesInUse = () => inUse()?.filter(isKnown) ?? [];
+    },
+  },
+
   'a driver that has not unstaged a volume counts as done': {
     breaks: 'what is wanted comes to be: staged',
     shows: impatient,

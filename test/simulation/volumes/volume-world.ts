@@ -5,6 +5,7 @@ import type { Pod } from '../../../src/pods/index.ts';
 import type { RuntimeFiles } from '../../../src/runtime/index.ts';
 import type { SimulatedApi } from '../../../src/simulator/index.ts';
 import { MemoryVolumeFiles, type VolumeFiles } from '../../../src/volumes/index.ts';
+import { AttachController } from './attach-controller.ts';
 import { jointFiles, mountinfoOf } from './joint-files.ts';
 import {
   drivers as driverNames,
@@ -47,9 +48,13 @@ export class VolumeWorld {
   readonly plugins: PluginHost;
   readonly drivers: readonly SimulatedDriver[];
   readonly #troubles: FileTroubles;
+  readonly #options: VolumeWorldOptions;
+  #attacher: AttachController | undefined;
   #number = 0;
 
-  constructor({ clock, random, files, witness }: VolumeWorldOptions) {
+  constructor(options: VolumeWorldOptions) {
+    this.#options = options;
+    const { clock, random, files, witness } = options;
     const changing = (method: string, path: string) => witness.volumeChanging(method, path);
     const { note } = witness;
     const { memory } = this;
@@ -57,6 +62,7 @@ export class VolumeWorld {
     this.drivers = [
       new SimulatedDriver({ ...shared, name: driverNames.disks, stages: 'stages' }),
       new SimulatedDriver({ ...shared, name: driverNames.plain, stages: 'only-publishes' }),
+      new SimulatedDriver({ ...shared, name: driverNames.far, stages: 'stages' }),
     ];
     this.plugins = simulatedPlugins(this.drivers, (method, request) =>
       witness.calling(`csi ${method}`, request),
@@ -81,18 +87,28 @@ export class VolumeWorld {
 
   /** What pods refer to. */
   furnish(api: SimulatedApi): void {
-    const spec = { attachRequired: false, volumeLifecycleModes: ['Persistent', 'Ephemeral'] };
-    for (const name of Object.values(driverNames))
+    for (const name of Object.values(driverNames)) {
+      const attachRequired = name === driverNames.far;
+      const spec = { attachRequired, volumeLifecycleModes: ['Persistent', 'Ephemeral'] };
       api.put(apiResources.csiDrivers, { metadata: { name }, spec });
+    }
     api.put(apiResources.serviceAccounts, { metadata: { namespace, name: 'default' } });
     this.#fill(api);
     claim(api, 'shared', diskOf('shared'));
     claim(api, 'local', { local: { path: '/data' } });
+    this.#attacher = new AttachController({
+      ...this.#options,
+      ...this.#options.witness,
+      api,
+      placesOf: (id) => this.#placesOf(id),
+    });
   }
 
   /** Before the pod is there. */
   provide(api: SimulatedApi, { metadata: { uid } }: Pod): void {
-    if (kindsOf(uid).includes('own')) claim(api, uid, diskOf(uid));
+    const own = kindsOf(uid);
+    if (own.includes('own')) claim(api, uid, diskOf(uid));
+    if (own.includes('far')) claim(api, `far-${uid}`, diskOf(`far-${uid}`, driverNames.far));
   }
 
   take(step: VolumeStep, api: SimulatedApi): void {
@@ -126,6 +142,10 @@ export class VolumeWorld {
       driver.comeBack();
     }
     this.#troubles.set({});
+  }
+
+  close(): void {
+    this.#attacher?.close();
   }
 
   /** What the containers of the pod would not find. */
@@ -174,12 +194,18 @@ export class VolumeWorld {
     return [
       ...this.memory.paths().filter(isLeft),
       ...this.memory.mounts().flatMap(({ directory }) => (isLeft(directory) ? [`mount ${directory}`] : [])),
+      ...[...(this.#attacher?.attached ?? [])].filter((id) => !used.has(id)).map((id) => `attached ${id}`),
       ...this.drivers.flatMap(({ published, staged }) => [
         ...[...published.keys()].filter(isLeft).map((target) => `published at ${target}`),
         ...[...staged.values()].filter((id) => !used.has(id)).map((id) => `staged ${id}`),
       ]),
       ...this.memory.paths().filter((path) => isUnstaged(path) && /globalmount$|vol_data.json$/.test(path)),
     ];
+  }
+
+  #placesOf(id: string): readonly string[] {
+    const places = this.drivers.flatMap(({ published, staged }) => [...published, ...staged]);
+    return places.flatMap(([place, volumeId]) => (volumeId === id ? [place] : []));
   }
 
   #isThere(uid: string, kind: VolumeKind): boolean {
@@ -217,8 +243,8 @@ export class VolumeWorld {
   }
 }
 
-function diskOf(handle: string): object {
-  return { csi: { driver: driverNames.disks, volumeHandle: handle } };
+function diskOf(handle: string, driver: string = driverNames.disks): object {
+  return { csi: { driver, volumeHandle: handle } };
 }
 
 /** A volume and the claim that has it. */
