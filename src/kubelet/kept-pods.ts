@@ -254,8 +254,12 @@ function csiApi(cluster: ClusterLink): CsiApi {
     changeClaim: (claim, change, signal) => storage.changeClaim(claim, change, signal),
     claimEvent: cluster.claimEvent,
     tokens,
-    // What is at hand may be old; it spares the API the question while nothing has come.
-    isListed: async (volume, signal) =>
-      lists(cluster.node(), volume) && lists(await cluster.fetchNode(signal), volume),
+    // What is at hand may be old; it spares the API the question while nothing has come. Before the cluster knows that
+    // the volume is in use here it may take it away again.
+    isListed: async (volume, signal) => {
+      if (!lists(cluster.node(), volume)) return false;
+      const node = await cluster.fetchNode(signal);
+      return lists(node, volume) && node.status?.volumesInUse?.includes(volume) === true;
+    },
   };
 }

@@ -49,7 +49,7 @@ export interface CsiApi extends CsiClaimApi {
   driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined>;
   attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined>;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
-  /** Whether the status of this node lists the volume among those that are attached. */
+  /** Whether the status of this node lists the volume among those that are attached, and among those in use. */
   isListed(volume: string, signal: AbortSignal): Promise<boolean>;
   readonly tokens: Pick<TokenSource, 'get'>;
 }

@@ -4,6 +4,8 @@ import { prepareSimulation } from '../simulate.ts';
 
 const seeds = 25;
 const repeatedSeeds = 3;
+/** One mounted a volume before the cluster knew that it is in use. */
+const hardSeeds = [5_043];
 const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
 
 describe('the whole kubelet in simulation, with volumes of every kind', () => {
@@ -11,6 +13,8 @@ describe('the whole kubelet in simulation, with volumes of every kind', () => {
   before(prepareSimulation);
 
   it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), mounting, lives));
+
+  it('keeps them under seeds that once broke one', () => playSeeds(hardSeeds, mounting));
 
   it('lives the same life again under the same seed', () =>
     playAgain(seedsUpTo(repeatedSeeds), mounting, lives));
