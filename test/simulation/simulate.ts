@@ -129,7 +129,6 @@ class SeedRun {
       random: this.#volumeRandom,
       pass: (ms) => this.#advance(ms),
       until: (...wish) => this.#until(...wish),
-      unsettled: () => this.#unsettled(),
     });
     await this.#restartInPeace();
     await this.#empty();
