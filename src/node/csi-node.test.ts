@@ -125,6 +125,19 @@ describe('what a node tells of its CSI drivers', () => {
     );
   });
 
+  it('takes over one without drivers as API servers write it', async () => {
+    await using world = new World();
+    await world.passes();
+    const spec = { drivers: null } as never;
+    world.rig.api.change({ resource: csiNodes, name: 'n1' }, (found) => ({ ...found, spec }));
+    world.teller.installed({ ...facts, topology: {}, maxVolumes: undefined });
+    await world.passes();
+    assert.deepEqual(
+      world.csiNode()?.spec.drivers.map(({ name }) => name),
+      ['d.example'],
+    );
+  });
+
   it('is made anew when it belongs to an earlier Node of the name', async () => {
     await using world = new World();
     const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'old' }];

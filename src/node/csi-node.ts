@@ -173,8 +173,10 @@ export class CsiNodeTeller {
       await api.create<CSINode>({ resource }, this.#fresh(owner), signal);
       return;
     }
-    const drivers = this.#driversBesides(found.spec.drivers);
-    if (JSON.stringify(drivers) === JSON.stringify(found.spec.drivers)) return;
+    // API servers write an empty list as null.
+    const before: readonly CSINodeDriver[] = (found.spec as Partial<CSINode['spec']>).drivers ?? [];
+    const drivers = this.#driversBesides(before);
+    if (JSON.stringify(drivers) === JSON.stringify(before)) return;
     await api.update<CSINode>({ resource, name }, { ...found, spec: { drivers } } as CSINode, signal);
   }
 
