@@ -47,12 +47,13 @@ export class ApiFlaps {
     const { node, plane, audit, door } = this.#cluster;
     await this.#prepare();
     const containers = await this.#cluster.containersOf(this.#names);
+    const watched = watchedBy(node.name);
     using insight = await ProcessInsight.open(node.pid, () => node.out);
     // All that is watched from now on begins here. The first times teach the process what it then keeps.
     const begin = await audit.now();
     await this.#flap(2);
     await this.#settled();
-    const watched = openWatches(await audit.since(begin));
+    await this.#watchedAgain(watched, begin);
     const before = await insight.figures();
     const lastOpen = await this.#flap(this.#plan.times);
     await this.#settled();
@@ -114,11 +115,8 @@ export class ApiFlaps {
     assert.ok(await plane.get(`/api/v1/nodes/${node.name}`));
   }
 
-  /** The same things as before, each by one watch that began once since the server is back for good. */
-  async #watchedOnce(
-    before: readonly string[],
-    { begin, lastOpen }: { readonly begin: number; readonly lastOpen: number },
-  ): Promise<void> {
+  /** Each of the same things is watched by one watch, though some may have rested for a while. */
+  async #watchedAgain(before: readonly string[], begin: number): Promise<void> {
     const { audit } = this.#cluster;
     let now: readonly string[] = [];
     await patiently(
@@ -130,6 +128,15 @@ export class ApiFlaps {
       () => `before:\n${before.join('\n')}\nnow:\n${now.join('\n')}`,
       longMs,
     );
+  }
+
+  /** The same things as before, each by one watch that began once since the server is back for good. */
+  async #watchedOnce(
+    before: readonly string[],
+    { begin, lastOpen }: { readonly begin: number; readonly lastOpen: number },
+  ): Promise<void> {
+    const { audit } = this.#cluster;
+    await this.#watchedAgain(before, begin);
     const begun = watchesBegun(await audit.since(lastOpen));
     this.#cluster.tell(`${before.length} watches as before, begun since: ${[...begun.values()].join(' ')}`);
     assert.deepEqual([...begun.keys()].toSorted(), before);
@@ -160,4 +167,16 @@ export class ApiFlaps {
 function tableOf(before: ProcessFigures, after: ProcessFigures): string {
   const names = Object.keys(before) as (keyof ProcessFigures)[];
   return names.map((name) => `  ${name.padEnd(14)} ${before[name]} -> ${after[name]}`).join('\n');
+}
+
+/** All that a node watches whose pods have that config map and that secret. */
+function watchedBy(node: string): readonly string[] {
+  return [
+    '/api/v1/namespaces/default/configmaps?metadata.name=flapping',
+    '/api/v1/namespaces/default/secrets?metadata.name=flapping',
+    `/api/v1/nodes?metadata.name=${node}`,
+    `/api/v1/pods?spec.nodeName=${node}`,
+    '/api/v1/services?spec.clusterIP!=None',
+    '/apis/node.k8s.io/v1/runtimeclasses?',
+  ];
 }
