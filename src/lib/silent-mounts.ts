@@ -1,4 +1,5 @@
-import { readFile, readlink } from 'node:fs/promises';
+import { lstatSync, readlinkSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { abortable, withDeadline } from './abort.ts';
 import { type BackoffState, nextBackoff } from './backoff.ts';
@@ -80,9 +81,9 @@ export class SilentMounts {
     }
   }
 
-  /** The first mount at the path or below it that may not answer, as it is now. The path is as the kernel has it, without links. */
+  /** The first mount at the path or below it that may not answer. The path is as the kernel has it, without links. */
   async firstBelow(path: string): Promise<string | undefined> {
-    const mounts = (await this.#readTable()).filter(isFromElsewhere);
+    const mounts = (await this.#mounts()).filter(isFromElsewhere);
     return mounts.find(({ mountPoint: at }) => at === path || at.startsWith(`${path}/`))?.mountPoint;
   }
 
@@ -143,12 +144,22 @@ export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
     clock,
     random,
     mounts: () => readMountTable((path) => readFile(path, 'utf8')),
-    readLink: (path) => readlink(path).catch(() => undefined),
+    readLink: async (path) => targetOf(path),
     async ask(mountPoint, signal) {
       const args = ['-f', '-c', '%T', mountPoint];
       await runCommand({ file: 'stat', args, clock, deadlineMs: answerWithinMs }, signal);
     },
   });
+}
+
+/** At once: what is asked for is known to answer, and most of it is no link. */
+function targetOf(path: string): string | undefined {
+  try {
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    return isLink ? readlinkSync(path) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The one that holds `/` has to answer for anything to work at all. */

@@ -1,4 +1,4 @@
-import { constants, type Stats } from 'node:fs';
+import { constants, realpathSync, type Stats } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, realpath, rmdir, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
@@ -22,7 +22,7 @@ import type { WalkNews } from './group-news.ts';
 import { walkForGroup } from './group-walk.ts';
 import { walkAside } from './group-walk-aside.ts';
 import { mountIdOf, openPlace, placeFlags, wayFlags } from './places.ts';
-import { callsToChange, callsToLookAt } from './quick-files.ts';
+import { callsToChange, callsToLookAt, isQuickToLookAt } from './quick-files.ts';
 import { removeTree, unlessGone, unlessMissing } from './remove-tree.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
@@ -394,7 +394,11 @@ function isMountPoint(what: string): KubelingError {
 
 /** As the kernel names it, without links on the way; the directory itself is not looked at. */
 async function placeOf(directory: string): Promise<string> {
-  return join(await realpath(dirname(directory)), basename(directory));
+  const above = dirname(directory);
+  return join(
+    isQuickToLookAt(above) ? realpathSync.native(above) : await realpath(above),
+    basename(directory),
+  );
 }
 
 /** In the order they were made. The kernel names them without the links that may lead to the directory. */
