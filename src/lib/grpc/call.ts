@@ -1,52 +1,49 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  constants,
-  type IncomingHttpHeaders,
-  type IncomingHttpStatusHeader,
-} from 'node:http2';
 import { onAbort } from '../abort.ts';
 import { KubelingError } from '../errors.ts';
+import {
+  type ClientConnection,
+  type ClientStream,
+  type Headers,
+  Http2Error,
+  type StreamEnd,
+  type StreamReader,
+} from '../http2/index.ts';
 import { FrameReader } from './frames.ts';
+import type { Source } from './inbox.ts';
+import type { RequestHead } from './request-head.ts';
 import type { CallOptions } from './service.ts';
 import { decodeStatusMessage, GrpcError, grpcCodeOf, grpcCodeOfHttp } from './status.ts';
-import { formatTimeout } from './timeout.ts';
 
 export interface CallRequest {
-  readonly path: string;
+  readonly head: RequestHead;
   /** The request's message, framed. */
   readonly body: Buffer;
   readonly maxReceiveBytes: number;
-  readonly onMessage: (message: Buffer, stream: ClientHttp2Stream) => void;
+  readonly onMessage: (message: Buffer, source: Source) => void;
 }
 
 /**
- * One call on a session: the request is sent, answers are handed over, and `finished` settles as soon as the end is
+ * One call on a connection: the request is sent, answers are handed over, and `finished` settles as soon as the end is
  * known, with no listener left on the signal. It rejects with GrpcErrors only.
  */
-export class Call {
+export class Call implements StreamReader {
   readonly finished: Promise<void>;
   readonly #request: CallRequest;
-  readonly #stream: ClientHttp2Stream;
+  readonly #stream: ClientStream;
   readonly #reader: FrameReader;
   #link: Disposable | undefined;
   #settle: (error: GrpcError | undefined) => void = () => {};
   #status: GrpcError | 'ok' | undefined;
-  #broken: Error | undefined;
-  /** All answers were read; without this an OK may be the status of a call cut short on the way. */
-  #ended = false;
   #over = false;
 
-  constructor(session: ClientHttp2Session, request: CallRequest, options: CallOptions) {
+  constructor(connection: ClientConnection, request: CallRequest, options: CallOptions) {
     this.#request = request;
     this.#reader = new FrameReader(request.maxReceiveBytes);
-    this.#stream = openStream(session, request.path, options);
+    this.#stream = openStream(connection, request, options, this);
     this.finished = new Promise((resolve, reject) => {
       this.#settle = (error) => (error === undefined ? resolve() : reject(error));
     });
-    this.#listen(session);
     this.#link = onAbort(options.signal, () => this.#stop(abandoned(options.signal)));
-    this.#stream.end(request.body);
   }
 
   /** Tells the other side that nobody wants the rest. Does nothing once the call is over. */
@@ -54,39 +51,28 @@ export class Call {
     if (!this.#over) this.#stop(new GrpcError('CANCELLED', 'The reader left'));
   }
 
-  #listen(session: ClientHttp2Session): void {
-    const stream = this.#stream;
-    const readStatus = (headers: IncomingHttpHeaders & IncomingHttpStatusHeader) => {
-      this.#status ??= statusOf(headers);
-    };
-    stream.on('response', readStatus);
-    stream.on('trailers', readStatus);
-    stream.on('data', (chunk: Buffer) => this.#receive(chunk));
-    stream.on('end', () => {
-      this.#ended = true;
-    });
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      this.#broken = error;
-      // A session has a billion streams; the next call needs a new one.
-      if (error.code === 'ERR_HTTP2_OUT_OF_STREAMS') session.close();
-    });
-    stream.on('close', () => this.#finish(this.#outcome()));
+  headers(headers: Headers): void {
+    this.#status ??= statusOf(headers);
   }
 
-  #receive(chunk: Buffer): void {
-    if (this.#over) return;
+  data(bytes: Buffer): void {
     try {
-      for (const message of this.#reader.push(chunk)) this.#request.onMessage(message, this.#stream);
+      // Copied, as the connection reads the next bytes into the same place.
+      for (const message of this.#reader.push(Buffer.from(bytes)))
+        this.#request.onMessage(message, this.#stream);
     } catch (error) {
-      this.#stop(asGrpcError(error, `Cannot read an answer of ${this.#request.path}`));
+      this.#stop(asGrpcError(error, `Cannot read an answer of ${this.#request.head.path}`));
     }
+  }
+
+  ended(end: StreamEnd): void {
+    this.#finish(this.#outcome(end));
   }
 
   /** The call ends here and now: the other side may be unable to take even the message that it has ended. */
   #stop(error: GrpcError): void {
     this.#finish(error);
-    this.#stream.close(constants.NGHTTP2_CANCEL);
-    this.#stream.resume();
+    this.#stream.reset('CANCEL');
   }
 
   #finish(error: GrpcError | undefined): void {
@@ -96,55 +82,54 @@ export class Call {
     this.#settle(error);
   }
 
-  #outcome(): GrpcError | undefined {
-    const { path } = this.#request;
+  #outcome(end: StreamEnd): GrpcError | undefined {
+    const { path } = this.#request.head;
     if (this.#status instanceof GrpcError) return this.#status;
-    if (this.#status === 'ok' && this.#ended) {
+    if (end.is === 'complete') {
+      if (this.#status === undefined) return new GrpcError('INTERNAL', `${path} ended without a status`);
       return this.#reader.partial ? new GrpcError('INTERNAL', `${path} ended inside an answer`) : undefined;
     }
-    if (this.#broken !== undefined) return brokenCall(path, this.#broken, this.#stream.rstCode);
-    if (this.#ended && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR) {
-      return new GrpcError('INTERNAL', `${path} ended without a status`);
-    }
+    const error = end.is === 'reset' ? resetError(end) : end.error;
+    if (error !== undefined) return brokenCall(path, error);
     return new GrpcError('UNAVAILABLE', `The connection was closed during ${path}`);
   }
 }
 
-function openStream(session: ClientHttp2Session, path: string, options: CallOptions): ClientHttp2Stream {
+function openStream(
+  connection: ClientConnection,
+  { head, body }: CallRequest,
+  options: CallOptions,
+  reader: StreamReader,
+): ClientStream {
   try {
-    return session.request(requestHeaders(path, options));
+    return connection.open({ head: head.block(options), body }, reader);
   } catch (error) {
-    throw asGrpcError(error, `Cannot call ${path}`, 'UNAVAILABLE');
+    throw asGrpcError(error, `Cannot call ${head.path}`, 'UNAVAILABLE');
   }
-}
-
-function requestHeaders(path: string, { timeoutMs, metadata }: CallOptions): Record<string, string> {
-  const headers: Record<string, string> = {
-    ':method': 'POST',
-    ':path': path,
-    'content-type': 'application/grpc',
-    te: 'trailers',
-    'user-agent': metadata?.['user-agent'] ?? 'kubeling',
-  };
-  if (timeoutMs !== undefined) headers['grpc-timeout'] = formatTimeout(timeoutMs);
-  return metadata === undefined ? headers : { ...metadata, ...headers };
 }
 
 /** The call's status if these headers carry one: the trailers, or headers of a call that failed at once. */
-function statusOf(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): GrpcError | 'ok' | undefined {
-  const http = headers[':status'];
-  const code = headers['grpc-status'];
+function statusOf(headers: Headers): GrpcError | 'ok' | undefined {
+  const code = headers.get('grpc-status');
   if (code === '0') return 'ok';
   if (code === undefined) {
-    if (http === undefined || http === 200) return undefined;
+    const http = Number(headers.get(':status') ?? 200);
+    if (http === 200) return undefined;
     return new GrpcError(grpcCodeOfHttp(http), `The other side answered with HTTP status ${http}`);
   }
-  return new GrpcError(grpcCodeOf(Number(code)), decodeStatusMessage(String(headers['grpc-message'] ?? '')));
+  return new GrpcError(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
 }
 
-function brokenCall(path: string, error: Error, rstCode: number | undefined): GrpcError {
+/** Some resets say no more than that the stream is over. */
+function resetError({ reason }: Extract<StreamEnd, { is: 'reset' }>): Http2Error | undefined {
+  if (reason === 'NO_ERROR' || reason === 'CANCEL') return undefined;
+  return new Http2Error(reason, `Stream closed with error code ${reason}`);
+}
+
+function brokenCall(path: string, error: Error): GrpcError {
   if (error instanceof GrpcError) return error;
-  const code = rstCode === constants.NGHTTP2_ENHANCE_YOUR_CALM ? 'RESOURCE_EXHAUSTED' : 'UNAVAILABLE';
+  const isTooMuch = error instanceof Http2Error && error.reason === 'ENHANCE_YOUR_CALM';
+  const code = isTooMuch ? 'RESOURCE_EXHAUSTED' : 'UNAVAILABLE';
   return new GrpcError(code, `The connection broke during ${path}: ${error.message}`, error);
 }
 

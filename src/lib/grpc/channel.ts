@@ -1,10 +1,11 @@
-import type { ClientHttp2Session } from 'node:http2';
 import type { Clock } from '../clock.ts';
+import type { ClientConnection } from '../http2/index.ts';
 import type { Random } from '../random.ts';
 import { abandoned, Call, type CallRequest } from './call.ts';
 import { Connection } from './connection.ts';
 import { frame } from './frames.ts';
 import { Inbox } from './inbox.ts';
+import { RequestHead } from './request-head.ts';
 import type { CallOptions, MethodType, ServiceClient, ServiceType } from './service.ts';
 import { GrpcError } from './status.ts';
 
@@ -41,11 +42,11 @@ export class GrpcChannel implements Disposable {
   client<Methods>(service: ServiceType<Methods>): ServiceClient<Methods> {
     const calls: Record<string, unknown> = {};
     for (const [name, method] of Object.entries<MethodType>(service.methods)) {
-      const path = `/${service.fullName}/${method.name}`;
+      const head = new RequestHead(`/${service.fullName}/${method.name}`);
       calls[name] =
         method.kind === 'unary'
-          ? (request: never, options: CallOptions) => this.#unary(path, method, request, options)
-          : (request: never, options: CallOptions) => this.#stream(path, method, request, options);
+          ? (request: never, options: CallOptions) => this.#unary(head, method, request, options)
+          : (request: never, options: CallOptions) => this.#stream(head, method, request, options);
     }
     return calls as ServiceClient<Methods>;
   }
@@ -64,29 +65,34 @@ export class GrpcChannel implements Disposable {
     this.close();
   }
 
-  async #unary(path: string, method: MethodType, request: never, options: CallOptions): Promise<unknown> {
+  async #unary(
+    head: RequestHead,
+    method: MethodType,
+    request: never,
+    options: CallOptions,
+  ): Promise<unknown> {
     let answer: Buffer | undefined;
     let answers = 0;
-    const call = await this.#call(path, method, request, options, (message) => {
+    const call = await this.#call(head, method, request, options, (message) => {
       answer = message;
       answers++;
     });
     await call.finished;
     if (answer === undefined || answers > 1) {
-      throw new GrpcError('INTERNAL', `${path} gave ${answers} answers instead of one`);
+      throw new GrpcError('INTERNAL', `${head.path} gave ${answers} answers instead of one`);
     }
     return decode(method, answer);
   }
 
   async *#stream(
-    path: string,
+    head: RequestHead,
     method: MethodType,
     request: never,
     options: CallOptions,
   ): AsyncGenerator<unknown> {
     const inbox = new Inbox();
-    const call = await this.#call(path, method, request, options, (message, stream) =>
-      inbox.put(message, stream),
+    const call = await this.#call(head, method, request, options, (message, source) =>
+      inbox.put(message, source),
     );
     call.finished.then(
       () => inbox.end(undefined),
@@ -102,25 +108,29 @@ export class GrpcChannel implements Disposable {
     }
   }
 
-  async #call(
-    path: string,
+  /** At once if there is a connection, as nearly always. */
+  #call(
+    head: RequestHead,
     method: MethodType,
     request: never,
     options: CallOptions,
     onMessage: CallRequest['onMessage'],
-  ): Promise<Call> {
+  ): Call | Promise<Call> {
     const body = frame(method.request.encode(request));
-    const session = await this.#session(options.signal);
-    return new Call(session, { path, body, maxReceiveBytes: this.#maxReceiveBytes, onMessage }, options);
+    const maxReceiveBytes = this.#maxReceiveBytes;
+    const begin = (session: ClientConnection) =>
+      new Call(session, { head, body, maxReceiveBytes, onMessage }, options);
+    const session = this.#session(options.signal);
+    return session instanceof Promise ? session.then(begin) : begin(session);
   }
 
-  async #session(signal: AbortSignal): Promise<ClientHttp2Session> {
+  #session(signal: AbortSignal): ClientConnection | Promise<ClientConnection> {
     if (signal.aborted) throw abandoned(signal);
-    try {
-      return await this.#connection.session(signal);
-    } catch (error) {
+    const session = this.#connection.session(signal);
+    if (!(session instanceof Promise)) return session;
+    return session.catch((error: unknown) => {
       throw signal.aborted ? abandoned(signal) : error;
-    }
+    });
   }
 }
 

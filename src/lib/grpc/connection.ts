@@ -1,8 +1,7 @@
-import { type ClientHttp2Session, connect, constants } from 'node:http2';
-import { connect as connectSocket, type Socket } from 'node:net';
 import { abortable } from '../abort.ts';
 import type { Clock } from '../clock.ts';
 import { describeError } from '../errors.ts';
+import { type Address, type ClientConnection, dialHttp2 } from '../http2/index.ts';
 import { jitter, type Random } from '../random.ts';
 import { GrpcError } from './status.ts';
 
@@ -29,19 +28,16 @@ export interface ConnectionOptions {
  */
 type State =
   | { readonly is: 'idle' }
-  | { readonly is: 'connecting'; readonly attempt: Promise<ClientHttp2Session> }
-  | { readonly is: 'ready'; readonly session: ClientHttp2Session }
+  | { readonly is: 'connecting'; readonly attempt: Promise<ClientConnection> }
+  | { readonly is: 'ready'; readonly session: ClientConnection }
   | { readonly is: 'resting'; readonly untilMs: number; readonly why: string }
   | { readonly is: 'closed' };
-
-/** Trailers carry the runtime's error messages, and those may be long. */
-const maxHeaderBytes = 1 << 20;
 
 /** One HTTP/2 session that is made when needed and made again when it broke. */
 export class Connection {
   readonly #options: ConnectionOptions;
   /** Every session not yet closed: the one in use or being made, and those the peer asked to leave. */
-  readonly #sessions = new Set<ClientHttp2Session>();
+  readonly #sessions = new Set<ClientConnection>();
   #state: State = { is: 'idle' };
   #failures = 0;
 
@@ -53,9 +49,9 @@ export class Connection {
    * The session to use now; rejects with UNAVAILABLE when there is none to be had, or with the signal's reason.
    * Callers share one attempt to connect, which goes on when one of them gives up.
    */
-  session(signal: AbortSignal): ClientHttp2Session | Promise<ClientHttp2Session> {
+  session(signal: AbortSignal): ClientConnection | Promise<ClientConnection> {
     const state = this.#state;
-    if (state.is === 'ready' && isUsable(state.session)) return state.session;
+    if (state.is === 'ready' && state.session.isUsable) return state.session;
     if (state.is === 'connecting') return abortable(state.attempt, signal);
     if (state.is === 'closed') throw closed();
     if (state.is === 'resting' && this.#options.clock.monotonicMs() < state.untilMs) {
@@ -69,13 +65,15 @@ export class Connection {
   /** Ends every session, every call on them and any attempt to connect; later calls fail. */
   close(): void {
     this.#state = { is: 'closed' };
-    for (const session of this.#sessions) session.destroy(closed(), constants.NGHTTP2_CANCEL);
+    for (const session of this.#sessions) session.close(closed());
   }
 
-  async #connect(): Promise<ClientHttp2Session> {
+  async #connect(): Promise<ClientConnection> {
     try {
       const session = await this.#open();
       if (this.#state.is === 'closed') throw closed();
+      // It may have ended, or been asked to leave, in the moment it was made.
+      if (!session.isUsable) throw closedEarly();
       this.#failures = 0;
       this.#state = { is: 'ready', session };
       return session;
@@ -85,37 +83,29 @@ export class Connection {
   }
 
   /** A session is ready once the peer's settings arrived: a socket alone may be one that nobody accepts on. */
-  #open(): Promise<ClientHttp2Session> {
+  #open(): Promise<ClientConnection> {
     return new Promise((resolve, reject) => {
-      const session = connect('http://localhost', {
-        createConnection: () => dial(this.#options.target),
-        settings: { enablePush: false, initialWindowSize: 1 << 20, maxHeaderListSize: maxHeaderBytes },
-        maxSessionMemory: 64,
+      const session = dialHttp2(addressOf(this.#options.target), {
+        ready: () => {
+          timer.cancel();
+          resolve(session);
+        },
+        leaving: () => this.#forget(session),
+        ended: (error) => {
+          timer.cancel();
+          this.#sessions.delete(session);
+          this.#forget(session);
+          reject(error ?? closedEarly());
+        },
       });
       this.#sessions.add(session);
       const timer = this.#options.clock.timer(this.#options.connectTimeoutMs, () =>
-        session.destroy(new Error(`no answer within ${this.#options.connectTimeoutMs} ms`)),
+        session.close(new Error(`no answer within ${this.#options.connectTimeoutMs} ms`)),
       );
-      session.once('remoteSettings', () => {
-        timer.cancel();
-        // The event comes a moment after the settings, and the session may have ended meanwhile.
-        if (session.destroyed) return;
-        session.setLocalWindowSize(4 << 20);
-        resolve(session);
-      });
-      // For the life of the session: its streams report what broke them, but an error nobody hears ends the process.
-      session.on('error', reject);
-      session.on('goaway', () => this.#forget(session));
-      session.on('close', () => {
-        timer.cancel();
-        this.#sessions.delete(session);
-        this.#forget(session);
-        reject(new Error('the connection was closed while it was being made'));
-      });
     });
   }
 
-  #forget(session: ClientHttp2Session): void {
+  #forget(session: ClientConnection): void {
     if (this.#state.is === 'ready' && this.#state.session === session) this.#state = { is: 'idle' };
   }
 
@@ -130,17 +120,16 @@ export class Connection {
   }
 }
 
-/** A session may end between two events; one that has is of no use to a new call. */
-function isUsable(session: ClientHttp2Session): boolean {
-  return !session.closed && !session.destroyed;
-}
-
 function closed(): GrpcError {
   return new GrpcError('CANCELLED', 'The client was closed');
 }
 
-function dial(target: string): Socket {
-  if (target.startsWith('unix://')) return connectSocket(target.slice('unix://'.length));
+function closedEarly(): Error {
+  return new Error('the connection was closed while it was being made');
+}
+
+function addressOf(target: string): Address {
+  if (target.startsWith('unix://')) return { path: target.slice('unix://'.length) };
   const { hostname, port } = new URL(`tcp://${target}`);
-  return connectSocket(Number(port), hostname.replace(/^\[|\]$/g, ''));
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) };
 }

@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2';
+import { createServer as createHttp2Server } from 'node:http2';
+import { connect as connectSocket } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { VersionResponse } from '../../../src/cri/index.ts';
 import { Call } from '../../../src/lib/grpc/call.ts';
 import { frame } from '../../../src/lib/grpc/frames.ts';
+import { RequestHead } from '../../../src/lib/grpc/request-head.ts';
+import { ClientConnection, defaultLimits } from '../../../src/lib/http2/client-connection.ts';
 import { settle, VirtualClock, withDeadline } from '../../../src/lib/index.ts';
 import { Relay } from '../../fakes/relay.ts';
 import { until } from '../../fakes/until.ts';
@@ -368,23 +371,22 @@ describe('close', () => {
 test('a connection that has run out of streams is left for a new one', async () => {
   await using the = rig();
   await the.serve(answering);
-  const session = connectHttp2('http://localhost', { path: the.path });
-  session.on('error', () => {});
-  await once(session, 'remoteSettings');
-  // Not among the published types.
-  (session as unknown as { setNextStreamID(id: number): void }).setNextStreamID(2 ** 31 - 1);
+  const socket = connectSocket(the.path);
+  const heard: string[] = [];
+  const { promise: ready, resolve } = Promise.withResolvers<void>();
+  const listener = { ready: resolve, leaving: () => heard.push('leaving'), ended: () => heard.push('ended') };
+  const session = new ClientConnection(socket, listener, { ...defaultLimits, lastStreamId: 1 });
+  socket.on('data', (bytes: Buffer) => session.receive(bytes));
+  await ready;
   const call = () => {
     const body = frame(Buffer.alloc(0));
-    const request = {
-      path: '/runtime.v1.RuntimeService/Version',
-      body,
-      maxReceiveBytes: 1_000,
-      onMessage() {},
-    };
-    return new Call(session, request, forever).finished;
+    const head = new RequestHead('/runtime.v1.RuntimeService/Version');
+    return new Call(session, { head, body, maxReceiveBytes: 1_000, onMessage() {} }, forever).finished;
   };
-  await call();
-  await assert.rejects(call(), failsWith('UNAVAILABLE'));
-  assert.equal(session.closed, true);
-  session.destroy();
+  const last = call();
+  assert.throws(call, failsWith('UNAVAILABLE'));
+  assert.deepEqual([session.isUsable, heard], [false, ['leaving']]);
+  await last;
+  await until('the connection is closed', () => heard.includes('ended'));
+  assert.equal(socket.destroyed, true);
 });

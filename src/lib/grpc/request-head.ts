@@ -1,0 +1,46 @@
+import { encodeHeaders, type HeaderBlock, joinBlocks } from '../http2/index.ts';
+import type { CallOptions } from './service.ts';
+import { formatTimeout } from './timeout.ts';
+
+/** The headers of the calls of one method. Most are the same from call to call, so they are written once. */
+export class RequestHead {
+  readonly path: string;
+  readonly #plain: HeaderBlock;
+  /** A method is nearly always called with the same time-out. */
+  #timed: { readonly timeoutMs: number; readonly block: HeaderBlock } | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+    this.#plain = encodeHeaders(Object.entries(headersOf(path, {})));
+  }
+
+  /** Throws for metadata that cannot be sent. */
+  block({ timeoutMs, metadata }: Pick<CallOptions, 'timeoutMs' | 'metadata'>): HeaderBlock {
+    if (metadata !== undefined)
+      return encodeHeaders(Object.entries(headersOf(this.path, { timeoutMs, metadata })));
+    if (timeoutMs === undefined) return this.#plain;
+    if (this.#timed?.timeoutMs !== timeoutMs) {
+      const timeout = encodeHeaders([['grpc-timeout', formatTimeout(timeoutMs)]]);
+      this.#timed = { timeoutMs, block: joinBlocks(this.#plain, timeout) };
+    }
+    return this.#timed.block;
+  }
+}
+
+/** Those of the protocol are first, and nobody's metadata takes their place. */
+function headersOf(
+  path: string,
+  { timeoutMs, metadata }: Pick<CallOptions, 'timeoutMs' | 'metadata'>,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':authority': 'localhost',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    'user-agent': metadata?.['user-agent'] ?? 'kubeling',
+  };
+  if (timeoutMs !== undefined) headers['grpc-timeout'] = formatTimeout(timeoutMs);
+  return { ...headers, ...metadata, ...headers };
+}

@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { dataFrame, Http2Desk, headersFrame, ok, trailers } from '../../../test/fakes/http2-wire.ts';
+import { Http2Error } from './errors.ts';
+import { frameFlag, frameOf, frameType, goAwayFrame, resetFrame } from './frames.ts';
+import { encodeHeaders } from './hpack-encoder.ts';
+import { settingId } from './settings.ts';
+
+const goAway = (lastId: number, code = 0, words = '') => {
+  const payload = Buffer.alloc(8);
+  payload.writeUInt32BE(lastId, 0);
+  payload.writeUInt32BE(code, 4);
+  return frameOf(frameType.goAway, 0, 0, Buffer.concat([payload, Buffer.from(words)]));
+};
+
+async function readyDesk(settings: Readonly<Record<number, number>> = {}, limits = {}): Promise<Http2Desk> {
+  const desk = new Http2Desk(limits);
+  desk.settings(settings);
+  await desk.sent();
+  return desk;
+}
+
+describe('a connection', () => {
+  test('says its settings and its window, and is ready when the other side has said its own', async () => {
+    const desk = new Http2Desk();
+    const [settings, window, ...rest] = await desk.sent();
+    assert.deepEqual(rest, []);
+    assert.equal(settings?.type, frameType.settings);
+    assert.equal(settings?.payload.toString('hex'), '000100000000000200000000000400080000000600100000');
+    assert.deepEqual(
+      [window?.type, window?.payload.readUInt32BE()],
+      [frameType.windowUpdate, (4 << 20) - 65_535],
+    );
+    assert.equal(desk.connection.isUsable, false);
+    assert.throws(() => desk.ask(), /takes no more requests/);
+    desk.settings();
+    assert.deepEqual(desk.heard, ['ready']);
+    const [ack] = await desk.sent();
+    assert.deepEqual([ack?.type, ack?.flags, ack?.payload.length], [frameType.settings, frameFlag.ack, 0]);
+  });
+
+  test('answers pings, and not the answers to them', async () => {
+    const desk = await readyDesk();
+    desk.says(frameOf(frameType.ping, 0, 0, Buffer.from('12345678')));
+    desk.says(frameOf(frameType.ping, frameFlag.ack, 0, Buffer.from('abcdefgh')));
+    const sent = await desk.sent();
+    assert.deepEqual(
+      sent.map(({ flags, payload }) => [flags, String(payload)]),
+      [[frameFlag.ack, '12345678']],
+    );
+  });
+
+  test('sends what is asked in one turn in one piece', async () => {
+    const desk = await readyDesk();
+    desk.ask();
+    await desk.sent();
+    const before = desk.wire.writes;
+    for (let index = 0; index < 20; index++) desk.ask();
+    assert.equal((await desk.sent()).length, 40);
+    assert.equal(desk.wire.writes, before + 1);
+  });
+
+  test('passes over frames nobody knows, and priorities', async () => {
+    const desk = await readyDesk();
+    const { answer } = desk.ask();
+    desk.says(frameOf(0xbe, 0xff, 99, Buffer.alloc(100)), frameOf(frameType.priority, 0, 1, Buffer.alloc(5)));
+    desk.says(headersFrame(1, [...ok, ...trailers], 'end'));
+    assert.deepEqual(answer.ends, [{ is: 'complete' }]);
+  });
+
+  test('that breaks breaks its streams, those that wait too', async () => {
+    const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 1 });
+    const [one, two] = [desk.ask(), desk.ask()];
+    desk.wire.destroy(new Error('read ECONNRESET'));
+    await desk.sent();
+    for (const { answer } of [one, two]) {
+      assert.equal(answer.ends.length, 1);
+      assert.match(String(answer.ends[0]?.is === 'broken' && answer.ends[0].error), /ECONNRESET/);
+    }
+    assert.deepEqual(desk.heard, ['ready', 'ended']);
+  });
+
+  test('that is closed ends its streams with the reason given, and says good-bye', async () => {
+    const desk = await readyDesk();
+    const { answer } = desk.ask();
+    const why = new Error('enough');
+    desk.connection.close(why);
+    desk.connection.close(new Error('again'));
+    assert.deepEqual(answer.ends, [{ is: 'broken', error: why }]);
+    assert.deepEqual(desk.errors, [why]);
+    assert.ok(desk.wire.destroyed);
+    assert.deepEqual((await desk.sent()).at(-1)?.payload, goAwayFrame('NO_ERROR').subarray(9));
+  });
+});
+
+describe('a request', () => {
+  test('begins with the word that no table is used, once, and again when the other side changes its settings', async () => {
+    const desk = await readyDesk();
+    const blocks = async () =>
+      (await desk.sent())
+        .filter(({ type }) => type === frameType.headers)
+        .map(({ payload }) => payload.toString('hex'));
+    desk.ask();
+    desk.ask();
+    assert.deepEqual(await blocks(), ['2004022f61', '04022f61']);
+    desk.settings({ [settingId.headerTableSize]: 100 });
+    desk.ask();
+    assert.deepEqual(await blocks(), ['2004022f61']);
+  });
+
+  test('with long headers goes in several frames', async () => {
+    const desk = await readyDesk();
+    desk.ask('body', [['x', 'y'.repeat(40_000)]]);
+    const sent = await desk.sent();
+    assert.deepEqual(
+      sent.map(({ type, flags }) => [type, flags]),
+      [
+        [frameType.headers, 0],
+        [frameType.continuation, 0],
+        [frameType.continuation, frameFlag.endHeaders],
+        [frameType.data, frameFlag.endStream],
+      ],
+    );
+    assert.ok(sent.every(({ payload }) => payload.length <= 16_384));
+  });
+
+  test('with headers the other side does not take is refused here', async () => {
+    const desk = await readyDesk({ [settingId.maxHeaderListSize]: 100 });
+    assert.throws(
+      () => desk.ask('', [['x', 'y'.repeat(68)]]),
+      /headers of 101 bytes: the other side takes 100/,
+    );
+    desk.ask('', [['x', 'y'.repeat(67)]]);
+  });
+
+  test('waits for its turn when the other side takes only so many, and may be given up meanwhile', async () => {
+    const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 1 });
+    const [one, two, three] = [desk.ask('1'), desk.ask('2'), desk.ask('3')];
+    const bodies = async () =>
+      (await desk.sent()).filter(({ type }) => type === frameType.data).map(({ payload }) => String(payload));
+    assert.deepEqual(await bodies(), ['1']);
+    two.stream.reset('CANCEL');
+    desk.says(headersFrame(1, ok, 'end'));
+    assert.deepEqual(one.answer.ends, [{ is: 'complete' }]);
+    assert.deepEqual(await bodies(), ['3']);
+    desk.ask('4');
+    desk.ask('5');
+    desk.settings({ [settingId.maxConcurrentStreams]: 3 });
+    assert.deepEqual(await bodies(), ['4', '5']);
+    assert.deepEqual([two.answer.ends, three.answer.ends], [[], []]);
+  });
+
+  test('waits while the other side does not read, and so does not pile up here', async () => {
+    const desk = await readyDesk();
+    desk.says(frameOf(frameType.windowUpdate, 0, 0, Buffer.from('7f000000', 'hex')));
+    desk.settings({ [settingId.initialWindowSize]: 0x7fff_ffff });
+    desk.wire.stall();
+    for (let index = 0; index < 200; index++) desk.ask(Buffer.alloc(100_000));
+    await desk.sent();
+    assert.ok(desk.wire.writableLength < 3 << 20, `${desk.wire.writableLength} bytes wait`);
+    desk.wire.flow();
+    let bytes = 0;
+    for (let sent = await desk.sent(); sent.length > 0; sent = await desk.sent()) {
+      for (const frame of sent) if (frame.type === frameType.data) bytes += frame.payload.length;
+    }
+    assert.equal(bytes, 20_000_000);
+  });
+});
+
+describe('an answer', () => {
+  test('has a head, a body and trailers, with interim heads before it', async () => {
+    const desk = await readyDesk();
+    const { answer } = desk.ask();
+    desk.says(headersFrame(1, [[':status', '100']], 'more'), headersFrame(1, [[':status', '103']], 'more'));
+    desk.says(headersFrame(1, ok, 'more'), dataFrame(1, 'one ', 'more'), dataFrame(1, '', 'more'));
+    desk.says(dataFrame(1, 'two', 'more'), headersFrame(1, trailers, 'end'));
+    assert.deepEqual({ ...answer }, { heads: [ok, trailers], body: 'one two', ends: [{ is: 'complete' }] });
+    assert.deepEqual(
+      (await desk.sent()).filter(({ type }) => type === frameType.reset),
+      [],
+    );
+  });
+
+  test('may come with padding, priorities and in many frames', async () => {
+    const desk = await readyDesk();
+    const { answer } = desk.ask();
+    const block = encodeHeaders([...ok, ['x', 'y'.repeat(100)]]).bytes;
+    const head = Buffer.concat([
+      Buffer.from([3]),
+      Buffer.alloc(5, 1),
+      block.subarray(0, 10),
+      Buffer.alloc(3),
+    ]);
+    desk.says(frameOf(frameType.headers, frameFlag.padded | frameFlag.priority, 1, head));
+    desk.says(frameOf(frameType.continuation, 0, 1, block.subarray(10, 20)));
+    desk.says(frameOf(frameType.continuation, 0, 1, Buffer.alloc(0)));
+    desk.says(frameOf(frameType.continuation, frameFlag.endHeaders, 1, block.subarray(20)));
+    const body = Buffer.concat([Buffer.from([2]), Buffer.from('body'), Buffer.alloc(2)]);
+    desk.says(frameOf(frameType.data, frameFlag.padded | frameFlag.endStream, 1, body));
+    assert.deepEqual(answer.heads, [[...ok, ['x', 'y'.repeat(100)]]]);
+    assert.deepEqual([answer.body, answer.ends], ['body', [{ is: 'complete' }]]);
+  });
+
+  test('that is complete before the request was read stops the request', async () => {
+    const desk = await readyDesk();
+    const { answer } = desk.ask(Buffer.alloc(100_000));
+    desk.says(headersFrame(1, [...ok, ...trailers], 'end'));
+    assert.deepEqual(answer.ends, [{ is: 'complete' }]);
+    assert.equal(await desk.lastReason('reset'), 'CANCEL');
+  });
+
+  test('may be a reset, known or not', async () => {
+    const desk = await readyDesk();
+    const [one, two] = [desk.ask(), desk.ask()];
+    desk.says(
+      resetFrame(1, 'REFUSED_STREAM'),
+      frameOf(frameType.reset, 0, 3, Buffer.from('0000ffff', 'hex')),
+    );
+    assert.deepEqual(one.answer.ends, [{ is: 'reset', reason: 'REFUSED_STREAM' }]);
+    assert.deepEqual(two.answer.ends, [{ is: 'reset', reason: 'INTERNAL_ERROR' }]);
+    assert.equal(desk.connection.isUsable, true);
+  });
+
+  test('that nobody wants any more is passed over, but for what it does to the headers of others', async () => {
+    const desk = await readyDesk();
+    const [one, two] = [desk.ask(), desk.ask()];
+    one.stream.reset('CANCEL');
+    one.stream.reset('CANCEL');
+    assert.equal(await desk.lastReason('reset'), 'CANCEL');
+    // Kept in the table by a block of the stream that is gone, and referred to by another.
+    desk.says(frameOf(frameType.headers, frameFlag.endHeaders, 1, Buffer.from('884001610131', 'hex')));
+    desk.says(dataFrame(1, 'late', 'end'), resetFrame(1, 'NO_ERROR'));
+    desk.says(frameOf(frameType.windowUpdate, 0, 1, Buffer.from('00000001', 'hex')));
+    desk.says(
+      frameOf(frameType.headers, frameFlag.endHeaders | frameFlag.endStream, 3, Buffer.from('88be', 'hex')),
+    );
+    assert.deepEqual({ ...one.answer }, { heads: [], body: '', ends: [] });
+    assert.deepEqual(two.answer.heads, [[...ok, ['a', '1']]]);
+  });
+});
+
+describe('leaving', () => {
+  test('asked to leave, it finishes what was begun and gives back what was not', async () => {
+    const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 2 });
+    const [one, two, three] = [desk.ask(), desk.ask(), desk.ask()];
+    desk.says(goAway(2 ** 31 - 1), goAway(1));
+    assert.deepEqual(desk.heard, ['ready', 'leaving']);
+    assert.equal(desk.connection.isUsable, false);
+    assert.throws(() => desk.ask(), /takes no more requests/);
+    for (const { answer } of [two, three]) {
+      const [end] = answer.ends;
+      assert.ok(
+        end?.is === 'broken' && end.error instanceof Http2Error && end.error.reason === 'REFUSED_STREAM',
+      );
+    }
+    assert.equal(desk.wire.destroyed, false);
+    desk.says(headersFrame(1, ok, 'end'));
+    assert.deepEqual(one.answer.ends, [{ is: 'complete' }]);
+    assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
+    assert.deepEqual(desk.errors, [undefined]);
+    assert.ok(desk.wire.destroyed);
+  });
+
+  test('with nothing to finish it ends at once', async () => {
+    const desk = await readyDesk();
+    desk.says(goAway(0));
+    assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
+  });
+
+  test('the reason given is that of the streams it cuts off', async () => {
+    const desk = await readyDesk();
+    const { answer } = desk.ask();
+    desk.says(goAway(1, 11, 'too_many_pings'));
+    assert.equal(answer.ends.length, 0);
+    desk.wire.destroy();
+    await desk.sent();
+    assert.match(
+      String(answer.ends[0]?.is === 'broken' && answer.ends[0].error),
+      /The other side went away: ENHANCE_YOUR_CALM too_many_pings$/,
+    );
+  });
+
+  test('without numbers for streams it takes no more', async () => {
+    const desk = await readyDesk({}, { lastStreamId: 3 });
+    const [one, two] = [desk.ask(), desk.ask()];
+    assert.deepEqual(desk.heard, ['ready', 'leaving']);
+    assert.throws(() => desk.ask(), /takes no more requests/);
+    desk.says(headersFrame(1, ok, 'end'), headersFrame(3, ok, 'end'));
+    assert.deepEqual([one.answer.ends, two.answer.ends], [[{ is: 'complete' }], [{ is: 'complete' }]]);
+    assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
+  });
+});

@@ -1,0 +1,180 @@
+import { Http2Error, type Http2Reason } from './errors.ts';
+import type { Headers } from './hpack-decoder.ts';
+import type { HeaderBlock } from './hpack-encoder.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import { SendWindow } from './send-window.ts';
+
+/** How a stream came to its end, unless we ended it. */
+export type StreamEnd =
+  /** All of the answer is here. */
+  | { readonly is: 'complete' }
+  | { readonly is: 'reset'; readonly reason: Http2Reason }
+  /** The connection ended; without an error if the other side just closed it. */
+  | { readonly is: 'broken'; readonly error: Error | undefined };
+
+/** Takes the answer, piece by piece. Must not throw. */
+export interface StreamReader {
+  /** The head of the answer, and the trailers if there are some. */
+  headers(headers: Headers): void;
+  /** The bytes are gone when the call returns: what is to be kept has to be copied. */
+  data(bytes: Buffer): void;
+  /** Once, and nothing after it; never after `reset`. */
+  ended(end: StreamEnd): void;
+}
+
+/** What a stream needs of its connection. */
+export interface StreamCarrier {
+  /** Lets the other side send so much more. */
+  grant(stream: ClientStream, bytes: number): void;
+  /** The stream is over: if there is a reason, the other side has to be told of it. */
+  release(stream: ClientStream, reason: Http2Reason | undefined): void;
+}
+
+const noWindow = new SendWindow(0);
+
+/**
+ * One request and its answer.
+ *
+ *   waiting ──> asked ──(head)──> answering ──(end)──> over
+ *      └───────────┴─────(reset, broken)────┴───────────┘
+ */
+export class ClientStream {
+  readonly head: HeaderBlock;
+  readonly body: Buffer;
+  /** How much of the body was sent. */
+  sentBytes = 0;
+  /** What may still be sent; nothing before it began. */
+  sendWindow = noWindow;
+  readonly #reader: StreamReader;
+  readonly #carrier: StreamCarrier;
+  readonly #receiveWindow: ReceiveWindow;
+  #id = 0;
+  #state: 'waiting' | 'asked' | 'answering' | 'over' = 'waiting';
+  #isPaused = false;
+
+  constructor(
+    request: { readonly head: HeaderBlock; readonly body: Buffer },
+    reader: StreamReader,
+    carrier: StreamCarrier,
+    receiveWindowBytes: number,
+  ) {
+    this.head = request.head;
+    this.body = request.body;
+    this.#reader = reader;
+    this.#carrier = carrier;
+    this.#receiveWindow = new ReceiveWindow(receiveWindowBytes);
+  }
+
+  /** 0 while it waits for its turn. */
+  get id(): number {
+    return this.#id;
+  }
+
+  begin(id: number, sendWindowBytes: number): void {
+    this.#id = id;
+    this.#state = 'asked';
+    this.sendWindow = new SendWindow(sendWindowBytes);
+  }
+
+  /** The other side may send what it was granted already, and that is bounded, but gets no more until `resume`. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#grant();
+  }
+
+  /** Ends the stream, with nothing more from it. Does nothing once it is over. */
+  reset(reason: Http2Reason): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    this.#carrier.release(this, reason);
+  }
+
+  receiveHeaders(headers: Headers | 'too-large', end: 'end' | 'more'): void {
+    if (this.#state === 'over') return;
+    if (headers === 'too-large') {
+      this.#refuse('ENHANCE_YOUR_CALM', 'its headers are too large');
+      return;
+    }
+    const fault = this.#faultOf(headers, end);
+    if (fault !== undefined) this.#refuse('PROTOCOL_ERROR', fault);
+    else if (this.#state === 'answering' || !isInterim(headers)) {
+      this.#state = 'answering';
+      this.#reader.headers(headers);
+      if (end === 'end') this.#complete();
+    }
+  }
+
+  /** `frameBytes` counts padding too, as the window does. Throws an Http2Error for more than was granted. */
+  receiveData(bytes: Buffer, frameBytes: number, end: 'end' | 'more'): void {
+    if (this.#state === 'over') return;
+    if (this.#state !== 'answering') {
+      this.#refuse('PROTOCOL_ERROR', 'data came before its head');
+      return;
+    }
+    this.#receiveWindow.receive(frameBytes);
+    if (bytes.length > 0) this.#reader.data(bytes);
+    if (end === 'end') this.#complete();
+    else this.#grant();
+  }
+
+  receiveReset(reason: Http2Reason): void {
+    this.#finish({ is: 'reset', reason }, undefined);
+  }
+
+  receiveGrant(bytes: number): void {
+    try {
+      if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'the other side granted nothing');
+      this.sendWindow.grow(bytes);
+    } catch (error) {
+      if (!(error instanceof Http2Error)) throw error;
+      this.#refuse(error.reason, error.message);
+    }
+  }
+
+  /** The connection is gone, or will not carry this stream. */
+  breakOff(error: Error | undefined): void {
+    this.#finish({ is: 'broken', error }, undefined);
+  }
+
+  /** What is wrong with headers that come now. */
+  #faultOf(headers: Headers, end: 'end' | 'more'): string | undefined {
+    if (this.#state === 'answering') {
+      return end === 'more' ? 'headers came in the middle of the answer' : undefined;
+    }
+    if (!/^[1-9]\d\d$/.test(headers.get(':status') ?? '')) return 'it has no HTTP status';
+    return isInterim(headers) && end === 'end' ? 'it ended before it began' : undefined;
+  }
+
+  #complete(): void {
+    // The other side has answered without reading all of the request: it needs to know that no more of it comes.
+    const isSent = this.sentBytes === this.body.length;
+    this.#finish({ is: 'complete' }, isSent ? undefined : 'CANCEL');
+  }
+
+  #refuse(reason: Http2Reason, why: string): void {
+    const error = new Http2Error(reason, `Cannot take the answer: ${why}`);
+    this.#finish({ is: 'broken', error }, reason);
+  }
+
+  #finish(end: StreamEnd, tell: Http2Reason | undefined): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    this.#carrier.release(this, tell);
+    this.#reader.ended(end);
+  }
+
+  #grant(): void {
+    if (this.#isPaused || this.#state !== 'answering') return;
+    const bytes = this.#receiveWindow.grant();
+    if (bytes > 0) this.#carrier.grant(this, bytes);
+  }
+}
+
+/** Not yet the answer, which follows. */
+function isInterim(headers: Headers): boolean {
+  return headers.get(':status')?.startsWith('1') ?? false;
+}

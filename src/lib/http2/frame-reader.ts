@@ -1,0 +1,84 @@
+import { Http2Error } from './errors.ts';
+import { defaultFrameBytes, frameHeadBytes, frameType } from './frames.ts';
+
+/** Takes one frame; its payload is `bytes` from `start` to `end`, and means something only until the call returns. */
+export type FrameHandler = (
+  type: number,
+  flags: number,
+  streamId: number,
+  bytes: Buffer,
+  start: number,
+  end: number,
+) => void;
+
+/** Cuts what arrives into whole frames, and holds no more than one of them. */
+export class FrameReader {
+  readonly #handle: FrameHandler;
+  /** The beginning of a frame that has not arrived whole; made when first needed. */
+  #held: Buffer | undefined;
+  #heldBytes = 0;
+  #isFirst = true;
+
+  constructor(handle: FrameHandler) {
+    this.#handle = handle;
+  }
+
+  /** Throws an Http2Error for what is no frame, and whatever the handler throws; nothing read after that has a meaning. */
+  push(chunk: Buffer): void {
+    let at = this.#completeHeld(chunk);
+    while (chunk.length - at >= frameHeadBytes) {
+      const end = at + this.#frameBytes(chunk, at);
+      if (end > chunk.length) break;
+      this.#deliver(chunk, at, end);
+      at = end;
+    }
+    if (at < chunk.length) this.#hold(chunk, at, chunk.length);
+  }
+
+  /** Fills up the frame that began in an earlier chunk; answers how much of this one that took. */
+  #completeHeld(chunk: Buffer): number {
+    if (this.#heldBytes === 0) return 0;
+    let at = 0;
+    if (this.#heldBytes < frameHeadBytes) {
+      at = Math.min(frameHeadBytes - this.#heldBytes, chunk.length);
+      this.#hold(chunk, 0, at);
+    }
+    const held = this.#held;
+    if (held === undefined || this.#heldBytes < frameHeadBytes) return at;
+    const wanted = this.#frameBytes(held, 0);
+    const end = Math.min(at + wanted - this.#heldBytes, chunk.length);
+    this.#hold(chunk, at, end);
+    if (this.#heldBytes === wanted) {
+      this.#heldBytes = 0;
+      this.#deliver(held, 0, wanted);
+    }
+    return end;
+  }
+
+  #hold(chunk: Buffer, start: number, end: number): void {
+    this.#held ??= Buffer.allocUnsafeSlow(frameHeadBytes + defaultFrameBytes);
+    this.#heldBytes += chunk.copy(this.#held, this.#heldBytes, start, end);
+  }
+
+  /** How long the frame is whose head is there, checked before anything of it is kept. */
+  #frameBytes(bytes: Buffer, at: number): number {
+    const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
+    if (this.#isFirst && bytes[at + 3] !== frameType.settings) {
+      const said = JSON.stringify(bytes.toString('latin1', at, at + frameHeadBytes));
+      throw new Http2Error('PROTOCOL_ERROR', `The other side does not speak HTTP/2: it begins with ${said}`);
+    }
+    if (length > defaultFrameBytes) {
+      throw new Http2Error(
+        'FRAME_SIZE_ERROR',
+        `The other side sent a frame of ${length} bytes: it may have ${defaultFrameBytes}`,
+      );
+    }
+    return frameHeadBytes + length;
+  }
+
+  #deliver(bytes: Buffer, at: number, end: number): void {
+    this.#isFirst = false;
+    const streamId = bytes.readUInt32BE(at + 5) & 0x7fff_ffff;
+    this.#handle(bytes[at + 3] ?? 0, bytes[at + 4] ?? 0, streamId, bytes, at + frameHeadBytes, end);
+  }
+}

@@ -1,0 +1,80 @@
+import { Http2Error } from './errors.ts';
+import { frameFlag, frameType } from './frames.ts';
+import { unpadded } from './padding.ts';
+
+export interface AssembledBlock {
+  readonly streamId: number;
+  readonly block: Buffer;
+  readonly end: 'end' | 'more';
+}
+
+/** No sender of anything sensible needs so many frames; one that sends empty ones would else never end. */
+const maxFrames = 256;
+
+/** Joins the frames of a header block, between which nothing else may come, and holds no more than the limit of it. */
+export class HeaderAssembly {
+  readonly #maxBytes: number;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #open: { readonly streamId: number; readonly end: 'end' | 'more' } | undefined;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Throws an Http2Error for a frame that may not come now. */
+  check(type: number, streamId: number): void {
+    const open = this.#open;
+    if (open === undefined) {
+      if (type !== frameType.continuation) return;
+      throw new Http2Error('PROTOCOL_ERROR', `The other side continued headers that had not begun`);
+    }
+    if (type !== frameType.continuation || streamId !== open.streamId) {
+      throw new Http2Error(
+        'PROTOCOL_ERROR',
+        `The other side sent something else in the middle of the headers of stream ${open.streamId}`,
+      );
+    }
+  }
+
+  /** The payload of a HEADERS frame; answers the block if that was all of it. */
+  begin(
+    flags: number,
+    streamId: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): AssembledBlock | undefined {
+    this.#open = { streamId, end: (flags & frameFlag.endStream) === 0 ? 'more' : 'end' };
+    const skipped = (flags & frameFlag.priority) === 0 ? 0 : 5;
+    const [from, to] = unpadded(flags, bytes, start, end, skipped);
+    return this.#add(flags, bytes.subarray(from, to));
+  }
+
+  /** The payload of a CONTINUATION frame that has been checked. */
+  proceed(flags: number, bytes: Buffer, start: number, end: number): AssembledBlock | undefined {
+    return this.#add(flags, bytes.subarray(start, end));
+  }
+
+  #add(flags: number, part: Buffer): AssembledBlock | undefined {
+    const isLast = (flags & frameFlag.endHeaders) !== 0;
+    this.#bytes += part.length;
+    if (this.#bytes > this.#maxBytes || this.#parts.length >= maxFrames) {
+      throw new Http2Error(
+        'ENHANCE_YOUR_CALM',
+        `The other side sent headers of more than ${this.#maxBytes} bytes, or in more than ${maxFrames} frames`,
+      );
+    }
+    if (!isLast) {
+      // The bytes of a frame are gone when the next one is read.
+      this.#parts.push(Buffer.from(part));
+      return undefined;
+    }
+    const block = this.#parts.length === 0 ? part : Buffer.concat([...this.#parts, part]);
+    const open = this.#open;
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#open = undefined;
+    return open && { ...open, block };
+  }
+}

@@ -1,0 +1,127 @@
+import { BlockCache } from './block-cache.ts';
+import { DynamicTable, fieldBytes, type HeaderField } from './dynamic-table.ts';
+import { Http2Error } from './errors.ts';
+import { decodeHuffman } from './huffman.ts';
+import { staticTable } from './static-table.ts';
+
+/** Names are in lower case; of a name that came more than once all values are there, with commas between them. */
+export type Headers = ReadonlyMap<string, string>;
+
+/** What a sender may use until it has heard from us, and we grant the same to one that does not listen. */
+const tableBytes = 4_096;
+
+/**
+ * Reads header blocks, each of which may refer to those before it: every block of a connection has to pass through here,
+ * wanted or not.
+ */
+export class HpackDecoder {
+  readonly #table = new DynamicTable(tableBytes);
+  readonly #cache = new BlockCache();
+  readonly #maxListBytes: number;
+  #block: Buffer = Buffer.alloc(0);
+  #at = 0;
+  /** Whether the block would mean something else, or do something, at another time. */
+  #usesTable = false;
+
+  constructor(maxListBytes: number) {
+    this.#maxListBytes = maxListBytes;
+  }
+
+  /** Throws an Http2Error for what is no header block, after which no other can be read. */
+  decode(block: Buffer): Headers | 'too-large' {
+    const known = this.#cache.find(block);
+    if (known !== undefined) return known;
+    this.#block = block;
+    this.#at = 0;
+    this.#usesTable = false;
+    const headers = this.#decode();
+    if (headers !== 'too-large' && !this.#usesTable) this.#cache.keep(block, headers);
+    return headers;
+  }
+
+  #decode(): Headers | 'too-large' {
+    const headers = new Map<string, string>();
+    let listBytes = 0;
+    let mayResize = true;
+    while (this.#at < this.#block.length) {
+      const first = this.#byte(this.#at);
+      if ((first & 0xe0) === 0x20) {
+        if (!mayResize) throw malformed('its table is resized in the middle of a block');
+        this.#resize();
+        continue;
+      }
+      mayResize = false;
+      const [name, value] = this.#field(first);
+      listBytes += fieldBytes(name, value);
+      // Read on: the next block may refer to what comes.
+      if (listBytes > this.#maxListBytes) continue;
+      const before = headers.get(name);
+      headers.set(name, before === undefined ? value : `${before}, ${value}`);
+    }
+    return listBytes > this.#maxListBytes ? 'too-large' : headers;
+  }
+
+  #resize(): void {
+    const bytes = this.#integer(5);
+    if (bytes > tableBytes) {
+      throw malformed(`its table must not have more than ${tableBytes} bytes: it wants ${bytes}`);
+    }
+    this.#usesTable = true;
+    this.#table.resize(bytes);
+  }
+
+  #field(first: number): HeaderField {
+    if (first >= 0x80) return this.#known(this.#integer(7));
+    const isKept = first >= 0x40;
+    const index = this.#integer(isKept ? 6 : 4);
+    const name = index === 0 ? this.#string() : this.#known(index)[0];
+    const field: HeaderField = [name, this.#string()];
+    if (isKept) {
+      this.#usesTable = true;
+      this.#table.add(field);
+    }
+    return field;
+  }
+
+  #known(index: number): HeaderField {
+    const fixed = staticTable[index - 1];
+    if (fixed !== undefined) return fixed;
+    this.#usesTable = true;
+    const field = index === 0 ? undefined : this.#table.at(index - 1 - staticTable.length);
+    if (field === undefined) throw malformed(`it refers to header ${index}, which is not there`);
+    return field;
+  }
+
+  #string(): string {
+    const isHuffman = (this.#byte(this.#at) & 0x80) !== 0;
+    const length = this.#integer(7);
+    const start = this.#at;
+    const end = start + length;
+    if (end > this.#block.length) throw malformed('it ends inside a string');
+    this.#at = end;
+    return isHuffman ? decodeHuffman(this.#block, start, end) : this.#block.toString('latin1', start, end);
+  }
+
+  /** A number that begins with the low bits of a byte, and goes on in further bytes if it does not fit there. */
+  #integer(prefixBits: number): number {
+    const most = 2 ** prefixBits - 1;
+    let value = this.#byte(this.#at++) & most;
+    if (value < most) return value;
+    for (let shift = 0; shift <= 21; shift += 7) {
+      const byte = this.#byte(this.#at++);
+      value += (byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    throw malformed('a number in it is too large');
+  }
+
+  #byte(at: number): number {
+    const byte = this.#block[at];
+    if (byte === undefined) throw malformed('it ends inside a number');
+    return byte;
+  }
+}
+
+function malformed(why: string): Http2Error {
+  return new Http2Error('COMPRESSION_ERROR', `Cannot read a header block: ${why}`);
+}

@@ -1,0 +1,115 @@
+import type { ClientStream } from './client-stream.ts';
+import { defaultFrameBytes, frameFlag, frameHeadBytes, frameType, writeFrameHead } from './frames.ts';
+import { noTable } from './hpack-encoder.ts';
+import type { Outbox } from './outbox.ts';
+import { defaultWindowBytes, SendWindow } from './send-window.ts';
+
+/** With so much waiting in the socket, nothing more is put behind it. */
+const chokedBytes = 1 << 20;
+
+/** Sends requests as fast as the windows of their streams and of the connection, and the socket, let it. */
+export class RequestSender {
+  readonly #outbox: Outbox;
+  readonly #window = new SendWindow(defaultWindowBytes);
+  /** Those whose bodies wait, the oldest first. */
+  readonly #unsent = new Set<ClientStream>();
+  #saysNoTable = true;
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox;
+  }
+
+  /** Whether the other side does not read: it would only pile up here. */
+  get isChoked(): boolean {
+    return this.#outbox.waitingBytes > chokedBytes;
+  }
+
+  /** The stream has its number and its window. */
+  begin(stream: ClientStream): void {
+    if (!this.#sendAtOnce(stream)) {
+      this.#sendHead(stream);
+      this.#unsent.add(stream);
+      this.pump();
+    }
+  }
+
+  /** The stream needs nothing sent any more. */
+  forget(stream: ClientStream): void {
+    this.#unsent.delete(stream);
+  }
+
+  /** For a change of the other side's table of headers, which has to be answered by what we use of it. */
+  tableChanged(): void {
+    this.#saysNoTable = true;
+  }
+
+  /** Throws an Http2Error for more than a window can hold. */
+  receiveGrant(bytes: number): void {
+    this.#window.grow(bytes);
+    this.pump();
+  }
+
+  /** Sends what may be sent by now. */
+  pump(): void {
+    for (const stream of this.#unsent) {
+      if (this.#window.left <= 0 || this.isChoked) return;
+      this.#sendBody(stream);
+      if (stream.sentBytes === stream.body.length) this.#unsent.delete(stream);
+    }
+  }
+
+  /** Nearly every request is this small: its two frames are one piece. */
+  #sendAtOnce(stream: ClientStream): boolean {
+    const { body, id } = stream;
+    const head = stream.head.bytes;
+    const fits =
+      !this.#saysNoTable &&
+      head.length <= defaultFrameBytes &&
+      body.length <= Math.min(defaultFrameBytes, this.#window.left, stream.sendWindow.left);
+    if (!fits) return false;
+    const piece = Buffer.allocUnsafe(2 * frameHeadBytes + head.length + body.length);
+    let at = writeFrameHead(piece, 0, head.length, frameType.headers, frameFlag.endHeaders, id);
+    at += head.copy(piece, at);
+    at = writeFrameHead(piece, at, body.length, frameType.data, frameFlag.endStream, id);
+    body.copy(piece, at);
+    this.#spend(stream, body.length);
+    this.#outbox.write(piece);
+    return true;
+  }
+
+  #sendHead(stream: ClientStream): void {
+    const block = this.#saysNoTable ? Buffer.concat([noTable, stream.head.bytes]) : stream.head.bytes;
+    this.#saysNoTable = false;
+    for (let at = 0; at < block.length; at += defaultFrameBytes) {
+      const part = block.subarray(at, at + defaultFrameBytes);
+      const isLast = at + part.length === block.length;
+      const type = at === 0 ? frameType.headers : frameType.continuation;
+      this.#writeFrame(type, isLast ? frameFlag.endHeaders : 0, stream.id, part);
+    }
+  }
+
+  #sendBody(stream: ClientStream): void {
+    const { body, sendWindow } = stream;
+    while (stream.sentBytes < body.length && !this.isChoked) {
+      const room = Math.min(defaultFrameBytes, this.#window.left, sendWindow.left);
+      if (room <= 0) return;
+      const part = body.subarray(stream.sentBytes, stream.sentBytes + room);
+      this.#spend(stream, part.length);
+      const isLast = stream.sentBytes === body.length;
+      this.#writeFrame(frameType.data, isLast ? frameFlag.endStream : 0, stream.id, part);
+    }
+  }
+
+  #spend(stream: ClientStream, bytes: number): void {
+    this.#window.spend(bytes);
+    stream.sendWindow.spend(bytes);
+    stream.sentBytes += bytes;
+  }
+
+  #writeFrame(type: number, flags: number, streamId: number, payload: Buffer): void {
+    const head = Buffer.allocUnsafe(frameHeadBytes);
+    writeFrameHead(head, 0, payload.length, type, flags, streamId);
+    this.#outbox.write(head);
+    this.#outbox.write(payload);
+  }
+}
