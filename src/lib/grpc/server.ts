@@ -1,11 +1,5 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
-import {
-  createServer,
-  type Http2Server,
-  type IncomingHttpHeaders,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2';
+import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import { type Route, refuse, serveCall } from './server-call.ts';
 import type { MethodType, ServiceImplementation, ServiceType } from './service.ts';
 import { GrpcError } from './status.ts';
@@ -27,7 +21,8 @@ export class GrpcServer implements AsyncDisposable {
   constructor(options: GrpcServerOptions = {}) {
     this.#maxReceiveBytes = options.maxReceiveBytes ?? 16 << 20;
     this.#onBug = options.onBug ?? (() => {});
-    this.#server = createServer({
+    // Loaded with the first server: most processes have none, and it takes megabytes.
+    this.#server = process.getBuiltinModule('node:http2').createServer({
       settings: { initialWindowSize: 1 << 20 },
       maxSessionMemory: 64,
       // Callers are trusted, and each call they give up is a reset; the default takes a thousand for an attack.

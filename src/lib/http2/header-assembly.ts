@@ -75,6 +75,6 @@ export class HeaderAssembly {
     this.#parts = [];
     this.#bytes = 0;
     this.#open = undefined;
-    return open && { ...open, block };
+    return open && { streamId: open.streamId, end: open.end, block };
   }
 }
