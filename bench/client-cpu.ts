@@ -1,9 +1,12 @@
-/** Prints the CPU time of one call in microseconds. usage: client-cpu.ts ours|grpcjs SOCKET CALL COUNT CONTAINER */
+/**
+ * Prints the CPU time of one call in microseconds.
+ * usage: client-cpu.ts ours|grpcjs SOCKET CALL COUNT CONTAINER [AT_ONCE]
+ */
 import { fileURLToPath } from 'node:url';
 import { createCriClient, wireTransport } from '../src/cri/index.ts';
 import { realClock, systemRandom } from '../src/lib/index.ts';
 
-const [, , client, socket = '', call = '', count = '1000', containerId = ''] = process.argv;
+const [, , client, socket = '', call = '', count = '1000', containerId = '', atOnce = '1'] = process.argv;
 const request = call === 'containerStatus' ? { containerId } : {};
 
 type Call = () => Promise<unknown>;
@@ -38,9 +41,18 @@ async function grpcjs(): Promise<Call> {
 
 const once = client === 'ours' ? ours() : await grpcjs();
 const calls = Number(count);
-for (let index = 0; index < calls / 4; index++) await once();
+
+async function times(count: number): Promise<void> {
+  let left = count;
+  const caller = async () => {
+    while (left-- > 0) await once();
+  };
+  await Promise.all(Array.from({ length: Number(atOnce) }, caller));
+}
+
+await times(calls / 4);
 const before = process.cpuUsage();
-for (let index = 0; index < calls; index++) await once();
+await times(calls);
 const { user, system } = process.cpuUsage(before);
 console.log((user + system) / calls);
 process.exit(0);

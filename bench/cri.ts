@@ -13,6 +13,13 @@ import { type PodHandle, removePod, startPod } from './pods.ts';
 const sequentialPods = 60;
 const pods = 50;
 const callsPerClient = 4_000;
+const comparedCalls = [
+  ['version', 1],
+  ['version', 20],
+  ['containerStatus', 1],
+  ['containerStatus', 20],
+  ['listContainers', 1],
+] as const;
 
 const run = promisify(execFile);
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -42,19 +49,19 @@ async function atOnce(runtime: PrivateRuntime): Promise<void> {
 async function compareClients(runtime: PrivateRuntime, running: readonly PodHandle[]): Promise<void> {
   const socket = runtime.containerd.layout.socket;
   const containerId = running[0]?.containerId ?? '';
-  for (const call of ['version', 'containerStatus', 'listContainers']) {
+  for (const [call, atOnce] of comparedCalls) {
     const cpu: Record<string, number[]> = { ours: [], grpcjs: [] };
     for (let round = 0; round < 3; round++) {
       for (const client of ['ours', 'grpcjs']) {
-        const args = [here('client-cpu.ts'), client, socket, call, String(callsPerClient), containerId];
-        const { stdout } = await run(process.execPath, args);
+        const args = [client, socket, call, String(callsPerClient), containerId, String(atOnce)];
+        const { stdout } = await run(process.execPath, [here('client-cpu.ts'), ...args]);
         cpu[client]?.push(Number(stdout));
       }
     }
     const [ours, theirs] = [mean(cpu['ours'] ?? []), mean(cpu['grpcjs'] ?? [])];
     const ratio = (ours / theirs).toFixed(2);
     print(
-      `CPU a call, ${call}`,
+      `CPU a call, ${call}, ${atOnce} at once`,
       `ours ${ours.toFixed(0)} µs, grpc-js ${theirs.toFixed(0)} µs, ratio ${ratio}`,
     );
   }

@@ -21,7 +21,7 @@ export class GrpcServer implements AsyncDisposable {
   constructor(options: GrpcServerOptions = {}) {
     this.#maxReceiveBytes = options.maxReceiveBytes ?? 16 << 20;
     this.#onBug = options.onBug ?? (() => {});
-    // Loaded with the first server: most processes have none, and it takes megabytes.
+    // Loaded with the first server: most processes have none.
     this.#server = process.getBuiltinModule('node:http2').createServer({
       settings: { initialWindowSize: 1 << 20 },
       maxSessionMemory: 64,

@@ -261,6 +261,21 @@ describe('leaving', () => {
     assert.ok(desk.wire.destroyed);
   });
 
+  test('what waited does not take the place of what is given back', async () => {
+    const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 2 });
+    const [one, two, three] = [desk.ask(), desk.ask(), desk.ask()];
+    await desk.sent();
+    desk.says(goAway(1));
+    assert.deepEqual(await desk.sent(), []);
+    assert.deepEqual(
+      [one, two, three].map(({ answer }) => answer.ends.length),
+      [0, 1, 1],
+    );
+    desk.says(goAway(0));
+    assert.equal(one.answer.ends.length, 1);
+    assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
+  });
+
   test('with nothing to finish it ends at once', async () => {
     const desk = await readyDesk();
     desk.says(goAway(0));

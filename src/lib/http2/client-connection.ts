@@ -295,8 +295,9 @@ export class ClientConnection {
       const words = [reason, bytes.toString('utf8', start + 8, Math.min(end, start + 8 + 256))];
       this.#farewell = new Http2Error(reason, `The other side went away: ${words.join(' ').trim()}`);
     }
-    for (const stream of [...this.#streams.values()]) if (stream.id > lastId) stream.breakOff(notTaken());
+    // First of all, so that no request takes the place of one that is given back.
     this.#leave();
+    for (const stream of [...this.#streams.values()]) if (stream.id > lastId) stream.breakOff(notTaken());
   }
 
   #receiveGrant(streamId: number, bytes: Buffer, start: number, end: number): void {

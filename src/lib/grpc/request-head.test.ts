@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { HpackDecoder } from '../http2/hpack-decoder.ts';
+import { RequestHead } from './request-head.ts';
+import type { CallOptions } from './service.ts';
+
+const head = new RequestHead('/service/Method');
+const written = (options: Omit<CallOptions, 'signal'>) => {
+  const headers = new HpackDecoder(10_000).decode(head.block(options).bytes);
+  assert.notEqual(headers, 'too-large');
+  return headers === 'too-large' ? [] : [...headers];
+};
+
+const plain = [
+  [':method', 'POST'],
+  [':scheme', 'http'],
+  [':authority', 'localhost'],
+  [':path', '/service/Method'],
+  ['content-type', 'application/grpc'],
+  ['te', 'trailers'],
+  ['user-agent', 'kubeling'],
+];
+
+test('a call without anything has the headers of the protocol', () => {
+  assert.deepEqual(written({}), plain);
+});
+
+test('a time-out is told, the one of this call', () => {
+  for (const timeoutMs of [2_000, 2_000, 5, 2_000]) {
+    assert.deepEqual(written({ timeoutMs }), [...plain, ['grpc-timeout', `${timeoutMs}m`]]);
+  }
+  assert.deepEqual(written({}), plain);
+});
+
+test('metadata comes behind, names the agent if it wants, and takes the place of nothing else', () => {
+  const metadata = { 'user-agent': 'probe', ':path': '/other', te: 'x', 'x-own': 'y', 'grpc-timeout': '1S' };
+  assert.deepEqual(written({ metadata, timeoutMs: 7 }), [
+    ...plain.slice(0, -1),
+    ['user-agent', 'probe'],
+    ['grpc-timeout', '7m'],
+    ['x-own', 'y'],
+  ]);
+});
+
+test('metadata that cannot be sent is refused', () => {
+  assert.throws(() => head.block({ metadata: { 'x-own': 'a\nb' } }), /Cannot send the header x-own/);
+});
