@@ -23,6 +23,7 @@ import { ReceiveWindow } from './receive-window.ts';
 import { RequestSender } from './request-sender.ts';
 import { defaultWindowBytes } from './send-window.ts';
 import { defaultPeerSettings, readSettings, settingId } from './settings.ts';
+import { StreamTable } from './stream-table.ts';
 
 /** Hears what becomes of a connection. Must not throw. */
 export interface ConnectionListener {
@@ -71,7 +72,7 @@ export class ClientConnection {
   readonly #assembly: HeaderAssembly;
   readonly #decoder: HpackDecoder;
   readonly #window: ReceiveWindow;
-  readonly #streams = new Map<number, ClientStream>();
+  readonly #streams = new StreamTable<ClientStream>();
   /** Requests the other side, by its settings or by not reading, has no room for now. */
   readonly #waiting = new Set<ClientStream>();
   readonly #carrier: StreamCarrier;
@@ -161,7 +162,7 @@ export class ClientConnection {
   #begin(stream: ClientStream): void {
     stream.begin(this.#nextId, this.#peer.initialWindowSize);
     this.#nextId += 2;
-    this.#streams.set(stream.id, stream);
+    this.#streams.add(stream);
     this.#sender.begin(stream);
     if (this.#nextId > this.#limits.lastStreamId) this.#leave();
   }
@@ -204,7 +205,7 @@ export class ClientConnection {
   #finish(error: Error | undefined): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
-    for (const stream of [...this.#streams.values(), ...this.#waiting]) stream.breakOff(error);
+    for (const stream of [...this.#streams.all(), ...this.#waiting]) stream.breakOff(error);
     this.#socket.destroy();
     this.#listener.ended(error);
   }
@@ -270,7 +271,7 @@ export class ClientConnection {
     const before = this.#peer;
     this.#peer = readSettings(before, bytes, start, end);
     const grown = this.#peer.initialWindowSize - before.initialWindowSize;
-    for (const stream of this.#streams.values()) stream.sendWindow.grow(grown);
+    for (const stream of this.#streams.all()) stream.sendWindow.grow(grown);
     this.#sender.tableChanged();
     this.#answer(settingsAckFrame());
     if (this.#state === 'new') {
@@ -297,7 +298,7 @@ export class ClientConnection {
     }
     // First of all, so that no request takes the place of one that is given back.
     this.#leave();
-    for (const stream of [...this.#streams.values()]) if (stream.id > lastId) stream.breakOff(notTaken());
+    for (const stream of this.#streams.all()) if (stream.id > lastId) stream.breakOff(notTaken());
   }
 
   #receiveGrant(streamId: number, bytes: Buffer, start: number, end: number): void {
