@@ -60,6 +60,22 @@ describe('a connection', () => {
     assert.equal(desk.wire.writes, before + 1);
   });
 
+  test('sends its answers with what is asked because of what came with them', async () => {
+    const desk = await readyDesk();
+    const { stream } = desk.ask();
+    await desk.sent();
+    const before = desk.wire.writes;
+    stream.reset('CANCEL');
+    desk.says(frameOf(frameType.ping, 0, 0, Buffer.alloc(8)));
+    for (let step = 0; step < 10; step++) await Promise.resolve();
+    desk.ask();
+    assert.deepEqual(
+      (await desk.sent()).map(({ type }) => type),
+      [frameType.reset, frameType.ping, frameType.headers, frameType.data],
+    );
+    assert.equal(desk.wire.writes, before + 1);
+  });
+
   test('passes over frames nobody knows, and priorities', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();

@@ -8,6 +8,8 @@ export class Outbox {
   readonly #socket: Writable;
   #pieces: Buffer[] = [];
   #bytes = 0;
+  /** After all promises have run: whoever is answered often asks the next thing there. */
+  readonly #flushSoon = () => process.nextTick(flush, this);
 
   constructor(socket: Writable) {
     this.#socket = socket;
@@ -21,7 +23,7 @@ export class Outbox {
   write(piece: Buffer): void {
     this.#pieces.push(piece);
     this.#bytes += piece.length;
-    if (this.#pieces.length === 1) process.nextTick(flush, this);
+    if (this.#pieces.length === 1) queueMicrotask(this.#flushSoon);
   }
 
   /** Hands over now what else would go at the end of the turn. */
