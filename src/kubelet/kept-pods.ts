@@ -6,6 +6,7 @@ import { matchesNodeSelector } from '../resources/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
 import {
   ClaimVolumes,
+  type ClaimVolumesDeps,
   type CsiApi,
   CsiDrivers,
   CsiNodeUpdates,
@@ -14,6 +15,7 @@ import {
   GroupNews,
   LocalVolumes,
   MemoryEmptyDirs,
+  NfsVolumes,
   PayloadVolumes,
   reconstructionMetrics,
   type StorageObserver,
@@ -68,6 +70,7 @@ export class KeptPods {
         await filled?.remove(uid, inner);
         await inMemory?.remove(uid, inner);
         await this.csi?.remove(uid, inner);
+        await nfs?.remove(uid, inner);
         await claimed.remove(uid, inner);
       },
       volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
@@ -92,12 +95,14 @@ export class KeptPods {
     this.csi = csi;
     this.csiUpdates = updates;
     this.plugins = plugins;
-    const claimed = claimVolumes(podsDir, deps, this.notes, csi);
+    const nfs = nfsVolumes(podsDir, deps);
+    const claimed = claimVolumes(podsDir, deps, this.notes, { csi, nfs });
     this.volumes = new PlainVolumes(directories, files, journal, {
       filled,
       inMemory,
       claimed,
       csi,
+      nfs,
       times: { clock, random, observe },
     });
     this.crashBackoff = new CrashBackoff({
@@ -154,18 +159,27 @@ function memoryEmptyDirs(
   return new MemoryEmptyDirs({ podsDir, files, clock, allocatable: () => allocatableOf(settings) });
 }
 
+/** Undefined as above. */
+function nfsVolumes(
+  podsDir: string,
+  { clock, random, machine: { volumeFiles: files, networkMounts: mounts } }: KeptPodsDeps,
+): NfsVolumes | undefined {
+  if (files === undefined || mounts === undefined) return undefined;
+  return new NfsVolumes({ podsDir, files, mounts, clock, random });
+}
+
 function claimVolumes(
   podsDir: string,
   { clock, machine, cluster, journal, logger }: KeptPodsDeps,
   notes: PodNotebook,
-  csi: CsiVolumes | undefined,
+  others: Pick<ClaimVolumesDeps, 'csi' | 'nfs'>,
 ): ClaimVolumes {
   const { volumeFiles } = machine;
   const groupNews = (pod: Pod, volume: string) => new GroupNews({ clock, journal, logger }, pod, volume);
   return new ClaimVolumes({
     claims: cluster?.claims,
     local: volumeFiles && new LocalVolumes({ podsDir, files: volumeFiles, clock, groupNews }),
-    csi,
+    ...others,
     hostFiles: machine.files,
     judgeNode: (required) => {
       const node = cluster?.node();

@@ -4,7 +4,7 @@ import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
 import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
-import type { VolumeFiles } from '../volumes/index.ts';
+import type { NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
@@ -19,6 +19,8 @@ export interface NodeMachine {
   readonly volumeParts: VolumeParts;
   /** For volumes that are filled from here; pods cannot have any unless given. */
   readonly volumeFiles?: VolumeFiles | undefined;
+  /** For volumes on other machines; pods cannot have any unless given. */
+  readonly networkMounts?: NetworkMounts | undefined;
   /** For drivers and plugins in processes of their own; there are none unless given. */
   readonly plugins?: PluginHost | undefined;
   readonly cgroups: CgroupHost;

@@ -11,6 +11,7 @@ import {
   inTurns,
   isClaimed,
   type MemoryEmptyDirs,
+  type NfsVolumes,
   type PayloadVolumes,
   prepareHostPath,
   type StorageObserver,
@@ -33,7 +34,11 @@ type PathVolume = {
   readonly plugin?: string | undefined;
 };
 
-const pluginNames = { emptyDir: 'kubernetes.io/empty-dir', hostPath: 'kubernetes.io/host-path' } as const;
+const pluginNames = {
+  emptyDir: 'kubernetes.io/empty-dir',
+  hostPath: 'kubernetes.io/host-path',
+  nfs: 'kubernetes.io/nfs',
+} as const;
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
 /** What a volume waits for may come at any moment, and nobody tells. */
@@ -44,7 +49,7 @@ const noGitRepo =
 
 function pluginsOfVolume(volume: Volume): readonly string[] {
   if (volume.csi !== undefined) return [csiPlugin(volume.csi.driver)];
-  const plugins = (['hostPath', 'emptyDir'] as const).filter((kind) => volume[kind] !== undefined);
+  const plugins = (['hostPath', 'emptyDir', 'nfs'] as const).filter((kind) => volume[kind] !== undefined);
   return plugins.map((kind) => pluginNames[kind]);
 }
 
@@ -68,6 +73,9 @@ export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 're
 /** Volumes that drivers mount. */
 export type DriverVolumes = Pick<CsiVolumes, 'placeOf' | 'setUpInline' | 'keepUpInline' | 'remove'>;
 
+/** Volumes that other machines have. */
+export type ServerVolumes = Pick<NfsVolumes, 'placeOf' | 'setUp' | 'remove'>;
+
 /** What kinds of volumes besides paths of the host and empty directories on the disk of the pods; none that is left out. */
 export interface OtherVolumes {
   readonly filled?: FilledVolumes | undefined;
@@ -78,6 +86,7 @@ export interface OtherVolumes {
     | { readonly clock: Clock; readonly random: Random; readonly observe: StorageObserver }
     | undefined;
   readonly csi?: DriverVolumes | undefined;
+  readonly nfs?: ServerVolumes | undefined;
 }
 
 /** The volumes of pods: paths of the host, empty directories on the disk of the pods, and others. */
@@ -96,12 +105,13 @@ export class PlainVolumes {
   readonly #csi: DriverVolumes | undefined;
   readonly #attempts = new MountAttempts();
   readonly #retries: KeyedBackoff<PodUid> | undefined;
+  readonly #nfs: ServerVolumes | undefined;
 
   constructor(
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
-    { filled, inMemory, claimed, csi, times }: OtherVolumes = {},
+    { filled, inMemory, claimed, csi, nfs, times }: OtherVolumes = {},
   ) {
     this.#directories = directories;
     this.#files = files;
@@ -112,6 +122,7 @@ export class PlainVolumes {
     this.#times = times;
     this.#csi = csi;
     this.#retries = times && new KeyedBackoff({ policy: retries, random: times.random });
+    this.#nfs = nfs;
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
@@ -120,7 +131,11 @@ export class PlainVolumes {
       ...(this.#filled?.of(pod) ?? []),
       ...(this.#claimed?.of(pod) ?? []),
     ]);
-    for (const { name, hostPath, emptyDir, csi } of pod.spec.volumes ?? []) {
+    for (const { name, hostPath, emptyDir, csi, nfs } of pod.spec.volumes ?? []) {
+      if (nfs !== undefined && this.#nfs !== undefined) {
+        const place = this.#nfs.placeOf(pod.metadata.uid, name);
+        found.set(name, { kind: 'path', hostPath: place, readOnly: nfs.readOnly === true });
+      }
       if (csi !== undefined && this.#csi !== undefined) found.set(name, this.#inline(pod, name, csi));
       if (hostPath !== undefined) found.set(name, { kind: 'path', hostPath: hostPath.path });
       else if (emptyDir !== undefined) found.set(name, { kind: 'path', hostPath: this.#emptyDir(pod, name) });
@@ -347,13 +362,14 @@ export class PlainVolumes {
     await this.#filled?.remove(uid, signal);
     await this.#inMemory?.remove(uid, signal);
     await this.#csi?.remove(uid, signal, spec.volumes);
+    await this.#nfs?.remove(uid, signal);
     await this.#claimed?.remove(uid, signal);
     await this.#directories.removeEmptyDirs(uid, signal);
   }
 
   /** Answers why the volume cannot be had. */
   async #makeOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
-    const { name, hostPath, emptyDir, image, gitRepo, csi } = volume;
+    const { name, hostPath, emptyDir, image, gitRepo, csi, nfs } = volume;
     // Its image is seen to when a container that mounts it starts.
     if (image !== undefined) return undefined;
     if (hostPath !== undefined) {
@@ -363,6 +379,12 @@ export class PlainVolumes {
     if (gitRepo !== undefined) return noGitRepo;
     if (csi !== undefined && this.#csi !== undefined) {
       if (usedVolumes(pod).has(name)) await this.#csi.setUpInline(pod, volume, signal);
+      return undefined;
+    }
+    if (nfs !== undefined && this.#nfs !== undefined) {
+      const { server, path, readOnly = false } = nfs;
+      const asked = { name, server, path, readOnly, mountOptions: [] };
+      if (usedVolumes(pod).has(name)) await this.#nfs.setUp(pod, asked, signal);
       return undefined;
     }
     if (emptyDir === undefined)

@@ -18,6 +18,8 @@ export interface Command {
   readonly heard?: (text: string) => void;
   /** What is kept of each of stdout and stderr; the rest is read and dropped. 1 MiB unless given. */
   readonly maxOutputBytes?: number;
+  /** Told of a process that not even the final kill has ended, as one that waits for a dead disk: settles once it is gone. */
+  readonly abandoned?: (gone: Promise<void>) => void;
 }
 
 export type CommandEnd =
@@ -204,7 +206,13 @@ class CommandRun {
     // Whatever the command left in its group must not outlive the answer.
     if (this.#doom !== undefined) this.#signalGroup('SIGKILL');
     this.#release();
+    if (this.#doom !== undefined && this.#end === undefined) this.#abandon();
     this.#settle.reject(error);
+  }
+
+  #abandon(): void {
+    const child = this.#child;
+    this.#command.abandoned?.(new Promise((resolve) => child.once('exit', () => resolve())));
   }
 
   #after(ms: number, run: () => void): void {

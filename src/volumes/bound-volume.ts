@@ -29,7 +29,15 @@ export interface BoundVolume {
 export type VolumeSource =
   | ({ readonly kind: 'hostPath' } & HostPath)
   | { readonly kind: 'local'; readonly path: string }
+  | NfsSource
   | CsiSource;
+
+/** A directory that another machine has. */
+export interface NfsSource {
+  readonly kind: 'nfs';
+  readonly server: string;
+  readonly path: string;
+}
 
 /** A volume that a driver in a process of its own mounts. */
 export interface CsiSource
@@ -89,9 +97,10 @@ export function isBlock({ spec }: PersistentVolume): boolean {
 
 /** Where the content is, or undefined for a kind that this node cannot mount. */
 export function sourceOf({ spec }: PersistentVolume): VolumeSource | undefined {
-  const { hostPath, local, csi, accessModes = [] } = spec ?? {};
+  const { hostPath, local, csi, nfs, accessModes = [] } = spec ?? {};
   if (hostPath !== undefined) return { kind: 'hostPath', path: hostPath.path, type: hostPath.type };
   if (csi !== undefined) return csiSource(csi, accessModes[0] ?? 'ReadWriteOnce');
+  if (nfs !== undefined) return { kind: 'nfs', server: nfs.server, path: nfs.path };
   return local === undefined ? undefined : { kind: 'local', path: local.path };
 }
 
@@ -159,6 +168,7 @@ export function isBoundVolume(value: unknown): value is BoundVolume {
 
 function isSource(source: Partial<VolumeSource> | undefined): boolean {
   if (source?.kind === 'local' || source?.kind === 'hostPath') return isText(source.path);
+  if (source?.kind === 'nfs') return [source.server, source.path].every(isText);
   if (source?.kind !== 'csi') return false;
   const { driver, handle, fsType, attributes, accessMode } = source as Partial<CsiSource>;
   return (

@@ -20,6 +20,7 @@ import { at, failedAt } from './failed-at.ts';
 import { type HostPathFiles, prepareHostPath } from './host-path.ts';
 import { inTurns } from './in-turns.ts';
 import type { GroupConflict, LocalVolumes } from './local-volumes.ts';
+import type { NfsVolumes } from './nfs-volumes.ts';
 import { unusable } from './payload.ts';
 import { usedVolumes } from './volume-users.ts';
 
@@ -40,6 +41,8 @@ export interface ClaimVolumesDeps {
   readonly local: LocalVolumes | undefined;
   /** Undefined on a machine without drivers. */
   readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'keepUp'> | undefined;
+  /** Undefined as above. */
+  readonly nfs?: Pick<NfsVolumes, 'placeOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
   /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
   readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
@@ -96,7 +99,11 @@ export class ClaimVolumes {
       if (bound === undefined) continue;
       const { source, readOnly, name } = bound;
       const hostPath = this.#placeOf(pod.metadata.uid, name, source);
-      const relabel = source.kind !== 'hostPath' && !readOnly && !this.#isLabelled(pod, name, source);
+      const relabel =
+        source.kind !== 'hostPath' &&
+        source.kind !== 'nfs' &&
+        !readOnly &&
+        !this.#isLabelled(pod, name, source);
       const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source.driver) } : {};
       found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name, ...plugin });
     }
@@ -222,8 +229,7 @@ export class ClaimVolumes {
   }
 
   #canMount({ kind }: VolumeSource): boolean {
-    if (kind === 'hostPath') return true;
-    return (kind === 'local' ? this.#deps.local : this.#deps.csi) !== undefined;
+    return kind === 'hostPath' || this.#deps[kind] !== undefined;
   }
 
   #checkNode({ metadata, spec }: PersistentVolume): void {
@@ -274,7 +280,12 @@ export class ClaimVolumes {
       await this.#deps.csi?.setUp(pod, csiVolume(bound, source), signal);
       return;
     }
-    const { local } = this.#deps;
+    const { local, nfs } = this.#deps;
+    if (source.kind === 'nfs') {
+      const volume = { ...bound, server: source.server, path: source.path };
+      await at('MountVolume.SetUp failed', bound.name, nfs?.setUp(pod, volume, signal));
+      return;
+    }
     if (local === undefined) return;
     const volume = { ...bound, path: source.path };
     await at('MountVolume.NewMounter initialization failed', bound.name, local.find(volume));
@@ -303,9 +314,8 @@ export class ClaimVolumes {
   }
 
   #placeOf(uid: PodUid, name: string, source: VolumeSource): string {
-    const { local, csi } = this.#deps;
-    if (source.kind === 'csi') return csi?.placeOf(uid, name) ?? '';
-    return source.kind === 'local' && local !== undefined ? local.placeOf(uid, name) : source.path;
+    if (source.kind === 'hostPath') return source.path;
+    return this.#deps[source.kind]?.placeOf(uid, name) ?? '';
   }
 }
 

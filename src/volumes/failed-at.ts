@@ -1,11 +1,11 @@
 import { describeError, KubelingError } from '../lib/index.ts';
 
 /** Names the stage of mounting a volume in which the work fails. */
-export async function at<T>(stage: string, name: string, work: Promise<T>): Promise<T> {
+export async function at<T>(stage: string, name: string, work: Promise<T> | T): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    throw failedAt(stage, name, describeError(error), undefined, error);
+    throw failedAt(stage, name, describeError(error), retryAt(error), error);
   }
 }
 
@@ -19,4 +19,10 @@ export function failedAt(
 ): KubelingError {
   const details = { stage, retryAtMs };
   return new KubelingError('VOLUME_UNUSABLE', `${stage} for volume "${volume}" : ${why}`, { details, cause });
+}
+
+/** When it may be tried again, if whatever failed says so. */
+function retryAt(error: unknown): number | undefined {
+  const found = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
+  return typeof found === 'number' ? found : undefined;
 }

@@ -18,6 +18,7 @@ import {
   systemRandom,
   writeFileAtomic,
 } from '../lib/index.ts';
+import { failureOf } from './command-failure.ts';
 import type { WalkNews } from './group-news.ts';
 import { walkForGroup } from './group-walk.ts';
 import { walkAside } from './group-walk-aside.ts';
@@ -362,12 +363,6 @@ export class HostVolumeFiles implements VolumeFiles {
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: mountDeadlineMs }, signal);
   }
-}
-
-function failureOf({ end, stderr, stdout }: CommandResult): string | undefined {
-  if (end.kind === 'exited' && end.code === 0) return undefined;
-  const said = `${stderr}${stdout}`.trim().replaceAll(/\s*\n\s*/g, '; ');
-  return said === '' ? `it ended with ${end.kind === 'exited' ? `exit code ${end.code}` : end.by}` : said;
 }
 
 function kindOf(facts: Stats): VolumeFileKind {

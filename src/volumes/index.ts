@@ -15,12 +15,15 @@ export type { CsiSpace } from './csi/csi-space.ts';
 export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
 export type { DownwardValues } from './downward-payload.ts';
 export { GroupNews } from './group-news.ts';
+export { HostNetworkMounts } from './host-network-mounts.ts';
 export { prepareHostPath } from './host-path.ts';
 export { HostVolumeFiles } from './host-volume-files.ts';
 export { inTurns } from './in-turns.ts';
 export { LocalVolumes, type LocalVolumesDeps } from './local-volumes.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
 export { MemoryVolumeFiles } from './memory-volume-files.ts';
+export type { NetworkMount, NetworkMounts } from './network-mounts.ts';
+export { NfsVolumes } from './nfs-volumes.ts';
 export {
   type PayloadVolume,
   PayloadVolumes,

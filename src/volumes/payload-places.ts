@@ -22,6 +22,7 @@ export const payloadKinds = {
 
 const emptyDirKind = 'kubernetes.io~empty-dir';
 const localKind = 'kubernetes.io~local-volume';
+const nfsKind = 'kubernetes.io~nfs';
 
 /** Undefined for a volume that is not filled from here. */
 export function payloadKindOf(volume: Volume): PayloadKind | undefined {
@@ -71,9 +72,17 @@ export class PodPlaces {
 
   /** Throws for what cannot be the name of a volume. */
   localVolume(name: string): string {
-    if (name === '' || name.startsWith('.') || name.includes('/'))
-      throw unusable(`${JSON.stringify(name)} is no name of a PersistentVolume`);
-    return posix.join(this.localVolumes, name);
+    return posix.join(this.localVolumes, checkedName(name));
+  }
+
+  /** Where the pod is shown what servers have. */
+  get nfsVolumes(): string {
+    return posix.join(this.volumes, nfsKind);
+  }
+
+  /** Throws as above. */
+  nfsVolume(name: string): string {
+    return posix.join(this.nfsVolumes, checkedName(name));
   }
 
   get waysToLocalVolumes(): readonly string[] {
@@ -86,9 +95,15 @@ export class PodPlaces {
   }
 }
 
+function checkedName(name: string): string {
+  if (name === '' || name.startsWith('.') || name.includes('/'))
+    throw unusable(`${JSON.stringify(name)} is no name of a volume`);
+  return name;
+}
+
 /** The first of the paths that is there and is no directory, such as a link to a place that is somebody else's. */
 export async function firstThatIsNoDirectory(
-  files: VolumeFiles,
+  files: Pick<VolumeFiles, 'kindAt'>,
   paths: readonly string[],
 ): Promise<string | undefined> {
   for (const path of paths) {

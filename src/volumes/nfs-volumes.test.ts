@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
+import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
+import { MemoryVolumeFiles } from './memory-volume-files.ts';
+import type { NetworkMount, NetworkMounts } from './network-mounts.ts';
+import { type NfsVolume, NfsVolumes } from './nfs-volumes.ts';
+
+const { signal } = new AbortController();
+const volume: NfsVolume = { name: 'data', server: 's', path: '/export', readOnly: false, mountOptions: [] };
+const kind = `/pods/${worldUid}/volumes/kubernetes.io~nfs`;
+const place = `${kind}/data`;
+const pod = podWith([{ name: 'data', nfs: { server: 's', path: '/export' } }]);
+const late = () => new KubelingError('DEADLINE_EXCEEDED', 'too late');
+
+/** Servers and a kernel that do what the test says. */
+class Mounts implements NetworkMounts {
+  readonly mounted: NetworkMount[] = [];
+  readonly log: string[] = [];
+  mounting: 'works' | 'fails' | 'half' = 'works';
+  unmounting: 'works' | 'hangs' | 'busy' | 'stale' | 'hopeless' = 'works';
+  state: 'answers' | 'broken' | 'silent' = 'answers';
+
+  async isMounted(directory: string) {
+    return this.mounted.some((mount) => mount.directory === directory);
+  }
+
+  async mount(mount: NetworkMount) {
+    const { source, directory, options } = mount;
+    this.log.push(`mount ${options.join(',')} ${source} ${directory}`);
+    if (this.mounting !== 'fails') this.mounted.push(mount);
+    if (this.mounting !== 'works') throw new KubelingError('VOLUME_UNUSABLE', 'mount failed: refused');
+  }
+
+  async unmount(directory: string, how: 'plain' | 'force') {
+    this.log.push(`${how} unmount`);
+    const isPlain = how === 'plain';
+    if (this.unmounting === 'busy') return 'busy' as const;
+    if (this.unmounting === 'hopeless' || (this.unmounting === 'hangs' && isPlain)) throw late();
+    if (this.unmounting === 'stale' && isPlain) throw new KubelingError('VOLUME_REMOVE', 'stale file handle');
+    const index = this.mounted.findLastIndex((mount) => mount.directory === directory);
+    this.mounted.splice(index, 1);
+    return 'done' as const;
+  }
+
+  async look() {
+    if (this.state === 'silent') throw late();
+    return this.state;
+  }
+}
+
+function world() {
+  const [files, mounts, clock] = [new MemoryVolumeFiles(), new Mounts(), new VirtualClock()];
+  const make = () => new NfsVolumes({ podsDir: '/pods', files, mounts, clock, random: seededRandom(1) });
+  return { files, mounts, clock, make, volumes: make() };
+}
+
+describe('a volume of a server', () => {
+  for (const [what, changes, expected] of [
+    ['as it is', {}, ' s:/export'],
+    ['read-only', { readOnly: true }, 'ro s:/export'],
+    [
+      'with options, each once and in order',
+      { readOnly: true, mountOptions: ['vers=4.1', 'hard', 'ro'] },
+      'hard,ro,vers=4.1 s:/export',
+    ],
+    ['by a name', { server: 'files.example.org' }, ' files.example.org:/export'],
+    ['by an address with colons', { server: 'fd00::1' }, ' [fd00::1]:/export'],
+  ] as const) {
+    it(`is mounted ${what}, and unmounted`, async () => {
+      const { files, mounts, volumes } = world();
+      await volumes.setUp(pod, { ...volume, ...changes }, signal);
+      assert.deepEqual(mounts.log, [`mount ${expected} ${place}`]);
+      const found = files.entry(place);
+      assert.equal(found?.kind === 'directory' && found.mode, 0o750);
+      assert.equal(volumes.placeOf(worldUid, 'data'), place);
+      await volumes.remove(worldUid, signal);
+      assert.deepEqual([mounts.mounted, await files.kindAt(kind)], [[], undefined]);
+      await volumes.remove(worldUid, signal);
+    });
+  }
+
+  it('that is mounted is found again, by another process too', async () => {
+    const { mounts, volumes, make } = world();
+    await volumes.setUp(pod, volume, signal);
+    await volumes.setUp(pod, volume, signal);
+    await make().setUp(pod, volume, signal);
+    assert.equal(mounts.log.length, 1);
+  });
+
+  for (const mounting of ['fails', 'half'] as const) {
+    it(`that ${mounting === 'half' ? 'is half mounted' : 'cannot be mounted'} leaves nothing, and is tried again`, async () => {
+      const { files, mounts, clock, volumes } = world();
+      mounts.mounting = mounting;
+      await assert.rejects(volumes.setUp(pod, volume, signal), /^KubelingError: mount failed: refused$/);
+      assert.deepEqual([mounts.mounted, await files.kindAt(place)], [[], undefined]);
+      mounts.mounting = 'works';
+      await assert.rejects(volumes.setUp(pod, volume, signal), /refused/);
+      assert.equal(volumes.size, 1);
+      await clock.advance(500);
+      await volumes.setUp(pod, volume, signal);
+      assert.deepEqual([mounts.mounted.length, volumes.size], [1, 0]);
+    });
+  }
+
+  it('that could not be mounted is forgotten with its pod', async () => {
+    const { mounts, volumes } = world();
+    mounts.mounting = 'fails';
+    await assert.rejects(volumes.setUp(pod, volume, signal), /refused/);
+    await volumes.remove(worldUid, signal);
+    assert.equal(volumes.size, 0);
+  });
+
+  it('that is half mounted and stays so says both', async () => {
+    const { mounts, volumes } = world();
+    mounts.mounting = 'half';
+    mounts.unmounting = 'hopeless';
+    await assert.rejects(
+      volumes.setUp(pod, volume, signal),
+      /mount failed: refused; and what is there now stays: too late/,
+    );
+  });
+
+  it('that is broken is mounted anew, and one that does not answer is left alone', async () => {
+    const { mounts, clock, volumes } = world();
+    await volumes.setUp(pod, volume, signal);
+    mounts.state = 'silent';
+    await assert.rejects(volumes.setUp(pod, volume, signal), /too late/);
+    assert.equal(mounts.log.length, 1);
+    await clock.advance(500);
+    mounts.state = 'broken';
+    await volumes.setUp(pod, volume, signal);
+    assert.deepEqual(mounts.log.slice(1), ['plain unmount', `mount  s:/export ${place}`]);
+  });
+
+  for (const unmounting of ['hangs', 'stale'] as const) {
+    it(`is unmounted by force when the plain way ${unmounting === 'hangs' ? 'hangs' : 'fails'}`, async () => {
+      const { mounts, volumes } = world();
+      await volumes.setUp(pod, volume, signal);
+      mounts.unmounting = unmounting;
+      await volumes.remove(worldUid, signal);
+      assert.deepEqual(mounts.log.slice(1), ['plain unmount', 'force unmount']);
+      assert.deepEqual(mounts.mounted, []);
+    });
+  }
+
+  it('in use is not unmounted by force, and is as soon as it is free', async () => {
+    const { mounts, clock, volumes } = world();
+    await volumes.setUp(pod, volume, signal);
+    mounts.unmounting = 'busy';
+    const refused = assert.rejects(volumes.remove(worldUid, signal), {
+      code: 'VOLUME_REMOVE',
+      message: `${place} is still in use`,
+    });
+    await clock.advance(3_000);
+    await refused;
+    assert.ok(!mounts.log.includes('force unmount'));
+    mounts.unmounting = 'works';
+    await clock.advance(1_000);
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(mounts.mounted, []);
+  });
+
+  it('that cannot be unmounted keeps its place, with whatever was put there', async () => {
+    const { files, mounts, clock, volumes } = world();
+    await volumes.setUp(pod, volume, signal);
+    mounts.unmounting = 'hopeless';
+    await assert.rejects(volumes.remove(worldUid, signal), /too late/);
+    assert.equal(await files.kindAt(place), 'directory');
+    mounts.unmounting = 'works';
+    await files.writeFile(`${place}/theirs`, Buffer.from('x'), { mode: 0o600 });
+    await clock.advance(1_000);
+    await assert.rejects(volumes.remove(worldUid, signal), /has content that was not put there by this node/);
+    assert.equal(files.text(`${place}/theirs`), 'x');
+  });
+
+  it('is not sought behind a link', async () => {
+    const { files, mounts, volumes } = world();
+    await files.makeDirectory(`/pods/${worldUid}/volumes`, 0o750);
+    await files.makeDirectory('/elsewhere/data', 0o750);
+    await files.link('/elsewhere', kind);
+    await assert.rejects(volumes.setUp(pod, volume, signal), /is no directory/);
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual([mounts.log, await files.kindAt('/elsewhere/data')], [[], 'directory']);
+  });
+});

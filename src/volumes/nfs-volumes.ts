@@ -1,0 +1,159 @@
+import { isIPv6 } from 'node:net';
+import { posix } from 'node:path';
+import { type Clock, describeError, KubelingError, type Random } from '../lib/index.ts';
+import type { Pod, PodUid } from '../pods/index.ts';
+import type { NetworkMounts } from './network-mounts.ts';
+import { unusable } from './payload.ts';
+import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
+import { blocked, unmountPatiently } from './remove-volumes.ts';
+import type { VolumeFiles } from './volume-files.ts';
+import { VolumeOperations } from './volume-operations.ts';
+
+export interface NfsVolumesDeps {
+  /** Where the directories of pods are. */
+  readonly podsDir: string;
+  /** For what is not mounted from elsewhere. */
+  readonly files: Pick<VolumeFiles, 'kindAt' | 'names' | 'makeDirectory' | 'removeEmptyDirectory'>;
+  readonly mounts: NetworkMounts;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export interface NfsVolume {
+  /** Of the PersistentVolume, or of the volume in the pod. */
+  readonly name: string;
+  readonly server: string;
+  readonly path: string;
+  readonly readOnly: boolean;
+  readonly mountOptions: readonly string[];
+}
+
+const directoryMode = 0o750;
+/** Whoever was killed at the wrong moment mounted twice at most; more than this is not ours. */
+const mostMounts = 4;
+
+/**
+ * Directories of other machines, mounted for each pod at a place of its own. Their server may stop answering at any
+ * moment: then the pods that have them wait, and nobody else.
+ */
+export class NfsVolumes {
+  readonly #deps: NfsVolumesDeps;
+  readonly #operations: VolumeOperations;
+
+  constructor(deps: NfsVolumesDeps) {
+    this.#deps = deps;
+    this.#operations = new VolumeOperations(deps);
+  }
+
+  /** How many volumes something is being done to, or could not be done. */
+  get size(): number {
+    return this.#operations.size;
+  }
+
+  /** Where the pod is shown the volume. */
+  placeOf(uid: PodUid, volume: string): string {
+    return new PodPlaces(this.#deps.podsDir, uid).nfsVolume(volume);
+  }
+
+  /** Mounts the volume for the pod. May be repeated, by another process too, and while an earlier attempt still hangs. */
+  async setUp({ metadata: { uid } }: Pod, volume: NfsVolume, signal: AbortSignal): Promise<void> {
+    const place = this.placeOf(uid, volume.name);
+    const foreign = await firstThatIsNoDirectory(this.#deps.files, this.#waysTo(uid));
+    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    const work = (inner: AbortSignal) => this.#mount(volume, place, inner);
+    const what = `mounting ${sourceOf(volume)}`;
+    await this.#operations.run(place, { name: 'mount', what, work }, signal);
+  }
+
+  /**
+   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. What
+   * the server has stays. Rejects with VOLUME_REMOVE, naming the paths, for what cannot be unmounted, or not yet.
+   */
+  async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
+    const { files, podsDir } = this.#deps;
+    // Behind a link they are somebody else's.
+    if ((await firstThatIsNoDirectory(files, this.#waysTo(uid))) !== undefined) return;
+    const { nfsVolumes } = new PodPlaces(podsDir, uid);
+    const found = (await files.names(nfsVolumes)).map((name) => posix.join(nfsVolumes, name));
+    // What could not be mounted has left nothing but the time of the next attempt.
+    const tried = this.#operations.places().filter((place) => posix.dirname(place) === nfsVolumes);
+    const places = [...new Set([...found, ...tried])];
+    const problems = await Promise.all(places.map((place) => this.#tryRemove(place, signal)));
+    const told = problems.filter((problem) => problem !== undefined);
+    if (told.length > 0) throw blocked(told);
+    await files.removeEmptyDirectory(nfsVolumes);
+  }
+
+  async #tryRemove(place: string, signal: AbortSignal): Promise<string | undefined> {
+    const work = (inner: AbortSignal) => this.#takeAway(place, inner);
+    try {
+      await this.#operations.run(place, { name: 'unmount', what: `unmounting ${place}`, work }, signal);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return describeError(error);
+    }
+  }
+
+  #waysTo(uid: PodUid): readonly string[] {
+    const { pod, volumes, nfsVolumes } = new PodPlaces(this.#deps.podsDir, uid);
+    return [pod, volumes, nfsVolumes];
+  }
+
+  async #mount(volume: NfsVolume, place: string, signal: AbortSignal): Promise<void> {
+    const { files, mounts } = this.#deps;
+    if (await mounts.isMounted(place)) {
+      if ((await mounts.look(place, signal)) === 'answers') return;
+      await this.#unmount(place, signal);
+    }
+    await files.makeDirectory(place, directoryMode);
+    const options = volume.readOnly ? ['ro', ...volume.mountOptions] : volume.mountOptions;
+    const mount = {
+      type: 'nfs' as const,
+      source: sourceOf(volume),
+      directory: place,
+      options: [...new Set(options)].toSorted(),
+    };
+    await mounts.mount(mount, signal).catch(async (error: unknown) => {
+      // Under a signal of its own: what is half mounted is nothing that anybody may find.
+      await this.#undo(place, error, new AbortController().signal);
+      throw error;
+    });
+  }
+
+  async #undo(place: string, why: unknown, signal: AbortSignal): Promise<void> {
+    await this.#takeAway(place, signal).catch((error: unknown) => {
+      throw unusable(`${describeError(why)}; and what is there now stays: ${describeError(error)}`);
+    });
+  }
+
+  async #takeAway(place: string, signal: AbortSignal): Promise<void> {
+    await this.#unmount(place, signal);
+    if ((await this.#deps.files.removeEmptyDirectory(place)) === 'not-empty')
+      throw blocked([`${place} has content that was not put there by this node`]);
+  }
+
+  async #unmount(place: string, signal: AbortSignal): Promise<void> {
+    const { mounts, clock } = this.#deps;
+    for (let left = mostMounts; left > 0 && (await mounts.isMounted(place)); left--) {
+      await unmountPatiently(clock, place, () => this.#unmountOnce(place, signal), signal);
+    }
+  }
+
+  /** What is in use is left to its users; whoever waits for a server that does not answer is sent away. */
+  async #unmountOnce(place: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const { mounts } = this.#deps;
+    try {
+      return await mounts.unmount(place, 'plain', signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof KubelingError)) throw error;
+      return await mounts.unmount(place, 'force', signal);
+    }
+  }
+}
+
+/** As mount(8) takes it: the address of a server may have colons of its own. */
+function sourceOf({ server, path }: Pick<NfsVolume, 'server' | 'path'>): string {
+  return `${isIPv6(server) ? `[${server}]` : server}:${path}`;
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { isKind, KubelingError, realClock } from '../../src/lib/index.ts';
+import { HostNetworkMounts } from '../../src/volumes/index.ts';
+import { eventually } from '../kubeling-node.ts';
+import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
+
+const { signal } = new AbortController();
+const limits = { mountMs: 60_000, unmountMs: 60_000, forceMs: 60_000, lookMs: 60_000 };
+const short = 1_500;
+const isLate = (error: unknown) => isKind(error, 'DeadlineExceeded');
+
+/** On a real file system whose server can be silenced: whoever asks it then is stuck in the kernel. */
+describe('mounts from other machines', { timeout: 300_000 }, () => {
+  let folder: string;
+  let standIn: NfsStandIn;
+  let count = 0;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-nfs-'));
+    standIn = new NfsStandIn(folder);
+  });
+
+  beforeEach(() => {
+    standIn.mounting('works');
+    standIn.unmounting('works');
+    standIn.server('answers');
+  });
+
+  after(async () => {
+    standIn.server('answers');
+    const left = readFileSync('/proc/self/mountinfo', 'utf8').includes(folder);
+    await rm(folder, { recursive: true, force: true });
+    assert.equal(left, false);
+  });
+
+  const mounts = (changes: Partial<typeof limits> = {}) =>
+    new HostNetworkMounts(realClock(), { ...limits, ...changes }, standIn.path);
+
+  async function place(): Promise<string> {
+    const directory = join(folder, `place-${++count}`);
+    await mkdir(directory);
+    return directory;
+  }
+
+  const nfs = (directory: string, options: readonly string[] = []) =>
+    ({ type: 'nfs', source: 'server:/export', directory, options }) as const;
+
+  /** Whoever asks a server that has not even begun can be killed. */
+  const answering = async (directory: string) =>
+    assert.equal(await mounts().look(directory, signal), 'answers');
+
+  it('are made with their options, looked at and undone', async () => {
+    const [host, directory] = [mounts(), await place()];
+    assert.equal(await host.isMounted(directory), false);
+    await host.mount(nfs(directory, ['hard', 'ro']), signal);
+    assert.deepEqual(standIn.calls('mount', directory), [
+      `mount -t nfs -o hard,ro server:/export ${directory}`,
+    ]);
+    assert.equal(await host.isMounted(directory), true);
+    assert.equal(await host.look(directory, signal), 'answers');
+    assert.equal(readFileSync(join(directory, 'canary'), 'utf8'), 'served\n');
+    assert.equal(await host.unmount(directory, 'plain', signal), 'done');
+    assert.equal(await host.isMounted(directory), false);
+    assert.equal(await host.unmount(directory, 'plain', signal), 'done');
+  });
+
+  it('that fail say what was run and what it said', async () => {
+    const [host, directory] = [mounts(), await place()];
+    standIn.mounting('fail');
+    await assert.rejects(
+      host.mount(nfs(directory), signal),
+      new KubelingError(
+        'VOLUME_UNUSABLE',
+        `mount failed: mount.nfs: access denied by server while mounting (mount -t nfs server:/export ${directory})`,
+      ),
+    );
+  });
+
+  it('in use are not unmounted', async () => {
+    const [host, directory] = [mounts(), await place()];
+    await host.mount(nfs(directory), signal);
+    const inside = process.cwd();
+    process.chdir(directory);
+    try {
+      assert.equal(await host.unmount(directory, 'plain', signal), 'busy');
+    } finally {
+      process.chdir(inside);
+    }
+    assert.equal(await host.unmount(directory, 'plain', signal), 'done');
+  });
+
+  it('that hang are given up in time, both ways', async () => {
+    const [host, directory] = [mounts({ mountMs: short, unmountMs: short }), await place()];
+    standIn.mounting('hang');
+    await assert.rejects(host.mount(nfs(directory), signal), isLate);
+    assert.equal(await host.isMounted(directory), false);
+    standIn.mounting('works');
+    await mounts().mount(nfs(directory), signal);
+    standIn.unmounting('hang');
+    await assert.rejects(host.unmount(directory, 'plain', signal), isLate);
+    assert.equal(await host.isMounted(directory), true);
+    assert.equal(await host.unmount(directory, 'force', signal), 'done');
+    assert.equal(await host.isMounted(directory), false);
+  });
+
+  it('whose server is silent hold up a program that not even a kill ends, and nobody else', async () => {
+    const [host, directory] = [mounts({ lookMs: short }), await place()];
+    await host.mount(nfs(directory), signal);
+    await answering(directory);
+    standIn.server('silent');
+    await assert.rejects(host.look(directory, signal), isLate);
+    assert.equal(host.stuck, 1);
+    // No second one is sent after it.
+    await assert.rejects(host.look(directory, signal), /which nothing can end, has not ended/);
+    assert.equal(host.stuck, 1);
+    // As many calls as this process has threads for, and more: none of them is held.
+    for (let left = 8; left > 0; left--) await stat(folder);
+    assert.equal(await host.isMounted(directory), true);
+    standIn.server('answers');
+    await eventually('the program to end', async () => (host.stuck === 0 ? true : undefined));
+    assert.equal(await host.look(directory, signal), 'answers');
+    assert.equal(await host.unmount(directory, 'plain', signal), 'done');
+  });
+
+  it('whose server is silent are unmounted by force, which frees whoever is stuck there', async () => {
+    const [host, directory] = [mounts({ lookMs: short }), await place()];
+    await host.mount(nfs(directory), signal);
+    await answering(directory);
+    standIn.server('silent');
+    await assert.rejects(host.look(directory, signal), isLate);
+    assert.equal(host.stuck, 1);
+    const unmount = async () =>
+      (await host.unmount(directory, 'force', signal)) === 'done' ? true : undefined;
+    await eventually('it to be unmounted', unmount);
+    await eventually('the program to end', async () => (host.stuck === 0 ? true : undefined));
+    assert.equal(await host.isMounted(directory), false);
+  });
+
+  it('whose server has gone are broken', async () => {
+    const [host, directory] = [mounts({ lookMs: short }), await place()];
+    await host.mount(nfs(directory), signal);
+    standIn.server('gone');
+    const isBroken = async () => ((await host.look(directory, signal)) === 'broken' ? true : undefined);
+    await eventually('what is asked of it to fail', isBroken);
+    assert.equal(await host.unmount(directory, 'plain', signal), 'done');
+  });
+});

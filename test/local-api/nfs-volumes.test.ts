@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const image = 'localhost/kubeling/busybox:1';
+const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
+
+const whole = { name: 'data', mountPath: '/data' };
+
+const pod = (
+  name: string,
+  volumes: readonly object[],
+  script = 'cat /data/canary',
+  mount: object = whole,
+) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    containers: [
+      {
+        name: 'main',
+        image,
+        command: ['sh', '-c', `${script}; sleep 1000`],
+        volumeMounts: volumes.length === 0 ? [] : [mount],
+      },
+    ],
+    volumes,
+  },
+});
+
+const inline = (path: string, more: object = {}) => [
+  { name: 'data', nfs: { server: 'files.test', path, ...more } },
+];
+
+const claimed = (name: string, annotations: object, spec: object) => [
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name, annotations },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteMany'],
+      storageClassName: name,
+      nfs: { server: 'fd00::1', path: '/shared' },
+      ...spec,
+    },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      accessModes: ['ReadWriteMany'],
+      storageClassName: name,
+      resources: { requests: { storage: '1Gi' } },
+    },
+  },
+  pod(name, [{ name: 'data', persistentVolumeClaim: { claimName: name } }]),
+];
+
+/**
+ * With the real kubectl and containerd, and a file system that is real to the kernel. Its client and server stand in for
+ * those of NFS: no test here has seen a server of NFS.
+ */
+describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+  let cluster: LocalCluster;
+  let folder: string;
+  let standIn: NfsStandIn;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-nfs-'));
+    standIn = new NfsStandIn(folder);
+    cluster = await LocalCluster.open();
+    await cluster.node.end('SIGKILL');
+    cluster.node.change({ PATH: standIn.path });
+    await cluster.node.start();
+  });
+
+  beforeEach(() => {
+    standIn.mounting('works');
+    standIn.unmounting('works');
+    standIn.server('answers');
+  });
+
+  after(async () => {
+    standIn.server('answers');
+    const left = await cluster?.leave();
+    await rm(folder, { recursive: true, force: true });
+    assert.deepEqual(left, []);
+  });
+
+  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+  const event = (what: string, message: string) =>
+    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
+  const log = (name: string, text: string) =>
+    cluster.until(`what ${name} reads`, ['logs', name], (out) => out === text);
+  const isMounted = () => readFileSync('/proc/self/mountinfo', 'utf8').includes('kubernetes.io~nfs');
+  const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
+  const placeOf = (uid: string, name: string) =>
+    join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes/kubernetes.io~nfs', name);
+  const remove = (name: string) => cluster.kubectl('delete', 'pod', name, '--wait=false');
+  const gone = (uid: string) =>
+    cluster.node.until('the pod to be gone', async () => {
+      return !existsSync(join(cluster.node.dataDir, 'kubelet/pods', uid));
+    });
+
+  it('a pod reads what it names itself, and nothing is left of it', async () => {
+    await apply(pod('plain', inline('/export', { readOnly: true })));
+    await ready('plain');
+    await log('plain', 'served\n');
+    const uid = await uidOf('plain');
+    assert.deepEqual(standIn.calls('mount'), [
+      `mount -t nfs -o ro files.test:/export ${placeOf(uid, 'data')}`,
+    ]);
+    await remove('plain');
+    await gone(uid);
+    assert.equal(isMounted(), false);
+  });
+
+  it('a claimed one has the options of its volume, those of the annotation before those of the spec', async () => {
+    await apply(...claimed('spec', {}, { mountOptions: ['nfsvers=4.1', 'hard'] }));
+    const annotations = { 'volume.beta.kubernetes.io/mount-options': 'soft,timeo=10' };
+    await apply(...claimed('note', annotations, { mountOptions: ['hard'] }));
+    for (const [name, options] of [
+      ['spec', 'hard,nfsvers=4.1'],
+      ['note', 'soft,timeo=10'],
+    ] as const) {
+      await ready(name);
+      await log(name, 'served\n');
+      const uid = await uidOf(name);
+      const place = placeOf(uid, name);
+      assert.deepEqual(standIn.calls('mount', uid), [
+        `mount -t nfs -o ${options} [fd00::1]:/shared ${place}`,
+      ]);
+      await remove(name);
+      await gone(uid);
+    }
+  });
+
+  for (const trouble of ['fail', 'half'] as const) {
+    it(`one that cannot be mounted (${trouble}) is told, leaves nothing and is tried again`, async () => {
+      standIn.mounting(trouble);
+      await apply(pod(trouble, inline(`/${trouble}`)));
+      await event(
+        'the event',
+        `MountVolume.SetUp failed for volume "data" : mount failed: mount.nfs: access denied by server while mounting (mount -t nfs files.test:/${trouble} `,
+      );
+      const uid = await uidOf(trouble);
+      await cluster.node.until('nothing to be left', async () => !existsSync(placeOf(uid, 'data')));
+      standIn.mounting('works');
+      await ready(trouble);
+      await remove(trouble);
+      await gone(uid);
+    });
+  }
+
+  it('a mount that hangs holds up its pod alone, and goes on once it can', async () => {
+    standIn.mounting('hang');
+    await apply(pod('waits', inline('/slow')));
+    await event('the event', 'mounting files.test:/slow has not ended after 10 s, it goes on');
+    await apply(pod('beside', [], 'echo here'));
+    await ready('beside');
+    standIn.mounting('works');
+    await ready('waits');
+    await log('waits', 'served\n');
+    const uid = await uidOf('waits');
+    assert.equal(standIn.calls('mount', uid).length, 1);
+    await remove('waits');
+    await gone(uid);
+  });
+
+  it('a pod whose mount hangs can be deleted', async () => {
+    standIn.mounting('hang');
+    await apply(pod('never', inline('/never')));
+    await cluster.node.until('the mount to begin', async () => standIn.calls('mount', '/never').length > 0);
+    const uid = await uidOf('never');
+    await remove('never');
+    await gone(uid);
+    assert.equal(isMounted(), false);
+  });
+
+  it('an unmount that hangs is told, holds up nobody else, and ends once it can', async () => {
+    await apply(pod('leaves', inline('/held')));
+    await ready('leaves');
+    const uid = await uidOf('leaves');
+    standIn.unmounting('hang');
+    await remove('leaves');
+    await event('the event', `unmounting ${placeOf(uid, 'data')} has not ended after 10 s, it goes on`);
+    await remove('beside');
+    await apply(pod('after', [], 'echo here'));
+    await ready('after');
+    standIn.unmounting('works');
+    await gone(uid);
+    assert.equal(isMounted(), false);
+  });
+
+  it('a node whose server is silent starts anew, runs other pods, and lets the pods of the server go', async () => {
+    const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
+    await apply(pod('silent', inline('/silent')), pod('part', inline('/part'), 'cat /data/canary', part));
+    await ready('silent');
+    await ready('part');
+    await log('part', 'served\n');
+    const [uid, uidOfPart] = [await uidOf('silent'), await uidOf('part')];
+    standIn.server('silent');
+    await cluster.node.end('SIGKILL');
+    await cluster.node.start();
+    await apply(pod('fresh', [], 'echo here'));
+    await ready('fresh');
+    await cluster.until('the pod to run on', ['get', 'pod', 'silent'], (out) => out.includes('Running'));
+    assert.equal(await uidOf('silent'), uid);
+    for (const name of ['silent', 'part']) await remove(name);
+    await gone(uid);
+    await gone(uidOfPart);
+    assert.equal(isMounted(), false);
+  });
+
+  it('a part of what does not answer is told, and holds up nobody else', async () => {
+    standIn.server('silent');
+    const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    for (const name of names) await apply(pod(name, inline(`/${name}`), 'cat /data/canary', part));
+    await apply(pod('other', [], 'echo here'));
+    await ready('other');
+    const why =
+      'failed to prepare subPath for volumeMount "data" of container "main": its file system does not answer';
+    for (const name of names)
+      await cluster.until('its state', ['get', 'pod', name, '-o', 'yaml'], (out) =>
+        out.replaceAll(/\s+/g, ' ').includes(why),
+      );
+    standIn.server('answers');
+    for (const name of names) await log(name, 'served\n');
+    for (const name of names) await remove(name);
+    await cluster.node.until('all of it to go', async () => !isMounted());
+  });
+});
