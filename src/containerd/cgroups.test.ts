@@ -5,16 +5,38 @@ import { cgroupDirectories, cgroupHierarchies, cgroupOf } from './cgroups.ts';
 describe('cgroupHierarchies', () => {
   it('takes each mounted hierarchy that shows the whole tree', () => {
     const mounts = [
-      { mountPoint: '/sys/fs/cgroup', root: '/', isShared: true, fsType: 'tmpfs', superOptions: [] },
-      { mountPoint: '/sys/fs/cgroup/cpu', root: '/', isShared: true, fsType: 'cgroup', superOptions: [] },
+      {
+        mountPoint: '/sys/fs/cgroup',
+        device: '0:1',
+        root: '/',
+        isShared: true,
+        fsType: 'tmpfs',
+        superOptions: [],
+      },
+      {
+        mountPoint: '/sys/fs/cgroup/cpu',
+        device: '0:1',
+        root: '/',
+        isShared: true,
+        fsType: 'cgroup',
+        superOptions: [],
+      },
       {
         mountPoint: '/sys/fs/cgroup/unified',
         root: '/',
         isShared: true,
         fsType: 'cgroup2',
+        device: '0:1',
         superOptions: [],
       },
-      { mountPoint: '/elsewhere', root: '/docker/1', isShared: false, fsType: 'cgroup', superOptions: [] },
+      {
+        mountPoint: '/elsewhere',
+        device: '0:1',
+        root: '/docker/1',
+        isShared: false,
+        fsType: 'cgroup',
+        superOptions: [],
+      },
     ];
     assert.deepEqual(cgroupHierarchies(mounts), ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup/unified']);
   });

@@ -3,6 +3,7 @@ import type { CsiNodeTeller } from '../node/index.ts';
 import type { BoundClaims, PodObjects, StorageObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal } from '../pods/index.ts';
 import type { KnownServices, PullSecrets, RuntimeClasses, ServiceAccounts } from '../runtime/index.ts';
+import type { VolumeEventTeller } from '../volumes/index.ts';
 import type { BackgroundLoops } from './background.ts';
 import type { NodeEvent } from './node-journal.ts';
 
@@ -32,6 +33,8 @@ export interface ClusterLink {
   readonly journal: (journal: PodJournal) => PodJournal;
   readonly nodeEvent: (event: NodeEvent) => void;
   readonly claimEvent: (claim: PersistentVolumeClaim, event: NodeEvent) => void;
+  /** Tells something of a PersistentVolume. */
+  readonly volumeEvent?: VolumeEventTeller | undefined;
   /** As the Node object has them; empty while nobody knows. */
   readonly nodeIps: () => readonly string[];
   /** The Node object as newly as it is known. */

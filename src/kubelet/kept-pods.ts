@@ -13,6 +13,7 @@ import {
   CsiVolumes,
   csiMetrics,
   GroupNews,
+  LocalDisks,
   LocalVolumes,
   MemoryEmptyDirs,
   NfsVolumes,
@@ -96,7 +97,7 @@ export class KeptPods {
     this.csiUpdates = updates;
     this.plugins = plugins;
     const nfs = nfsVolumes(podsDir, deps);
-    const claimed = claimVolumes(podsDir, deps, this.notes, { csi, nfs });
+    const claimed = claimVolumes(settings.rootDir, deps, this.notes, { csi, nfs });
     this.volumes = new PlainVolumes(directories, files, journal, {
       filled,
       inMemory,
@@ -169,16 +170,19 @@ function nfsVolumes(
 }
 
 function claimVolumes(
-  podsDir: string,
+  rootDir: string,
   { clock, machine, cluster, journal, logger }: KeptPodsDeps,
   notes: PodNotebook,
   others: Pick<ClaimVolumesDeps, 'csi' | 'nfs'>,
 ): ClaimVolumes {
-  const { volumeFiles } = machine;
+  const { volumeFiles: files, disks } = machine;
+  const onDisks = files && disks && new LocalDisks({ rootDir, files, disks });
+  const podsDir = podsDirOf(rootDir);
   const groupNews = (pod: Pod, volume: string) => new GroupNews({ clock, journal, logger }, pod, volume);
   return new ClaimVolumes({
     claims: cluster?.claims,
-    local: volumeFiles && new LocalVolumes({ podsDir, files: volumeFiles, clock, groupNews }),
+    local: files && new LocalVolumes({ podsDir, files, clock, groupNews, disks: onDisks }),
+    volumeEvent: cluster?.volumeEvent,
     ...others,
     hostFiles: machine.files,
     judgeNode: (required) => {

@@ -14,6 +14,7 @@ describe('parseMountinfo', () => {
     assert.equal(mounts.length, 4);
     assert.deepEqual(mounts[1], {
       mountPoint: '/sys/fs/cgroup/cpu',
+      device: '0:26',
       root: '/',
       isShared: true,
       fsType: 'cgroup',

@@ -2,6 +2,8 @@ import { release } from 'node:os';
 
 export interface Mount {
   readonly mountPoint: string;
+  /** Its numbers: the same for all mounts of one file system. */
+  readonly device: string;
   /** The directory of the mounted file system that is visible there. */
   readonly root: string;
   /** Whether what is mounted below it is seen wherever else it is mounted. */
@@ -28,6 +30,7 @@ export function parseMountinfo(text: string): Mount[] {
     if (fields.length < leastBefore || after.split(' ').length < leastAfter) return [];
     return [
       {
+        device: fields[2] ?? '',
         root: unescapePath(fields[3] ?? ''),
         mountPoint: withoutMark(unescapePath(fields[4] ?? '')),
         isShared: fields.slice(leastBefore).some((field) => field.startsWith('shared:')),

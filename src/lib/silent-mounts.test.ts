@@ -8,6 +8,7 @@ import { settle, VirtualClock } from './virtual-clock.ts';
 const mount = (mountPoint: string, fsType: string): Mount => ({
   mountPoint,
   fsType,
+  device: '0:40',
   root: '/',
   isShared: false,
   superOptions: [],

@@ -16,6 +16,7 @@ import { containersOf } from './volume-users.ts';
 export interface BoundVolume {
   /** Of the PersistentVolume. */
   readonly name: string;
+  readonly uid?: string | undefined;
   readonly claim: string;
   readonly source: VolumeSource;
   readonly readOnly: boolean;
@@ -26,11 +27,15 @@ export interface BoundVolume {
   readonly group?: number | undefined;
 }
 
-export type VolumeSource =
-  | ({ readonly kind: 'hostPath' } & HostPath)
-  | { readonly kind: 'local'; readonly path: string }
-  | NfsSource
-  | CsiSource;
+export type VolumeSource = ({ readonly kind: 'hostPath' } & HostPath) | LocalSource | NfsSource | CsiSource;
+
+/** A directory or a disk of the machine. */
+export interface LocalSource {
+  readonly kind: 'local';
+  readonly path: string;
+  /** Of a disk. */
+  readonly fsType?: string | undefined;
+}
 
 /** A directory that another machine has. */
 export interface NfsSource {
@@ -101,7 +106,9 @@ export function sourceOf({ spec }: PersistentVolume): VolumeSource | undefined {
   if (hostPath !== undefined) return { kind: 'hostPath', path: hostPath.path, type: hostPath.type };
   if (csi !== undefined) return csiSource(csi, accessModes[0] ?? 'ReadWriteOnce');
   if (nfs !== undefined) return { kind: 'nfs', server: nfs.server, path: nfs.path };
-  return local === undefined ? undefined : { kind: 'local', path: local.path };
+  if (local === undefined) return undefined;
+  const { path, fsType } = local;
+  return { kind: 'local', path, ...(fsType === undefined ? {} : { fsType }) };
 }
 
 function csiSource(csi: CSIPersistentVolumeSource, accessMode: string): CsiSource {
@@ -136,12 +143,13 @@ export function boundVolume(
   { claim, volume }: BoundClaim,
   source: VolumeSource,
 ): BoundVolume {
-  const { name = '', annotations = {} } = volume.metadata ?? {};
+  const { name = '', uid, annotations = {} } = volume.metadata ?? {};
   const { accessModes = [], mountOptions = [] } = volume.spec ?? {};
   const options = annotations[optionsAnnotation]?.split(',') ?? mountOptions;
   const group = Number.parseInt(annotations[groupAnnotation] ?? '', 10);
   return {
     name,
+    ...(uid === undefined ? {} : { uid }),
     claim: claim.metadata?.name ?? '',
     source,
     readOnly: persistentVolumeClaim?.readOnly === true,

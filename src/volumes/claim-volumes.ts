@@ -17,6 +17,7 @@ import { csiPlugin } from './csi/csi-places.ts';
 import type { CsiVolume } from './csi/csi-request.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
 import { at, failedAt } from './failed-at.ts';
+import { isMismatch } from './format-and-mount.ts';
 import { type HostPathFiles, prepareHostPath } from './host-path.ts';
 import { inTurns } from './in-turns.ts';
 import type { GroupConflict, LocalVolumes } from './local-volumes.ts';
@@ -49,7 +50,14 @@ export interface ClaimVolumesDeps {
   readonly notes: BoundNotes;
   readonly clock: Clock;
   readonly journal: Pick<PodJournal, 'event'>;
+  /** Tells something of a PersistentVolume itself; nobody is told unless given. */
+  readonly volumeEvent?: VolumeEventTeller | undefined;
 }
+
+export type VolumeEventTeller = (
+  volume: { readonly name: string; readonly uid?: string | undefined },
+  event: { readonly type: 'Warning'; readonly reason: string; readonly message: string },
+) => void;
 
 /** Where a volume is to be found. */
 export interface ClaimVolume {
@@ -287,14 +295,24 @@ export class ClaimVolumes {
       return;
     }
     if (local === undefined) return;
-    const volume = { ...bound, path: source.path };
+    const volume = { ...bound, path: source.path, fsType: source.fsType };
     await at('MountVolume.NewMounter initialization failed', bound.name, local.find(volume));
     const isShared = others.some(
       (other) => other.source.kind === 'local' && other.source.path === source.path,
     );
-    const setUp = local.setUp(pod, volume, isShared ? 'shared' : 'first', signal);
+    const setUp = local.setUp(pod, volume, isShared ? 'shared' : 'first', signal).catch((error: unknown) => {
+      if (isMismatch(error)) this.#tellMismatch(bound, error);
+      throw error;
+    });
     const conflict = await at('MountVolume.SetUp failed', bound.name, setUp);
     if (conflict !== undefined) this.#tellConflict(pod, bound.name, conflict);
+  }
+
+  #tellMismatch(volume: Omit<BoundVolume, 'source'>, error: unknown): void {
+    const why = error instanceof KubelingError && error.cause !== undefined ? error.cause : error;
+    const message = `MountVolume failed for volume "${volume.name}" : ${describeError(why)}`;
+    const reason = 'FailedMountOnFilesystemMismatch';
+    this.#deps.volumeEvent?.(volume, { type: 'Warning', reason, message });
   }
 
   #tellConflict(pod: Pod, volume: string, { wanted, found }: GroupConflict): void {

@@ -1,10 +1,11 @@
 import { describeError, KubelingError } from '../lib/index.ts';
 
-/** Names the stage of mounting a volume in which the work fails. */
+/** Names the stage of mounting a volume in which the work fails, unless the work has done so itself. */
 export async function at<T>(stage: string, name: string, work: Promise<T> | T): Promise<T> {
   try {
     return await work;
   } catch (error) {
+    if (error instanceof KubelingError && error.details['stage'] !== undefined) throw error;
     throw failedAt(stage, name, describeError(error), retryAt(error), error);
   }
 }

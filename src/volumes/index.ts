@@ -5,6 +5,7 @@ export {
   ClaimVolumes,
   type ClaimVolumesDeps,
   isClaimed,
+  type VolumeEventTeller,
 } from './claim-volumes.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';
 export { csiMetrics } from './csi/csi-metrics.ts';
@@ -13,12 +14,15 @@ export { csiPlugin } from './csi/csi-places.ts';
 export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
 export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
+export type { DiskContent, DiskMount, Disks } from './disks.ts';
 export type { DownwardValues } from './downward-payload.ts';
 export { GroupNews } from './group-news.ts';
+export { HostDisks } from './host-disks.ts';
 export { HostNetworkMounts } from './host-network-mounts.ts';
 export { prepareHostPath } from './host-path.ts';
 export { HostVolumeFiles } from './host-volume-files.ts';
 export { inTurns } from './in-turns.ts';
+export { LocalDisks } from './local-disks.ts';
 export { LocalVolumes, type LocalVolumesDeps } from './local-volumes.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
 export { MemoryVolumeFiles } from './memory-volume-files.ts';

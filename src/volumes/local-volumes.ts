@@ -3,6 +3,7 @@ import { type Clock, KeyedMutex } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
 import type { WalkNews } from './group-news.ts';
 import { isGivenTo } from './group-owner.ts';
+import type { LocalDisks } from './local-disks.ts';
 import { unusable } from './payload.ts';
 import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { blocked, unmountPatiently } from './remove-volumes.ts';
@@ -15,6 +16,8 @@ export interface LocalVolumesDeps {
   readonly clock: Clock;
   /** Told while the files of a volume are given to the group of a pod; nobody is unless given. */
   readonly groupNews?: ((pod: Pod, volume: string) => WalkNews & Disposable) | undefined;
+  /** For volumes that are disks; there are none unless given. */
+  readonly disks?: Pick<LocalDisks, 'with' | 'sweep'> | undefined;
 }
 
 export interface LocalVolume {
@@ -23,9 +26,20 @@ export interface LocalVolume {
   readonly path: string;
   readonly readOnly: boolean;
   readonly mountOptions: readonly string[];
+  /** Of a disk; empty for the one it has. */
+  readonly fsType?: string | undefined;
 }
 
 /** A group that the files of a volume were to be given to, while they have another that a pod works with. */
+/** A directory that a pod is shown. */
+interface Shown {
+  readonly name: string;
+  readonly source: string;
+  readonly options: readonly string[];
+  /** Whether files there can be given to anybody. */
+  readonly access: 'read' | 'write';
+}
+
 export interface GroupConflict {
   readonly wanted: number;
   readonly found: number;
@@ -36,8 +50,8 @@ const directoryMode = 0o750;
 const mostMounts = 4;
 
 /**
- * Directories of the machine that are PersistentVolumes: each pod is shown them at a place of its own. Their content is
- * the user's: it is never taken away.
+ * Directories and disks of the machine that are PersistentVolumes: each pod is shown them at a place of its own. Their
+ * content is the user's: it is never taken away.
  */
 export class LocalVolumes {
   readonly #deps: LocalVolumesDeps;
@@ -57,13 +71,14 @@ export class LocalVolumes {
   }
 
   /** Where the volume itself is, links followed. Rejects with VOLUME_UNUSABLE when there is none. */
-  async find({ path }: LocalVolume): Promise<string> {
+  async find({ path }: LocalVolume): Promise<{ readonly path: string; readonly kind: 'directory' | 'disk' }> {
     const found = await this.#deps.files.behind(path);
     if (found === undefined) throw unusable(`path ${JSON.stringify(path)} does not exist`);
-    if (found.kind === 'block-device')
-      throw unusable(`${path} is a block device, and those are not supported by this node yet`);
-    if (found.kind !== 'directory') throw unusable('only directory and block device are supported');
-    return found.path;
+    if (found.kind === 'other') throw unusable('only directory and block device are supported');
+    if (found.kind === 'directory') return { path: found.path, kind: 'directory' };
+    if (this.#deps.disks === undefined)
+      throw unusable(`${path} is a block device, and this machine gives no access to those`);
+    return { path: found.path, kind: 'disk' };
   }
 
   /**
@@ -76,25 +91,44 @@ export class LocalVolumes {
     use: 'first' | 'shared',
     signal: AbortSignal,
   ): Promise<GroupConflict | undefined> {
-    const { files, podsDir } = this.#deps;
+    const { disks } = this.#deps;
     if (volume.path.split('/').includes('..'))
       throw unusable(`invalid path: ${volume.path} must not contain '..'`);
-    const source = await this.find(volume);
+    const { path, kind } = await this.find(volume);
+    const { name, readOnly, mountOptions, fsType = '' } = volume;
+    const ro = readOnly ? ['ro'] : [];
+    if (kind === 'directory') {
+      const options = [...ro, ...mountOptions];
+      const directory = { name, source: path, options, access: readOnly ? 'read' : 'write' } as const;
+      return await this.#show(pod, directory, use, signal);
+    }
+    const access = readOnly || mountOptions.includes('ro') ? 'read' : 'write';
+    const disk = { device: path, fsType, options: mountOptions, access } as const;
+    const show = (source: string) => this.#show(pod, { name, source, options: ro, access }, use, signal);
+    return await disks?.with(name, disk, show, signal);
+  }
+
+  async #show(
+    pod: Pod,
+    { name, source, options, access }: Shown,
+    use: 'first' | 'shared',
+    signal: AbortSignal,
+  ): Promise<GroupConflict | undefined> {
+    const { files, podsDir } = this.#deps;
     const { uid } = pod.metadata;
     using _path = await this.#paths.acquire(source, signal);
     using _held = await this.#lock.acquire(uid, signal);
     const places = new PodPlaces(podsDir, uid);
-    const place = places.localVolume(volume.name);
+    const place = places.localVolume(name);
     const foreign = await firstThatIsNoDirectory(files, [...places.waysToLocalVolumes, place]);
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
-    const options = [...(volume.readOnly ? ['ro'] : []), ...volume.mountOptions];
     if ((await files.mountAt(place)) !== 'none') {
       // Whoever showed it may have been killed before it had its options.
       if (options.length > 0) await files.remount(place, options, signal);
       return undefined;
     }
     // Before it is shown: what is shown is finished.
-    const conflict = volume.readOnly ? undefined : await this.#giveToGroup(pod, volume.name, source, use);
+    const conflict = access === 'read' ? undefined : await this.#giveToGroup(pod, name, source, use);
     signal.throwIfAborted();
     await files.makeDirectory(place, directoryMode);
     await files.bind(source, place, options, signal);
@@ -114,9 +148,9 @@ export class LocalVolumes {
     const places = new PodPlaces(this.#deps.podsDir, uid);
     // Behind a link they are somebody else's.
     if ((await firstThatIsNoDirectory(files, places.waysToLocalVolumes)) !== undefined) return;
-    for (const name of await files.names(places.localVolumes)) {
-      await this.#hide(posix.join(places.localVolumes, name), signal);
-    }
+    const names = await files.names(places.localVolumes);
+    for (const name of names) await this.#hide(posix.join(places.localVolumes, name), signal);
+    await this.#deps.disks?.sweep(names, signal);
     await files.removeEmptyDirectory(places.localVolumes);
   }
 

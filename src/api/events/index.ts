@@ -1,5 +1,5 @@
 export type { EventNote } from './event-object.ts';
-export { claimEventTeller, nodeEventTeller, recordingJournal } from './journal.ts';
+export { claimEventTeller, nodeEventTeller, recordingJournal, volumeEventTeller } from './journal.ts';
 export { eventMetrics } from './metrics.ts';
 export { EventRecorder, type EventRecorderOptions } from './recorder.ts';
 export {

@@ -1,7 +1,14 @@
 import type { Clock } from '../../lib/index.ts';
 import type { PodEvent, PodJournal } from '../../pods/index.ts';
 import type { EventRecorder } from './recorder.ts';
-import { claimSubject, type NamedClaim, nodeSubject, podSubject } from './reference.ts';
+import {
+  claimSubject,
+  type NamedClaim,
+  type NamedVolume,
+  nodeSubject,
+  podSubject,
+  volumeSubject,
+} from './reference.ts';
 
 type Recorder = Pick<EventRecorder, 'record'>;
 
@@ -34,4 +41,13 @@ export function claimEventTeller(
 ): (claim: NamedClaim, event: Omit<PodEvent, 'fieldPath'>) => void {
   return (claim, { type, reason, message }) =>
     recorder.record({ about: claimSubject(claim), type, reason, message, at: clock.now() });
+}
+
+/** Tells events of PersistentVolumes to users of the API. */
+export function volumeEventTeller(
+  recorder: Recorder,
+  clock: Clock,
+): (volume: NamedVolume, event: Omit<PodEvent, 'fieldPath'>) => void {
+  return (volume, { type, reason, message }) =>
+    recorder.record({ about: volumeSubject(volume), type, reason, message, at: clock.now() });
 }

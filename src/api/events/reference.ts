@@ -45,6 +45,15 @@ export function claimSubject({ metadata = {} }: NamedClaim): EventSubject {
   return { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name, uid, resourceVersion };
 }
 
+export interface NamedVolume {
+  readonly name: string;
+  readonly uid?: string | undefined;
+}
+
+export function volumeSubject({ name, uid }: NamedVolume): EventSubject {
+  return { kind: 'PersistentVolume', apiVersion: 'v1', name, uid };
+}
+
 /** The object as a whole: events about its parts keep their order too. */
 export function objectKey({ kind, namespace, name, uid, apiVersion }: EventSubject): string {
   return [kind, namespace, name, uid, apiVersion].join('\n');

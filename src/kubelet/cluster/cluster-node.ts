@@ -8,6 +8,7 @@ import {
   ObjectReflector,
   PatchSchema,
   recordingJournal,
+  volumeEventTeller,
 } from '../../api/index.ts';
 import type { CriClient } from '../../cri/index.ts';
 import type { ContainerImage, Node } from '../../kinds/index.ts';
@@ -247,6 +248,7 @@ export class ClusterNode {
       journal: (journal) => this.#starts.journal(recordingJournal(journal, this.#recorder, clock)),
       nodeEvent: nodeEventTeller(node.name, this.#recorder, clock),
       claimEvent: claimEventTeller(this.#recorder, clock),
+      volumeEvent: volumeEventTeller(this.#recorder, clock),
       nodeIps: () => hostIps(this.#node() ?? {}),
       node: () => this.#node(),
       fetchNode: (signal) =>

@@ -1,0 +1,105 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  type Clock,
+  type CommandResult,
+  isKind,
+  KubelingError,
+  readMountTable,
+  runCommand,
+} from '../lib/index.ts';
+import { failureOf } from './command-failure.ts';
+import type { DiskContent, DiskMount, Disks } from './disks.ts';
+import { unusable } from './payload.ts';
+
+/** Of a disk that is large or slow. */
+const checkMs = 10 * 60_000;
+const formatMs = 10 * 60_000;
+const probeMs = 30_000;
+const mountMs = 120_000;
+/** What blkid ends with that has found nothing at all. */
+const nothingFound = 2;
+/** What fsck ends with that has found errors and not mended all of them. */
+const leftUncorrected = 4;
+const formatOptions: Readonly<Record<string, readonly string[]>> = {
+  ext3: ['-F', '-m0'],
+  ext4: ['-F', '-m0'],
+  xfs: ['-f'],
+};
+
+/** The disks of this machine, by its programs: `blkid`, `mkfs.<type>`, `fsck` and `mount`. */
+export class HostDisks implements Disks {
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async probe(device: string, signal: AbortSignal): Promise<DiskContent> {
+    const args = ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device];
+    const result = await this.#run('blkid', args, probeMs, signal);
+    if (result.end.kind === 'exited' && result.end.code === nothingFound) return { kind: 'nothing' };
+    const said = failureOf(result);
+    if (said !== undefined) throw unusable(`blkid ${device} failed: ${said}`);
+    const type = /^TYPE=(.+)$/m.exec(result.stdout)?.[1];
+    // What has both is no disk to touch.
+    if (/^PTTYPE=./m.test(result.stdout) || type === undefined) return { kind: 'partitions' };
+    return { kind: 'file-system', type };
+  }
+
+  async format(device: string, fsType: string, signal: AbortSignal): Promise<void> {
+    const args = [...(formatOptions[fsType] ?? []), device];
+    const said = failureOf(await this.#run(`mkfs.${checkedType(fsType)}`, args, formatMs, signal));
+    if (said !== undefined) throw unusable(`format of disk "${device}" failed: type:("${fsType}"): ${said}`);
+  }
+
+  async check(device: string, signal: AbortSignal): Promise<void> {
+    const result = await this.#run('fsck', ['-a', device], checkMs, signal).catch((error: unknown) => {
+      // A machine without it mounts what it has.
+      if (error instanceof KubelingError && error.code === 'COMMAND_NOT_FOUND') return undefined;
+      throw error;
+    });
+    if (result?.end.kind !== 'exited' || result.end.code !== leftUncorrected) return;
+    const said = failureOf(result) ?? '';
+    throw unusable(`'fsck' found errors on device ${device} but could not correct them: ${said}`);
+  }
+
+  async mount({ device, directory, fsType, options }: DiskMount, signal: AbortSignal): Promise<void> {
+    const args = ['-t', checkedType(fsType), '-o', [...options, 'defaults'].join(','), device, directory];
+    const said = failureOf(await this.#run('mount', args, mountMs, signal));
+    if (said !== undefined) throw unusable(`mount failed: ${said} (mount ${args.join(' ')})`);
+  }
+
+  async otherMounts(directory: string): Promise<readonly string[]> {
+    const place = join(await realpath(dirname(directory)), basename(directory));
+    const mounts = await readMountTable((path) => readFile(path, 'utf8'));
+    const own = mounts.findLast(({ mountPoint }) => mountPoint === place);
+    if (own === undefined) return [];
+    return mounts
+      .filter(({ device, root }) => device === own.device && root === own.root)
+      .map(({ mountPoint }) => mountPoint)
+      .filter((point) => point !== place);
+  }
+
+  async #run(
+    file: string,
+    args: readonly string[],
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<CommandResult> {
+    // What they say is looked at, so they must say it in one language.
+    const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
+    try {
+      return await runCommand({ file, args, env, clock: this.#clock, deadlineMs }, signal);
+    } catch (error) {
+      if (isKind(error, 'DeadlineExceeded')) throw unusable(`${file} ${args.join(' ')} did not end in time`);
+      throw error;
+    }
+  }
+}
+
+/** It becomes the name of a program. */
+function checkedType(fsType: string): string {
+  if (!/^[a-z][a-z0-9._-]*$/i.test(fsType)) throw unusable(`"${fsType}" is no type of a file system`);
+  return fsType;
+}

@@ -1,0 +1,99 @@
+import { posix } from 'node:path';
+import { describeError, KeyedMutex } from '../lib/index.ts';
+import type { Disks } from './disks.ts';
+import { at } from './failed-at.ts';
+import { type DiskVolume, formatAndMount } from './format-and-mount.ts';
+import { blocked } from './remove-volumes.ts';
+import type { VolumeFiles } from './volume-files.ts';
+
+export interface LocalDisksDeps {
+  readonly rootDir: string;
+  readonly files: VolumeFiles;
+  readonly disks: Disks;
+}
+
+const directoryMode = 0o750;
+/** What is mounted below there is nobody's use of a disk. */
+const pluginsDir = 'plugins/kubernetes.io';
+
+/**
+ * Disks that are PersistentVolumes: each is mounted once for the node, and from there shown to its pods. Its content is
+ * the user's.
+ */
+export class LocalDisks {
+  readonly #deps: LocalDisksDeps;
+  /** Nobody unmounts what somebody is about to show a pod. */
+  readonly #lock = new KeyedMutex<string>();
+
+  constructor(deps: LocalDisksDeps) {
+    this.#deps = deps;
+  }
+
+  /** Mounts the disk unless it is, and keeps it mounted while the work, which is told where, goes on. */
+  async with<T>(
+    name: string,
+    volume: Omit<DiskVolume, 'directory'>,
+    work: (directory: string) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const { files, disks } = this.#deps;
+    const directory = posix.join(this.#mounts, name);
+    using _held = await this.#lock.acquire(directory, signal);
+    if ((await files.mountAt(directory)) === 'none') {
+      await files.makeDirectory(directory, directoryMode);
+      const mounting = formatAndMount(disks, { ...volume, directory }, signal);
+      await at('MountVolume.MountDevice failed', name, mounting).catch(async (error: unknown) => {
+        await this.#unmount(directory, new AbortController().signal);
+        throw error;
+      });
+    }
+    return await work(directory);
+  }
+
+  /**
+   * Unmounts the disks that no pod is shown any more, also those that earlier kubelets have left. Rejects with
+   * VOLUME_REMOVE where that fails with one of those that are named; with others it is tried again the next time.
+   */
+  async sweep(names: readonly string[], signal: AbortSignal): Promise<void> {
+    const { files } = this.#deps;
+    const problems: string[] = [];
+    for (const name of await files.names(this.#mounts)) {
+      const directory = posix.join(this.#mounts, name);
+      if (this.#lock.isHeld(directory)) continue;
+      using _held = await this.#lock.acquire(directory, signal);
+      const problem = await this.#unmountUnused(directory, signal);
+      if (problem !== undefined && names.includes(name)) problems.push(problem);
+    }
+    if (problems.length > 0) throw blocked(problems);
+  }
+
+  /** Answers what is in the way. */
+  async #unmountUnused(directory: string, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      if ((await this.#users(directory)).length > 0) return undefined;
+      return (await this.#unmount(directory, signal)) === 'busy' ? `${directory} is still in use` : undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return describeError(error);
+    }
+  }
+
+  get #mounts(): string {
+    return posix.join(this.#deps.rootDir, pluginsDir, 'local-volume/mounts');
+  }
+
+  async #users(directory: string): Promise<readonly string[]> {
+    const others = await this.#deps.disks.otherMounts(directory);
+    return others.filter((point) => !point.includes(`/${pluginsDir}/`));
+  }
+
+  async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const { files } = this.#deps;
+    if ((await files.kindAt(directory)) !== 'directory') return 'done';
+    if ((await files.mountAt(directory)) !== 'none' && (await files.unbind(directory, signal)) === 'busy')
+      return 'busy';
+    if ((await files.removeEmptyDirectory(directory)) === 'not-empty')
+      throw blocked([`${directory} has content that was not put there by this node`]);
+    return 'done';
+  }
+}

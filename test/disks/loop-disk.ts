@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, ftruncateSync, openSync, rmSync, writeFileSync } from 'node:fs';
+
+const sizeBytes = 64 * 1024 * 1024;
+
+/** A disk of the machine whose content is a file of the test's. */
+export class LoopDisk implements Disposable {
+  readonly file: string;
+  readonly device: string;
+
+  constructor(file: string) {
+    this.file = file;
+    writeFileSync(file, '');
+    const handle = openSync(file, 'r+');
+    ftruncateSync(handle, sizeBytes);
+    closeSync(handle);
+    this.device = run('losetup', '--find', '--show', file);
+  }
+
+  format(): void {
+    run('mkfs.ext4', '-q', '-F', this.device);
+  }
+
+  /** Damages its file system beyond what can be mended without asking. */
+  damage(): void {
+    for (const request of ['clri <2>', 'set_super_value state 2'])
+      run('debugfs', '-w', '-R', request, this.device);
+  }
+
+  /** Of the first bytes. */
+  write(data: Buffer): void {
+    writeFileSync(this.device, data, { flag: 'r+', flush: true });
+  }
+
+  /** The type of its file system, or nothing. */
+  type(): string {
+    try {
+      return run('blkid', '-p', '-s', 'TYPE', '-o', 'value', this.device);
+    } catch {
+      return '';
+    }
+  }
+
+  [Symbol.dispose](): void {
+    run('losetup', '--detach', this.device);
+    rmSync(this.file, { force: true });
+  }
+}
+
+function run(file: string, ...args: readonly string[]): string {
+  return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+}

@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { LoopDisk } from '../disks/loop-disk.ts';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const image = 'localhost/kubeling/busybox:1';
+const nodeName = hostname().toLowerCase();
+const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
+
+function volume(name: string, local: object, more: object = {}) {
+  const terms = [
+    { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [nodeName] }] },
+  ];
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name },
+    spec: {
+      capacity: { storage: '10Mi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: name,
+      nodeAffinity: { required: { nodeSelectorTerms: terms } },
+      local,
+      ...more,
+    },
+  };
+}
+
+const claim = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace: 'default' },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: name,
+    resources: { requests: { storage: '10Mi' } },
+  },
+});
+
+function pod(name: string, of: string, script: string, more: { fsGroup?: number; readOnly?: boolean } = {}) {
+  const { fsGroup, readOnly = false } = more;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      ...(fsGroup === undefined ? {} : { securityContext: { fsGroup } }),
+      containers: [
+        {
+          name: 'main',
+          image,
+          command: ['sh', '-c', `${script}; sleep 1000`],
+          volumeMounts: [{ name: 'data', mountPath: '/data' }],
+        },
+      ],
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: of, readOnly } }],
+    },
+  };
+}
+
+/** With the real kubectl, the real containerd, and disks that are real to the kernel. */
+describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+  let cluster: LocalCluster;
+  let folder: string;
+  const disks: LoopDisk[] = [];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-disks-'));
+    cluster = await LocalCluster.open();
+  });
+
+  after(async () => {
+    const left = await cluster?.leave();
+    for (const disk of disks) disk[Symbol.dispose]();
+    await rm(folder, { recursive: true, force: true });
+    assert.deepEqual(left, []);
+  });
+
+  function disk(name: string): LoopDisk {
+    const made = new LoopDisk(join(folder, name));
+    disks.push(made);
+    return made;
+  }
+
+  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+  const said = (name: string, text: string) =>
+    cluster.until(`what ${name} says`, ['logs', name], (out) => out.includes(text));
+  const event = (what: string, message: string) =>
+    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
+  const global = (name: string) =>
+    join(cluster.node.dataDir, 'kubelet/plugins/kubernetes.io/local-volume/mounts', name);
+  const mounts = (text: string) =>
+    readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(text));
+  const unused = (name: string, { device }: LoopDisk) =>
+    cluster.node.until('the disk to be free', async () => {
+      return mounts(` ${device} `).length === 0 && !existsSync(global(name));
+    });
+
+  it('one with nothing on it is formatted, mounted once, shown to its pods, and keeps what they write', async () => {
+    const made = disk('empty');
+    await apply(volume('empty', { path: made.device }, { mountOptions: ['noatime'] }), claim('empty'));
+    await apply(pod('first', 'empty', 'echo kept > /data/note; stat -c %g /data', { fsGroup: 4321 }));
+    await ready('first');
+    await said('first', '4321');
+    assert.equal(made.type(), 'ext4');
+    await apply(pod('second', 'empty', 'cat /data/note', { fsGroup: 77 }));
+    await ready('second');
+    await said('second', 'kept');
+    await event(
+      'the event',
+      'The requested fsGroup is 77, but the volume empty has GID 4321. The volume may not be shareable.',
+    );
+    const of = mounts(` ${made.device} `);
+    assert.equal(of.filter((line) => line.includes('/local-volume/mounts/empty ')).length, 1);
+    assert.equal(of.filter((line) => line.includes('/kubernetes.io~local-volume/empty ')).length, 2);
+    assert.ok(of.every((line) => line.includes('noatime')));
+    await cluster.kubectl('delete', 'pod', 'first');
+    assert.ok(existsSync(global('empty')));
+    await cluster.kubectl('delete', 'pod', 'second');
+    await unused('empty', made);
+    await apply(
+      pod('third', 'empty', 'cat /data/note; touch /data/x 2>&1 || echo refused', { readOnly: true }),
+    );
+    await ready('third');
+    await said('third', 'kept\ntouch: /data/x: Read-only file system\nrefused');
+    await cluster.kubectl('delete', 'pod', 'third');
+    await unused('empty', made);
+  });
+
+  it('one with another file system is told on the pod and on the volume, and stays as it is', async () => {
+    const made = disk('other');
+    made.format();
+    await apply(volume('other', { path: made.device, fsType: 'xfs' }), claim('other'));
+    await apply(pod('other', 'other', 'echo here'));
+    await event('the event', 'MountVolume.MountDevice failed for volume "other" : mount failed: ');
+    const ofVolume = ['get', 'events', '-A', '--field-selector', 'involvedObject.kind=PersistentVolume'];
+    await cluster.until('the event of the volume', ofVolume, (out) =>
+      /FailedMountOnFilesystemMismatch\s+persistentvolume\/other\s+MountVolume failed for volume "other" : mount failed: /.test(
+        out,
+      ),
+    );
+    assert.equal(made.type(), 'ext4');
+    await cluster.kubectl('delete', 'pod', 'other');
+    await unused('other', made);
+  });
+
+  it('one with partitions is never formatted', async () => {
+    const made = disk('parts');
+    const table = Buffer.alloc(512);
+    Buffer.from([0x80, 0, 2, 0, 0x83, 0, 0x10, 0, 0, 8, 0, 0, 0, 0x10, 0, 0]).copy(table, 446);
+    Buffer.from([0x55, 0xaa]).copy(table, 510);
+    made.write(table);
+    await apply(volume('parts', { path: made.device }), claim('parts'), pod('parts', 'parts', 'echo here'));
+    await event('the event', 'MountVolume.MountDevice failed for volume "parts" : mount failed: ');
+    assert.deepEqual(readFileSync(made.device).subarray(0, 512), table);
+    await cluster.kubectl('delete', 'pod', 'parts');
+    await unused('parts', made);
+  });
+
+  it('one that is damaged is told, and one with nothing on it is not formatted for who may only read', async () => {
+    const [broken, blank] = [disk('broken'), disk('blank')];
+    broken.format();
+    broken.damage();
+    await apply(volume('broken', { path: broken.device }), claim('broken'));
+    await apply(volume('blank', { path: blank.device }), claim('blank'));
+    await apply(pod('broken', 'broken', 'echo'), pod('blank', 'blank', 'echo', { readOnly: true }));
+    await event(
+      'the event',
+      `MountVolume.MountDevice failed for volume "broken" : 'fsck' found errors on device ${broken.device} but could not correct them: `,
+    );
+    await event('the event', `cannot mount unformatted disk ${blank.device} as we are manipulating it`);
+    assert.equal(blank.type(), '');
+    await cluster.kubectl('delete', 'pod', 'broken', 'blank');
+    await unused('broken', broken);
+    await unused('blank', blank);
+  });
+
+  it('neither a file nor a device of characters is a volume', async () => {
+    await apply(volume('null', { path: '/dev/null' }), claim('null'), pod('null', 'null', 'echo here'));
+    await event(
+      'the event',
+      'MountVolume.NewMounter initialization failed for volume "null" : only directory and block device are supported',
+    );
+    await cluster.kubectl('delete', 'pod', 'null');
+  });
+
+  it('a node that was killed finds them again, and unmounts what no pod has', async () => {
+    const made = disk('killed');
+    await apply(
+      volume('killed', { path: made.device }),
+      claim('killed'),
+      pod('runs', 'killed', 'echo on > /data/n'),
+    );
+    await ready('runs');
+    await cluster.node.end('SIGKILL');
+    await cluster.node.start();
+    await cluster.until('it to run', ['get', 'pod', 'runs'], (out) => out.includes('Running'));
+    await apply(pod('later', 'killed', 'cat /data/n'));
+    await said('later', 'on');
+    await cluster.kubectl('delete', 'pod', 'runs', '--wait=false');
+    await cluster.kubectl('delete', 'pod', 'later', '--wait=false');
+    await cluster.node.end('SIGKILL');
+    await cluster.node.start();
+    await unused('killed', made);
+  });
+});
