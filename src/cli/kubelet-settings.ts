@@ -29,7 +29,7 @@ import {
   type VerificationPolicy,
 } from '../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../sources/index.ts';
-import { HostDisks, HostNetworkMounts, HostVolumeFiles } from '../volumes/index.ts';
+import { HostBlockDevices, HostDisks, HostNetworkMounts, HostVolumeFiles } from '../volumes/index.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 
@@ -43,6 +43,7 @@ export function realMachine(): NodeMachine {
     files: realRuntimeFiles(silent),
     volumeParts: realVolumeParts(realClock(), silent),
     volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
+    blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
     networkMounts: new HostNetworkMounts(realClock()),
     plugins: hostPluginHost(realClock(), systemRandom()),

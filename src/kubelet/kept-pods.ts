@@ -5,6 +5,7 @@ import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
 import {
+  BlockVolumes,
   ClaimVolumes,
   type ClaimVolumesDeps,
   type CsiApi,
@@ -175,13 +176,14 @@ function claimVolumes(
   notes: PodNotebook,
   others: Pick<ClaimVolumesDeps, 'csi' | 'nfs'>,
 ): ClaimVolumes {
-  const { volumeFiles: files, disks } = machine;
+  const { volumeFiles: files, disks, blockDevices: devices } = machine;
   const onDisks = files && disks && new LocalDisks({ rootDir, files, disks });
   const podsDir = podsDirOf(rootDir);
   const groupNews = (pod: Pod, volume: string) => new GroupNews({ clock, journal, logger }, pod, volume);
   return new ClaimVolumes({
     claims: cluster?.claims,
     local: files && new LocalVolumes({ podsDir, files, clock, groupNews, disks: onDisks }),
+    block: files && devices && new BlockVolumes({ rootDir, podsDir, files, devices, clock }),
     volumeEvent: cluster?.volumeEvent,
     ...others,
     hostFiles: machine.files,

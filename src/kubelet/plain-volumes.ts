@@ -25,6 +25,15 @@ import { TroubleBoard } from './trouble-board.ts';
 import type { MountedClaim } from './volume-metrics.ts';
 import { volumePlaces } from './volume-places.ts';
 
+type KnownVolume =
+  | PathVolume
+  | {
+      readonly kind: 'block';
+      readonly devicePath: string;
+      readonly readOnly: boolean;
+      readonly plugin?: string | undefined;
+    };
+
 type PathVolume = {
   readonly kind: 'path';
   readonly hostPath: string;
@@ -126,8 +135,8 @@ export class PlainVolumes {
   }
 
   /** Where each is to be found; a volume of another kind is missing from the answer. */
-  of(pod: Pod): ReadonlyMap<string, PathVolume> {
-    const found = new Map<string, PathVolume>([
+  of(pod: Pod): ReadonlyMap<string, KnownVolume> {
+    const found = new Map<string, KnownVolume>([
       ...(this.#filled?.of(pod) ?? []),
       ...(this.#claimed?.of(pod) ?? []),
     ]);
@@ -239,15 +248,17 @@ export class PlainVolumes {
   pluginsOf(pod: Pod): readonly string[] {
     const used = usedVolumes(pod);
     const found = [...this.of(pod)].filter(([name]) => used.has(name));
-    return found.map(([, volume]) => this.#pluginAt(pod, volume));
+    return found.map(([, volume]) => this.#pluginOf(pod, volume));
   }
 
   /** The directories of volumes below that of a pod are named after their plugins. */
-  #pluginAt(pod: Pod, { hostPath, plugin }: PathVolume): string {
-    if (plugin !== undefined) return plugin;
-    const own = `${this.#directories.of(pod.metadata.uid)}/volumes/`;
-    if (!hostPath.startsWith(own)) return pluginNames.hostPath;
-    return (hostPath.slice(own.length).split('/')[0] ?? '').replace('~', '/');
+  #pluginOf(pod: Pod, volume: KnownVolume): string {
+    if (volume.plugin !== undefined) return volume.plugin;
+    const [part, path] =
+      volume.kind === 'path' ? ['volumes', volume.hostPath] : ['volumeDevices', volume.devicePath];
+    const own = `${this.#directories.of(pod.metadata.uid)}/${part}/`;
+    if (!path.startsWith(own)) return pluginNames.hostPath;
+    return (path.slice(own.length).split('/')[0] ?? '').replace('~', '/');
   }
 
   /** The plugins of all that pods have now, as many times as there are volumes. */
@@ -262,9 +273,9 @@ export class PlainVolumes {
     const own = `${this.#directories.of(uid)}/volumes/`;
     const places = this.#claimed?.of(pod);
     return (pod.spec.volumes ?? []).flatMap((volume) => {
-      const [directory, claim] = [places?.get(volume.name)?.hostPath, claimNameOf(pod, volume)];
-      if (claim === undefined || directory?.startsWith(own) !== true) return [];
-      return [{ namespace, claim, directory }];
+      const [place, claim] = [places?.get(volume.name), claimNameOf(pod, volume)];
+      if (claim === undefined || place?.kind !== 'path' || !place.hostPath.startsWith(own)) return [];
+      return [{ namespace, claim, directory: place.hostPath }];
     });
   }
 
@@ -288,7 +299,9 @@ export class PlainVolumes {
     for (const [name, volume] of this.#claimed.of(pod)) {
       if (clock === undefined || !used.has(name)) continue;
       const outcome = failed.has(name) ? 'fail-unknown' : 'success';
-      observe?.('volume_mount', this.#pluginAt(pod, volume), { outcome, ms: clock.monotonicMs() - begin });
+      const operation = volume.kind === 'path' ? 'volume_mount' : 'map_volume';
+      const ms = clock.monotonicMs() - begin;
+      observe?.(operation, this.#pluginOf(pod, volume), { outcome, ms });
     }
     return problems;
   }

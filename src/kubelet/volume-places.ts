@@ -3,19 +3,23 @@ import { usedVolumes } from '../volumes/index.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { VolumePlace } from './stats/index.ts';
 
-/** The volumes of a pod that lie below its directory, and how what they hold is found out. */
+/** The volumes of a pod that lie below its directory, and how what they hold is found out. Devices hold nothing that is known. */
 export function volumePlaces(
   pod: Pod,
   directories: Pick<PodDirectories, 'of'>,
-  found: ReadonlyMap<string, { readonly hostPath: string }>,
+  found: ReadonlyMap<
+    string,
+    { readonly kind: 'path'; readonly hostPath: string } | { readonly kind: 'block' }
+  >,
 ): readonly VolumePlace[] {
   const { uid, namespace } = pod.metadata;
   const own = `${directories.of(uid)}/volumes/`;
   const used = usedVolumes(pod);
   return (pod.spec.volumes ?? []).flatMap((volume) => {
     const { name, emptyDir, configMap } = volume;
-    const directory = found.get(name)?.hostPath;
-    if (!used.has(name) || directory?.startsWith(own) !== true) return [];
+    const place = found.get(name);
+    if (!used.has(name) || place?.kind !== 'path' || !place.hostPath.startsWith(own)) return [];
+    const directory = place.hostPath;
     const claimName = claimNameOf(pod, volume);
     const claim = claimName === undefined ? undefined : { namespace, name: claimName };
     // Others of this node's own have a file system in memory each.

@@ -19,6 +19,8 @@ export interface BoundVolume {
   readonly uid?: string | undefined;
   readonly claim: string;
   readonly source: VolumeSource;
+  /** Whether containers are given it as the device it is. */
+  readonly mode?: 'block' | undefined;
   readonly readOnly: boolean;
   readonly mountOptions: readonly string[];
   /** Whether it is meant for one pod at a time. */
@@ -152,6 +154,7 @@ export function boundVolume(
     ...(uid === undefined ? {} : { uid }),
     claim: claim.metadata?.name ?? '',
     source,
+    ...(isBlock(volume) ? { mode: 'block' as const } : {}),
     readOnly: persistentVolumeClaim?.readOnly === true,
     mountOptions: options.filter((option) => option !== ''),
     use: accessModes.length === 1 && accessModes[0] === 'ReadWriteOncePod' ? 'one-pod' : 'any',

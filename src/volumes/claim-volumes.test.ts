@@ -89,6 +89,12 @@ function podOf(volume: Volume = claimed, spec: Partial<PodSpec> = {}, uid = worl
   return { ...pod, metadata: { ...pod.metadata, uid } };
 }
 
+/** Of a volume that is mounted. */
+function mountOf(volumes: ClaimVolumes, pod = podOf()) {
+  const found = volumes.of(pod).get('v');
+  return found?.kind === 'path' ? found : undefined;
+}
+
 async function messages(volumes: ClaimVolumes, pod = podOf()): Promise<readonly string[]> {
   return (await volumes.make(pod, signal)).map(({ message }) => message);
 }
@@ -121,7 +127,7 @@ describe('a claimed volume', () => {
     world.spec({ hostPath: { path: '/srv/new', type: 'DirectoryOrCreate' } });
     const volumes = world.volumes();
     assert.deepEqual(await messages(volumes), []);
-    assert.equal(volumes.of(podOf()).get('v')?.hostPath, '/srv/new');
+    assert.equal(mountOf(volumes)?.hostPath, '/srv/new');
     assert.equal(await world.files.kindAt('/srv/new'), 'directory');
     await volumes.remove(worldUid, signal);
     assert.equal(await world.files.kindAt('/srv/new'), 'directory');
@@ -135,8 +141,8 @@ describe('a claimed volume', () => {
     const volumes = world.volumes();
     assert.deepEqual(await messages(volumes, podOf(readOnly)), []);
     assert.deepEqual(world.files.binds()[0]?.options, 'ro,noatime,nodev');
-    const { readOnly: isReadOnly, relabel } = volumes.of(podOf(readOnly)).get('v') ?? {};
-    assert.deepEqual([isReadOnly, relabel], [true, false]);
+    const found = mountOf(volumes, podOf(readOnly));
+    assert.deepEqual([found?.readOnly, found?.relabel], [true, false]);
     world.volume = {
       ...world.volume,
       metadata: { name: 'disk', annotations: { 'volume.beta.kubernetes.io/mount-options': 'noexec' } },
@@ -161,7 +167,7 @@ describe('a claimed volume', () => {
     await volumes.make(podOf(), signal);
     assert.deepEqual(world.asked, ['ns/data']);
     const later = world.volumes();
-    assert.equal(later.of(podOf()).get('v')?.hostPath, place, 'known without asking');
+    assert.equal(mountOf(later)?.hostPath, place, 'known without asking');
     await later.refresh(podOf(), signal);
     assert.deepEqual(world.asked, ['ns/data']);
     await later.make(podOf(), signal);
@@ -193,7 +199,7 @@ describe('a claimed volume', () => {
     assert.equal(volumes.of(podOf()).size, 0);
     world.failure = undefined;
     await volumes.refresh(podOf(), signal);
-    assert.equal(volumes.of(podOf()).get('v')?.hostPath, place);
+    assert.equal(mountOf(volumes)?.hostPath, place);
     assert.equal(world.files.binds().length, 1);
   });
 
@@ -334,7 +340,7 @@ describe('a claimed volume that cannot be had', () => {
         volume: 'v',
         reason: 'FailedMapVolume',
         message:
-          'MapVolume.SetUpDevice failed for volume "disk" : volumes of the mode Block are not supported by this node yet',
+          'MapVolume.NewBlockVolumeMapper initialization failed for volume "disk" : volumes of the mode Block and the kind local are not supported by this node',
       },
     ]);
   });
@@ -505,6 +511,6 @@ describe('a claim that is made for the pod', () => {
     world.claim = { metadata: { ...metadata, ownerReferences: [{ ...owner, uid: worldUid }] } };
     assert.deepEqual(await messages(volumes, podOf(own)), []);
     assert.deepEqual(world.asked, ['ns/pod-v', 'ns/pod-v']);
-    assert.equal(volumes.of(podOf(own)).get('v')?.hostPath, place);
+    assert.equal(mountOf(volumes, podOf(own))?.hostPath, place);
   });
 });

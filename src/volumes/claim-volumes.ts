@@ -2,6 +2,7 @@ import type { NodeSelector, PersistentVolume, Volume } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KeyedMutex, KubelingError } from '../lib/index.ts';
 import type { BoundClaim, BoundClaims } from '../objects/index.ts';
 import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
+import type { BlockPlugin, BlockVolumes } from './block-volumes.ts';
 import {
   type BoundVolume,
   boundVolume,
@@ -42,6 +43,8 @@ export interface ClaimVolumesDeps {
   readonly local: LocalVolumes | undefined;
   /** Undefined on a machine without drivers. */
   readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'keepUp'> | undefined;
+  /** Undefined on a machine that gives no access to its devices. */
+  readonly block?: Pick<BlockVolumes, 'placeOf' | 'map' | 'remove'> | undefined;
   /** Undefined as above. */
   readonly nfs?: Pick<NfsVolumes, 'placeOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
@@ -60,16 +63,24 @@ export type VolumeEventTeller = (
 ) => void;
 
 /** Where a volume is to be found. */
-export interface ClaimVolume {
-  readonly kind: 'path';
-  readonly hostPath: string;
-  readonly readOnly: boolean;
-  readonly relabel: boolean;
-  /** What parts of it are kept under. */
-  readonly specName: string;
-  /** As metrics call it, where its place does not say. */
-  readonly plugin?: string | undefined;
-}
+export type ClaimVolume =
+  | {
+      readonly kind: 'path';
+      readonly hostPath: string;
+      readonly readOnly: boolean;
+      readonly relabel: boolean;
+      /** What parts of it are kept under. */
+      readonly specName: string;
+      /** As metrics call it, where its place does not say. */
+      readonly plugin?: string | undefined;
+    }
+  | {
+      readonly kind: 'block';
+      readonly devicePath: string;
+      readonly readOnly: boolean;
+      /** As above. */
+      readonly plugin?: string | undefined;
+    };
 
 export type ClaimProblem =
   /** It is not known what is to be mounted. */
@@ -106,13 +117,18 @@ export class ClaimVolumes {
       const bound = this.#noted(pod, volume);
       if (bound === undefined) continue;
       const { source, readOnly, name } = bound;
+      const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source.driver) } : {};
+      const devicePath = this.#deviceOf(pod.metadata.uid, bound);
+      if (devicePath !== undefined) {
+        found.set(volume.name, { kind: 'block', devicePath, readOnly, ...plugin });
+        continue;
+      }
       const hostPath = this.#placeOf(pod.metadata.uid, name, source);
       const relabel =
         source.kind !== 'hostPath' &&
         source.kind !== 'nfs' &&
         !readOnly &&
         !this.#isLabelled(pod, name, source);
-      const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source.driver) } : {};
       found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name, ...plugin });
     }
     return found;
@@ -154,6 +170,7 @@ export class ClaimVolumes {
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
     this.#deps.claims?.forgetPod(uid);
+    await this.#deps.block?.remove(uid, signal);
     await this.#deps.local?.remove(uid, signal);
     this.#heard.delete(uid);
     await this.#deps.notes.forget(uid);
@@ -217,15 +234,14 @@ export class ClaimVolumes {
   #judge(volume: Volume, found: BoundClaim): BoundVolume {
     this.#checkNode(found.volume);
     const name = found.volume.metadata?.name ?? '';
-    if (isBlock(found.volume))
-      throw failedAt(
-        'MapVolume.SetUpDevice failed',
-        name,
-        'volumes of the mode Block are not supported by this node yet',
-      );
     const source = sourceOf(found.volume);
+    const kind = kindOfVolume(found.volume);
+    if (isBlock(found.volume) && (source === undefined || this.#pluginOf(source) === undefined)) {
+      const why = `volumes of the mode Block and the kind ${kind} are not supported by this node`;
+      throw failedAt('MapVolume.NewBlockVolumeMapper initialization failed', name, why);
+    }
     if (source === undefined || !this.#canMount(source)) {
-      const why = `volumes of the kind ${kindOfVolume(found.volume)} are not supported by this node yet`;
+      const why = `volumes of the kind ${kind} are not supported by this node yet`;
       throw failedAt('MountVolume.NewMounter initialization failed', name, why);
     }
     const bound = boundVolume(volume, found, source);
@@ -244,7 +260,8 @@ export class ClaimVolumes {
     const required = spec?.nodeAffinity?.required;
     const verdict = required === undefined ? 'this' : this.#deps.judgeNode(required);
     if (verdict === 'this') return;
-    const stage = 'MountVolume.NodeAffinity check failed';
+    const doing = spec?.volumeMode === 'Block' ? 'MapVolume' : 'MountVolume';
+    const stage = `${doing}.NodeAffinity check failed`;
     const { name = '' } = metadata ?? {};
     if (verdict === 'others') throw failedAt(stage, name, 'no matching NodeSelectorTerms');
     const retryAtMs = this.#deps.clock.monotonicMs() + soonMs;
@@ -258,7 +275,8 @@ export class ClaimVolumes {
     const others = notes.others(uid);
     if (bound.use === 'one-pod' && others.some(({ name }) => name === bound.name)) {
       const why = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod';
-      throw failedAt('MountVolume.SetUp failed', bound.name, why);
+      const stage = bound.mode === 'block' ? 'MapVolume.SetUpDevice failed' : 'MountVolume.SetUp failed';
+      throw failedAt(stage, bound.name, why);
     }
     const before = notes.of(uid)[volume.name];
     const noting = notes.note(pod, { ...notes.of(uid), [volume.name]: bound });
@@ -280,6 +298,10 @@ export class ClaimVolumes {
     others: readonly BoundVolume[],
     signal: AbortSignal,
   ): Promise<void> {
+    if (bound.mode === 'block') {
+      await this.#map(pod, bound.name, source, signal);
+      return;
+    }
     if (source.kind === 'hostPath') {
       await at('MountVolume.SetUp failed', bound.name, prepareHostPath(this.#deps.hostFiles, source));
       return;
@@ -306,6 +328,27 @@ export class ClaimVolumes {
     });
     const conflict = await at('MountVolume.SetUp failed', bound.name, setUp);
     if (conflict !== undefined) this.#tellConflict(pod, bound.name, conflict);
+  }
+
+  async #map(pod: Pod, name: string, source: VolumeSource, signal: AbortSignal): Promise<void> {
+    const plugin = this.#pluginOf(source);
+    if (plugin === undefined || source.kind !== 'local') return;
+    const mapped = await this.#deps.block?.map(pod, { plugin, name, path: source.path }, signal);
+    if (mapped?.state !== 'new') return;
+    for (const where of [`globalMapPath "${mapped.global}"`, `volumeMapPath "${mapped.ofPod}"`]) {
+      const message = `MapVolume.MapPodDevice succeeded for volume "${name}" ${where}`;
+      this.#deps.journal.event(pod, { type: 'Normal', reason: 'SuccessfulMountVolume', message });
+    }
+  }
+
+  /** Of what can be given as a device. */
+  #pluginOf({ kind }: VolumeSource): BlockPlugin | undefined {
+    return kind === 'local' && this.#deps.block !== undefined ? 'local-volume' : undefined;
+  }
+
+  #deviceOf(uid: PodUid, { mode, source, name }: BoundVolume): string | undefined {
+    const plugin = mode === 'block' ? this.#pluginOf(source) : undefined;
+    return plugin && this.#deps.block?.placeOf(uid, plugin, name);
   }
 
   #tellMismatch(volume: Omit<BoundVolume, 'source'>, error: unknown): void {

@@ -1,3 +1,5 @@
+export type { BlockDevices } from './block-devices.ts';
+export { BlockVolumes } from './block-volumes.ts';
 export { type BoundVolume, isBoundVolume } from './bound-volume.ts';
 export {
   type BoundNotes,
@@ -17,6 +19,7 @@ export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
 export type { DiskContent, DiskMount, Disks } from './disks.ts';
 export type { DownwardValues } from './downward-payload.ts';
 export { GroupNews } from './group-news.ts';
+export { HostBlockDevices } from './host-block-devices.ts';
 export { HostDisks } from './host-disks.ts';
 export { HostNetworkMounts } from './host-network-mounts.ts';
 export { prepareHostPath } from './host-path.ts';

@@ -95,7 +95,8 @@ export class PodPlaces {
   }
 }
 
-function checkedName(name: string): string {
+/** Throws for what cannot be the name of a volume. */
+export function checkedName(name: string): string {
   if (name === '' || name.startsWith('.') || name.includes('/'))
     throw unusable(`${JSON.stringify(name)} is no name of a volume`);
   return name;

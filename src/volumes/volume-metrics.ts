@@ -1,7 +1,12 @@
 import type { Clock, MetricRegistry } from '../lib/index.ts';
 
 /** What is done to a volume, as dashboards know it. */
-export type StorageOperation = 'volume_mount' | 'volume_unmount' | 'unmount_device' | 'volume_fs_resize';
+export type StorageOperation =
+  | 'volume_mount'
+  | 'volume_unmount'
+  | 'map_volume'
+  | 'unmount_device'
+  | 'volume_fs_resize';
 
 /** Told how long something took that was done to a volume of a plugin. Never throws. */
 export type StorageObserver = (

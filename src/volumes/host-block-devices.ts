@@ -1,0 +1,117 @@
+import { lstat, mkdir, open, readdir, readFile, realpath, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  type Clock,
+  type CommandResult,
+  describeError,
+  errnoOf,
+  KubelingError,
+  readMountTable,
+  runCommand,
+} from '../lib/index.ts';
+import type { BlockDevices } from './block-devices.ts';
+import { failureOf } from './command-failure.ts';
+import { unusable } from './payload.ts';
+import { blocked } from './remove-volumes.ts';
+
+const directoryMode = 0o750;
+const fileMode = 0o640;
+const programMs = 30_000;
+const loops = '/sys/block';
+
+/** The devices of this machine: shown by `mount` and `umount`, held by `losetup`. */
+export class HostBlockDevices implements BlockDevices {
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async find(path: string): Promise<string | undefined> {
+    try {
+      return (await stat(path)).isBlockDevice() ? await realpath(path) : undefined;
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) return undefined;
+      throw new KubelingError('FILE_READ', `Cannot read ${path}: ${describeError(error)}`, { cause: error });
+    }
+  }
+
+  async bind(device: string, file: string, signal: AbortSignal): Promise<void> {
+    await mkdir(dirname(file), { recursive: true, mode: directoryMode });
+    if (await this.#shows(device, file)) return;
+    if (await isMounted(file)) throw unusable(`${file} is a mount point of something else`);
+    const handle = await open(file, 'wx', fileMode).catch((error) => {
+      if (errnoOf(error) !== 'EEXIST') throw error;
+    });
+    await handle?.close();
+    const said = failureOf(await this.#run('mount', ['-o', 'bind', device, file], signal));
+    if (said !== undefined) throw unusable(`mount failed: ${said}`);
+  }
+
+  async unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    if (await isMounted(file)) {
+      const said = failureOf(await this.#run('umount', [file], signal));
+      if (said?.includes('busy') === true) return 'busy';
+      if (said !== undefined && !said.includes('not mounted')) throw blocked([`unmount failed: ${said}`]);
+    }
+    const facts = await lstat(file).catch(unlessMissing);
+    if (facts === undefined) return 'done';
+    if (!facts.isFile() || facts.size > 0) throw blocked([`${file} was not put there by this node`]);
+    await unlink(file);
+    return 'done';
+  }
+
+  async pin(file: string, signal: AbortSignal): Promise<void> {
+    if ((await pinsOf(file)).length > 0) return;
+    const said = failureOf(await this.#run('losetup', ['-f', file], signal));
+    if (said !== undefined) throw unusable(`losetup -f ${file} failed: ${said}`);
+  }
+
+  async unpin(file: string, signal: AbortSignal): Promise<void> {
+    for (const loop of await pinsOf(file)) {
+      const said = failureOf(await this.#run('losetup', ['-d', loop], signal));
+      if (said !== undefined) throw blocked([`losetup -d ${loop} failed: ${said}`]);
+    }
+  }
+
+  async #shows(device: string, file: string): Promise<boolean> {
+    if (!(await isMounted(file))) return false;
+    const [wanted, found] = await Promise.all([stat(device), stat(file)]);
+    return found.isBlockDevice() && found.rdev === wanted.rdev;
+  }
+
+  async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
+    // What they say is looked at, so they must say it in one language.
+    const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
+    return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: programMs }, signal);
+  }
+}
+
+/** The kernel names places without the links that may lead there. */
+async function canonical(file: string): Promise<string | undefined> {
+  const directory = await realpath(dirname(file)).catch(unlessMissing);
+  return directory === undefined ? undefined : join(directory, basename(file));
+}
+
+async function isMounted(file: string): Promise<boolean> {
+  const place = await canonical(file);
+  const mounts = await readMountTable((path) => readFile(path, 'utf8'));
+  return mounts.some(({ mountPoint }) => mountPoint === place);
+}
+
+/** The devices that hold what is shown at the file. */
+async function pinsOf(file: string): Promise<readonly string[]> {
+  const place = await canonical(file);
+  const names = (await readdir(loops)).filter((name) => name.startsWith('loop'));
+  const found: string[] = [];
+  for (const name of names) {
+    const held = await readFile(join(loops, name, 'loop/backing_file'), 'utf8').catch(unlessMissing);
+    if (held?.trimEnd() === place) found.push(`/dev/${name}`);
+  }
+  return found;
+}
+
+/** A device may also go while it is looked at. */
+function unlessMissing(error: unknown): undefined {
+  if (!['ENOENT', 'ENXIO', 'ENODEV'].includes(errnoOf(error) ?? '')) throw error;
+}

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { LoopDisk } from '../disks/loop-disk.ts';
+import { LocalCluster } from './local-cluster.ts';
+import { withoutKubectl } from './readme-tour.ts';
+
+const image = 'localhost/kubeling/busybox:1';
+const nodeName = hostname().toLowerCase();
+const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
+
+function volume(name: string, path: string) {
+  const terms = [
+    { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [nodeName] }] },
+  ];
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name },
+    spec: {
+      capacity: { storage: '10Mi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: name,
+      volumeMode: 'Block',
+      nodeAffinity: { required: { nodeSelectorTerms: terms } },
+      local: { path },
+    },
+  };
+}
+
+const claim = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace: 'default' },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: name,
+    volumeMode: 'Block',
+    resources: { requests: { storage: '10Mi' } },
+  },
+});
+
+const pod = (name: string, of: string, script: string, readOnly = false) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    containers: [
+      {
+        name: 'main',
+        image,
+        command: ['sh', '-c', `${script}; sleep 1000`],
+        volumeDevices: [{ name: 'data', devicePath: '/dev/data' }],
+      },
+    ],
+    volumes: [{ name: 'data', persistentVolumeClaim: { claimName: of, readOnly } }],
+  },
+});
+
+/** With the real kubectl, the real containerd, and disks that are real to the kernel. */
+describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
+  let cluster: LocalCluster;
+  let folder: string;
+  let rootDir: string;
+  const disks: LoopDisk[] = [];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-blocks-'));
+    cluster = await LocalCluster.open();
+    rootDir = join(cluster.node.dataDir, 'kubelet');
+  });
+
+  after(async () => {
+    const left = await cluster?.leave();
+    for (const disk of disks) disk[Symbol.dispose]();
+    await rm(folder, { recursive: true, force: true });
+    assert.deepEqual(left, []);
+  });
+
+  function disk(name: string): LoopDisk {
+    const made = new LoopDisk(join(folder, name));
+    disks.push(made);
+    return made;
+  }
+
+  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
+  const ready = (name: string) =>
+    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
+  const said = (name: string, text: string) =>
+    cluster.until(`what ${name} says`, ['logs', name], (out) => out.includes(text));
+  const event = (what: string, message: string) =>
+    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
+  const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
+  const globals = () => join(rootDir, 'plugins/kubernetes.io~local-volume/volumeDevices');
+  const isMounted = (path: string) => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${path} `);
+  /** The devices that hold what is shown below a path. */
+  const holders = (path: string) =>
+    readdirSync('/sys/block').filter((name) => {
+      const file = join('/sys/block', name, 'loop/backing_file');
+      return existsSync(file) && readFileSync(file, 'utf8').startsWith(path);
+    });
+  const nothingLeft = () =>
+    cluster.node.until('nothing to be left', async () => {
+      return !existsSync(globals()) && holders(rootDir).length === 0;
+    });
+
+  it('a container is given the device, through a link of its pod, and nothing is left of it', async () => {
+    const made = disk('plain');
+    made.write(Buffer.from('from outside'));
+    await apply(volume('plain', made.device), claim('plain'));
+    const script =
+      'dd if=/dev/data bs=12 count=1 2>/dev/null; echo; echo -n inside > /dev/data && echo written; sync';
+    await apply(pod('plain', 'plain', script));
+    await ready('plain');
+    await said('plain', 'from outside\nwritten');
+    const uid = await uidOf('plain');
+    const global = join(globals(), 'plain');
+    const ofPod = join(rootDir, 'pods', uid, 'volumeDevices/kubernetes.io~local-volume');
+    assert.ok(isMounted(join(global, uid)));
+    assert.equal(holders(join(global, uid)).length, 1);
+    await event('the first', `MapVolume.MapPodDevice succeeded for volume "plain" globalMapPath "${global}"`);
+    await event('the second', `MapVolume.MapPodDevice succeeded for volume "plain" volumeMapPath "${ofPod}"`);
+    await cluster.kubectl('delete', 'pod', 'plain');
+    await nothingLeft();
+    assert.equal(readFileSync(made.device).subarray(0, 12).toString(), 'insideutside');
+  });
+
+  it('who may only read cannot write, and two pods may have one device', async () => {
+    const made = disk('both');
+    await apply(volume('both', made.device), claim('both'));
+    const script = 'echo no > /dev/data && echo written || echo refused';
+    await apply(pod('reads', 'both', script, true), pod('writes', 'both', script));
+    await said('reads', 'refused');
+    await said('writes', 'written');
+    await cluster.kubectl('delete', 'pod', 'reads');
+    const uid = await uidOf('writes');
+    assert.deepEqual(readdirSync(join(globals(), 'both')), [uid]);
+    await cluster.kubectl('delete', 'pod', 'writes');
+    await nothingLeft();
+  });
+
+  it('what is no device is told', async () => {
+    await apply(volume('file', folder), claim('file'), pod('file', 'file', 'echo here'));
+    await event('the event', `MapVolume.SetUpDevice failed for volume "file" : ${folder} is no block device`);
+    await cluster.until('its reason', ['get', 'events'], (out) => out.includes('FailedMapVolume'));
+    await cluster.kubectl('delete', 'pod', 'file');
+    await nothingLeft();
+  });
+
+  it('a node that was killed goes on with them, and undoes them', async () => {
+    const made = disk('killed');
+    await apply(volume('killed', made.device), claim('killed'), pod('killed', 'killed', 'echo here'));
+    await ready('killed');
+    const uid = await uidOf('killed');
+    await cluster.node.end('SIGKILL');
+    await cluster.node.start();
+    await cluster.until('it to run', ['get', 'pod', 'killed'], (out) => /Running\s+0/.test(out));
+    assert.equal(holders(join(globals(), 'killed', uid)).length, 1);
+    await cluster.kubectl('delete', 'pod', 'killed', '--wait=false');
+    await cluster.node.end('SIGKILL');
+    await cluster.node.start();
+    await nothingLeft();
+  });
+});
