@@ -98,7 +98,7 @@ export class KeptPods {
     this.csiUpdates = updates;
     this.plugins = plugins;
     const nfs = nfsVolumes(podsDir, deps);
-    const claimed = claimVolumes(settings.rootDir, deps, this.notes, { csi, nfs });
+    const claimed = claimVolumes(settings.rootDir, deps, this.notes, { csi, csiBlock: csi?.devices, nfs });
     this.volumes = new PlainVolumes(directories, files, journal, {
       filled,
       inMemory,
@@ -174,7 +174,7 @@ function claimVolumes(
   rootDir: string,
   { clock, machine, cluster, journal, logger }: KeptPodsDeps,
   notes: PodNotebook,
-  others: Pick<ClaimVolumesDeps, 'csi' | 'nfs'>,
+  others: Pick<ClaimVolumesDeps, 'csi' | 'csiBlock' | 'nfs'>,
 ): ClaimVolumes {
   const { volumeFiles: files, disks, blockDevices: devices } = machine;
   const onDisks = files && disks && new LocalDisks({ rootDir, files, disks });
@@ -198,6 +198,12 @@ function claimVolumes(
   });
 }
 
+interface DriverVolumes {
+  readonly csi: CsiVolumes;
+  readonly plugins: PluginRegistry;
+  readonly updates: CsiNodeUpdates | undefined;
+}
+
 /** Undefined on a machine without plugins or access to the files of volumes. */
 function driverVolumes(
   { rootDir, nodeName, selinux }: KubeletSettings,
@@ -205,13 +211,7 @@ function driverVolumes(
   deps: KeptPodsDeps,
   notes: PodNotebook,
   observe: StorageObserver,
-):
-  | {
-      readonly csi: CsiVolumes;
-      readonly plugins: PluginRegistry;
-      readonly updates: CsiNodeUpdates | undefined;
-    }
-  | undefined {
+): DriverVolumes | undefined {
   const { clock, random, logger, machine, cluster, journal, lookAgain } = deps;
   const { volumeFiles: files, plugins: host } = machine;
   if (files === undefined || host === undefined) return undefined;

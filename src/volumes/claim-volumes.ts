@@ -14,6 +14,7 @@ import {
   type VolumeSource,
 } from './bound-volume.ts';
 import { isPastLimit } from './csi/csi-attach.ts';
+import type { CsiBlock } from './csi/csi-block.ts';
 import { csiPlugin } from './csi/csi-places.ts';
 import type { CsiVolume } from './csi/csi-request.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
@@ -45,6 +46,7 @@ export interface ClaimVolumesDeps {
   readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'keepUp'> | undefined;
   /** Undefined on a machine that gives no access to its devices. */
   readonly block?: Pick<BlockVolumes, 'placeOf' | 'map' | 'remove'> | undefined;
+  readonly csiBlock?: Pick<CsiBlock, 'setUp' | 'remove'> | undefined;
   /** Undefined as above. */
   readonly nfs?: Pick<NfsVolumes, 'placeOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
@@ -159,7 +161,8 @@ export class ClaimVolumes {
     await this.#makeAll(pod, unknown, signal);
     for (const volume of claimed(pod)) {
       const bound = this.#noted(pod, volume);
-      if (bound?.source.kind === 'csi') this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
+      if (bound?.source.kind === 'csi' && bound.mode !== 'block')
+        this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
     }
   }
 
@@ -171,6 +174,7 @@ export class ClaimVolumes {
     using _held = await this.#lock.acquire(uid, signal);
     this.#deps.claims?.forgetPod(uid);
     await this.#deps.block?.remove(uid, signal);
+    await this.#deps.csiBlock?.remove(uid, signal);
     await this.#deps.local?.remove(uid, signal);
     this.#heard.delete(uid);
     await this.#deps.notes.forget(uid);
@@ -299,7 +303,7 @@ export class ClaimVolumes {
     signal: AbortSignal,
   ): Promise<void> {
     if (bound.mode === 'block') {
-      await this.#map(pod, bound.name, source, signal);
+      await this.#map(pod, bound, source, signal);
       return;
     }
     if (source.kind === 'hostPath') {
@@ -330,10 +334,19 @@ export class ClaimVolumes {
     if (conflict !== undefined) this.#tellConflict(pod, bound.name, conflict);
   }
 
-  async #map(pod: Pod, name: string, source: VolumeSource, signal: AbortSignal): Promise<void> {
+  async #map(
+    pod: Pod,
+    bound: Omit<BoundVolume, 'source'>,
+    source: VolumeSource,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { block, csiBlock } = this.#deps;
+    const { name } = bound;
     const plugin = this.#pluginOf(source);
-    if (plugin === undefined || source.kind !== 'local') return;
-    const mapped = await this.#deps.block?.map(pod, { plugin, name, path: source.path }, signal);
+    const path =
+      source.kind === 'csi' ? await csiBlock?.setUp(pod, csiVolume(bound, source), signal) : pathOf(source);
+    if (plugin === undefined || path === undefined) return;
+    const mapped = await block?.map(pod, { plugin, name, path }, signal);
     if (mapped?.state !== 'new') return;
     for (const where of [`globalMapPath "${mapped.global}"`, `volumeMapPath "${mapped.ofPod}"`]) {
       const message = `MapVolume.MapPodDevice succeeded for volume "${name}" ${where}`;
@@ -343,7 +356,9 @@ export class ClaimVolumes {
 
   /** Of what can be given as a device. */
   #pluginOf({ kind }: VolumeSource): BlockPlugin | undefined {
-    return kind === 'local' && this.#deps.block !== undefined ? 'local-volume' : undefined;
+    if (this.#deps.block === undefined) return undefined;
+    if (kind === 'csi') return this.#deps.csiBlock === undefined ? undefined : 'csi';
+    return kind === 'local' ? 'local-volume' : undefined;
   }
 
   #deviceOf(uid: PodUid, { mode, source, name }: BoundVolume): string | undefined {
@@ -383,6 +398,10 @@ export class ClaimVolumes {
 /** Whether the volume is claimed rather than described by the pod itself. */
 export function isClaimed(volume: Volume): boolean {
   return volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined;
+}
+
+function pathOf(source: VolumeSource): string | undefined {
+  return source.kind === 'local' ? source.path : undefined;
 }
 
 function claimed(pod: Pod): readonly Volume[] {

@@ -1,6 +1,6 @@
 /**
- * A CSI driver as a third party would write one, in a process of its own: its volumes are directories of the machine,
- * which it binds where it is told to. Each call is a line in its log; a control file makes calls fail or hang.
+ * A CSI driver as a third party would write one, in a process of its own: its volumes are directories of the machine, or
+ * files as devices, which it binds where it is told to. Each call is a line in its log; a control file makes calls fail or hang.
  * usage: host-path-driver.ts <name> <folder> <registration socket>
  */
 import { execFileSync } from 'node:child_process';
@@ -11,6 +11,7 @@ import {
   readFileSync,
   rmdirSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -29,6 +30,7 @@ const [name = '', folder = '', registration = ''] = process.argv.slice(2);
 const socket = join(folder, 'csi.sock');
 const volumes = join(folder, 'volumes');
 const limit = join(folder, 'limit');
+const deviceBytes = 16 * 1024 * 1024;
 
 interface CsiRequest {
   readonly volume_id: string;
@@ -39,6 +41,7 @@ interface CsiRequest {
   readonly readonly: boolean;
   readonly volume_context: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
+  readonly volume_capability: { readonly block: object | null } | null;
 }
 
 type Work = (request: CsiRequest) => object;
@@ -69,6 +72,28 @@ function contentOf({ volume_id }: CsiRequest): string {
   return path;
 }
 
+/** The file behind the device of a volume. */
+const imageOf = ({ volume_id }: CsiRequest) => join(volumes, `${volume_id}.img`);
+const isDevice = ({ volume_capability }: CsiRequest) => (volume_capability?.block ?? null) !== null;
+
+function deviceOf(request: CsiRequest): string {
+  const found = execFileSync('losetup', ['--associated', imageOf(request)], { encoding: 'utf8' });
+  return found.split(':')[0] ?? '';
+}
+
+function makeDevice(request: CsiRequest): void {
+  if (!existsSync(imageOf(request))) writeFileSync(imageOf(request), Buffer.alloc(deviceBytes));
+  if (deviceOf(request) === '') execFileSync('losetup', ['--find', imageOf(request)]);
+}
+
+function showDevice(request: CsiRequest): void {
+  const target = request.target_path;
+  if (deviceOf(request) === '') throw new Error(`${request.volume_id} is not staged`);
+  if (isMounted(target)) return;
+  writeFileSync(target, '');
+  execFileSync('mount', ['--bind', deviceOf(request), target]);
+}
+
 const calls: Readonly<Record<string, Work>> = {
   NodeGetInfo: () => ({
     node_id: `${name}-node`,
@@ -81,15 +106,25 @@ const calls: Readonly<Record<string, Work>> = {
     ),
   }),
   NodeStageVolume: (request) => {
+    if (isDevice(request)) {
+      makeDevice(request);
+      return {};
+    }
     bind(contentOf(request), request.staging_target_path, false);
     return {};
   },
-  NodeUnstageVolume: ({ staging_target_path }) => {
-    unbind(staging_target_path);
+  NodeUnstageVolume: (request) => {
+    const device = existsSync(imageOf(request)) ? deviceOf(request) : '';
+    if (device !== '') execFileSync('losetup', ['--detach', device]);
+    unbind(request.staging_target_path);
     return {};
   },
   NodePublishVolume: (request) => {
     const { staging_target_path: staged, target_path, volume_context, secrets } = request;
+    if (isDevice(request)) {
+      showDevice(request);
+      return {};
+    }
     const source = contentOf(request);
     if (staged === '') writeFileSync(join(source, 'told.json'), JSON.stringify({ volume_context, secrets }));
     if (staged !== '' && !isMounted(staged)) throw new Error(`${staged} is not staged`);
@@ -98,6 +133,7 @@ const calls: Readonly<Record<string, Work>> = {
   },
   NodeUnpublishVolume: ({ target_path }) => {
     unbind(target_path);
+    if (existsSync(target_path) && statSync(target_path).isFile()) rmSync(target_path);
     if (existsSync(target_path)) rmdirSync(target_path);
     return {};
   },

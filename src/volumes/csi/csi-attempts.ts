@@ -2,6 +2,14 @@ import { type Clock, describeError, KeyedBackoff, KubelingError, type Random } f
 import type { PodUid } from '../../pods/index.ts';
 import { isPastLimit, isWaiting } from './csi-attach.ts';
 import { isAbsent } from './csi-failures.ts';
+import type { CsiVolume } from './csi-request.ts';
+
+export interface CsiAttemptsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The node has as many volumes of the driver as it can have, though nobody knew. */
+  readonly limitReached: (driver: string) => void;
+}
 
 /** As long as pods wait for volumes at all before they say so. */
 const fullForMs = 123_000;
@@ -10,6 +18,7 @@ const retry = { baseMs: 500, maxMs: 122_000 };
 /** How it went to show pods their volumes: what failed is not tried again too soon, nor later than its driver comes. */
 export class CsiAttempts {
   readonly #clock: Clock;
+  readonly #limitReached: (driver: string) => void;
   readonly #backoff: KeyedBackoff;
   /** Why the last attempt failed, and at which driver. */
   readonly #failed = new Map<string, { readonly error: KubelingError; readonly driver: string }>();
@@ -17,8 +26,9 @@ export class CsiAttempts {
   readonly #fullSince = new Map<string, number>();
   readonly #waiting = new Map<string, Set<PodUid>>();
 
-  constructor(deps: { readonly clock: Clock; readonly random: Random }) {
+  constructor(deps: CsiAttemptsDeps) {
     this.#clock = deps.clock;
+    this.#limitReached = deps.limitReached;
     this.#backoff = new KeyedBackoff({ policy: retry, random: deps.random });
   }
 
@@ -27,8 +37,27 @@ export class CsiAttempts {
     return this.#waiting.size;
   }
 
-  /** Throws what was wrong the last time while it is too soon for another. */
-  refuseTooSoon(uid: PodUid, volume: string): void {
+  /** Rejects with what was wrong the last time while it is too soon for another, and with the time of the next one. */
+  async run<T>(
+    uid: PodUid,
+    { name, driver }: Pick<CsiVolume, 'name' | 'driver'>,
+    work: () => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    this.#refuseTooSoon(uid, name);
+    try {
+      const result = await work();
+      this.#forget(keyOf(uid, name));
+      return result;
+    } catch (error) {
+      signal.throwIfAborted();
+      const told = this.#noteFailure(uid, name, driver, error);
+      if (isPastLimit(told)) this.#limitReached(driver);
+      throw told;
+    }
+  }
+
+  #refuseTooSoon(uid: PodUid, volume: string): void {
     const attempt = keyOf(uid, volume);
     const failed = this.#failed.get(attempt);
     if (failed !== undefined && this.#backoff.waitMs(attempt, { nowMs: this.#clock.monotonicMs() }) > 0)
@@ -36,7 +65,7 @@ export class CsiAttempts {
   }
 
   /** The error with the time from which it is tried again. */
-  failed(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
+  #noteFailure(uid: PodUid, volume: string, driver: string, error: unknown): unknown {
     if (isPastLimit(error) && this.#hasWaited(uid, volume) === 'briefly')
       return new KubelingError('VOLUME_UNUSABLE', error.message, { details: error.details });
     if (isWaiting(error)) return error;
@@ -59,10 +88,6 @@ export class CsiAttempts {
     const sinceMs = this.#fullSince.get(keyOf(uid, volume)) ?? nowMs;
     this.#fullSince.set(keyOf(uid, volume), sinceMs);
     return nowMs - sinceMs < fullForMs ? 'briefly' : 'enough';
-  }
-
-  succeeded(uid: PodUid, volume: string): void {
-    this.#forget(keyOf(uid, volume));
   }
 
   /** Answers who waits for the driver: all may try again at once. */

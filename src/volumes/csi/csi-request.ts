@@ -73,6 +73,7 @@ export function capabilityOf(
   const modes = can.has('SINGLE_NODE_MULTI_WRITER') ? finerModes : plainModes;
   const group = can.has('VOLUME_MOUNT_GROUP') ? spec.securityContext?.fsGroup : undefined;
   return {
+    block: undefined,
     mount: { fsType, mountFlags: mountOptions, volumeMountGroup: group === undefined ? '' : `${group}` },
     accessMode: { mode: modes[accessMode] ?? 'UNKNOWN' },
   };

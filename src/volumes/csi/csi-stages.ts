@@ -43,6 +43,8 @@ export interface CsiStagesDeps
   readonly isWanted: (key: string, besides: PodUid | undefined) => boolean;
   /** No pod has the volume any more. */
   readonly released: (data: VolumeData) => void;
+  /** Volumes that earlier kubelets had drivers make devices for. */
+  readonly devices: () => Promise<readonly Pick<VolumeData, 'driver' | 'handle'>[]>;
 }
 
 export const directoryMode = 0o750;
@@ -102,7 +104,7 @@ export class CsiStages {
     }
   }
 
-  /** What the attachment has to say. Rejects until the volume is attached. */
+  /** What the attachment has to say. Rejects until the volume is attached; this node has a use for it from now on. */
   async attach(volume: CsiVolume, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
     const { api, clock, nodeName } = this.#deps;
     if (api === undefined) return {};
@@ -198,7 +200,12 @@ export class CsiStages {
     }
     this.#untold.delete(keyOf(data));
     this.#deps.released(data);
-    this.#changeInUse(() => this.#inUse.delete(attachedName(data.driver, data.handle)));
+    this.free(data);
+  }
+
+  /** The cluster may take the volume from this node. */
+  free({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): void {
+    this.#changeInUse(() => this.#inUse.delete(attachedName(driver, handle)));
   }
 
   async #isUsed(data: VolumeData, gone: PodUid | undefined): Promise<boolean> {
@@ -218,7 +225,7 @@ export class CsiStages {
   }
 
   async #takeStock(): Promise<void> {
-    const { files, podsDir, places, reconstruction } = this.#deps;
+    const { files, podsDir, places, reconstruction, devices } = this.#deps;
     const add = (data: VolumeData | 'damaged' | undefined) => {
       if (this.#stock === 'untaken') reconstruction('reconstructed', isSound(data) ? 'success' : 'failure');
       if (isSound(data) && data.mode === 'Persistent')
@@ -227,6 +234,7 @@ export class CsiStages {
     for (const uid of (await files.names(podsDir)).filter(mayBePodUid))
       for (const { data } of await volumesIn(files, places.ofPod(uid), 'mount')) add(data);
     for (const { data } of await this.#allStaged()) add(data);
+    for (const data of await devices()) add({ ...data, mode: 'Persistent' });
     this.#stock = 'taken';
   }
 

@@ -44,6 +44,7 @@ describe('volumes of CSI drivers', () => {
     assert.equal(publish.stagingTargetPath, stage.stagingTargetPath);
     assert.equal(publish.targetPath, `${at}/mount`);
     assert.deepEqual(publish.volumeCapability, {
+      block: undefined,
       mount: { fsType: 'ext4', mountFlags: ['noatime'], volumeMountGroup: '' },
       accessMode: { mode: 'SINGLE_NODE_WRITER' },
     });

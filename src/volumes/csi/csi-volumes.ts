@@ -1,14 +1,6 @@
 import { posix } from 'node:path';
 import type { CSIDriver, Secret, Volume, VolumeAttachment } from '../../kinds/index.ts';
-import {
-  type Clock,
-  cancelled,
-  describeError,
-  KeyedMutex,
-  LinkedController,
-  type Logger,
-  type Random,
-} from '../../lib/index.ts';
+import { cancelled, describeError, KeyedMutex, LinkedController, type Logger } from '../../lib/index.ts';
 import type { TokenSource } from '../../objects/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import { at } from '../failed-at.ts';
@@ -18,8 +10,8 @@ import { firstThatIsNoDirectory } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
 import type { StorageObserver } from '../volume-metrics.ts';
-import { isPastLimit } from './csi-attach.ts';
-import { CsiAttempts } from './csi-attempts.ts';
+import { CsiAttempts, type CsiAttemptsDeps } from './csi-attempts.ts';
+import { CsiBlock } from './csi-block.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
 import { type CsiClaimApi, CsiExpansions } from './csi-expansions.ts';
@@ -54,7 +46,9 @@ export interface CsiApi extends CsiClaimApi {
   readonly tokens: Pick<TokenSource, 'get'>;
 }
 
-export interface CsiVolumesDeps extends Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'> {
+export interface CsiVolumesDeps
+  extends CsiAttemptsDeps,
+    Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'> {
   readonly rootDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
@@ -64,15 +58,11 @@ export interface CsiVolumesDeps extends Pick<CsiRemovalDeps, 'notedVolume' | 'bo
   /** Undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
   readonly files: VolumeFiles;
-  readonly clock: Clock;
-  readonly random: Random;
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly observe: StorageObserver;
   /** Whether a pod other than this one is noted to have the volume. */
   readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
-  /** The node has as many volumes of the driver as it can have, though nobody knew. */
-  readonly limitReached: (driver: string) => void;
   /** Something the pod waits for has come. */
   readonly lookAgain: (uid: PodUid) => void;
   /** What `inUse` answers is another now. */
@@ -91,6 +81,8 @@ export interface CsiVolumesDeps extends Pick<CsiRemovalDeps, 'notedVolume' | 'bo
  */
 /** Volumes that drivers in processes of their own mount for pods. */
 export class CsiVolumes {
+  /** Those that are given to pods as devices. */
+  readonly devices: CsiBlock;
   readonly #deps: CsiVolumesDeps;
   readonly #places: CsiPlaces;
   /** One operation on a volume at a time. */
@@ -114,7 +106,14 @@ export class CsiVolumes {
     const places = this.#places;
     const expansions = new CsiExpansions({ ...deps, places });
     const released = (data: VolumeData) => expansions.forget(data);
-    this.#stages = new CsiStages({ ...deps, places, lock: this.#lock, isWanted, released });
+    this.devices = new CsiBlock({
+      ...deps,
+      attempts: this.#attempts,
+      attach: (volume, signal) => this.#stages.attach(volume, signal),
+      release: (volume) => this.#stages.free(volume),
+    });
+    const devices = () => this.devices.known();
+    this.#stages = new CsiStages({ ...deps, places, lock: this.#lock, isWanted, released, devices });
     this.#expansions = expansions;
     const driver: CsiRemovalDeps['driver'] = (...args) => this.#stages.driver(...args);
     this.#removal = { ...deps, lock: this.#lock, driver };
@@ -238,23 +237,17 @@ export class CsiVolumes {
     const { uid } = pod.metadata;
     const key = keyOf(volume);
     if (this.#published.get(uid)?.has(key) === true) return;
-    this.#attempts.refuseTooSoon(uid, volume.name);
     const { driver, handle, mode } = volume;
-    this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(key, { driver, handle, mode }));
-    using _held = await this.#lock.acquire(key, signal);
-    try {
+    const attempt = async () => {
+      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(key, { driver, handle, mode }));
+      using _held = await this.#lock.acquire(key, signal);
       await work(signal).catch((error: unknown) => this.#unlessThere(uid, volume, error, signal));
       const stage = 'MountVolume.Setup failed while expanding volume';
       if (volume.claim !== undefined)
         await at(stage, volume.name, this.#expansions.atMount(pod, volume, signal));
       this.#published.set(uid, (this.#published.get(uid) ?? new Set()).add(key));
-      this.#attempts.succeeded(uid, volume.name);
-    } catch (error) {
-      signal.throwIfAborted();
-      const told = this.#attempts.failed(uid, volume.name, volume.driver, error);
-      if (isPastLimit(told)) this.#deps.limitReached(volume.driver);
-      throw told;
-    }
+    };
+    await this.#attempts.run(uid, volume, attempt, signal);
   }
 
   /** What is there stays, whatever its driver says. */

@@ -40,8 +40,11 @@ export interface NodeUnpublishVolumeRequest {
 export interface NodeUnpublishVolumeResponse {
 }
 export interface VolumeCapability {
+  readonly block: BlockVolume | undefined;
   readonly mount: MountVolume | undefined;
   readonly accessMode: AccessMode | undefined;
+}
+export interface BlockVolume {
 }
 export interface MountVolume {
   readonly fsType: string;
@@ -118,7 +121,8 @@ message NodePublishVolumeRequest|1 volumeId string|2 publishContext map string s
 message NodePublishVolumeResponse
 message NodeUnpublishVolumeRequest|1 volumeId string|2 targetPath string
 message NodeUnpublishVolumeResponse
-message VolumeCapability|2 mount MountVolume|3 accessMode AccessMode
+message VolumeCapability|1 block BlockVolume|2 mount MountVolume|3 accessMode AccessMode
+message BlockVolume
 message MountVolume|1 fsType string|2 mountFlags repeated string|3 volumeMountGroup string
 message AccessMode|1 mode AccessModeKind
 message NodeGetVolumeStatsRequest|1 volumeId string|2 volumePath string|3 stagingTargetPath string
@@ -146,6 +150,7 @@ export const NodePublishVolumeResponse: MessageType<NodePublishVolumeResponse> =
 export const NodeUnpublishVolumeRequest: MessageType<NodeUnpublishVolumeRequest> = schema.message('NodeUnpublishVolumeRequest');
 export const NodeUnpublishVolumeResponse: MessageType<NodeUnpublishVolumeResponse> = schema.message('NodeUnpublishVolumeResponse');
 export const VolumeCapability: MessageType<VolumeCapability> = schema.message('VolumeCapability');
+export const BlockVolume: MessageType<BlockVolume> = schema.message('BlockVolume');
 export const MountVolume: MessageType<MountVolume> = schema.message('MountVolume');
 export const AccessMode: MessageType<AccessMode> = schema.message('AccessMode');
 export const NodeGetVolumeStatsRequest: MessageType<NodeGetVolumeStatsRequest> = schema.message('NodeGetVolumeStatsRequest');
