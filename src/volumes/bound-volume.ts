@@ -8,6 +8,7 @@ import type {
 import type { BoundClaim } from '../objects/index.ts';
 import type { Pod } from '../pods/index.ts';
 import type { CsiVolume, SecretName } from './csi/csi-request.ts';
+import { inTreeVolume, type TranslatedVolume } from './csi/in-tree-volumes.ts';
 import type { HostPath } from './host-path.ts';
 import { unusable } from './payload.ts';
 import { containersOf } from './volume-users.ts';
@@ -103,10 +104,11 @@ export function isBlock({ spec }: PersistentVolume): boolean {
 }
 
 /** Where the content is, or undefined for a kind that this node cannot mount. */
-export function sourceOf({ spec }: PersistentVolume): VolumeSource | undefined {
-  const { hostPath, local, csi, nfs, accessModes = [] } = spec ?? {};
+export function sourceOf(volume: PersistentVolume): VolumeSource | undefined {
+  const { hostPath, local, nfs, accessModes = [] } = volume.spec ?? {};
+  const csi: TranslatedVolume | undefined = volume.spec?.csi ?? inTreeVolume(volume);
   if (hostPath !== undefined) return { kind: 'hostPath', path: hostPath.path, type: hostPath.type };
-  if (csi !== undefined) return csiSource(csi, accessModes[0] ?? 'ReadWriteOnce');
+  if (csi !== undefined) return csiSource(csi, csi.accessMode ?? accessModes[0] ?? 'ReadWriteOnce');
   if (nfs !== undefined) return { kind: 'nfs', server: nfs.server, path: nfs.path };
   if (local === undefined) return undefined;
   const { path, fsType } = local;

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PersistentVolume } from '../../kinds/index.ts';
+import { sourceOf } from '../bound-volume.ts';
+import { inTreeVolume } from './in-tree-volumes.ts';
+
+type Spec = NonNullable<PersistentVolume['spec']>;
+
+const volume = (spec: Spec, metadata: PersistentVolume['metadata'] = {}): PersistentVolume => ({
+  metadata: { name: 'pv', ...metadata },
+  spec,
+});
+const zone = 'topology.kubernetes.io/zone';
+const gce = { gcePersistentDisk: { pdName: 'd', fsType: 'ext4' } };
+const file = { azureFile: { secretName: 's', shareName: 'share', secretNamespace: 'ns' } };
+
+describe('a volume described as before there were drivers', () => {
+  for (const [what, found, driver, handle, attributes] of [
+    [
+      'of AWS',
+      volume({ awsElasticBlockStore: { volumeID: 'aws://us-east-1a/vol-12ab' } }),
+      'ebs.csi.aws.com',
+      'vol-12ab',
+      { partition: '0' },
+    ],
+    [
+      'of AWS by its own name',
+      volume({ awsElasticBlockStore: { volumeID: 'vol-1', partition: 2 } }),
+      'ebs.csi.aws.com',
+      'vol-1',
+      { partition: '2' },
+    ],
+    [
+      'that is a disk of Azure',
+      volume({ azureDisk: { diskName: 'n', diskURI: '/uri', cachingMode: 'ReadOnly', fsType: 'xfs' } }),
+      'disk.csi.azure.com',
+      '/uri',
+      { kind: 'Managed', cachingmode: 'ReadOnly', fstype: 'xfs' },
+    ],
+    [
+      'that is a share of Azure',
+      volume(file),
+      'file.csi.azure.com',
+      '#s#share#pv#ns',
+      { sharename: 'share' },
+    ],
+    [
+      'that is a share of Azure in the namespace of its claim',
+      volume(
+        {
+          azureFile: { secretName: 'azure-storage-account-acc-secret', shareName: 'f', secretNamespace: '' },
+          claimRef: { namespace: 'of-claim' },
+        },
+        { annotations: { 'kubernetes.io/azure-file-resource-group': 'rg' } },
+      ),
+      'file.csi.azure.com',
+      'rg#acc#f#pv#of-claim',
+      { sharename: 'f' },
+    ],
+    ['of OpenStack', volume({ cinder: { volumeID: 'c' } }), 'cinder.csi.openstack.org', 'c', {}],
+    [
+      'of Google, wherever it is',
+      volume(gce),
+      'pd.csi.storage.gke.io',
+      'projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d',
+      { partition: '' },
+    ],
+    [
+      'of Google in a zone',
+      volume(gce, { labels: { [zone]: 'us-east1-b' } }),
+      'pd.csi.storage.gke.io',
+      'projects/UNSPECIFIED/zones/us-east1-b/disks/d',
+      { partition: '' },
+    ],
+    [
+      'of Google in a region',
+      volume(gce, { labels: { [zone]: 'us-east1-b__us-east1-c' } }),
+      'pd.csi.storage.gke.io',
+      'projects/UNSPECIFIED/regions/us-east1/disks/d',
+      { partition: '' },
+    ],
+    ['of Portworx', volume({ portworxVolume: { volumeID: 'p' } }), 'pxd.portworx.com', 'p', {}],
+    [
+      'of vSphere',
+      volume({ vsphereVolume: { volumePath: '[ds] v.vmdk', storagePolicyName: 'gold' } }),
+      'csi.vsphere.vmware.com',
+      '[ds] v.vmdk',
+      { storagepolicyname: 'gold' },
+    ],
+  ] as const) {
+    it(`${what} is its driver's`, () => {
+      const source = sourceOf(found);
+      assert.ok(source?.kind === 'csi');
+      assert.deepEqual([source.driver, source.handle, source.attributes], [driver, handle, attributes]);
+    });
+  }
+
+  it('brings the secrets its driver needs', () => {
+    assert.deepEqual(inTreeVolume(volume(file))?.nodeStageSecretRef, { name: 's', namespace: 'ns' });
+    const annotations = {
+      'openstorage.io/auth-secret-name': 'n',
+      'openstorage.io/auth-secret-namespace': 'ns',
+    };
+    const found = inTreeVolume(volume({ portworxVolume: { volumeID: 'p' } }, { annotations }));
+    const secret = { name: 'n', namespace: 'ns' };
+    assert.deepEqual([found?.nodeStageSecretRef, found?.nodePublishSecretRef], [secret, secret]);
+  });
+
+  it('of Google is for one node, whatever was asked, unless it is only read', () => {
+    for (const [accessModes, expected] of [
+      [['ReadWriteMany'], 'ReadWriteOnce'],
+      [['ReadOnlyMany', 'ReadWriteOnce'], 'ReadWriteOnce'],
+      [['ReadOnlyMany'], 'ReadOnlyMany'],
+    ] as const) {
+      const source = sourceOf(volume({ ...gce, accessModes }));
+      assert.equal(source?.kind === 'csi' && source.accessMode, expected);
+    }
+    const other = sourceOf(volume({ cinder: { volumeID: 'c' }, accessModes: ['ReadWriteMany'] }));
+    assert.equal(other?.kind === 'csi' && other.accessMode, 'ReadWriteMany');
+  });
+
+  it('that its driver could not have is refused', () => {
+    for (const [found, why] of [
+      [
+        volume({ awsElasticBlockStore: { volumeID: 'aws://zone/disk' } }),
+        'Invalid format for AWS volume (aws://zone/disk)',
+      ],
+      [
+        volume({ azureDisk: { diskName: 'n', diskURI: 'u', kind: 'Dedicated' } }),
+        'kind(Dedicated) is not supported in csi migration',
+      ],
+      [
+        volume({ azureFile: { secretName: 's', shareName: 'f', secretNamespace: '' } }),
+        'could not find a secret namespace in PersistentVolumeSource or ClaimRef',
+      ],
+      [
+        volume(gce, { labels: { [zone]: 'us-east1-b__eu-west1-c' } }),
+        'failed to get region from zones: us-east1-b, eu-west1-c',
+      ],
+    ] as const)
+      assert.throws(() => sourceOf(found), { code: 'VOLUME_UNUSABLE', message: why });
+  });
+
+  it("of another kind is nobody's", () => {
+    assert.equal(inTreeVolume(volume({ nfs: { server: 's', path: '/' } })), undefined);
+  });
+});

@@ -1,0 +1,151 @@
+import type { CSIPersistentVolumeSource, PersistentVolume } from '../../kinds/index.ts';
+import { unusable } from '../payload.ts';
+
+/** What a driver is told of a volume that is described in the words of the time before there were drivers. */
+export type TranslatedVolume = CSIPersistentVolumeSource & {
+  /** Instead of the first that the volume has. */
+  readonly accessMode?: string | undefined;
+};
+
+type Spec = NonNullable<PersistentVolume['spec']>;
+type Translate<Field extends keyof Spec> = (
+  source: NonNullable<Spec[Field]>,
+  volume: PersistentVolume,
+) => TranslatedVolume;
+
+const managed = 'Managed';
+/** Where the driver finds out the project and the zone by itself. */
+const unspecified = 'UNSPECIFIED';
+const zoneLabels = ['failure-domain.beta.kubernetes.io/zone', 'topology.kubernetes.io/zone'];
+const zoneDelimiter = '__';
+const groupAnnotation = 'kubernetes.io/azure-file-resource-group';
+const portworxSecret = {
+  name: 'openstorage.io/auth-secret-name',
+  namespace: 'openstorage.io/auth-secret-namespace',
+};
+
+const awsElasticBlockStore: Translate<'awsElasticBlockStore'> = ({ volumeID, fsType, partition = 0 }) => ({
+  driver: 'ebs.csi.aws.com',
+  volumeHandle: ebsHandle(volumeID),
+  fsType,
+  volumeAttributes: { partition: `${partition}` },
+});
+
+const azureDisk: Translate<'azureDisk'> = ({ diskURI, fsType, cachingMode, kind = managed }) => {
+  if (kind.toLowerCase() !== managed.toLowerCase())
+    throw unusable(`kind(${kind}) is not supported in csi migration`);
+  return {
+    driver: 'disk.csi.azure.com',
+    volumeHandle: diskURI,
+    fsType,
+    volumeAttributes: {
+      kind: managed,
+      ...(cachingMode === undefined ? {} : { cachingmode: cachingMode }),
+      ...(fsType === undefined ? {} : { fstype: fsType }),
+    },
+  };
+};
+
+const azureFile: Translate<'azureFile'> = (
+  { secretName, secretNamespace, shareName },
+  { metadata, spec },
+) => {
+  const namespace = secretNamespace || (spec?.claimRef?.namespace ?? '');
+  if (namespace === '')
+    throw unusable('could not find a secret namespace in PersistentVolumeSource or ClaimRef');
+  const account = /azure-storage-account-(.+)-secret/.exec(secretName)?.[1] ?? secretName;
+  const group = metadata?.annotations?.[groupAnnotation] ?? '';
+  return {
+    driver: 'file.csi.azure.com',
+    volumeHandle: [group, account, shareName, metadata?.name ?? '', namespace].join('#'),
+    volumeAttributes: { sharename: shareName },
+    nodeStageSecretRef: { name: secretName, namespace },
+  };
+};
+
+const cinder: Translate<'cinder'> = ({ volumeID, fsType }) => ({
+  driver: 'cinder.csi.openstack.org',
+  volumeHandle: volumeID,
+  fsType,
+});
+
+const gcePersistentDisk: Translate<'gcePersistentDisk'> = ({ pdName, fsType, partition = 0 }, volume) => ({
+  driver: 'pd.csi.storage.gke.io',
+  volumeHandle: `projects/${unspecified}/${placeOf(volume)}/disks/${pdName}`,
+  fsType,
+  volumeAttributes: { partition: partition === 0 ? '' : `${partition}` },
+  accessMode: isOnlyRead(volume) ? 'ReadOnlyMany' : 'ReadWriteOnce',
+});
+
+const portworxVolume: Translate<'portworxVolume'> = ({ volumeID, fsType }, { metadata }) => {
+  const [name, namespace] = [portworxSecret.name, portworxSecret.namespace].map(
+    (key) => metadata?.annotations?.[key],
+  );
+  const secret = name === undefined || namespace === undefined ? undefined : { name, namespace };
+  return {
+    driver: 'pxd.portworx.com',
+    volumeHandle: volumeID,
+    fsType,
+    nodeStageSecretRef: secret,
+    nodePublishSecretRef: secret,
+    nodeExpandSecretRef: secret,
+  };
+};
+
+const vsphereVolume: Translate<'vsphereVolume'> = ({ volumePath, fsType, storagePolicyName = '' }) => ({
+  driver: 'csi.vsphere.vmware.com',
+  volumeHandle: volumePath,
+  fsType,
+  volumeAttributes: storagePolicyName === '' ? {} : { storagepolicyname: storagePolicyName },
+});
+
+const translations = {
+  awsElasticBlockStore,
+  azureDisk,
+  azureFile,
+  cinder,
+  gcePersistentDisk,
+  portworxVolume,
+  vsphereVolume,
+} as const;
+
+/** Undefined for a volume that no driver has taken over. Throws VOLUME_UNUSABLE for one that its driver could not have. */
+export function inTreeVolume(volume: PersistentVolume): TranslatedVolume | undefined {
+  for (const [field, translate] of Object.entries(translations)) {
+    const source = volume.spec?.[field as keyof typeof translations];
+    if (source !== undefined) return (translate as Translate<keyof Spec>)(source as never, volume);
+  }
+  return undefined;
+}
+
+/** `vol-1`, or `aws://zone/vol-1`. */
+function ebsHandle(id: string): string {
+  if (!id.startsWith('aws://')) return id;
+  const handle = id
+    .slice('aws://'.length)
+    .split('/')
+    .slice(1)
+    .join('/')
+    .replaceAll(/^\/+|\/+$/g, '');
+  if (!/^vol-[^/]*$/.test(handle)) throw unusable(`Invalid format for AWS volume (${id})`);
+  return handle;
+}
+
+/** A disk that is in several zones belongs to their region. */
+function placeOf({ metadata }: PersistentVolume): string {
+  const label = zoneLabels.map((key) => metadata?.labels?.[key] ?? '').find((value) => value !== '') ?? '';
+  const zones = label.split(zoneDelimiter);
+  if (zones.length === 1) return `zones/${label === '' ? unspecified : label}`;
+  const regions = new Set(zones.map((zone) => zone.split('-').slice(0, 2).join('-')));
+  const [region] = regions;
+  const isSound = zones.every((zone) => zone.split('-').length === 3) && regions.size === 1;
+  if (region === undefined || !isSound)
+    throw unusable(`failed to get region from zones: ${zones.join(', ')}`);
+  return `regions/${region}`;
+}
+
+/** It was never asked which modes there are; whoever named one that a disk cannot have was given the usual one. */
+function isOnlyRead({ spec }: PersistentVolume): boolean {
+  const { accessModes = [] } = spec ?? {};
+  return accessModes.length > 0 && accessModes.every((mode) => mode === 'ReadOnlyMany');
+}
