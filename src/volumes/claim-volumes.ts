@@ -13,7 +13,7 @@ import {
   sourceOf,
   type VolumeSource,
 } from './bound-volume.ts';
-import { isPastLimit } from './csi/csi-attach.ts';
+import { type ClaimProblem, problemOf } from './claim-problem.ts';
 import type { CsiBlock } from './csi/csi-block.ts';
 import { csiPlugin } from './csi/csi-places.ts';
 import type { CsiVolume } from './csi/csi-request.ts';
@@ -82,21 +82,6 @@ export type ClaimVolume =
       readonly readOnly: boolean;
       /** As above. */
       readonly plugin?: string | undefined;
-    };
-
-export type ClaimProblem =
-  /** It is not known what is to be mounted. */
-  | { readonly kind: 'unprocessed'; readonly volume: string; readonly message: string }
-  | {
-      readonly kind: 'unmounted';
-      readonly volume: string;
-      readonly message: string;
-      /** Of the event. */
-      readonly reason: 'FailedMount' | 'FailedMapVolume';
-      /** When it may be tried again, if sooner than what failed otherwise. */
-      readonly retryAtMs?: number | undefined;
-      /** Whether the node has no room for it, and will not have any soon. */
-      readonly room?: 'none' | undefined;
     };
 
 const soonMs = 1_000;
@@ -414,19 +399,4 @@ function csiVolume(
   { kind: _kind, ...source }: CsiSource,
 ): CsiVolume {
   return { ...source, name, readOnly, mountOptions, claim, use, mode: 'Persistent' };
-}
-
-function problemOf(volume: string, error: unknown): ClaimProblem {
-  const { stage, retryAtMs } = error instanceof KubelingError ? error.details : {};
-  const message = describeError(error);
-  if (typeof stage !== 'string') return { kind: 'unprocessed', volume, message };
-  const reason = stage.startsWith('MapVolume') ? 'FailedMapVolume' : 'FailedMount';
-  return {
-    kind: 'unmounted',
-    volume,
-    message,
-    reason,
-    ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}),
-    ...(isPastLimit(error) ? { room: 'none' as const } : {}),
-  };
 }

@@ -1,9 +1,9 @@
 export type { BlockDevices } from './block-devices.ts';
 export { BlockVolumes } from './block-volumes.ts';
 export { type BoundVolume, isBoundVolume } from './bound-volume.ts';
+export type { ClaimProblem } from './claim-problem.ts';
 export {
   type BoundNotes,
-  type ClaimProblem,
   ClaimVolumes,
   type ClaimVolumesDeps,
   isClaimed,

@@ -7,13 +7,13 @@ import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
 import type { CsiAttempts } from './csi-attempts.ts';
 import type { CsiDriver, CsiDrivers } from './csi-drivers.ts';
-import { attachmentName } from './csi-places.ts';
+import { attachmentName, type CsiPlaces } from './csi-places.ts';
 import { type CsiVolume, capabilityOf, podInfo } from './csi-request.ts';
 import type { CsiApi } from './csi-volumes.ts';
 import { secretsFor, tokensFor } from './csi-wishes.ts';
 
 export interface CsiBlockDeps {
-  readonly rootDir: string;
+  readonly places: Pick<CsiPlaces, 'devices'>;
   readonly nodeName: string;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a node without an API server. */
@@ -57,10 +57,12 @@ export class CsiBlock {
   /** What this process has had staged and published itself. */
   readonly #staged = new Set<string>();
   readonly #published = new Map<PodUid, Set<string>>();
+  /** What pods wait for or have. */
+  readonly #wanted = new Map<PodUid, Set<string>>();
 
   constructor(deps: CsiBlockDeps) {
     this.#deps = deps;
-    this.#base = posix.join(deps.rootDir, 'plugins/kubernetes.io/csi/volumeDevices');
+    this.#base = deps.places.devices;
   }
 
   /** All volumes that may be here, also those of earlier kubelets. */
@@ -77,6 +79,8 @@ export class CsiBlock {
     const work = async () => {
       using _held = await this.#lock.acquire(name, signal);
       if (this.#published.get(uid)?.has(name) === true) return;
+      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Set()).add(name));
+      await at('MapVolume.SetUpDevice failed', name, this.#write(volume));
       const context = await asMapping(this.#deps.attach(volume, signal));
       await at('MapVolume.SetUpDevice failed', name, this.#stage(pod, volume, context, signal));
       await at('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, target, signal));
@@ -92,6 +96,7 @@ export class CsiBlock {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
+    this.#wanted.delete(uid);
     for (const name of await this.#names()) {
       using _held = await this.#lock.acquire(name, signal);
       await this.#removeOne(uid, name, signal).catch((error: unknown) => {
@@ -111,7 +116,6 @@ export class CsiBlock {
   ): Promise<void> {
     const { files, api } = this.#deps;
     const driver = this.#driver(volume);
-    await this.#write(volume);
     if (this.#staged.has(volume.name) || !driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
     const secrets = await secretsFor(api, 'NodeStageSecretRef', volume.stageSecret, signal);
     const stagingTargetPath = this.#staging(volume.name);
@@ -174,23 +178,22 @@ export class CsiBlock {
       if ((await files.kindAt(target)) === 'file') await files.unlink(target);
       this.#published.get(uid)?.delete(name);
     }
-    const isUsed = pods.some((other) => other !== uid) || this.#isPublished(name);
+    const isWanted = [...this.#wanted.values()].some((names) => names.has(name));
+    const isUsed = pods.some((other) => other !== uid) || isWanted;
     if (isUsed || (await files.names(posix.join(this.#base, name, 'dev'))).length > 0) return;
     await told(`${what} cannot be unstaged`, () => this.#unstage(name, data, signal));
     this.#deps.release(data);
   }
 
-  #isPublished(name: string): boolean {
-    return [...this.#published.values()].some((names) => names.has(name));
-  }
-
   async #unstage(name: string, data: BlockData, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
     const staging = this.#staging(name);
-    const driver = this.#driver(data);
-    this.#staged.delete(name);
-    if ((await files.kindAt(staging)) !== undefined && driver.can.has('STAGE_UNSTAGE_VOLUME'))
-      await driver.client.unstage(data.handle, staging, signal);
+    // Without it no driver was asked yet.
+    if ((await files.kindAt(staging)) !== undefined) {
+      const { client, can } = this.#driver(data);
+      this.#staged.delete(name);
+      if (can.has('STAGE_UNSTAGE_VOLUME')) await client.unstage(data.handle, staging, signal);
+    }
     const own = posix.join(this.#base, name);
     for (const directory of [staging, posix.join(this.#base, publishName, name), posix.join(own, 'dev')])
       await removeEmpty(files, directory);

@@ -12,10 +12,13 @@ export class CsiPlaces {
   readonly podsDir: string;
   /** Volumes that are made ready for the node as a whole, by driver. */
   readonly staged: string;
+  /** Volumes that are given to pods as devices; it lies among the drivers. */
+  readonly devices: string;
 
   constructor(rootDir: string, podsDir: string) {
     this.podsDir = podsDir;
     this.staged = posix.join(rootDir, 'plugins/kubernetes.io/csi');
+    this.devices = posix.join(this.staged, 'volumeDevices');
   }
 
   /** The directory of all such volumes of a pod. */

@@ -240,10 +240,9 @@ export class CsiStages {
 
   async #allStaged() {
     const { files, places } = this.#deps;
-    const drivers = await files.names(places.staged);
-    const found = await Promise.all(
-      drivers.map((driver) => volumesIn(files, `${places.staged}/${driver}`, 'globalmount')),
-    );
+    const directories = (await files.names(places.staged)).map((driver) => `${places.staged}/${driver}`);
+    const ofDrivers = directories.filter((directory) => directory !== places.devices);
+    const found = await Promise.all(ofDrivers.map((directory) => volumesIn(files, directory, 'globalmount')));
     return found.flat();
   }
 

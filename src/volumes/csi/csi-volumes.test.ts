@@ -246,6 +246,19 @@ describe('volumes of CSI drivers', () => {
     assert.deepEqual(later.inUse(), ['kubernetes.io/csi/d.example^disk']);
   });
 
+  it('of earlier kubelets are in use from the start as devices, too', async () => {
+    const world = new CsiWorld();
+    world.driver = undefined;
+    world.isListed = false;
+    await assert.rejects(world.volumes().devices.setUp(podWith([]), disk, signal), /not attached/);
+    const later = world.volumes();
+    await world.runs(later);
+    assert.deepEqual(later.inUse(), ['kubernetes.io/csi/d.example^disk']);
+    assert.deepEqual(world.reconstructed, ['reconstructed success']);
+    await later.devices.remove(worldUid, signal);
+    assert.deepEqual(later.inUse(), []);
+  });
+
   it('that a pod describes need a driver that says it can do that', async () => {
     const world = new CsiWorld();
     const volumes = world.volumes();

@@ -108,6 +108,7 @@ export class CsiVolumes {
     const released = (data: VolumeData) => expansions.forget(data);
     this.devices = new CsiBlock({
       ...deps,
+      places,
       attempts: this.#attempts,
       attach: (volume, signal) => this.#stages.attach(volume, signal),
       release: (volume) => this.#stages.free(volume),
