@@ -189,10 +189,10 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
   });
 
   it('a volume of a kind that cannot be mounted is refused by its name, and the pod can be deleted', async () => {
-    const source = { nfs: { server: '127.0.0.1', path: '/export' } };
+    const source = { iscsi: { targetPortal: '127.0.0.1:3260', iqn: 'iqn.2001-04.com.example:disk', lun: 0 } };
     await cluster.feed(json(volume('far', source), claim('far'), pod('far', 'true')), 'apply', '-f', '-');
     const message =
-      'MountVolume.NewMounter initialization failed for volume "far" : volumes of the kind nfs are not supported by this node yet';
+      'MountVolume.NewMounter initialization failed for volume "far" : volumes of the kind iscsi are not supported by this node yet';
     await cluster.until('the event', ['get', 'events'], (out) => out.includes(message));
     await cluster.kubectl('delete', 'pod', 'far');
   });
