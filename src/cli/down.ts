@@ -142,7 +142,11 @@ async function unmountPods(
 ): Promise<readonly string[]> {
   const run = (file: string, args: readonly string[], inner: AbortSignal) =>
     runChecked({ file, args, clock, deadlineMs: unmountWithinMs }, inner);
-  const { removed, problems } = await unmountBelow(home.rootDir, { run, procDir: '/proc' }, signal);
+  const { removed, problems } = await unmountBelow(
+    home.rootDir,
+    { run, procDir: '/proc', sysDir: '/sys' },
+    signal,
+  );
   if (removed.length > 0) stdout.write(`removed    ${removed.length} parts of volumes\n`);
   return problems;
 }

@@ -34,7 +34,12 @@ describe('mountsBelow', () => {
 describe('unmountBelow', () => {
   it('detaches what is busy, keeps what is not ours and reports what will not go', async () => {
     const procDir = await mkdtemp(join(tmpdir(), 'mounts-'));
+    const sysDir = join(procDir, 'sys');
     await mkdir(join(procDir, 'self'));
+    for (const [name, held] of Object.entries({ loop1: '/d/busy', loop2: '/d/free', loop3: '/d/busy/x' })) {
+      await mkdir(join(sysDir, 'block', name, 'loop'), { recursive: true });
+      await writeFile(join(sysDir, 'block', name, 'loop/backing_file'), `${held}\n`);
+    }
     const line = (path: string) => `22 1 0:1 / ${path} rw - tmpfs tmpfs rw\n`;
     await writeFile(
       join(procDir, 'self/mountinfo'),
@@ -43,15 +48,25 @@ describe('unmountBelow', () => {
     const calls: string[] = [];
     const run: Run = async (file, args) => {
       calls.push([file, ...args].join(' '));
-      const isFine = args.includes('/d/free') || (args.includes('-l') && args.includes('/d/busy'));
+      const isBusy = args.includes('/d/busy') && !args.includes('-l');
+      const isFine = file === 'losetup' || args.includes('/d/free') || (args.includes('/d/busy') && !isBusy);
       if (!isFine) throw new KubelingError('COMMAND_FAILED', 'target is busy');
       return { end: { kind: 'exited', code: 0 }, stdout: '', stderr: '', droppedBytes: 0 };
     };
     const signal = new AbortController().signal;
-    const { removed, problems } = await unmountBelow('/d', { run, procDir, keep: ['/d/kept'] }, signal);
+    const { removed, problems } = await unmountBelow(
+      '/d',
+      { run, procDir, sysDir, keep: ['/d/kept'] },
+      signal,
+    );
     assert.deepEqual(removed, ['/d/busy', '/d/free']);
     assert.deepEqual(problems, ['Cannot unmount /d/stuck: target is busy']);
     assert(!calls.some((call) => call.includes('/d/kept')));
+    // Whatever holds it would stay with it.
+    assert.deepEqual(
+      calls.filter((call) => call.includes('loop') || call.includes('/d/busy')),
+      ['umount /d/busy', 'losetup -d /dev/loop1', 'umount -l /d/busy'],
+    );
     await rm(procDir, { recursive: true });
   });
 });

@@ -1,6 +1,13 @@
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describeError, type Mount, parseMountinfo, type Random, randomHex } from '../lib/index.ts';
+import {
+  describeError,
+  loopDevicesOf,
+  type Mount,
+  parseMountinfo,
+  type Random,
+  randomHex,
+} from '../lib/index.ts';
 import type { Run } from './machine.ts';
 
 /** What a removal did, and what it could not do and why. */
@@ -35,7 +42,7 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
   for (const path of paths) {
     if (deps.keep?.includes(path)) continue;
     try {
-      await unmount(path, deps.run, signal);
+      await unmount(path, deps, signal);
       removed.push(path);
     } catch (error) {
       signal.throwIfAborted();
@@ -60,28 +67,36 @@ async function keepElsewhere(
 export interface MountDeps {
   readonly run: Run;
   readonly procDir: string;
+  readonly sysDir: string;
   /** Mount points that are not ours to take away. */
   readonly keep?: readonly string[];
 }
 
-async function unmount(path: string, run: Run, signal: AbortSignal): Promise<void> {
+async function unmount(
+  path: string,
+  { run, sysDir }: Pick<MountDeps, 'run' | 'sysDir'>,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     await run('umount', [path], signal);
   } catch {
     signal.throwIfAborted();
+    // A device that a pod was given is held by one of these, which has no other user: both would stay for good.
+    for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
     await run('umount', ['-l', path], signal);
   }
 }
 
 export interface OverlayProbeDeps {
   readonly run: Run;
+  readonly sysDir: string;
   readonly random: Random;
 }
 
 /** Whether an overlay can be mounted with its layers in this directory: not on every file system, not in every container. */
 export async function canMountOverlay(
   dir: string,
-  { run, random }: OverlayProbeDeps,
+  { run, sysDir, random }: OverlayProbeDeps,
   signal: AbortSignal,
 ): Promise<boolean> {
   const probe = join(dir, `overlay-probe-${randomHex(random, 8)}`);
@@ -90,7 +105,7 @@ export async function canMountOverlay(
   try {
     const options = `lowerdir=${escapeOption(lower)},upperdir=${escapeOption(upper)},workdir=${escapeOption(work)}`;
     await run('mount', ['-t', 'overlay', 'overlay', '-o', options, String(merged)], signal);
-    await unmount(String(merged), run, signal);
+    await unmount(String(merged), { run, sysDir }, signal);
     return true;
   } catch {
     signal.throwIfAborted();

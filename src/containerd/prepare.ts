@@ -25,6 +25,7 @@ export interface PrepareDeps {
   readonly random: Random;
   readonly processes: ProcessTable;
   readonly procDir: string;
+  readonly sysDir: string;
   readonly cgroupDriver: CgroupDriver;
   /** Asked for by the user; otherwise one is chosen. */
   readonly subnet: string | undefined;

@@ -185,7 +185,7 @@ export class PrivateContainerd {
         ['ip', 'iptables'].map((name) => findProgram(name, this.#dirs)),
       );
       const { clock } = this.#options;
-      const deps = { ...this.#base(), clock, sysDir: '/sys', places: usualPlaces, ip, iptables };
+      const deps = { ...this.#base(), clock, places: usualPlaces, ip, iptables };
       return { containerd, ...(await removeLeftovers(options, deps, signal)) };
     }, signal);
     // With the lock gone the directory may be empty; somebody else may also have come in between.
@@ -318,7 +318,13 @@ export class PrivateContainerd {
   }
 
   #base() {
-    return { layout: this.layout, run: this.#run, processes: this.#processes, procDir: '/proc' };
+    return {
+      layout: this.layout,
+      run: this.#run,
+      processes: this.#processes,
+      procDir: '/proc',
+      sysDir: '/sys',
+    };
   }
 
   async #launchDeps(): Promise<LaunchDeps> {

@@ -76,6 +76,7 @@ export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './key
 export { KeyedMutex } from './keyed-mutex.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export * from './logging/index.ts';
+export { loopDevicesOf } from './loop-devices.ts';
 export { LruMap, type LruOptions } from './lru.ts';
 export * from './metrics/index.ts';
 export { type MountCalls, mountCalls } from './mount-calls.ts';

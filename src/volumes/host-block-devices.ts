@@ -1,4 +1,4 @@
-import { lstat, mkdir, open, readdir, readFile, realpath, stat, unlink } from 'node:fs/promises';
+import { lstat, mkdir, open, readFile, realpath, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   type Clock,
@@ -6,6 +6,7 @@ import {
   describeError,
   errnoOf,
   KubelingError,
+  loopDevicesOf,
   readMountTable,
   runCommand,
 } from '../lib/index.ts';
@@ -17,7 +18,6 @@ import { blocked } from './remove-volumes.ts';
 const directoryMode = 0o750;
 const fileMode = 0o640;
 const programMs = 30_000;
-const loops = '/sys/block';
 
 /** The devices of this machine: shown by `mount` and `umount`, held by `losetup`. */
 export class HostBlockDevices implements BlockDevices {
@@ -102,16 +102,9 @@ async function isMounted(file: string): Promise<boolean> {
 /** The devices that hold what is shown at the file. */
 async function pinsOf(file: string): Promise<readonly string[]> {
   const place = await canonical(file);
-  const names = (await readdir(loops)).filter((name) => name.startsWith('loop'));
-  const found: string[] = [];
-  for (const name of names) {
-    const held = await readFile(join(loops, name, 'loop/backing_file'), 'utf8').catch(unlessMissing);
-    if (held?.trimEnd() === place) found.push(`/dev/${name}`);
-  }
-  return found;
+  return place === undefined ? [] : await loopDevicesOf(place);
 }
 
-/** A device may also go while it is looked at. */
 function unlessMissing(error: unknown): undefined {
-  if (!['ENOENT', 'ENXIO', 'ENODEV'].includes(errnoOf(error) ?? '')) throw error;
+  if (errnoOf(error) !== 'ENOENT') throw error;
 }

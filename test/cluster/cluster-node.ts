@@ -324,7 +324,7 @@ async function unmountAll(dir: string): Promise<readonly string[]> {
   const clock = realClock();
   const run = (file: string, args: readonly string[], signal: AbortSignal) =>
     runChecked({ file, args, clock, deadlineMs: unmountWithinMs }, signal);
-  const deps = { run, procDir: '/proc' };
+  const deps = { run, procDir: '/proc', sysDir: '/sys' };
   const { problems } = await within(unmountWithinMs, 'unmount volumes', (signal) =>
     unmountBelow(dir, deps, signal),
   );

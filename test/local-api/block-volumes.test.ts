@@ -5,6 +5,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { LoopDisk } from '../disks/loop-disk.ts';
+import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
 
@@ -75,11 +76,14 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
   });
 
   after(async () => {
+    // The last pod still runs.
     const left = await cluster?.leave();
     const held = holders(rootDir);
     for (const disk of disks) disk[Symbol.dispose]();
     await rm(folder, { recursive: true, force: true });
     assert.deepEqual([left, held], [[], []]);
+    // What holds one after its place is gone has no name for it; but the disk stays for as long as something holds it.
+    await eventually('the disks to be gone', async () => (holders(folder).length === 0 ? 'gone' : undefined));
   });
 
   function disk(name: string): LoopDisk {
@@ -98,11 +102,12 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
   const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
   const globals = () => join(rootDir, 'plugins/kubernetes.io~local-volume/volumeDevices');
   const isMounted = (path: string) => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${path} `);
-  /** The devices that hold what is shown below a path. */
+  /** The devices that hold what is shown at a path or below it. */
   const holders = (path: string) =>
     readdirSync('/sys/block').filter((name) => {
       const file = join('/sys/block', name, 'loop/backing_file');
-      return existsSync(file) && readFileSync(file, 'utf8').startsWith(path);
+      const held = existsSync(file) ? readFileSync(file, 'utf8').trimEnd() : '';
+      return held === path || held.startsWith(`${path}/`);
     });
   const nothingLeft = () =>
     cluster.node.until('nothing to be left', async () => {
@@ -165,5 +170,8 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
     await nothingLeft();
+    await apply(pod('last', 'killed', 'echo here'));
+    await ready('last');
+    assert.equal(holders(rootDir).length, 1);
   });
 });
