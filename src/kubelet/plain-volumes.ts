@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { CSIVolumeSource, Volume } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KeyedBackoff, KubelingError, type Random } from '../lib/index.ts';
-import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
+import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 import {
   type ClaimProblem,
@@ -23,31 +23,9 @@ import type { PodDirectories } from './pod-files.ts';
 import type { VolumePlace } from './stats/index.ts';
 import { TroubleBoard } from './trouble-board.ts';
 import type { MountedClaim } from './volume-metrics.ts';
-import { volumePlaces } from './volume-places.ts';
+import { mountedClaims, volumePlaces } from './volume-places.ts';
+import { type KnownVolume, kindOf, type PathVolume, pluginOf, pluginsOfVolume } from './volume-plugins.ts';
 
-type KnownVolume =
-  | PathVolume
-  | {
-      readonly kind: 'block';
-      readonly devicePath: string;
-      readonly readOnly: boolean;
-      readonly plugin?: string | undefined;
-    };
-
-type PathVolume = {
-  readonly kind: 'path';
-  readonly hostPath: string;
-  readonly readOnly?: boolean;
-  readonly relabel?: boolean;
-  readonly specName?: string;
-  readonly plugin?: string | undefined;
-};
-
-const pluginNames = {
-  emptyDir: 'kubernetes.io/empty-dir',
-  hostPath: 'kubernetes.io/host-path',
-  nfs: 'kubernetes.io/nfs',
-} as const;
 const emptyDirMode = 0o777;
 const setGroupBit = 0o2000;
 /** What a volume waits for may come at any moment, and nobody tells. */
@@ -55,12 +33,6 @@ const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
 /** Whoever names the repository has commands of it run on the host; the gate is locked. */
 const noGitRepo =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
-
-function pluginsOfVolume(volume: Volume): readonly string[] {
-  if (volume.csi !== undefined) return [csiPlugin(volume.csi.driver)];
-  const plugins = (['hostPath', 'emptyDir', 'nfs'] as const).filter((kind) => volume[kind] !== undefined);
-  return plugins.map((kind) => pluginNames[kind]);
-}
 
 /** What keeps containers from starting. */
 interface Problem {
@@ -248,17 +220,7 @@ export class PlainVolumes {
   pluginsOf(pod: Pod): readonly string[] {
     const used = usedVolumes(pod);
     const found = [...this.of(pod)].filter(([name]) => used.has(name));
-    return found.map(([, volume]) => this.#pluginOf(pod, volume));
-  }
-
-  /** The directories of volumes below that of a pod are named after their plugins. */
-  #pluginOf(pod: Pod, volume: KnownVolume): string {
-    if (volume.plugin !== undefined) return volume.plugin;
-    const [part, path] =
-      volume.kind === 'path' ? ['volumes', volume.hostPath] : ['volumeDevices', volume.devicePath];
-    const own = `${this.#directories.of(pod.metadata.uid)}/${part}/`;
-    if (!path.startsWith(own)) return pluginNames.hostPath;
-    return (path.slice(own.length).split('/')[0] ?? '').replace('~', '/');
+    return found.map(([, volume]) => pluginOf(this.#directories.of(pod.metadata.uid), volume));
   }
 
   /** The plugins of all that pods have now, as many times as there are volumes. */
@@ -268,15 +230,8 @@ export class PlainVolumes {
 
   /** Where claims of the pod are mounted; a path of the host is none that says how much it may hold. */
   claimsOf(pod: Pod): readonly MountedClaim[] {
-    if (!this.#mounted.has(pod.metadata.uid)) return [];
-    const { uid, namespace } = pod.metadata;
-    const own = `${this.#directories.of(uid)}/volumes/`;
-    const places = this.#claimed?.of(pod);
-    return (pod.spec.volumes ?? []).flatMap((volume) => {
-      const [place, claim] = [places?.get(volume.name), claimNameOf(pod, volume)];
-      if (claim === undefined || place?.kind !== 'path' || !place.hostPath.startsWith(own)) return [];
-      return [{ namespace, claim, directory: place.hostPath }];
-    });
+    const isMounted = this.#mounted.has(pod.metadata.uid) && this.#claimed !== undefined;
+    return isMounted ? mountedClaims(pod, this.#directories, this.#claimed.of(pod)) : [];
   }
 
   /** The volumes of the pod that can say how much they hold: not paths of the host, nor images. */
@@ -301,7 +256,7 @@ export class PlainVolumes {
       const outcome = failed.has(name) ? 'fail-unknown' : 'success';
       const operation = volume.kind === 'path' ? 'volume_mount' : 'map_volume';
       const ms = clock.monotonicMs() - begin;
-      observe?.(operation, this.#pluginOf(pod, volume), { outcome, ms });
+      observe?.(operation, pluginOf(this.#directories.of(pod.metadata.uid), volume), { outcome, ms });
     }
     return problems;
   }
@@ -435,12 +390,6 @@ function namesOf(problems: readonly { readonly volume: string }[]): readonly str
 function sharedBy({ spec }: Pod): { readonly mode: number; readonly group?: number } {
   const group = spec.securityContext?.fsGroup;
   return group === undefined ? { mode: emptyDirMode } : { mode: emptyDirMode | setGroupBit, group };
-}
-
-/** By the field that is set besides the name. */
-function kindOf(volume: Volume): string {
-  const set = Object.entries(volume).find(([field, value]) => field !== 'name' && value !== undefined);
-  return set?.[0] ?? 'unknown';
 }
 
 function noRoom(message: string): KubelingError {

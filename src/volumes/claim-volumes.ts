@@ -14,6 +14,7 @@ import {
   type VolumeSource,
 } from './bound-volume.ts';
 import { type ClaimProblem, problemOf } from './claim-problem.ts';
+import type { ClaimVolume } from './claim-volume.ts';
 import type { CsiBlock } from './csi/csi-block.ts';
 import { csiPlugin } from './csi/csi-places.ts';
 import type { CsiVolume } from './csi/csi-request.ts';
@@ -63,26 +64,6 @@ export type VolumeEventTeller = (
   volume: { readonly name: string; readonly uid?: string | undefined },
   event: { readonly type: 'Warning'; readonly reason: string; readonly message: string },
 ) => void;
-
-/** Where a volume is to be found. */
-export type ClaimVolume =
-  | {
-      readonly kind: 'path';
-      readonly hostPath: string;
-      readonly readOnly: boolean;
-      readonly relabel: boolean;
-      /** What parts of it are kept under. */
-      readonly specName: string;
-      /** As metrics call it, where its place does not say. */
-      readonly plugin?: string | undefined;
-    }
-  | {
-      readonly kind: 'block';
-      readonly devicePath: string;
-      readonly readOnly: boolean;
-      /** As above. */
-      readonly plugin?: string | undefined;
-    };
 
 const soonMs = 1_000;
 
