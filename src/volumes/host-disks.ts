@@ -17,8 +17,10 @@ const checkMs = 10 * 60_000;
 const formatMs = 10 * 60_000;
 const probeMs = 30_000;
 const mountMs = 120_000;
-/** What blkid ends with that has found nothing at all. */
+/** What blkid ends with that has found nothing at all, or could not read the disk. */
 const nothingFound = 2;
+/** More than is looked at for what may be on a disk, but for its very end. */
+const probedBytes = 2 * 1024 * 1024;
 /** What fsck ends with that has found errors and not mended all of them. */
 const leftUncorrected = 4;
 const formatOptions: Readonly<Record<string, readonly string[]>> = {
@@ -38,7 +40,10 @@ export class HostDisks implements Disks {
   async probe(device: string, signal: AbortSignal): Promise<DiskContent> {
     const args = ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device];
     const result = await this.#run('blkid', args, probeMs, signal);
-    if (result.end.kind === 'exited' && result.end.code === nothingFound) return { kind: 'nothing' };
+    if (result.end.kind === 'exited' && result.end.code === nothingFound) {
+      await this.#checkReadable(device, signal);
+      return { kind: 'nothing' };
+    }
     const said = failureOf(result);
     if (said !== undefined) throw unusable(`blkid ${device} failed: ${said}`);
     const type = /^TYPE=(.+)$/m.exec(result.stdout)?.[1];
@@ -79,6 +84,13 @@ export class HostDisks implements Disks {
       .filter(({ device, root }) => device === own.device && root === own.root)
       .map(({ mountPoint }) => mountPoint)
       .filter((point) => point !== place);
+  }
+
+  /** What cannot be read may be full of somebody's data. */
+  async #checkReadable(device: string, signal: AbortSignal): Promise<void> {
+    const args = [`if=${device}`, 'of=/dev/null', `bs=${probedBytes}`, 'count=1'];
+    const said = failureOf(await this.#run('dd', args, probeMs, signal));
+    if (said !== undefined) throw unusable(`${device} cannot be read: ${said}`);
   }
 
   async #run(
