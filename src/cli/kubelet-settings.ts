@@ -45,7 +45,7 @@ export function realMachine(): NodeMachine {
     volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
     blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
-    networkMounts: new HostNetworkMounts(realClock()),
+    networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
     plugins: hostPluginHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
     readFile: (path) => readFile(path, 'utf8'),

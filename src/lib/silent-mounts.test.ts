@@ -52,12 +52,24 @@ function rig() {
   const unmount = (point: string) => {
     table = table.filter(({ mountPoint }) => mountPoint !== point);
   };
-  return { clock, asked, touched, dead, links, mounts, check, unmount };
+  const mountAt = (point: string, fsType: string) => {
+    table = [...table, mount(point, fsType)];
+  };
+  return { clock, asked, touched, dead, links, mounts, check, unmount, mountAt };
 }
 
 const silent = 'MOUNT_SILENT the file system at /mnt/far (nfs4) does not answer';
 
 describe('a path', () => {
+  it('that something is mounted at just now is known at once by whoever was told', async () => {
+    const { dead, mounts, check, mountAt } = rig();
+    assert.equal(await check('/mnt/new/a'), 'fine');
+    mountAt('/mnt/new', 'nfs4');
+    dead.add('/mnt/new');
+    mounts.renew();
+    assert.equal(await check('/mnt/new/a'), 'waits');
+  });
+
   it('on a disk of the machine is asked for nowhere', async () => {
     const { asked, check } = rig();
     for (const path of ['/', '/etc/x', '/mnt', '/mnt/farther', '/mnt/a/../b'])

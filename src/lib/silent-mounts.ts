@@ -87,6 +87,11 @@ export class SilentMounts {
     return mounts.find(({ mountPoint: at }) => at === path || at.startsWith(`${path}/`))?.mountPoint;
   }
 
+  /** Something has been mounted, which may not answer from the start: nothing from before tells of it. */
+  renew(): void {
+    this.#table = undefined;
+  }
+
   /** It is long, and asked for all the time: it may be as old as a file system takes to die. */
   async #mounts(): Promise<readonly Mount[]> {
     const atMs = this.#deps.clock.monotonicMs();

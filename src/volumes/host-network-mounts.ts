@@ -18,6 +18,15 @@ export interface NetworkLimits {
   readonly lookMs: number;
 }
 
+export interface HostNetworkMountsDeps {
+  readonly clock: Clock;
+  /** Told of each mount before anybody comes upon it. */
+  readonly mounted: () => void;
+  readonly limits?: NetworkLimits;
+  /** Where the programs are. */
+  readonly path?: string | undefined;
+}
+
 /** A server that comes up slowly is waited for; one that is gone is not waited for long. */
 const usualLimits: NetworkLimits = {
   mountMs: 120_000,
@@ -25,10 +34,12 @@ const usualLimits: NetworkLimits = {
   forceMs: 30_000,
   lookMs: 30_000,
 };
+
 /** The programs of this machine: `mount`, `umount` and `stat`, as found on the PATH. */
 export class HostNetworkMounts implements NetworkMounts {
   readonly #clock: Clock;
   readonly #limits: NetworkLimits;
+  readonly #mounted: () => void;
   readonly #env: Readonly<Record<string, string | undefined>>;
   /**
    * Directories with a program in the kernel's hands that nothing ends. No other is sent after it; only a forced unmount,
@@ -36,9 +47,10 @@ export class HostNetworkMounts implements NetworkMounts {
    */
   readonly #stuck = { any: new Set<string>(), force: new Set<string>() };
 
-  constructor(clock: Clock, limits: NetworkLimits = usualLimits, path = process.env['PATH']) {
+  constructor({ clock, mounted, limits = usualLimits, path = process.env['PATH'] }: HostNetworkMountsDeps) {
     this.#clock = clock;
     this.#limits = limits;
+    this.#mounted = mounted;
     // What they say is looked at, so they must say it in one language.
     this.#env = { PATH: path, LC_ALL: 'C' };
   }
@@ -58,7 +70,11 @@ export class HostNetworkMounts implements NetworkMounts {
   async mount({ type, source, directory, options }: NetworkMount, signal: AbortSignal): Promise<void> {
     const chosen = options.length === 0 ? [] : ['-o', options.join(',')];
     const args = ['-t', type, ...chosen, source, directory];
-    const said = failureOf(await this.#run('mount', args, directory, this.#limits.mountMs, signal));
+    // Also if it failed: it may be there all the same.
+    const result = await this.#run('mount', args, directory, this.#limits.mountMs, signal).finally(
+      this.#mounted,
+    );
+    const said = failureOf(result);
     if (said === undefined) return;
     throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said} (mount ${args.join(' ')})`);
   }

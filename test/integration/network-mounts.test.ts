@@ -19,6 +19,7 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
   let folder: string;
   let standIn: NfsStandIn;
   let count = 0;
+  let told = 0;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'klg-nfs-'));
@@ -39,7 +40,12 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
   });
 
   const mounts = (changes: Partial<typeof limits> = {}) =>
-    new HostNetworkMounts(realClock(), { ...limits, ...changes }, standIn.path);
+    new HostNetworkMounts({
+      clock: realClock(),
+      mounted: () => void told++,
+      limits: { ...limits, ...changes },
+      path: standIn.path,
+    });
 
   async function place(): Promise<string> {
     const directory = join(folder, `place-${++count}`);
@@ -57,7 +63,9 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
   it('are made with their options, looked at and undone', async () => {
     const [host, directory] = [mounts(), await place()];
     assert.equal(await host.isMounted(directory), false);
+    told = 0;
     await host.mount(nfs(directory, ['hard', 'ro']), signal);
+    assert.equal(told, 1);
     assert.deepEqual(standIn.calls('mount', directory), [
       `mount -t nfs -o hard,ro server:/export ${directory}`,
     ]);
