@@ -1,5 +1,5 @@
 import { lstatSync, readlinkSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, readlink } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { abortable, withDeadline } from './abort.ts';
 import { type BackoffState, nextBackoff } from './backoff.ts';
@@ -149,13 +149,17 @@ export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
     clock,
     random,
     mounts: () => readMountTable((path) => readFile(path, 'utf8')),
-    readLink: async (path) => targetOf(path),
+    readLink: async (path) =>
+      served.test(path) ? await readlink(path).catch(() => undefined) : targetOf(path),
     async ask(mountPoint, signal) {
       const args = ['-f', '-c', '%T', mountPoint];
       await runCommand({ file: 'stat', args, clock, deadlineMs: answerWithinMs }, signal);
     },
   });
 }
+
+/** Where others mount something while the table of mounts may be a moment old. */
+const served = /\/kubernetes\.io[~/](?!configmap|secret|downward-api|projected|empty-dir)/;
 
 /** At once: what is asked for is known to answer, and most of it is no link. */
 function targetOf(path: string): string | undefined {
