@@ -128,6 +128,7 @@ class SeedRun {
       world: this.#world,
       random: this.#volumeRandom,
       pass: (ms) => this.#advance(ms),
+      known: (uid) => this.#desk.known(uid),
       until: (...wish) => this.#until(...wish),
     });
     await this.#restartInPeace();

@@ -1,20 +1,23 @@
 import type { Random } from '../../../src/lib/index.ts';
+import { everyContainer, type PodSketch } from '../sketch.ts';
 import type { World } from '../world.ts';
 
 export interface Peace {
   readonly world: Pick<World, 'volumes' | 'cluster' | 'runtime'>;
   readonly random: Random;
   readonly pass: (ms: number) => Promise<void>;
+  readonly known: (uid: string) => PodSketch | undefined;
   /** Reports the rule if something is still open after that long. */
   readonly until: (limitMs: number, rule: string, open: () => Promise<readonly string[]>) => Promise<void>;
 }
 
 const updates = 5;
 const mostBetweenMs = 3_000;
-const soonMs = 10_000;
+/** Longer than a sync may take that stops a container within its grace, and shorter than the time between two syncs. */
+const soonMs = 40_000;
 
 /** With nothing else going on nobody waits long for what its volumes are to say. */
-export async function updateInPeace({ world, random, pass, until }: Peace): Promise<void> {
+export async function updateInPeace({ world, random, pass, known, until }: Peace): Promise<void> {
   const { volumes, cluster, runtime } = world;
   if (volumes === undefined || cluster === undefined) return;
   for (let update = 0; update < updates; update++) {
@@ -23,6 +26,13 @@ export async function updateInPeace({ world, random, pass, until }: Peace): Prom
   }
   await until(soonMs, 'an update comes soon to the pods that run', async () => {
     const uids = new Set(runtime.runningContainers().map(({ podUid }) => podUid));
-    return [...uids].filter((uid) => cluster.hadVolumes(uid)).flatMap((uid) => volumes.outdated(uid));
+    const free = [...uids].filter((uid) => cluster.hadVolumes(uid) && !hangs(known(uid)));
+    return free.flatMap((uid) => volumes.outdated(uid));
   });
+}
+
+/** Nothing is done for a pod while the hook of a container that has started goes on. */
+function hangs(sketch: PodSketch | undefined): boolean {
+  const containers = sketch === undefined ? [] : everyContainer(sketch);
+  return containers.some(({ postStart }) => postStart?.kind === 'hangs');
 }
