@@ -15,4 +15,5 @@ async function main([directory = '', gift = '{}']: readonly string[]): Promise<v
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }
 
-await main(process.argv.slice(2));
+// To be loaded is not to be run.
+if (import.meta.main) await main(process.argv.slice(2));
