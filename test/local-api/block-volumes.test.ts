@@ -1,66 +1,29 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { LoopDisk } from '../disks/loop-disk.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
+import {
+  asDevice,
+  claimed,
+  claim as claimOf,
+  json,
+  onThisNode,
+  persistentVolume,
+  podWith,
+} from './volume-objects.ts';
 
-const image = 'localhost/kubeling/busybox:1';
-const nodeName = hostname().toLowerCase();
-const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
-
-function volume(name: string, path: string) {
-  const terms = [
-    { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [nodeName] }] },
-  ];
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name },
-    spec: {
-      capacity: { storage: '10Mi' },
-      accessModes: ['ReadWriteOnce'],
-      storageClassName: name,
-      volumeMode: 'Block',
-      nodeAffinity: { required: { nodeSelectorTerms: terms } },
-      local: { path },
-    },
-  };
-}
-
-const claim = (name: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolumeClaim',
-  metadata: { name, namespace: 'default' },
-  spec: {
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: name,
-    volumeMode: 'Block',
-    resources: { requests: { storage: '10Mi' } },
-  },
-});
-
-const pod = (name: string, of: string, script: string, readOnly = false) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    containers: [
-      {
-        name: 'main',
-        image,
-        command: ['sh', '-c', `${script}; sleep 1000`],
-        volumeDevices: [{ name: 'data', devicePath: '/dev/data' }],
-      },
-    ],
-    volumes: [{ name: 'data', persistentVolumeClaim: { claimName: of, readOnly } }],
-  },
-});
+const block = { volumeMode: 'Block' };
+const volume = (name: string, path: string) =>
+  persistentVolume(name, { ...block, nodeAffinity: onThisNode, local: { path } });
+const claim = (name: string) => claimOf(name, block);
+const pod = (name: string, of: string, script: string, readOnly = false) =>
+  podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of, readOnly) }] });
 
 /** With the real kubectl, the real containerd, and disks that are real to the kernel. */
 describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {

@@ -5,13 +5,12 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
+import { json } from './volume-objects.ts';
 
 const image = 'localhost/kubeling/busybox:1';
 const nodeName = hostname().toLowerCase();
 /** A sync that failed is done again after ten seconds at the earliest: whoever is faster has heard of the claim. */
 const promptMs = 9_500;
-
-const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
 
 function volume(name: string, source: object) {
   const terms = [

@@ -7,48 +7,15 @@ import { after, before, describe, it } from 'node:test';
 import { DriverProcess } from '../csi/driver-process.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
+import { asDevice, claimed, claim as claimOf, json, persistentVolume, podWith } from './volume-objects.ts';
 
-const image = 'localhost/kubeling/busybox:1';
 const driverName = 'devices.test.kubeling';
-const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
-const common = { accessModes: ['ReadWriteOnce'], volumeMode: 'Block' };
-
-const volume = (name: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolume',
-  metadata: { name },
-  spec: {
-    ...common,
-    capacity: { storage: '10Mi' },
-    storageClassName: name,
-    csi: { driver: driverName, volumeHandle: `handle-${name}` },
-  },
-});
-
-const claim = (name: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolumeClaim',
-  metadata: { name, namespace: 'default' },
-  spec: { ...common, storageClassName: name, resources: { requests: { storage: '10Mi' } } },
-});
-
-const pod = (name: string, of: string, script: string) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    containers: [
-      {
-        name: 'main',
-        image,
-        command: ['sh', '-c', `${script}; sleep 1000`],
-        volumeDevices: [{ name: 'data', devicePath: '/dev/data' }],
-      },
-    ],
-    volumes: [{ name: 'data', persistentVolumeClaim: { claimName: of } }],
-  },
-});
+const block = { volumeMode: 'Block' };
+const volume = (name: string) =>
+  persistentVolume(name, { ...block, csi: { driver: driverName, volumeHandle: `handle-${name}` } });
+const claim = (name: string) => claimOf(name, block);
+const pod = (name: string, of: string, script: string) =>
+  podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of) }] });
 
 /** With a driver in a process of its own, the real kubectl, the real containerd and devices that are real to the kernel. */
 describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {

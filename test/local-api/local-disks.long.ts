@@ -1,67 +1,22 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { LoopDisk } from '../disks/loop-disk.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
+import { claim, claimed, json, mounted, onThisNode, persistentVolume, podWith } from './volume-objects.ts';
 
-const image = 'localhost/kubeling/busybox:1';
-const nodeName = hostname().toLowerCase();
-const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
-
-function volume(name: string, local: object, more: object = {}) {
-  const terms = [
-    { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [nodeName] }] },
-  ];
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name },
-    spec: {
-      capacity: { storage: '10Mi' },
-      accessModes: ['ReadWriteOnce'],
-      storageClassName: name,
-      nodeAffinity: { required: { nodeSelectorTerms: terms } },
-      local,
-      ...more,
-    },
-  };
-}
-
-const claim = (name: string) => ({
-  apiVersion: 'v1',
-  kind: 'PersistentVolumeClaim',
-  metadata: { name, namespace: 'default' },
-  spec: {
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: name,
-    resources: { requests: { storage: '10Mi' } },
-  },
-});
+const volume = (name: string, local: object, more: object = {}) =>
+  persistentVolume(name, { nodeAffinity: onThisNode, local, ...more });
 
 function pod(name: string, of: string, script: string, more: { fsGroup?: number; readOnly?: boolean } = {}) {
   const { fsGroup, readOnly = false } = more;
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name },
-    spec: {
-      terminationGracePeriodSeconds: 1,
-      ...(fsGroup === undefined ? {} : { securityContext: { fsGroup } }),
-      containers: [
-        {
-          name: 'main',
-          image,
-          command: ['sh', '-c', `${script}; sleep 1000`],
-          volumeMounts: [{ name: 'data', mountPath: '/data' }],
-        },
-      ],
-      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: of, readOnly } }],
-    },
-  };
+  const securityContext = fsGroup === undefined ? {} : { securityContext: { fsGroup } };
+  const volumes = [{ name: 'data', ...claimed(of, readOnly) }];
+  return podWith(name, script, mounted, { ...securityContext, volumes });
 }
 
 /** With the real kubectl, the real containerd, and disks that are real to the kernel. */

@@ -7,63 +7,25 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
-
-const image = 'localhost/kubeling/busybox:1';
-const json = (...items: readonly object[]) => items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
+import { claim, claimed as claimedBy, json, persistentVolume, podWith } from './volume-objects.ts';
 
 const whole = { name: 'data', mountPath: '/data' };
 
-const pod = (
-  name: string,
-  volumes: readonly object[],
-  script = 'cat /data/canary',
-  mount: object = whole,
-) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    containers: [
-      {
-        name: 'main',
-        image,
-        command: ['sh', '-c', `${script}; sleep 1000`],
-        volumeMounts: volumes.length === 0 ? [] : [mount],
-      },
-    ],
-    volumes,
-  },
-});
+const pod = (name: string, volumes: readonly object[], script = 'cat /data/canary', mount: object = whole) =>
+  podWith(name, script, { volumeMounts: volumes.length === 0 ? [] : [mount] }, { volumes });
 
 const inline = (path: string, more: object = {}) => [
   { name: 'data', nfs: { server: 'files.test', path, ...more } },
 ];
 
 const claimed = (name: string, annotations: object, spec: object) => [
-  {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name, annotations },
-    spec: {
-      capacity: { storage: '1Gi' },
-      accessModes: ['ReadWriteMany'],
-      storageClassName: name,
-      nfs: { server: 'fd00::1', path: '/shared' },
-      ...spec,
-    },
-  },
-  {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: { name, namespace: 'default' },
-    spec: {
-      accessModes: ['ReadWriteMany'],
-      storageClassName: name,
-      resources: { requests: { storage: '1Gi' } },
-    },
-  },
-  pod(name, [{ name: 'data', persistentVolumeClaim: { claimName: name } }]),
+  persistentVolume(
+    name,
+    { accessModes: ['ReadWriteMany'], nfs: { server: 'fd00::1', path: '/shared' }, ...spec },
+    { annotations },
+  ),
+  claim(name, { accessModes: ['ReadWriteMany'] }),
+  pod(name, [{ name: 'data', ...claimedBy(name) }]),
 ];
 
 /**

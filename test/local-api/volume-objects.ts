@@ -1,0 +1,57 @@
+import { hostname } from 'node:os';
+
+export const nodeName = hostname().toLowerCase();
+const image = 'localhost/kubeling/busybox:1';
+
+/** As kubectl takes them. */
+export const json = (...items: readonly object[]) =>
+  items.map((item) => `---\n${JSON.stringify(item)}\n`).join('');
+
+/** With a class of its own: only the claim of the same name gets it. */
+export const persistentVolume = (name: string, spec: object, metadata: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name, ...metadata },
+  spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], storageClassName: name, ...spec },
+});
+
+export const claim = (name: string, spec: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, namespace: 'default' },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: name,
+    resources: { requests: { storage: '1Gi' } },
+    ...spec,
+  },
+});
+
+/** Where a volume that is on this machine says it is. */
+export const onThisNode = {
+  required: {
+    nodeSelectorTerms: [
+      { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [nodeName] }] },
+    ],
+  },
+};
+
+export const claimed = (name: string, readOnly = false) => ({
+  persistentVolumeClaim: { claimName: name, ...(readOnly ? { readOnly } : {}) },
+});
+
+/** What a container is shown of the one volume that its pod has. */
+export const mounted = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
+export const asDevice = { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] };
+
+/** A pod that runs the script with what it is shown, and stays. */
+export const podWith = (name: string, script: string, container: object, spec: object) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    containers: [{ name: 'main', image, command: ['sh', '-c', `${script}; sleep 1000`], ...container }],
+    ...spec,
+  },
+});
