@@ -118,7 +118,7 @@ export function realRuntimeFiles(
  * volumes may be served by others, who may never answer.
  */
 function isQuick(path: string): boolean {
-  return !path.includes('/volume');
+  return !path.includes('/volume') || /\/pods\/[^/]+\/volume[^/]*$/.test(path);
 }
 
 async function namesIn(directory: string): Promise<string[]> {

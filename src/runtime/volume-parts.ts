@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, lstatSync } from 'node:fs';
 import {
   type FileHandle,
   lstat,
@@ -65,6 +65,8 @@ export function realVolumeParts(
       await run('mount', ['--no-canonicalize', '-o', 'bind', source, target], signal);
     },
     async unbind(directory, signal) {
+      // Most pods have none, and the directory itself is nobody's but ours.
+      if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) return;
       await unmountAll(await mountsBelow(directory), run, signal);
       await removeTargets(directory);
     },

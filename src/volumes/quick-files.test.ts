@@ -16,6 +16,11 @@ test('only directories that this node alone makes are looked at without the thre
     `${volumes}/kubernetes.io~secret/s/..2026_01_01_00_00_00.1/key`,
     `${volumes}/kubernetes.io~projected/token`,
     `${volumes}/kubernetes.io~empty-dir/scratch`,
+    `${pod}/volumeDevices`,
+    `${pod}/volumeDevices/kubernetes.io~csi`,
+    '/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices',
+    '/var/lib/kubelet/plugins/kubernetes.io~local-volume/volumeDevices',
+    '/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts',
   ];
   for (const path of quick) assert.equal(isQuickToLookAt(path), true, path);
   const slow = [
@@ -25,6 +30,9 @@ test('only directories that this node alone makes are looked at without the thre
     `${volumes}/kubernetes.io~empty-dir/scratch/mounted-by-the-pod`,
     `${pod}/volume-subpaths/data/main/0`,
     '/var/lib/kubelet/plugins/kubernetes.io/csi/driver/1/globalmount',
+    '/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/staging/data',
+    '/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts/disk',
+    `${pod}/volumeDevices/kubernetes.io~csi/data`,
     '/srv/data',
   ];
   for (const path of slow) assert.equal(isQuickToLookAt(path), false, path);

@@ -103,8 +103,10 @@ const pod = '/pods/[^/]+';
 const kind = String.raw`kubernetes\.io~`;
 const quickToLookAt = new RegExp(
   [
-    `${pod}(?:/volumes(?:/${kind}[^/]+)?)?$`,
+    `${pod}(?:/volume(?:s|Devices)(?:/${kind}[^/]+)?)?$`,
     `${pod}/plugins(?:/|$)`,
+    String.raw`/plugins/kubernetes\.io(?:/csi|~local-volume)/volumeDevices$`,
+    String.raw`/plugins/kubernetes\.io/local-volume/mounts$`,
     `${pod}/volumes/${kind}(?:configmap|secret|downward-api|projected)/`,
     // Not what is in them: pods may have mounted anything there.
     `${pod}/volumes/${kind}empty-dir/[^/]+$`,
