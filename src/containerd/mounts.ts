@@ -16,7 +16,7 @@ export interface Removal {
   readonly problems: readonly string[];
 }
 
-export async function readMounts(procDir: string): Promise<Mount[]> {
+export async function readMounts(procDir: string): Promise<readonly Mount[]> {
   return parseMountinfo(await readFile(join(procDir, 'self/mountinfo'), 'utf8'));
 }
 

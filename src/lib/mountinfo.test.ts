@@ -73,4 +73,12 @@ describe('readMountTable', () => {
     await readMountTable(async () => line(reads++), '5.4.0');
     assert.equal(reads, 10);
   });
+
+  it('is the table of now, whatever was read before', async () => {
+    const tables = [[1, 2, 3], [1, 3], [3, 1, 4], [3, 1, 4], [], [4]];
+    for (const ids of tables) {
+      const text = ids.map(line).join('');
+      assert.deepEqual(await readMountTable(async () => text, '6.1.0'), parseMountinfo(text), text);
+    }
+  });
 });

@@ -22,24 +22,45 @@ const mostReads = 10;
 const mountinfoPath = '/proc/self/mountinfo';
 
 /** Reads the text of /proc/self/mountinfo; spaces and the like in paths stand there as octal escapes. Lines cut short are left out. */
-export function parseMountinfo(text: string): Mount[] {
-  return text.split('\n').flatMap((line) => {
-    const [before = '', after = ''] = line.split(' - ');
-    const fields = before.split(' ');
-    const [fsType = '', , superOptions = ''] = after.split(' ');
-    if (fields.length < leastBefore || after.split(' ').length < leastAfter) return [];
-    return [
-      {
-        device: fields[2] ?? '',
-        root: unescapePath(fields[3] ?? ''),
-        mountPoint: withoutMark(unescapePath(fields[4] ?? '')),
-        isShared: fields.slice(leastBefore).some((field) => field.startsWith('shared:')),
-        fsType,
-        superOptions: optionsIn(superOptions),
-      },
-    ];
-  });
+export function parseMountinfo(text: string): readonly Mount[] {
+  return text.split('\n').flatMap((line) => parseLine(line) ?? []);
 }
+
+function parseLine(line: string): Mount | undefined {
+  const [before = '', after = ''] = line.split(' - ');
+  const fields = before.split(' ');
+  const described = after.split(' ');
+  if (fields.length < leastBefore || described.length < leastAfter) return undefined;
+  const [fsType = '', , superOptions = ''] = described;
+  return {
+    device: fields[2] ?? '',
+    root: unescapePath(fields[3] ?? ''),
+    mountPoint: withoutMark(unescapePath(fields[4] ?? '')),
+    isShared: fields.slice(leastBefore).some((field) => field.startsWith('shared:')),
+    fsType,
+    superOptions: optionsIn(superOptions),
+  };
+}
+
+/** The table that was read last. It is long, read often, and mostly the same: only lines that are new are parsed. */
+class LastTable {
+  #text = '';
+  #mounts: readonly Mount[] = [];
+  #lines: ReadonlyMap<string, Mount | undefined> = new Map();
+
+  parse(text: string): readonly Mount[] {
+    if (text === this.#text) return this.#mounts;
+    const lines = new Map<string, Mount | undefined>();
+    for (const line of text.split('\n'))
+      lines.set(line, this.#lines.has(line) ? this.#lines.get(line) : parseLine(line));
+    this.#text = text;
+    this.#lines = lines;
+    this.#mounts = [...lines.values()].filter((mount) => mount !== undefined);
+    return this.#mounts;
+  }
+}
+
+const lastTable = new LastTable();
 
 /**
  * The mounts this process sees, in the order they were made. Kernels before 5.8 may leave some out while others come and
@@ -48,14 +69,14 @@ export function parseMountinfo(text: string): Mount[] {
 export async function readMountTable(
   read: (path: string) => Promise<string>,
   kernel = release(),
-): Promise<Mount[]> {
+): Promise<readonly Mount[]> {
   let text = await read(mountinfoPath);
   for (let left = mostReads - 1; left > 0 && mayTear(kernel); left--) {
     const again = await read(mountinfoPath);
     if (again === text) break;
     text = again;
   }
-  return parseMountinfo(text);
+  return lastTable.parse(text);
 }
 
 /** The one a path is on: the deepest, and of several at one place the last. */

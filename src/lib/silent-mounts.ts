@@ -62,17 +62,18 @@ export class SilentMounts {
   /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
   async check(path: string, signal: AbortSignal = never): Promise<void> {
     const mounts = await this.#mounts();
-    if (!mounts.some(isFromElsewhere)) return;
+    const foreign = mounts.filter(isFromElsewhere);
+    if (foreign.length === 0) return;
     const steps = path.split('/');
     let [at, links] = ['', 0];
     for (let step = steps.shift(); step !== undefined && links <= mostLinks; step = steps.shift()) {
       if (step === '' || step === '.') continue;
-      const next = step === '..' ? posix.dirname(`${at}/`) : posix.join('/', at, step);
-      const mount = mountOf(next, mounts);
+      const next = step === '..' ? posix.dirname(`${at}/`) : `${at}/${step}`;
+      const mount = mountOf(next, foreign) && mountOf(next, mounts);
       if (mount !== undefined && isFromElsewhere(mount)) await this.#answers(mount, signal);
       const target = await this.#deps.readLink(next);
       if (target === undefined) {
-        at = next;
+        at = next === '/' ? '' : next;
         continue;
       }
       links++;
