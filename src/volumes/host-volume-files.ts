@@ -1,4 +1,4 @@
-import { constants, realpathSync, type Stats } from 'node:fs';
+import { constants, lstatSync, realpathSync, type Stats } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, realpath, rmdir, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
@@ -313,6 +313,9 @@ export class HostVolumeFiles implements VolumeFiles {
 
   async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
     const act = async () => {
+      // Most are not there, which is seen without the thread pool.
+      if (isQuickToLookAt(directory) && lstatSync(directory, { throwIfNoEntry: false }) === undefined)
+        return 'gone' as const;
       await rmdir(directory).catch(unlessMissing);
       return 'gone' as const;
     };
