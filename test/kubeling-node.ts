@@ -55,6 +55,7 @@ export class KubelingNode implements AsyncDisposable {
   readonly #clean: MachineSnapshot;
   #env: NodeJS.ProcessEnv;
   #flags: readonly string[];
+  readonly #words: readonly string[];
   #process: ChildProcess | undefined;
   #state: 'open' | 'left' = 'open';
   #out = '';
@@ -63,15 +64,16 @@ export class KubelingNode implements AsyncDisposable {
 
   /**
    * `prepare` may put things into the data directory; what it answers is added to the environment of kubeling. `flags`
-   * are given to it each time it starts.
+   * are given to it each time it starts. `through` is a program, with its arguments, that becomes each kubeling.
    */
   static async open(
     prepare: PrepareNode = async () => ({}),
     flags: readonly string[] = [],
+    through: readonly string[] = [],
   ): Promise<KubelingNode> {
     const dataDir = await mkdtemp(join(tmpdir(), 'klg-node-'));
     const env = { ...process.env, ...(await prepare(dataDir)) };
-    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()), env, flags);
+    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()), env, flags, through);
     try {
       await node.start();
     } catch (error) {
@@ -87,7 +89,9 @@ export class KubelingNode implements AsyncDisposable {
     clean: MachineSnapshot,
     env: NodeJS.ProcessEnv,
     flags: readonly string[],
+    through: readonly string[],
   ) {
+    this.#words = [...through, kubeling];
     this.dataDir = dataDir;
     this.#clean = clean;
     this.#env = env;
@@ -128,8 +132,9 @@ export class KubelingNode implements AsyncDisposable {
   /** Starts the process without waiting for anything. */
   launch(): void {
     assert.equal(this.#state, 'open', 'a node that was left cannot be started again');
+    const [file = '', ...words] = this.#words;
     const args = ['up', '--data-dir', this.dataDir, '--runtime-endpoint', 'private', ...this.#flags];
-    const child = spawn(kubeling, args, { env: this.#env });
+    const child = spawn(file, [...words, ...args], { env: this.#env });
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk) => {
         this.#out += String(chunk);
@@ -229,8 +234,9 @@ export class KubelingNode implements AsyncDisposable {
   }
 
   command(...args: readonly string[]): Promise<string> {
+    const [file = '', ...words] = this.#words;
     return new Promise((resolve) => {
-      execFile(kubeling, [...args, '--data-dir', this.dataDir], (_error, stdout, stderr) =>
+      execFile(file, [...words, ...args, '--data-dir', this.dataDir], (_error, stdout, stderr) =>
         resolve(stdout + stderr),
       );
     });

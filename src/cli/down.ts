@@ -26,6 +26,7 @@ import {
 import { isClaimed, removeHome } from './home-content.ts';
 import { type HomeRuntimeOptions, homeCgroup, homeRuntime } from './home-runtime.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
+import { unshareRoot } from './shared-root.ts';
 
 const flags = {
   'data-dir': dataDirFlag,
@@ -148,7 +149,11 @@ async function unmountPods(
     signal,
   );
   if (removed.length > 0) stdout.write(`removed    ${removed.length} parts of volumes\n`);
-  return problems;
+  if (problems.length > 0) return problems;
+  return await unshareRoot(home.rootDir, clock, signal).then(
+    () => [],
+    (error: unknown) => [describeError(error)],
+  );
 }
 
 /** Only what is ours: the runtime belongs to others too. */

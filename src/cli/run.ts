@@ -122,8 +122,10 @@ async function runNode(
     const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
     logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
     const deps = { cri, clock, random, logger, metrics };
-    await prepareDirectories({ rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir }, logger);
-    const alone = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
+    const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
+    const startEvents = await prepareDirectories(directories, clock, signal);
+    const settled = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
+    const alone = { ...settled, startEvents };
     const runtime = { name: runtimeName, version: runtimeVersion };
     await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
     const isServed = cluster !== undefined || canServeAlone(config);

@@ -192,6 +192,7 @@ export class Kubelet {
   /** Runs until the signal ends it; pods run on. */
   async run(signal: AbortSignal): Promise<void> {
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
+    for (const event of this.#settings.startEvents ?? []) this.node.event(event);
     try {
       await Promise.all([this.#cgroups.start(signal), this.#kept.open(), this.#images.open()]);
     } catch (error) {

@@ -1,6 +1,7 @@
 import type { NodeAmount } from '../resources/index.ts';
 import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
+import type { NodeEvent } from './node-journal.ts';
 
 /** What the kubelet is told once, from its configuration and from what the machine is. */
 export interface KubeletSettings {
@@ -33,10 +34,12 @@ export interface KubeletSettings {
   /** Of the capacity, what pods may not have. */
   readonly reserved: NodeAmount;
   readonly node: LinuxNode;
-  /** Of the machine's CPUs, where there are some; containers must not see how hot the machine is. */
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;
+  /** Of the machine's CPUs, where there are some; containers must not see how hot the machine is. */
   readonly thermalThrottlePaths?: readonly string[] | undefined;
+  /** What the machine lacks that pods may count on: told when the node starts. */
+  readonly startEvents?: readonly NodeEvent[] | undefined;
   /** What pods may have of the kernel; left out, nobody is refused for it. */
   readonly kernel?: { readonly sysctls: SysctlRules; readonly appArmor: 'enabled' | 'disabled' } | undefined;
   /** Users and groups for each pod that does not share those of the machine; as few as there can be unless given. */

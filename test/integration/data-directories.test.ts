@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { prepareDirectories } from '../../src/cli/data-directories.ts';
-import { collectLogs, mountOf, parseMountinfo, VirtualClock } from '../../src/lib/index.ts';
+import { unshareRoot } from '../../src/cli/shared-root.ts';
+import { mountOf, parseMountinfo, realClock } from '../../src/lib/index.ts';
 
+const clock = realClock();
+const { signal } = new AbortController();
 const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
 test('directories are made for nobody but root and its group, and those there are stay as they are', async () => {
@@ -13,13 +16,13 @@ test('directories are made for nobody but root and its group, and those there ar
   try {
     const [rootDir, podLogsDir] = [join(folder, 'root'), join(folder, 'log/pods')];
     mkdirSync(join(rootDir, 'plugins'), { recursive: true, mode: 0o755 });
-    const { logger } = collectLogs(new VirtualClock());
-    await prepareDirectories({ rootDir, podLogsDir }, logger);
+    await prepareDirectories({ rootDir, podLogsDir }, clock, signal);
     for (const name of ['pods', 'plugins_registry', 'pod-resources', 'device-plugins'])
       assert.equal(modeOf(join(rootDir, name)), 0o750, name);
     assert.equal(modeOf(podLogsDir), 0o750);
     assert.equal(modeOf(join(rootDir, 'plugins')), 0o755);
   } finally {
+    await unshareRoot(join(folder, 'root'), clock, signal);
     rmSync(folder, { recursive: true });
   }
 });

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { unshareRoot } from '../../src/cli/shared-root.ts';
+import { realClock } from '../../src/lib/index.ts';
 import { freePorts } from '../cluster/free-ports.ts';
 import { nodeConfig } from '../cluster/node-config.ts';
 import { CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
@@ -72,6 +74,7 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
     }
     await runtime?.[Symbol.asyncDispose]();
     folder?.[Symbol.dispose]();
+    await unshareRoot(join(dir, 'root'), realClock(), new AbortController().signal);
     await rm(dir, { recursive: true, force: true });
   });
 

@@ -6,6 +6,7 @@ import type { KubeletSettings } from '../../kubelet/index.ts';
 import type { Logger, MetricRegistry, Verbosity } from '../../lib/index.ts';
 import type { Cluster } from '../cluster.ts';
 import type { CommandContext } from '../command.ts';
+import { prepareRoot } from '../data-directories.ts';
 import type { Home } from '../home.ts';
 import { kubeletSettings, settleWithRuntime } from '../kubelet-settings.ts';
 import { type Node, openNode } from '../node-process.ts';
@@ -119,6 +120,7 @@ async function settingsOf(
   );
   return {
     ...settled,
+    startEvents: await prepareRoot(home.rootDir, clock, signal),
     podLogsDir: home.podLogs,
     logLinksDir: join(home.podLogs, 'containers'),
     clusterDns: 'no-cluster',
