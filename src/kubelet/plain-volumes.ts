@@ -8,6 +8,7 @@ import {
   type ClaimVolumes,
   type CsiVolumes,
   csiPlugin,
+  DiskEmptyDirs,
   inTurns,
   isClaimed,
   type MemoryEmptyDirs,
@@ -26,8 +27,6 @@ import type { MountedClaim } from './volume-metrics.ts';
 import { mountedClaims, volumePlaces } from './volume-places.ts';
 import { type KnownVolume, kindOf, type PathVolume, pluginOf, pluginsOfVolume } from './volume-plugins.ts';
 
-const emptyDirMode = 0o777;
-const setGroupBit = 0o2000;
 /** What a volume waits for may come at any moment, and nobody tells. */
 const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
 /** Whoever names the repository has commands of it run on the host; the gate is locked. */
@@ -76,6 +75,7 @@ export class PlainVolumes {
   readonly #files: RuntimeFiles;
   readonly #journal: Pick<PodJournal, 'event'>;
   readonly #filled: FilledVolumes | undefined;
+  readonly #onDisk: DiskEmptyDirs;
   readonly #inMemory: DirectoriesInMemory | undefined;
   readonly #claimed: ClaimedVolumes | undefined;
   readonly #times: OtherVolumes['times'];
@@ -98,6 +98,7 @@ export class PlainVolumes {
     this.#files = files;
     this.#journal = journal;
     this.#filled = filled;
+    this.#onDisk = new DiskEmptyDirs({ podsDir: directories.podsDir, files });
     this.#inMemory = inMemory;
     this.#claimed = claimed;
     this.#times = times;
@@ -364,7 +365,7 @@ export class PlainVolumes {
     }
     if (medium !== '')
       return `empty directories on the medium "${medium}" are not supported by this node yet`;
-    await this.#files.makeSharedDirectory(this.#emptyDir(pod, name), sharedBy(pod));
+    await this.#onDisk.make(pod, volume);
     return undefined;
   }
 
@@ -384,12 +385,6 @@ export class PlainVolumes {
 
 function namesOf(problems: readonly { readonly volume: string }[]): readonly string[] {
   return problems.map(({ volume }) => volume);
-}
-
-/** Everybody in the pod may write there; with a group of its volumes, what is written belongs to that group. */
-function sharedBy({ spec }: Pod): { readonly mode: number; readonly group?: number } {
-  const group = spec.securityContext?.fsGroup;
-  return group === undefined ? { mode: emptyDirMode } : { mode: emptyDirMode | setGroupBit, group };
 }
 
 function noRoom(message: string): KubelingError {

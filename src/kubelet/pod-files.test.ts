@@ -30,6 +30,30 @@ test('everything of a pod goes, with what its empty directories held', async () 
   assert.deepEqual(store.paths(), []);
 });
 
+test('the marker of an empty directory goes before it, and never through a link', async () => {
+  const { files } = rig();
+  const removed: string[] = [];
+  const directories = new PodDirectories(
+    '/root',
+    files,
+    async () => [],
+    async () => {},
+    async () => {},
+    async (directory) => void removed.push(directory),
+  );
+  const [markers, content] = ['plugins', 'volumes'].map((name) => `${pod}/${name}/kubernetes.io~empty-dir`);
+  await files.makeDirectory(`${content}/cache`, 0o777);
+  await files.makeDirectory(pod, 0o750);
+  await files.makeDirectory(`${pod}/volumes`, 0o750);
+  await files.link('/precious', `${pod}/plugins`);
+  await directories.removeEmptyDirs(uid, signal);
+  assert.deepEqual(removed.splice(0), [content]);
+  await files.remove(`${pod}/plugins`);
+  await files.makeDirectory(`${markers}/cache`, 0o750);
+  await directories.removeEmptyDirs(uid, signal);
+  assert.deepEqual(removed, [markers, content]);
+});
+
 test('what any other volume holds stays, and is named', async () => {
   const { directories, store, remove } = rig();
   await directories.make(uid, signal);

@@ -96,6 +96,7 @@ export class PodDirectories {
     if (kind === undefined) return;
     // A link goes, what it leads to stays.
     if (kind !== 'directory') return await this.#files.remove(directory);
+    await this.#removeMarkers(uid);
     const inUse = await this.#unmountInside(directory, signal);
     if (inUse !== undefined)
       throw new KubelingError('VOLUME_REMOVE', `cannot unmount ${inUse}: it is in use`);
@@ -103,6 +104,13 @@ export class PodDirectories {
     if (mounted !== undefined)
       throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${mounted}: it is a mount point`);
     await this.#removeTree(directory);
+  }
+
+  /** First of all: without its marker every kubelet makes a volume anew. Those of other volumes have gone with them. */
+  async #removeMarkers(uid: PodUid): Promise<void> {
+    const plugins = posix.join(this.of(uid), 'plugins');
+    if ((await this.#files.kindAt(plugins)) !== 'directory') return;
+    await this.#removeTree(posix.join(plugins, ownVolumes));
   }
 
   /** Undefined when there are none, or a link leads to them. */

@@ -35,8 +35,8 @@ export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'b
 export interface RuntimeFiles {
   /** With all directories above it; fine when it is there already. */
   makeDirectory(path: string, mode: number): Promise<void>;
-  /** With exactly this mode and group from its first moment on; one that is there already stays as it is. */
-  makeSharedDirectory(path: string, as: { readonly mode: number; readonly group?: number }): Promise<void>;
+  /** With exactly this mode and group from its first moment on, and as told if it is there already. */
+  makeSharedDirectory(path: string, as: SharedDirectory): Promise<void>;
   /** The names in a directory, sorted; none when there is no such directory. */
   names(directory: string): Promise<readonly string[]>;
   /** The end of a regular file, or undefined when it is not there. Rejects for a link: it could lead to any file. */
@@ -63,6 +63,12 @@ export interface RuntimeFiles {
   remove(path: string): Promise<void>;
   /** Answers whether there is no such directory any more, or whether something in it keeps it. */
   removeEmptyDirectory(path: string): Promise<'gone' | 'not-empty'>;
+}
+
+export interface SharedDirectory {
+  readonly mode: number;
+  readonly group?: number;
+  readonly ifThere: 'stays' | 'gets-them';
 }
 
 const directoryMode = 0o755;
@@ -144,21 +150,28 @@ function kindOf(facts: Stats): FileKind {
 }
 
 /** Made aside: whoever finds it finds it whole, also after we were killed in between. */
-async function makeShared(
-  path: string,
-  as: { readonly mode: number; readonly group?: number },
-): Promise<void> {
-  if (await lstat(path).catch(() => undefined)) return;
+async function makeShared(path: string, as: SharedDirectory): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  if (found !== undefined) {
+    if (!found.isDirectory()) throw new Error('it is no directory');
+    if (as.ifThere === 'gets-them') await giveTo(path, as);
+    return;
+  }
   await mkdir(dirname(path), { recursive: true, mode: directoryMode });
   const aside = await mkdtemp(`${path}.new-`);
   try {
-    if (as.group !== undefined) await chown(aside, 0, as.group);
-    await chmod(aside, as.mode);
+    await giveTo(aside, as);
     await rename(aside, path);
   } catch (error) {
     await rmdir(aside).catch(() => {});
     throw error;
   }
+}
+
+/** The group first: changing it may take bits away. */
+async function giveTo(path: string, { mode, group }: SharedDirectory): Promise<void> {
+  if (group !== undefined) await chown(path, 0, group);
+  await chmod(path, mode);
 }
 
 /** A pipe somebody put there must not hold us until somebody writes to it. */

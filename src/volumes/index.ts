@@ -16,6 +16,7 @@ export { csiPlugin } from './csi/csi-places.ts';
 export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
 export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
+export { DiskEmptyDirs } from './disk-empty-dirs.ts';
 export type { DiskContent, DiskMount, Disks } from './disks.ts';
 export type { DownwardValues } from './downward-payload.ts';
 export { GroupNews } from './group-news.ts';

@@ -7,9 +7,9 @@ import type { VolumeFiles } from './volume-files.ts';
 
 const volumeMode = 0o777;
 const nestedMode = 0o755;
-const markerMode = 0o750;
-const markerFileMode = 0o640;
-const readyFile = 'ready';
+export const markerMode = 0o750;
+export const markerFileMode = 0o640;
+export const readyFile = 'ready';
 
 export interface VolumeToPrepare {
   readonly pod: Pod;
