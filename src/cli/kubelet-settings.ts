@@ -31,6 +31,7 @@ import {
 import { hostManifestFiles, httpGet } from '../sources/index.ts';
 import { HostBlockDevices, HostDisks, HostNetworkMounts, HostVolumeFiles } from '../volumes/index.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
+import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 
 /** The machine kubeling runs on. */
@@ -194,6 +195,8 @@ export async function settleWithRuntime(
   return {
     ...settings,
     userIds: await ownedUserIds(realUserIdMachine(deps.clock, signal), { idsPerPod, maxPods }),
+    startEvents:
+      settings.node.swapCapacity > 0n ? await swappedVolumes(realSwapMachine(deps.clock), signal) : [],
     cgroupDriver: await runtimeCgroupDriver(settings.cgroupDriver, deps, signal),
   };
 }

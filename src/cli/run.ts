@@ -123,9 +123,9 @@ async function runNode(
     logger.info('Connected to the container runtime', { runtime: runtimeName, version: runtimeVersion });
     const deps = { cri, clock, random, logger, metrics };
     const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
-    const startEvents = await prepareDirectories(directories, clock, signal);
+    const events = await prepareDirectories(directories, clock, signal);
     const settled = await settleWithRuntime(await kubeletSettings(loaded), loaded, deps, signal);
-    const alone = { ...settled, startEvents };
+    const alone = { ...settled, startEvents: [...events, ...(settled.startEvents ?? [])] };
     const runtime = { name: runtimeName, version: runtimeVersion };
     await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
     const isServed = cluster !== undefined || canServeAlone(config);

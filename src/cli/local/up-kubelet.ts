@@ -120,7 +120,7 @@ async function settingsOf(
   );
   return {
     ...settled,
-    startEvents: await prepareRoot(home.rootDir, clock, signal),
+    startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],
     podLogsDir: home.podLogs,
     logLinksDir: join(home.podLogs, 'containers'),
     clusterDns: 'no-cluster',
