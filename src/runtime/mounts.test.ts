@@ -17,7 +17,7 @@ const inputs: MountInputs = {
   volumes: new Map([
     ['data', { kind: 'path', hostPath: '/host/data', relabel: true }],
     ['fixed', { kind: 'path', hostPath: '/host/fixed', readOnly: true }],
-    ['model', { kind: 'image', image: 'sha256:1' }],
+    ['model', { kind: 'image', image: 'sha256:1', asked: 'example/model:1' }],
     ['disk', { kind: 'block', devicePath: '/host/disk' }],
     ['archive', { kind: 'block', devicePath: '/host/archive', readOnly: true }],
   ]),
@@ -25,6 +25,7 @@ const inputs: MountInputs = {
   hostsFile: '/pods/uid-1/etc-hosts',
   terminationFile: undefined,
   recursiveReadOnly: 'supported',
+  runtimeHandler: '',
   selinux: 'disabled',
   lookup: (name) =>
     new Map([
@@ -63,7 +64,16 @@ const mounted: readonly [string, Partial<VolumeMount>, object][] = [
   [
     'an image',
     { name: 'model', subPath: 'a' },
-    { readonly: true, image: { image: 'sha256:1' }, imageSubPath: 'a' },
+    {
+      readonly: true,
+      image: {
+        image: 'sha256:1',
+        userSpecifiedImage: 'example/model:1',
+        runtimeHandler: '',
+        annotations: {},
+      },
+      imageSubPath: 'a',
+    },
   ],
 ];
 for (const [what, parts, expected] of mounted) {
@@ -223,5 +233,24 @@ test('volumes can be passed on as devices, if they are some', () => {
 test('a device is not mounted', async () => {
   await assert.rejects(made(mount({ name: 'disk' })), {
     message: 'cannot find volume "disk" to mount into container "main"',
+  });
+});
+
+test('mounts: an image names what the pod calls it, its handler and its annotations, and no path of the host', async () => {
+  const pod = aPod({ metadata: { annotations: { team: 'blue' } } });
+  const container = { name: 'main', ...mount({ name: 'model' }) };
+  const [made] = await containerMounts(pod, container, { ...inputs, runtimeHandler: 'crun' }, signal);
+  assert.deepEqual(made, {
+    containerPath: '/data',
+    propagation: 'PROPAGATION_PRIVATE',
+    recursiveReadOnly: false,
+    readonly: true,
+    image: {
+      image: 'sha256:1',
+      userSpecifiedImage: 'example/model:1',
+      runtimeHandler: 'crun',
+      annotations: { team: 'blue' },
+    },
+    imageSubPath: '',
   });
 });

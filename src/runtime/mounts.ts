@@ -52,6 +52,8 @@ export interface MountInputs {
   /** Where the container leaves its last words; undefined when it has no place for them. */
   readonly terminationFile: string | undefined;
   readonly recursiveReadOnly: 'supported' | 'unsupported';
+  /** Of the pod's runtime class; empty for the runtime's own choice. */
+  readonly runtimeHandler: string;
   readonly selinux: 'enabled' | 'disabled';
   readonly lookup: (name: string) => string | undefined;
   /** Makes the directory if it is missing and answers a path that no link can lead out of the volume. */
@@ -69,7 +71,7 @@ export async function containerMounts(
 ): Promise<readonly MountInit[]> {
   const volumes: MountInit[] = [];
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
-    volumes.push(await volumeMount(container, index, mount, inputs, signal));
+    volumes.push(await volumeMount(pod, container, { index, mount }, inputs, signal));
   }
   return [
     ...volumes,
@@ -124,9 +126,9 @@ function terminationMount(container: Container, { terminationFile, selinux }: Mo
 }
 
 async function volumeMount(
+  pod: Pod,
   container: Container,
-  index: number,
-  mount: VolumeMount,
+  { index, mount }: { readonly index: number; readonly mount: VolumeMount },
   inputs: MountInputs,
   signal: AbortSignal,
 ): Promise<MountInit> {
@@ -141,9 +143,11 @@ async function volumeMount(
     recursiveReadOnly: isRecursivelyReadOnly(mount, inputs),
   };
   if (volume.kind === 'image') {
-    const { asked } = volume;
-    const image = { image: volume.image, ...(asked === undefined ? {} : { userSpecifiedImage: asked }) };
-    return { ...common, readonly: true, image, imageSubPath: path };
+    const { image, asked: userSpecifiedImage = '' } = volume;
+    // As it was pulled with.
+    const { annotations = {} } = pod.metadata;
+    const spec = { image, userSpecifiedImage, runtimeHandler: inputs.runtimeHandler, annotations };
+    return { ...common, readonly: true, image: spec, imageSubPath: path };
   }
   const { specName = mount.name } = volume;
   const subPath = { containerName: container.name, index, volumeName: mount.name, specName, path };

@@ -135,6 +135,26 @@ test('a container is planned with all it asks for', async () => {
   assert.match(files[0]?.text ?? '', /\n10\.0\.0\.7\tweb\n$/);
 });
 
+test('the files of an image are mounted under the handler of the pod', async () => {
+  const container = { ...main, volumeMounts: [{ name: 'model', mountPath: '/model', subPath: 'small' }] };
+  const volumeImages = new Map([
+    ['model', { kind: 'image', image: 'sha256:2', asked: 'example/model:1' } as const],
+  ]);
+  const { config } = await rig().planner.containerPlan({ ...request(container), volumeImages }, signal);
+  const [first] = ContainerConfig.create(config).mounts;
+  assert.deepEqual(
+    { ...first?.image },
+    {
+      image: 'sha256:2',
+      annotations: {},
+      userSpecifiedImage: 'example/model:1',
+      runtimeHandler: 'crun',
+      imageRef: '',
+    },
+  );
+  assert.deepEqual([first?.imageSubPath, first?.hostPath, first?.readonly], ['small', '', true]);
+});
+
 test('on the host network the node’s hosts are read', async () => {
   const { files } = await rig().planner.containerPlan(request(main, { hostNetwork: true }), signal);
   assert.equal(files[0]?.text, '# Kubernetes-managed hosts file (host network).\n127.0.0.1 node\n');
@@ -219,6 +239,7 @@ test('devices bring variables, mounts and annotations, which come first', async 
       hostsFile: '/h',
       terminationFile: undefined,
       recursiveReadOnly: 'unsupported',
+      runtimeHandler: '',
       selinux: 'disabled',
     },
     security: {

@@ -123,6 +123,7 @@ export class NodePlanner implements PodPlanner {
           hostsFile: hostsFileOf(podDir),
           terminationFile,
           selinux,
+          runtimeHandler: handler,
           recursiveReadOnly: supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
           ...(subPath === undefined
             ? {}
