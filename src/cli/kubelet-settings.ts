@@ -29,7 +29,13 @@ import {
   type VerificationPolicy,
 } from '../runtime/index.ts';
 import { hostManifestFiles, httpGet } from '../sources/index.ts';
-import { HostBlockDevices, HostDisks, HostNetworkMounts, HostVolumeFiles } from '../volumes/index.ts';
+import {
+  HostBlockDevices,
+  HostDirectoryQuotas,
+  HostDisks,
+  HostNetworkMounts,
+  HostVolumeFiles,
+} from '../volumes/index.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
@@ -46,6 +52,7 @@ export function realMachine(): NodeMachine {
     volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
     blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
+    directoryQuotas: new HostDirectoryQuotas({ clock: realClock() }),
     networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
     plugins: hostPluginHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
@@ -119,6 +126,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     seccompFallback: config.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
     maxPods: config.maxPods,
     hookLimitMs: flags.hookTimeoutMs,
+    emptyDirQuota: flags.emptyDirQuota ? 'enforced' : 'off',
     maxRestartWaitMs: config.crashLoopBackOff.maxContainerRestartPeriodMs ?? 300_000,
     images: {
       verification: verificationPolicy(config),

@@ -229,6 +229,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     imageCredentialProviderConfig: path(values['image-credential-provider-config']),
     imageCredentialProviderBinDir: path(values['image-credential-provider-bin-dir']),
     hookTimeoutMs: values['hook-timeout'],
+    emptyDirQuota: values['empty-dir-quota'] ?? false,
     housekeepingIntervalMs: values['housekeeping-interval'],
     minimumContainerTtlMs: values['minimum-container-ttl-duration'] ?? 0,
     maxDeadContainersPerContainer: values['maximum-dead-containers-per-container'] ?? 1,

@@ -140,6 +140,11 @@ export const nodeFlags = {
     help: 'The most a postStart or preStop hook of any pod may take; without it a hook takes as long as it wants.',
     group: node,
   },
+  'empty-dir-quota': {
+    kind: boolFlag,
+    help: 'Have the kernel hold emptyDir volumes on the disk to their sizeLimit, by project quotas, where the file system of the root directory is mounted with prjquota.',
+    group: node,
+  },
   'housekeeping-interval': {
     kind: durationFlag,
     help: 'How often the resource usage of containers is measured.',
@@ -237,6 +242,7 @@ export interface KubeletFlags {
   readonly imageCredentialProviderBinDir: string;
   /** undefined: no limit. */
   readonly hookTimeoutMs: number | undefined;
+  readonly emptyDirQuota: boolean;
   readonly housekeepingIntervalMs: number | undefined;
   readonly minimumContainerTtlMs: number;
   readonly maxDeadContainersPerContainer: number;

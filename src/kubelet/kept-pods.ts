@@ -24,8 +24,10 @@ import {
   storageMetrics,
 } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
+import { EmptyDirQuotas } from './empty-dir-quotas.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { allocatableOf } from './make-node-planner.ts';
+import type { NodeJournal } from './node-journal.ts';
 import { PlainVolumes } from './plain-volumes.ts';
 import { mountPoints, PodDirectories, podsDirOf } from './pod-files.ts';
 import { PodNotebook } from './pod-notebook.ts';
@@ -36,6 +38,7 @@ const bootFile = '/proc/sys/kernel/random/boot_id';
 export interface KeptPodsDeps
   extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
   readonly journal: Pick<PodJournal, 'event'>;
+  readonly node: Pick<NodeJournal, 'trouble' | 'mended'>;
   /** Something the pod waits for has come. */
   readonly lookAgain: (uid: PodUid) => void;
 }
@@ -54,6 +57,7 @@ export class KeptPods {
   /** Noted with the pod, so that it goes on where it was. */
   readonly crashBackoff: CrashBackoff;
   readonly #clock: KeptPodsDeps['clock'];
+  readonly #quotas: EmptyDirQuotas;
 
   constructor(settings: KubeletSettings, deps: KeptPodsDeps) {
     const { clock, random, logger, machine, journal } = deps;
@@ -63,6 +67,13 @@ export class KeptPods {
     const filled = filledVolumes(settings, podsDir, deps, observe);
     const inMemory = memoryEmptyDirs(settings, podsDir, deps);
     this.#clock = clock;
+    this.#quotas = new EmptyDirQuotas({
+      quotas: machine.directoryQuotas,
+      wish: settings.emptyDirQuota ?? 'off',
+      rootDir: settings.rootDir,
+      node: deps.node,
+      logger,
+    });
     const directories = new PodDirectories(
       settings.rootDir,
       files,
@@ -77,6 +88,7 @@ export class KeptPods {
       },
       volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
       volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
+      (names, inner) => this.#quotas.release(names, inner),
     );
     this.directories = directories;
     this.users = new UserNamespaces({
@@ -106,6 +118,7 @@ export class KeptPods {
       csi,
       nfs,
       times: { clock, random, observe },
+      limit: this.#quotas.limit,
     });
     this.crashBackoff = new CrashBackoff({
       random,
@@ -115,8 +128,8 @@ export class KeptPods {
   }
 
   /** What earlier kubelets have noted; before anything is done to a pod. */
-  async open(): Promise<void> {
-    await Promise.all([this.notes.open(), this.users.open()]);
+  async open(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.notes.open(), this.users.open(), this.#quotas.open(signal)]);
     this.crashBackoff.restore(this.notes.restarts(), this.#clock.now());
   }
 

@@ -4,7 +4,7 @@ import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
 import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
-import type { BlockDevices, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
+import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
@@ -23,6 +23,8 @@ export interface NodeMachine {
   readonly networkMounts?: NetworkMounts | undefined;
   /** For volumes that are disks; pods cannot have any unless given. */
   readonly disks?: Disks | undefined;
+  /** For limits to what empty directories hold; there are none unless given. */
+  readonly directoryQuotas?: DirectoryQuotas | undefined;
   /** For volumes that are given as devices; pods cannot have any unless given. */
   readonly blockDevices?: BlockDevices | undefined;
   /** For drivers and plugins in processes of their own; there are none unless given. */

@@ -125,7 +125,12 @@ export class Kubelet {
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
-    this.#kept = new KeptPods(settings, { ...deps, journal, lookAgain: (uid) => this.syncSoon(uid) });
+    this.#kept = new KeptPods(settings, {
+      ...deps,
+      journal,
+      node: this.node,
+      lookAgain: (uid) => this.syncSoon(uid),
+    });
     collectVolumeMetrics(deps, this.#kept, () => this.pods.getPods());
     this.#earlier = new EarlierPods({
       notes: this.#kept.notes,
@@ -194,7 +199,7 @@ export class Kubelet {
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     for (const event of this.#settings.startEvents ?? []) this.node.event(event);
     try {
-      await Promise.all([this.#cgroups.start(signal), this.#kept.open(), this.#images.open()]);
+      await Promise.all([this.#cgroups.start(signal), this.#kept.open(signal), this.#images.open()]);
     } catch (error) {
       // Told to end before it began: an end like any other.
       if (signal.aborted) return;

@@ -11,6 +11,7 @@ import {
   DiskEmptyDirs,
   inTurns,
   isClaimed,
+  type LimitDirectory,
   type MemoryEmptyDirs,
   type NfsVolumes,
   type PayloadVolumes,
@@ -67,6 +68,8 @@ export interface OtherVolumes {
     | undefined;
   readonly csi?: DriverVolumes | undefined;
   readonly nfs?: ServerVolumes | undefined;
+  /** Holds empty directories on the disk to their size; none is unless given. */
+  readonly limit?: LimitDirectory | undefined;
 }
 
 /** The volumes of pods: paths of the host, empty directories on the disk of the pods, and others. */
@@ -92,13 +95,13 @@ export class PlainVolumes {
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
-    { filled, inMemory, claimed, csi, nfs, times }: OtherVolumes = {},
+    { filled, inMemory, claimed, csi, nfs, times, limit }: OtherVolumes = {},
   ) {
     this.#directories = directories;
     this.#files = files;
     this.#journal = journal;
     this.#filled = filled;
-    this.#onDisk = new DiskEmptyDirs({ podsDir: directories.podsDir, files });
+    this.#onDisk = new DiskEmptyDirs({ podsDir: directories.podsDir, files, limit });
     this.#inMemory = inMemory;
     this.#claimed = claimed;
     this.#times = times;
@@ -365,7 +368,7 @@ export class PlainVolumes {
     }
     if (medium !== '')
       return `empty directories on the medium "${medium}" are not supported by this node yet`;
-    await this.#onDisk.make(pod, volume);
+    await this.#onDisk.make(pod, volume, signal);
     return undefined;
   }
 

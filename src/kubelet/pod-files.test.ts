@@ -54,6 +54,25 @@ test('the marker of an empty directory goes before it, and never through a link'
   assert.deepEqual(removed, [markers, content]);
 });
 
+test('what empty directories were held to is let go before they are removed', async () => {
+  const { files } = rig();
+  const told: string[] = [];
+  const directories = new PodDirectories(
+    '/root',
+    files,
+    async () => [],
+    async () => {},
+    async () => {},
+    async (directory) => void told.push(`remove ${directory}`),
+    async () => undefined,
+    async (held) => void told.push(`release ${held.join(' ')}`),
+  );
+  const content = `${pod}/volumes/kubernetes.io~empty-dir`;
+  for (const name of ['a', 'b']) await files.makeDirectory(`${content}/${name}`, 0o777);
+  await directories.removeEmptyDirs(uid, signal);
+  assert.deepEqual(told, [`release ${content}/a ${content}/b`, `remove ${content}`]);
+});
+
 test('what any other volume holds stays, and is named', async () => {
   const { directories, store, remove } = rig();
   await directories.make(uid, signal);

@@ -15,6 +15,9 @@ export type RemoveTree = (directory: string) => Promise<void>;
 /** Unmounts all that is mounted below a directory; answers the first that is in use. */
 export type UnmountInside = (directory: string, signal: AbortSignal) => Promise<string | undefined>;
 
+/** Takes away limits that directories were held to; to be called before they are removed. */
+export type ReleaseDirectories = (directories: readonly string[], signal: AbortSignal) => Promise<void>;
+
 /** Undoes every bind below a directory, and nothing else. */
 export type UnbindParts = (directory: string, signal: AbortSignal) => Promise<void>;
 
@@ -34,6 +37,7 @@ export class PodDirectories {
   readonly #unfill: (uid: PodUid, signal: AbortSignal) => Promise<void>;
   readonly #removeTree: RemoveTree;
   readonly #unmountInside: UnmountInside;
+  readonly #release: ReleaseDirectories;
   /** A pod may come back while what an earlier one of its UID left is being removed. */
   readonly #lock = new KeyedMutex<PodUid>();
 
@@ -45,7 +49,9 @@ export class PodDirectories {
     unfill: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {},
     removeTree: RemoveTree = (directory) => files.remove(directory),
     unmountInside: UnmountInside = async () => undefined,
+    release: ReleaseDirectories = async () => {},
   ) {
+    this.#release = release;
     this.#unmountInside = unmountInside;
     this.#unbind = unbind;
     this.#unfill = unfill;
@@ -103,6 +109,11 @@ export class PodDirectories {
     const mounted = await this.#mountedBelow(uid, `/volumes/${ownVolumes}`);
     if (mounted !== undefined)
       throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${mounted}: it is a mount point`);
+    const names = await this.#files.names(directory);
+    await this.#release(
+      names.map((name) => posix.join(directory, name)),
+      signal,
+    );
     await this.#removeTree(directory);
   }
 

@@ -46,6 +46,8 @@ export interface KubeletSettings {
   readonly idsPerPod?: number | undefined;
   /** Of which they are taken; all but the machine's own unless given. */
   readonly userIds?: { readonly first: number; readonly length: number } | undefined;
+  /** Whether empty directories on the disk are held to their `sizeLimit` by the kernel; not unless given. */
+  readonly emptyDirQuota?: 'enforced' | 'off' | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;

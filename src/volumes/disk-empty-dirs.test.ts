@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -17,6 +18,7 @@ import type { PodSpec } from '../kinds/index.ts';
 import { realRuntimeFiles } from '../runtime/index.ts';
 import { DiskEmptyDirs } from './disk-empty-dirs.ts';
 
+const { signal } = new AbortController();
 const volume = { name: 'v', emptyDir: {} };
 const notRoot = process.getuid?.() === 0 ? false : 'only root gives to groups';
 
@@ -35,7 +37,7 @@ describe('an empty directory on the disk', () => {
 
   /** As a kubelet does that has just begun. */
   const make = (spec: Partial<PodSpec> = {}) =>
-    new DiskEmptyDirs({ podsDir, files: realRuntimeFiles() }).make(podWith([volume], spec), volume);
+    new DiskEmptyDirs({ podsDir, files: realRuntimeFiles() }).make(podWith([volume], spec), volume, signal);
   const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
   it('may be written by everybody, and has the marker other kubelets look for', async () => {
@@ -77,6 +79,26 @@ describe('an empty directory on the disk', () => {
     mkdirSync(directory, { recursive: true, mode: 0o755 });
     await make({ securityContext: { fsGroup: 77 } });
     assert.deepEqual([modeOf(directory), statSync(directory).gid], [0o2777, 77]);
+  });
+
+  it('is held to its size before anybody knows it as made, and only once', async () => {
+    const held: unknown[] = [];
+    const limit = async (at: string, bytes: bigint) => {
+      held.push([at, bytes, existsSync(marker)]);
+    };
+    const sized = async (sizeLimit: string | undefined) => {
+      const dirs = new DiskEmptyDirs({ podsDir, files: realRuntimeFiles(), limit });
+      const asked = { name: 'v', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } };
+      await dirs.make(podWith([asked]), asked, signal);
+    };
+    await sized('1500');
+    await sized('1500');
+    assert.deepEqual(held.splice(0), [[directory, 1500n, false]]);
+    rmSync(podsDir, { recursive: true });
+    await sized(undefined);
+    rmSync(podsDir, { recursive: true });
+    await sized('0');
+    assert.deepEqual(held, []);
   });
 
   it('is refused where something else is', async () => {

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import type { Volume } from '../kinds/index.ts';
+import { quantityValue, tryParseQuantity } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { PodPlaces } from './payload-places.ts';
 import { markerFileMode, markerMode, readyFile } from './prepare-volume.ts';
@@ -24,7 +25,12 @@ export interface DiskEmptyDirsDeps {
   /** Where the directories of pods are. */
   readonly podsDir: string;
   readonly files: SharedDirectories;
+  /** Holds a directory to a size; none is held unless given. */
+  readonly limit?: LimitDirectory | undefined;
 }
+
+/** Never rejects but for the signal: whatever cannot be held is told to whom it concerns. */
+export type LimitDirectory = (directory: string, bytes: bigint, signal: AbortSignal) => Promise<void>;
 
 /** The empty directories of pods that lie on their disk. */
 export class DiskEmptyDirs {
@@ -38,18 +44,27 @@ export class DiskEmptyDirs {
    * May be repeated, by another kubelet too: one with its marker is as its pod has it, and one without was never whole.
    * Whoever removes it removes the marker first.
    */
-  async make(pod: Pod, { name }: Volume): Promise<void> {
-    const { podsDir, files } = this.#deps;
+  async make(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
+    const { podsDir, files, limit } = this.#deps;
     const places = new PodPlaces(podsDir, pod.metadata.uid);
     const marker = places.emptyDirMarker(name);
     const ready = posix.join(marker, readyFile);
     const isMarked = await files.exists(ready);
     const ifThere = isMarked ? 'stays' : 'gets-them';
-    await files.makeSharedDirectory(places.emptyDir(name), { ...sharedBy(pod), ifThere });
+    const directory = places.emptyDir(name);
+    await files.makeSharedDirectory(directory, { ...sharedBy(pod), ifThere });
     if (isMarked) return;
+    const bytes = limitOf(emptyDir?.sizeLimit);
+    if (bytes > 0n) await limit?.(directory, bytes, signal);
     await files.makeDirectory(marker, markerMode);
     await files.makeFile(ready, markerFileMode);
   }
+}
+
+/** 0 for none. */
+function limitOf(sizeLimit: string | undefined): bigint {
+  const limit = sizeLimit === undefined ? undefined : tryParseQuantity(sizeLimit);
+  return limit === undefined ? 0n : quantityValue(limit);
 }
 
 /** Everybody in the pod may write there; with a group of its volumes, what is written belongs to that group. */

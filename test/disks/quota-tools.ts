@@ -1,0 +1,37 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+type Tool = 'chattr' | 'lsattr' | 'setquota' | 'repquota';
+
+/** What is asked is kept in files: `projects/<directory with % for />` and `limits/<project>`. */
+const usual: Readonly<Record<Tool, string>> = {
+  chattr: `[ "$1 $3" = "-p +P" ] && [ -d "$4" ] && echo "$2" >"$here/projects/$(echo "$4" | tr / %)"`,
+  lsattr: `[ "$1 $2" = "-p -d" ] || exit 2
+shift 2
+for directory; do
+  if [ ! -d "$directory" ]; then echo "lsattr: No such file or directory while trying to stat $directory" >&2; failed=1; continue; fi
+  project=$(cat "$here/projects/$(echo "$directory" | tr / %)" 2>/dev/null || echo 0)
+  printf '%5d %s %s\\n' "$project" ----------------------- "$directory"
+done
+exit \${failed:-0}`,
+  setquota: `[ "$1 $3 $5 $6" = "-P 0 0 0" ] || exit 2
+if [ "$4" = 0 ]; then rm -f "$here/limits/$2"; else echo "$4 $7" >"$here/limits/$2"; fi`,
+  repquota: `[ "$1 $2" = "-P -n" ] || exit 2
+echo "*** Report for project quotas on device /dev/vda"
+for project in 0 $(cat "$here"/projects/* 2>/dev/null) $(ls "$here/limits"); do echo "#$project --  4  0  0  1  0  0"; done`,
+};
+
+/**
+ * Programs in place of those that need a kernel with project quotas; others may be given for some, and those that are
+ * undefined are left out. Answers what to have as the PATH.
+ */
+export function quotaTools(folder: string, scripts: Partial<Record<Tool, string | undefined>> = {}): string {
+  for (const name of ['projects', 'limits', 'bin']) mkdirSync(join(folder, name), { recursive: true });
+  for (const [name, script] of Object.entries({ ...usual, ...scripts })) {
+    if (script === undefined) continue;
+    const file = join(folder, 'bin', name);
+    writeFileSync(file, `#!/bin/sh\nPATH=/usr/bin:/bin\nhere='${folder}'\n${script}\n`);
+    chmodSync(file, 0o755);
+  }
+  return join(folder, 'bin');
+}
