@@ -127,6 +127,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     maxPods: config.maxPods,
     hookLimitMs: flags.hookTimeoutMs,
     emptyDirQuota: flags.emptyDirQuota ? 'enforced' : 'off',
+    deadVolumes: flags.detachDeadVolumes ? 'detach' : 'keep',
     maxRestartWaitMs: config.crashLoopBackOff.maxContainerRestartPeriodMs ?? 300_000,
     images: {
       verification: verificationPolicy(config),

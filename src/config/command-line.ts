@@ -230,6 +230,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     imageCredentialProviderBinDir: path(values['image-credential-provider-bin-dir']),
     hookTimeoutMs: values['hook-timeout'],
     emptyDirQuota: values['empty-dir-quota'] ?? false,
+    detachDeadVolumes: values['detach-dead-volumes'] ?? false,
     housekeepingIntervalMs: values['housekeeping-interval'],
     minimumContainerTtlMs: values['minimum-container-ttl-duration'] ?? 0,
     maxDeadContainersPerContainer: values['maximum-dead-containers-per-container'] ?? 1,

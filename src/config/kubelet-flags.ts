@@ -145,6 +145,11 @@ export const nodeFlags = {
     help: 'Have the kernel hold emptyDir volumes on the disk to their sizeLimit, by project quotas, where the file system of the root directory is mounted with prjquota.',
     group: node,
   },
+  'detach-dead-volumes': {
+    kind: boolFlag,
+    help: 'Detach NFS volumes of pods that have ended (umount --lazy) where their server does not answer and no unmount, not even a forced one, takes them away.',
+    group: node,
+  },
   'housekeeping-interval': {
     kind: durationFlag,
     help: 'How often the resource usage of containers is measured.',
@@ -243,6 +248,7 @@ export interface KubeletFlags {
   /** undefined: no limit. */
   readonly hookTimeoutMs: number | undefined;
   readonly emptyDirQuota: boolean;
+  readonly detachDeadVolumes: boolean;
   readonly housekeepingIntervalMs: number | undefined;
   readonly minimumContainerTtlMs: number;
   readonly maxDeadContainersPerContainer: number;

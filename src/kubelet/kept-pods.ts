@@ -38,7 +38,7 @@ const bootFile = '/proc/sys/kernel/random/boot_id';
 export interface KeptPodsDeps
   extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
   readonly journal: Pick<PodJournal, 'event'>;
-  readonly node: Pick<NodeJournal, 'trouble' | 'mended'>;
+  readonly node: Pick<NodeJournal, 'event' | 'trouble' | 'mended'>;
   /** Something the pod waits for has come. */
   readonly lookAgain: (uid: PodUid) => void;
 }
@@ -109,7 +109,7 @@ export class KeptPods {
     this.csi = csi;
     this.csiUpdates = updates;
     this.plugins = plugins;
-    const nfs = nfsVolumes(podsDir, deps);
+    const nfs = nfsVolumes(settings, podsDir, deps);
     const claimed = claimVolumes(settings.rootDir, deps, this.notes, { csi, csiBlock: csi?.devices, nfs });
     this.volumes = new PlainVolumes(directories, files, journal, {
       filled,
@@ -176,11 +176,17 @@ function memoryEmptyDirs(
 
 /** Undefined as above. */
 function nfsVolumes(
+  { deadVolumes }: KubeletSettings,
   podsDir: string,
-  { clock, random, machine: { volumeFiles: files, networkMounts: mounts } }: KeptPodsDeps,
+  { clock, random, node, machine: { volumeFiles: files, networkMounts: mounts } }: KeptPodsDeps,
 ): NfsVolumes | undefined {
   if (files === undefined || mounts === undefined) return undefined;
-  return new NfsVolumes({ podsDir, files, mounts, clock, random });
+  const detached = (place: string, why: string) => {
+    const message = `The volume at ${place} was detached as its server does not answer; who has files of it open may still write to them: ${why}`;
+    node.event({ type: 'Warning', reason: 'DeadVolumeDetached', message });
+  };
+  const asked = deadVolumes === 'detach' ? { detached } : {};
+  return new NfsVolumes({ podsDir, files, mounts, clock, random, ...asked });
 }
 
 function claimVolumes(

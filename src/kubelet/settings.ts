@@ -48,6 +48,8 @@ export interface KubeletSettings {
   readonly userIds?: { readonly first: number; readonly length: number } | undefined;
   /** Whether empty directories on the disk are held to their `sizeLimit` by the kernel; not unless given. */
   readonly emptyDirQuota?: 'enforced' | 'off' | undefined;
+  /** Whether volumes of dead servers are taken out of sight where nothing unmounts them; they stay unless given. */
+  readonly deadVolumes?: 'detach' | 'keep' | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;

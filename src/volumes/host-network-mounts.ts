@@ -9,7 +9,7 @@ import {
   runCommand,
 } from '../lib/index.ts';
 import { failureOf } from './command-failure.ts';
-import type { NetworkMount, NetworkMounts } from './network-mounts.ts';
+import type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
 
 export interface NetworkLimits {
   readonly mountMs: number;
@@ -35,6 +35,12 @@ const usualLimits: NetworkLimits = {
   lookMs: 30_000,
 };
 
+const unmountFlags: Readonly<Record<Unmounting, readonly string[]>> = {
+  plain: [],
+  force: ['-f'],
+  lazy: ['-l'],
+};
+
 /** The programs of this machine: `mount`, `umount` and `stat`, as found on the PATH. */
 export class HostNetworkMounts implements NetworkMounts {
   readonly #clock: Clock;
@@ -43,9 +49,9 @@ export class HostNetworkMounts implements NetworkMounts {
   readonly #env: Readonly<Record<string, string | undefined>>;
   /**
    * Directories with a program in the kernel's hands that nothing ends. No other is sent after it; only a forced unmount,
-   * which may free it.
+   * which may free it, and a lazy one, which asks nobody.
    */
-  readonly #stuck = { any: new Set<string>(), force: new Set<string>() };
+  readonly #stuck = { any: new Set<string>(), force: new Set<string>(), lazy: new Set<string>() };
 
   constructor({ clock, mounted, limits = usualLimits, path = process.env['PATH'] }: HostNetworkMountsDeps) {
     this.#clock = clock;
@@ -57,7 +63,7 @@ export class HostNetworkMounts implements NetworkMounts {
 
   /** How many programs do not end. */
   get stuck(): number {
-    return this.#stuck.any.size + this.#stuck.force.size;
+    return Object.values(this.#stuck).reduce((sum, { size }) => sum + size, 0);
   }
 
   async isMounted(directory: string): Promise<boolean> {
@@ -79,12 +85,12 @@ export class HostNetworkMounts implements NetworkMounts {
     throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said} (mount ${args.join(' ')})`);
   }
 
-  async unmount(directory: string, how: 'plain' | 'force', signal: AbortSignal): Promise<'done' | 'busy'> {
+  async unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { unmountMs, forceMs } = this.#limits;
     // By the name the kernel has for it: to find that out, the program would ask the server.
     const place = (await canonical(directory)) ?? directory;
-    const args = [...(how === 'force' ? ['-f'] : []), '--no-canonicalize', place];
-    const limitMs = how === 'force' ? forceMs : unmountMs;
+    const args = [...unmountFlags[how], '--no-canonicalize', place];
+    const limitMs = how === 'plain' ? unmountMs : forceMs;
     const said = failureOf(await this.#run('umount', args, directory, limitMs, signal));
     if (said === undefined || said.includes('not mounted')) return 'done';
     if (said.includes('busy')) return 'busy';
@@ -104,7 +110,7 @@ export class HostNetworkMounts implements NetworkMounts {
     deadlineMs: number,
     signal: AbortSignal,
   ): Promise<CommandResult> {
-    const stuck = args.includes('-f') ? this.#stuck.force : this.#stuck.any;
+    const stuck = this.#stuck[laneOf(args)];
     if (stuck.has(directory))
       throw new KubelingError(
         'DEADLINE_EXCEEDED',
@@ -117,6 +123,11 @@ export class HostNetworkMounts implements NetworkMounts {
     const command = { file, args, env: this.#env, clock: this.#clock, deadlineMs, abandoned };
     return await runCommand(command, signal);
   }
+}
+
+function laneOf([flag]: readonly string[]): 'any' | 'force' | 'lazy' {
+  if (flag === '-f') return 'force';
+  return flag === '-l' ? 'lazy' : 'any';
 }
 
 /** The way to the directory without links; the directory itself is not looked at. Undefined when there is no such way. */

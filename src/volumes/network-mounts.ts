@@ -7,6 +7,8 @@ export interface NetworkMount {
   readonly options: readonly string[];
 }
 
+export type Unmounting = 'plain' | 'force' | 'lazy';
+
 /**
  * Mounts of file systems that may stop answering at any moment. Nothing of this process ever touches what is mounted:
  * each method ends in its time, and a program that does not is left behind.
@@ -20,10 +22,11 @@ export interface NetworkMounts {
    */
   mount(mount: NetworkMount, signal: AbortSignal): Promise<void>;
   /**
-   * Only what was mounted last. `force` gives up all that is still asked of the server. Rejects with VOLUME_REMOVE, or
-   * DEADLINE_EXCEEDED if it hangs.
+   * Only what was mounted last. `force` gives up all that is still asked of the server. `lazy` only takes it out of
+   * sight: who has it open has it on, and nobody knows when that ends. Rejects with VOLUME_REMOVE, or DEADLINE_EXCEEDED
+   * if it hangs.
    */
-  unmount(directory: string, how: 'plain' | 'force', signal: AbortSignal): Promise<'done' | 'busy'>;
+  unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'>;
   /** Whether what is mounted there can be used at all. Rejects with DEADLINE_EXCEEDED while nobody answers. */
   look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'>;
 }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
 import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
 import { MemoryVolumeFiles } from './memory-volume-files.ts';
-import type { NetworkMount, NetworkMounts } from './network-mounts.ts';
+import type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
 import { type NfsVolume, NfsVolumes } from './nfs-volumes.ts';
 
 const { signal } = new AbortController();
@@ -32,12 +32,17 @@ class Mounts implements NetworkMounts {
     if (this.mounting !== 'works') throw new KubelingError('VOLUME_UNUSABLE', 'mount failed: refused');
   }
 
-  async unmount(directory: string, how: 'plain' | 'force') {
+  async unmount(directory: string, how: Unmounting) {
     this.log.push(`${how} unmount`);
+    if (how === 'lazy') return this.#gone(directory);
     const isPlain = how === 'plain';
     if (this.unmounting === 'busy') return 'busy' as const;
     if (this.unmounting === 'hopeless' || (this.unmounting === 'hangs' && isPlain)) throw late();
     if (this.unmounting === 'stale' && isPlain) throw new KubelingError('VOLUME_REMOVE', 'stale file handle');
+    return this.#gone(directory);
+  }
+
+  #gone(directory: string) {
     const index = this.mounted.findLastIndex((mount) => mount.directory === directory);
     this.mounted.splice(index, 1);
     return 'done' as const;
@@ -52,7 +57,20 @@ class Mounts implements NetworkMounts {
 function world() {
   const [files, mounts, clock] = [new MemoryVolumeFiles(), new Mounts(), new VirtualClock()];
   const make = () => new NfsVolumes({ podsDir: '/pods', files, mounts, clock, random: seededRandom(1) });
-  return { files, mounts, clock, make, volumes: make() };
+  const detaching = () => {
+    const told: (readonly [string, string])[] = [];
+    const detached = (at: string, why: string) => void told.push([at, why]);
+    const volumes = new NfsVolumes({
+      podsDir: '/pods',
+      files,
+      mounts,
+      clock,
+      random: seededRandom(1),
+      detached,
+    });
+    return { volumes, told };
+  };
+  return { files, mounts, clock, make, detaching, volumes: make() };
 }
 
 describe('a volume of a server', () => {
@@ -172,6 +190,53 @@ describe('a volume of a server', () => {
     await clock.advance(1_000);
     await assert.rejects(volumes.remove(worldUid, signal), /has content that was not put there by this node/);
     assert.equal(files.text(`${place}/theirs`), 'x');
+  });
+
+  describe('whose server is dead, on a node that detaches such', () => {
+    for (const unmounting of ['hopeless', 'busy'] as const) {
+      it(`is detached when it is ${unmounting}, and told`, async () => {
+        const { files, mounts, clock, detaching } = world();
+        const { volumes, told } = detaching();
+        await volumes.setUp(pod, volume, signal);
+        mounts.unmounting = unmounting;
+        mounts.state = 'silent';
+        const removed = volumes.remove(worldUid, signal);
+        await clock.advance(3_000);
+        await removed;
+        assert.equal(mounts.log.at(-1), 'lazy unmount');
+        assert.deepEqual([mounts.mounted, await files.kindAt(place)], [[], undefined]);
+        const why = unmounting === 'busy' ? `${place} is still in use` : 'too late';
+        assert.deepEqual(told, [[place, why]]);
+      });
+    }
+
+    it('loses nothing of what lies below it', async () => {
+      const { files, mounts, detaching } = world();
+      const { volumes } = detaching();
+      await volumes.setUp(pod, volume, signal);
+      await files.writeFile(`${place}/theirs`, Buffer.from('x'), { mode: 0o600 });
+      mounts.unmounting = 'hopeless';
+      mounts.state = 'broken';
+      await assert.rejects(
+        volumes.remove(worldUid, signal),
+        /has content that was not put there by this node/,
+      );
+      assert.equal(files.text(`${place}/theirs`), 'x');
+    });
+
+    it('stays where its server answers, or a pod still wants it', async () => {
+      const { mounts, clock, detaching } = world();
+      const { volumes, told } = detaching();
+      await volumes.setUp(pod, volume, signal);
+      mounts.unmounting = 'hopeless';
+      mounts.state = 'broken';
+      await assert.rejects(volumes.setUp(pod, volume, signal), /too late/);
+      mounts.state = 'answers';
+      await clock.advance(1_000);
+      await assert.rejects(volumes.remove(worldUid, signal), /too late/);
+      assert.ok(!mounts.log.includes('lazy unmount'));
+      assert.deepEqual([told, mounts.mounted.length], [[], 1]);
+    });
   });
 
   it('is not sought behind a link', async () => {

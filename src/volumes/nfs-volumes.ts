@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { posix } from 'node:path';
-import { type Clock, describeError, KubelingError, type Random } from '../lib/index.ts';
+import { type Clock, describeError, isKind, KubelingError, type Random } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
 import type { NetworkMounts } from './network-mounts.ts';
 import { unusable } from './payload.ts';
@@ -17,6 +17,11 @@ export interface NfsVolumesDeps {
   readonly mounts: NetworkMounts;
   readonly clock: Clock;
   readonly random: Random;
+  /**
+   * Whether a volume whose server is dead, and that nothing unmounts, is taken out of sight at last; told of each. Never
+   * unless given.
+   */
+  readonly detached?: ((place: string, why: string) => void) | undefined;
 }
 
 export interface NfsVolume {
@@ -27,6 +32,9 @@ export interface NfsVolume {
   readonly readOnly: boolean;
   readonly mountOptions: readonly string[];
 }
+
+/** What is done about a volume that nothing unmounts. */
+type LastResort = 'none' | 'detach-dead';
 
 const directoryMode = 0o750;
 /** Whoever was killed at the wrong moment mounted twice at most; more than this is not ours. */
@@ -85,7 +93,7 @@ export class NfsVolumes {
   }
 
   async #tryRemove(place: string, signal: AbortSignal): Promise<string | undefined> {
-    const work = (inner: AbortSignal) => this.#takeAway(place, inner);
+    const work = (inner: AbortSignal) => this.#takeAway(place, inner, 'detach-dead');
     try {
       await this.#operations.run(place, { name: 'unmount', what: `unmounting ${place}`, work }, signal);
       return undefined;
@@ -127,16 +135,38 @@ export class NfsVolumes {
     });
   }
 
-  async #takeAway(place: string, signal: AbortSignal): Promise<void> {
-    await this.#unmount(place, signal);
+  async #takeAway(place: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
+    await this.#unmount(place, signal, last);
+    // Nothing but an empty directory ever goes: whoever has what was mounted there may still write to it.
     if ((await this.#deps.files.removeEmptyDirectory(place)) === 'not-empty')
       throw blocked([`${place} has content that was not put there by this node`]);
   }
 
-  async #unmount(place: string, signal: AbortSignal): Promise<void> {
+  async #unmount(place: string, signal: AbortSignal, last: LastResort = 'none'): Promise<void> {
     const { mounts, clock } = this.#deps;
     for (let left = mostMounts; left > 0 && (await mounts.isMounted(place)); left--) {
-      await unmountPatiently(clock, place, () => this.#unmountOnce(place, signal), signal);
+      const work = unmountPatiently(clock, place, () => this.#unmountOnce(place, signal), signal);
+      if (last === 'none') await work;
+      else await work.catch((error: unknown) => this.#detachDead(place, error, signal));
+    }
+  }
+
+  /** Rejects with why it could not be unmounted where it is not dead, or nobody wants this. */
+  async #detachDead(place: string, why: unknown, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { mounts, detached } = this.#deps;
+    if (detached === undefined || !(await this.#isDead(place, signal))) throw why;
+    if ((await mounts.unmount(place, 'lazy', signal)) === 'busy') throw why;
+    detached(place, describeError(why));
+  }
+
+  async #isDead(place: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      return (await this.#deps.mounts.look(place, signal)) === 'broken';
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isKind(error, 'DeadlineExceeded')) return true;
+      throw error;
     }
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, rmdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -147,6 +147,30 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     await eventually('it to be unmounted', unmount);
     await eventually('the program to end', async () => (host.stuck === 0 ? true : undefined));
     assert.equal(await host.isMounted(directory), false);
+  });
+
+  it('whose server is silent are taken out of sight while somebody is in there', async () => {
+    const [host, directory] = [mounts({ lookMs: short, unmountMs: short }), await place()];
+    await host.mount(nfs(directory), signal);
+    await answering(directory);
+    const inside = process.cwd();
+    process.chdir(directory);
+    try {
+      standIn.server('silent');
+      await assert.rejects(host.look(directory, signal), isLate);
+      // Whatever else is stuck there.
+      standIn.unmounting('hang');
+      await assert.rejects(host.unmount(directory, 'plain', signal), isLate);
+      assert.equal(await host.isMounted(directory), true);
+      assert.equal(await host.unmount(directory, 'lazy', signal), 'done');
+      assert.equal(await host.isMounted(directory), false);
+      assert.deepEqual(standIn.calls('umount', directory).at(-1), `umount -l --no-canonicalize ${directory}`);
+    } finally {
+      process.chdir(inside);
+    }
+    standIn.server('answers');
+    await eventually('all programs to end', async () => (host.stuck === 0 ? true : undefined));
+    await rmdir(directory);
   });
 
   it('whose server has gone are broken', async () => {

@@ -21,10 +21,10 @@ export class NfsStandIn {
       `  exec '${process.execPath}' '${mountProgram}' '${this.#control}' "$@"`,
       'fi',
     ]);
-    // A forced unmount is never held up.
+    // A forced or lazy unmount is never held up.
     this.#write('umount', [
       `echo "umount $*" >> '${this.#control}/calls.log'`,
-      `[ "$1" = -f ] || while [ -e '${this.#control}/hold' ]; do sleep 0.05; done`,
+      `[ "$1" = -f ] || [ "$1" = -l ] || while [ -e '${this.#control}/hold' ]; do sleep 0.05; done`,
     ]);
   }
 
