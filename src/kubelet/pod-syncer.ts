@@ -35,6 +35,7 @@ import type { PlainVolumes } from './plain-volumes.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { PodNotebook } from './pod-notebook.ts';
 import type { PodProbes } from './pod-probes.ts';
+import { runsWhole } from './runs-whole.ts';
 
 export interface SyncerDeps {
   readonly clock: Clock;
@@ -398,12 +399,4 @@ function withoutEndsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: Obs
     stopped.has(container.id) ? (before.get(container.id) ?? container) : container,
   );
   return { ...now, containers };
-}
-
-/** What runs has all it needs. */
-function runsWhole({ spec }: Pod, { sandboxes, containers }: ObservedPod): boolean {
-  const running = new Set(containers.flatMap(({ name, state }) => (state === 'running' ? [name] : [])));
-  return (
-    sandboxes.some(({ state }) => state === 'ready') && spec.containers.every(({ name }) => running.has(name))
-  );
 }

@@ -25,7 +25,11 @@ const data = (number: number) => {
 
 const waiting = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
 
-function podOf(name: string, script: string, volumes: readonly { readonly name: string }[]) {
+function podOf(
+  name: string,
+  script: string,
+  volumes: readonly { readonly name: string; readonly [kind: string]: unknown }[],
+) {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -149,6 +153,37 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     // The embedded API is where the secret comes from: its store is all that has it.
     return found.filter((path) => path !== '' && !path.startsWith(join(dataDir, 'api/store/')));
   }
+
+  it('is there for a container that is added to a running pod, and of no other container', async () => {
+    const volumes = [
+      { name: 'disk', emptyDir: {} },
+      { name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: '5Mi' } },
+      { name: 'late', configMap: { name: 'late' } },
+    ];
+    const { spec, ...pod } = podOf('watched', waiting, volumes);
+    const containers = spec.containers.map((container) => ({ ...container, volumeMounts: [] }));
+    await create('pods', { ...pod, spec: { ...spec, containers } });
+    await ready('watched');
+    const container = {
+      name: 'watcher',
+      image,
+      command: ['sh', '-c', waiting],
+      volumeMounts: volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
+    };
+    const patch = JSON.stringify({ spec: { ephemeralContainers: [container] } });
+    await cluster.kubectl('patch', 'pod', 'watched', '--subresource=ephemeralcontainers', '-p', patch);
+    const isTold = (out: string) => out.includes('configmap "late" not found');
+    await cluster.until('it to wait', ['get', 'events', '-o', 'jsonpath={..message}'], isTold);
+    const stateOf = '-o=jsonpath={.status.ephemeralContainerStatuses[0].state}';
+    assert.match(await cluster.kubectl('get', 'pod', 'watched', stateOf), /waiting/);
+    await cluster.kubectl('create', 'configmap', 'late', '--from-literal=key=here');
+    const runs = (out: string) => out.includes('running');
+    await cluster.until('it to run', ['get', 'pod', 'watched', stateOf], runs);
+    const inside = ['exec', 'watched', '-c', 'watcher', '--', 'sh', '-c'];
+    const looking = 'cat /late/key; echo; stat -c %a /disk /memory; df -k /memory | tail -1';
+    const said = await cluster.kubectl(...inside, looking);
+    assert.match(said, /^here\n777\n1777\ntmpfs +5120 /);
+  });
 
   it('is never on a disk if it is secret, also when kubeling is killed and started again', async () => {
     const canary = 'canary-7d0c4e1b95';

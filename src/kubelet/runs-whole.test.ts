@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { anInstance, anObservedPod, aSandbox } from '../../test/fakes/observed.ts';
+import type { PodSpec } from '../kinds/index.ts';
+import { runsWhole } from './runs-whole.ts';
+
+const [app, debug] = [
+  { name: 'app', image: 'busybox' },
+  { name: 'debug', image: 'busybox' },
+];
+const spec: PodSpec = { containers: [app] };
+
+describe('a pod has all it needs', () => {
+  it('while its sandbox is ready and all its containers run', () => {
+    assert.equal(runsWhole({ spec }, anObservedPod({ containers: [anInstance(app)] })), true);
+    assert.equal(runsWhole({ spec }, anObservedPod()), false);
+    const exited = anInstance(app, { state: 'exited' });
+    assert.equal(runsWhole({ spec }, anObservedPod({ containers: [exited] })), false);
+    const sandboxes = [aSandbox({ state: 'not-ready' })];
+    assert.equal(runsWhole({ spec }, anObservedPod({ sandboxes, containers: [anInstance(app)] })), false);
+  });
+
+  it('but not before an ephemeral container has begun, which never runs twice', () => {
+    const debugged = { spec: { ...spec, ephemeralContainers: [debug] } };
+    assert.equal(runsWhole(debugged, anObservedPod({ containers: [anInstance(app)] })), false);
+    const ended = anInstance(debug, { state: 'exited' });
+    assert.equal(runsWhole(debugged, anObservedPod({ containers: [anInstance(app), ended] })), true);
+  });
+});
