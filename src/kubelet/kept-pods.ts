@@ -23,10 +23,10 @@ import {
   type StorageObserver,
   storageMetrics,
 } from '../volumes/index.ts';
+import { allocatableOf } from './allocatable.ts';
 import type { ClusterLink } from './cluster-link.ts';
 import { EmptyDirQuotas } from './empty-dir-quotas.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
-import { allocatableOf } from './make-node-planner.ts';
 import type { NodeJournal } from './node-journal.ts';
 import { PlainVolumes } from './plain-volumes.ts';
 import { mountPoints, PodDirectories, podsDirOf } from './pod-files.ts';
@@ -147,7 +147,7 @@ function filledVolumes(
   observe: StorageObserver,
 ): PayloadVolumes | undefined {
   if (files === undefined) return undefined;
-  const allocatable = () => allocatableOf(settings);
+  const allocatable = () => allocatableOf(settings, api?.node());
   return new PayloadVolumes({
     podsDir,
     api,
@@ -168,10 +168,11 @@ function filledVolumes(
 function memoryEmptyDirs(
   settings: KubeletSettings,
   podsDir: string,
-  { clock, machine: { volumeFiles: files } }: KeptPodsDeps,
+  { clock, machine: { volumeFiles: files }, cluster }: KeptPodsDeps,
 ): MemoryEmptyDirs | undefined {
   if (files === undefined) return undefined;
-  return new MemoryEmptyDirs({ podsDir, files, clock, allocatable: () => allocatableOf(settings) });
+  const allocatable = () => allocatableOf(settings, cluster?.node());
+  return new MemoryEmptyDirs({ podsDir, files, clock, allocatable });
 }
 
 /** Undefined as above. */

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { Random } from '../lib/index.ts';
-import { type PodJournal, type PodUid, type ResourceList, readResources } from '../pods/index.ts';
+import type { PodJournal, PodUid } from '../pods/index.ts';
 import type { PodCgroups } from '../resources/index.ts';
 import {
   handlersAsClasses,
@@ -10,6 +10,7 @@ import {
   type SubPath,
   type UserNamespaces,
 } from '../runtime/index.ts';
+import { allocatableOf } from './allocatable.ts';
 import type { KubeletDeps, NodeMachine } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { PlainVolumes } from './plain-volumes.ts';
@@ -58,7 +59,7 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       nodeEvent: (event) => parts.node.trouble(event.reason, event),
       readNodeFile: (path) => machine.readFile(path),
       nodeIps,
-      allocatable: () => allocatableOf(settings),
+      allocatable: () => allocatableOf(settings, cluster?.node()),
       cgroupParent: (pod) => cgroups.cgroupParent(pod),
       runtimeHandler: (pod, signal) => runtimeHandlerOf(pod, classes, signal),
       supportsRecursiveReadOnly: (handler) => handlers().get(handler)?.recursiveReadOnly ?? false,
@@ -83,12 +84,4 @@ const longestVolumeFile = 1 << 20;
 /** Named as the Go kubelet does, so that either cleans up after the other. */
 function subPathTarget(podDir: string, { specName, containerName, index }: SubPath): string {
   return posix.join(podDir, 'volume-subpaths', specName, containerName, `${index}`);
-}
-
-/** What pods may have of the machine. */
-export function allocatableOf({ capacity, reserved }: KubeletSettings): ResourceList {
-  return readResources({
-    cpu: `${Math.max(0, capacity.milliCpu - reserved.milliCpu)}m`,
-    memory: `${Math.max(0, capacity.memoryBytes - reserved.memoryBytes)}`,
-  });
 }

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { realClock } from '../../src/lib/index.ts';
+import { parseQuantity, quantityValue, realClock } from '../../src/lib/index.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
 import { ApiCaller } from '../chaos/api-caller.ts';
 import { numberLines, readerLooks, readerScript } from '../chaos/volume-reader.ts';
@@ -183,6 +183,23 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     const looking = 'cat /late/key; echo; stat -c %a /disk /memory; df -k /memory | tail -1';
     const said = await cluster.kubectl(...inside, looking);
     assert.match(said, /^here\n777\n1777\ntmpfs +5120 /);
+  });
+
+  it('says what the node has to give where a container has no limit', async () => {
+    const names = ['cpu', 'memory', 'ephemeral-storage'];
+    const items = names.map((name) => ({
+      path: name,
+      resourceFieldRef: { containerName: 'main', resource: `limits.${name}` },
+    }));
+    await create('pods', podOf('unlimited', waiting, [{ name: 'limits', downwardAPI: { items } }]));
+    await ready('unlimited');
+    const files = names.map((name) => `/limits/${name}`);
+    const said = await cluster.kubectl('exec', 'unlimited', '--', 'tail', '-n', '+1', '-q', ...files);
+    const node = JSON.parse(
+      await cluster.kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].status.allocatable}'),
+    );
+    const amounts = names.map((name) => quantityValue(parseQuantity(node[name])));
+    assert.equal(said, amounts.join(''));
   });
 
   it('is never on a disk if it is secret, also when kubeling is killed and started again', async () => {
