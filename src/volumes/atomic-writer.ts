@@ -20,6 +20,8 @@ export interface PayloadTarget {
   readonly group?: number | undefined;
   /** Whether the group may read all of it, or only what the modes of the files let it; all unless given. */
   readonly access?: 'read' | 'as-is' | undefined;
+  /** Directories in it that stay whatever the content: other volumes are mounted there. */
+  readonly nested?: readonly string[] | undefined;
 }
 
 export interface WrittenPayload {
@@ -53,7 +55,7 @@ export async function writePayload(
   const version = isSame
     ? current
     : await publish(files, target, payload, await unusedName(files, directory, newName));
-  await makeVisible(files, directory, payload);
+  await makeVisible(files, target, payload);
   return { version, retired: isSame ? undefined : current };
 }
 
@@ -150,12 +152,23 @@ async function isUnseen(files: VolumeFiles, directory: string, version: string):
   );
 }
 
+/** A part of the volume that a container wanted before there was content for it was made as a directory, and stays empty. */
+async function isCleared(files: VolumeFiles, path: string): Promise<boolean> {
+  return (await files.kindAt(path)) === 'directory' && (await files.removeEmptyDirectory(path)) === 'gone';
+}
+
 /** After the switch: a link that is there leads to something, and one without content goes. */
-async function makeVisible(files: VolumeFiles, directory: string, payload: Payload): Promise<void> {
+async function makeVisible(
+  files: VolumeFiles,
+  { directory, nested = [] }: PayloadTarget,
+  payload: Payload,
+): Promise<void> {
   const wanted = topNames(payload);
   const there = new Set(await files.names(directory));
   for (const [name, { owner }] of wanted) {
-    if (!there.has(name)) await files.link(posix.join(dataLink, name), posix.join(directory, name), owner);
+    const path = posix.join(directory, name);
+    const isFree = !there.has(name) || (!nested.includes(name) && (await isCleared(files, path)));
+    if (isFree) await files.link(posix.join(dataLink, name), path, owner);
   }
   for (const name of there) {
     if (name.startsWith('..') || wanted.has(name)) continue;

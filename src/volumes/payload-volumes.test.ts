@@ -164,6 +164,38 @@ describe('a filled volume', () => {
     assert.equal(files.entry(`${at('configmap', 'v')}/deep/inner/most`), undefined);
   });
 
+  it('shows content where a container wanted a part of it before there was any', async () => {
+    const { files, world } = makeWorld();
+    const pod = podWith([configMapVolume()]);
+    world.setConfigMap('cm', { a: '1' });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    const [late, full] = ['late', 'full'].map((name) => `${at('configmap', 'v')}/${name}`) as [
+      string,
+      string,
+    ];
+    await files.makeDirectory(late, 0o777);
+    await files.makeDirectory(`${full}/inside`, 0o777);
+    world.setConfigMap('cm', { a: '1', late: '2', full: '3' });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.equal(await files.readLink(late), '..data/late');
+    // What has something in it is not ours.
+    assert.equal(await files.kindAt(`${full}/inside`), 'directory');
+  });
+
+  it('keeps directories where other volumes are mounted, though they are called as content of it', async () => {
+    const { files, world } = makeWorld();
+    const mounts = [
+      { name: 'v', mountPath: '/v' },
+      { name: 'other', mountPath: '/v/taken' },
+    ];
+    const containers = [{ name: 'app', image: 'busybox', volumeMounts: mounts }];
+    const pod = podWith([configMapVolume(), { name: 'other', emptyDir: {} }], { containers });
+    world.setConfigMap('cm', { a: '1', taken: '2' });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.equal(await files.kindAt(`${at('configmap', 'v')}/taken`), 'directory');
+    assert.equal(await files.readLink(`${at('configmap', 'v')}/a`), '..data/a');
+  });
+
   it('in memory has the room of its pod, or of the node', async () => {
     const { files, world } = makeWorld();
     world.setSecret('s', { a: '1' });

@@ -153,17 +153,26 @@ export class PayloadVolumes {
     const { files, allocatable } = this.#deps;
     const bytes = payloadBytes(payload);
     await prepareVolume(files, { pod, places, kind, name, bytes, nested }, allocatable(), signal);
-    await this.#write(pod, name, places.volume(kind, name), { payload, digest });
+    await this.#write(pod, name, places.volume(kind, name), { payload, digest, nested });
   }
 
   async #write(
     pod: Pod,
     name: string,
     directory: string,
-    { payload, digest }: { readonly payload: Payload; readonly digest: string },
+    {
+      payload,
+      digest,
+      nested,
+    }: { readonly payload: Payload; readonly digest: string; readonly nested: readonly string[] },
   ): Promise<void> {
     const { files, clock, random } = this.#deps;
-    const target = { directory, group: pod.spec.securityContext?.fsGroup, access: groupAccessOf(pod) };
+    const target = {
+      directory,
+      group: pod.spec.securityContext?.fsGroup,
+      access: groupAccessOf(pod),
+      nested,
+    };
     const newName = () => versionNameAt(clock.now(), randomInt(random, versionDigits));
     const written = await writePayload(files, target, payload, newName);
     this.#note(pod.metadata.uid, name, { digest, ...written });
