@@ -1,4 +1,4 @@
-import { constants, type Stats } from 'node:fs';
+import { constants, type PathLike, type Stats } from 'node:fs';
 import { chmod, chown, type FileHandle, lchown, lstat, open, readdir } from 'node:fs/promises';
 
 /** What a tree is given: to whom, and what they may do with it besides what they may already. */
@@ -57,7 +57,7 @@ class Walk {
     return { seen: this.#seen, unchanged: this.#unchanged, because: this.#because };
   }
 
-  async #give(path: string): Promise<void> {
+  async #give(path: PathLike): Promise<void> {
     // What others remove meanwhile is nobody's any more.
     const place = await open(path, placeFlags).catch(unlessMissing);
     if (place === undefined) return;
@@ -71,21 +71,24 @@ class Walk {
 
   async #giveInside(place: FileHandle): Promise<void> {
     const inside = `/proc/self/fd/${place.fd}`;
-    const entries = (await readdir(inside, { withFileTypes: true }).catch(unlessMissing)) ?? [];
+    // Names are bytes, and need be no text.
+    const options = { withFileTypes: true, encoding: 'buffer' } as const;
+    const entries = (await readdir(inside, options).catch(unlessMissing)) ?? [];
+    const at = (name: Buffer) => Buffer.concat([Buffer.from(`${inside}/`), name]);
     const directories = entries.filter((entry) => entry.isDirectory());
     const others = entries.filter((entry) => !entry.isDirectory());
-    for (let at = 0; at < others.length; at += filesBeside)
-      await settled(others.slice(at, at + filesBeside).map(({ name }) => this.#give(`${inside}/${name}`)));
+    for (let first = 0; first < others.length; first += filesBeside)
+      await settled(others.slice(first, first + filesBeside).map(({ name }) => this.#give(at(name))));
     const beside: Promise<void>[] = [];
     for (const { name } of directories) {
-      if (this.#beside >= mostBeside) await this.#give(`${inside}/${name}`);
-      else beside.push(this.#giveBeside(`${inside}/${name}`));
+      if (this.#beside >= mostBeside) await this.#give(at(name));
+      else beside.push(this.#giveBeside(at(name)));
     }
     // Their way is through the handle, which must not be closed before.
     await settled(beside);
   }
 
-  async #giveBeside(path: string): Promise<void> {
+  async #giveBeside(path: PathLike): Promise<void> {
     this.#beside++;
     try {
       await this.#give(path);
@@ -94,7 +97,7 @@ class Walk {
     }
   }
 
-  async #change(path: string, place: FileHandle, facts: Stats): Promise<void> {
+  async #change(path: PathLike, place: FileHandle, facts: Stats): Promise<void> {
     const { group, bits } = this.#gift;
     const itself = `/proc/self/fd/${place.fd}`;
     const mode = facts.mode & 0o7777;

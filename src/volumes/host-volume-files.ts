@@ -1,5 +1,5 @@
 import { constants, lstatSync, realpathSync, type Stats } from 'node:fs';
-import { lstat, mkdir, open, readdir, readFile, realpath, rmdir, stat, statfs } from 'node:fs/promises';
+import { lstat, mkdir, open, opendir, readFile, realpath, rmdir, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
   type Clock,
@@ -140,7 +140,7 @@ export class HostVolumeFiles implements VolumeFiles {
     const gift = { group, bits: groupBits[access] };
     await this.#writing(directory, async () => {
       // What pods write is of any size; what is written here, and what is empty, is not worth a process.
-      const isLarge = access === 'write' && (await readdir(directory)).length > 0;
+      const isLarge = access === 'write' && !(await isEmpty(directory));
       const walk = isLarge
         ? await walkAside(this.#clock, directory, gift, (count) => news?.seen(count))
         : await walkForGroup(directory, gift);
@@ -366,6 +366,12 @@ export class HostVolumeFiles implements VolumeFiles {
     const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
     return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: mountDeadlineMs }, signal);
   }
+}
+
+/** However many there are, no more than the first is read. */
+async function isEmpty(directory: string): Promise<boolean> {
+  await using opened = await opendir(directory);
+  return (await opened.read()) === null;
 }
 
 function kindOf(facts: Stats): VolumeFileKind {

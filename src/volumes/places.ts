@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, openSync, type PathLike, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { isQuickToLookAt } from './quick-files.ts';
 
@@ -14,7 +14,7 @@ export interface Place extends AsyncDisposable {
 }
 
 /** `shown` is what the path means, where that is one of a handle. */
-export async function openPlace(path: string, flags: number, shown = path): Promise<Place> {
+export async function openPlace(path: PathLike, flags: number, shown = String(path)): Promise<Place> {
   if (!isQuickToLookAt(shown)) return await open(path, flags);
   const fd = openSync(path, flags);
   return { fd, [Symbol.asyncDispose]: async () => closeSync(fd) };

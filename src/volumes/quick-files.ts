@@ -7,6 +7,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  type PathLike,
   readdirSync,
   readlinkSync,
   renameSync,
@@ -49,9 +50,9 @@ export interface FileCalls {
   chmod(path: string, mode: number): Now<void>;
   lchown(path: string, owner: number, group: number): Now<void>;
   symlink(target: string, path: string): Now<void>;
-  rename(from: string, to: string): Now<void>;
-  unlink(path: string): Now<void>;
-  rmdir(path: string): Now<void>;
+  rename(from: PathLike, to: PathLike): Now<void>;
+  unlink(path: PathLike): Now<void>;
+  rmdir(path: PathLike): Now<void>;
 }
 
 const ownerOnly = 0o600;

@@ -1,54 +1,122 @@
-import { type Dirent, readdirSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { type Dir, type Dirent, opendirSync } from 'node:fs';
+import { opendir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { errnoOf, KubelingError } from '../lib/index.ts';
 import { mountIdOf, openPlace, type Place, placeFlags, wayFlags } from './places.ts';
 import { callsToChange, isQuickToLookAt } from './quick-files.ts';
 
-/** A directory with all that is in it, but nothing that is mounted there. */
+/** Names are bytes: whoever may write to a volume may choose some that are no text. */
+type Entry = Dirent<Buffer>;
+
+/** Each step down holds a handle, of which the process has not as many as a tree may have steps. */
+const mostSteps = 64;
+const entriesAtOnce = 128;
+/** Each takes away as many steps; a tree that needs more is being filled by somebody. */
+const mostPasses = 100_000;
+
+/** A directory with all that is in it, but nothing that is mounted there. Of any depth and width, with few handles and little memory. */
 export async function removeTree(directory: string): Promise<void> {
   const parent = await unlessGone(() => openPlace(dirname(directory), wayFlags));
   if (parent === undefined) return;
   await using above = parent;
-  await removeDirectory(above, basename(directory), directory);
+  await new TreeRemoval().directory(above, Buffer.from(basename(directory)), directory, 0);
 }
 
 /** Each step is taken from the handle of the one before, so that nothing that becomes a link meanwhile leads elsewhere. */
-async function removeDirectory(above: Place, name: string, shown: string): Promise<void> {
-  const path = `/proc/self/fd/${above.fd}/${name}`;
-  {
+class TreeRemoval {
+  /** The directory that is to go itself. */
+  #top: Place | undefined;
+  /** How many entries were unlinked, removed or brought up. */
+  #done = 0;
+
+  async directory(above: Place, name: Buffer, shown: string, steps: number): Promise<void> {
+    const path = pathOf(above, name);
     const opened = await unlessGone(() => openPlace(path, placeFlags, shown));
     if (opened === undefined) return;
     await using place = opened;
-    if (mountIdOf(place) !== mountIdOf(above)) {
-      throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${shown}: it is a mount point`);
+    if (mountIdOf(place) !== mountIdOf(above)) throw isMountPoint(`directory ${shown}`);
+    this.#top ??= place;
+    for (let left = mostPasses; ; left--) {
+      const before = this.#done;
+      await this.#content(place, shown, steps + 1);
+      const isLast = left === 0 || this.#done === before;
+      if (await this.#isRemoved(path, shown, isLast)) break;
     }
-    await removeContent(place, shown);
+    this.#done++;
   }
-  await unlessGone(() => callsToChange(shown).rmdir(path));
-}
 
-async function removeContent(place: Place, shown: string): Promise<void> {
-  const inside = `/proc/self/fd/${place.fd}`;
-  for (const entry of await entriesOf(inside, shown)) {
-    if (entry.isDirectory()) await removeDirectory(place, entry.name, join(shown, entry.name));
-    else await removeFile(`${inside}/${entry.name}`, join(shown, entry.name));
+  /** Something may have been brought up meanwhile; unless it is the last attempt, that is no failure. */
+  async #isRemoved(path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
+    try {
+      await unlessGone(() => callsToChange(shown).rmdir(path));
+      return true;
+    } catch (error) {
+      if (isLast || errnoOf(error) !== 'ENOTEMPTY') throw error;
+      return false;
+    }
+  }
+
+  async #content(place: Place, shown: string, steps: number): Promise<void> {
+    for await (const entry of entriesOf(place, shown)) {
+      const inside = join(shown, entry.name.toString());
+      if (!entry.isDirectory()) await this.#file(pathOf(place, entry.name), inside);
+      else if (steps < mostSteps) await this.directory(place, entry.name, inside, steps);
+      else await this.#bringUp(pathOf(place, entry.name), inside);
+    }
+  }
+
+  /** What is mounted on a file keeps it, as the kernel sees to. */
+  async #file(path: Buffer, shown: string): Promise<void> {
+    await unlessMounted(shown, () => callsToChange(shown).unlink(path));
+    this.#done++;
+  }
+
+  /** It goes with the next pass through the top. */
+  async #bringUp(path: Buffer, shown: string): Promise<void> {
+    const top = this.#top;
+    if (top === undefined) return;
+    for (let number = 0; ; number++) {
+      try {
+        const target = pathOf(top, Buffer.from(`.removing-${number}`));
+        await unlessMounted(`directory ${shown}`, () => callsToChange(shown).rename(path, target));
+        this.#done++;
+        return;
+      } catch (error) {
+        if (!['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errnoOf(error) ?? '')) throw error;
+      }
+    }
   }
 }
 
-async function entriesOf(path: string, shown: string): Promise<readonly Dirent[]> {
-  const options = { withFileTypes: true } as const;
-  return isQuickToLookAt(shown) ? readdirSync(path, options) : await readdir(path, options);
+function pathOf(place: Place, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`/proc/self/fd/${place.fd}/`), name]);
 }
 
-/** What is mounted on a file keeps it, as the kernel sees to. */
-async function removeFile(path: string, shown: string): Promise<void> {
+/** One after the other: there may be more than fit into memory. */
+async function* entriesOf(place: Place, shown: string): AsyncGenerator<Entry> {
+  const path = `/proc/self/fd/${place.fd}`;
+  const options = { encoding: 'buffer' as BufferEncoding, bufferSize: entriesAtOnce };
+  const isQuick = isQuickToLookAt(shown);
+  await using directory: Dir = isQuick ? opendirSync(path, options) : await opendir(path, options);
+  for (;;) {
+    const entry = isQuick ? directory.readSync() : await directory.read();
+    if (entry === null) return;
+    // The types do not know that names come as they were asked for.
+    yield entry as unknown as Entry;
+  }
+}
+
+async function unlessMounted(shown: string, act: () => void | Promise<void>): Promise<void> {
   try {
-    await unlessGone(() => callsToChange(shown).unlink(path));
+    await unlessGone(act);
   } catch (error) {
     if (errnoOf(error) !== 'EBUSY') throw error;
-    throw new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: it is a mount point`);
+    throw isMountPoint(shown);
   }
+}
+
+function isMountPoint(shown: string): KubelingError {
+  return new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: it is a mount point`);
 }
 
 export async function unlessGone<T>(act: () => T | Promise<T>): Promise<T | undefined> {

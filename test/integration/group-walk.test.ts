@@ -48,6 +48,15 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     assert.notEqual((await stat('/etc/hostname')).gid, group);
   });
 
+  it('are given though their names are no text', async () => {
+    const name = Buffer.concat([Buffer.from(`${volume}/deep/`), Buffer.from([0x62, 0xff])]);
+    await mkdir(name);
+    await writeFile(Buffer.concat([name, Buffer.from([0x2f, 0x80])]), '');
+    const { seen, unchanged } = await walkForGroup(volume, { group });
+    assert.deepEqual([seen, unchanged], [6, 0]);
+    assert.equal((await lstat(name)).gid, group);
+  });
+
   it('keep their modes where nothing more is wished', async () => {
     await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
     await files.giveToGroup(volume, group, 'as-is');

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { removeTree } from '../../src/volumes/remove-tree.ts';
+
+const notRoot = process.getuid?.() === 0 ? false : 'needs root';
+const source = fileURLToPath(new URL('../../src/volumes/remove-tree.ts', import.meta.url));
+const fewHandles = 200;
+/** A path of so many steps is longer than the kernel takes one. */
+const goingDown = (steps: number) => `
+  const { mkdirSync, writeFileSync } = require('node:fs');
+  for (let left = ${steps}; left > 0; left--) {
+    mkdirSync('step');
+    process.chdir('step');
+    writeFileSync('file', '');
+  }`;
+
+describe('a directory with all that is in it', () => {
+  let root: string;
+  let volume: string;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'klg-remove-'));
+    volume = join(root, 'volume');
+    await mkdir(volume);
+  });
+  afterEach(async () => {
+    execFileSync('rm', ['-rf', root]);
+  });
+
+  const run = (script: string) => execFileSync(process.execPath, ['-e', script], { cwd: volume });
+  const shell = (script: string) => execFileSync('sh', ['-c', script], { cwd: volume });
+  const isGone = async () => assert.deepEqual(await readdir(root), []);
+
+  it('goes though names in it are no text', async () => {
+    shell(`mkdir "$(printf 'd\\376')" && touch "$(printf 'd\\376/f\\200')" "$(printf 'bad\\377name')"`);
+    assert.equal((await readdir(volume)).length, 2);
+    await removeTree(volume);
+    await isGone();
+  });
+
+  it('goes though it is deeper than the process has handles', async () => {
+    run(goingDown(3_000));
+    const script = `import(${JSON.stringify(source)}).then(({ removeTree }) => removeTree(process.argv[1]))`;
+    const limited = 'ulimit -n "$1"; shift; exec "$@"';
+    const command = [process.execPath, '-e', script, volume];
+    execFileSync('sh', ['-c', limited, 'sh', `${fewHandles}`, ...command], { stdio: 'inherit' });
+    await isGone();
+  });
+
+  it('goes though something in it is called as what is brought up from below', async () => {
+    shell('touch .removing-0; mkdir .removing-1; touch .removing-1/file');
+    run(goingDown(300));
+    await removeTree(volume);
+    await isGone();
+  });
+
+  it('stays where something is mounted far below, which loses nothing', { skip: notRoot }, async () => {
+    const [depth, other] = [100, join(root, 'other')];
+    await mkdir(other);
+    await writeFile(join(other, 'canary'), 'alive');
+    run(goingDown(depth));
+    const point = join(volume, ...Array.from({ length: depth }, () => 'step'), 'point');
+    await mkdir(point);
+    execFileSync('mount', ['--bind', other, point]);
+    await assert.rejects(removeTree(volume), /cannot delete directory .*\/point: it is a mount point/);
+    assert.ok((await lstat(join(other, 'canary'))).isFile());
+    const [mounted] = execFileSync('findmnt', ['-rno', 'TARGET'], { encoding: 'utf8' })
+      .split('\n')
+      .filter((point) => point.startsWith(volume));
+    execFileSync('umount', [mounted ?? '']);
+    await removeTree(volume);
+    assert.deepEqual(await readdir(root), ['other']);
+    await rm(other, { recursive: true });
+  });
+});
