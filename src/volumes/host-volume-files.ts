@@ -24,7 +24,7 @@ import { walkForGroup } from './group-walk.ts';
 import { walkAside } from './group-walk-aside.ts';
 import { mountIdOf, openPlace, placeFlags, wayFlags } from './places.ts';
 import { callsToChange, callsToLookAt, isQuickToLookAt } from './quick-files.ts';
-import { removeTree, unlessGone, unlessMissing } from './remove-tree.ts';
+import { isMountPoint, removeTree, unlessGone, unlessMissing } from './remove-tree.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
 /** What the kernel calls the file systems that are ours. */
@@ -390,10 +390,6 @@ async function mountAt(directory: string): Promise<MountKind> {
   await using above = await openPlace(dirname(directory), wayFlags);
   if (mountIdOf(place) === mountIdOf(above)) return 'none';
   return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
-}
-
-function isMountPoint(what: string): KubelingError {
-  return new KubelingError('VOLUME_REMOVE', `cannot delete ${what}: it is a mount point`);
 }
 
 /** As the kernel names it, without links on the way; the directory itself is not looked at. */

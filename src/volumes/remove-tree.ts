@@ -1,7 +1,7 @@
 import { type Dir, type Dirent, opendirSync } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { errnoOf, KubelingError } from '../lib/index.ts';
+import { describeError, errnoOf, KubelingError } from '../lib/index.ts';
 import { mountIdOf, openPlace, type Place, placeFlags, wayFlags } from './places.ts';
 import { callsToChange, isQuickToLookAt } from './quick-files.ts';
 
@@ -31,7 +31,9 @@ class TreeRemoval {
 
   async directory(above: Place, name: Buffer, shown: string, steps: number): Promise<void> {
     const path = pathOf(above, name);
-    const opened = await unlessGone(() => openPlace(path, placeFlags, shown));
+    const opened = await unlessGone(() => openPlace(path, placeFlags, shown)).catch((error: unknown) => {
+      throw undeletable(`directory ${shown}`, error);
+    });
     if (opened === undefined) return;
     await using place = opened;
     if (mountIdOf(place) !== mountIdOf(above)) throw isMountPoint(`directory ${shown}`);
@@ -51,7 +53,7 @@ class TreeRemoval {
       await unlessGone(() => callsToChange(shown).rmdir(path));
       return true;
     } catch (error) {
-      if (isLast || errnoOf(error) !== 'ENOTEMPTY') throw error;
+      if (isLast || errnoOf(error) !== 'ENOTEMPTY') throw undeletable(`directory ${shown}`, error);
       return false;
     }
   }
@@ -67,7 +69,9 @@ class TreeRemoval {
 
   /** What is mounted on a file keeps it, as the kernel sees to. */
   async #file(path: Buffer, shown: string): Promise<void> {
-    await unlessMounted(shown, () => callsToChange(shown).unlink(path));
+    await unlessGone(() => callsToChange(shown).unlink(path)).catch((error: unknown) => {
+      throw undeletable(shown, error);
+    });
     this.#done++;
   }
 
@@ -78,11 +82,12 @@ class TreeRemoval {
     for (let number = 0; ; number++) {
       try {
         const target = pathOf(top, Buffer.from(`.removing-${number}`));
-        await unlessMounted(`directory ${shown}`, () => callsToChange(shown).rename(path, target));
+        await unlessGone(() => callsToChange(shown).rename(path, target));
         this.#done++;
         return;
       } catch (error) {
-        if (!['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errnoOf(error) ?? '')) throw error;
+        const isTaken = ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errnoOf(error) ?? '');
+        if (!isTaken) throw undeletable(`directory ${shown}`, error);
       }
     }
   }
@@ -106,16 +111,16 @@ async function* entriesOf(place: Place, shown: string): AsyncGenerator<Entry> {
   }
 }
 
-async function unlessMounted(shown: string, act: () => void | Promise<void>): Promise<void> {
-  try {
-    await unlessGone(act);
-  } catch (error) {
-    if (errnoOf(error) !== 'EBUSY') throw error;
-    throw isMountPoint(shown);
-  }
+/** By the name it has, not by that of the handle it was reached through. */
+function undeletable(shown: string, cause: unknown): KubelingError {
+  const errno = errnoOf(cause);
+  if (errno === 'EBUSY') return isMountPoint(shown);
+  return new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: ${errno ?? describeError(cause)}`, {
+    cause,
+  });
 }
 
-function isMountPoint(shown: string): KubelingError {
+export function isMountPoint(shown: string): KubelingError {
   return new KubelingError('VOLUME_REMOVE', `cannot delete ${shown}: it is a mount point`);
 }
 

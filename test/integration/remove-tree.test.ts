@@ -59,6 +59,24 @@ describe('a directory with all that is in it', () => {
     await isGone();
   });
 
+  it('is named with the reason when it cannot go, by the name it has', { skip: notRoot }, async (t) => {
+    const file = join(volume, 'kept/file');
+    await mkdir(join(volume, 'kept'));
+    await writeFile(file, '');
+    try {
+      execFileSync('chattr', ['+i', file], { stdio: 'pipe' });
+    } catch {
+      return t.skip('files here cannot be made to stay');
+    }
+    try {
+      await assert.rejects(removeTree(volume), { message: `cannot delete ${file}: EPERM` });
+    } finally {
+      execFileSync('chattr', ['-i', file]);
+    }
+    await removeTree(volume);
+    await isGone();
+  });
+
   it('stays where something is mounted far below, which loses nothing', { skip: notRoot }, async () => {
     const [depth, other] = [100, join(root, 'other')];
     await mkdir(other);
