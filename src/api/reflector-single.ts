@@ -53,6 +53,11 @@ export class ObjectReflector<T extends ApiObject> implements AsyncDisposable {
     return this.#reflector.onChange(listener);
   }
 
+  /** Whenever it may have changed, and once all there is was taken in since a start, be there an object or none. */
+  onSet(listener: (objects: readonly Named<T>[]) => void): Disposable {
+    return this.#reflector.onSet(listener);
+  }
+
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#reflector.waitForSync(signal);
   }

@@ -46,8 +46,13 @@ function storeOf<T extends ReferredObject>(
     case 'Watch': {
       const follow = (object: ObjectName) => {
         const reflector = reflectorOf<T>(resource, object, deps);
+        // What is there at first is read by whoever asked for it; all that comes, changes or goes later is news.
+        let isFirst = true;
         reflector.onChange(({ type }) => {
-          if (type === 'updated') deps.changed?.({ kind, ...object });
+          if (type !== 'added' || !isFirst) deps.changed?.({ kind, ...object });
+        });
+        reflector.onSet(() => {
+          isFirst = false;
         });
         return reflector;
       };

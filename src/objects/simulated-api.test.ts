@@ -182,7 +182,7 @@ for (const detection of ['Watch', 'Cache', 'Get'] as const) {
   });
 }
 
-test('a change of an object that is followed is told, its first reading is not', async () => {
+test('a change of an object that is followed is told, and that it comes or goes; its first reading is not', async () => {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(1) });
   const told: string[] = [];
@@ -206,6 +206,12 @@ test('a change of an object that is followed is told, its first reading is not',
   await first;
   assert.deepEqual(told, []);
   api.put(secrets, secret('y'));
+  await clock.advance(5_000);
+  assert.deepEqual(told.splice(0), ['secret default/keys']);
+  api.delete({ resource: secrets, namespace: 'default', name: 'keys' });
+  await clock.advance(5_000);
+  assert.deepEqual(told.splice(0), ['secret default/keys']);
+  api.put(secrets, secret('z'));
   await clock.advance(5_000);
   assert.deepEqual(told, ['secret default/keys']);
   objects.unregister(pod.metadata.uid);
