@@ -19,7 +19,7 @@ export interface ClusterLink {
     'driver' | 'attachment' | 'secret' | 'claim' | 'volume' | 'changeClaim'
   >;
   /** Tells the cluster which drivers are here. */
-  readonly csiNode: Pick<CsiNodeTeller, 'installed' | 'removed'>;
+  readonly csiNode: Pick<CsiNodeTeller, 'collision' | 'installed' | 'removed'>;
   /** The volumes that must not be taken from this node have become others. */
   readonly volumesChanged: () => void;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;

@@ -162,4 +162,18 @@ describe('what a node tells of its CSI drivers', () => {
     assert.equal(world.node()?.metadata?.labels?.['topology.d.example/host'], 'h');
     assert.match(JSON.stringify(world.logs.records.toArray()), /detected topology value collision/);
   });
+
+  it('is not that of a driver that says another place than the labels, or than another driver', async () => {
+    await using world = new World();
+    world.rig.api.put(nodes, { metadata: { name: 'n1', uid: 'u1', labels: { zone: 'a' } } });
+    const at = (driver: string, topology: Readonly<Record<string, string>>) =>
+      world.teller.collision({ ...facts, driver, topology });
+    assert.equal(at('d.example', { zone: 'a', host: 'h' }), undefined);
+    const text =
+      'detected topology value collision: driver reported "zone":"b" but existing label is "zone":"a"';
+    assert.equal(at('d.example', { host: 'h', zone: 'b' }), text);
+    world.teller.installed({ ...facts, topology: { host: 'h' } });
+    assert.equal(at('d.example', { host: 'i' }), undefined);
+    assert.match(at('other', { host: 'i' }) ?? '', /"host":"i" but existing label is "host":"h"$/);
+  });
 });

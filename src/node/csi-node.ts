@@ -58,6 +58,13 @@ export class CsiNodeTeller {
     this.#changes.raise();
   }
 
+  /** Why a driver cannot be one of this node, whose place is known to be another; undefined as far as is known. */
+  collision({ driver, topology }: DriverOnNode): string | undefined {
+    const others = [...this.#installed.values()].filter((other) => other.driver !== driver);
+    const told = Object.assign({}, ...others.map((other) => other.topology));
+    return collisionIn({ ...told, ...this.#deps.node()?.metadata?.labels }, topology);
+  }
+
   installed(facts: DriverOnNode): void {
     this.#installed.set(facts.driver, facts);
     this.#removed.delete(facts.driver);
@@ -145,14 +152,20 @@ export class CsiNodeTeller {
     return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
   }
 
-  /** Where a node is does not change under its pods: a value that another one gave stays. */
+  /**
+   * Where a node is does not change under its pods: a value that another one gave stays. A driver that registered before
+   * anybody knew of it is told of only here.
+   */
   #labelsBesides(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     const wanted = [...this.#installed.values()].flatMap(({ topology }) => Object.entries(topology));
-    const collisions = wanted.filter(([key, value]) => labels[key] !== undefined && labels[key] !== value);
-    for (const [key, value] of collisions)
-      this.#deps.logger.warn('A driver says another place for this node than its label', {
-        because: `detected topology value collision: driver reported ${key}:${value} but existing label is ${key}:${labels[key]}`,
-      });
+    for (const { driver, topology } of this.#installed.values()) {
+      const because = collisionIn(labels, topology);
+      if (because !== undefined)
+        this.#deps.logger.warn('A driver says another place for this node than its label', {
+          driver,
+          because,
+        });
+    }
     return Object.fromEntries(wanted.filter(([key]) => labels[key] === undefined));
   }
 
@@ -198,6 +211,19 @@ export class CsiNodeTeller {
     const kept = before.filter(({ name }) => !this.#removed.has(name) && !this.#installed.has(name));
     return [...kept, ...[...this.#installed.values()].map(entryOf)];
   }
+}
+
+function collisionIn(
+  labels: Readonly<Record<string, string>>,
+  topology: DriverOnNode['topology'],
+): string | undefined {
+  for (const [key, value] of Object.entries(topology)) {
+    const before = labels[key];
+    if (before === undefined || before === value) continue;
+    const [name, reported, existing] = [key, value, before].map((text) => JSON.stringify(text));
+    return `detected topology value collision: driver reported ${name}:${reported} but existing label is ${name}:${existing}`;
+  }
+  return undefined;
 }
 
 function entryOf({ driver, nodeId, topology, maxVolumes }: DriverOnNode): CSINodeDriver {

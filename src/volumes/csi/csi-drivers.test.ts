@@ -20,6 +20,7 @@ class World {
     maxVolumesPerNode: 3n,
     accessibleTopology: { segments: { zone: 'z' } },
   };
+  collision: string | undefined;
   readonly drivers: CsiDrivers;
 
   constructor() {
@@ -36,6 +37,7 @@ class World {
       clock,
       logger: collectLogs(clock).logger,
       teller: {
+        collision: () => this.collision,
         installed: (facts) => void this.history.push(`installed ${JSON.stringify(facts)}`),
         removed: (driver) => void this.history.push(`removed ${driver}`),
       },
@@ -103,5 +105,18 @@ describe('CSI drivers that register', () => {
     world.info = { nodeId: 'id', maxVolumesPerNode: 0n, accessibleTopology: undefined };
     await world.drivers.register(plugin(), signal);
     assert.equal(world.history[0], 'installed {"driver":"d.example","nodeId":"id","topology":{}}');
+  });
+
+  it('are refused while they say that the node is elsewhere', async () => {
+    const world = new World();
+    world.collision = 'detected topology value collision';
+    await assert.rejects(world.drivers.register(plugin(), signal), {
+      code: 'PLUGIN_REFUSED',
+      message: 'detected topology value collision',
+    });
+    assert.deepEqual([world.drivers.names(), world.history], [[], ['close /csi.sock']]);
+    world.collision = undefined;
+    await world.drivers.register(plugin(), signal);
+    assert.deepEqual(world.drivers.names(), ['d.example']);
   });
 });

@@ -16,6 +16,8 @@ export interface CsiNodeFacts {
 
 /** Who tells the cluster of drivers; neither waits nor fails. */
 export interface CsiNodeTeller {
+  /** Why the driver cannot be one of this node, as far as is known. */
+  collision(facts: CsiNodeFacts): string | undefined;
   installed(facts: CsiNodeFacts): void;
   removed(driver: string): void;
 }
@@ -97,6 +99,8 @@ export class CsiDrivers implements PluginHandler {
         signal,
       );
       const facts = factsOf(name, info);
+      const collision = this.#deps.teller?.collision(facts);
+      if (collision !== undefined) throw refused(collision);
       this.#drivers.get(name)?.client.close();
       this.#drivers.set(name, { name, endpoint, version, client, can, facts });
       this.#deps.teller?.installed(facts);
