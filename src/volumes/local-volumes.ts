@@ -1,21 +1,18 @@
 import { posix } from 'node:path';
 import { type Clock, KeyedMutex } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
-import type { WalkNews } from './group-news.ts';
-import { isGivenTo } from './group-owner.ts';
+import { type GiveToGroupDeps, giveToGroup } from './give-to-group.ts';
 import type { LocalDisks } from './local-disks.ts';
 import { unusable } from './payload.ts';
 import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { blocked, unmountPatiently } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
-export interface LocalVolumesDeps {
+export interface LocalVolumesDeps extends Omit<GiveToGroupDeps, 'files'> {
   /** Where the directories of pods are. */
   readonly podsDir: string;
   readonly files: VolumeFiles;
   readonly clock: Clock;
-  /** Told while the files of a volume are given to the group of a pod; nobody is unless given. */
-  readonly groupNews?: ((pod: Pod, volume: string) => WalkNews & Disposable) | undefined;
   /** For volumes that are disks; there are none unless given. */
   readonly disks?: Pick<LocalDisks, 'with' | 'sweep'> | undefined;
 }
@@ -171,15 +168,14 @@ export class LocalVolumes {
     source: string,
     use: 'first' | 'shared',
   ): Promise<GroupConflict | undefined> {
-    const { files, groupNews } = this.#deps;
     const { uid } = pod.metadata;
-    const { fsGroup: wanted, fsGroupChangePolicy } = pod.spec.securityContext ?? {};
+    const wanted = pod.spec.securityContext?.fsGroup;
     if (wanted === undefined || this.#given.get(uid)?.has(source) === true) return undefined;
-    const owner = await files.ownerOf(source);
-    if (use === 'shared') return owner.group === wanted ? undefined : { wanted, found: owner.group };
-    if (fsGroupChangePolicy === 'OnRootMismatch' && isGivenTo(wanted, owner)) return undefined;
-    using news = groupNews?.(pod, volume);
-    await files.giveToGroup(source, wanted, 'write', news);
+    if (use === 'shared') {
+      const { group: found } = await this.#deps.files.ownerOf(source);
+      return found === wanted ? undefined : { wanted, found };
+    }
+    await giveToGroup(this.#deps, pod, { name: volume, directory: source }, wanted);
     this.#given.set(uid, (this.#given.get(uid) ?? new Set()).add(source));
     return undefined;
   }

@@ -6,7 +6,8 @@ export type StorageOperation =
   | 'volume_unmount'
   | 'map_volume'
   | 'unmount_device'
-  | 'volume_fs_resize';
+  | 'volume_fs_resize'
+  | 'volume_apply_access_control';
 
 /** Told how long something took that was done to a volume of a plugin. Never throws. */
 export type StorageObserver = (
