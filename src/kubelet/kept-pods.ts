@@ -13,6 +13,7 @@ import {
   CsiNodeUpdates,
   CsiVolumes,
   csiMetrics,
+  Expansions,
   GroupNews,
   LocalDisks,
   LocalVolumes,
@@ -22,6 +23,7 @@ import {
   reconstructionMetrics,
   type StorageObserver,
   storageMetrics,
+  timed,
 } from '../volumes/index.ts';
 import { allocatableOf } from './allocatable.ts';
 import type { ClusterLink } from './cluster-link.ts';
@@ -105,12 +107,19 @@ export class KeptPods {
       directories,
       readBoot: () => machine.readFile(bootFile),
     });
-    const { csi, plugins, updates } = driverVolumes(settings, podsDir, deps, this.notes, observe) ?? {};
+    const block = blockVolumes(settings.rootDir, deps);
+    const api = deps.cluster && csiApi(deps.cluster);
+    const { nodeName } = settings;
+    const expansions = new Expansions({ nodeName, api, clock, journal, observe });
+    const groupNews: GroupTeller = (pod, volume) => new GroupNews({ clock, journal, logger }, pod, volume);
+    const shared = { notes: this.notes, observe, api, expansions, block, groupNews };
+    const { csi, plugins, updates } = driverVolumes(settings, podsDir, deps, shared) ?? {};
     this.csi = csi;
     this.csiUpdates = updates;
     this.plugins = plugins;
     const nfs = nfsVolumes(settings, podsDir, deps);
-    const claimed = claimVolumes(settings.rootDir, deps, this.notes, { csi, csiBlock: csi?.devices, nfs });
+    const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, groupNews, observe };
+    const claimed = claimVolumes(settings.rootDir, deps, this.notes, others);
     this.volumes = new PlainVolumes(directories, files, journal, {
       filled,
       inMemory,
@@ -190,20 +199,30 @@ function nfsVolumes(
   return new NfsVolumes({ podsDir, files, mounts, clock, random, ...asked });
 }
 
+/** Undefined on a machine that gives no access to its devices. */
+function blockVolumes(
+  rootDir: string,
+  { clock, machine: { volumeFiles: files, blockDevices: devices } }: KeptPodsDeps,
+): BlockVolumes | undefined {
+  if (files === undefined || devices === undefined) return undefined;
+  return new BlockVolumes({ rootDir, podsDir: podsDirOf(rootDir), files, devices, clock });
+}
+
 function claimVolumes(
   rootDir: string,
-  { clock, machine, cluster, journal, logger }: KeptPodsDeps,
+  { clock, machine, cluster, journal }: KeptPodsDeps,
   notes: PodNotebook,
-  others: Pick<ClaimVolumesDeps, 'csi' | 'csiBlock' | 'nfs'>,
+  { groupNews, observe, ...others }: OthersOfClaims,
 ): ClaimVolumes {
-  const { volumeFiles: files, disks, blockDevices: devices } = machine;
+  const { volumeFiles: files, disks } = machine;
+  const timedWalk = (work: () => Promise<void>) =>
+    timed({ clock, observe }, 'volume_apply_access_control', ['kubernetes.io/local-volume'], work);
+  const walks = { groupNews, timed: timedWalk };
   const onDisks = files && disks && new LocalDisks({ rootDir, files, disks });
   const podsDir = podsDirOf(rootDir);
-  const groupNews = (pod: Pod, volume: string) => new GroupNews({ clock, journal, logger }, pod, volume);
   return new ClaimVolumes({
     claims: cluster?.claims,
-    local: files && new LocalVolumes({ podsDir, files, clock, groupNews, disks: onDisks }),
-    block: files && devices && new BlockVolumes({ rootDir, podsDir, files, devices, clock }),
+    local: files && new LocalVolumes({ podsDir, files, clock, ...walks, disks: onDisks }),
     volumeEvent: cluster?.volumeEvent,
     ...others,
     hostFiles: machine.files,
@@ -218,6 +237,22 @@ function claimVolumes(
   });
 }
 
+type GroupTeller = (pod: Pod, volume: string) => GroupNews;
+
+interface OthersOfClaims extends Pick<ClaimVolumesDeps, 'csi' | 'csiBlock' | 'nfs' | 'block' | 'expansions'> {
+  readonly groupNews: GroupTeller;
+  readonly observe: StorageObserver;
+}
+
+interface SharedByVolumes {
+  readonly notes: PodNotebook;
+  readonly groupNews: GroupTeller;
+  readonly observe: StorageObserver;
+  readonly api: CsiApi | undefined;
+  readonly expansions: Expansions;
+  readonly block: BlockVolumes | undefined;
+}
+
 interface DriverVolumes {
   readonly csi: CsiVolumes;
   readonly plugins: PluginRegistry;
@@ -229,8 +264,7 @@ function driverVolumes(
   { rootDir, nodeName, selinux }: KubeletSettings,
   podsDir: string,
   deps: KeptPodsDeps,
-  notes: PodNotebook,
-  observe: StorageObserver,
+  { notes, observe, api, expansions, block, groupNews }: SharedByVolumes,
 ): DriverVolumes | undefined {
   const { clock, random, logger, machine, cluster, journal, lookAgain } = deps;
   const { volumeFiles: files, plugins: host } = machine;
@@ -246,7 +280,6 @@ function driverVolumes(
       updates?.hint();
     },
   });
-  const api = cluster && csiApi(cluster);
   const updates = api && new CsiNodeUpdates({ api, drivers, clock, logger });
   const csi = new CsiVolumes({
     rootDir,
@@ -261,6 +294,9 @@ function driverVolumes(
     logger,
     journal,
     observe,
+    expansions,
+    groupNews,
+    hideDevices: async (uid, signal) => await block?.remove(uid, signal),
     reconstruction: reconstructionMetrics(deps.metrics),
     bootId: async () => (await machine.readFile(bootFile).catch(() => '')).trim(),
     notedVolume: (uid, name) => {
@@ -271,6 +307,10 @@ function driverVolumes(
       notes.volumes
         .others(besides)
         .some(({ source }) => source.kind === 'csi' && source.driver === driver && source.handle === handle),
+    notedHandles: (driver) =>
+      notes.volumes
+        .others(undefined)
+        .flatMap(({ source }) => (source.kind === 'csi' && source.driver === driver ? [source.handle] : [])),
     limitReached: (driver) => updates?.refreshSoon(driver),
     lookAgain,
     inUseChanged: () => cluster?.volumesChanged(),
@@ -294,6 +334,10 @@ function csiApi(cluster: ClusterLink): CsiApi {
     changeClaim: (claim, change, signal) => storage.changeClaim(claim, change, signal),
     claimEvent: cluster.claimEvent,
     tokens,
+    listed: () => {
+      const { volumesAttached = [], volumesInUse = [] } = cluster.node()?.status ?? {};
+      return [...volumesAttached.map(({ name }) => name), ...volumesInUse];
+    },
     // What is at hand may be old; it spares the API the question while nothing has come. Before the cluster knows that
     // the volume is in use here it may take it away again.
     isListed: async (volume, signal) => {

@@ -39,7 +39,7 @@ import type { KubeletSettings } from './settings.ts';
 import type { VolumePlace } from './stats/index.ts';
 import { streamingHost } from './streaming-host.ts';
 import type { SyncLoop } from './sync-loop.ts';
-import { collectVolumeMetrics } from './volume-metrics.ts';
+import { VolumeMetrics, type VolumeSpaceAt, volumeSpace } from './volume-metrics.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** One node's kubelet: all rooms, wired. Nothing runs before `run`. */
@@ -76,6 +76,8 @@ export class Kubelet {
   readonly #earlier: EarlierPods;
   readonly #sources: ReadonlyMap<string, FileSource | HttpSource>;
   readonly #background: Background;
+  /** How much what a pod is shown at a place holds; undefined on a machine that gives no access to its volumes. */
+  readonly volumeSpace: VolumeSpaceAt | undefined;
   readonly #admission: AdmissionDesk;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
@@ -131,7 +133,10 @@ export class Kubelet {
       node: this.node,
       lookAgain: (uid) => this.syncSoon(uid),
     });
-    collectVolumeMetrics(deps, this.#kept, () => this.pods.getPods());
+    const { volumes, csi } = this.#kept;
+    const space = volumeSpace(deps.machine, csi);
+    this.volumeSpace = space;
+    new VolumeMetrics({ clock, volumes, space, pods: () => this.pods.getPods() }).register(deps.metrics);
     this.#earlier = new EarlierPods({
       notes: this.#kept.notes,
       observed: (uid) => this.pleg.cache.get(uid),

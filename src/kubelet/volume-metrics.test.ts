@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podOf } from '../../test/fakes/pod-sketch.ts';
 import { MetricRegistry, VirtualClock } from '../lib/index.ts';
-import type { CsiSpace, VolumeSpace } from '../volumes/index.ts';
-import { VolumeMetrics } from './volume-metrics.ts';
+import type { BlockDevices, CsiSpace, VolumeFiles, VolumeSpace } from '../volumes/index.ts';
+import { VolumeMetrics, volumeSpace } from './volume-metrics.ts';
 
 const { signal } = new AbortController();
 const spaceOf = (capacityBytes: number): VolumeSpace => ({
@@ -101,4 +101,21 @@ test('volumes that are wanted and those that are there are counted by plugin', a
     'volume_manager_total_volumes{plugin_name="kubernetes.io/secret",state="desired_state_of_world"} 2',
     'volume_manager_total_volumes{plugin_name="kubernetes.io/empty-dir",state="desired_state_of_world"} 2',
   ]);
+});
+
+test('a driver is asked first, then the device, then the file system', async () => {
+  const sizes = new Map([['/pods/u/volumeDevices/kubernetes.io~local-volume/pv', 512]]);
+  const space = volumeSpace(
+    {
+      volumeFiles: { spaceAt: async () => spaceOf(100) } as unknown as VolumeFiles,
+      blockDevices: { sizeOf: async (path: string) => sizes.get(path) } as unknown as BlockDevices,
+    },
+    { spaceAt: (place) => (place.includes('~csi') ? Promise.resolve({ capacityBytes: 7 }) : undefined) },
+  );
+  const at = async (place: string) => await space?.(`/pods/u/${place}`, signal);
+  assert.deepEqual(await at('volumeDevices/kubernetes.io~csi/pv'), { capacityBytes: 7 });
+  assert.deepEqual(await at('volumeDevices/kubernetes.io~local-volume/pv'), { capacityBytes: 512 });
+  assert.deepEqual(await at('volumeDevices/kubernetes.io~local-volume/gone'), {});
+  assert.deepEqual(await at('volumes/kubernetes.io~nfs/pv'), spaceOf(100));
+  assert.equal(volumeSpace({}, undefined), undefined);
 });

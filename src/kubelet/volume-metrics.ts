@@ -5,7 +5,7 @@ import type { KubeletDeps } from './kubelet-deps.ts';
 
 /** As far as it is known. */
 type ClaimSpace = CsiSpace;
-type Space = (directory: string, signal: AbortSignal) => Promise<ClaimSpace>;
+export type VolumeSpaceAt = (place: string, signal: AbortSignal) => Promise<ClaimSpace>;
 
 /** A claim that is mounted, and where. */
 export interface MountedClaim {
@@ -24,7 +24,7 @@ export interface VolumeMetricsDeps {
     mountedPlugins(): readonly string[];
   };
   /** Asks the file system or the driver, which may be dead: it must not be waited for in this process. */
-  readonly space: Space | undefined;
+  readonly space: VolumeSpaceAt | undefined;
 }
 
 interface Known {
@@ -36,6 +36,8 @@ const keepMs = 60_000;
 /** Of a volume that does not answer others are not to suffer again and again. */
 const avoidMs = 300_000;
 const answerWithinMs = 5_000;
+/** Where devices are. */
+const devicePlace = /\/volumeDevices\/[^/]+\/[^/]+$/;
 const labelled = 'of the volume of the claim.';
 
 /** In the order of the names. */
@@ -63,7 +65,7 @@ export class VolumeMetrics {
     registry.collect(() => [this.#totals()]);
   }
 
-  async #spaces(space: Space, signal: AbortSignal): Promise<readonly SampledFamily[]> {
+  async #spaces(space: VolumeSpaceAt, signal: AbortSignal): Promise<readonly SampledFamily[]> {
     const claims = new Map<string, MountedClaim>();
     for (const pod of this.#deps.pods())
       for (const found of this.#deps.volumes.claimsOf(pod))
@@ -129,22 +131,22 @@ function healthFigure({ health }: ClaimSpace): number | undefined {
   return health === 'abnormal' ? 1 : 0;
 }
 
-/** Nothing is said of the space of claims on a machine that gives no access to the files of volumes. */
-export function collectVolumeMetrics(
-  { clock, metrics, machine: { volumeFiles } }: Pick<KubeletDeps, 'clock' | 'metrics' | 'machine'>,
-  {
-    volumes,
-    csi,
-  }: {
-    readonly volumes: VolumeMetricsDeps['volumes'];
-    readonly csi: Pick<CsiVolumes, 'spaceAt'> | undefined;
-  },
-  pods: () => readonly Pod[],
-): void {
-  const space: Space | undefined =
-    volumeFiles &&
-    ((directory, signal) => csi?.spaceAt(directory, signal) ?? volumeFiles.spaceAt(directory, signal));
-  new VolumeMetrics({ clock, pods, volumes, space }).register(metrics);
+/**
+ * How much what is shown at a place of a pod holds, as far as the driver, the file system or the device says. Undefined on
+ * a machine that gives no access to the files of volumes.
+ */
+export function volumeSpace(
+  { volumeFiles, blockDevices }: Pick<KubeletDeps['machine'], 'volumeFiles' | 'blockDevices'>,
+  csi: Pick<CsiVolumes, 'spaceAt'> | undefined,
+): VolumeSpaceAt | undefined {
+  if (volumeFiles === undefined) return undefined;
+  return async (place, signal) => {
+    const ofDriver = csi?.spaceAt(place, signal);
+    if (ofDriver !== undefined) return await ofDriver;
+    if (!devicePlace.test(place)) return await volumeFiles.spaceAt(place, signal);
+    const capacityBytes = await blockDevices?.sizeOf(place);
+    return capacityBytes === undefined ? {} : { capacityBytes };
+  };
 }
 
 function countedBy(state: string, plugins: readonly string[]) {

@@ -5,20 +5,18 @@ import type { VolumePlace } from './stats/index.ts';
 import type { MountedClaim } from './volume-metrics.ts';
 import type { KnownVolume } from './volume-plugins.ts';
 
-/** The volumes of a pod that lie below its directory, and how what they hold is found out. Devices hold nothing that is known. */
+/** The volumes of a pod that lie below its directory, and how what they hold is found out. */
 export function volumePlaces(
   pod: Pod,
   directories: Pick<PodDirectories, 'of'>,
   found: ReadonlyMap<string, KnownVolume>,
 ): readonly VolumePlace[] {
   const { uid, namespace } = pod.metadata;
-  const own = `${directories.of(uid)}/volumes/`;
   const used = usedVolumes(pod);
   return (pod.spec.volumes ?? []).flatMap((volume) => {
     const { name, emptyDir, configMap } = volume;
-    const place = found.get(name);
-    if (!used.has(name) || place?.kind !== 'path' || !place.hostPath.startsWith(own)) return [];
-    const directory = place.hostPath;
+    const directory = placeBelow(directories.of(uid), found.get(name));
+    if (!used.has(name) || directory === undefined) return [];
     const claimName = claimNameOf(pod, volume);
     const claim = claimName === undefined ? undefined : { namespace, name: claimName };
     // Others of this node's own have a file system in memory each.
@@ -35,10 +33,16 @@ export function mountedClaims(
   found: ReadonlyMap<string, KnownVolume>,
 ): readonly MountedClaim[] {
   const { uid, namespace } = pod.metadata;
-  const own = `${directories.of(uid)}/volumes/`;
   return (pod.spec.volumes ?? []).flatMap((volume) => {
-    const [place, claim] = [found.get(volume.name), claimNameOf(pod, volume)];
-    if (claim === undefined || place?.kind !== 'path' || !place.hostPath.startsWith(own)) return [];
-    return [{ namespace, claim, directory: place.hostPath }];
+    const directory = placeBelow(directories.of(uid), found.get(volume.name));
+    const claim = claimNameOf(pod, volume);
+    return claim === undefined || directory === undefined ? [] : [{ namespace, claim, directory }];
   });
+}
+
+/** Undefined for what is elsewhere. */
+function placeBelow(podDirectory: string, volume: KnownVolume | undefined): string | undefined {
+  const path = volume?.kind === 'path' ? volume.hostPath : volume?.devicePath;
+  const own = `${podDirectory}/${volume?.kind === 'path' ? 'volumes' : 'volumeDevices'}/`;
+  return path?.startsWith(own) === true ? path : undefined;
 }

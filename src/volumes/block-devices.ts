@@ -2,6 +2,8 @@
 export interface BlockDevices {
   /** What device a path leads to in the end; undefined when it leads to none. */
   find(path: string): Promise<string | undefined>;
+  /** How large the device is that a path leads to; undefined when it leads to none. */
+  sizeOf(path: string): Promise<number | undefined>;
   /** Shows the device at the file, too, which is made. May be repeated. */
   bind(device: string, file: string, signal: AbortSignal): Promise<void>;
   /** Undoes it, and takes the file away; fine when there is none. */

@@ -28,6 +28,10 @@ class Devices implements BlockDevices {
     this.files = files;
   }
 
+  async sizeOf(): Promise<number | undefined> {
+    return undefined;
+  }
+
   async find() {
     return this.device;
   }

@@ -164,6 +164,15 @@ export function boundVolume(
   };
 }
 
+/** As its driver is to have it. */
+export function csiVolume(
+  { name, readOnly, mountOptions, claim, use, mode }: Omit<BoundVolume, 'source'>,
+  { kind: _kind, ...source }: CsiSource,
+): CsiVolume {
+  const shownAs = mode === 'block' ? ('device' as const) : undefined;
+  return { ...source, name, readOnly, mountOptions, claim, use, shownAs, mode: 'Persistent' };
+}
+
 /** Whether notes of an earlier process can be trusted to be what they should. */
 export function isBoundVolume(value: unknown): value is BoundVolume {
   if (typeof value !== 'object' || value === null) return false;

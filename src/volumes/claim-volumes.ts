@@ -2,12 +2,12 @@ import type { NodeSelector, PersistentVolume, Volume } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KeyedMutex, KubelingError } from '../lib/index.ts';
 import type { BoundClaim, BoundClaims } from '../objects/index.ts';
 import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
-import type { BlockPlugin, BlockVolumes } from './block-volumes.ts';
+import type { BlockPlugin, BlockVolumes, MappedDevice } from './block-volumes.ts';
 import {
   type BoundVolume,
   boundVolume,
-  type CsiSource,
   checkUse,
+  csiVolume,
   isBlock,
   kindOfVolume,
   sourceOf,
@@ -17,8 +17,8 @@ import { type ClaimProblem, problemOf } from './claim-problem.ts';
 import type { ClaimVolume } from './claim-volume.ts';
 import type { CsiBlock } from './csi/csi-block.ts';
 import { csiPlugin } from './csi/csi-places.ts';
-import type { CsiVolume } from './csi/csi-request.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
+import type { Expansions } from './expansions.ts';
 import { at, failedAt } from './failed-at.ts';
 import { isMismatch } from './format-and-mount.ts';
 import { type HostPathFiles, prepareHostPath } from './host-path.ts';
@@ -48,6 +48,8 @@ export interface ClaimVolumesDeps {
   /** Undefined on a machine that gives no access to its devices. */
   readonly block?: Pick<BlockVolumes, 'placeOf' | 'map' | 'remove'> | undefined;
   readonly csiBlock?: Pick<CsiBlock, 'setUp' | 'remove'> | undefined;
+  /** Nothing is expanded unless given. */
+  readonly expansions?: Pick<Expansions, 'atMount' | 'online' | 'forget'> | undefined;
   /** Undefined as above. */
   readonly nfs?: Pick<NfsVolumes, 'placeOf' | 'setUp'> | undefined;
   readonly hostFiles: HostPathFiles;
@@ -66,6 +68,7 @@ export type VolumeEventTeller = (
 ) => void;
 
 const soonMs = 1_000;
+const localPlugin = 'kubernetes.io/local-volume';
 
 /** The volumes of pods that are claimed: PersistentVolumes of the kinds this node can mount. */
 export class ClaimVolumes {
@@ -127,8 +130,9 @@ export class ClaimVolumes {
     await this.#makeAll(pod, unknown, signal);
     for (const volume of claimed(pod)) {
       const bound = this.#noted(pod, volume);
-      if (bound?.source.kind === 'csi' && bound.mode !== 'block')
-        this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
+      if (bound?.source.kind === 'csi') this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
+      else if (bound !== undefined)
+        await this.#grow(pod, bound, 'online', signal).catch(unlessAborted(signal));
     }
   }
 
@@ -252,6 +256,9 @@ export class ClaimVolumes {
     const noting = notes.note(pod, { ...notes.of(uid), [volume.name]: bound });
     try {
       await this.#mount(pod, bound, others, signal);
+      const stage = 'MapVolume.MarkVolumeAsMounted failed while expanding volume';
+      if (this.#heard.get(uid)?.has(volume.name) !== true)
+        await at(stage, bound.name, this.#grow(pod, bound, 'atMount', signal));
       this.#heard.set(uid, (this.#heard.get(uid) ?? new Set()).add(volume.name));
     } catch (error) {
       const { [volume.name]: _failed, ...left } = notes.of(uid);
@@ -309,12 +316,26 @@ export class ClaimVolumes {
     const { block, csiBlock } = this.#deps;
     const { name } = bound;
     const plugin = this.#pluginOf(source);
-    const path =
-      source.kind === 'csi' ? await csiBlock?.setUp(pod, csiVolume(bound, source), signal) : pathOf(source);
-    if (plugin === undefined || path === undefined) return;
-    const mapped = await block?.map(pod, { plugin, name, path }, signal);
-    if (mapped?.state !== 'new') return;
-    for (const where of [`globalMapPath "${mapped.global}"`, `volumeMapPath "${mapped.ofPod}"`]) {
+    if (plugin === undefined || block === undefined) return;
+    const show = async (path: string) => {
+      const mapped = await block.map(pod, { plugin, name, path }, signal);
+      if (mapped.state === 'new') this.#tellMapped(pod, name, mapped);
+    };
+    if (source.kind === 'csi') await csiBlock?.setUp(pod, csiVolume(bound, source), show, signal);
+    else if (source.kind === 'local') await show(source.path);
+  }
+
+  /** What drivers have, they expand. A device of the machine is as large as it is: only the claim has to be told. */
+  async #grow(pod: Pod, bound: BoundVolume, when: 'atMount' | 'online', signal: AbortSignal): Promise<void> {
+    if (bound.mode !== 'block' || bound.source.kind !== 'local') return;
+    const { name, claim, readOnly } = bound;
+    const key = `${localPlugin}/${name}`;
+    const growing = { name, claim, readOnly, key, plugin: localPlugin, expand: async () => {} };
+    await this.#deps.expansions?.[when](pod, growing, signal);
+  }
+
+  #tellMapped(pod: Pod, name: string, { global, ofPod }: MappedDevice): void {
+    for (const where of [`globalMapPath "${global}"`, `volumeMapPath "${ofPod}"`]) {
       const message = `MapVolume.MapPodDevice succeeded for volume "${name}" ${where}`;
       this.#deps.journal.event(pod, { type: 'Normal', reason: 'SuccessfulMountVolume', message });
     }
@@ -366,18 +387,12 @@ export function isClaimed(volume: Volume): boolean {
   return volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined;
 }
 
-function pathOf(source: VolumeSource): string | undefined {
-  return source.kind === 'local' ? source.path : undefined;
+/** It has been told, and is tried again with the next look at the pod. */
+function unlessAborted(signal: AbortSignal): () => void {
+  return () => signal.throwIfAborted();
 }
 
 function claimed(pod: Pod): readonly Volume[] {
   const used = usedVolumes(pod);
   return (pod.spec.volumes ?? []).filter((volume) => isClaimed(volume) && used.has(volume.name));
-}
-
-function csiVolume(
-  { name, readOnly, mountOptions, claim, use }: Omit<BoundVolume, 'source'>,
-  { kind: _kind, ...source }: CsiSource,
-): CsiVolume {
-  return { ...source, name, readOnly, mountOptions, claim, use, mode: 'Persistent' };
 }

@@ -3,8 +3,8 @@ import type {
   PersistentVolumeClaim,
   PersistentVolumeClaimCondition,
   PersistentVolumeClaimStatus,
-} from '../../kinds/index.ts';
-import { quantityValue, tryParseQuantity } from '../../lib/index.ts';
+} from '../kinds/index.ts';
+import { quantityValue, tryParseQuantity } from '../lib/index.ts';
 
 /** What of the status of a claim becomes another, as a merge patch has it: null takes away. */
 export interface ClaimChange {

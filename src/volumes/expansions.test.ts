@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CsiWorld, disk, silence } from '../../../test/fakes/csi-world.ts';
-import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
-import type { PersistentVolumeClaim } from '../../kinds/index.ts';
-import { KubelingError } from '../../lib/index.ts';
-import { planExpansion } from './csi-expansion-plan.ts';
-import type { CsiVolumes } from './csi-volumes.ts';
+import { CsiWorld, disk, silence } from '../../test/fakes/csi-world.ts';
+import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
+import type { PersistentVolumeClaim } from '../kinds/index.ts';
+import { KubelingError } from '../lib/index.ts';
+import type { CsiVolumes } from './csi/csi-volumes.ts';
+import { planExpansion } from './expansion-plan.ts';
 
 const { signal } = new AbortController();
 const pod = podWith([]);
@@ -172,5 +172,38 @@ describe('a volume that has grown', () => {
     const marked = claimOf('2Gi', {}, { 'volume.kubernetes.io/node-expansion-not-required': 'true' });
     assert.equal(planExpansion(marked, volumeOf('2Gi', shared), 'writable', before).do, 'nothing');
     assert.equal(planExpansion(claimOf('2Gi'), volumeOf('2Gi'), 'writable', before).do, 'nothing');
+  });
+
+  it('and is given as a device is expanded there, before the pod has it and while it runs', async () => {
+    const world = grown();
+    const volumes = world.volumes();
+    const device = { ...claimed, shownAs: 'device' as const };
+    const shown: string[] = [];
+    await volumes.devices.setUp(pod, device, async (path) => void shown.push(path), signal);
+    const at = `/root/plugins/kubernetes.io/csi/volumeDevices/publish/pv/${worldUid}`;
+    assert.deepEqual([shown, world.calls()], [[at], ['stage', 'publish', 'claim', 'expand', 'claim']]);
+    const [request] = world.expansions;
+    assert.equal(request?.volumePath, at);
+    assert.match(request?.stagingTargetPath ?? '', /csi\/volumeDevices\/staging\/pv$/);
+    assert.deepEqual(request?.volumeCapability?.block, {});
+    world.volume = volumeOf('3Gi');
+    world.claim = claimOf('2Gi', pending);
+    volumes.keepUp(pod, device);
+    await world.runs(volumes);
+    assert.deepEqual(world.expansions[1]?.capacityRange?.requiredBytes, 3n * 2n ** 30n);
+    assert.deepEqual(world.claim?.status?.capacity, { storage: '3Gi' });
+  });
+
+  it('and cannot be expanded as a device is shown, and not handed on', async () => {
+    const world = grown();
+    world.troubles.set('expand', silence());
+    const device = { ...claimed, shownAs: 'device' as const };
+    await assert.rejects(
+      world.volumes().devices.setUp(pod, device, async () => {}, signal),
+      {
+        message:
+          /^MapVolume\.MarkVolumeAsMounted failed while expanding volume for volume "pv" : .* Unavailable/,
+      },
+    );
   });
 });

@@ -1,9 +1,7 @@
-import type { PersistentVolume, PersistentVolumeClaim } from '../../kinds/index.ts';
-import { apiTime, describeError, isKind, type KubelingError } from '../../lib/index.ts';
-import type { Pod } from '../../pods/index.ts';
-import { failedAt } from '../failed-at.ts';
-import { timed } from '../volume-metrics.ts';
-import type { CsiDriver } from './csi-drivers.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../kinds/index.ts';
+import { apiTime, type Clock, describeError, isKind, type KubelingError } from '../lib/index.ts';
+import type { Pod, PodJournal } from '../pods/index.ts';
+import { grpcCodeOf } from './csi/csi-failures.ts';
 import {
   begun,
   type ClaimChange,
@@ -13,16 +11,12 @@ import {
   infeasible,
   planExpansion,
   stepOf,
-} from './csi-expansion-plan.ts';
-import { grpcCodeOf } from './csi-failures.ts';
-import { type CsiPlaces, csiPlugin } from './csi-places.ts';
-import { type CsiVolume, capabilityOf } from './csi-request.ts';
-import type { CsiVolumesDeps } from './csi-volumes.ts';
-import { secretsFor } from './csi-wishes.ts';
-import { keyOf } from './volume-data.ts';
+} from './expansion-plan.ts';
+import { failedAt } from './failed-at.ts';
+import { type StorageObserver, timed } from './volume-metrics.ts';
 
 /** What the API says of claims, and is told. */
-export interface CsiClaimApi {
+export interface ClaimApi {
   claim(namespace: string, name: string, signal: AbortSignal): Promise<PersistentVolumeClaim | undefined>;
   volume(name: string, signal: AbortSignal): Promise<PersistentVolume | undefined>;
   /** Rejects when the claim has become another since it was read. */
@@ -40,9 +34,27 @@ export interface ClaimEvent {
   readonly message: string;
 }
 
-export interface CsiExpansionsDeps
-  extends Pick<CsiVolumesDeps, 'nodeName' | 'api' | 'clock' | 'drivers' | 'journal' | 'observe'> {
-  readonly places: CsiPlaces;
+export interface ExpansionsDeps {
+  readonly nodeName: string;
+  /** Undefined on a node without an API server. */
+  readonly api: ClaimApi | undefined;
+  readonly clock: Clock;
+  readonly journal: Pick<PodJournal, 'event'>;
+  readonly observe: StorageObserver;
+}
+
+/** A volume that may have become larger elsewhere. */
+export interface GrowingVolume {
+  /** Of the PersistentVolume. */
+  readonly name: string;
+  readonly claim: string;
+  readonly readOnly: boolean;
+  /** Of all volumes of all kinds. */
+  readonly key: string;
+  /** As metrics name it. */
+  readonly plugin: string;
+  /** Makes it so large on this node; a rejection that names a gRPC code is judged by that. */
+  expand(bytes: bigint, signal: AbortSignal): Promise<void>;
 }
 
 /** No larger one can be had, ever. */
@@ -50,26 +62,25 @@ const hopeless: ReadonlySet<string> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE
 
 interface Expansion {
   readonly pod: Pod;
-  readonly volume: CsiVolume;
+  readonly volume: GrowingVolume;
   readonly claim: PersistentVolumeClaim;
-  readonly driver: CsiDriver;
   readonly plan: Extract<ExpansionPlan, { readonly do: 'expand' }>;
 }
 
 /** Makes volumes as large on this node as they have become in the cluster. Call with the lock of the volume held. */
-export class CsiExpansions {
-  readonly #deps: CsiExpansionsDeps;
+export class Expansions {
+  readonly #deps: ExpansionsDeps;
   /** How large each was when this node last knew. */
   readonly #here = new Map<string, bigint>();
   /** Those that the driver does not expand for as long as they are in use as they are. */
   readonly #givenUp = new Set<string>();
 
-  constructor(deps: CsiExpansionsDeps) {
+  constructor(deps: ExpansionsDeps) {
     this.#deps = deps;
   }
 
-  /** After the volume was published and before anything of the pod starts. Rejects with what the mount is to fail with. */
-  async atMount(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+  /** After the volume was mounted and before anything of the pod starts. Rejects with what the mount is to fail with. */
+  async atMount(pod: Pod, volume: GrowingVolume, signal: AbortSignal): Promise<void> {
     const found = await this.#plan(volume, pod, signal).catch((error: unknown) => {
       signal.throwIfAborted();
       // A pod can start with what there is; it is looked at again while it runs.
@@ -81,7 +92,7 @@ export class CsiExpansions {
   }
 
   /** Under a pod that runs. */
-  async online(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+  async online(pod: Pod, volume: GrowingVolume, signal: AbortSignal): Promise<void> {
     const found = await this.#plan(volume, pod, signal);
     if (found?.plan.do !== 'expand') return;
     const stage = 'NodeExpandVolume.NodeExpandVolume failed';
@@ -93,16 +104,14 @@ export class CsiExpansions {
   }
 
   /** No pod has it any more: whoever comes next may try again. */
-  forget(volume: Pick<CsiVolume, 'driver' | 'handle'>): void {
-    this.#here.delete(keyOf(volume));
-    this.#givenUp.delete(keyOf(volume));
+  forget(key: string): void {
+    this.#here.delete(key);
+    this.#givenUp.delete(key);
   }
 
-  async #plan(volume: CsiVolume, { metadata: { namespace } }: Pod, signal: AbortSignal) {
+  async #plan(volume: GrowingVolume, { metadata: { namespace } }: Pod, signal: AbortSignal) {
     const { api } = this.#deps;
-    const driver = this.#deps.drivers.get(volume.driver);
-    const isOut = !driver.can.has('EXPAND_VOLUME') || this.#givenUp.has(keyOf(volume));
-    if (api === undefined || volume.claim === undefined || isOut) return undefined;
+    if (api === undefined || this.#givenUp.has(volume.key)) return undefined;
     const [claim, found] = await Promise.all([
       api.claim(namespace, volume.claim, signal),
       api.volume(volume.name, signal),
@@ -110,28 +119,25 @@ export class CsiExpansions {
     if (claim === undefined || found === undefined || claim.spec?.volumeName !== volume.name)
       return undefined;
     const had = claimedBytes(claim);
-    if (had !== undefined && !this.#here.has(keyOf(volume))) this.#here.set(keyOf(volume), had);
+    if (had !== undefined && !this.#here.has(volume.key)) this.#here.set(volume.key, had);
     const access = volume.readOnly ? 'read-only' : 'writable';
-    return { driver, claim, plan: planExpansion(claim, found, access, this.#here.get(keyOf(volume))) };
+    return { claim, plan: planExpansion(claim, found, access, this.#here.get(volume.key)) };
   }
 
   /** Rejects for what is to be tried again. */
   async #expand(expansion: Expansion, signal: AbortSignal): Promise<void> {
-    const { volume, pod, plan, driver } = expansion;
+    const { volume, pod, plan } = expansion;
     const { clock, observe } = this.#deps;
     const claim = await this.#tellBegun(expansion, signal);
     try {
-      const plugins = [csiPlugin(volume.driver)];
-      const request = await this.#request(expansion, signal);
-      await timed({ clock, observe }, 'volume_fs_resize', plugins, () =>
-        driver.client.expand(request, signal),
-      );
+      const work = () => volume.expand(plan.bytes, signal);
+      await timed({ clock, observe }, 'volume_fs_resize', [volume.plugin], work);
     } catch (error) {
       signal.throwIfAborted();
       await this.#judge({ ...expansion, claim }, error, signal);
       return;
     }
-    this.#here.set(keyOf(volume), plan.bytes);
+    this.#here.set(volume.key, plan.bytes);
     if (plan.told !== 'nothing') await this.#change(claim, finished(claim.status, plan.size), signal);
     const message = `MountVolume.NodeExpandVolume succeeded for volume "${volume.name}" ${this.#deps.nodeName}`;
     this.#tell(pod, claim, { type: 'Normal', reason: 'FileSystemResizeSuccessful', message });
@@ -140,19 +146,6 @@ export class CsiExpansions {
   async #tellBegun({ claim, plan }: Expansion, signal: AbortSignal): Promise<PersistentVolumeClaim> {
     if (plan.told !== 'steps' || stepOf(claim) === 'NodeResizeInProgress') return claim;
     return await this.#change(claim, begun(), signal);
-  }
-
-  async #request({ pod, volume, driver, plan }: Expansion, signal: AbortSignal) {
-    const { places, api } = this.#deps;
-    const isStaged = driver.can.has('STAGE_UNSTAGE_VOLUME');
-    return {
-      volumeId: volume.handle,
-      volumePath: places.volume(pod.metadata.uid, volume.name).mount,
-      stagingTargetPath: isStaged ? places.stagedVolume(volume.driver, volume.handle).mount : '',
-      capacityRange: { requiredBytes: plan.bytes, limitBytes: 0n },
-      volumeCapability: capabilityOf(volume, driver.can, pod),
-      secrets: await secretsFor(api, 'NodeExpandSecretRef', volume.expandSecret, signal),
-    };
   }
 
   /** What can never be is given up: the volume is of use as it is. */
@@ -164,7 +157,7 @@ export class CsiExpansions {
     this.#tellFailed(pod, failedAt('NodeExpandVolume.NodeExpandVolume failed', volume.name, why));
     if (isHopeless && plan.told === 'steps')
       await this.#change(claim, infeasible(claim.status, why, apiTime(this.#deps.clock.now())), signal);
-    else this.#givenUp.add(keyOf(volume));
+    else this.#givenUp.add(volume.key);
   }
 
   async #change(
@@ -175,7 +168,7 @@ export class CsiExpansions {
     return (await this.#deps.api?.changeClaim(claim, change, signal)) ?? claim;
   }
 
-  #tellReadOnly(pod: Pod, { name }: CsiVolume, claim: PersistentVolumeClaim): void {
+  #tellReadOnly(pod: Pod, { name }: GrowingVolume, claim: PersistentVolumeClaim): void {
     const message = `MountVolume.NodeExpandVolume failed for volume "${name}" requested read-only file system`;
     this.#tell(pod, claim, { type: 'Warning', reason: 'FileSystemResizeFailed', message });
   }

@@ -18,6 +18,8 @@ import { blocked } from './remove-volumes.ts';
 const directoryMode = 0o750;
 const fileMode = 0o640;
 const programMs = 30_000;
+/** Whatever those of the device are. */
+const sectorBytes = 512;
 
 /** The devices of this machine: shown by `mount` and `umount`, held by `losetup`. */
 export class HostBlockDevices implements BlockDevices {
@@ -34,6 +36,16 @@ export class HostBlockDevices implements BlockDevices {
       if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) return undefined;
       throw new KubelingError('FILE_READ', `Cannot read ${path}: ${describeError(error)}`, { cause: error });
     }
+  }
+
+  async sizeOf(path: string): Promise<number | undefined> {
+    const facts = await stat(path).catch(unlessMissing);
+    if (facts?.isBlockDevice() !== true) return undefined;
+    // The kernel knows without the device being opened, which may be dead.
+    const sectors = await readFile(`/sys/dev/block/${numberOf(facts.rdev)}/size`, 'utf8').catch(
+      unlessMissing,
+    );
+    return sectors === undefined ? undefined : Number(sectors) * sectorBytes;
   }
 
   async bind(device: string, file: string, signal: AbortSignal): Promise<void> {
@@ -103,6 +115,14 @@ async function isMounted(file: string): Promise<boolean> {
 async function pinsOf(file: string): Promise<readonly string[]> {
   const place = await canonical(file);
   return place === undefined ? [] : await loopDevicesOf(place);
+}
+
+/** As the kernel writes it. */
+function numberOf(rdev: number): string {
+  const [low, high] = [rdev % 2 ** 32, Math.floor(rdev / 2 ** 32)];
+  const minor = (low & 0xff) | ((low >>> 12) & 0xfff00);
+  const major = ((low >>> 8) & 0xfff) | (high & ~0xfff);
+  return `${major}:${minor}`;
 }
 
 function unlessMissing(error: unknown): undefined {

@@ -20,6 +20,7 @@ export type { DirectoryQuotas } from './directory-quotas.ts';
 export { DiskEmptyDirs, type LimitDirectory } from './disk-empty-dirs.ts';
 export type { DiskContent, DiskMount, Disks } from './disks.ts';
 export type { DownwardValues } from './downward-payload.ts';
+export { Expansions } from './expansions.ts';
 export { GroupNews } from './group-news.ts';
 export { HostBlockDevices } from './host-block-devices.ts';
 export { HostDirectoryQuotas } from './host-directory-quotas.ts';

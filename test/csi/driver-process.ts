@@ -22,22 +22,17 @@ export class DriverProcess {
     writeFileSync(join(folder, 'calls.log'), '');
   }
 
-  /** Settles once the node has registered it. */
-  async start(): Promise<void> {
-    const before = this.calls('registered').length;
+  /** Settles once the node has registered it, or refused to. */
+  async start(outcome: 'registered' | 'refused' = 'registered'): Promise<void> {
+    const before = this.calls(outcome).length;
     const child = spawn(process.execPath, [program, this.name, this.folder, this.#socket]);
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk) => {
         this.#said += String(chunk);
       });
     this.#process = child;
-    const isRegistered = async () => (this.calls('registered').length > before ? true : undefined);
-    await eventually(
-      'the driver to be registered',
-      isRegistered,
-      60_000,
-      () => `${this.#said} ${child.exitCode}`,
-    );
+    const isTold = async () => (this.calls(outcome).length > before ? true : undefined);
+    await eventually(`the driver to be ${outcome}`, isTold, 60_000, () => `${this.#said} ${child.exitCode}`);
   }
 
   async kill(): Promise<void> {
@@ -62,6 +57,11 @@ export class DriverProcess {
   /** How many volumes it says the node can have. */
   limit(volumes: number): void {
     writeFileSync(join(this.folder, 'limit'), `${volumes}`);
+  }
+
+  /** Where it says that the node is. */
+  place(name: string): void {
+    writeFileSync(join(this.folder, 'place'), name);
   }
 
   calls(method: string, volume = ''): readonly string[] {

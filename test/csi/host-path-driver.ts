@@ -12,6 +12,7 @@ import {
   rmdirSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -30,6 +31,7 @@ const [name = '', folder = '', registration = ''] = process.argv.slice(2);
 const socket = join(folder, 'csi.sock');
 const volumes = join(folder, 'volumes');
 const limit = join(folder, 'limit');
+const place = join(folder, 'place');
 const deviceBytes = 16 * 1024 * 1024;
 
 interface CsiRequest {
@@ -98,7 +100,9 @@ const calls: Readonly<Record<string, Work>> = {
   NodeGetInfo: () => ({
     node_id: `${name}-node`,
     max_volumes_per_node: existsSync(limit) ? Number(readFileSync(limit, 'utf8')) : 7,
-    accessible_topology: { segments: { [`topology.${name}/node`]: 'here' } },
+    accessible_topology: {
+      segments: { [`topology.${name}/node`]: existsSync(place) ? readFileSync(place, 'utf8') : 'here' },
+    },
   }),
   NodeGetCapabilities: () => ({
     capabilities: ['STAGE_UNSTAGE_VOLUME', 'EXPAND_VOLUME', 'GET_VOLUME_STATS', 'VOLUME_CONDITION'].map(
@@ -140,11 +144,21 @@ const calls: Readonly<Record<string, Work>> = {
   NodeExpandVolume: (request) => {
     if (!isMounted(request.volume_path)) throw new Error(`${request.volume_path} is not published`);
     const bytes = request.capacity_range?.required_bytes ?? '0';
+    if (isDevice(request)) {
+      truncateSync(imageOf(request), Number(bytes));
+      execFileSync('losetup', ['--set-capacity', deviceOf(request)]);
+      return { capacity_bytes: bytes };
+    }
     writeFileSync(join(contentOf(request), 'size'), `${bytes}\n`);
     return { capacity_bytes: bytes };
   },
   NodeGetVolumeStats: (request) => {
     if (!isMounted(request.volume_path)) throw new Error(`${request.volume_path} is not published`);
+    if (existsSync(imageOf(request))) {
+      const device = deviceOf(request);
+      const total = execFileSync('blockdev', ['--getsize64', device], { encoding: 'utf8' }).trim();
+      return { usage: [{ unit: 'BYTES', total }] };
+    }
     const abnormal = existsSync(join(contentOf(request), 'broken'));
     return {
       usage: [

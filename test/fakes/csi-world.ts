@@ -10,7 +10,7 @@ import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../sr
 import { type PodUid, podUid } from '../../src/pods/index.ts';
 import type { CsiClient } from '../../src/volumes/csi/csi-client.ts';
 import type { CsiVolume } from '../../src/volumes/csi/csi-request.ts';
-import { CsiVolumes, type CsiVolumesDeps } from '../../src/volumes/csi/csi-volumes.ts';
+import { type CsiApi, CsiVolumes, type CsiVolumesDeps } from '../../src/volumes/csi/csi-volumes.ts';
 import type {
   NodeCapability,
   NodeExpandVolumeRequest,
@@ -18,7 +18,9 @@ import type {
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
 } from '../../src/volumes/csi/gen/node.ts';
+import { Expansions } from '../../src/volumes/expansions.ts';
 import { MemoryVolumeFiles } from '../../src/volumes/memory-volume-files.ts';
+import type { StorageObserver } from '../../src/volumes/volume-metrics.ts';
 
 export const driver = 'd.example';
 export const otherUid = podUid('other');
@@ -51,6 +53,7 @@ export class CsiWorld {
   readonly logs = collectLogs(this.clock);
   isThere = true;
   isListed = true;
+  listed: string[] = [];
   noted: string[] = [];
   driver: CSIDriver | Error | undefined = { spec: { attachRequired: false } };
   attachment: VolumeAttachment | undefined;
@@ -97,49 +100,61 @@ export class CsiWorld {
     close: () => {},
   };
 
+  readonly #api: CsiApi = {
+    driver: async () => {
+      if (this.driver instanceof Error) throw this.driver;
+      return this.driver;
+    },
+    attachment: async () => this.attachment,
+    secret: async () => this.secret,
+    claim: async () => this.claim,
+    volume: async () => this.volume,
+    changeClaim: async (claim, change) => {
+      this.history.push(`claim ${JSON.stringify(change)}`);
+      this.claim = { ...claim, status: merged(claim.status ?? {}, change) };
+      return this.claim;
+    },
+    claimEvent: (claim, { reason, message }) =>
+      void this.events.push(`${claim.metadata?.name} ${reason} ${message}`),
+    isListed: async () => this.isListed,
+    listed: () => this.listed,
+    tokens: {
+      get: async ({ audience }) => ({ token: `t-${audience}`, expiresMs: 0 }) as never,
+    },
+  };
+  readonly #journal: CsiVolumesDeps['journal'] = {
+    event: (_pod, { reason, message }) => void this.events.push(`pod ${reason} ${message}`),
+  };
+
   /** As a kubelet has them that has just begun. */
   volumes(changes: Partial<CsiVolumesDeps> = {}): CsiVolumes {
     const { files, clock } = this;
+    const [api, nodeName] = [this.#api, 'n1'];
+    const journal = this.#journal;
+    const observe: StorageObserver = (operation, plugin, { outcome }) =>
+      void this.observed.push(`${operation} ${plugin} ${outcome}`);
     return new CsiVolumes({
       rootDir: '/root',
       podsDir: '/root/pods',
-      nodeName: 'n1',
+      nodeName,
+      expansions: new Expansions({ nodeName, api, clock, journal, observe }),
+      hideDevices: async (uid) => void this.history.push(`hide ${uid}`),
       drivers: {
         get: (name) => {
           if (this.isThere && name === driver) return { name, client: this.client, can: this.can };
           throw new KubelingError('CSI_ABSENT', `driver name ${name} not found`);
         },
       },
-      api: {
-        driver: async () => {
-          if (this.driver instanceof Error) throw this.driver;
-          return this.driver;
-        },
-        attachment: async () => this.attachment,
-        secret: async () => this.secret,
-        claim: async () => this.claim,
-        volume: async () => this.volume,
-        changeClaim: async (claim, change) => {
-          this.history.push(`claim ${JSON.stringify(change)}`);
-          this.claim = { ...claim, status: merged(claim.status ?? {}, change) };
-          return this.claim;
-        },
-        claimEvent: (claim, { reason, message }) =>
-          void this.events.push(`${claim.metadata?.name} ${reason} ${message}`),
-        isListed: async () => this.isListed,
-        tokens: {
-          get: async ({ audience }) => ({ token: `t-${audience}`, expiresMs: 0 }) as never,
-        },
-      },
+      api,
       files,
       clock,
       random: seededRandom(1),
       logger: this.logs.logger,
-      journal: { event: (_pod, { reason, message }) => void this.events.push(`pod ${reason} ${message}`) },
-      observe: (operation, plugin, { outcome }) =>
-        void this.observed.push(`${operation} ${plugin} ${outcome}`),
+      journal,
+      observe,
       isNoted: (_driver, handle) => this.noted.includes(handle),
       notedVolume: (uid, name) => this.notedVolumes.get(`${uid}/${name}`),
+      notedHandles: () => this.noted,
       bootId: async () => this.boot,
       reconstruction: (what, outcome) => void this.reconstructed.push(`${what} ${outcome}`),
       limitReached: (name) => void this.history.push(`limit ${name}`),

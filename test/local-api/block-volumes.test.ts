@@ -13,6 +13,7 @@ import {
   claimed,
   claim as claimOf,
   json,
+  nodeName,
   onThisNode,
   persistentVolume,
   podWith,
@@ -63,6 +64,14 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
   const event = (what: string, message: string) =>
     cluster.until(what, ['get', 'events'], (out) => out.includes(message));
   const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
+  /** As the cluster does once the volume has become larger elsewhere. */
+  const grow = async (name: string, storage: string) => {
+    const to = (change: object) => ['--type=merge', '-p', JSON.stringify(change)];
+    await cluster.kubectl('patch', 'pv', name, ...to({ spec: { capacity: { storage } } }));
+    const allocatedResourceStatuses = { storage: 'NodeResizePending' };
+    const status = { allocatedResources: { storage }, allocatedResourceStatuses };
+    await cluster.kubectl('patch', 'pvc', name, '--subresource=status', ...to({ status }));
+  };
   const globals = () => join(rootDir, 'plugins/kubernetes.io~local-volume/volumeDevices');
   const isMounted = (path: string) => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${path} `);
   /** The devices that hold what is shown at a path or below it. */
@@ -93,6 +102,13 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     assert.equal(holders(join(global, uid)).length, 1);
     await event('the first', `MapVolume.MapPodDevice succeeded for volume "plain" globalMapPath "${global}"`);
     await event('the second', `MapVolume.MapPodDevice succeeded for volume "plain" volumeMapPath "${ofPod}"`);
+    const metrics = ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`];
+    const size = /^kubelet_volume_stats_capacity_bytes\{.*persistentvolumeclaim="plain"\} (.+)$/m;
+    await cluster.until('its size', metrics, (out) => Number(size.exec(out)?.[1]) === 64 * 2 ** 20);
+    await grow('plain', '2Gi');
+    await cluster.kubectl('annotate', 'pod', 'plain', 'look=now');
+    const capacity = ['get', 'pvc', 'plain', '-o', 'jsonpath={.status.capacity.storage}'];
+    await cluster.until('the claim to know', capacity, (out) => out === '2Gi');
     await cluster.kubectl('delete', 'pod', 'plain');
     await nothingLeft();
     assert.equal(readFileSync(made.device).subarray(0, 12).toString(), 'insideutside');

@@ -7,10 +7,19 @@ import { after, before, describe, it } from 'node:test';
 import { DriverProcess } from '../csi/driver-process.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
-import { asDevice, claimed, claim as claimOf, json, persistentVolume, podWith } from './volume-objects.ts';
+import {
+  asDevice,
+  claimed,
+  claim as claimOf,
+  json,
+  nodeName,
+  persistentVolume,
+  podWith,
+} from './volume-objects.ts';
 
 const driverName = 'devices.test.kubeling';
 const block = { volumeMode: 'Block' };
+const mebi = 2 ** 20;
 const volume = (name: string) =>
   persistentVolume(name, { ...block, csi: { driver: driverName, volumeHandle: `handle-${name}` } });
 const claim = (name: string) => claimOf(name, block);
@@ -46,6 +55,18 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
   const said = (name: string, text: string) =>
     cluster.until(`what ${name} says`, ['logs', name], (out) => out.includes(text));
+  /** As the cluster does once the volume has become larger elsewhere. */
+  const grow = async (to: string, from: string) => {
+    const capacity = { capacity: { storage: to } };
+    await cluster.kubectl('patch', 'pv', 'grown', '-p', JSON.stringify({ spec: capacity }));
+    const status = {
+      capacity: { storage: from },
+      allocatedResources: { storage: to },
+      allocatedResourceStatuses: { storage: 'NodeResizePending' },
+    };
+    const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status })];
+    await cluster.kubectl('patch', 'pvc', 'grown', ...patch);
+  };
   const base = () => join(rootDir, 'plugins/kubernetes.io/csi/volumeDevices');
   const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
   const isLeft = (name: string) =>
@@ -121,5 +142,73 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(isLeft('killed'), true);
     await driver.start();
     await gone('killed');
+  });
+
+  it('grow before a pod has them and while it runs, and say how large they are', async () => {
+    const sizes = 'while true; do dd if=/dev/data bs=1M 2>/dev/null | wc -c; sleep 1; done';
+    await apply(volume('grown'), claim('grown'));
+    await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
+    await grow('32Mi', '1Mi');
+    await apply(pod('grown', 'grown', sizes));
+    await said('grown', `${32 * mebi}`);
+    await cluster.until('the event', ['get', 'events'], (out) =>
+      out.includes('MountVolume.NodeExpandVolume succeeded for volume "grown"'),
+    );
+    await grow('48Mi', '32Mi');
+    await cluster.kubectl('annotate', 'pod', 'grown', 'look=now');
+    await said('grown', `${48 * mebi}`);
+    const capacity = ['get', 'pvc', 'grown', '-o', 'jsonpath={.status.capacity.storage}'];
+    await cluster.until('the claim to know', capacity, (out) => out === '48Mi');
+    const metrics = ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`];
+    const size = /^kubelet_volume_stats_capacity_bytes\{.*persistentvolumeclaim="grown"\} (.+)$/m;
+    await cluster.until('the metric', metrics, (out) => Number(size.exec(out)?.[1]) === 48 * mebi);
+    const summary = JSON.parse(
+      await cluster.kubectl('get', '--raw', `/api/v1/nodes/${nodeName}/proxy/stats/summary`),
+    );
+    const { volume: volumes } = summary.pods.find(
+      ({ podRef }: { readonly podRef: { readonly name: string } }) => podRef.name === 'grown',
+    );
+    const [told] = volumes.filter(({ name }: { readonly name: string }) => name === 'data');
+    assert.deepEqual([told.capacityBytes, told.pvcRef], [48 * mebi, { name: 'grown', namespace: 'default' }]);
+    await cluster.kubectl('delete', 'pod', 'grown');
+    await gone('grown');
+  });
+
+  for (const step of ['NodeUnpublishVolume', 'NodeUnstageVolume'])
+    it(`of a pod of which nothing else is left are taken away by a later process, killed in ${step}`, async () => {
+      const name = `lost-${step.toLowerCase()}`;
+      await apply(volume(name), claim(name), pod(name, name, 'echo here'));
+      await ready(name);
+      const uid = await uidOf(name);
+      driver.trouble({ [step]: 'hang' });
+      const before = driver.calls(step, `handle-${name}`).length;
+      await cluster.kubectl('delete', 'pod', name, '--wait=false');
+      await cluster.node.until(
+        `it to be asked`,
+        async () => driver.calls(step, `handle-${name}`).length > before,
+      );
+      await cluster.node.end('SIGKILL');
+      // As if somebody had cleaned up by hand what belongs to the pod alone.
+      await rm(join(rootDir, 'pods', uid), { recursive: true, force: true });
+      driver.trouble({});
+      await cluster.node.start();
+      await gone(name);
+      assert.equal(existsSync(join(base(), 'publish', name)), false);
+      assert.equal(existsSync(join(base(), 'staging', name)), false);
+    });
+
+  it('are of no driver that says the node is elsewhere than its label, until it does not', async () => {
+    await driver.leave();
+    const label = ['get', 'node', nodeName, '-o', `jsonpath={.metadata.labels}`];
+    await cluster.until('the label', label, (out) => out.includes(`"topology.${driverName}/node":"here"`));
+    driver.place('there');
+    await driver.start('refused');
+    assert.match(
+      driver.calls('refused').at(-1) ?? '',
+      /detected topology value collision: driver reported "topology\.devices\.test\.kubeling\/node":"there" but existing label is .*:"here"/,
+    );
+    const before = driver.calls('registered').length;
+    driver.place('here');
+    await cluster.node.until('it to be registered', async () => driver.calls('registered').length > before);
   });
 });

@@ -278,6 +278,24 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     });
     const publish = `driver_name="${driverName}",method_name="/csi.v1.Node/NodePublishVolume",grpc_status_code="OK"`;
     assert.ok(text.includes(`csi_operations_seconds_count{${publish}`), 'calls of drivers are counted');
+    const summary = JSON.parse(
+      await cluster.kubectl('get', '--raw', `/api/v1/nodes/${nodeName}/proxy/stats/summary`),
+    );
+    const told = summary.pods.flatMap(({ volume: all = [] }: { readonly volume?: readonly object[] }) => all);
+    const { time: _time, ...ofClaim } = told.find(
+      ({ pvcRef }: { readonly pvcRef?: { readonly name: string } }) => pvcRef?.name === 'measured',
+    );
+    assert.deepEqual(ofClaim, {
+      availableBytes: 700,
+      capacityBytes: 1000,
+      inodes: 50,
+      inodesFree: 30,
+      inodesUsed: 20,
+      usedBytes: 300,
+      name: 'data',
+      pvcRef: { name: 'measured', namespace: 'default' },
+      volumeHealthStats: { abnormal: true },
+    });
     await cluster.kubectl('delete', 'pod', 'measured');
   });
 

@@ -31,7 +31,10 @@ export interface NodeStatsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly cri: CriClient;
-  readonly kubelet: Pick<Kubelet, 'podsWithStatus' | 'cgroupOf' | 'running' | 'volumePlacesOf'>;
+  readonly kubelet: Pick<
+    Kubelet,
+    'podsWithStatus' | 'cgroupOf' | 'running' | 'volumePlacesOf' | 'volumeSpace'
+  >;
   readonly settings: KubeletSettings;
   /** Where the runtime itself runs; empty for nobody knows. */
   readonly runtimeCgroups: string;
@@ -52,10 +55,12 @@ export async function nodeStats(options: NodeStatsOptions): Promise<StatsView> {
     cgroupOf: (pod: Pod) => kubelet.cgroupOf(pod),
   };
   const { volumeStatsMs: periodMs = minuteMs } = settings;
+  const files = new HostVolumeFiles(clock);
   const volumes = new VolumeUsages({
     clock,
     periodMs,
-    files: new HostVolumeFiles(clock),
+    space: kubelet.volumeSpace ?? ((place, signal) => files.spaceAt(place, signal)),
+    files,
     placesOf: (pod) => kubelet.volumePlacesOf(pod),
   });
   const collector = new StatsCollector({

@@ -24,9 +24,12 @@ export interface DiskUsage extends FileUsage {
   readonly inodesFree: number;
 }
 
-/** What a volume of a pod holds. */
-export interface VolumeUsage extends DiskUsage {
+/** What a volume of a pod holds, as far as it is known. */
+export interface VolumeUsage extends Partial<Omit<DiskUsage, 'atMs'>> {
+  readonly atMs: number;
   readonly name: string;
+  /** As its driver has it, where one looks after it. */
+  readonly health?: 'normal' | 'abnormal' | undefined;
   /** Whether it goes with the pod and takes room of the disk of all pods. */
   readonly isScratch: boolean;
   readonly claim?: { readonly namespace: string; readonly name: string } | undefined;

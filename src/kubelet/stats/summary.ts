@@ -62,7 +62,8 @@ function ephemeralOf({ usage, containers, volumes = [] }: PodUsage): FileUsage {
   const written = [...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]), ...scratch].filter(
     (part) => part !== undefined,
   );
-  const sum = (of: (part: FileUsage) => number) => written.reduce((total, part) => total + of(part), 0);
+  const sum = (of: (part: Partial<FileUsage>) => number | undefined) =>
+    written.reduce((total, part) => total + (of(part) ?? 0), 0);
   return {
     atMs: usage.atMs,
     usedBytes: sum(({ usedBytes }) => usedBytes),
@@ -110,12 +111,16 @@ function networkOf({ atMs, main, interfaces }: NetworkUsage): object {
 }
 
 function volumeOf(volume: VolumeUsage): object {
-  const { name, claim } = volume;
+  const { name, claim, health } = volume;
   const pvcRef = claim && { name: claim.name, namespace: claim.namespace };
-  return { ...diskOf(volume, volume), name, pvcRef };
+  const volumeHealthStats = health && { abnormal: health === 'abnormal' };
+  return { ...diskOf(volume, volume), name, pvcRef, volumeHealthStats };
 }
 
-function diskOf(disk: DiskUsage, { atMs, usedBytes, inodesUsed }: FileUsage): object {
+function diskOf(
+  disk: Partial<DiskUsage>,
+  { atMs, usedBytes, inodesUsed }: Partial<FileUsage> & Pick<FileUsage, 'atMs'>,
+): object {
   const { availableBytes, capacityBytes, inodesFree, inodes } = disk;
   return { time: apiTime(atMs), availableBytes, capacityBytes, usedBytes, inodesFree, inodes, inodesUsed };
 }

@@ -28,8 +28,8 @@ function rig() {
   const usages = new VolumeUsages({
     clock,
     periodMs: 60_000,
+    space: (directory) => answer(`space ${directory}`, disk),
     files: {
-      spaceAt: (directory) => answer(`space ${directory}`, disk),
       usageIn: (directory) => answer(`usage ${directory}`, { usedBytes: 30, inodesUsed: 3 }),
     },
     placesOf: () => [scratch, data],

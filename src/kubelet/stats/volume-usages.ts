@@ -1,6 +1,6 @@
 import { type Clock, withDeadline } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import type { VolumeFiles, VolumeSpace } from '../../volumes/index.ts';
+import type { CsiSpace, VolumeFiles } from '../../volumes/index.ts';
 import type { VolumeUsage } from './node-stats.ts';
 
 /** A volume of a pod that says how much it holds. */
@@ -17,7 +17,8 @@ export interface VolumePlace {
 export interface VolumeUsagesDeps {
   readonly clock: Clock;
   readonly periodMs: number;
-  readonly files: Pick<VolumeFiles, 'spaceAt' | 'usageIn'>;
+  readonly space: (place: string, signal: AbortSignal) => Promise<CsiSpace>;
+  readonly files: Pick<VolumeFiles, 'usageIn'>;
   readonly placesOf: (pod: Pod) => readonly VolumePlace[];
 }
 
@@ -76,9 +77,11 @@ export class VolumeUsages {
   async #count(
     { name, directory, counts, isScratch, claim }: VolumePlace,
     signal: AbortSignal,
-  ): Promise<VolumeUsage> {
+  ): Promise<VolumeUsage | undefined> {
     const { clock, files } = this.#deps;
-    const space: VolumeSpace = await files.spaceAt(directory, signal);
+    const space = await this.#deps.space(directory, signal);
+    // Some drivers do not say.
+    if (Object.keys(space).length === 0) return undefined;
     const used = counts === 'files' ? await files.usageIn(directory, signal) : {};
     return { ...space, ...used, atMs: clock.now(), name, isScratch, claim };
   }

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
-import { KubelingError, seededRandom, VirtualClock } from '../../lib/index.ts';
+import type { PersistentVolume } from '../../kinds/index.ts';
+import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../lib/index.ts';
 import { podUid } from '../../pods/index.ts';
 import { failedAt } from '../failed-at.ts';
 import { MemoryVolumeFiles } from '../memory-volume-files.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
+import type { BlockData } from './csi-block-notes.ts';
 import type { CsiDriver } from './csi-drivers.ts';
+import { CsiPlaces } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';
+import type { CsiApi } from './csi-volumes.ts';
 
 const { signal } = new AbortController();
 const base = '/root/plugins/kubernetes.io/csi/volumeDevices';
@@ -24,14 +28,22 @@ const volume: CsiVolume = {
   attributes: { of: 'volume' },
   mountOptions: [],
   accessMode: 'ReadWriteOnce',
+  shownAs: 'device',
 };
+const show = async () => {};
 
 /** A driver that notes what it is asked, and fails where the test says. */
 function world() {
   const files = new MemoryVolumeFiles();
   const log: string[] = [];
   const released: string[] = [];
-  const state = { failing: '', isAway: false, attaching: undefined as Error | undefined };
+  const state = {
+    failing: '',
+    isAway: false,
+    attaching: undefined as Error | undefined,
+    noted: new Map<string, BlockData>(),
+    volume: undefined as PersistentVolume | undefined,
+  };
   const call = async (name: string, target: string) => {
     log.push(`${name} ${target}`);
     if (state.failing === name) throw new KubelingError('CSI_REFUSED', `${name} refused`);
@@ -45,18 +57,19 @@ function world() {
       assert.deepEqual([request.readonly, request.volumeContext], [true, { of: 'volume' }]);
       assert.equal(request.stagingTargetPath, `${base}/staging/pv`);
       await call('publish', request.targetPath);
-      await files.writeFile(request.targetPath, Buffer.alloc(0), { mode: 0o640 });
+      await files.replaceFile(request.targetPath, Buffer.alloc(0), 0o640);
     },
     unpublish: (_handle: string, target: string) => call('unpublish', target),
     unstage: (_handle: string, target: string) => call('unstage', target),
   };
   const clock = new VirtualClock();
+  const logs = collectLogs(clock);
   const full: string[] = [];
   const limitReached = (driver: string) => void full.push(driver);
   const attempts = new CsiAttempts({ clock, random: seededRandom(1), limitReached });
   const make = () =>
     new CsiBlock({
-      places: { devices: base },
+      places: new CsiPlaces('/root', '/root/pods'),
       nodeName: 'node',
       drivers: {
         get: () => {
@@ -64,8 +77,20 @@ function world() {
           return { client, can: new Set(['STAGE_UNSTAGE_VOLUME']) } as unknown as CsiDriver;
         },
       },
-      api: undefined,
+      api: {
+        volume: async () => state.volume,
+        driver: async () => undefined,
+      } as unknown as CsiApi,
       files,
+      logger: logs.logger,
+      notedVolume: (uid, name) => state.noted.get(`${uid}/${name}`),
+      isNoted: (_driver, handle, besides) =>
+        [...state.noted].some(([key, noted]) => noted.handle === handle && key !== `${besides}/pv`),
+      expand: async () => void log.push('expand'),
+      hide: async (uid) => {
+        log.push(`hide ${uid}`);
+        await files.unlink(`${base}/pv/dev/${uid}`);
+      },
       attempts,
       attach: async () => {
         if (state.attaching !== undefined) throw state.attaching;
@@ -73,7 +98,7 @@ function world() {
       },
       release: ({ handle }) => void released.push(handle),
     });
-  return { files, log, released, state, clock, full, attempts, make, block: make() };
+  return { files, log, logs, released, state, clock, full, attempts, make, block: make() };
 }
 
 const [ofPod, ofOther] = [worldUid, 'other'].map((uid) => `${base}/publish/pv/${uid}`);
@@ -81,10 +106,18 @@ const [ofPod, ofOther] = [worldUid, 'other'].map((uid) => `${base}/publish/pv/${
 describe('a device that a driver makes', () => {
   it('is staged once, published to each pod, and undone with the last of them, by a later process too', async () => {
     const { files, log, released, make, block } = world();
-    assert.equal(await block.setUp(pod, volume, signal), ofPod);
-    await block.setUp(other, volume, signal);
-    await block.setUp(pod, volume, signal);
-    assert.deepEqual(log, [`stage ${base}/staging/pv`, `publish ${ofPod}`, `publish ${ofOther}`]);
+    const shown: string[] = [];
+    await block.setUp(pod, volume, async (path) => void shown.push(path), signal);
+    assert.deepEqual(shown, [ofPod]);
+    await block.setUp(other, volume, show, signal);
+    await block.setUp(pod, volume, show, signal);
+    assert.deepEqual(log, [
+      `stage ${base}/staging/pv`,
+      `publish ${ofPod}`,
+      'expand',
+      `publish ${ofOther}`,
+      'expand',
+    ]);
     const later = make();
     assert.deepEqual(await later.known(), [{ driver: 'd', handle: 'h' }]);
     log.length = 0;
@@ -100,7 +133,7 @@ describe('a device that a driver makes', () => {
   it('whose kubelet was killed before it was published is unstaged', async () => {
     const { log, released, state, make, block } = world();
     state.failing = 'publish';
-    await assert.rejects(block.setUp(pod, volume, signal), {
+    await assert.rejects(block.setUp(pod, volume, show, signal), {
       message: 'MapVolume.MapPodDevice failed for volume "pv" : publish refused',
     });
     log.length = 0;
@@ -110,7 +143,7 @@ describe('a device that a driver makes', () => {
 
   it('stays noted while its driver is away, and while a pod is shown it', async () => {
     const { files, log, state, block } = world();
-    await block.setUp(pod, volume, signal);
+    await block.setUp(pod, volume, show, signal);
     state.isAway = true;
     await assert.rejects(block.remove(worldUid, signal), {
       code: 'VOLUME_REMOVE',
@@ -129,7 +162,7 @@ describe('a device that a driver makes', () => {
   it('that is not attached says so, and when to look again', async () => {
     const { state, block } = world();
     state.attaching = failedAt('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
-    await assert.rejects(block.setUp(pod, volume, signal), ({ message, details }: KubelingError) => {
+    await assert.rejects(block.setUp(pod, volume, show, signal), ({ message, details }: KubelingError) => {
       assert.equal(message, 'MapVolume.WaitForAttach failed for volume "pv" : not yet');
       return details['stage'] === 'MapVolume.WaitForAttach failed' && details['retryAtMs'] === 17;
     });
@@ -138,31 +171,34 @@ describe('a device that a driver makes', () => {
   it('whose driver is away is tried again as soon as that comes', async () => {
     const { state, attempts, block } = world();
     state.isAway = true;
-    await assert.rejects(block.setUp(pod, volume, signal), /^KubelingError: MapVolume.SetUpDevice failed /);
+    await assert.rejects(
+      block.setUp(pod, volume, show, signal),
+      /^KubelingError: MapVolume.SetUpDevice failed /,
+    );
     state.isAway = false;
     assert.deepEqual([...attempts.arrived('d')], [worldUid]);
-    assert.equal(await block.setUp(pod, volume, signal), ofPod);
+    await block.setUp(pod, volume, show, signal);
   });
 
   it('that failed is not tried again too soon', async () => {
     const { log, state, clock, block } = world();
     state.failing = 'stage';
     for (const _time of ['once', 'again'])
-      await assert.rejects(block.setUp(pod, volume, signal), ({ message, details }: KubelingError) => {
+      await assert.rejects(block.setUp(pod, volume, show, signal), ({ message, details }: KubelingError) => {
         assert.equal(message, 'MapVolume.SetUpDevice failed for volume "pv" : stage refused');
         return details['retryAtMs'] === clock.monotonicMs() + 500;
       });
     assert.equal(log.length, 1);
     state.failing = '';
     await clock.advance(500);
-    assert.equal(await block.setUp(pod, volume, signal), ofPod);
+    await block.setUp(pod, volume, show, signal);
   });
 
   it('that a pod waits for in vain is in use no longer than the last such pod is there', async () => {
     const { log, released, state, block, make } = world();
     state.attaching = failedAt('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     for (const waiting of [pod, other])
-      await assert.rejects(block.setUp(waiting, volume, signal), /WaitForAttach failed/);
+      await assert.rejects(block.setUp(waiting, volume, show, signal), /WaitForAttach failed/);
     assert.deepEqual(await make().known(), [{ driver: 'd', handle: 'h' }]);
     state.isAway = true;
     await block.remove(worldUid, signal);
@@ -177,16 +213,135 @@ describe('a device that a driver makes', () => {
     state.attaching = new KubelingError('VOLUME_ATTACH_LIMIT', 'no room', {
       details: { stage, retryAtMs: 1 },
     });
-    await assert.rejects(block.setUp(pod, volume, signal), { code: 'VOLUME_UNUSABLE', message: 'no room' });
+    await assert.rejects(block.setUp(pod, volume, show, signal), {
+      code: 'VOLUME_UNUSABLE',
+      message: 'no room',
+    });
     assert.deepEqual(full, []);
     await clock.advance(123_000);
-    await assert.rejects(block.setUp(pod, volume, signal), { code: 'VOLUME_ATTACH_LIMIT' });
+    await assert.rejects(block.setUp(pod, volume, show, signal), { code: 'VOLUME_ATTACH_LIMIT' });
     assert.deepEqual(full, ['d']);
   });
 
   it('cannot be called as the places beside it are', async () => {
     const { block } = world();
     for (const name of ['staging', 'publish', '../x'])
-      await assert.rejects(block.setUp(pod, { ...volume, name }, signal), { code: 'VOLUME_UNUSABLE' });
+      await assert.rejects(block.setUp(pod, { ...volume, name }, show, signal), { code: 'VOLUME_UNUSABLE' });
+  });
+
+  it('of pods of whom nothing is left is hidden, unpublished and unstaged, step by step after each kill', async () => {
+    const { files, log, state, released, make, block } = world();
+    await block.setUp(pod, volume, show, signal);
+    await files.writeFile(`${base}/pv/dev/${worldUid}`, Buffer.alloc(0), { mode: 0o640 });
+    await files.makeDirectory(`/root/pods/${worldUid}`, 0o750);
+    log.length = 0;
+    await make().sweep(signal);
+    assert.deepEqual(log, [], 'the pod has a directory: it takes its devices with it');
+    await files.removeEmptyDirectory(`/root/pods/${worldUid}`);
+    state.noted.set(`${worldUid}/pv`, { driver: 'd', handle: 'h' });
+    await make().sweep(signal);
+    assert.deepEqual(log, [], 'the pod is noted to have it');
+    state.noted.clear();
+    await block.sweep(signal);
+    assert.deepEqual(log, [], 'the pod has it');
+    state.failing = 'unpublish';
+    await make().sweep(signal);
+    state.failing = 'unstage';
+    await make().sweep(signal);
+    state.failing = '';
+    await make().sweep(signal);
+    assert.deepEqual(log, [
+      `hide ${worldUid}`,
+      `unpublish ${ofPod}`,
+      `hide ${worldUid}`,
+      `unpublish ${ofPod}`,
+      `unstage ${base}/staging/pv`,
+      `unstage ${base}/staging/pv`,
+    ]);
+    assert.deepEqual([released, await files.names(base)], [['h'], ['publish', 'staging']]);
+  });
+
+  it('that was staged for a pod that another one shares is not unstaged by a sweep', async () => {
+    const { files, log, make, block } = world();
+    await block.setUp(pod, volume, show, signal);
+    await block.setUp(other, volume, show, signal);
+    await files.makeDirectory('/root/pods/other', 0o750);
+    log.length = 0;
+    await make().sweep(signal);
+    assert.deepEqual(log, [`hide ${worldUid}`, `unpublish ${ofPod}`]);
+  });
+
+  it('of a driver that is away is told once, and taken away when that has come', async () => {
+    const { log, logs, state, make, block } = world();
+    await block.setUp(pod, volume, show, signal);
+    state.isAway = true;
+    const later = make();
+    await later.sweep(signal);
+    await later.sweep(signal);
+    const told = logs.records
+      .toArray()
+      .filter(({ message }) => message.startsWith('A device that no pod has'));
+    assert.deepEqual(
+      told.map(({ fields }) => fields?.['because']),
+      [
+        'the volume h of the CSI driver d cannot be unpublished: kubernetes.io/csi: blockMapper failed to get CSI client: driver name d not found in the list of registered CSI drivers',
+      ],
+    );
+    state.isAway = false;
+    log.length = 0;
+    await later.sweep(signal);
+    assert.deepEqual(log.slice(1), [`unpublish ${ofPod}`, `unstage ${base}/staging/pv`]);
+  });
+
+  for (const text of ['{"driverName":"d","volu', '{}', ''])
+    it(`whose file says ${JSON.stringify(text)} is taken away by what is noted, or by the API`, async () => {
+      for (const known of ['noted', 'API'] as const) {
+        const { files, log, state, make, block } = world();
+        await block.setUp(pod, volume, show, signal);
+        await files.replaceFile(`${base}/pv/data/vol_data.json`, Buffer.from(text), 0o644);
+        log.length = 0;
+        if (known === 'noted') state.noted.set(`${worldUid}/pv`, { driver: 'd', handle: 'h' });
+        else state.volume = { spec: { csi: { driver: 'd', volumeHandle: 'h' } } };
+        await make().remove(worldUid, signal);
+        assert.deepEqual(log, [`unpublish ${ofPod}`, `unstage ${base}/staging/pv`], known);
+      }
+    });
+
+  it('of which nobody knows whose it is stays while it is mounted, which is told once', async () => {
+    const { files, log, logs, make, block } = world();
+    await block.setUp(pod, volume, show, signal);
+    await files.unlink(ofPod ?? '');
+    await files.replaceFile(`${base}/pv/data/vol_data.json`, Buffer.from('{'), 0o644);
+    files.mountForeign(`${base}/staging/pv`);
+    log.length = 0;
+    const later = make();
+    await later.sweep(signal);
+    await later.sweep(signal);
+    assert.deepEqual(
+      logs.records.toArray().map(({ fields }) => fields?.['because']),
+      [
+        `${base}/staging/pv is still mounted, and nothing says by which driver: its vol_data.json is missing or damaged`,
+      ],
+    );
+    assert.notEqual(await files.kindAt(`${base}/pv/data/vol_data.json`), undefined);
+    await files.unmount(`${base}/staging/pv`);
+    await later.sweep(signal);
+    assert.deepEqual([log, await files.names(base)], [[], ['publish', 'staging']]);
+  });
+
+  it('that nobody has noted yet leaves no empty directories', async () => {
+    const { files, make } = world();
+    await files.makeDirectory(`${base}/pv/data`, 0o750);
+    await files.writeFile(`${base}/pv/data/.kubeling-0123456789abcdef.tmp`, Buffer.alloc(1), { mode: 0o644 });
+    await make().sweep(signal);
+    assert.deepEqual(await files.names(base), []);
+  });
+
+  it('is published again where its driver wants that', async () => {
+    const { log, block } = world();
+    await block.setUp(pod, volume, show, signal);
+    log.length = 0;
+    await block.publishAgain(pod, volume, signal);
+    assert.deepEqual(log, [`publish ${ofPod}`]);
   });
 });

@@ -1,45 +1,44 @@
-import { posix } from 'node:path';
-import { describeError, KeyedMutex, KubelingError } from '../../lib/index.ts';
+import { describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import { at, failedAt } from '../failed-at.ts';
-import { checkedName } from '../payload-places.ts';
+import { checkedName, PodPlaces } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
 import type { CsiAttempts } from './csi-attempts.ts';
+import { type BlockData, CsiBlockNotes } from './csi-block-notes.ts';
+import { type CsiBlockRemovalDeps, takeDeviceAway } from './csi-block-removal.ts';
 import type { CsiDriver, CsiDrivers } from './csi-drivers.ts';
-import { attachmentName, type CsiPlaces } from './csi-places.ts';
+import type { CsiPlaces } from './csi-places.ts';
 import { type CsiVolume, capabilityOf, podInfo } from './csi-request.ts';
+import { askSpace, type CsiSpace } from './csi-space.ts';
 import type { CsiApi } from './csi-volumes.ts';
 import { secretsFor, tokensFor } from './csi-wishes.ts';
 
-export interface CsiBlockDeps {
-  readonly places: Pick<CsiPlaces, 'devices'>;
+export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume'> {
+  readonly places: CsiPlaces;
   readonly nodeName: string;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a node without an API server. */
   readonly api: CsiApi | undefined;
-  readonly files: Pick<
-    VolumeFiles,
-    'kindAt' | 'names' | 'readFile' | 'replaceFile' | 'makeDirectory' | 'removeEmptyDirectory' | 'unlink'
-  >;
+  readonly files: VolumeFiles;
+  readonly logger: Logger;
   readonly attempts: Pick<CsiAttempts, 'run'>;
   /** Waits until the volume is attached; answers what its attachment says. */
   readonly attach: (volume: CsiVolume, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
+  /** Makes it as large here as it has become elsewhere, before the pod has it. */
+  readonly expand: (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
+  /** Whether a pod other than this one is noted to have the volume. */
+  readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
   /** The cluster may take the volume from this node. */
   readonly release: (volume: BlockData) => void;
+  /** Shows a pod that is over no device any more, whoever has shown it one. */
+  readonly hide: (uid: PodUid, signal: AbortSignal) => Promise<void>;
 }
 
-/** What must be known of a volume to take it away, whoever has asked for it. */
-export interface BlockData {
-  readonly driver: string;
-  readonly handle: string;
-}
+/** How far a volume has come for a pod. */
+type Stage = 'published' | 'ready';
 
 const directoryMode = 0o750;
-const fileMode = 0o644;
-/** Beside the volumes, which cannot be called so as long as nobody calls a volume so. */
-const stagingName = 'staging';
-const publishName = 'publish';
 
 /*
  * A volume is noted, staged once for the node, and published to each pod at a file:
@@ -51,43 +50,73 @@ const publishName = 'publish';
 /** Volumes that drivers in processes of their own make devices for. */
 export class CsiBlock {
   readonly #deps: CsiBlockDeps;
-  readonly #base: string;
+  readonly #notes: CsiBlockNotes;
   /** One operation on a volume at a time. */
   readonly #lock = new KeyedMutex<string>();
   /** What this process has had staged and published itself. */
   readonly #staged = new Set<string>();
-  readonly #published = new Map<PodUid, Set<string>>();
+  readonly #published = new Map<PodUid, Map<string, Stage>>();
   /** What pods wait for or have. */
   readonly #wanted = new Map<PodUid, Set<string>>();
+  /** What was told of those that cannot be taken away. */
+  readonly #told = new Map<string, string>();
 
   constructor(deps: CsiBlockDeps) {
     this.#deps = deps;
-    this.#base = deps.places.devices;
+    this.#notes = new CsiBlockNotes(deps.files, deps.places, deps.nodeName);
   }
 
   /** All volumes that may be here, also those of earlier kubelets. */
   async known(): Promise<readonly BlockData[]> {
-    const found = await Promise.all((await this.#names()).map((name) => this.#read(name)));
-    return found.filter((data) => data !== undefined);
+    const found = await Promise.all((await this.#notes.names()).map((name) => this.#notes.read(name)));
+    return found.filter((data) => data !== undefined && data !== 'damaged');
   }
 
-  /** Has the driver make the device; answers where. May be repeated. Rejects with the stage that failed. */
-  async setUp(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<string> {
+  /**
+   * Has the driver make the device, and shows it to the pod by what is given, which is told where it is. May be repeated.
+   * Rejects with the stage that failed.
+   */
+  async setUp(
+    pod: Pod,
+    volume: CsiVolume,
+    show: (path: string) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { places, attempts, expand } = this.#deps;
     const { uid } = pod.metadata;
-    const name = checkedVolume(volume.name);
-    const target = posix.join(this.#base, publishName, name, uid);
+    const name = this.#checked(volume.name);
     const work = async () => {
       using _held = await this.#lock.acquire(name, signal);
-      if (this.#published.get(uid)?.has(name) === true) return;
       this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Set()).add(name));
-      await at('MapVolume.SetUpDevice failed', name, this.#write(volume));
-      const context = await asMapping(this.#deps.attach(volume, signal));
-      await at('MapVolume.SetUpDevice failed', name, this.#stage(pod, volume, context, signal));
-      await at('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, target, signal));
-      this.#published.set(uid, (this.#published.get(uid) ?? new Set()).add(name));
+      if (this.#stageOf(uid, name) === undefined) await this.#make(pod, volume, signal);
+      await show(places.publishedDevice(name, uid));
+      const stage = 'MapVolume.MarkVolumeAsMounted failed while expanding volume';
+      await at(stage, name, expand(pod, volume, signal));
+      this.#reached(uid, name, 'ready');
     };
-    await this.#deps.attempts.run(uid, volume, work, signal);
-    return target;
+    if (this.#stageOf(uid, name) !== 'ready') await attempts.run(uid, volume, work, signal);
+  }
+
+  /** Has the device of a pod that runs made again, as its driver wants. */
+  async publishAgain(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    const name = this.#checked(volume.name);
+    using _held = await this.#lock.acquire(name, signal);
+    const context = await asMapping(this.#deps.attach(volume, signal));
+    await at('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
+  }
+
+  /** What its driver says of the device that the pod has; nothing where it does not say. */
+  async spaceOf(uid: PodUid, name: string, signal: AbortSignal): Promise<CsiSpace> {
+    const { places, drivers } = this.#deps;
+    const data = await this.#notes.read(name);
+    if (data === undefined || data === 'damaged') return {};
+    const at = { shown: places.publishedDevice(name, uid), staged: places.stagedDevice(name) };
+    return await askSpace(drivers, data, at, signal);
+  }
+
+  /** Does the work alone among all that is done to the volume. */
+  async with<T>({ name }: CsiVolume, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return await this.#lock.run(name, work, signal);
   }
 
   /**
@@ -97,9 +126,9 @@ export class CsiBlock {
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
     this.#wanted.delete(uid);
-    for (const name of await this.#names()) {
+    for (const name of await this.#notes.names()) {
       using _held = await this.#lock.acquire(name, signal);
-      await this.#removeOne(uid, name, signal).catch((error: unknown) => {
+      await this.#removeOne(name, uid, signal).catch((error: unknown) => {
         signal.throwIfAborted();
         problems.push(describeError(error));
       });
@@ -108,23 +137,80 @@ export class CsiBlock {
     this.#published.delete(uid);
   }
 
+  /** Takes away what pods had of whom nothing is left, and unstages what no pod has. Rejects only when aborted. */
+  async sweep(signal: AbortSignal): Promise<void> {
+    const names = await this.#notes.names();
+    for (const known of [...this.#told.keys()]) if (!names.includes(known)) this.#told.delete(known);
+    // Beside each other: a driver that hangs holds up only its own.
+    const free = names.filter((name) => !this.#lock.isHeld(name));
+    const sweeps = free.map((name) => this.#lock.run(name, () => this.#sweepOne(name, signal), signal));
+    const ends = await Promise.allSettled(sweeps);
+    signal.throwIfAborted();
+    for (const [index, end] of ends.entries())
+      if (end.status === 'rejected') this.#tell(free[index] ?? '', describeError(end.reason));
+  }
+
+  async #sweepOne(name: string, signal: AbortSignal): Promise<void> {
+    const pods = await this.#notes.podsOf(name);
+    for (const uid of pods) {
+      if (!(await this.#isOver(uid, name))) continue;
+      await this.#deps.hide(uid, signal);
+      await this.#removeOne(name, uid, signal);
+    }
+    if (pods.length === 0) await this.#removeOne(name, undefined, signal);
+  }
+
+  /** Others are taken away with the pod. */
+  async #isOver(uid: PodUid, name: string): Promise<boolean> {
+    const { files, places, notedVolume } = this.#deps;
+    if (this.#wanted.has(uid) || notedVolume(uid, name) !== undefined) return false;
+    return (await files.kindAt(new PodPlaces(places.podsDir, uid).pod)) === undefined;
+  }
+
+  /** Once for each reason; the sweeps go on. */
+  #tell(volume: string, because: string): void {
+    if (this.#told.get(volume) === because) return;
+    this.#told.set(volume, because);
+    this.#deps.logger.warn('A device that no pod has cannot be taken away, it is tried again', {
+      volume,
+      because,
+    });
+  }
+
+  async #make(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    const { name } = volume;
+    await at('MapVolume.SetUpDevice failed', name, this.#notes.write(volume));
+    const context = await asMapping(this.#deps.attach(volume, signal));
+    await at('MapVolume.SetUpDevice failed', name, this.#stage(pod, volume, context, signal));
+    await at('MapVolume.MapPodDevice failed', name, this.#publish(pod, volume, context, signal));
+    this.#reached(pod.metadata.uid, name, 'published');
+  }
+
+  #stageOf(uid: PodUid, name: string): Stage | undefined {
+    return this.#published.get(uid)?.get(name);
+  }
+
+  #reached(uid: PodUid, name: string, stage: Stage): void {
+    this.#published.set(uid, (this.#published.get(uid) ?? new Map()).set(name, stage));
+  }
+
   async #stage(
     pod: Pod,
     volume: CsiVolume,
     publishContext: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { files, api } = this.#deps;
+    const { files, api, places } = this.#deps;
     const driver = this.#driver(volume);
     if (this.#staged.has(volume.name) || !driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
     const secrets = await secretsFor(api, 'NodeStageSecretRef', volume.stageSecret, signal);
-    const stagingTargetPath = this.#staging(volume.name);
+    const stagingTargetPath = places.stagedDevice(volume.name);
     await files.makeDirectory(stagingTargetPath, directoryMode);
     const request = {
       volumeId: volume.handle,
       publishContext,
       stagingTargetPath,
-      volumeCapability: asDevice(pod, volume, driver),
+      volumeCapability: capabilityOf(volume, driver.can, pod),
       secrets,
       volumeContext: volume.attributes,
     };
@@ -136,24 +222,23 @@ export class CsiBlock {
     pod: Pod,
     volume: CsiVolume,
     publishContext: Readonly<Record<string, string>>,
-    targetPath: string,
     signal: AbortSignal,
   ): Promise<void> {
-    const { files, api } = this.#deps;
+    const { files, api, places } = this.#deps;
     const driver = this.#driver(volume);
     const spec = await api?.driver(volume.driver, signal);
     const secrets = await secretsFor(api, 'NodePublishSecretRef', volume.publishSecret, signal);
     const tokens = await tokensFor(api, pod, spec, signal);
     const isSecret = spec?.spec.serviceAccountTokenInSecrets === true;
     const info = spec?.spec.podInfoOnMount === true ? podInfo(pod, volume.mode) : {};
-    await files.makeDirectory(posix.dirname(targetPath), directoryMode);
+    await files.makeDirectory(places.publishedDevices(volume.name), directoryMode);
     const isStaged = driver.can.has('STAGE_UNSTAGE_VOLUME');
     const request = {
       volumeId: volume.handle,
       publishContext,
-      stagingTargetPath: isStaged ? this.#staging(volume.name) : '',
-      targetPath,
-      volumeCapability: asDevice(pod, volume, driver),
+      stagingTargetPath: isStaged ? places.stagedDevice(volume.name) : '',
+      targetPath: places.publishedDevice(volume.name, pod.metadata.uid),
+      volumeCapability: capabilityOf(volume, driver.can, pod),
       readonly: volume.readOnly,
       secrets: isSecret ? { ...secrets, ...tokens } : secrets,
       volumeContext: { ...volume.attributes, ...info, ...(isSecret ? {} : tokens) },
@@ -161,45 +246,18 @@ export class CsiBlock {
     await driver.client.publish(request, signal);
   }
 
-  /** With the lock of the volume held. A pod that was never published to is unpublished all the same: nobody knows. */
-  async #removeOne(uid: PodUid, name: string, signal: AbortSignal): Promise<void> {
-    const { files } = this.#deps;
-    const data = await this.#read(name);
-    const published = posix.join(this.#base, publishName, name);
-    const pods = await files.names(published);
-    if (data === undefined) return;
-    const what = `the volume ${data.handle} of the CSI driver ${data.driver}`;
-    if (pods.includes(uid) || this.#published.get(uid)?.has(name) === true) {
-      const target = posix.join(published, uid);
-      await told(`${what} cannot be unpublished`, () =>
-        this.#driver(data).client.unpublish(data.handle, target, signal),
-      );
-      // What it has left of its own is not ours to take.
-      if ((await files.kindAt(target)) === 'file') await files.unlink(target);
-      this.#published.get(uid)?.delete(name);
-    }
-    const isWanted = [...this.#wanted.values()].some((names) => names.has(name));
-    const isUsed = pods.some((other) => other !== uid) || isWanted;
-    if (isUsed || (await files.names(posix.join(this.#base, name, 'dev'))).length > 0) return;
-    await told(`${what} cannot be unstaged`, () => this.#unstage(name, data, signal));
-    this.#deps.release(data);
-  }
-
-  async #unstage(name: string, data: BlockData, signal: AbortSignal): Promise<void> {
-    const { files } = this.#deps;
-    const staging = this.#staging(name);
-    // Without it no driver was asked yet.
-    if ((await files.kindAt(staging)) !== undefined) {
-      const { client, can } = this.#driver(data);
-      this.#staged.delete(name);
-      if (can.has('STAGE_UNSTAGE_VOLUME')) await client.unstage(data.handle, staging, signal);
-    }
-    const own = posix.join(this.#base, name);
-    for (const directory of [staging, posix.join(this.#base, publishName, name), posix.join(own, 'dev')])
-      await removeEmpty(files, directory);
-    // Last: without it nobody knows whose it is.
-    await files.unlink(this.#data(name));
-    for (const directory of [posix.join(own, 'data'), own]) await removeEmpty(files, directory);
+  /** With the lock of the volume held. */
+  async #removeOne(name: string, uid: PodUid | undefined, signal: AbortSignal): Promise<void> {
+    const isWanted = (data: BlockData | undefined) =>
+      [...this.#wanted.values()].some((names) => names.has(name)) ||
+      (data !== undefined && this.#deps.isNoted(data.driver, data.handle, uid));
+    const isAsked = uid !== undefined && this.#stageOf(uid, name) !== undefined;
+    const volume = { name, uid, isAsked, isWanted };
+    const driver = (data: BlockData) => this.#driver(data);
+    const deps = { ...this.#deps, notes: this.#notes, driver, unstaged: () => this.#staged.delete(name) };
+    const taken = await takeDeviceAway(deps, volume, signal);
+    if (uid !== undefined) this.#published.get(uid)?.delete(name);
+    if (taken.left === 'nothing' && taken.data !== undefined) this.#deps.release(taken.data);
   }
 
   #driver({ driver }: Pick<BlockData, 'driver'>): CsiDriver {
@@ -211,54 +269,11 @@ export class CsiBlock {
     }
   }
 
-  async #names(): Promise<readonly string[]> {
-    const names = await this.#deps.files.names(this.#base);
-    return names.filter((name) => name !== stagingName && name !== publishName);
+  #checked(name: string): string {
+    if (this.#deps.places.isShared(name))
+      throw failedAt('MapVolume.SetUpDevice failed', name, 'no volume of the mode Block can be called so');
+    return checkedName(name);
   }
-
-  #staging(name: string): string {
-    return posix.join(this.#base, stagingName, name);
-  }
-
-  #data(name: string): string {
-    return posix.join(this.#base, name, 'data/vol_data.json');
-  }
-
-  async #write({ name, driver, handle }: CsiVolume): Promise<void> {
-    const { files, nodeName } = this.#deps;
-    const attachmentID = attachmentName(handle, driver, nodeName);
-    const text = JSON.stringify({
-      attachmentID,
-      driverName: driver,
-      nodeName,
-      specVolID: name,
-      volumeHandle: handle,
-    });
-    await files.makeDirectory(posix.dirname(this.#data(name)), directoryMode);
-    await files.replaceFile(this.#data(name), Buffer.from(`${text}\n`), fileMode);
-  }
-
-  async #read(name: string): Promise<BlockData | undefined> {
-    const text = await this.#deps.files.readFile(this.#data(name));
-    try {
-      const { driverName: driver, volumeHandle: handle } = JSON.parse(text?.toString('utf8') ?? '{}');
-      const isSound = [driver, handle].every((value) => typeof value === 'string' && value !== '');
-      return isSound ? { driver, handle } : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-}
-
-function checkedVolume(name: string): string {
-  if ([stagingName, publishName].includes(name))
-    throw failedAt('MapVolume.SetUpDevice failed', name, 'no volume of the mode Block can be called so');
-  return checkedName(name);
-}
-
-function asDevice(pod: Pod, volume: CsiVolume, driver: CsiDriver) {
-  const { accessMode } = capabilityOf(volume, driver.can, pod);
-  return { block: {}, mount: undefined, accessMode };
 }
 
 /** What is waited for is a device, not a mount. */
@@ -269,17 +284,4 @@ async function asMapping<T>(work: Promise<T>): Promise<T> {
     const message = error.message.replace(/^MountVolume/, 'MapVolume');
     throw new KubelingError(error.code, message, { details, cause: error });
   });
-}
-
-async function told(what: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    throw blocked([`${what}: ${describeError(error)}`]);
-  }
-}
-
-async function removeEmpty(files: CsiBlockDeps['files'], directory: string): Promise<void> {
-  if ((await files.removeEmptyDirectory(directory)) === 'not-empty')
-    throw blocked([`${directory} has content that was not put there by this node`]);
 }

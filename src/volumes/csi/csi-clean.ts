@@ -17,8 +17,13 @@ export async function cleanPlace(
   if ((await files.removeEmptyDirectory(place.mount)) === 'not-empty')
     throw blocked([`${place.mount} has content, put there ${whose}`]);
   await files.unlink(place.data);
-  for (const name of await files.names(place.directory))
-    if (leftover.test(name)) await files.unlink(`${place.directory}/${name}`);
+  await removeLeftovers(files, place.directory);
   if ((await files.removeEmptyDirectory(place.directory)) === 'not-empty')
     throw blocked([`${place.directory} has content that was not put there by this node`]);
+}
+
+/** Of writes that were cut off. */
+export async function removeLeftovers(files: VolumeFiles, directory: string): Promise<void> {
+  for (const name of await files.names(directory))
+    if (leftover.test(name)) await files.unlink(`${directory}/${name}`);
 }

@@ -128,4 +128,61 @@ describe('what an earlier kubelet left of CSI volumes', () => {
       'reconstruct_volume_operations_total 2',
     ]);
   });
+
+  const stagedFile = (world: CsiWorld) =>
+    world.files.paths().find((path) => /^\/root\/plugins\/.*vol_data\.json$/.test(path)) ?? '';
+  /** Staged by an earlier kubelet, for a pod that has gone. */
+  async function staged(): Promise<CsiWorld> {
+    const world = new CsiWorld();
+    await (await mounted(world)).remove(worldUid, signal);
+    world.history.length = 0;
+    return world;
+  }
+
+  it('is unstaged though its file is cut off, where the node, a note or a pod knows the handle', async () => {
+    for (const how of ['listed', 'noted', 'pod'] as const) {
+      const world = await staged();
+      await cut(world, stagedFile(world));
+      const later = world.volumes();
+      if (how === 'listed') world.listed = ['kubernetes.io/csi/other^x', unique];
+      if (how === 'noted') world.noted = ['disk'];
+      if (how === 'pod') {
+        await world.files.makeDirectory('/root/pods/p/volumes/kubernetes.io~csi/pv', 0o750);
+        const text = JSON.stringify({ driverName: driver, volumeHandle: 'disk' });
+        const file = '/root/pods/p/volumes/kubernetes.io~csi/pv/vol_data.json';
+        await world.files.replaceFile(file, Buffer.from(text), 0o644);
+      }
+      await world.runs(later, 70_000);
+      // A pod that is noted to have it, or has it, keeps it.
+      assert.deepEqual(world.calls(), how === 'listed' ? ['unstage'] : [], how);
+      assert.equal(stagedFile(world) === '', how === 'listed', how);
+      assert.equal(world.logs.records.toArray().length, 0);
+    }
+  });
+
+  it('and of which nobody knows the handle stays while it is mounted, which is told once', async () => {
+    const world = await staged();
+    const file = stagedFile(world);
+    await cut(world, file);
+    const later = world.volumes();
+    await world.runs(later, 200_000);
+    const mount = file.replace('vol_data.json', 'globalmount');
+    const because = `${file} is missing or damaged, so that nobody knows the handle: ${mount} is still mounted, by the CSI driver d.example`;
+    assert.deepEqual(
+      world.logs.records.toArray().map(({ fields }) => fields['because']),
+      [because],
+    );
+    assert.deepEqual([world.calls(), stagedFile(world)], [[], file]);
+    await world.files.unmount(mount);
+    await world.runs(later, 70_000);
+    assert.equal(stagedFile(world), '');
+    assert.deepEqual(world.reconstructed.slice(1), ['force-cleaned failure', 'force-cleaned success']);
+  });
+
+  it('and was not yet noted as staged goes, unless it is about to be', async () => {
+    const world = new CsiWorld();
+    await world.files.makeDirectory('/root/plugins/kubernetes.io/csi/d.example/0123/globalmount', 0o750);
+    await world.runs(world.volumes(), 70_000);
+    assert.deepEqual(await world.files.names('/root/plugins/kubernetes.io/csi/d.example'), []);
+  });
 });

@@ -19,6 +19,8 @@ export interface CsiVolume {
   readonly stageSecret?: SecretName | undefined;
   readonly publishSecret?: SecretName | undefined;
   readonly expandSecret?: SecretName | undefined;
+  /** Whether containers are given it as the device it is, rather than what is on it. */
+  readonly shownAs?: 'device' | undefined;
   /** Whether it is meant for one pod at a time. */
   readonly use?: 'one-pod' | 'any' | undefined;
   /** By which the pod has it; undefined for one that the pod describes itself. */
@@ -66,16 +68,18 @@ const finerModes: Readonly<Record<string, AccessModeKind>> = {
 };
 
 export function capabilityOf(
-  { accessMode, fsType, mountOptions }: CsiVolume,
+  { accessMode: name, fsType, mountOptions, shownAs }: CsiVolume,
   can: ReadonlySet<NodeCapability>,
   { spec }: Pod,
 ): VolumeCapability {
   const modes = can.has('SINGLE_NODE_MULTI_WRITER') ? finerModes : plainModes;
+  const accessMode = { mode: modes[name] ?? ('UNKNOWN' as const) };
+  if (shownAs === 'device') return { block: {}, mount: undefined, accessMode };
   const group = can.has('VOLUME_MOUNT_GROUP') ? spec.securityContext?.fsGroup : undefined;
   return {
     block: undefined,
     mount: { fsType, mountFlags: mountOptions, volumeMountGroup: group === undefined ? '' : `${group}` },
-    accessMode: { mode: modes[accessMode] ?? 'UNKNOWN' },
+    accessMode,
   };
 }
 

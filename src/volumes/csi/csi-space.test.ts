@@ -37,6 +37,24 @@ test('a driver that is away is not waited for, and one that fails is told of', a
   assert.deepEqual(await volumes.spaceAt(at, signal), {});
 });
 
+test('of a device its driver is asked where it is published', async () => {
+  const world = new CsiWorld();
+  world.can.add('GET_VOLUME_STATS');
+  world.stats = {
+    usage: [{ unit: 'BYTES', total: 10n, used: 0n, available: 0n }],
+    volumeCondition: undefined,
+  };
+  const volumes = world.volumes();
+  const link = `/root/pods/${worldUid}/volumeDevices/kubernetes.io~csi/pv`;
+  assert.deepEqual(await volumes.spaceAt(link, signal), {}, 'nobody knows of it');
+  await volumes.devices.setUp(podWith([]), { ...disk, shownAs: 'device' }, async () => {}, signal);
+  assert.equal((await volumes.spaceAt(link, signal))?.capacityBytes, 10);
+  assert.equal(
+    world.history.at(-1),
+    `stats /root/plugins/kubernetes.io/csi/volumeDevices/publish/pv/${worldUid}`,
+  );
+});
+
 test('only volumes of drivers are asked for at drivers', () => {
   const volumes = new CsiWorld().volumes();
   assert.equal(

@@ -4,7 +4,7 @@ import type { CsiDrivers } from './csi-drivers.ts';
 import { isAbsent } from './csi-failures.ts';
 import { type CsiPlaces, placeIn } from './csi-places.ts';
 import type { NodeGetVolumeStatsResponse, VolumeUsage } from './gen/node.ts';
-import { isSound, readVolumeData } from './volume-data.ts';
+import { isSound, readVolumeData, type VolumeData } from './volume-data.ts';
 
 /** As far as its driver knows. */
 export interface CsiSpace extends Partial<VolumeSpace> {
@@ -25,15 +25,22 @@ export async function csiSpaceAt(
 ): Promise<CsiSpace> {
   const data = await readVolumeData(files, placeIn(posix.dirname(mount), 'mount'));
   if (!isSound(data)) return {};
+  const staged = data.mode === 'Persistent' ? places.stagedVolume(data.driver, data.handle).mount : '';
+  return await askSpace(drivers, data, { shown: mount, staged }, signal);
+}
+
+/** As above, of a volume that is shown at one place and, by drivers that do so, staged at another. */
+export async function askSpace(
+  drivers: Pick<CsiDrivers, 'get'>,
+  { driver, handle }: Pick<VolumeData, 'driver' | 'handle'>,
+  { shown, staged }: { readonly shown: string; readonly staged: string },
+  signal: AbortSignal,
+): Promise<CsiSpace> {
   try {
-    const { client, can } = drivers.get(data.driver);
+    const { client, can } = drivers.get(driver);
     if (!can.has('GET_VOLUME_STATS')) return {};
-    const isStaged = data.mode === 'Persistent' && can.has('STAGE_UNSTAGE_VOLUME');
-    const stagingTargetPath = isStaged ? places.stagedVolume(data.driver, data.handle).mount : '';
-    const answer = await client.stats(
-      { volumeId: data.handle, volumePath: mount, stagingTargetPath },
-      signal,
-    );
+    const stagingTargetPath = can.has('STAGE_UNSTAGE_VOLUME') ? staged : '';
+    const answer = await client.stats({ volumeId: handle, volumePath: shown, stagingTargetPath }, signal);
     return { ...figuresOf(answer), ...(can.has('VOLUME_CONDITION') ? healthOf(answer) : {}) };
   } catch (error) {
     if (isAbsent(error)) return {};

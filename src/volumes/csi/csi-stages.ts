@@ -1,13 +1,15 @@
+import { posix } from 'node:path';
 import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
 import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
 import { at } from '../failed-at.ts';
 import { unusable } from '../payload.ts';
 import { timed } from '../volume-metrics.ts';
 import { attachmentOf } from './csi-attach.ts';
+import type { CsiBlock } from './csi-block.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDriver } from './csi-drivers.ts';
 import { isFinal } from './csi-failures.ts';
-import { attachedName, type CsiPlaces, csiPlugin } from './csi-places.ts';
+import { attachedName, type CsiPlaces, csiPlugin, type VolumePlace } from './csi-places.ts';
 import { type CsiVolume, capabilityOf } from './csi-request.ts';
 import type { CsiVolumesDeps } from './csi-volumes.ts';
 import { secretsFor } from './csi-wishes.ts';
@@ -41,14 +43,18 @@ export interface CsiStagesDeps
   readonly lock: KeyedMutex<string>;
   /** Whether a pod other than this one is to have the volume. */
   readonly isWanted: (key: string, besides: PodUid | undefined) => boolean;
+  /** Of the volumes of a driver that anybody knows of. */
+  readonly handlesOf: (driver: string) => readonly string[];
   /** No pod has the volume any more. */
   readonly released: (data: VolumeData) => void;
-  /** Volumes that earlier kubelets had drivers make devices for. */
-  readonly devices: () => Promise<readonly Pick<VolumeData, 'driver' | 'handle'>[]>;
+  /** Volumes that drivers make devices for. */
+  readonly devices: Pick<CsiBlock, 'known' | 'sweep'>;
 }
 
 export const directoryMode = 0o750;
 const sweepEveryMs = 60_000;
+/** No volume is called so. */
+const allDevices = '';
 
 /** Volumes as the node has them for all of its pods together: attached to it, then staged by their drivers. */
 export class CsiStages {
@@ -209,15 +215,18 @@ export class CsiStages {
   }
 
   async #isUsed(data: VolumeData, gone: PodUid | undefined): Promise<boolean> {
-    const { files, podsDir, places, isNoted, isWanted } = this.#deps;
+    const { isNoted, isWanted } = this.#deps;
     const key = keyOf(data);
     if (isWanted(key, gone) || isNoted(data.driver, data.handle, gone)) return true;
-    const pods = (await files.names(podsDir)).filter(mayBePodUid).filter((uid) => uid !== gone);
-    for (const uid of pods) {
-      const volumes = await volumesIn(files, places.ofPod(uid), 'mount');
-      if (volumes.some((volume) => isSound(volume.data) && keyOf(volume.data) === key)) return true;
-    }
-    return false;
+    return (await this.#publishedTo(gone)).some((published) => keyOf(published) === key);
+  }
+
+  /** What pods other than this one have, as far as their files say. */
+  async #publishedTo(besides?: PodUid): Promise<readonly VolumeData[]> {
+    const { files, podsDir, places } = this.#deps;
+    const pods = (await files.names(podsDir)).filter(mayBePodUid).filter((uid) => uid !== besides);
+    const found = await Promise.all(pods.map((uid) => volumesIn(files, places.ofPod(uid), 'mount')));
+    return found.flat().flatMap(({ data }) => (isSound(data) ? [data] : []));
   }
 
   #changeInUse(change: () => boolean): void {
@@ -234,7 +243,7 @@ export class CsiStages {
     for (const uid of (await files.names(podsDir)).filter(mayBePodUid))
       for (const { data } of await volumesIn(files, places.ofPod(uid), 'mount')) add(data);
     for (const { data } of await this.#allStaged()) add(data);
-    for (const data of await devices()) add({ ...data, mode: 'Persistent' });
+    for (const data of await devices.known()) add({ ...data, mode: 'Persistent' });
     this.#stock = 'taken';
   }
 
@@ -248,9 +257,51 @@ export class CsiStages {
 
   async #sweep(signal: AbortSignal): Promise<void> {
     const staged = await this.#allStaged();
-    for (const { data } of staged)
-      if (isSound(data) && !this.#deps.lock.isHeld(keyOf(data))) this.#begin(data, undefined, signal);
+    for (const { place, data: found } of staged) {
+      const data = isSound(found) ? found : await this.#recalled(place);
+      if (data === undefined) await this.#forceClean(place);
+      else if (!this.#deps.lock.isHeld(keyOf(data))) this.#begin(data, undefined, signal);
+    }
     for (const { data, gone } of [...this.#released.values()]) this.#begin(data, gone, signal);
+    this.#sweepDevices(signal);
+  }
+
+  /** The place itself says the driver, and whether a handle is that of its volume. */
+  async #recalled(place: VolumePlace): Promise<VolumeData | undefined> {
+    const { places, handlesOf } = this.#deps;
+    const driver = posix.basename(posix.dirname(place.directory));
+    const ofPods = (await this.#publishedTo()).filter((data) => data.driver === driver);
+    const handles = [...handlesOf(driver), ...ofPods.map(({ handle }) => handle)];
+    const handle = places.handleAt(place, handles);
+    return handle === undefined ? undefined : { driver, handle, mode: 'Persistent' };
+  }
+
+  /** What nobody knows goes unless something is mounted there, which only its driver may undo. */
+  async #forceClean(place: VolumePlace): Promise<void> {
+    const { files, reconstruction, logger } = this.#deps;
+    const driver = posix.basename(posix.dirname(place.directory));
+    try {
+      await cleanPlace(files, place, driver);
+      reconstruction('force-cleaned', 'success');
+      logger.info('A place of a volume that nobody knows was taken away', { driver, place: place.directory });
+    } catch (error) {
+      const because = `${place.data} is missing or damaged, so that nobody knows the handle: ${describeError(error)}`;
+      if (this.#untold.get(place.directory) === because) return;
+      this.#untold.set(place.directory, because);
+      reconstruction('force-cleaned', 'failure');
+      logger.warn('A volume cannot be unstaged, unmount it by hand', { driver, because });
+    }
+  }
+
+  #sweepDevices(signal: AbortSignal): void {
+    if (this.#unstaging.has(allDevices)) return;
+    const work = this.#deps.devices.sweep(signal).catch(() => {
+      // It was aborted.
+    });
+    this.#unstaging.set(
+      allDevices,
+      work.then(() => void this.#unstaging.delete(allDevices)),
+    );
   }
 
   /** Beside all others: a driver that hangs holds up only its own. */

@@ -250,7 +250,8 @@ describe('volumes of CSI drivers', () => {
     const world = new CsiWorld();
     world.driver = undefined;
     world.isListed = false;
-    await assert.rejects(world.volumes().devices.setUp(podWith([]), disk, signal), /not attached/);
+    const show = async () => {};
+    await assert.rejects(world.volumes().devices.setUp(podWith([]), disk, show, signal), /not attached/);
     const later = world.volumes();
     await world.runs(later);
     assert.deepEqual(later.inUse(), ['kubernetes.io/csi/d.example^disk']);

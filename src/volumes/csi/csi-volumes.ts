@@ -3,20 +3,22 @@ import type { CSIDriver, Secret, Volume, VolumeAttachment } from '../../kinds/in
 import { cancelled, describeError, KeyedMutex, LinkedController, type Logger } from '../../lib/index.ts';
 import type { TokenSource } from '../../objects/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
+import type { ClaimApi, Expansions } from '../expansions.ts';
 import { at } from '../failed-at.ts';
-import { isGivenTo } from '../group-owner.ts';
+import { type GiveToGroupDeps, giveToGroup } from '../give-to-group.ts';
 import { unusable } from '../payload.ts';
 import { firstThatIsNoDirectory } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
-import type { StorageObserver } from '../volume-metrics.ts';
+import { type StorageObserver, timed } from '../volume-metrics.ts';
 import { CsiAttempts, type CsiAttemptsDeps } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import { type CsiClaimApi, CsiExpansions } from './csi-expansions.ts';
 import { isAbsent, isAway, isFinal } from './csi-failures.ts';
-import { attachmentName, CsiPlaces, type VolumePlace } from './csi-places.ts';
+import { csiGrowth } from './csi-growth.ts';
+import { keptUpBy } from './csi-keep-up.ts';
+import { attachmentName, CsiPlaces, csiPlugin, handleIn, type VolumePlace } from './csi-places.ts';
 import { type CsiRemovalDeps, takeAway } from './csi-removal.ts';
 import { type CsiVolume, capabilityOf, groupFor, inlineVolume, podInfo } from './csi-request.ts';
 import { mountContext, type SelinuxFacts, withContext } from './csi-selinux.ts';
@@ -37,18 +39,21 @@ import {
 type LabelledVolume = CsiVolume & Pick<VolumeData, 'context'>;
 
 /** What the API says of drivers and volumes; undefined for what is not there. */
-export interface CsiApi extends CsiClaimApi {
+export interface CsiApi extends ClaimApi {
   driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined>;
   attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined>;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** Whether the status of this node lists the volume among those that are attached, and among those in use. */
   isListed(volume: string, signal: AbortSignal): Promise<boolean>;
+  /** The volumes that the status of this node was last known to list, attached or in use. */
+  listed(): readonly string[];
   readonly tokens: Pick<TokenSource, 'get'>;
 }
 
 export interface CsiVolumesDeps
   extends CsiAttemptsDeps,
-    Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'> {
+    Pick<CsiRemovalDeps, 'notedVolume' | 'bootId' | 'reconstruction'>,
+    Pick<GiveToGroupDeps, 'groupNews'> {
   readonly rootDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
@@ -61,8 +66,13 @@ export interface CsiVolumesDeps
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly observe: StorageObserver;
+  readonly expansions: Pick<Expansions, 'atMount' | 'online' | 'forget'>;
+  /** Shows a pod that is over no device any more, whoever has shown it one. */
+  readonly hideDevices: (uid: PodUid, signal: AbortSignal) => Promise<void>;
   /** Whether a pod other than this one is noted to have the volume. */
   readonly isNoted: (driver: string, handle: string, besides: PodUid | undefined) => boolean;
+  /** Of the volumes of a driver that pods are noted to have. */
+  readonly notedHandles: (driver: string) => readonly string[];
   /** Something the pod waits for has come. */
   readonly lookAgain: (uid: PodUid) => void;
   /** What `inUse` answers is another now. */
@@ -89,7 +99,6 @@ export class CsiVolumes {
   readonly #lock = new KeyedMutex<string>();
   readonly #attempts: CsiAttempts;
   readonly #stages: CsiStages;
-  readonly #expansions: CsiExpansions;
   readonly #upkeep: CsiUpkeep;
   readonly #removal: CsiRemovalDeps;
   /** What this process has done itself. */
@@ -104,21 +113,43 @@ export class CsiVolumes {
     const isWanted = (key: string, besides: PodUid | undefined) =>
       [...this.#wanted].some(([uid, volumes]) => uid !== besides && volumes.has(key));
     const places = this.#places;
-    const expansions = new CsiExpansions({ ...deps, places });
-    const released = (data: VolumeData) => expansions.forget(data);
+    const released = (data: Pick<VolumeData, 'driver' | 'handle'>) => deps.expansions.forget(keyOf(data));
     this.devices = new CsiBlock({
       ...deps,
       places,
       attempts: this.#attempts,
       attach: (volume, signal) => this.#stages.attach(volume, signal),
-      release: (volume) => this.#stages.free(volume),
+      expand: (...args) => this.#expandAtMount(...args),
+      release: (volume) => {
+        released(volume);
+        this.#stages.free(volume);
+      },
+      hide: deps.hideDevices,
     });
-    const devices = () => this.devices.known();
-    this.#stages = new CsiStages({ ...deps, places, lock: this.#lock, isWanted, released, devices });
-    this.#expansions = expansions;
+    const wanted = () => [...this.#wanted.values()].flatMap((volumes) => [...volumes.values()]);
+    const handlesOf = (driver: string) => [
+      ...wanted().flatMap((data) => (data.driver === driver ? [data.handle] : [])),
+      ...deps.notedHandles(driver),
+      ...(deps.api?.listed() ?? []).flatMap((name) => handleIn(name, driver) ?? []),
+    ];
+    const { devices } = this;
+    this.#stages = new CsiStages({
+      ...deps,
+      places,
+      lock: this.#lock,
+      isWanted,
+      handlesOf,
+      released,
+      devices,
+    });
     const driver: CsiRemovalDeps['driver'] = (...args) => this.#stages.driver(...args);
     this.#removal = { ...deps, lock: this.#lock, driver };
-    this.#upkeep = new CsiUpkeep({ ...deps, work: (...args) => this.#keepUp(...args) });
+    const keepUp = keptUpBy({
+      ...deps,
+      publishAgain: (...args) => this.#publishAgain(...args),
+      expand: (...args) => this.#expandOnline(...args),
+    });
+    this.#upkeep = new CsiUpkeep({ ...deps, work: keepUp });
   }
 
   /** How many drivers pods wait for. */
@@ -131,11 +162,13 @@ export class CsiVolumes {
     return this.#places.volume(uid, name).mount;
   }
 
-  /** What its driver says of a volume of a pod that is mounted there; undefined for a place of another kind. */
-  spaceAt(mount: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
+  /** What its driver says of a volume that a pod is shown there; undefined for a place of another kind. */
+  spaceAt(place: string, signal: AbortSignal): Promise<CsiSpace> | undefined {
     const { files, drivers } = this.#deps;
-    if (!this.#places.isVolume(mount)) return undefined;
-    return csiSpaceAt({ files, drivers, places: this.#places }, mount, signal);
+    const device = this.#places.deviceAt(place);
+    if (device !== undefined) return this.devices.spaceOf(device.uid, device.name, signal);
+    if (!this.#places.isVolume(place)) return undefined;
+    return csiSpaceAt({ files, drivers, places: this.#places }, place, signal);
   }
 
   /** That SELinux has for all files of the volume; undefined where each file has its own. */
@@ -244,42 +277,42 @@ export class CsiVolumes {
       using _held = await this.#lock.acquire(key, signal);
       await work(signal).catch((error: unknown) => this.#unlessThere(uid, volume, error, signal));
       const stage = 'MountVolume.Setup failed while expanding volume';
-      if (volume.claim !== undefined)
-        await at(stage, volume.name, this.#expansions.atMount(pod, volume, signal));
+      await at(stage, volume.name, this.#expandAtMount(pod, volume, signal));
       this.#published.set(uid, (this.#published.get(uid) ?? new Set()).add(key));
     };
     await this.#attempts.run(uid, volume, attempt, signal);
   }
 
-  /** What is there stays, whatever its driver says. */
-  async #keepUp(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<'done' | 'again'> {
-    const ends = [
-      await this.#republish(pod, volume, signal).then(...doneUnless(signal)),
-      await this.#expandOnline(pod, volume, signal).then(...doneUnless(signal)),
-    ];
-    return ends.includes('again') ? 'again' : 'done';
-  }
-
-  async #republish(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
-    const { api, journal } = this.#deps;
-    const driver = await api?.driver(volume.driver, signal);
-    if (driver?.spec.requiresRepublish !== true) return;
+  async #publishAgain(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    if (volume.shownAs === 'device') {
+      await this.devices.publishAgain(pod, volume, signal);
+      return;
+    }
     using _held = await this.#lock.acquire(keyOf(volume), signal);
     const work = async () => {
       const told = volume.mode === 'Persistent' ? await this.#stages.attach(volume, signal) : {};
       await this.#publish(pod, await this.#labelled(pod, volume, signal), told, signal);
     };
-    await at('MountVolume.SetUp failed', volume.name, work()).catch((error: unknown) => {
-      signal.throwIfAborted();
-      journal.event(pod, { type: 'Warning', reason: 'FailedMount', message: describeError(error) });
-      throw error;
-    });
+    await at('MountVolume.SetUp failed', volume.name, work());
   }
 
   async #expandOnline(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
-    if (volume.claim === undefined) return;
-    using _held = await this.#lock.acquire(keyOf(volume), signal);
-    await this.#expansions.online(pod, volume, signal);
+    const { expansions } = this.#deps;
+    const growing = csiGrowth({ ...this.#deps, places: this.#places }, pod, volume);
+    if (growing === undefined) return;
+    const work = () => expansions.online(pod, growing, signal);
+    if (volume.shownAs === 'device') await this.devices.with(volume, work, signal);
+    else await this.#lock.run(keyOf(volume), work, signal);
+  }
+
+  async #expandAtMount(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    try {
+      const growing = csiGrowth({ ...this.#deps, places: this.#places }, pod, volume);
+      if (growing !== undefined) await this.#deps.expansions.atMount(pod, growing, signal);
+    } catch (error) {
+      // What an earlier kubelet has mounted need not wait for a driver that is away.
+      if (!isAbsent(error)) throw error;
+    }
   }
 
   /** A volume that an earlier kubelet has published need not wait for a driver or an API that is away. */
@@ -340,7 +373,9 @@ export class CsiVolumes {
       if (isFinal(error) && before === undefined) await cleanPlace(files, place, volume.driver);
       throw error;
     });
-    await this.#giveToGroup(pod, place, groupFor(pod, volume, driver.can, spec));
+    const group = groupFor(pod, volume, driver.can, spec);
+    const shown = { name: volume.name, directory: place.mount };
+    if (group !== undefined) await giveToGroup(this.#walks(volume), pod, shown, group);
     await note('published');
     if (volume.context !== undefined) this.#noteContext(uid, volume.name, volume.context);
   }
@@ -358,20 +393,13 @@ export class CsiVolumes {
     return place;
   }
 
-  async #giveToGroup({ spec }: Pod, { mount }: VolumePlace, group: number | undefined): Promise<void> {
-    const { files } = this.#deps;
-    if (group === undefined) return;
-    const isOnce = spec.securityContext?.fsGroupChangePolicy === 'OnRootMismatch';
-    if (isOnce && isGivenTo(group, await files.ownerOf(mount))) return;
-    await files.giveToGroup(mount, group, 'write');
+  #walks({ driver }: CsiVolume): GiveToGroupDeps {
+    const plugins = [csiPlugin(driver)];
+    const { files, groupNews } = this.#deps;
+    return {
+      files,
+      groupNews,
+      timed: (work) => timed(this.#deps, 'volume_apply_access_control', plugins, work),
+    };
   }
-}
-
-/** A driver that is away is not missed by a pod that runs: when it comes back it is asked soon enough. */
-function doneUnless(signal: AbortSignal) {
-  const failed = (error: unknown) => {
-    signal.throwIfAborted();
-    return isAbsent(error) ? ('done' as const) : ('again' as const);
-  };
-  return [() => 'done' as const, failed] as const;
 }
