@@ -1,3 +1,4 @@
+import { KubelingError } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 
 /** One attempt to make the volumes of a pod. */
@@ -64,4 +65,14 @@ export function unable(
   const listed = (names: readonly string[]) => `[${names.toSorted().join(' ')}]`;
   const lists = `unmounted volumes=${listed(unmounted)}, unattached volumes=[], failed to process volumes=${listed(unprocessed)}`;
   return `Unable to attach or mount volumes: ${lists}: ${causes.join('; ')}`;
+}
+
+export function namesOf(problems: readonly { readonly volume: string }[]): readonly string[] {
+  return problems.map(({ volume }) => volume);
+}
+
+/** The pod is better off elsewhere. */
+export function noRoom(message: string): KubelingError {
+  const text = `Node has reached its volume attachment limit, rejecting pod. ${message}`;
+  return new KubelingError('VOLUME_ATTACH_LIMIT', text);
 }

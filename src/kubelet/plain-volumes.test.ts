@@ -201,7 +201,8 @@ test('a pod whose volume the node has no room for is told apart from one that wa
 test('volumes of drivers are known to metrics by driver', () => {
   const place = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
   const csi = {
-    placeOf: () => place,
+    inline: (_pod: Pod, { csi: of }: Volume) =>
+      of && { hostPath: place, specName: 'x', readOnly: false, driver: of.driver },
     setUpInline: async () => {},
     keepUpInline: () => {},
     remove: async () => {},

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { CSIVolumeSource, Volume } from '../kinds/index.ts';
+import type { Volume } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KeyedBackoff, KubelingError, type Random } from '../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
@@ -11,6 +11,7 @@ import {
   DiskEmptyDirs,
   inTurns,
   isClaimed,
+  isOfDriver,
   type LimitDirectory,
   type MemoryEmptyDirs,
   type NfsVolumes,
@@ -20,7 +21,7 @@ import {
   timed,
   usedVolumes,
 } from '../volumes/index.ts';
-import { MountAttempts, unable } from './mount-attempts.ts';
+import { MountAttempts, namesOf, noRoom, unable } from './mount-attempts.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { VolumePlace } from './stats/index.ts';
 import { TroubleBoard } from './trouble-board.ts';
@@ -52,7 +53,7 @@ export type DirectoriesInMemory = Pick<MemoryEmptyDirs, 'make' | 'remove'>;
 export type ClaimedVolumes = Pick<ClaimVolumes, 'of' | 'groupsOf' | 'make' | 'refresh' | 'remove'>;
 
 /** Volumes that drivers mount. */
-export type DriverVolumes = Pick<CsiVolumes, 'placeOf' | 'setUpInline' | 'keepUpInline' | 'remove'>;
+export type DriverVolumes = Pick<CsiVolumes, 'inline' | 'setUpInline' | 'keepUpInline' | 'remove'>;
 
 /** Volumes that other machines have. */
 export type ServerVolumes = Pick<NfsVolumes, 'placeOf' | 'setUp' | 'remove'>;
@@ -116,12 +117,14 @@ export class PlainVolumes {
       ...(this.#filled?.of(pod) ?? []),
       ...(this.#claimed?.of(pod) ?? []),
     ]);
-    for (const { name, hostPath, emptyDir, csi, nfs } of pod.spec.volumes ?? []) {
+    for (const volume of pod.spec.volumes ?? []) {
+      const { name, hostPath, emptyDir, nfs } = volume;
       if (nfs !== undefined && this.#nfs !== undefined) {
         const place = this.#nfs.placeOf(pod.metadata.uid, name);
         found.set(name, { kind: 'path', hostPath: place, readOnly: nfs.readOnly === true });
       }
-      if (csi !== undefined && this.#csi !== undefined) found.set(name, this.#inline(pod, name, csi));
+      const inline = this.#inline(pod, volume);
+      if (inline !== undefined) found.set(name, inline);
       if (hostPath !== undefined) found.set(name, { kind: 'path', hostPath: hostPath.path });
       else if (emptyDir !== undefined) found.set(name, { kind: 'path', hostPath: this.#emptyDir(pod, name) });
     }
@@ -200,11 +203,15 @@ export class PlainVolumes {
     const { name } = volume;
     try {
       const work = () => this.#makeOne(pod, volume, signal);
-      const problem = await this.#timed('volume_mount', pluginsOfVolume(volume), work);
+      const problem = await this.#timed(
+        'volume_mount',
+        pluginsOfVolume(volume, this.#csi?.inline(pod, volume)?.driver),
+        work,
+      );
       return problem === undefined ? undefined : { volume: name, message: this.#tell(pod, name, problem) };
     } catch (error) {
       signal.throwIfAborted();
-      const message = this.#tell(pod, name, describeError(error));
+      const message = this.#tellFailed(pod, name, error);
       const retryAtMs = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
       return { volume: name, message, ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}) };
     }
@@ -217,7 +224,7 @@ export class PlainVolumes {
     this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
     const used = usedVolumes(pod);
     for (const volume of pod.spec.volumes ?? [])
-      if (volume.csi !== undefined && used.has(volume.name)) this.#csi?.keepUpInline(pod, volume);
+      if (isOfDriver(volume) && used.has(volume.name)) this.#csi?.keepUpInline(pod, volume);
   }
 
   /** Of each volume that a container uses and that is known here. */
@@ -306,6 +313,15 @@ export class PlainVolumes {
     return message;
   }
 
+  /** Where several things are done to mount it, what failed says which. */
+  #tellFailed(pod: Pod, volume: string, error: unknown): string {
+    if (!(error instanceof KubelingError) || error.details['stage'] === undefined)
+      return this.#tell(pod, volume, describeError(error));
+    const { message } = error;
+    this.#journal.event(pod, { type: 'Warning', reason: 'FailedMount', message });
+    return message;
+  }
+
   /**
    * To be called once nothing of the pod runs, and again until it resolves; what is on the host's own paths stays. What is
    * in the way is an event, once for as long as it is the same.
@@ -341,7 +357,7 @@ export class PlainVolumes {
 
   /** Answers why the volume cannot be had. */
   async #makeOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> {
-    const { name, hostPath, emptyDir, image, gitRepo, csi, nfs } = volume;
+    const { name, hostPath, emptyDir, image, gitRepo, nfs } = volume;
     // Its image is seen to when a container that mounts it starts.
     if (image !== undefined) return undefined;
     if (hostPath !== undefined) {
@@ -349,7 +365,7 @@ export class PlainVolumes {
       return undefined;
     }
     if (gitRepo !== undefined) return noGitRepo;
-    if (csi !== undefined && this.#csi !== undefined) {
+    if (isOfDriver(volume) && this.#csi !== undefined) {
       if (usedVolumes(pod).has(name)) await this.#csi.setUpInline(pod, volume, signal);
       return undefined;
     }
@@ -372,25 +388,14 @@ export class PlainVolumes {
     return undefined;
   }
 
-  #inline(
-    { metadata: { uid } }: Pod,
-    name: string,
-    { driver, readOnly = false }: CSIVolumeSource,
-  ): PathVolume {
-    const hostPath = this.#csi?.placeOf(uid, name) ?? '';
-    return { kind: 'path', hostPath, readOnly, relabel: !readOnly, plugin: csiPlugin(driver) };
+  #inline(pod: Pod, volume: Volume): PathVolume | undefined {
+    const found = this.#csi?.inline(pod, volume);
+    if (found === undefined) return undefined;
+    const { hostPath, specName, readOnly, driver } = found;
+    return { kind: 'path', hostPath, specName, readOnly, relabel: !readOnly, plugin: csiPlugin(driver) };
   }
 
   #emptyDir(pod: Pod, name: string): string {
     return posix.join(this.#directories.emptyDirsOf(pod.metadata.uid), name);
   }
-}
-
-function namesOf(problems: readonly { readonly volume: string }[]): readonly string[] {
-  return problems.map(({ volume }) => volume);
-}
-
-function noRoom(message: string): KubelingError {
-  const text = `Node has reached its volume attachment limit, rejecting pod. ${message}`;
-  return new KubelingError('VOLUME_ATTACH_LIMIT', text);
 }

@@ -25,9 +25,9 @@ const pluginNames = {
   hostPath: 'kubernetes.io/host-path',
   nfs: 'kubernetes.io/nfs',
 } as const;
-/** Of a volume that the pod describes itself. */
-export function pluginsOfVolume(volume: Volume): readonly string[] {
-  if (volume.csi !== undefined) return [csiPlugin(volume.csi.driver)];
+/** Of a volume that the pod describes itself, by its driver if it is one of a driver. */
+export function pluginsOfVolume(volume: Volume, driver: string | undefined): readonly string[] {
+  if (driver !== undefined) return [csiPlugin(driver)];
   const plugins = (['hostPath', 'emptyDir', 'nfs'] as const).filter((kind) => volume[kind] !== undefined);
   return plugins.map((kind) => pluginNames[kind]);
 }

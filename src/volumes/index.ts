@@ -9,13 +9,15 @@ export {
   isClaimed,
   type VolumeEventTeller,
 } from './claim-volumes.ts';
+export type { CsiApi } from './csi/csi-api.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';
 export { csiMetrics } from './csi/csi-metrics.ts';
 export { CsiNodeUpdates } from './csi/csi-node-updates.ts';
 export { csiPlugin } from './csi/csi-places.ts';
 export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
-export { type CsiApi, CsiVolumes } from './csi/csi-volumes.ts';
+export { CsiVolumes } from './csi/csi-volumes.ts';
+export { isOfDriver } from './csi/in-tree-volumes.ts';
 export type { DirectoryQuotas } from './directory-quotas.ts';
 export { DiskEmptyDirs, type LimitDirectory } from './disk-empty-dirs.ts';
 export type { DiskContent, DiskMount, Disks } from './disks.ts';

@@ -8,9 +8,10 @@ import type {
 } from '../../src/kinds/index.ts';
 import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../src/lib/index.ts';
 import { type PodUid, podUid } from '../../src/pods/index.ts';
+import type { CsiApi } from '../../src/volumes/csi/csi-api.ts';
 import type { CsiClient } from '../../src/volumes/csi/csi-client.ts';
 import type { CsiVolume } from '../../src/volumes/csi/csi-request.ts';
-import { type CsiApi, CsiVolumes, type CsiVolumesDeps } from '../../src/volumes/csi/csi-volumes.ts';
+import { CsiVolumes, type CsiVolumesDeps } from '../../src/volumes/csi/csi-volumes.ts';
 import type {
   NodeCapability,
   NodeExpandVolumeRequest,

@@ -4,11 +4,11 @@ import type { PodUid } from '../../pods/index.ts';
 import { sourceOf } from '../bound-volume.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
+import type { CsiApi } from './csi-api.ts';
 import type { BlockData, CsiBlockNotes } from './csi-block-notes.ts';
 import { removeLeftovers } from './csi-clean.ts';
 import type { CsiDriver } from './csi-drivers.ts';
 import type { CsiPlaces } from './csi-places.ts';
-import type { CsiApi } from './csi-volumes.ts';
 
 export interface CsiBlockRemovalDeps {
   readonly places: CsiPlaces;

@@ -6,13 +6,13 @@ import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../li
 import { podUid } from '../../pods/index.ts';
 import { failedAt } from '../failed-at.ts';
 import { MemoryVolumeFiles } from '../memory-volume-files.ts';
+import type { CsiApi } from './csi-api.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
 import type { BlockData } from './csi-block-notes.ts';
 import type { CsiDriver } from './csi-drivers.ts';
 import { CsiPlaces } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';
-import type { CsiApi } from './csi-volumes.ts';
 
 const { signal } = new AbortController();
 const base = '/root/plugins/kubernetes.io/csi/volumeDevices';

@@ -4,6 +4,7 @@ import { at, failedAt } from '../failed-at.ts';
 import { checkedName, PodPlaces } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
+import type { CsiApi } from './csi-api.ts';
 import type { CsiAttempts } from './csi-attempts.ts';
 import { type BlockData, CsiBlockNotes } from './csi-block-notes.ts';
 import { type CsiBlockRemovalDeps, takeDeviceAway } from './csi-block-removal.ts';
@@ -11,7 +12,6 @@ import type { CsiDriver, CsiDrivers } from './csi-drivers.ts';
 import type { CsiPlaces } from './csi-places.ts';
 import { type CsiVolume, capabilityOf, podInfo } from './csi-request.ts';
 import { askSpace, type CsiSpace } from './csi-space.ts';
-import type { CsiApi } from './csi-volumes.ts';
 import { secretsFor, tokensFor } from './csi-wishes.ts';
 
 export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume'> {

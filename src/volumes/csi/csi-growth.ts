@@ -1,9 +1,9 @@
 import type { Pod } from '../../pods/index.ts';
 import type { GrowingVolume } from '../expansions.ts';
+import type { CsiApi } from './csi-api.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
 import { type CsiPlaces, csiPlugin } from './csi-places.ts';
 import { type CsiVolume, capabilityOf } from './csi-request.ts';
-import type { CsiApi } from './csi-volumes.ts';
 import { secretsFor } from './csi-wishes.ts';
 import { keyOf } from './volume-data.ts';
 

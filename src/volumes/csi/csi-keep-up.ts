@@ -1,9 +1,9 @@
 import { describeError } from '../../lib/index.ts';
 import type { Pod, PodJournal } from '../../pods/index.ts';
+import type { CsiApi } from './csi-api.ts';
 import { isAbsent } from './csi-failures.ts';
 import type { CsiVolume } from './csi-request.ts';
 import type { CsiUpkeepDeps } from './csi-upkeep.ts';
-import type { CsiApi } from './csi-volumes.ts';
 
 type Work = (pod: Pod, volume: CsiVolume, signal: AbortSignal) => Promise<void>;
 

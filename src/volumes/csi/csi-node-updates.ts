@@ -1,6 +1,6 @@
 import { type Clock, describeError, HintLatch, type Logger } from '../../lib/index.ts';
+import type { CsiApi } from './csi-api.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
-import type { CsiApi } from './csi-volumes.ts';
 
 export interface CsiNodeUpdatesDeps {
   readonly api: Pick<CsiApi, 'driver'>;

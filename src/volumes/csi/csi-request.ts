@@ -1,6 +1,5 @@
-import type { CSIDriver, Secret, Volume } from '../../kinds/index.ts';
+import type { CSIDriver, Secret } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { inlineHandle } from './csi-places.ts';
 import type { AccessModeKind, NodeCapability, VolumeCapability } from './gen/node.ts';
 
 /** A volume as its driver is to mount it. */
@@ -30,27 +29,6 @@ export interface CsiVolume {
 export interface SecretName {
   readonly namespace: string;
   readonly name: string;
-}
-
-/** A volume that the pod describes itself; undefined for one of another kind. */
-export function inlineVolume(
-  { metadata: { uid, namespace } }: Pod,
-  { name, csi }: Volume,
-): CsiVolume | undefined {
-  if (csi === undefined) return undefined;
-  const secret = csi.nodePublishSecretRef?.name;
-  return {
-    name,
-    driver: csi.driver,
-    handle: inlineHandle(uid, name),
-    mode: 'Ephemeral',
-    fsType: csi.fsType ?? '',
-    readOnly: csi.readOnly === true,
-    attributes: csi.volumeAttributes ?? {},
-    mountOptions: [],
-    accessMode: 'ReadWriteOnce',
-    ...(secret === undefined ? {} : { publishSecret: { namespace, name: secret } }),
-  };
 }
 
 const plainModes: Readonly<Record<string, AccessModeKind>> = {

@@ -1,9 +1,8 @@
 import { posix } from 'node:path';
-import type { CSIDriver, Secret, Volume, VolumeAttachment } from '../../kinds/index.ts';
+import type { Volume } from '../../kinds/index.ts';
 import { cancelled, describeError, KeyedMutex, LinkedController, type Logger } from '../../lib/index.ts';
-import type { TokenSource } from '../../objects/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
-import type { ClaimApi, Expansions } from '../expansions.ts';
+import type { Expansions } from '../expansions.ts';
 import { at } from '../failed-at.ts';
 import { type GiveToGroupDeps, giveToGroup } from '../give-to-group.ts';
 import { unusable } from '../payload.ts';
@@ -11,6 +10,7 @@ import { firstThatIsNoDirectory } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
 import { type StorageObserver, timed } from '../volume-metrics.ts';
+import type { CsiApi } from './csi-api.ts';
 import { CsiAttempts, type CsiAttemptsDeps } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';
 import { cleanPlace } from './csi-clean.ts';
@@ -20,12 +20,13 @@ import { csiGrowth } from './csi-growth.ts';
 import { keptUpBy } from './csi-keep-up.ts';
 import { attachmentName, CsiPlaces, csiPlugin, handleIn, type VolumePlace } from './csi-places.ts';
 import { type CsiRemovalDeps, takeAway } from './csi-removal.ts';
-import { type CsiVolume, capabilityOf, groupFor, inlineVolume, podInfo } from './csi-request.ts';
+import { type CsiVolume, capabilityOf, groupFor, podInfo } from './csi-request.ts';
 import { mountContext, type SelinuxFacts, withContext } from './csi-selinux.ts';
 import { type CsiSpace, csiSpaceAt } from './csi-space.ts';
 import { CsiStages, directoryMode } from './csi-stages.ts';
 import { CsiUpkeep } from './csi-upkeep.ts';
 import { checkMode, secretsFor, tokensFor } from './csi-wishes.ts';
+import { type InlinePlace, inlinePlace, inlineVolume } from './inline-volumes.ts';
 import {
   isSound,
   keyOf,
@@ -37,18 +38,6 @@ import {
 } from './volume-data.ts';
 
 type LabelledVolume = CsiVolume & Pick<VolumeData, 'context'>;
-
-/** What the API says of drivers and volumes; undefined for what is not there. */
-export interface CsiApi extends ClaimApi {
-  driver(name: string, signal: AbortSignal): Promise<CSIDriver | undefined>;
-  attachment(name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined>;
-  secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
-  /** Whether the status of this node lists the volume among those that are attached, and among those in use. */
-  isListed(volume: string, signal: AbortSignal): Promise<boolean>;
-  /** The volumes that the status of this node was last known to list, attached or in use. */
-  listed(): readonly string[];
-  readonly tokens: Pick<TokenSource, 'get'>;
-}
 
 export interface CsiVolumesDeps
   extends CsiAttemptsDeps,
@@ -190,7 +179,8 @@ export class CsiVolumes {
   /** Shows the pod a volume it describes itself. May be repeated. */
   async setUpInline(pod: Pod, described: Volume, signal: AbortSignal): Promise<void> {
     const volume = inlineVolume(pod, described);
-    if (volume === undefined) return;
+    if (volume?.mode === 'Persistent') await this.setUp(pod, volume, signal);
+    if (volume?.mode !== 'Ephemeral') return;
     await this.#setUp(pod, volume, (inner) => this.#publish(pod, volume, {}, inner), signal);
   }
 
@@ -215,6 +205,11 @@ export class CsiVolumes {
   keepUpInline(pod: Pod, described: Volume): void {
     const volume = inlineVolume(pod, described);
     if (volume !== undefined) this.keepUp(pod, volume);
+  }
+
+  /** A volume that the pod describes itself, as it is to be found; undefined for one that no driver mounts. */
+  inline(pod: Pod, described: Volume): InlinePlace | undefined {
+    return inlinePlace(this.#places, pod, described);
   }
 
   /**

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { CsiWorld } from '../../../test/fakes/csi-world.ts';
+import { podWith } from '../../../test/fakes/payload-world.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
 import { sourceOf } from '../bound-volume.ts';
-import { inTreeVolume } from './in-tree-volumes.ts';
+import { CsiPlaces } from './csi-places.ts';
+import { inTreeVolume, isOfDriver } from './in-tree-volumes.ts';
+import { inlinePlace, inlineVolume } from './inline-volumes.ts';
 
 type Spec = NonNullable<PersistentVolume['spec']>;
 
@@ -143,5 +147,81 @@ describe('a volume described as before there were drivers', () => {
 
   it("of another kind is nobody's", () => {
     assert.equal(inTreeVolume(volume({ nfs: { server: 's', path: '/' } })), undefined);
+  });
+});
+
+describe('a volume that a pod describes as before there were drivers', () => {
+  const pod = podWith([]);
+  const found = (volume: object) => inlineVolume(pod, { name: 'v', ...volume });
+  for (const [volume, name, handle, accessMode] of [
+    [
+      { awsElasticBlockStore: { volumeID: 'aws://z/vol-1' } },
+      'ebs.csi.aws.com-vol-1',
+      'vol-1',
+      'ReadWriteOnce',
+    ],
+    [{ azureDisk: { diskName: 'n', diskURI: '/u/r' } }, 'disk.csi.azure.com-n', '/u/r', 'ReadWriteOnce'],
+    [
+      { azureFile: { secretName: 's', shareName: 'share' } },
+      'file.csi.azure.com-share',
+      `#s#share#v#${pod.metadata.namespace}`,
+      'ReadWriteMany',
+    ],
+    [{ cinder: { volumeID: 'id' } }, 'cinder.csi.openstack.org-id', 'id', 'ReadWriteOnce'],
+    [
+      { gcePersistentDisk: { pdName: 'd', readOnly: true } },
+      'pd.csi.storage.gke.io-d',
+      'projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d',
+      'ReadOnlyMany',
+    ],
+    [{ portworxVolume: { volumeID: 'id' } }, 'pxd.portworx.com-id', 'id', 'ReadWriteMany'],
+    [
+      { vsphereVolume: { volumePath: '[ds] vols/x.vmdk' } },
+      'csi.vsphere.vmware.com-[ds] vols~x.vmdk',
+      '[ds] vols/x.vmdk',
+      'ReadWriteOnce',
+    ],
+  ] as const)
+    it(`by ${Object.keys(volume)[0]} is attached, staged and published by its driver`, () => {
+      const one = found(volume);
+      assert.deepEqual(
+        [one?.name, one?.handle, one?.accessMode, one?.mode],
+        [name, handle, accessMode, 'Persistent'],
+      );
+      assert.equal(one?.readOnly, 'gcePersistentDisk' in volume);
+      assert.equal(isOfDriver({ name: 'v', ...volume }), true);
+    });
+
+  it('has the secret of its namespace, and says what its driver cannot have', () => {
+    const namespace = pod.metadata.namespace;
+    assert.deepEqual(found({ azureFile: { secretName: 's', shareName: 'x' } })?.stageSecret, {
+      namespace,
+      name: 's',
+    });
+    const shared = { name: 'v', azureDisk: { diskName: 'n', diskURI: 'u', kind: 'Shared' } };
+    assert.throws(() => found(shared), {
+      code: 'VOLUME_UNUSABLE',
+      message: /not supported in csi migration/,
+    });
+    const places = new CsiPlaces('/root', '/root/pods');
+    assert.equal(inlinePlace(places, pod, shared), undefined);
+    assert.equal(isOfDriver({ name: 'v', emptyDir: {} }), false);
+  });
+
+  it('is staged, published and unstaged', async () => {
+    const world = new CsiWorld();
+    const { signal } = new AbortController();
+    const volumes = world.volumes({
+      drivers: { get: (name) => ({ name, client: world.client, can: world.can }) },
+    });
+    const described = { name: 'v', cinder: { volumeID: 'id', readOnly: true } };
+    await volumes.setUpInline(pod, described, signal);
+    assert.equal(world.calls().join(' '), 'stage publish');
+    assert.equal(
+      volumes.inline(pod, described)?.hostPath,
+      `/root/pods/${pod.metadata.uid}/volumes/kubernetes.io~csi/cinder.csi.openstack.org-id/mount`,
+    );
+    await world.ends(volumes, pod.metadata.uid);
+    assert.equal(world.calls().join(' '), 'stage publish unpublish unstage');
   });
 });

@@ -1,4 +1,4 @@
-import type { CSIPersistentVolumeSource, PersistentVolume } from '../../kinds/index.ts';
+import type { CSIPersistentVolumeSource, PersistentVolume, Volume } from '../../kinds/index.ts';
 import { unusable } from '../payload.ts';
 
 /** What a driver is told of a volume that is described in the words of the time before there were drivers. */
@@ -116,6 +116,12 @@ export function inTreeVolume(volume: PersistentVolume): TranslatedVolume | undef
     if (source !== undefined) return (translate as Translate<keyof Spec>)(source as never, volume);
   }
   return undefined;
+}
+
+/** Whether a volume that a pod describes itself is one that a driver mounts. */
+export function isOfDriver(volume: Volume): boolean {
+  const fields = ['csi', ...Object.keys(translations)] as readonly (keyof Volume)[];
+  return fields.some((field) => volume[field] !== undefined);
 }
 
 /** `vol-1`, or `aws://zone/vol-1`. */

@@ -1,0 +1,137 @@
+import type { PersistentVolume, Volume } from '../../kinds/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { sourceOf } from '../bound-volume.ts';
+import { type CsiPlaces, inlineHandle } from './csi-places.ts';
+import type { CsiVolume } from './csi-request.ts';
+
+/**
+ * A volume that the pod describes itself and a driver mounts; undefined for one of another kind. Throws VOLUME_UNUSABLE
+ * for one described as before there were drivers that its driver could not have.
+ */
+export function inlineVolume(pod: Pod, volume: Volume): CsiVolume | undefined {
+  return volume.csi === undefined ? volumeOfEarlier(pod, volume) : volumeOfDriver(pod, volume, volume.csi);
+}
+
+function volumeOfDriver(
+  { metadata: { uid, namespace } }: Pod,
+  { name }: Volume,
+  csi: NonNullable<Volume['csi']>,
+): CsiVolume {
+  const secret = csi.nodePublishSecretRef?.name;
+  return {
+    name,
+    driver: csi.driver,
+    handle: inlineHandle(uid, name),
+    mode: 'Ephemeral',
+    fsType: csi.fsType ?? '',
+    readOnly: csi.readOnly === true,
+    attributes: csi.volumeAttributes ?? {},
+    mountOptions: [],
+    accessMode: 'ReadWriteOnce',
+    ...(secret === undefined ? {} : { publishSecret: { namespace, name: secret } }),
+  };
+}
+
+/** Where a pod is shown a volume that it describes itself. */
+export interface InlinePlace {
+  readonly hostPath: string;
+  readonly specName: string;
+  readonly readOnly: boolean;
+  readonly driver: string;
+}
+
+/** Undefined for one that no driver mounts. */
+export function inlinePlace(
+  places: Pick<CsiPlaces, 'volume'>,
+  pod: Pod,
+  described: Volume,
+): InlinePlace | undefined {
+  try {
+    const volume = inlineVolume(pod, described);
+    if (volume === undefined) return undefined;
+    const { name: specName, readOnly, driver } = volume;
+    return { hostPath: places.volume(pod.metadata.uid, specName).mount, specName, readOnly, driver };
+  } catch {
+    // Whoever mounts it is told what is wrong with it.
+    return undefined;
+  }
+}
+
+interface Earlier {
+  readonly spec: PersistentVolume['spec'];
+  /** What tells it from others of its driver. */
+  readonly id: string;
+  readonly readOnly: boolean | undefined;
+}
+
+/** It is attached and staged like a PersistentVolume that says the same, and lies where that would. */
+function volumeOfEarlier(pod: Pod, volume: Volume): CsiVolume | undefined {
+  const found = earlier(pod, volume);
+  const source = found && sourceOf({ metadata: { name: volume.name }, spec: found.spec ?? {} });
+  if (found === undefined || source?.kind !== 'csi') return undefined;
+  const { kind: _kind, ...told } = source;
+  const name = `${told.driver}-${found.id}`.replaceAll('/', '~');
+  return { ...told, name, readOnly: found.readOnly === true, mountOptions: [], mode: 'Persistent' };
+}
+
+function earlier({ metadata: { namespace } }: Pod, volume: Volume): Earlier | undefined {
+  const { awsElasticBlockStore, azureDisk, azureFile, cinder, gcePersistentDisk } = volume;
+  const { portworxVolume, vsphereVolume } = volume;
+  const once = ['ReadWriteOnce'];
+  const many = ['ReadWriteMany'];
+  const found = <Field extends object>(
+    source: Field | undefined,
+    accessModes: string[],
+    id: (source: Field) => string,
+    spec: (source: Field) => object,
+  ): Earlier | undefined =>
+    source && {
+      spec: { accessModes, ...spec(source) },
+      id: id(source),
+      readOnly: (source as { readonly readOnly?: boolean }).readOnly,
+    };
+  return (
+    found(
+      awsElasticBlockStore,
+      once,
+      ({ volumeID }) => volumeID.split('/').at(-1) ?? volumeID,
+      (source) => ({ awsElasticBlockStore: source }),
+    ) ??
+    found(
+      azureDisk,
+      once,
+      ({ diskName }) => diskName,
+      (source) => ({ azureDisk: source }),
+    ) ??
+    found(
+      azureFile,
+      many,
+      ({ shareName }) => shareName,
+      (source) => ({ azureFile: { ...source, secretNamespace: namespace } }),
+    ) ??
+    found(
+      cinder,
+      once,
+      ({ volumeID }) => volumeID,
+      ({ volumeID, fsType }) => ({ cinder: { volumeID, fsType } }),
+    ) ??
+    found(
+      gcePersistentDisk,
+      gcePersistentDisk?.readOnly === true ? ['ReadOnlyMany'] : once,
+      ({ pdName }) => pdName,
+      (source) => ({ gcePersistentDisk: source }),
+    ) ??
+    found(
+      portworxVolume,
+      many,
+      ({ volumeID }) => volumeID,
+      (source) => ({ portworxVolume: source }),
+    ) ??
+    found(
+      vsphereVolume,
+      once,
+      ({ volumePath }) => volumePath,
+      (source) => ({ vsphereVolume: source }),
+    )
+  );
+}
