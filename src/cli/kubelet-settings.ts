@@ -35,6 +35,7 @@ import {
   HostDisks,
   HostNetworkMounts,
   HostVolumeFiles,
+  type SelinuxFacts,
 } from '../volumes/index.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
@@ -112,7 +113,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
     },
-    selinux: await readSelinuxFacts(readFileIfExists),
+    selinux: await selinuxFacts(gates),
     thermalThrottlePaths: await thermalThrottlePaths(),
     kernel: {
       sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },
@@ -154,6 +155,11 @@ function verificationPolicy({
   // Empty where the feature gate is off.
   if (kind === '') return undefined;
   return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
+}
+
+async function selinuxFacts(gates: LoadedConfig['gates']): Promise<SelinuxFacts | undefined> {
+  const found = await readSelinuxFacts(readFileIfExists);
+  return found && { ...found, labelled: gates.enabled('SELinuxMount') ? 'all' : 'one-pod' };
 }
 
 /** Mistakes in their configuration end the start: without its credentials the node could not do its work. */

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { CsiWorld, disk, otherUid } from '../../../test/fakes/csi-world.ts';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 import type { SELinuxOptions } from '../../kinds/index.ts';
-import type { Pod, PodUid } from '../../pods/index.ts';
+import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import type { CsiVolumesDeps } from './csi-volumes.ts';
 import type { NodePublishVolumeRequest, NodeStageVolumeRequest } from './gen/node.ts';
 
@@ -104,5 +104,30 @@ describe('on a machine with SELinux, a volume for one pod of a driver that can d
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage', 'stage', 'publish']);
     assert.equal(volumes.contextOf(otherUid, 'pv'), label('s0:c2'));
     assert.equal(volumes.contextOf(worldUid, 'pv'), undefined);
+  });
+
+  it('or, where all are to be, of any access mode, is mounted with one label for all pods', async () => {
+    for (const stages of [true, false]) {
+      const world = labelling();
+      if (!stages) world.can.clear();
+      const shared = { ...volume, use: 'any' as const, accessMode: 'ReadWriteMany' };
+      const plain = world.volumes({ selinux });
+      await plain.setUp(pod([{ level: 's0:c1,c2' }]), shared, signal);
+      assert.equal(plain.contextOf(worldUid, 'pv'), undefined);
+      await world.ends(plain, worldUid);
+      const volumes = world.volumes({ selinux: { ...selinux, labelled: 'all' } });
+      await volumes.setUp(pod([{ level: 's0:c1,c2' }]), shared, signal);
+      assert.equal(volumes.contextOf(worldUid, 'pv'), label('s0:c1,c2'));
+      await assert.rejects(volumes.setUp(pod([{ level: 's0:c3' }], {}, otherUid), shared, signal), {
+        message: `MountVolume.MountDevice failed for volume "pv" : conflicting SELinux labels of volume pv: "${label('s0:c1,c2')}" and "${label('s0:c3')}"`,
+      });
+      const third = podUid('third');
+      await volumes.setUp(pod([{ level: 's0:c1,c2' }], {}, third), shared, signal);
+      // A new label needs all of them to be gone.
+      for (const uid of [worldUid, third, otherUid]) await world.ends(volumes, uid);
+      await world.clock.advance(10_000);
+      await volumes.setUp(pod([{ level: 's0:c3' }], {}, otherUid), shared, signal);
+      assert.equal(volumes.contextOf(otherUid, 'pv'), label('s0:c3'));
+    }
   });
 });

@@ -8,6 +8,8 @@ import type { CsiVolume } from './csi-request.ts';
 export interface SelinuxFacts {
   /** Of the files of containers, without what sets those of one pod apart. */
   readonly fileContext: string;
+  /** Which volumes are mounted with a label: those for one pod at a time, unless it is said to be all. */
+  readonly labelled?: 'one-pod' | 'all' | undefined;
 }
 
 /**
@@ -20,7 +22,9 @@ export function mountContext(
   volume: CsiVolume,
   driver: CSIDriver | undefined,
 ): string | undefined {
-  if (facts === undefined || driver?.spec.seLinuxMount !== true || volume.use !== 'one-pod') return undefined;
+  if (facts === undefined || driver?.spec.seLinuxMount !== true || volume.claim === undefined)
+    return undefined;
+  if (volume.use !== 'one-pod' && facts.labelled !== 'all') return undefined;
   if (pod.spec.securityContext?.seLinuxChangePolicy === 'Recursive') return undefined;
   const contexts = new Set(
     optionsFor(pod, volume).flatMap((options) => contextOf(options, facts.fileContext) ?? []),

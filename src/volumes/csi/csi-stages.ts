@@ -134,6 +134,7 @@ export class CsiStages {
     const { files, places, api } = this.#deps;
     const key = keyOf(volume);
     const driver = this.driver('attacher.MountDevice failed to create newCsiDriverClient', volume);
+    if ('context' in volume) await this.#refuseUnlike(pod, volume);
     if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return;
     await this.#unstageUnlike(pod, volume, signal);
     if (this.#staged.has(key)) return;
@@ -170,10 +171,17 @@ export class CsiStages {
     const before = await readVolumeData(this.#deps.files, place);
     if (!isSound(before) || before.context === context) return;
     if (!(await this.#isUsed(before, uid))) await this.#unstageUnused({ driver, handle, mode }, uid, signal);
-    else
-      throw unusable(
-        `conflicting SELinux labels of volume ${volume.name}: ${JSON.stringify(before.context ?? '')} and ${JSON.stringify(context ?? '')}`,
-      );
+    else throw conflicting(volume, before.context);
+  }
+
+  /** What other pods are shown with one label cannot be shown this one with another, whether it is staged or not. */
+  async #refuseUnlike(
+    { metadata: { uid } }: Pod,
+    volume: CsiVolume & Pick<VolumeData, 'context'>,
+  ): Promise<void> {
+    const others = (await this.#publishedTo(uid)).filter((other) => keyOf(other) === keyOf(volume));
+    const unlike = others.find(({ context }) => context !== volume.context);
+    if (unlike !== undefined) throw conflicting(volume, unlike.context);
   }
 
   /** A pod that goes has it no more. It is unstaged later if no other has it: the pod does not wait for that. */
@@ -325,4 +333,12 @@ export class CsiStages {
     const { driver, handle } = data;
     this.#deps.logger.warn('A volume cannot be unstaged, it is tried again', { driver, handle, because });
   }
+}
+
+function conflicting(
+  { name, context }: CsiVolume & Pick<VolumeData, 'context'>,
+  before: string | undefined,
+): KubelingError {
+  const [one, other] = [before ?? '', context ?? ''].map((label) => JSON.stringify(label));
+  return unusable(`conflicting SELinux labels of volume ${name}: ${one} and ${other}`);
 }
