@@ -267,7 +267,7 @@ function driverVolumes(
   { notes, observe, api, expansions, block, groupNews }: SharedByVolumes,
 ): DriverVolumes | undefined {
   const { clock, random, logger, machine, cluster, journal, lookAgain } = deps;
-  const { volumeFiles: files, plugins: host } = machine;
+  const { volumeFiles: files, plugins: host, disks } = machine;
   if (files === undefined || host === undefined) return undefined;
   const drivers = new CsiDrivers({
     open: (socket) => host.open(socket),
@@ -296,6 +296,7 @@ function driverVolumes(
     observe,
     expansions,
     groupNews,
+    otherMounts: disks && ((directory) => disks.otherMounts(directory)),
     hideDevices: async (uid, signal) => await block?.remove(uid, signal),
     reconstruction: reconstructionMetrics(deps.metrics),
     bootId: async () => (await machine.readFile(bootFile).catch(() => '')).trim(),

@@ -185,4 +185,23 @@ describe('what an earlier kubelet left of CSI volumes', () => {
     await world.runs(world.volumes(), 70_000);
     assert.deepEqual(await world.files.names('/root/plugins/kubernetes.io/csi/d.example'), []);
   });
+
+  it('and a pod is still shown, though no file says so, is not unstaged', async () => {
+    const world = await staged();
+    const other = '/root/pods/p/volumes/kubernetes.io~csi/pv/mount';
+    const file = other.replace(/mount$/, 'vol_data.json');
+    await world.files.makeDirectory(other, 0o750);
+    await cut(world, file);
+    const later = world.volumes({ otherMounts: async () => ['/elsewhere', other] });
+    await world.runs(later, 200_000);
+    const mount = stagedFile(world).replace('vol_data.json', 'globalmount');
+    assert.deepEqual(
+      [world.calls(), world.logs.records.toArray().map(({ fields }) => fields['because'])],
+      [[], [`the device mount path "${mount}" is still mounted by other references [${other}]`]],
+    );
+    const text = JSON.stringify({ driverName: driver, volumeHandle: 'another' });
+    await world.files.replaceFile(file, Buffer.from(text), 0o644);
+    await world.runs(later, 70_000);
+    assert.deepEqual(world.calls(), ['unstage']);
+  });
 });

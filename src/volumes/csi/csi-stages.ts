@@ -9,7 +9,7 @@ import type { CsiBlock } from './csi-block.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDriver } from './csi-drivers.ts';
 import { isFinal } from './csi-failures.ts';
-import { attachedName, type CsiPlaces, csiPlugin, type VolumePlace } from './csi-places.ts';
+import { attachedName, type CsiPlaces, csiPlugin, placeIn, type VolumePlace } from './csi-places.ts';
 import { type CsiVolume, capabilityOf } from './csi-request.ts';
 import type { CsiVolumesDeps } from './csi-volumes.ts';
 import { secretsFor } from './csi-wishes.ts';
@@ -37,6 +37,7 @@ export interface CsiStagesDeps
     | 'inUseChanged'
     | 'observe'
     | 'reconstruction'
+    | 'otherMounts'
   > {
   readonly places: CsiPlaces;
   /** One operation on a volume at a time; by `keyOf`. */
@@ -205,6 +206,7 @@ export class CsiStages {
     if (await this.#isUsed(data, gone)) return;
     const place = places.stagedVolume(data.driver, data.handle);
     if ((await readVolumeData(files, place)) !== undefined) {
+      await this.#refuseReferences(data, place);
       const driver = this.driver('attacher.UnmountDevice failed to create newCsiDriverClient', data);
       this.#staged.delete(keyOf(data));
       const work = () => driver.client.unstage(data.handle, place.mount, signal);
@@ -215,6 +217,21 @@ export class CsiStages {
     this.#untold.delete(keyOf(data));
     this.#deps.released(data);
     this.free(data);
+  }
+
+  /** A pod may be shown it though no file says so; a file that says another volume is believed. */
+  async #refuseReferences(data: VolumeData, { mount }: VolumePlace): Promise<void> {
+    const { files, places, otherMounts } = this.#deps;
+    const references: string[] = [];
+    for (const other of (await otherMounts?.(mount)) ?? []) {
+      if (!places.isVolume(other)) continue;
+      const said = await readVolumeData(files, placeIn(posix.dirname(other), 'mount'));
+      if (!isSound(said) || keyOf(said) === keyOf(data)) references.push(other);
+    }
+    if (references.length > 0)
+      throw unusable(
+        `the device mount path ${JSON.stringify(mount)} is still mounted by other references [${references.join(' ')}]`,
+      );
   }
 
   /** The cluster may take the volume from this node. */

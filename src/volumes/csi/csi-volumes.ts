@@ -55,6 +55,8 @@ export interface CsiVolumesDeps
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event'>;
   readonly observe: StorageObserver;
+  /** Where else what is mounted at a directory is mounted, too; nobody knows unless given. */
+  readonly otherMounts?: ((directory: string) => Promise<readonly string[]>) | undefined;
   readonly expansions: Pick<Expansions, 'atMount' | 'online' | 'forget'>;
   /** Shows a pod that is over no device any more, whoever has shown it one. */
   readonly hideDevices: (uid: PodUid, signal: AbortSignal) => Promise<void>;
