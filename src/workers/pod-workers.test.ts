@@ -306,7 +306,7 @@ test('a rejected pod is terminated at once and cleaned up; one that runs is stop
   assert.deepEqual(node.kinds(), ['terminated', 'terminating']);
 });
 
-test('a pod that was being stopped before a restart is stopped first, in the time it has left, and begins anew', async () => {
+test('a static pod that was being stopped before a restart is stopped first, in the time it has left, and begins anew', async () => {
   const node = new WorkerFixture();
   const pod = podOf({ source: 'file' });
   node.observed.get = (id) => observedOf(id, 'running');
@@ -322,17 +322,22 @@ test('a pod that was being stopped before a restart is stopped first, in the tim
   assert.deepEqual(node.kinds('c'), ['terminated'], 'nothing runs, but it may have left something');
 });
 
-test('one that is deleted besides does not begin anew, and is known until nobody wants it any more', async () => {
-  const node = new WorkerFixture();
-  const pod = podOf({});
-  const deleted = { ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
-  node.observed.get = (id) => observedOf(id, 'running');
-  node.workers.resumeTermination(deleted, 7);
-  await node.answer('terminating');
-  await node.answer('terminated');
-  assert.equal(node.workers.syncKnownPods([deleted]).size, 1);
-  assert.equal(node.workers.syncKnownPods([]).size, 0);
-});
+for (const [what, more] of [
+  ['that came to its end', {}],
+  ['that is deleted', { deletionTimestamp: '2026-01-01T00:00:00Z' }],
+] as const) {
+  test(`one of the API ${what} does not begin anew, and is known until nobody wants it any more`, async () => {
+    const node = new WorkerFixture();
+    const pod = podOf({});
+    const ending = { ...pod, metadata: { ...pod.metadata, ...more } };
+    node.observed.get = (id) => observedOf(id, 'running');
+    node.workers.resumeTermination(ending, 7);
+    await node.answer('terminating');
+    await node.answer('terminated');
+    assert.equal(node.workers.syncKnownPods([ending]).size, 1);
+    assert.equal(node.workers.syncKnownPods([]).size, 0);
+  });
+}
 
 test('a pod whose source has not spoken is neither unwanted nor gone', async () => {
   const node = new WorkerFixture({ mayJudge: (id) => id !== 'other' });

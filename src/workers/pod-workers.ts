@@ -1,4 +1,4 @@
-import { isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
+import { isStaticPod, isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
 import { acceptUpdate, type OfferedUpdate } from './accept-update.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { adoptOrphan, type KnownWorker, knownWorker } from './orphans.ts';
@@ -100,15 +100,15 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * A pod that an earlier kubelet was stopping and that is wanted again: it is stopped first, within the time it has
-   * left, and begins anew then.
+   * A pod that an earlier kubelet was stopping: it is stopped within the time it has left. A static pod, which is wanted
+   * again, begins anew then.
    */
   resumeTermination(pod: Pod, graceSeconds: number): void {
     const { uid } = pod.metadata;
     if (this.#book.find(uid) !== undefined || this.#loops.stopped) return;
     const record = this.#endAtOnce(pod, { graceOverrideSeconds: graceSeconds });
-    // One that is deleted never begins anew, and must not be forgotten before the API has heard of its end.
-    record.restartRequested = pod.metadata.deletionTimestamp === undefined;
+    // The API brings nothing back that was told to end: that came to its end or was evicted, and its end must be known.
+    record.restartRequested = isStaticPod(pod);
     // It was started once, so there may be something to give back even if nothing runs.
     record.observedRuntime = true;
   }
