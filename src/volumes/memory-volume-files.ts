@@ -11,13 +11,23 @@ export type MemoryEntry =
       readonly group: number;
       readonly data: Buffer;
     }
-  | { readonly kind: 'link'; readonly target: string; readonly owner: number; readonly group: number };
+  | { readonly kind: 'link'; readonly target: string; readonly owner: number; readonly group: number }
+  /** A block device, by what only it is called. */
+  | {
+      readonly kind: 'device';
+      readonly device: string;
+      readonly mode: number;
+      readonly owner: number;
+      readonly group: number;
+    };
 
 interface MemoryMount {
   readonly directory: string;
   readonly kind: MountKind;
   readonly sizeBytes: bigint | undefined;
   readonly pageBytes?: bigint;
+  /** The disk, the device or the server it is from. */
+  readonly origin?: string;
   /** What is shown there, and with which options. */
   readonly source?: string;
   readonly options?: readonly string[];
@@ -46,7 +56,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
   }
 
   mounts(): readonly Omit<MemoryMount, 'hidden' | 'pageBytes'>[] {
-    return this.#mounts.map(({ directory, kind, sizeBytes }) => ({ directory, kind, sizeBytes }));
+    return this.#mounts.map(({ hidden: _hidden, pageBytes: _pages, ...mount }) => mount);
   }
 
   /** The directories that are shown elsewhere too, by where. */
@@ -69,11 +79,25 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   /** Mounts something that is not ours. */
   mountForeign(directory: string): void {
-    this.#cover({ directory, kind: 'other', sizeBytes: undefined }, ownerWrites);
+    this.#cover({ directory, kind: 'other', sizeBytes: undefined }, directoryOf(ownerWrites));
+  }
+
+  /** Mounts what is to be found elsewhere. */
+  mountFrom(origin: string, directory: string): void {
+    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
+    this.#cover({ directory, kind: 'other', sizeBytes: undefined, origin }, directoryOf(ownerWrites));
+  }
+
+  /** Shows a device at a file. */
+  showDevice(device: string, file: string): void {
+    if (this.#entries.get(file)?.kind !== 'file') throw refused(file, 'it is no file');
+    const shown = { kind: 'device', device, mode: 0o660, owner: 0, group: 0 } as const;
+    this.#cover({ directory: file, kind: 'other', sizeBytes: undefined, origin: device }, shown);
   }
 
   async kindAt(path: string): Promise<VolumeFileKind | undefined> {
-    return this.#entries.get(path)?.kind;
+    const kind = this.#entries.get(path)?.kind;
+    return kind === 'device' ? 'other' : kind;
   }
 
   async names(directory: string): Promise<readonly string[]> {
@@ -130,6 +154,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   async unlink(path: string): Promise<void> {
     if (this.#entries.get(path)?.kind === 'directory') throw refused(path, 'it is a directory');
+    this.#refuseMounted(path);
     this.#entries.delete(path);
   }
 
@@ -173,13 +198,14 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   async mountMemory(directory: string, sizeBytes: bigint | undefined): Promise<void> {
     if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
-    this.#cover({ directory, kind: 'memory', sizeBytes }, stickyForAll);
+    this.#cover({ directory, kind: 'memory', sizeBytes }, directoryOf(stickyForAll));
   }
 
   async mountHugePages(directory: string, pageSize: Quantity): Promise<void> {
     if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
     const pageBytes = quantityValue(pageSize);
-    this.#cover({ directory, kind: 'huge-pages', sizeBytes: undefined, pageBytes }, ownerWrites);
+    const shown = directoryOf(ownerWrites);
+    this.#cover({ directory, kind: 'huge-pages', sizeBytes: undefined, pageBytes }, shown);
   }
 
   async pageBytesAt(directory: string): Promise<bigint | undefined> {
@@ -190,6 +216,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
     const at = this.#resolve(path);
     const { kind } = this.#entries.get(at) ?? {};
     if (kind === undefined) return undefined;
+    if (kind === 'device') return { path: at, kind: 'block-device' as const };
     return { path: at, kind: kind === 'directory' ? kind : ('other' as const) };
   }
 
@@ -218,7 +245,9 @@ export class MemoryVolumeFiles implements VolumeFiles {
     const content = this.#below(source).map(
       (path) => [path.slice(source.length), this.#entries.get(path)] as const,
     );
-    this.#cover({ directory, kind: 'other', sizeBytes: undefined, source, options }, ownerWrites);
+    const origin = this.#mounts.findLast(({ directory: at }) => at === source)?.origin;
+    const mount = { directory, kind: 'other', sizeBytes: undefined, source, options } as const;
+    this.#cover(origin === undefined ? mount : { ...mount, origin }, directoryOf(ownerWrites));
     for (const [path, entry] of content)
       if (entry !== undefined) this.#entries.set(`${directory}${path}`, entry);
   }
@@ -235,6 +264,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
     if (this.#below(directory).length > 0) return 'not-empty';
+    this.#refuseMounted(directory);
     this.#entries.delete(directory);
     return 'gone';
   }
@@ -250,7 +280,11 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return 'done';
   }
 
-  #cover(mount: Omit<MemoryMount, 'hidden'>, mode: number): void {
+  #refuseMounted(path: string): void {
+    if (this.#mounts.some(({ directory }) => directory === path)) throw refused(path, 'it is a mount point');
+  }
+
+  #cover(mount: Omit<MemoryMount, 'hidden'>, shown: MemoryEntry): void {
     const { directory } = mount;
     const hidden = new Map<string, MemoryEntry>();
     for (const path of [directory, ...this.#below(directory)]) {
@@ -258,7 +292,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
       if (entry !== undefined) hidden.set(path, entry);
       this.#entries.delete(path);
     }
-    this.#entries.set(directory, { kind: 'directory', mode, owner: 0, group: 0 });
+    this.#entries.set(directory, shown);
     this.#mounts = [...this.#mounts, { ...mount, hidden }];
   }
 
@@ -270,7 +304,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
     const parent = posix.dirname(path);
     if (parent === path || this.#entries.has(parent)) return;
     this.#makeParents(parent);
-    this.#entries.set(parent, { kind: 'directory', mode: 0o755, owner: 0, group: 0 });
+    this.#entries.set(parent, directoryOf(0o755));
   }
 
   #resolve(path: string): string {
@@ -284,6 +318,10 @@ export class MemoryVolumeFiles implements VolumeFiles {
     }
     return at;
   }
+}
+
+function directoryOf(mode: number): MemoryEntry {
+  return { kind: 'directory', mode, owner: 0, group: 0 };
 }
 
 function refused(path: string, why: string): KubelingError {

@@ -51,6 +51,17 @@ for (const { called, make, skip } of machines) {
       await files.removeTree(path);
     });
 
+    it('stay where something is mounted', async () => {
+      await using machine = await make();
+      const { files, root } = machine;
+      const directory = join(root, 'v');
+      await files.makeDirectory(directory, 0o777);
+      await files.mountMemory(directory, undefined, signal);
+      await assert.rejects(files.removeEmptyDirectory(directory), { code: 'FILE_WRITE' });
+      await files.unmount(directory, signal);
+      assert.equal(await files.removeEmptyDirectory(directory), 'gone');
+    });
+
     it('are what they are, not what a link leads to', async () => {
       await using machine = await make();
       const { files, root } = machine;

@@ -1,0 +1,55 @@
+import type { DiskContent, DiskMount, Disks } from './disks.ts';
+import type { MemoryVolumeFiles } from './memory-volume-files.ts';
+import { unusable } from './payload.ts';
+
+/** The disks of a machine that exists only in memory: what is on them, and where they are mounted. */
+export class MemoryDisks implements Disks {
+  readonly #files: MemoryVolumeFiles;
+  readonly #contents = new Map<string, DiskContent>();
+
+  constructor(files: MemoryVolumeFiles) {
+    this.#files = files;
+  }
+
+  /** Makes a disk, which is a device of the machine, too. */
+  add(device: string, content: DiskContent): void {
+    this.#files.put(device, { kind: 'device', device, mode: 0o660, owner: 0, group: 0 });
+    this.#contents.set(device, content);
+  }
+
+  async probe(device: string): Promise<DiskContent> {
+    const content = this.#contents.get(device);
+    if (content === undefined) throw unusable(`blkid ${device} failed: there is no such disk`);
+    return content;
+  }
+
+  async format(device: string, fsType: string): Promise<void> {
+    await this.probe(device);
+    if (this.#isMounted(device)) throw unusable(`format of disk "${device}" failed: it is mounted`);
+    this.#contents.set(device, { kind: 'file-system', type: fsType });
+  }
+
+  async check(device: string): Promise<void> {
+    await this.probe(device);
+  }
+
+  async mount({ device, directory, fsType }: DiskMount): Promise<void> {
+    const found = await this.probe(device);
+    if (found.kind !== 'file-system' || found.type !== fsType)
+      throw unusable(`mount failed: wrong fs type on ${device}`);
+    this.#files.mountFrom(device, directory);
+  }
+
+  async otherMounts(directory: string): Promise<readonly string[]> {
+    const mounts = this.#files.mounts();
+    const own = mounts.findLast((mount) => mount.directory === directory)?.origin;
+    if (own === undefined) return [];
+    return mounts
+      .filter((mount) => mount.origin === own && mount.directory !== directory)
+      .map((mount) => mount.directory);
+  }
+
+  #isMounted(device: string): boolean {
+    return this.#files.mounts().some(({ origin }) => origin === device);
+  }
+}

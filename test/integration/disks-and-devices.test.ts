@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { mountCalls, realClock } from '../../src/lib/index.ts';
+import {
+  type BlockDevices,
+  type Disks,
+  HostBlockDevices,
+  HostDisks,
+  HostVolumeFiles,
+  MemoryBlockDevices,
+  MemoryDisks,
+  MemoryVolumeFiles,
+  type VolumeFiles,
+} from '../../src/volumes/index.ts';
+import { LoopDisk } from '../disks/loop-disk.ts';
+
+const notRoot = process.getuid?.() === 0 ? false : 'needs root';
+const timeout = 120_000;
+const { signal } = new AbortController();
+
+interface Machine extends AsyncDisposable {
+  readonly files: VolumeFiles;
+  readonly disks: Disks;
+  readonly devices: BlockDevices;
+  readonly root: string;
+  /** One with nothing on it. */
+  readonly device: string;
+}
+
+async function thisMachine(): Promise<Machine> {
+  const root = await mkdtemp(join(tmpdir(), 'klg-devices-'));
+  const disk = new LoopDisk(join(root, 'image'));
+  const clock = realClock();
+  const dispose = async () => {
+    const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
+    const own = mounts.filter((line) => line.includes(root)).toReversed();
+    for (const line of own) execFileSync('umount', [line.split(' ')[1] ?? '']);
+    disk[Symbol.dispose]();
+    await rm(root, { recursive: true });
+  };
+  return {
+    files: new HostVolumeFiles(clock, mountCalls()),
+    disks: new HostDisks(clock),
+    devices: new HostBlockDevices(clock),
+    root,
+    device: disk.device,
+    [Symbol.asyncDispose]: dispose,
+  };
+}
+
+async function noMachine(): Promise<Machine> {
+  const files = new MemoryVolumeFiles();
+  const disks = new MemoryDisks(files);
+  const device = '/dev/blank';
+  disks.add(device, { kind: 'nothing' });
+  const devices = new MemoryBlockDevices(files);
+  return { files, disks, devices, root: '/r', device, [Symbol.asyncDispose]: async () => {} };
+}
+
+const machines = [
+  { called: 'this machine', make: thisMachine, skip: notRoot },
+  { called: 'no machine', make: noMachine, skip: false },
+] as const;
+
+for (const { called, make, skip } of machines) {
+  describe(`a disk of ${called}`, { skip, timeout }, () => {
+    it('is mounted once it has a file system, which is not made anew under whoever has it', async () => {
+      await using machine = await make();
+      const { files, disks, root, device } = machine;
+      const [directory, pod] = [join(root, 'global'), join(root, 'pod')];
+      for (const path of [directory, pod]) await files.makeDirectory(path, 0o750);
+      const mount = { device, directory, fsType: 'ext4', options: [] };
+      assert.deepEqual(await disks.probe(device, signal), { kind: 'nothing' });
+      await assert.rejects(disks.mount(mount, signal), { code: 'VOLUME_UNUSABLE' });
+      await disks.format(device, 'ext4', signal);
+      assert.deepEqual(await disks.probe(device, signal), { kind: 'file-system', type: 'ext4' });
+      await assert.rejects(disks.mount({ ...mount, fsType: 'xfs' }, signal), { code: 'VOLUME_UNUSABLE' });
+      await disks.check(device, signal);
+      await disks.mount(mount, signal);
+      assert.notEqual(await files.mountAt(directory), 'none');
+      await assert.rejects(disks.format(device, 'ext4', signal), { code: 'VOLUME_UNUSABLE' });
+      assert.deepEqual(await disks.otherMounts(directory), []);
+      await files.bind(directory, pod, [], signal);
+      assert.deepEqual(await disks.otherMounts(directory), [pod]);
+      for (const path of [pod, directory]) assert.equal(await files.unbind(path, signal), 'done');
+      await assert.rejects(disks.probe(join(root, 'gone'), signal), { code: 'VOLUME_UNUSABLE' });
+    });
+  });
+
+  describe(`a device of ${called}`, { skip, timeout }, () => {
+    it('is found behind links, and nothing else is', async () => {
+      await using machine = await make();
+      const { files, devices, root, device } = machine;
+      await files.makeDirectory(join(root, 'd'), 0o750);
+      await files.link(device, join(root, 'd/link'));
+      assert.equal(await devices.find(join(root, 'd/link')), device);
+      assert.deepEqual(await files.behind(join(root, 'd/link')), { path: device, kind: 'block-device' });
+      for (const path of ['d', 'gone']) assert.equal(await devices.find(join(root, path)), undefined);
+    });
+
+    it('is shown and held at a file that stays for as long', async () => {
+      await using machine = await make();
+      const { files, devices, root, device } = machine;
+      const file = join(root, 'shown/pod');
+      for (const _time of ['once', 'again']) await devices.bind(device, file, signal);
+      assert.equal(await files.kindAt(file), 'other');
+      for (const _time of ['once', 'again']) await devices.pin(file, signal);
+      assert.equal(await devices.unbind(file, signal), 'busy');
+      await assert.rejects(files.unlink(file), { code: 'FILE_WRITE' });
+      for (const _time of ['once', 'again']) await devices.unpin(file, signal);
+      for (const _time of ['once', 'again']) assert.equal(await devices.unbind(file, signal), 'done');
+      assert.equal(await files.kindAt(file), undefined);
+    });
+
+    it('is not shown in place of what somebody else has put there', async () => {
+      await using machine = await make();
+      const { files, devices, root, device } = machine;
+      const file = join(root, 'shown/pod');
+      await files.writeFile(file, Buffer.from('x'), { mode: 0o600 });
+      await assert.rejects(devices.unbind(file, signal), { code: 'VOLUME_REMOVE' });
+      await files.unlink(file);
+      await assert.rejects(devices.bind(join(root, 'gone'), file, signal), { code: 'VOLUME_UNUSABLE' });
+      assert.equal(await devices.unbind(file, signal), 'done');
+      await devices.bind(device, file, signal);
+      assert.equal(await devices.unbind(file, signal), 'done');
+    });
+  });
+}
