@@ -9,6 +9,11 @@ import { computePodActions } from './compute-pod-actions.ts';
 import type { ProbeResult } from './plan-context.ts';
 
 const create = { killPod: true, createSandbox: true } as const;
+const once: Container = { name: 'once', image: 'x:1', restartPolicy: 'Never' };
+const ruled: Container = {
+  ...{ name: 'ruled', image: 'x:1', restartPolicy: 'Never' },
+  restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }],
+};
 
 check('sandbox', [
   {
@@ -86,6 +91,30 @@ check('sandbox', [
     spec: { containers: [{ ...a, restartPolicy: 'OnFailure' }, b] },
     seen: { sandboxes: [notReady], containers: [exited({ ...a, restartPolicy: 'OnFailure' }), exited(b)] },
     expected: { ...create, start: [1] },
+  },
+  {
+    what: 'what never comes back by its own policy does not in a new sandbox, but for a rule that says so',
+    spec: { containers: [once, a, ruled] },
+    seen: { sandboxes: [notReady], containers: [exited(once), exited(a), exited(ruled, 42)] },
+    expected: { ...create, start: [1, 2] },
+  },
+  {
+    what: 'one of those that still runs is judged by how it ends',
+    spec: { containers: [once, a, ruled] },
+    seen: { sandboxes: [notReady], containers: [anInstance(once), anInstance(a), exited(ruled, 1)] },
+    expected: { ...create, start: [1] },
+  },
+  {
+    what: 'one of those that was never started is started',
+    spec: { containers: [once, a] },
+    seen: { sandboxes: [notReady], containers: [anInstance(once, { state: 'created' }), exited(a)] },
+    expected: { ...create, start: [0, 1] },
+  },
+  {
+    what: 'no new sandbox when everything has had its one run',
+    spec: { containers: [once, ruled] },
+    seen: { sandboxes: [notReady], containers: [exited(once), exited(ruled, 1)] },
+    expected: { killPod: true },
   },
   {
     what: 'a new sandbox begins with the first init container alone',

@@ -9,6 +9,7 @@ import {
   type ObservedContainer,
   type ObservedPod,
   type Pod,
+  restartsAfterExit,
 } from '../pods/index.ts';
 import { initContainerActions, passedInitialization } from './init-container-actions.ts';
 import type { PlanContext } from './plan-context.ts';
@@ -55,8 +56,8 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
   if (pod.spec.restartPolicy === 'Never' && sandbox.attempt !== 0 && ran) {
     return { ...plan, createSandbox: false };
   }
-  const containersToStart = [...pod.spec.containers.keys()].filter(
-    (index) => !hasSucceeded(pod, observed, pod.spec.containers[index]),
+  const containersToStart = pod.spec.containers.flatMap((container, index) =>
+    comesBack(pod, observed, container) ? [index] : [],
   );
   if (containersToStart.length === 0 && hasRegularContainer(pod, observed)) {
     return { ...plan, createSandbox: false };
@@ -66,10 +67,20 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
     : { ...plan, containersToStart };
 }
 
-function hasSucceeded(pod: Pod, observed: ObservedPod, container: Container | undefined): boolean {
-  if (container === undefined || effectiveRestartPolicy(pod, container) !== 'OnFailure') return false;
+/**
+ * Whether a container runs in a new sandbox. One with a policy of its own has its say there too, or the API would refuse
+ * to hear of it; one that still runs will have ended when its sandbox is there, and is judged then unless it comes back
+ * however it ends.
+ */
+function comesBack(pod: Pod, observed: ObservedPod, container: Container): boolean {
   const newest = newestInstance(observed, container.name);
-  return newest?.state === 'exited' && newest.exitCode === 0;
+  const policy = effectiveRestartPolicy(pod, container);
+  const isOwn = container.restartPolicy !== undefined;
+  if (newest?.state === 'running') return !isOwn || policy !== 'Never';
+  if (newest?.state !== 'exited') return true;
+  return isOwn
+    ? restartsAfterExit(pod, container, newest.exitCode)
+    : policy !== 'OnFailure' || newest.exitCode !== 0;
 }
 
 function hasRegularContainer(pod: Pod, observed: ObservedPod): boolean {

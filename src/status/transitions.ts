@@ -5,8 +5,8 @@ import { mayRestartAll } from './restart-all.ts';
 
 /**
  * The containers that would leave the terminated state although their restart rules forbid it: a contradiction that
- * must not be published. None for a sound change, and none in a pod that always restarts: whatever its containers say for
- * themselves, they come back with a new sandbox.
+ * must not be published. None for a sound change, and none in a pod that always restarts: whatever its init containers
+ * say for themselves, they come back with a new sandbox.
  */
 export function forbiddenRestarts(pod: Pod, before: PodStatus, after: PodStatus): readonly string[] {
   if ((pod.spec.restartPolicy ?? 'Always') === 'Always' || mayRestartAll(pod)) return [];
