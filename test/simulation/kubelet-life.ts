@@ -122,20 +122,9 @@ export class KubeletLife {
     const { cri: mutateCri = (client: CriClient) => client } = mutate;
     const client = observed(createCriClient({ transport, clock }), options);
     const cri = gate.around(mutateCri(aroundCri(client)));
-    const { manifests, files, volumeParts, volumeFiles, plugins, cgroups, httpGet, dialHttp, readFile } =
-      mutate.machine?.(options.machine) ?? options.machine;
-    const machine: NodeMachine = {
-      manifests: gate.around(manifests),
-      files: gate.around(files),
-      volumeParts: gate.around(volumeParts),
-      ...(volumeFiles && { volumeFiles: gate.around(volumeFiles) }),
-      ...(plugins && { plugins: gatedPlugins(gate, plugins) }),
-      cgroups: gate.around(cgroups),
-      httpGet,
-      dialHttp,
-      prober: gate.around(options.machine.prober ?? scriptedProber({ clock, script: options.probes })),
-      readFile,
-    };
+    const own = mutate.machine?.(options.machine) ?? options.machine;
+    const prober = options.machine.prober ?? scriptedProber({ clock, script: options.probes });
+    const machine = gatedMachine(gate, { ...own, prober });
     const deps = {
       clock,
       random: options.random,
@@ -213,6 +202,27 @@ export class KubeletLife {
       (error) => (signal.aborted ? undefined : ended(error)),
     );
   }
+}
+
+/** The machine as the process reaches it. */
+function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
+  const around = <T extends object>(part: T | undefined) => part && gate.around(part);
+  const { httpGet, dialHttp, readFile, plugins } = machine;
+  return {
+    manifests: gate.around(machine.manifests),
+    files: gate.around(machine.files),
+    volumeParts: gate.around(machine.volumeParts),
+    volumeFiles: around(machine.volumeFiles),
+    networkMounts: around(machine.networkMounts),
+    disks: around(machine.disks),
+    blockDevices: around(machine.blockDevices),
+    plugins: plugins && gatedPlugins(gate, plugins),
+    cgroups: gate.around(machine.cgroups),
+    prober: around(machine.prober),
+    httpGet,
+    dialHttp,
+    readFile,
+  };
 }
 
 /** Also what it says to those it has once connected to. */

@@ -6,6 +6,7 @@ import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { playSeeds } from './seeds.ts';
 import { prepareSimulation, simulate } from './simulate.ts';
 
+import { machineMutations } from './volumes/machine-mutations.ts';
 import { volumeMutations } from './volumes/volume-mutations.ts';
 
 const mutatedSeeds = 1_000;
@@ -13,7 +14,12 @@ const mutatedSeeds = 1_000;
 describe('the rules of the simulation', () => {
   before(prepareSimulation);
 
-  for (const [name, mutate] of Object.entries({ ...mutations, ...clusterMutations, ...volumeMutations })) {
+  for (const [name, mutate] of Object.entries({
+    ...mutations,
+    ...clusterMutations,
+    ...volumeMutations,
+    ...machineMutations,
+  })) {
     it(`find a classic bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };
       let found: SeedResult | undefined;

@@ -121,6 +121,9 @@ export class World {
       manifests: this.manifests,
       files: this.volumes?.files ?? files,
       volumeFiles: this.volumes?.volumeFiles,
+      networkMounts: this.volumes?.networkMounts,
+      disks: this.volumes?.disks,
+      blockDevices: this.volumes?.blockDevices,
       plugins: this.volumes?.plugins,
       volumeParts: memoryVolumeParts((path) => this.files.read(path)),
       cgroups: this.cgroups,
@@ -152,6 +155,7 @@ export class World {
   async startKubelet(): Promise<void> {
     if (this.life !== undefined) return;
     this.note('kubelet: started');
+    this.volumes?.kubeletStarted();
     this.#life = await KubeletLife.begin({
       clock: this.clock,
       random: this.#random,

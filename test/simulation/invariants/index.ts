@@ -14,7 +14,12 @@ import { sidecarOrder } from './sidecar-order.ts';
 import { startsOnlyWhatIsWanted } from './starts.ts';
 import { stopsOnlyWhatIsUnwanted } from './stops.ts';
 import { terminalPhaseStays } from './terminal-phase.ts';
-import { readersSeeWholes, startsWithItsVolumes, volumesOutliveContainers } from './volumes.ts';
+import {
+  disksOutlivePods,
+  readersSeeWholes,
+  startsWithItsVolumes,
+  volumesOutliveContainers,
+} from './volumes.ts';
 
 export type { ClusterParts, Rule, Scene } from './scene.ts';
 
@@ -39,7 +44,7 @@ export function allRules(scene: Scene): readonly Rule[] {
   ];
   const { cluster, volumes } = scene;
   const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];
-  const volumeRules = [startsWithItsVolumes, volumesOutliveContainers, readersSeeWholes];
+  const volumeRules = [startsWithItsVolumes, volumesOutliveContainers, disksOutlivePods, readersSeeWholes];
   return [
     ledger,
     ...rules.map((rule) => rule({ ...scene, ledger })),

@@ -4,12 +4,16 @@ import { podOfCall } from './starts.ts';
 
 /** What takes a volume away, or a part of it that containers would miss. */
 const removals: ReadonlySet<string> = new Set([
-  ...['unmount', 'unbind', 'removeTree', 'removeEmptyDirectory', 'unlink', 'NodeUnpublishVolume'],
+  ...['unmount', 'unbind', 'unpin', 'removeTree', 'removeEmptyDirectory', 'unlink', 'NodeUnpublishVolume'],
 ]);
 
 /** The directory of a pod, of its volumes, of those of one plugin, or of one of them; what is in them is content. */
 const volumePath =
-  /\/pods\/([0-9a-f]{32})(?:\/volumes(?:\/[^/]+(?:\/[^/]+(?:\/(?:mount|vol_data\.json))?)?)?)?$/;
+  /\/pods\/([0-9a-f]{32})(?:\/volume(?:s|Devices)(?:\/[^/]+(?:\/[^/]+(?:\/(?:mount|vol_data\.json))?)?)?)?$/;
+/** Where the devices of pods are shown and held, or made by drivers. */
+const devicePath = /\/plugins\/.*\/volumeDevices\/.*\/([0-9a-f]{32})$/;
+/** Where the disks of the node are mounted. */
+const diskPath = /\/plugins\/kubernetes\.io\/local-volume\/mounts\/[^/]+$/;
 const podPath = /\/pods\/([0-9a-f]{32})\//;
 
 export interface VolumeScene extends RuleScene {
@@ -22,6 +26,7 @@ export function startsWithItsVolumes({ runtime, report, volumes, cluster }: Volu
       if (method !== 'createContainer' && method !== 'startContainer') return;
       const uid = podOfCall(runtime, method, request);
       if (uid === undefined || !hasVolumes(cluster, uid)) return;
+      if (method === 'startContainer') volumes.written(uid);
       for (const volume of volumes.missing(uid))
         report('no container starts before its volumes are mounted', `${method} of ${uid} without ${volume}`);
     },
@@ -31,13 +36,29 @@ export function startsWithItsVolumes({ runtime, report, volumes, cluster }: Volu
 export function volumesOutliveContainers({ runtime, report, volumes }: VolumeScene): Rule {
   return {
     volumeChanging(method, path) {
-      const uid = removals.has(method) ? volumePath.exec(path)?.[1] : undefined;
-      if (uid === undefined) return;
+      if (!removals.has(method)) return;
+      const uid = volumePath.exec(path)?.[1] ?? devicePath.exec(path)?.[1];
+      // Whatever is there now is of no use to anybody.
+      if (uid === undefined || volumes.isLost(path)) return;
       const running = runtime.runningContainers().filter(({ podUid }) => podUid === uid);
       const isThere = volumes.memory.entry(path) !== undefined;
       if (running.length === 0 || !isThere) return;
       const names = running.map(({ name }) => name).join(', ');
       report('no volume goes while a container of its pod runs', `${method} ${path} while ${names} runs`);
+    },
+  };
+}
+
+/** What is mounted for the node is there for as long as a pod is shown it. */
+export function disksOutlivePods({ report, volumes }: VolumeScene): Rule {
+  return {
+    volumeChanging(method, path) {
+      if (!removals.has(method) || !diskPath.test(path)) return;
+      const mounts = volumes.memory.mounts();
+      const { origin } = mounts.findLast(({ directory }) => directory === path) ?? {};
+      const shown = mounts.find((mount) => mount.origin === origin && podPath.test(mount.directory));
+      if (origin !== undefined && shown !== undefined)
+        report('no disk is unmounted while a pod has it', `${method} ${path} while at ${shown.directory}`);
     },
   };
 }

@@ -3,7 +3,7 @@ import type { Clock, Random, Timer } from '../../../src/lib/index.ts';
 import type { SimulatedApi, StoredObject } from '../../../src/simulator/index.ts';
 import { attachedName, attachmentName } from '../../../src/volumes/csi/csi-places.ts';
 import { nodeName } from '../manifests.ts';
-import { drivers, stagedIdOf } from './pod-volumes.ts';
+import { attachedKinds, drivers, stagedIdOf } from './pod-volumes.ts';
 
 export interface AttachControllerDeps {
   readonly api: SimulatedApi;
@@ -56,8 +56,7 @@ export class AttachController {
   #reconcile(): void {
     const node = this.#deps.api.object({ resource: apiResources.nodes, name: nodeName });
     if (node === undefined) return;
-    const pods = this.#deps.api.objects(apiResources.pods).filter(hasFar);
-    const wanted = new Set(pods.flatMap(({ metadata }) => stagedIdOf(metadata.uid, 'far') ?? []));
+    const wanted = new Set(this.#deps.api.objects(apiResources.pods).flatMap(attachedTo));
     for (const id of wanted) if (!this.#attached.has(id)) this.#attach(id);
     const { volumesInUse } = (node.status ?? {}) as AttachedNodeStatus;
     // A node that has not said what it uses may use anything.
@@ -99,7 +98,9 @@ export class AttachController {
   }
 }
 
-function hasFar({ spec }: StoredObject): boolean {
+/** What the pod has that must be attached. */
+function attachedTo({ metadata: { uid }, spec }: StoredObject): readonly string[] {
   const volumes = (spec?.['volumes'] ?? []) as readonly { readonly name: string }[];
-  return volumes.some(({ name }) => name === 'far');
+  const own = attachedKinds.filter((kind) => volumes.some(({ name }) => name === kind));
+  return own.flatMap((kind) => stagedIdOf(uid, kind) ?? []);
 }

@@ -26,10 +26,29 @@ const sources = {
   inline: ['csi', () => ({ csi: { driver: drivers.plain } })],
   /** One that has to be attached before. */
   far: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `far-${uid}` } })],
+  /** A disk with a file system that has somebody's data. */
+  disk: ['local-volume', () => ({ persistentVolumeClaim: { claimName: 'disk' } })],
+  /** A disk with nothing on it. */
+  blank: ['local-volume', (uid: string) => ({ persistentVolumeClaim: { claimName: `blank-${uid}` } })],
+  /** Of a server. */
+  export: ['nfs', () => ({ nfs: { server: 'server', path: '/export' } })],
+  claimed: ['nfs', () => ({ persistentVolumeClaim: { claimName: 'claimed' } })],
+  /** A disk, as the device it is. */
+  device: ['local-volume', () => ({ persistentVolumeClaim: { claimName: 'device' } })],
+  /** A device of a driver, which has to be attached before. */
+  raw: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `raw-${uid}` } })],
 } as const satisfies Readonly<Record<string, readonly [string, (uid: string) => Omit<Volume, 'name'>]>>;
 
 /** Those in which files change together. */
 export const filled: readonly VolumeKind[] = ['config', 'secret', 'labels', 'projected'];
+/** Those that containers are given as devices. */
+export const devices: readonly VolumeKind[] = ['device', 'raw'];
+/** Those of which each pod that has any has its own, called by its UID. */
+const ownKinds = { own: '', far: 'far-', blank: 'blank-', raw: 'raw-' } as const;
+/** Those that are attached to the node. */
+export const attachedKinds = ['far', 'raw'] as const;
+/** As many bits as a part of a UID has that is looked at. */
+const partBits = 16;
 const kinds = Object.keys(sources) as readonly VolumeKind[];
 
 function labelFiles() {
@@ -45,16 +64,23 @@ function projectedSources() {
 
 /** By its UID, so that nothing is drawn for it: about half of all kinds. */
 export function kindsOf(uid: string): readonly VolumeKind[] {
-  const bits = Number.parseInt(uid.slice(0, 4), 16);
-  return kinds.filter((_kind, index) => ((bits >> index) & 1) === 1);
+  const isSet = (bit: number) => {
+    const digits = partBits / 4;
+    const from = Math.floor(bit / partBits) * digits;
+    const bits = Number.parseInt(uid.slice(from, from + digits), 16);
+    return ((bits >> (bit % partBits)) & 1) === 1;
+  };
+  return kinds.filter((_kind, index) => isSet(index));
 }
 
 /** The pod with its volumes, of which every container it begins with has all. */
 export function withEveryVolume(pod: Pod): Pod {
   const { uid } = pod.metadata;
   const own = kindsOf(uid);
-  const volumeMounts = own.map((name) => ({ name, mountPath: `/${name}` }));
-  const dressed = <C extends object>(container: C) => ({ ...container, volumeMounts });
+  const isDevice = (name: VolumeKind) => devices.includes(name);
+  const volumeMounts = own.filter((name) => !isDevice(name)).map((name) => ({ name, mountPath: `/${name}` }));
+  const volumeDevices = own.filter(isDevice).map((name) => ({ name, devicePath: `/dev/${name}` }));
+  const dressed = <C extends object>(container: C) => ({ ...container, volumeMounts, volumeDevices });
   const { initContainers, containers } = pod.spec;
   return {
     ...pod,
@@ -76,14 +102,27 @@ export function podDirOf(uid: string): string {
 /** Where the pod has the volume. */
 export function placeOf(uid: string, kind: VolumeKind): string {
   const plugin = sources[kind][0];
-  const name = stagedIdOf(uid, kind) ?? kind;
-  const at = posix.join(podDirOf(uid), 'volumes', `kubernetes.io~${plugin}`, name);
-  return plugin === 'csi' ? posix.join(at, 'mount') : at;
+  const isDevice = devices.includes(kind);
+  const directory = isDevice ? 'volumeDevices' : 'volumes';
+  const at = posix.join(podDirOf(uid), directory, `kubernetes.io~${plugin}`, volumeName(uid, kind));
+  return plugin === 'csi' && !isDevice ? posix.join(at, 'mount') : at;
+}
+
+/** Where its device is shown, which is held there. */
+export function shownAt(uid: string, kind: VolumeKind): string {
+  const name = volumeName(uid, kind);
+  const plugins = posix.join(settings.rootDir, 'plugins');
+  return kind === 'raw'
+    ? posix.join(plugins, 'kubernetes.io/csi/volumeDevices', name, 'dev', uid)
+    : posix.join(plugins, 'kubernetes.io~local-volume/volumeDevices', name, uid);
+}
+
+/** What its PersistentVolume is called. */
+export function volumeName(uid: string, kind: VolumeKind): string {
+  return Object.hasOwn(ownKinds, kind) ? `${ownKinds[kind as keyof typeof ownKinds]}${uid}` : kind;
 }
 
 /** What drivers call it; undefined for what no driver has to do with, or one that stages nothing. */
 export function stagedIdOf(uid: string, kind: VolumeKind): string | undefined {
-  if (kind === 'shared') return kind;
-  if (kind === 'far') return `far-${uid}`;
-  return kind === 'own' ? uid : undefined;
+  return ['shared', 'own', 'far', 'raw'].includes(kind) ? volumeName(uid, kind) : undefined;
 }

@@ -29,6 +29,7 @@ interface VolumeCall {
   readonly volumeId: string;
   readonly stagingTargetPath?: string;
   readonly targetPath?: string;
+  readonly volumeCapability?: { readonly block?: object | undefined };
 }
 
 export interface DriverWitness {
@@ -196,23 +197,26 @@ export class SimulatedDriver {
 
   #change(
     method: string,
-    { volumeId, stagingTargetPath: staging = '', targetPath: target = '' }: VolumeCall,
+    { volumeId, stagingTargetPath: staging = '', targetPath: target = '', volumeCapability }: VolumeCall,
   ) {
+    const isDevice = volumeCapability?.block !== undefined;
     switch (method) {
       case 'NodeStageVolume':
-        this.#mount(staging);
+        if (!isDevice) this.#mount(staging);
         this.staged.set(staging, volumeId);
         return;
       case 'NodePublishVolume':
         if (staging !== '' && this.staged.get(staging) !== volumeId)
           throw new GrpcError('FAILED_PRECONDITION', `${volumeId} is not staged at ${staging}`);
-        this.#mount(target);
+        if (isDevice) this.#show(volumeId, target);
+        else this.#mount(target);
         this.published.set(target, volumeId);
         return;
       case 'NodeUnpublishVolume':
+        this.#refuseShown(volumeId, target);
         this.#unmount(method, target);
         this.published.delete(target);
-        void this.#options.files.removeEmptyDirectory(target);
+        this.#removePlace(target);
         return;
       case 'NodeUnstageVolume':
         this.#refuseUsed(volumeId);
@@ -225,6 +229,26 @@ export class SimulatedDriver {
     for (const [target, id] of this.published)
       if (id === volumeId)
         this.#options.witness.broken('no volume is unstaged while a pod has it', `${volumeId} at ${target}`);
+  }
+
+  /** A device that goes while it is shown may come back as another. */
+  #refuseShown(volumeId: string, target: string): void {
+    for (const { origin, directory } of this.#options.files.mounts())
+      if (origin === volumeId && directory !== target)
+        this.#options.witness.broken('no device goes while a pod is shown it', `${volumeId} at ${directory}`);
+  }
+
+  #show(device: string, path: string): void {
+    const { files } = this.#options;
+    if (files.entry(path)?.kind === 'device') return;
+    if (files.entry(path) === undefined) void files.writeFile(path, Buffer.alloc(0), { mode: 0o640 });
+    files.showDevice(device, path);
+  }
+
+  #removePlace(path: string): void {
+    const { files } = this.#options;
+    if (files.entry(path)?.kind === 'file') void files.unlink(path);
+    else void files.removeEmptyDirectory(path);
   }
 
   #mount(path: string): void {

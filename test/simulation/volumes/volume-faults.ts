@@ -1,8 +1,8 @@
 import { type Clock, KubelingError, type Random } from '../../../src/lib/index.ts';
 import { draw } from '../../../src/simulator/fault-rules.ts';
-import type { VolumeFiles } from '../../../src/volumes/index.ts';
+import type { MachinePart, PartStep } from './machine-steps.ts';
 
-/** How likely what is done to the files of volumes goes wrong. */
+/** How likely what is done to the machine for volumes goes wrong. */
 export interface FileRates {
   readonly slow?: number;
   /** Nothing happens. */
@@ -11,37 +11,40 @@ export interface FileRates {
   readonly denied?: number;
   /** No end before the deadline, and nobody knows whether it happens. */
   readonly hung?: number;
+  /** What is to be unmounted is in use. */
+  readonly busy?: number;
 }
 
-type Fault = 'slow' | 'refused' | 'denied' | 'hung';
+type Fault = 'slow' | 'refused' | 'denied' | 'hung' | 'busy';
 
-/** How long a program that mounts may take. */
-const deadlineMs = 30_000;
 const slowMs = 3_000;
 
-/** What changes the machine; what only looks never fails here. */
-const changes: ReadonlySet<string> = new Set([
-  ...(['makeDirectory', 'writeFile', 'replaceFile', 'link', 'rename', 'unlink'] as const),
-  ...(['removeTree', 'removeEmptyDirectory', 'giveToGroup'] as const),
-  ...(['mountMemory', 'bind', 'remount', 'unbind', 'unmount'] as const),
-] satisfies readonly (keyof VolumeFiles)[]);
-const mounts: ReadonlySet<string> = new Set([
-  ...(['mountMemory', 'bind', 'remount', 'unbind', 'unmount'] as const),
-] satisfies readonly (keyof VolumeFiles)[]);
-
-export interface TroubledFilesOptions {
+export interface TroublesOptions {
   readonly clock: Clock;
   readonly random: Random;
+  /** Told of each step before anything else. */
+  readonly calling: (method: string, path: string) => void;
   /** Told right before anything changes. */
   readonly changing: (method: string, path: string) => void;
+  readonly note: (what: string) => void;
 }
 
-/** The files of volumes on a machine with troubles. */
-export class FileTroubles {
-  readonly #options: TroubledFilesOptions;
+interface Call {
+  readonly part: string;
+  readonly method: string;
+  readonly step: PartStep;
+  readonly args: readonly unknown[];
+  readonly act: () => unknown;
+}
+
+/** What volumes need of a machine with troubles. */
+export class MachineTroubles {
+  readonly #options: TroublesOptions;
+  /** What programs that have not ended hold, whoever has started them. */
+  readonly #taken = new Set<string>();
   #rates: FileRates = {};
 
-  constructor(options: TroubledFilesOptions) {
+  constructor(options: TroublesOptions) {
     this.#options = options;
   }
 
@@ -49,52 +52,65 @@ export class FileTroubles {
     this.#rates = rates;
   }
 
-  around(files: VolumeFiles): VolumeFiles {
-    return new Proxy(files, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name);
-        if (typeof value !== 'function' || typeof name !== 'string') return value;
+  around<T extends object>(inner: T, { name: part, steps }: MachinePart<T>): T {
+    return new Proxy(inner, {
+      get: (target, method) => {
+        const value: unknown = Reflect.get(target, method);
+        if (typeof value !== 'function' || typeof method !== 'string') return value;
         const act = (...args: readonly unknown[]): unknown => Reflect.apply(value, target, args);
-        if (!changes.has(name)) return act;
-        return (...args: readonly unknown[]) => this.#change(name, args, act);
+        const step = steps[method as keyof T];
+        if (step === undefined) return act;
+        return (...args: readonly unknown[]) =>
+          this.#take({ part, method, step, args, act: () => act(...args) });
       },
     });
   }
 
-  async #change(
-    method: string,
-    args: readonly unknown[],
-    act: (...args: readonly unknown[]) => unknown,
-  ): Promise<unknown> {
-    const fault = this.#draw(mounts.has(method) ? 'mount' : 'file');
-    const path = pathOf(method, args);
+  async #take({ part, method, step, args, act }: Call): Promise<unknown> {
+    const path = step.pathOf(args);
+    this.#options.calling(`${part} ${method}`, path);
+    const taken = step.takes?.(args);
+    if (taken !== undefined && this.#taken.has(taken)) throw failed(step, method, path, 'in use');
+    if (taken !== undefined) this.#taken.add(taken);
+    try {
+      return await this.#end({ part, method, step, args, act }, path);
+    } finally {
+      if (taken !== undefined) this.#taken.delete(taken);
+    }
+  }
+
+  async #end({ part, method, step, args, act }: Call, path: string): Promise<unknown> {
+    const fault = this.#draw(step);
+    if (fault !== undefined || part !== 'volume')
+      this.#options.note(`${part} ${method} ${path} ${fault ?? ''}`);
     const told = () => {
       this.#options.changing(method, path);
-      return act(...args);
+      return act();
     };
+    if (fault === 'busy') return fault;
     if (fault === undefined) return await told();
     const signal = args.findLast((arg) => arg instanceof AbortSignal) ?? new AbortController().signal;
     const { clock, random } = this.#options;
-    await clock.sleep(fault === 'hung' ? deadlineMs : random.next() * slowMs, signal);
+    await clock.sleep(fault === 'hung' ? (step.deadlineMs ?? 0) : random.next() * slowMs, signal);
     if (fault === 'slow') return await told();
     const isDone = fault === 'denied' || (fault === 'hung' && random.next() < 0.5);
     if (isDone) await told();
-    throw new KubelingError('FILE_WRITE', `Cannot ${method} ${path}: the machine is in trouble (${fault})`);
+    throw failed(step, method, path, fault);
   }
 
-  #draw(what: 'mount' | 'file'): Fault | undefined {
-    const { slow = 0, refused = 0, denied = 0, hung = 0 } = this.#rates;
-    if (slow + refused + denied + hung === 0) return undefined;
+  #draw({ deadlineMs, mayBeBusy = false }: PartStep): Fault | undefined {
+    const { slow = 0, refused = 0, denied = 0, hung = 0, busy = 0 } = this.#rates;
+    if (slow + refused + denied + hung + busy === 0) return undefined;
     return draw<Fault>(this.#options.random, [
       [slow, () => 'slow'],
       [refused, () => 'refused'],
       [denied, () => 'denied'],
-      [what === 'mount' ? hung : 0, () => 'hung'],
+      [deadlineMs === undefined ? 0 : hung, () => 'hung'],
+      [mayBeBusy ? busy : 0, () => 'busy'],
     ]);
   }
 }
 
-/** Of what is changed. */
-function pathOf(method: string, args: readonly unknown[]): string {
-  return String(args[['bind', 'link', 'rename'].includes(method) ? 1 : 0]);
+function failed({ code }: PartStep, method: string, path: string, why: string): KubelingError {
+  return new KubelingError(code, `Cannot ${method} ${path}: the machine is in trouble (${why})`);
 }

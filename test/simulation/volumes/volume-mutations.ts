@@ -8,12 +8,12 @@ import { podDirOf } from './pod-volumes.ts';
 
 type Call = (request: object, options: object) => Promise<object>;
 
-const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
+export const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
 /** For what will never be as it should. */
 const impatient = { ...mounting, patienceMs: 250_000 } as const;
 
-const starts = 'no container starts before its volumes are mounted';
-const stays = 'no volume goes while a container of its pod runs';
+export const starts = 'no container starts before its volumes are mounted';
+export const stays = 'no volume goes while a container of its pod runs';
 
 /** Bugs with volumes; the simulation must find each. */
 export const volumeMutations: Readonly<Record<string, KnownBug>> = {
@@ -184,7 +184,7 @@ function withCalls(
 }
 
 /** Does something to the volumes of a pod that is told to end, before anything of it has. */
-function atTheEnd(
+export function atTheEnd(
   act: (machine: NodeMachine, uid: string, signal: AbortSignal) => Promise<void>,
 ): Pick<KnownBug, 'machine' | 'kubelet'> {
   let own: NodeMachine | undefined;

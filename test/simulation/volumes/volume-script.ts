@@ -6,7 +6,8 @@ import type { VolumeStep } from './volume-steps.ts';
 
 const troubles = [
   ...(['driver', 'driver', 'driver', 'driver-ends', 'driver-ends', 'files', 'files'] as const),
-  ...(['kill', 'kill', 'kill', 'kill'] as const),
+  ...(['machine', 'machine', 'server', 'server'] as const),
+  ...(['kill', 'kill', 'kill', 'kill', 'kill', 'kill'] as const),
 ];
 
 /** Between which much is mounted and not yet noted, or the other way round. */
@@ -14,6 +15,8 @@ const delicateCalls = [
   ...(['csi NodeStageVolume', 'csi NodePublishVolume', 'csi NodeUnpublishVolume'] as const),
   ...(['csi NodeUnstageVolume', 'volume mountMemory', 'volume unmount', 'volume bind'] as const),
   ...(['volume replaceFile', 'volume rename', 'volume removeTree', 'volume unbind'] as const),
+  ...(['disk probe', 'disk format', 'disk mount', 'network mount', 'network unmount'] as const),
+  ...(['device bind', 'device pin', 'device unpin', 'device unbind', 'volume link'] as const),
 ];
 
 /** The same, with what happens to volumes meanwhile. */
@@ -55,6 +58,14 @@ class VolumeScriptWriter {
         this.#add(atMs, { do: 'file-faults', rates: this.#fileRates() });
         this.#add(endMs, { do: 'no-faults' });
         break;
+      case 'machine':
+        this.#add(atMs, { do: 'machine-faults', rates: this.#machineRates() });
+        this.#add(endMs, { do: 'no-faults' });
+        break;
+      case 'server':
+        this.#add(atMs, { do: 'server', what: this.#of(['falls-silent', 'falls-silent', 'forgets']) });
+        this.#add(endMs, { do: 'server', what: 'answers' });
+        break;
       case 'driver-ends': {
         const how = this.#of(['deaf', 'gone'] as const);
         this.#add(atMs, { do: 'driver-ends', choice: this.#random.next(), how });
@@ -93,6 +104,18 @@ class VolumeScriptWriter {
       refused: this.#upTo(0.05),
       denied: this.#upTo(0.05),
       hung: this.#upTo(0.05),
+      busy: this.#upTo(0.3),
+    };
+  }
+
+  /** Programs are few, and each of them matters. */
+  #machineRates(): FileRates {
+    return {
+      slow: this.#upTo(0.5),
+      refused: this.#upTo(0.3),
+      denied: this.#upTo(0.3),
+      hung: this.#upTo(0.2),
+      busy: this.#upTo(0.5),
     };
   }
 

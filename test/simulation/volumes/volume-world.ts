@@ -1,12 +1,24 @@
+import { posix } from 'node:path';
 import { apiResources } from '../../../src/api/index.ts';
 import { type Clock, pick, type Random } from '../../../src/lib/index.ts';
 import type { PluginHost } from '../../../src/plugins/index.ts';
 import type { Pod } from '../../../src/pods/index.ts';
 import type { RuntimeFiles } from '../../../src/runtime/index.ts';
 import type { SimulatedApi } from '../../../src/simulator/index.ts';
-import { MemoryVolumeFiles, type VolumeFiles } from '../../../src/volumes/index.ts';
+import {
+  type BlockDevices,
+  type Disks,
+  MemoryBlockDevices,
+  MemoryDisks,
+  MemoryNetworkMounts,
+  MemoryVolumeFiles,
+  type NetworkMounts,
+  type VolumeFiles,
+} from '../../../src/volumes/index.ts';
+import { settings } from '../kubelet-life.ts';
 import { AttachController } from './attach-controller.ts';
-import { jointFiles, mountinfoOf } from './joint-files.ts';
+import { jointFiles, mountinfoOf, withParts } from './joint-files.ts';
+import { deviceSteps, diskSteps, fileSteps, networkSteps } from './machine-steps.ts';
 import {
   drivers as driverNames,
   fileNames,
@@ -15,11 +27,13 @@ import {
   objectNames,
   placeOf,
   podDirOf,
+  shownAt,
   stagedIdOf,
   type VolumeKind,
 } from './pod-volumes.ts';
 import { SimulatedDriver, simulatedPlugins } from './simulated-driver.ts';
-import { FileTroubles } from './volume-faults.ts';
+import { SimulatedServer } from './simulated-server.ts';
+import { MachineTroubles } from './volume-faults.ts';
 import type { VolumeStep } from './volume-steps.ts';
 
 export interface VolumeWitness {
@@ -39,15 +53,30 @@ export interface VolumeWorldOptions {
 }
 
 const namespace = 'default';
+/** A disk with data, one that is given as it is, and where the node has those that are mounted. */
+const sharedDisk = '/dev/shared';
+const rawDisk = '/dev/raw';
+const diskMounts = posix.join(settings.rootDir, 'plugins/kubernetes.io/local-volume/mounts');
 
 /** The volumes of a simulated node: its files and mounts, the drivers on it, and what the API has of them. */
 export class VolumeWorld {
   readonly memory = new MemoryVolumeFiles();
   readonly files: RuntimeFiles;
   readonly volumeFiles: VolumeFiles;
+  readonly networkMounts: NetworkMounts;
+  readonly disks: Disks;
+  readonly blockDevices: BlockDevices;
   readonly plugins: PluginHost;
   readonly drivers: readonly SimulatedDriver[];
-  readonly #troubles: FileTroubles;
+  readonly #memoryDisks = new MemoryDisks(this.memory);
+  readonly #memoryDevices = new MemoryBlockDevices(this.memory);
+  readonly #mounts = new MemoryNetworkMounts(this.memory);
+  readonly #server: SimulatedServer;
+  /** With files, and with all the rest. */
+  readonly #troubles: MachineTroubles;
+  readonly #programTroubles: MachineTroubles;
+  /** Disks that containers have written to, or others before. */
+  readonly #written = new Set<string>([sharedDisk]);
   readonly #options: VolumeWorldOptions;
   #attacher: AttachController | undefined;
   #number = 0;
@@ -67,18 +96,22 @@ export class VolumeWorld {
     this.plugins = simulatedPlugins(this.drivers, (method, request) =>
       witness.calling(`csi ${method}`, request),
     );
-    this.#troubles = new FileTroubles({
-      clock,
-      random,
-      changing: (method, path) => {
-        witness.calling(`volume ${method}`, path);
-        changing(method, path);
-      },
-    });
+    const calling = (method: string, path: string) => witness.calling(method, path);
+    this.#troubles = new MachineTroubles({ clock, random, calling, changing, note });
+    this.#programTroubles = new MachineTroubles({ clock, random, calling, changing, note });
     const joint = jointFiles(files, memory);
     this.files = joint.files;
-    this.volumeFiles = this.#troubles.around(joint.volumeFiles);
+    this.volumeFiles = this.#troubles.around(joint.volumeFiles, fileSteps);
+    this.#server = new SimulatedServer({ clock, random, mounts: this.#mounts, note, changing });
+    this.networkMounts = this.#programTroubles.around<NetworkMounts>(this.#server, networkSteps);
+    this.disks = this.#programTroubles.around<Disks>(
+      withParts<Disks>(this.#memoryDisks, { format: (device, fsType) => this.#format(device, fsType) }),
+      diskSteps,
+    );
+    this.blockDevices = this.#programTroubles.around<BlockDevices>(this.#memoryDevices, deviceSteps);
     memory.put('/data', { kind: 'directory', mode: 0o755, owner: 0, group: 0 });
+    this.#memoryDisks.add(sharedDisk, { kind: 'file-system', type: 'xfs' });
+    this.#memoryDisks.add(rawDisk, { kind: 'partitions' });
   }
 
   mountinfo(): string {
@@ -96,6 +129,9 @@ export class VolumeWorld {
     this.#fill(api);
     claim(api, 'shared', diskOf('shared'));
     claim(api, 'local', { local: { path: '/data' } });
+    claim(api, 'disk', { local: { path: sharedDisk } });
+    claim(api, 'device', { local: { path: rawDisk }, volumeMode: 'Block' });
+    claim(api, 'claimed', { nfs: { server: 'server', path: '/claimed' } });
     this.#attacher = new AttachController({
       ...this.#options,
       ...this.#options.witness,
@@ -109,6 +145,11 @@ export class VolumeWorld {
     const own = kindsOf(uid);
     if (own.includes('own')) claim(api, uid, diskOf(uid));
     if (own.includes('far')) claim(api, `far-${uid}`, diskOf(`far-${uid}`, driverNames.far));
+    if (own.includes('raw'))
+      claim(api, `raw-${uid}`, { ...diskOf(`raw-${uid}`, driverNames.far), volumeMode: 'Block' });
+    if (!own.includes('blank')) return;
+    this.#memoryDisks.add(blankDisk(uid), { kind: 'nothing' });
+    claim(api, `blank-${uid}`, { local: { path: blankDisk(uid) } });
   }
 
   take(step: VolumeStep, api: SimulatedApi): void {
@@ -119,9 +160,14 @@ export class VolumeWorld {
       case 'file-faults':
         this.#troubles.set(step.rates);
         break;
+      case 'machine-faults':
+        this.#programTroubles.set(step.rates);
+        break;
       case 'no-faults':
-        for (const driver of this.drivers) driver.set({});
-        this.#troubles.set({});
+        this.#endFaults();
+        break;
+      case 'server':
+        this.#turnServer(step.what);
         break;
       case 'driver-ends':
         pick({ next: () => step.choice }, this.drivers)?.die(step.how);
@@ -137,11 +183,24 @@ export class VolumeWorld {
   }
 
   heal(): void {
-    for (const driver of this.drivers) {
-      driver.set({});
-      driver.comeBack();
-    }
-    this.#troubles.set({});
+    this.#endFaults();
+    for (const driver of this.drivers) driver.comeBack();
+    this.#server.answer();
+  }
+
+  /** Of what programs do that earlier kubelets have started it knows nothing. */
+  kubeletStarted(): void {
+    this.#server.forgetStuck();
+  }
+
+  /** Whether the server knows nothing any more of what is mounted there. */
+  isLost(place: string): boolean {
+    return this.#mounts.broken.has(place);
+  }
+
+  /** A container of the pod may write to what it has from now on. */
+  written(uid: string): void {
+    if (kindsOf(uid).includes('blank')) this.#written.add(blankDisk(uid));
   }
 
   close(): void {
@@ -178,20 +237,38 @@ export class VolumeWorld {
       ...this.memory.mounts().map(({ directory }) => directory),
       ...this.drivers.flatMap(({ published }) => [...published.keys()]),
     ];
-    return places.filter((place) => place.startsWith(own));
+    return [
+      ...places.filter((place) => place.startsWith(own) || shownTo(place) === uid),
+      ...[...this.#memoryDevices.pinned].filter((file) => shownTo(file) === uid),
+    ];
   }
 
   /** Everything of pods but those that are wanted. */
   leftovers(wanted: ReadonlySet<string>): readonly string[] {
     const isLeft = (path: string) => {
-      const uid = /\/pods\/([0-9a-f]{32})(\/|$)/.exec(path)?.[1];
+      const uid = /\/pods\/([0-9a-f]{32})(\/|$)/.exec(path)?.[1] ?? shownTo(path);
       return uid !== undefined && !wanted.has(uid);
     };
     const used = new Set(
       [...wanted].flatMap((uid) => kindsOf(uid).flatMap((kind) => stagedIdOf(uid, kind) ?? [])),
     );
     const isUnstaged = (path: string) => path.includes('/plugins/kubernetes.io/csi/') && used.size === 0;
+    const isUsedDisk = (origin: string) =>
+      [...wanted].some((uid) =>
+        kindsOf(uid).some(
+          (kind) =>
+            (kind === 'disk' && origin === sharedDisk) || (kind === 'blank' && origin === blankDisk(uid)),
+        ),
+      );
     return [
+      ...this.#memoryDevices.pinned
+        .values()
+        .filter(isLeft)
+        .map((file) => `held ${file}`),
+      ...this.memory
+        .mounts()
+        .filter(({ directory }) => directory.startsWith(diskMounts))
+        .flatMap(({ origin = '' }) => (isUsedDisk(origin) ? [] : [`mounted disk ${origin}`])),
       ...this.memory.paths().filter(isLeft),
       ...this.memory.mounts().flatMap(({ directory }) => (isLeft(directory) ? [`mount ${directory}`] : [])),
       ...[...(this.#attacher?.attached ?? [])].filter((id) => !used.has(id)).map((id) => `attached ${id}`),
@@ -223,11 +300,57 @@ export class VolumeWorld {
       case 'memory':
       case 'local':
         return isMounted;
+      case 'disk':
+        return this.#isFrom(place, sharedDisk);
+      case 'blank':
+        return this.#isFrom(place, blankDisk(uid));
+      case 'export':
+      case 'claimed':
+        return this.#isFrom(place, `server:/${kind}`);
+      case 'device':
+        return this.#isGiven(uid, kind, rawDisk);
+      case 'raw':
+        return this.#isGiven(uid, kind, `raw-${uid}`);
       case 'scratch':
         return this.memory.entry(place) !== undefined;
       default:
         return isMounted && this.drivers.some(({ published }) => published.has(place));
     }
+  }
+
+  #isFrom(place: string, origin: string): boolean {
+    return this.memory.mounts().findLast(({ directory }) => directory === place)?.origin === origin;
+  }
+
+  /** Linked in the pod, shown and held. */
+  #isGiven(uid: string, kind: VolumeKind, device: string): boolean {
+    const shown = shownAt(uid, kind);
+    const link = this.memory.entry(placeOf(uid, kind));
+    const found = link?.kind === 'link' ? this.memory.entry(link.target) : undefined;
+    return (
+      [found, this.memory.entry(shown)].every(
+        (entry) => entry?.kind === 'device' && entry.device === device,
+      ) && this.#memoryDevices.pinned.has(shown)
+    );
+  }
+
+  async #format(device: string, fsType: string): Promise<void> {
+    if (this.#written.has(device))
+      this.#options.witness.broken('no disk is formatted that has something on it', `${device} as ${fsType}`);
+    await this.#memoryDisks.format(device, fsType);
+  }
+
+  #endFaults(): void {
+    for (const driver of this.drivers) driver.set({});
+    this.#troubles.set({});
+    this.#programTroubles.set({});
+  }
+
+  #turnServer(what: 'falls-silent' | 'answers' | 'forgets'): void {
+    const own = this.memory.mounts().filter(({ origin }) => origin?.startsWith('server:'));
+    if (what === 'falls-silent') this.#server.fallSilent();
+    else if (what === 'answers') this.#server.answer();
+    else this.#server.lose(own.map(({ directory }) => directory));
   }
 
   #texts(uid: string, kind: VolumeKind): readonly (string | undefined)[] {
@@ -241,6 +364,15 @@ export class VolumeWorld {
     api.put(apiResources.configMaps, { metadata: { namespace, name: objectNames.config }, data: all(text) });
     api.put(apiResources.secrets, { metadata: { namespace, name: objectNames.secret }, data: all(coded) });
   }
+}
+
+function blankDisk(uid: string): string {
+  return `/dev/blank-${uid}`;
+}
+
+/** The pod that a device is shown to at a file, or for which a driver has made it there. */
+function shownTo(path: string): string | undefined {
+  return /\/plugins\/.*\/volumeDevices\/.*\/([0-9a-f]{32})$/.exec(path)?.[1];
 }
 
 function diskOf(handle: string, driver: string = driverNames.disks): object {

@@ -1,0 +1,112 @@
+import { type Clock, KubelingError, type Random } from '../../../src/lib/index.ts';
+import type { MemoryNetworkMounts, NetworkMount, NetworkMounts } from '../../../src/volumes/index.ts';
+
+export interface SimulatedServerOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly mounts: MemoryNetworkMounts;
+  readonly note: (what: string) => void;
+  /** Told right before anything changes. */
+  readonly changing: (method: string, path: string) => void;
+}
+
+/** After how long programs that wait for a server are given up. */
+const limitsMs = { mount: 120_000, plain: 60_000, force: 30_000, look: 30_000 } as const;
+/** How likely nothing ends a program that is given up. */
+const stuckRate = 0.3;
+/** How likely a forced unmount waits for the server all the same. */
+const stubbornRate = 0.2;
+
+/** A server of directories that falls silent; programs of the machine wait for it, whoever has started them. */
+export class SimulatedServer implements NetworkMounts {
+  readonly #options: SimulatedServerOptions;
+  #isSilent = false;
+  /** Programs that wait for an answer. */
+  readonly #waiting = new Set<() => void>();
+  /** Directories with programs that nothing ends, as the kubelet that runs knows them. */
+  readonly #stuck = new Set<string>();
+
+  constructor(options: SimulatedServerOptions) {
+    this.#options = options;
+  }
+
+  /** A kubelet that begins knows nothing of the programs of earlier ones. */
+  forgetStuck(): void {
+    this.#stuck.clear();
+  }
+
+  fallSilent(): void {
+    this.#isSilent = true;
+  }
+
+  answer(): void {
+    this.#isSilent = false;
+    for (const go of [...this.#waiting]) go();
+  }
+
+  /** It knows nothing of what was mounted before. */
+  lose(directories: readonly string[]): void {
+    for (const directory of directories) this.#options.mounts.broken.add(directory);
+  }
+
+  isMounted(directory: string): Promise<boolean> {
+    return this.#options.mounts.isMounted(directory);
+  }
+
+  async mount(mount: NetworkMount, signal: AbortSignal): Promise<void> {
+    const { mounts } = this.#options;
+    await this.#run('mount', mount.directory, () => mounts.mount(mount), signal);
+  }
+
+  async unmount(directory: string, how: 'plain' | 'force', signal: AbortSignal): Promise<'done' | 'busy'> {
+    const { mounts, random, changing } = this.#options;
+    const act = () => {
+      changing('unmount', directory);
+      return mounts.unmount(directory);
+    };
+    if (how === 'force' && this.#isSilent && random.next() >= stubbornRate) return await act();
+    return await this.#run(how, directory, act, signal);
+  }
+
+  async look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'> {
+    const { mounts } = this.#options;
+    return await this.#run('look', directory, () => mounts.look(directory), signal);
+  }
+
+  async #run<T>(
+    what: keyof typeof limitsMs,
+    directory: string,
+    act: () => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const late = () => new KubelingError('DEADLINE_EXCEEDED', `${what} at ${directory} waits for its server`);
+    if (what !== 'force' && this.#stuck.has(directory)) throw late();
+    if (!this.#isSilent) return await act();
+    const { clock, random, note } = this.#options;
+    note(`${what} at ${directory} waits`);
+    return await new Promise<T>((resolve, reject) => {
+      const go = () => {
+        leave();
+        if (isGivenUp) this.#stuck.delete(directory);
+        act().then(resolve, reject);
+      };
+      const leave = () => {
+        this.#waiting.delete(go);
+        timer.cancel();
+        signal.removeEventListener('abort', giveUp);
+      };
+      let isGivenUp = false;
+      const giveUp = () => {
+        reject(signal.aborted ? signal.reason : late());
+        isGivenUp = random.next() < stuckRate;
+        if (!isGivenUp) return leave();
+        timer.cancel();
+        this.#stuck.add(directory);
+      };
+      const timer = clock.timer(limitsMs[what], giveUp);
+      this.#waiting.add(go);
+      signal.addEventListener('abort', giveUp, { once: true });
+      if (signal.aborted) giveUp();
+    });
+  }
+}
