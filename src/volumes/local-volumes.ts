@@ -27,7 +27,6 @@ export interface LocalVolume {
   readonly fsType?: string | undefined;
 }
 
-/** A group that the files of a volume were to be given to, while they have another that a pod works with. */
 /** A directory that a pod is shown. */
 interface Shown {
   readonly name: string;
@@ -37,6 +36,7 @@ interface Shown {
   readonly access: 'read' | 'write';
 }
 
+/** A group that the files of a volume were to be given to, while they have another that a pod works with. */
 export interface GroupConflict {
   readonly wanted: number;
   readonly found: number;
@@ -102,7 +102,16 @@ export class LocalVolumes {
     const access = readOnly || mountOptions.includes('ro') ? 'read' : 'write';
     const disk = { device: path, fsType, options: mountOptions, access } as const;
     const show = (source: string) => this.#show(pod, { name, source, options: ro, access }, use, signal);
+    // Before it is mounted: whoever is killed in between leaves a sign that the pod has something of it.
+    await this.#makePlace(pod.metadata.uid, name, signal);
     return await disks?.with(name, disk, show, signal);
+  }
+
+  async #makePlace(uid: PodUid, name: string, signal: AbortSignal): Promise<void> {
+    const { files, podsDir } = this.#deps;
+    using _held = await this.#lock.acquire(uid, signal);
+    const place = await freePlace(files, new PodPlaces(podsDir, uid), name);
+    if ((await files.mountAt(place)) === 'none') await files.makeDirectory(place, directoryMode);
   }
 
   async #show(
@@ -115,10 +124,7 @@ export class LocalVolumes {
     const { uid } = pod.metadata;
     using _path = await this.#paths.acquire(source, signal);
     using _held = await this.#lock.acquire(uid, signal);
-    const places = new PodPlaces(podsDir, uid);
-    const place = places.localVolume(name);
-    const foreign = await firstThatIsNoDirectory(files, [...places.waysToLocalVolumes, place]);
-    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    const place = await freePlace(files, new PodPlaces(podsDir, uid), name);
     if ((await files.mountAt(place)) !== 'none') {
       // Whoever showed it may have been killed before it had its options.
       if (options.length > 0) await files.remount(place, options, signal);
@@ -146,8 +152,11 @@ export class LocalVolumes {
     // Behind a link they are somebody else's.
     if ((await firstThatIsNoDirectory(files, places.waysToLocalVolumes)) !== undefined) return;
     const names = await files.names(places.localVolumes);
-    for (const name of names) await this.#hide(posix.join(places.localVolumes, name), signal);
+    const shown = names.map((name) => posix.join(places.localVolumes, name));
+    for (const place of shown) await this.#hide(place, signal);
     await this.#deps.disks?.sweep(names, signal);
+    // Last: without them nobody knows what is still to be unmounted for the pod.
+    for (const place of shown) await this.#takeAway(place);
     await files.removeEmptyDirectory(places.localVolumes);
   }
 
@@ -158,6 +167,10 @@ export class LocalVolumes {
     }
     // Not before: what is shown there may be dead.
     if ((await files.kindAt(place)) !== 'directory') throw blocked([`${place} is no directory`]);
+  }
+
+  async #takeAway(place: string): Promise<void> {
+    const { files } = this.#deps;
     if ((await files.removeEmptyDirectory(place)) === 'not-empty')
       throw blocked([`${place} has content that was not put there by this node`]);
   }
@@ -179,4 +192,12 @@ export class LocalVolumes {
     this.#given.set(uid, (this.#given.get(uid) ?? new Set()).add(source));
     return undefined;
   }
+}
+
+/** Where the pod is to be shown the volume; nobody else may have made anything of the way there. */
+async function freePlace(files: VolumeFiles, places: PodPlaces, name: string): Promise<string> {
+  const place = places.localVolume(name);
+  const foreign = await firstThatIsNoDirectory(files, [...places.waysToLocalVolumes, place]);
+  if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+  return place;
 }
