@@ -38,7 +38,7 @@ export { MemoryDisks } from './memory-disks.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
 export { MemoryNetworkMounts } from './memory-network-mounts.ts';
 export { MemoryVolumeFiles } from './memory-volume-files.ts';
-export type { NetworkMount, NetworkMounts } from './network-mounts.ts';
+export type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
 export { NfsVolumes } from './nfs-volumes.ts';
 export {
   type PayloadVolume,

@@ -1,5 +1,10 @@
 import { type Clock, KubelingError, type Random } from '../../../src/lib/index.ts';
-import type { MemoryNetworkMounts, NetworkMount, NetworkMounts } from '../../../src/volumes/index.ts';
+import type {
+  MemoryNetworkMounts,
+  NetworkMount,
+  NetworkMounts,
+  Unmounting,
+} from '../../../src/volumes/index.ts';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;
@@ -58,12 +63,14 @@ export class SimulatedServer implements NetworkMounts {
     await this.#run('mount', mount.directory, () => mounts.mount(mount), signal);
   }
 
-  async unmount(directory: string, how: 'plain' | 'force', signal: AbortSignal): Promise<'done' | 'busy'> {
+  async unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { mounts, random, changing } = this.#options;
     const act = () => {
       changing('unmount', directory);
       return mounts.unmount(directory);
     };
+    // No server is asked for it.
+    if (how === 'lazy') return await act();
     if (how === 'force' && this.#isSilent && random.next() >= stubbornRate) return await act();
     return await this.#run(how, directory, act, signal);
   }
