@@ -6,6 +6,8 @@ import { blocked } from './remove-volumes.ts';
 
 const directoryMode = 0o750;
 const fileMode = 0o640;
+/** All are as large. */
+const deviceBytes = 1 << 30;
 
 /** The devices of a machine that exists only in memory: where they are shown, and which are held. */
 export class MemoryBlockDevices implements BlockDevices {
@@ -20,6 +22,10 @@ export class MemoryBlockDevices implements BlockDevices {
   async find(path: string): Promise<string | undefined> {
     const found = await this.#files.behind(path);
     return found?.kind === 'block-device' ? found.path : undefined;
+  }
+
+  async sizeOf(path: string): Promise<number | undefined> {
+    return (await this.find(path)) === undefined ? undefined : deviceBytes;
   }
 
   async bind(device: string, file: string): Promise<void> {
