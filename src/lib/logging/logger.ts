@@ -3,6 +3,7 @@ import { describeError, KubelingError, kindOf } from '../errors.ts';
 import { Ring } from '../ring.ts';
 import { callerAt } from './caller.ts';
 import { type Caller, formatRecord, type LogFormat, type LogRecord, type Severity } from './format.ts';
+import { Repeats } from './repeats.ts';
 import { type LogFields, type PlainFields, plainFields, plainText } from './values.ts';
 import { Verbosity } from './verbosity.ts';
 
@@ -36,7 +37,11 @@ export interface LoggerOptions {
 
 export function createLogger(options: LoggerOptions): Logger {
   const pid = options.pid ?? process.pid;
-  const take = (record: LogRecord) => options.sink.write(formatRecord(options.format, pid, record));
+  const repeats = new Repeats();
+  const take = (record: LogRecord) => {
+    const told = repeats.pass(record, options.clock.monotonicMs());
+    if (told !== undefined) options.sink.write(formatRecord(options.format, pid, told));
+  };
   return new RecordLogger({ clock: options.clock, verbosity: options.verbosity, take }, {});
 }
 
