@@ -102,14 +102,22 @@ export async function withDeadline<T>(
   parent: AbortSignal,
 ): Promise<T> {
   parent.throwIfAborted();
-  using controller = new LinkedController(parent);
+  const controller = new AbortController();
+  let giveUp = (_reason: unknown): void => {};
+  // Whoever works hears of it first, and nobody waits for what they do about it.
+  const abort = (reason: unknown) => {
+    controller.abort(reason);
+    giveUp(reason);
+  };
+  using _link = onAbort(parent, abort);
   using _timer = options.clock.timer(options.ms, () =>
-    controller.abort(
-      new KubelingError('DEADLINE_EXCEEDED', `Cannot ${options.what} within ${options.ms} ms`),
-    ),
+    abort(new KubelingError('DEADLINE_EXCEEDED', `Cannot ${options.what} within ${options.ms} ms`)),
   );
   try {
-    return await abortable(work(controller.signal), controller.signal);
+    return await new Promise<T>((resolve, reject) => {
+      giveUp = reject;
+      work(controller.signal).then(resolve, reject);
+    });
   } catch (error) {
     controller.abort(cancelled(`Part of it failed: ${options.what}`));
     throw error;
