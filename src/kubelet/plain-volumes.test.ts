@@ -255,14 +255,14 @@ function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
   };
 }
 
-function rig(others: OtherVolumes = {}) {
+function rig(others: OtherVolumes = {}, mountPoints: readonly string[] = []) {
   const clock = new VirtualClock();
   const told: string[] = [];
   const journal: Pick<PodJournal, 'event'> = {
     event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
   };
   const files = realRuntimeFiles();
-  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
+  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => mountPoints);
   const times = { clock, random: seededRandom(1), observe: () => {} };
   return { clock, told, volumes: new PlainVolumes(directories, files, journal, { times, ...others }) };
 }
@@ -322,5 +322,28 @@ test('a volume that does not come keeps no other, and is named with what it lack
   volumes.tellLate(pod);
   assert.deepEqual(told, [
     'FailedMount Unable to attach or mount volumes: unmounted volumes=[c], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition; "c": no route',
+  ]);
+});
+
+test('a pod keeps its volumes until nothing is mounted there, whoever did that', async () => {
+  const volumesDir = join(root, 'kubelet/pods', uid, 'volumes');
+  const points = [
+    join(root, 'kubelet/pods/other/volumes/acme.io~disk/x'),
+    join(volumesDir, 'acme.io~disk/y/inside'),
+    join(volumesDir, 'acme.io~disk/x'),
+  ];
+  const { told, volumes } = rig({}, points);
+  const pod = podOf([], []);
+  const removal = () => volumes.remove(pod, new AbortController().signal);
+  const first = `${join(volumesDir, 'acme.io~disk/y/inside')} is mounted`;
+  for (let tries = 0; tries < 2; tries++)
+    await assert.rejects(removal, { code: 'VOLUME_REMOVE', message: first });
+  points.splice(1, 1);
+  await assert.rejects(removal, { code: 'VOLUME_REMOVE' });
+  points.pop();
+  await removal();
+  assert.deepEqual(told, [
+    `FailedVolumeRemoval Volumes of the pod cannot be removed: mounted volumes=[x y]: ${first}`,
+    `FailedVolumeRemoval Volumes of the pod cannot be removed: mounted volumes=[x]: ${join(volumesDir, 'acme.io~disk/x')} is mounted`,
   ]);
 });

@@ -338,7 +338,7 @@ export class PlainVolumes {
     } catch (error) {
       // Whoever waits no longer is told why, whoever was told to end is not.
       if (!isKind(error, 'DeadlineExceeded')) signal.throwIfAborted();
-      const message = `Volumes of the pod cannot be removed: ${describeError(error)}`;
+      const message = `Volumes of the pod cannot be removed: ${await this.#stillMounted(uid)}${describeError(error)}`;
       if (this.#kept.begin(uid, message))
         this.#journal.event(pod, { type: 'Warning', reason: 'FailedVolumeRemoval', message });
       throw error;
@@ -353,6 +353,12 @@ export class PlainVolumes {
     await this.#nfs?.remove(uid, signal);
     await this.#claimed?.remove(uid, signal);
     await this.#directories.removeEmptyDirs(uid, signal);
+    await this.#directories.checkUnmounted(uid);
+  }
+
+  async #stillMounted(uid: PodUid): Promise<string> {
+    const names = await this.#directories.mountedVolumes(uid).catch(() => []);
+    return names.length === 0 ? '' : `mounted volumes=[${names.join(' ')}]: `;
   }
 
   /** Answers why the volume cannot be had. */

@@ -159,10 +159,27 @@ export class PodDirectories {
     return { kind: 'removed' };
   }
 
-  /** The directory may lie behind a link, which mount points do not show; the UID tells them apart all the same. */
+  /** Rejects with VOLUME_REMOVE while anything is mounted below the pod's volumes, by whomever. */
+  async checkUnmounted(uid: PodUid): Promise<void> {
+    const mounted = await this.#mountedBelow(uid, '/volumes');
+    if (mounted !== undefined) throw new KubelingError('VOLUME_REMOVE', `${mounted} is mounted`);
+  }
+
+  /** The names of the volumes of the pod that something is mounted at or in, sorted. */
+  async mountedVolumes(uid: PodUid): Promise<readonly string[]> {
+    const points = await this.#allMountedBelow(uid, '/volumes');
+    const names = points.map((point) => point.split(`/pods/${uid}/volumes/`)[1]?.split('/')[1]);
+    return [...new Set(names.filter((name) => name !== undefined))].sort();
+  }
+
   async #mountedBelow(uid: PodUid, part = ''): Promise<string | undefined> {
+    return (await this.#allMountedBelow(uid, part))[0];
+  }
+
+  /** The directory may lie behind a link, which mount points do not show; the UID tells them apart all the same. */
+  async #allMountedBelow(uid: PodUid, part: string): Promise<readonly string[]> {
     const own = `/pods/${uid}${part}`;
-    return (await this.#mountPoints()).find((point) => point.endsWith(own) || point.includes(`${own}/`));
+    return (await this.#mountPoints()).filter((point) => point.endsWith(own) || point.includes(`${own}/`));
   }
 
   /** Removes the empty directories down to that depth; answers the first that is not, or is none. No link is followed. */

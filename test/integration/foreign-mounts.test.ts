@@ -132,6 +132,22 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
       assert.equal(lines.length, 1, lines.join('\n'));
     });
 
+  it('of a plugin that nobody here knows keeps the pod from ending until it is unmounted', async () => {
+    await node.put('d.yaml', podOf('d', { disk: {} }));
+    const { uid } = (await node.running('d')).metadata;
+    const point = join(podDir(uid), 'volumes/acme.io~disk/theirs');
+    await mkdir(point, { recursive: true });
+    mountAt(point);
+    await node.take('d.yaml');
+    const told = `Volumes of the pod cannot be removed: mounted volumes=[theirs]: ${point} is mounted`;
+    await node.until('explain to name it', async () => (await node.command('explain', 'd')).includes(told));
+    unmount(point);
+    await gone(uid);
+    await isAlive();
+    const lines = (await saidOf(point)).filter((line) => line.includes('Cannot sync a pod'));
+    assert.equal(lines.length, 1, lines.join('\n'));
+  });
+
   it('keeps the directory of a pod that nobody knows any more', async () => {
     await node.put('b.yaml', podOf('b', { disk: {} }));
     const { uid } = (await node.running('b')).metadata;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -136,4 +136,26 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
       await cluster.node.until('its directory to go', async () => !existsSync(podDir));
     });
   }
+
+  it('what a plugin nobody knows has mounted for a pod keeps the pod until it is unmounted', async () => {
+    await apply(pod('foreign', { emptyDir: {} }));
+    await ready('foreign');
+    const podDir = await podDirOf('foreign');
+    const point = join(podDir, 'volumes/acme.io~disk/theirs');
+    mkdirSync(point, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', point]);
+    try {
+      await cluster.kubectl('delete', 'pod', 'foreign', '--wait=false');
+      await cluster.until('the event', events('foreign'), (out) =>
+        out.includes(`mounted volumes=[theirs]: ${point} is mounted`),
+      );
+      // It is there, though all of it has ended.
+      const phase = await cluster.kubectl('get', 'pod', 'foreign', '-o', 'jsonpath={.status.phase}');
+      assert.notEqual(phase, '');
+    } finally {
+      execFileSync('umount', [point]);
+    }
+    await gone('foreign');
+    await cluster.node.until('its directory to go', async () => !existsSync(podDir));
+  });
 });
