@@ -6,7 +6,7 @@ import type {
   Volume,
 } from '../kinds/index.ts';
 import type { BoundClaim } from '../objects/index.ts';
-import type { Pod } from '../pods/index.ts';
+import { claimNameOf, type Pod } from '../pods/index.ts';
 import type { CsiVolume, SecretName } from './csi/csi-request.ts';
 import { inTreeVolume, type TranslatedVolume } from './csi/in-tree-volumes.ts';
 import type { HostPath } from './host-path.ts';
@@ -162,6 +162,17 @@ export function boundVolume(
     use: accessModes.length === 1 && accessModes[0] === 'ReadWriteOncePod' ? 'one-pod' : 'any',
     ...(Number.isSafeInteger(group) && group >= 0 ? { group } : {}),
   };
+}
+
+/**
+ * As the one place is to have it that all volumes of the pod by the same claim share: what one of them may write to, the
+ * place lets write. Containers are given each as it is.
+ */
+export function asShared(pod: Pod, bound: BoundVolume): BoundVolume {
+  // Those too that no container uses yet: one that comes later may.
+  const sharing = (pod.spec.volumes ?? []).filter((volume) => claimNameOf(pod, volume) === bound.claim);
+  const readOnly = sharing.every(({ persistentVolumeClaim }) => persistentVolumeClaim?.readOnly === true);
+  return { ...bound, readOnly: bound.readOnly && readOnly };
 }
 
 /** As its driver is to have it. */

@@ -152,6 +152,28 @@ describe('a claimed volume', () => {
     assert.deepEqual(world.files.binds()[0]?.options, 'noexec');
   });
 
+  for (const order of [
+    ['r', 'w'],
+    ['w', 'r'],
+  ])
+    it(`is to be written to where one of several uses of its claim may, whichever comes first: ${order[0]}`, async () => {
+      const world = new World();
+      await world.disk();
+      const uses = order.map((name) => {
+        return { name, persistentVolumeClaim: { claimName: 'data', readOnly: name === 'r' } };
+      });
+      const volumes = world.volumes();
+      for (let tries = 0; tries < 2; tries++) assert.deepEqual(await messages(volumes, podWith(uses)), []);
+      assert.deepEqual(world.files.binds(), [{ directory: place, source: '/mnt/disk', options: '' }]);
+      const found = [...volumes.of(podWith(uses))].map(([name, of]) => {
+        return [name, of.kind === 'path' ? of.hostPath : '', of.readOnly];
+      });
+      assert.deepEqual(
+        found,
+        order.map((name) => [name, place, name === 'r']),
+      );
+    });
+
   it('that no container uses is not asked for', async () => {
     const world = new World();
     const pod = podOf(claimed, { containers: [{ name: 'main', image: 'i' }] });

@@ -4,6 +4,7 @@ import type { BoundClaim, BoundClaims } from '../objects/index.ts';
 import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
 import type { BlockPlugin, BlockVolumes, MappedDevice } from './block-volumes.ts';
 import {
+  asShared,
   type BoundVolume,
   boundVolume,
   checkUse,
@@ -129,7 +130,8 @@ export class ClaimVolumes {
     const unknown = claimed(pod).filter((volume) => this.#noted(pod, volume) === undefined);
     await this.#makeAll(pod, unknown, signal);
     for (const volume of claimed(pod)) {
-      const bound = this.#noted(pod, volume);
+      const noted = this.#noted(pod, volume);
+      const bound = noted && asShared(pod, noted);
       if (bound?.source.kind === 'csi') this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
       else if (bound !== undefined)
         await this.#grow(pod, bound, 'online', signal).catch(unlessAborted(signal));
@@ -255,10 +257,11 @@ export class ClaimVolumes {
     const before = notes.of(uid)[volume.name];
     const noting = notes.note(pod, { ...notes.of(uid), [volume.name]: bound });
     try {
-      await this.#mount(pod, bound, others, signal);
+      const shared = asShared(pod, bound);
+      await this.#mount(pod, shared, others, signal);
       const stage = 'MapVolume.MarkVolumeAsMounted failed while expanding volume';
       if (this.#heard.get(uid)?.has(volume.name) !== true)
-        await at(stage, bound.name, this.#grow(pod, bound, 'atMount', signal));
+        await at(stage, bound.name, this.#grow(pod, shared, 'atMount', signal));
       this.#heard.set(uid, (this.#heard.get(uid) ?? new Set()).add(volume.name));
     } catch (error) {
       const { [volume.name]: _failed, ...left } = notes.of(uid);
