@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { describeError, KubelingError } from '../lib/index.ts';
 import { type Payload, parentsOf, topNames, unusable } from './payload.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
@@ -66,6 +67,12 @@ export async function currentVersion(files: VolumeFiles, directory: string): Pro
   return (await files.kindAt(posix.join(directory, version))) === 'directory' ? version : undefined;
 }
 
+/** Whether everything that users open of the payload is there. */
+export async function isVisible(files: VolumeFiles, directory: string, payload: Payload): Promise<boolean> {
+  const there = new Set(await files.names(directory));
+  return [...topNames(payload).keys()].every((name) => there.has(name));
+}
+
 /** Whether there is content of ours, and all of it can be reached: whoever wrote it may have ended before that. */
 export async function isWhole(files: VolumeFiles, directory: string): Promise<boolean> {
   const version = await currentVersion(files, directory);
@@ -82,9 +89,17 @@ async function removeLeftovers(
 ): Promise<void> {
   for (const name of await files.names(directory)) {
     const path = posix.join(directory, name);
-    if (name === nextDataLink) await files.unlink(path);
-    else if (versionName.test(name) && name !== current) await files.removeTree(path);
+    const isLeft = name === nextDataLink || (versionName.test(name) && name !== current);
+    if (isLeft) await clear(files, path);
+    // A container that wanted it as a part of the volume, before there was content, has it as a directory.
+    else if (name === dataLink && current === undefined) await isCleared(files, path);
   }
+}
+
+/** Whatever it is: what others put in the way of new content would be there for ever. */
+async function clear(files: VolumeFiles, path: string): Promise<void> {
+  if ((await files.kindAt(path)) === 'directory') await files.removeTree(path);
+  else await files.unlink(path);
 }
 
 /** Whether the directory has these files with these bytes, and no others. */
@@ -140,8 +155,24 @@ async function publish(
   } catch (error) {
     await files.unlink(next).catch(() => {});
     if (await isUnseen(files, directory, version)) await files.removeTree(path).catch(() => {});
-    throw error;
+    throw unwritten(error, version);
   }
+}
+
+/** Said without the name that is new with each attempt: who fails again for the same reason says the same. */
+function unwritten(error: unknown, version: string): unknown {
+  const text = describeError(error);
+  if (!text.includes(version)) return error;
+  return new KubelingError('FILE_WRITE', `Cannot write the new content: ${reasonOf(error) ?? 'it failed'}`);
+}
+
+/** What the system says of it, without paths. */
+function reasonOf(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { syscall, message } = at as NodeJS.ErrnoException;
+    if (syscall !== undefined) return message.split(`, ${syscall}`)[0];
+  }
+  return undefined;
 }
 
 /** Whether nobody can read the version: the step that shows it may be done and said to have failed all the same. */
@@ -157,6 +188,15 @@ async function isCleared(files: VolumeFiles, path: string): Promise<boolean> {
   return (await files.kindAt(path)) === 'directory' && (await files.removeEmptyDirectory(path)) === 'gone';
 }
 
+/** A link of others would lead users to what is not the volume's. */
+async function isFreed(files: VolumeFiles, path: string, target: string): Promise<boolean> {
+  const found = await files.readLink(path);
+  if (found === target) return false;
+  if (found === undefined) return await isCleared(files, path);
+  await files.unlink(path);
+  return true;
+}
+
 /** After the switch: a link that is there leads to something, and one without content goes. */
 async function makeVisible(
   files: VolumeFiles,
@@ -167,8 +207,9 @@ async function makeVisible(
   const there = new Set(await files.names(directory));
   for (const [name, { owner }] of wanted) {
     const path = posix.join(directory, name);
-    const isFree = !there.has(name) || (!nested.includes(name) && (await isCleared(files, path)));
-    if (isFree) await files.link(posix.join(dataLink, name), path, owner);
+    const target = posix.join(dataLink, name);
+    const isFree = !there.has(name) || (!nested.includes(name) && (await isFreed(files, path, target)));
+    if (isFree) await files.link(target, path, owner);
   }
   for (const name of there) {
     if (name.startsWith('..') || wanted.has(name)) continue;

@@ -82,7 +82,7 @@ describe('a filled volume', () => {
     await volumes.make(podWith([secretVolume()]), world.signal);
     calls.length = 0;
     await volumes.make(podWith([secretVolume()]), world.signal);
-    assert.deepEqual(calls, ['readLink']);
+    assert.deepEqual(calls, ['readLink', 'names']);
   });
 
   it('is made anew when somebody took it away', async () => {
@@ -94,6 +94,18 @@ describe('a filled volume', () => {
     assert.deepEqual(await volumes.make(podWith([secretVolume()]), world.signal), []);
     assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
     assert.equal(files.mounts().length, 1);
+  });
+
+  it('has again what somebody took of it, without new content', async () => {
+    const { files, world } = makeWorld();
+    world.setSecret('s', { a: '1', b: '2' });
+    const volumes = world.volumes();
+    await volumes.make(podWith([secretVolume()]), world.signal);
+    const content = files.entry(`${at('secret', 'v')}/..data`);
+    await files.unlink(`${at('secret', 'v')}/a`);
+    assert.deepEqual(await volumes.make(podWith([secretVolume()]), world.signal), []);
+    assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
+    assert.deepEqual(files.entry(`${at('secret', 'v')}/..data`), content);
   });
 
   it('is empty, but there, without an object that is optional, and follows it', async () => {

@@ -3,7 +3,7 @@ import type { Volume } from '../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, type Random, randomInt } from '../lib/index.ts';
 import type { PodObjects, TokenSource } from '../objects/index.ts';
 import type { Pod, PodUid, ResourceList } from '../pods/index.ts';
-import { dataLink, isWhole, versionNameAt, writePayload } from './atomic-writer.ts';
+import { dataLink, isVisible, isWhole, versionNameAt, writePayload } from './atomic-writer.ts';
 import type { DownwardValues } from './downward-payload.ts';
 import { inTurns } from './in-turns.ts';
 import { nestedMountPoints } from './nested-mounts.ts';
@@ -149,7 +149,7 @@ export class PayloadVolumes {
     const nested = nestedMountPoints(pod, name);
     const digest = payloadDigest(payload, nested);
     const places = this.#places(pod.metadata.uid);
-    if (await this.#isMade(pod, name, places.volume(kind, name), digest)) return;
+    if (await this.#isMade(pod, name, places.volume(kind, name), { payload, digest })) return;
     const { files, allocatable } = this.#deps;
     const bytes = payloadBytes(payload);
     await prepareVolume(files, { pod, places, kind, name, bytes, nested }, allocatable(), signal);
@@ -178,13 +178,19 @@ export class PayloadVolumes {
     this.#note(pod.metadata.uid, name, { digest, ...written });
   }
 
-  /** One look at the volume itself tells whether it is still there. */
-  async #isMade(pod: Pod, name: string, directory: string, digest: string): Promise<boolean> {
+  /** Two looks at the volume itself tell whether it is still there, and nothing of what users open was taken away. */
+  async #isMade(
+    pod: Pod,
+    name: string,
+    directory: string,
+    { payload, digest }: { readonly payload: Payload; readonly digest: string },
+  ): Promise<boolean> {
     const { uid } = pod.metadata;
     const made = this.#made.get(uid)?.get(name);
     if (made?.digest !== digest) return false;
     const { files } = this.#deps;
     if ((await files.readLink(posix.join(directory, dataLink))) !== made.version) return false;
+    if (!(await isVisible(files, directory, payload))) return false;
     if (made.retired === undefined) return true;
     await files.removeTree(posix.join(directory, made.retired));
     this.#note(uid, name, { ...made, retired: undefined });

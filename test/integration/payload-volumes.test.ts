@@ -65,6 +65,52 @@ describe('filled volumes on this machine', { skip: notRoot }, () => {
     await rm(root, { recursive: true });
   });
 
+  it('get new content past whatever lies where it is prepared', async () => {
+    const directory = volume('configmap', 'cm');
+    const outside = join(root, 'outside');
+    await mkdir(outside);
+    await writeFile(join(outside, 'canary'), 'alive');
+    const hindrances: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
+      directory: async (path) => {
+        await mkdir(join(path, 'deep'), { recursive: true });
+        await symlink(outside, join(path, 'deep/link'));
+      },
+      file: (path) => writeFile(path, ''),
+      link: (path) => symlink(outside, path),
+    };
+    await world.volumes().make(podWith([configMap]), world.signal);
+    for (const name of ['..data_tmp', '..2026_01_31_00_00_00.1'])
+      for (const [kind, put] of Object.entries(hindrances)) {
+        await put(join(directory, name));
+        const value = `${name} ${kind}`;
+        world.setConfigMap('cm', { a: value });
+        assert.deepEqual(await world.volumes().make(podWith([configMap]), world.signal), [], value);
+        assert.equal(await readFile(join(directory, 'a'), 'utf8'), value);
+        assert.ok(!(await readdir(directory)).includes(name), value);
+      }
+    await rm(directory, { recursive: true });
+    await mkdir(join(directory, '..data'), { recursive: true });
+    assert.deepEqual(await world.volumes().make(podWith([configMap]), world.signal), []);
+    assert.equal(await readFile(join(outside, 'canary'), 'utf8'), 'alive');
+  });
+
+  it('keep what they have while the disk is full, say so in the same words each time, and follow later', async () => {
+    const directory = volume('configmap', 'cm');
+    await mkdir(directory, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);
+    const volumes = world.volumes();
+    const make = () => volumes.make(podWith([configMap]), world.signal);
+    assert.deepEqual(await make(), []);
+    world.setConfigMap('cm', { a: 'x'.repeat(200_000) });
+    const message = 'Cannot write the new content: ENOSPC: no space left on device';
+    for (let tries = 0; tries < 3; tries++)
+      assert.deepEqual(await make(), [{ volume: 'cm', message, content: 'earlier' }]);
+    assert.equal(await readFile(join(directory, 'a'), 'utf8'), 'one');
+    world.setConfigMap('cm', { a: 'fits' });
+    assert.deepEqual(await make(), []);
+    assert.equal(await readFile(join(directory, 'a'), 'utf8'), 'fits');
+  });
+
   it('have the content, modes and file systems they should', async () => {
     const volumes = world.volumes();
     const pod = podWith([configMap, secret, downward, access], {}, { app: 'web' });
