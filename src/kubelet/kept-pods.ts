@@ -33,6 +33,7 @@ import type { NodeJournal } from './node-journal.ts';
 import { PlainVolumes } from './plain-volumes.ts';
 import { mountPoints, PodDirectories, podsDirOf } from './pod-files.ts';
 import { PodNotebook } from './pod-notebook.ts';
+import { Renewals } from './renewals.ts';
 import type { KubeletSettings } from './settings.ts';
 
 const bootFile = '/proc/sys/kernel/random/boot_id';
@@ -41,8 +42,8 @@ export interface KeptPodsDeps
   extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
   readonly journal: Pick<PodJournal, 'event'>;
   readonly node: Pick<NodeJournal, 'event' | 'trouble' | 'mended'>;
-  /** Something the pod waits for has come. */
-  readonly lookAgain: (uid: PodUid) => void;
+  /** Something the pod waits for has come, or may have come after this long. */
+  readonly lookAgain: (uid: PodUid, delayMs?: number) => void;
 }
 
 /** What of pods outlives the kubelet: their directories, and all that is in there. */
@@ -127,6 +128,7 @@ export class KeptPods {
       csi,
       nfs,
       times: { clock, random, observe },
+      renewals: new Renewals({ clock, random, lookAgain: deps.lookAgain }),
       limit: this.#quotas.limit,
     });
     this.crashBackoff = new CrashBackoff({

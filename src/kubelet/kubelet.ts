@@ -131,7 +131,7 @@ export class Kubelet {
       ...deps,
       journal,
       node: this.node,
-      lookAgain: (uid) => this.syncSoon(uid),
+      lookAgain: (uid, delayMs) => this.syncSoon(uid, delayMs),
     });
     const { volumes, csi } = this.#kept;
     const space = volumeSpace(deps.machine, csi);
@@ -286,9 +286,9 @@ export class Kubelet {
     );
   }
 
-  /** Something about the pod that nobody else would notice has changed. */
-  syncSoon(uid: PodUid): void {
-    this.#queue.add(uid);
+  /** Something about the pod that nobody else would notice has changed, or may have after this long. */
+  syncSoon(uid: PodUid, delayMs = 0): void {
+    this.#queue.add(uid, delayMs);
   }
 
   /** Why the node should be ended and begun anew, and why it cannot work on pods now. */

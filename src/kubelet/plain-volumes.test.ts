@@ -8,9 +8,10 @@ import type { Container, Volume } from '../kinds/index.ts';
 import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
 import { type Pod, type PodJournal, podUid } from '../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../runtime/index.ts';
-import type { ClaimProblem } from '../volumes/index.ts';
+import type { ClaimProblem, VolumeProblem } from '../volumes/index.ts';
 import { type OtherVolumes, PlainVolumes } from './plain-volumes.ts';
 import { PodDirectories } from './pod-files.ts';
+import { Renewals } from './renewals.ts';
 
 const uid = podUid('u1');
 let root = '';
@@ -346,4 +347,28 @@ test('a pod keeps its volumes until nothing is mounted there, whoever did that',
     `FailedVolumeRemoval Volumes of the pod cannot be removed: mounted volumes=[x y]: ${first}`,
     `FailedVolumeRemoval Volumes of the pod cannot be removed: mounted volumes=[x]: ${join(volumesDir, 'acme.io~disk/x')} is mounted`,
   ]);
+});
+
+test('content that cannot be renewed is tried again soon, then ever more rarely, until it is new', async () => {
+  const clock = new VirtualClock();
+  const waits: number[] = [];
+  const lookAgain = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);
+  const renewals = new Renewals({ clock, random: seededRandom(1), lookAgain });
+  let problems: readonly VolumeProblem[] = [{ volume: 'v', message: 'full', content: 'earlier' }];
+  const filled = { of: () => new Map(), make: async () => problems, remove: async () => {} };
+  const { volumes, told } = rig({ renewals, filled });
+  const pod = podOf([], []);
+  const refresh = () => volumes.refresh(pod, new AbortController().signal);
+  for (let tries = 0; tries < 10; tries++) await refresh();
+  const least = (index: number) => Math.min(500 * 2 ** index, 122_000);
+  for (const [index, waitMs] of waits.entries())
+    assert.ok(waitMs >= least(index) && waitMs <= least(index) * 1.2, waits.join());
+  assert.equal(waits.length, 10);
+  assert.deepEqual([...new Set(told)], ['FailedMount MountVolume.SetUp failed for volume "v" : full']);
+  problems = [];
+  await refresh();
+  assert.equal(waits.length, 10);
+  problems = [{ volume: 'v', message: 'full', content: 'earlier' }];
+  await refresh();
+  assert.ok(Number(waits[10]) < 1_000, waits.join());
 });

@@ -23,6 +23,7 @@ import {
 } from '../volumes/index.ts';
 import { MountAttempts, namesOf, noRoom, unable } from './mount-attempts.ts';
 import type { PodDirectories } from './pod-files.ts';
+import type { Renewals } from './renewals.ts';
 import type { VolumePlace } from './stats/index.ts';
 import { TroubleBoard } from './trouble-board.ts';
 import type { MountedClaim } from './volume-metrics.ts';
@@ -69,6 +70,8 @@ export interface OtherVolumes {
     | undefined;
   readonly csi?: DriverVolumes | undefined;
   readonly nfs?: ServerVolumes | undefined;
+  /** Content that could not be renewed is tried again only with the next look at the pod unless given. */
+  readonly renewals?: Pick<Renewals, 'failed' | 'forget'> | undefined;
   /** Holds empty directories on the disk to their size; none is unless given. */
   readonly limit?: LimitDirectory | undefined;
 }
@@ -91,13 +94,15 @@ export class PlainVolumes {
   readonly #attempts = new MountAttempts();
   readonly #retries: KeyedBackoff<PodUid> | undefined;
   readonly #nfs: ServerVolumes | undefined;
+  readonly #renewals: OtherVolumes['renewals'];
 
   constructor(
     directories: PodDirectories,
     files: RuntimeFiles,
     journal: Pick<PodJournal, 'event'>,
-    { filled, inMemory, claimed, csi, nfs, times, limit }: OtherVolumes = {},
+    { filled, inMemory, claimed, csi, nfs, times, renewals, limit }: OtherVolumes = {},
   ) {
+    this.#renewals = renewals;
     this.#directories = directories;
     this.#files = files;
     this.#journal = journal;
@@ -287,6 +292,8 @@ export class PlainVolumes {
     done: (volume: string) => void = () => {},
   ): Promise<readonly Problem[]> {
     const problems = (await this.#filled?.make(pod, signal, done)) ?? [];
+    const isOld = problems.some(({ content }) => content === 'earlier');
+    this.#renewals?.[isOld ? 'failed' : 'forget'](pod.metadata.uid);
     return problems.flatMap(({ volume, message, content }) => {
       const told = this.#tell(pod, volume, message);
       return content === 'none' ? [{ volume, message: told }] : [];
@@ -334,6 +341,7 @@ export class PlainVolumes {
       this.#mounted.delete(uid);
       this.#attempts.forget(uid);
       this.#retries?.forget(uid);
+      this.#renewals?.forget(uid);
       this.#kept.end(uid);
     } catch (error) {
       // Whoever waits no longer is told why, whoever was told to end is not.
