@@ -22,6 +22,15 @@ const groupPasses = 0o2110;
 /** Directories worked on beside each other: a server far away answers several as fast as one. */
 const mostBeside = 16;
 const filesBeside = 8;
+/** Each step down holds a handle, of which the process has not as many as a tree may have steps. */
+const mostSteps = 32;
+
+/** A directory on the way down that is not held: found again, it must be the same. */
+interface Step {
+  readonly facts: Stats;
+  /** Directories in it that are still to be gone through. */
+  readonly left: Buffer[];
+}
 
 /**
  * Gives everything below the directory, and at last the directory, to a group: whoever finds the directory given finds all
@@ -53,48 +62,102 @@ class Walk {
 
   async run(directory: string): Promise<GroupWalk> {
     this.#device = (await lstat(directory)).dev;
-    await this.#give(directory);
+    await this.#give(directory, 0);
     return { seen: this.#seen, unchanged: this.#unchanged, because: this.#because };
   }
 
-  async #give(path: PathLike): Promise<void> {
-    // What others remove meanwhile is nobody's any more.
-    const place = await open(path, placeFlags).catch(unlessMissing);
-    if (place === undefined) return;
+  async #give(path: PathLike, steps: number): Promise<void> {
+    const opened = await this.#open(path);
+    if (opened === undefined) return;
+    const { place, facts } = opened;
     await using _closed = place;
-    const facts = await place.stat();
-    if (facts.dev !== this.#device) return;
-    if (facts.isDirectory()) await this.#giveInside(place);
-    await this.#change(path, place, facts);
-    this.#told(++this.#seen);
+    if (facts.isDirectory()) await this.#giveInside(place, facts, steps + 1);
+    await this.#changed(path, place, facts);
   }
 
-  async #giveInside(place: FileHandle): Promise<void> {
-    const inside = `/proc/self/fd/${place.fd}`;
-    // Names are bytes, and need be no text.
-    const options = { withFileTypes: true, encoding: 'buffer' } as const;
-    const entries = (await readdir(inside, options).catch(unlessMissing)) ?? [];
-    const at = (name: Buffer) => Buffer.concat([Buffer.from(`${inside}/`), name]);
-    const directories = entries.filter((entry) => entry.isDirectory());
-    const others = entries.filter((entry) => !entry.isDirectory());
-    for (let first = 0; first < others.length; first += filesBeside)
-      await settled(others.slice(first, first + filesBeside).map(({ name }) => this.#give(at(name))));
+  /** Undefined for what is not there any more, which is nobody's then, and for what is on another device. */
+  async #open(path: PathLike): Promise<{ place: FileHandle; facts: Stats } | undefined> {
+    const place = await open(path, placeFlags).catch(unlessMissing);
+    if (place === undefined) return undefined;
+    const facts = await place.stat();
+    if (facts.dev === this.#device) return { place, facts };
+    await place.close();
+    return undefined;
+  }
+
+  async #giveInside(place: FileHandle, facts: Stats, steps: number): Promise<void> {
+    const directories = await this.#giveFiles(place, steps);
+    if (steps >= mostSteps) {
+      await this.#giveDeep(place, { facts, left: directories });
+      return;
+    }
     const beside: Promise<void>[] = [];
-    for (const { name } of directories) {
-      if (this.#beside >= mostBeside) await this.#give(at(name));
-      else beside.push(this.#giveBeside(at(name)));
+    for (const name of directories) {
+      if (this.#beside >= mostBeside) await this.#give(within(place, name), steps);
+      else beside.push(this.#giveBeside(within(place, name), steps));
     }
     // Their way is through the handle, which must not be closed before.
     await settled(beside);
   }
 
-  async #giveBeside(path: PathLike): Promise<void> {
+  /** Answers the names of the directories there. */
+  async #giveFiles(place: FileHandle, steps: number): Promise<Buffer[]> {
+    // Names are bytes, and need be no text.
+    const options = { withFileTypes: true, encoding: 'buffer' } as const;
+    const entries = (await readdir(`/proc/self/fd/${place.fd}`, options).catch(unlessMissing)) ?? [];
+    const others = entries.filter((entry) => !entry.isDirectory());
+    for (let first = 0; first < others.length; first += filesBeside)
+      await settled(
+        others.slice(first, first + filesBeside).map(({ name }) => this.#give(within(place, name), steps)),
+      );
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  }
+
+  /**
+   * Any number of steps with a single handle, one directory after the other. The way back up is where the kernel says it
+   * is, which must be where it was come from: who moves a directory meanwhile leads nobody elsewhere.
+   */
+  async #giveDeep(top: FileHandle, first: Step): Promise<void> {
+    const way = [first];
+    let at = top;
+    try {
+      for (let step = way.at(-1); step !== undefined; step = way.at(-1)) {
+        const name = step.left.pop();
+        const below = name && (await this.#open(within(at, name)));
+        if (below?.facts.isDirectory() === true) {
+          if (at !== top) await at.close();
+          at = below.place;
+          way.push({ facts: below.facts, left: await this.#giveFiles(at, mostSteps) });
+        } else if (below !== undefined && name !== undefined) {
+          await using _closed = below.place;
+          await this.#changed(within(at, name), below.place, below.facts);
+        } else if (name === undefined) {
+          way.pop();
+          const above = way.at(-1);
+          if (above === undefined) return;
+          await this.#changed('', at, step.facts);
+          const left = at;
+          at = above === first ? top : await stepUp(left, above.facts);
+          await left.close();
+        }
+      }
+    } finally {
+      if (at !== top) await at.close();
+    }
+  }
+
+  async #giveBeside(path: PathLike, steps: number): Promise<void> {
     this.#beside++;
     try {
-      await this.#give(path);
+      await this.#give(path, steps);
     } finally {
       this.#beside--;
     }
+  }
+
+  async #changed(path: PathLike, place: FileHandle, facts: Stats): Promise<void> {
+    await this.#change(path, place, facts);
+    this.#told(++this.#seen);
   }
 
   async #change(path: PathLike, place: FileHandle, facts: Stats): Promise<void> {
@@ -115,6 +178,18 @@ class Walk {
       });
     }
   }
+}
+
+function within(place: FileHandle, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`/proc/self/fd/${place.fd}/`), name]);
+}
+
+async function stepUp(from: FileHandle, { dev, ino }: Stats): Promise<FileHandle> {
+  const above = await open(`/proc/self/fd/${from.fd}/..`, placeFlags | constants.O_DIRECTORY);
+  const facts = await above.stat();
+  if (facts.dev === dev && facts.ino === ino) return above;
+  await above.close();
+  throw new Error('a directory was moved while its files were given to a group');
 }
 
 /** None is left under way when one has failed. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmod, lstat, mkdir, mkdtemp, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
+import { chmod, lstat, mkdir, mkdtemp, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -23,8 +24,17 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     await writeFile(join(volume, 'deep/er/file'), '');
   });
   afterEach(async () => {
-    await rm(root, { recursive: true });
+    // However deep.
+    execFileSync('rm', ['-rf', root]);
   });
+
+  /** No path is as long: each step is taken from the one before. Two files and a side way on each. */
+  function dig(steps: number): void {
+    const level =
+      'mkdirSync("d"); mkdirSync("side"); writeFileSync("file", ""); writeFileSync("side/file", "")';
+    const script = `const { mkdirSync, writeFileSync } = require("fs"); for (let step = 0; step < ${steps}; step++) { ${level}; process.chdir("d"); }`;
+    execFileSync(process.execPath, ['-e', script], { cwd: volume });
+  }
 
   const of = async (path: string) => {
     const { gid, mode } = await lstat(join(volume, path));
@@ -46,6 +56,57 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
     assert.deepEqual(await of('.'), [group, '2775']);
     assert.equal((await of('link'))[0], group);
     assert.notEqual((await stat('/etc/hostname')).gid, group);
+  });
+
+  for (const [where, access, steps] of [
+    ['a process of its own', 'write', 5_000],
+    ['this process', 'as-is', 1_000],
+  ] as const)
+    it(`are all given however deep they lie, with few handles, in ${where}`, async () => {
+      dig(steps);
+      const seen: number[] = [];
+      let most = 0;
+      const watched = setInterval(() => {
+        most = Math.max(most, readdirSync('/proc/self/fd').length);
+      }, 5);
+      try {
+        const news = { seen: (count: number) => void seen.push(count), unchanged: () => {} };
+        await files.giveToGroup(volume, group, access, news);
+      } finally {
+        clearInterval(watched);
+      }
+      assert.equal(seen.at(-1), 4 * steps + 4);
+      assert.ok(most < 200, `${most} handles`);
+      const find = execFileSync('bash', ['-c', 'find . ! -group "$1" | wc -l', 'find', String(group)], {
+        cwd: volume,
+        encoding: 'utf8',
+      });
+      assert.equal(find.trim(), '0');
+    });
+
+  it('are given to nobody outside though a deep directory is moved out meanwhile', async () => {
+    dig(200);
+    const outside = join(root, 'outside');
+    await mkdir(outside);
+    await writeFile(join(outside, 'file'), '', { mode: 0o600 });
+    const deep = join(volume, ...Array.from({ length: 100 }, () => 'd'));
+    let isOver = false;
+    const move = async () => {
+      while (!isOver) {
+        await rename(deep, join(outside, 'd'));
+        await rename(join(outside, 'd'), deep);
+      }
+    };
+    const moving = move();
+    for (let times = 0; times < 50; times++)
+      await walkForGroup(volume, { group: group + (times % 2), bits: 0o660 }).catch((error: unknown) => {
+        assert.match(String(error), /was moved|ENOENT/);
+      });
+    isOver = true;
+    await moving;
+    const { gid, mode } = await lstat(join(outside, 'file'));
+    assert.deepEqual([gid, mode & 0o777], [0, 0o600]);
+    assert.equal((await lstat(outside)).gid, 0);
   });
 
   it('are given though their names are no text', async () => {
