@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container, PodSpec, VolumeMount } from '../kinds/index.ts';
-import { seededRandom } from '../lib/index.ts';
+import { KubelingError, seededRandom } from '../lib/index.ts';
 import {
   containerMounts,
   getsHostsFile,
@@ -162,6 +162,18 @@ for (const [what, parts, other, message] of refused) {
     await assert.rejects(made(mount(parts), other), { code: 'CONTAINER_CONFIG', message });
   });
 }
+
+test('mounts: whether a part of a volume cannot be made or not be used is told apart', async () => {
+  const refuses = async (details: Readonly<Record<string, string>>, message: string) => {
+    const subPath = async () => {
+      throw new KubelingError('VOLUME_UNUSABLE', 'why', { details });
+    };
+    await assert.rejects(made(mount({ subPath: 'a' }), { subPath }), { code: 'CONTAINER_CONFIG', message });
+  };
+  const of = 'for volumeMount "data" of container "main": why';
+  await refuses({ missing: 'unmade' }, `failed to create subPath directory ${of}`);
+  await refuses({}, `failed to prepare subPath ${of}`);
+});
 
 test('mounts: a part of a volume is prepared by who knows how', async () => {
   const seen: unknown[] = [];

@@ -6,7 +6,7 @@ import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { expandStrictly } from './expansion.ts';
 import { hostsFilePath } from './hosts-file.ts';
-import { whyUnusable } from './volume-parts.ts';
+import { isUnmade, whyUnusable } from './volume-parts.ts';
 
 /** Where a volume of the pod is to be found by the runtime. */
 export type MountableVolume =
@@ -162,13 +162,14 @@ async function volumeMount(
 async function hostPathOf(subPath: SubPath, inputs: MountInputs, signal: AbortSignal): Promise<string> {
   if (subPath.path === '') return subPath.volumePath;
   const { volumeName, containerName } = subPath;
-  const what = `subPath for volumeMount "${volumeName}" of container "${containerName}"`;
+  const what = `for volumeMount "${volumeName}" of container "${containerName}"`;
   if (inputs.subPath === undefined) {
-    throw failed(`failed to prepare ${what}: this node cannot mount parts of volumes yet`);
+    throw failed(`failed to prepare subPath ${what}: this node cannot mount parts of volumes yet`);
   }
   return await inputs.subPath(subPath, signal).catch((error) => {
     signal.throwIfAborted();
-    throw failed(`failed to prepare ${what}: ${whyUnusable(error)}`);
+    const doing = isUnmade(error) ? 'create subPath directory' : 'prepare subPath';
+    throw failed(`failed to ${doing} ${what}: ${whyUnusable(error)}`);
   });
 }
 

@@ -8,7 +8,6 @@ import {
   readFile,
   realpath,
   rmdir,
-  stat,
   unlink,
 } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
@@ -178,9 +177,9 @@ async function removeTarget(target: string): Promise<void> {
  */
 async function openPart(volume: string, part: string, missing: 'make' | 'find'): Promise<FileHandle> {
   const root = await realpath(volume);
-  const { mode } = await stat(root);
   const steps = await stepsTo(root, part, missing);
-  let at = await open(root, oPath | constants.O_DIRECTORY);
+  let at = await open(root, stepFlags | constants.O_DIRECTORY);
+  const { mode } = await at.stat();
   for (const step of steps) {
     await using last = at;
     at = await openStep(last, step, missing === 'make' ? mode & 0o7777 : undefined);
@@ -196,7 +195,10 @@ async function openStep(from: FileHandle, step: string, mode: number | undefined
   });
   if (found !== undefined) return await unlessBad(found, checkPlace);
   if (mode === undefined) throw unusable('it is not there');
-  await mkdir(path, { mode });
+  await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
+    // Without the path, which is one of the host.
+    throw unmade(error.message.split(`, ${error.syscall}`)[0] ?? 'it failed');
+  });
   const made = await open(path, stepFlags | constants.O_DIRECTORY);
   // The mask of the process took from it what a container needs.
   return await unlessBad(made, (place) => withMode(place, mode));
@@ -246,6 +248,15 @@ async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Pr
 export function whyUnusable(error: unknown): string {
   const isOurs = error instanceof KubelingError && error.code === 'VOLUME_UNUSABLE';
   return isOurs ? error.message : 'it cannot be used';
+}
+
+/** Whether what is missing could not be made, rather than not be used. */
+export function isUnmade(error: unknown): boolean {
+  return error instanceof KubelingError && error.details['missing'] === 'unmade';
+}
+
+function unmade(why: string): KubelingError {
+  return new KubelingError('VOLUME_UNUSABLE', why, { details: { missing: 'unmade' } });
 }
 
 function unusable(why: string): KubelingError {

@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
 import { realVolumeParts } from '../../src/runtime/index.ts';
+import { isUnmade, whyUnusable } from '../../src/runtime/volume-parts.ts';
 
 const parts = realVolumeParts(realClock());
 const { signal } = new AbortController();
@@ -75,6 +76,22 @@ describe('parts of volumes', { skip: notRoot }, () => {
     await parts.unbind(targets(), signal);
     await assert.rejects(readdir(targets()), { code: 'ENOENT' });
     assert.equal(await readFile(join(volume, 'dir', 'file'), 'utf8'), 'text');
+  });
+
+  it('says that a part which is missing cannot be made, and no path of the host', async () => {
+    execFileSync('mount', ['--bind', volume, volume]);
+    execFileSync('mount', ['-o', 'remount,bind,ro', volume]);
+    try {
+      await assert.rejects(bind('dir/new/part'), (error) => {
+        assert.ok(isUnmade(error));
+        assert.equal(whyUnusable(error), 'EROFS: read-only file system');
+        return true;
+      });
+    } finally {
+      execFileSync('umount', [volume]);
+    }
+    await symlink(root, join(volume, 'out'));
+    await assert.rejects(bind('out/new'), (error) => !isUnmade(error));
   });
 
   it('leaves what was mounted in the volume meanwhile where it is', async () => {
