@@ -114,6 +114,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
     },
     selinux: await selinuxFacts(gates),
+    attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
     thermalThrottlePaths: await thermalThrottlePaths(),
     kernel: {
       sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },

@@ -641,7 +641,7 @@ const volumes = {
   enableControllerAttachDetach: exact(
     bool,
     true,
-    'Leave attaching volumes to the cluster.',
+    'Leave attaching volumes to the cluster; otherwise volumes of CSI drivers that must be attached are refused.',
     flag('enable-controller-attach-detach'),
   ),
   volumePluginDir: plain(

@@ -263,7 +263,7 @@ interface DriverVolumes {
 
 /** Undefined on a machine without plugins or access to the files of volumes. */
 function driverVolumes(
-  { rootDir, nodeName, selinux }: KubeletSettings,
+  { rootDir, nodeName, selinux, attaching }: KubeletSettings,
   podsDir: string,
   deps: KeptPodsDeps,
   { notes, observe, api, expansions, block, groupNews }: SharedByVolumes,
@@ -287,6 +287,7 @@ function driverVolumes(
     rootDir,
     podsDir,
     nodeName,
+    attaching,
     drivers,
     selinux,
     api,

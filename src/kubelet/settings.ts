@@ -36,6 +36,8 @@ export interface KubeletSettings {
   readonly node: LinuxNode;
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;
+  /** Who attaches volumes to this node; the cluster unless given. */
+  readonly attaching?: 'cluster' | 'node' | undefined;
   /** Of the machine's CPUs, where there are some; containers must not see how hot the machine is. */
   readonly thermalThrottlePaths?: readonly string[] | undefined;
   /** What the machine lacks that pods may count on: told when the node starts. */

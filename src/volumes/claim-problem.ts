@@ -10,7 +10,7 @@ export type ClaimProblem =
       readonly volume: string;
       readonly message: string;
       /** Of the event. */
-      readonly reason: 'FailedMount' | 'FailedMapVolume';
+      readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
       /** When it may be tried again, if sooner than what failed otherwise. */
       readonly retryAtMs?: number | undefined;
       /** Whether the node has no room for it, and will not have any soon. */
@@ -22,13 +22,17 @@ export function problemOf(volume: string, error: unknown): ClaimProblem {
   const { stage, retryAtMs } = error instanceof KubelingError ? error.details : {};
   const message = describeError(error);
   if (typeof stage !== 'string') return { kind: 'unprocessed', volume, message };
-  const reason = stage.startsWith('MapVolume') ? 'FailedMapVolume' : 'FailedMount';
   return {
     kind: 'unmounted',
     volume,
     message,
-    reason,
+    reason: reasonAt(stage),
     ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}),
     ...(isPastLimit(error) ? { room: 'none' as const } : {}),
   };
+}
+
+function reasonAt(stage: string): 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume' {
+  if (stage.startsWith('AttachVolume')) return 'FailedAttachVolume';
+  return stage.startsWith('MapVolume') ? 'FailedMapVolume' : 'FailedMount';
 }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
 import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
-import { at } from '../failed-at.ts';
+import { at, failedAt } from '../failed-at.ts';
 import { unusable } from '../payload.ts';
 import { timed } from '../volume-metrics.ts';
 import { attachmentOf } from './csi-attach.ts';
@@ -28,6 +28,7 @@ export interface CsiStagesDeps
     CsiVolumesDeps,
     | 'podsDir'
     | 'nodeName'
+    | 'attaching'
     | 'drivers'
     | 'api'
     | 'files'
@@ -54,6 +55,7 @@ export interface CsiStagesDeps
 
 export const directoryMode = 0o750;
 const sweepEveryMs = 60_000;
+const noAttaching = 'attaching volumes from the kubelet is not supported';
 /** No volume is called so. */
 const allDevices = '';
 
@@ -113,7 +115,7 @@ export class CsiStages {
 
   /** What the attachment has to say. Rejects until the volume is attached; this node has a use for it from now on. */
   async attach(volume: CsiVolume, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
-    const { api, clock, nodeName } = this.#deps;
+    const { api, clock, nodeName, attaching } = this.#deps;
     if (api === undefined) return {};
     const spec = await at('MountVolume.WaitForAttach failed', volume.name, api.driver(volume.driver, signal));
     const name = attachedName(volume.driver, volume.handle);
@@ -121,6 +123,7 @@ export class CsiStages {
       this.#changeInUse(() => this.#inUse.delete(name));
       return {};
     }
+    if (attaching === 'node') throw failedAt('AttachVolume.Attach failed', volume.name, noAttaching);
     this.#changeInUse(() => this.#inUse.size !== this.#inUse.add(name).size);
     return await attachmentOf({ api, clock, nodeName }, volume, spec?.spec, signal);
   }

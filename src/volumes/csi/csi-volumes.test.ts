@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { CsiWorld, disk, driver, otherUid, refusal, silence } from '../../../test/fakes/csi-world.ts';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
+import { problemOf } from '../claim-problem.ts';
 import { inlineHandle } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';
 import type { NodeCapability, NodePublishVolumeRequest, NodeStageVolumeRequest } from './gen/node.ts';
@@ -293,6 +294,25 @@ describe('volumes of CSI drivers', () => {
     );
     await world.ends(volumes, worldUid);
     assert.deepEqual(world.calls(), ['publish', 'unpublish']);
+  });
+
+  it('that must be attached are refused where the cluster is told not to attach any, others are not', async () => {
+    const world = new CsiWorld();
+    world.driver = undefined;
+    const volumes = world.volumes({ attaching: 'node' });
+    await world.runs(volumes);
+    const refused = await volumes.setUp(podWith([]), disk, signal).catch((error: unknown) => error);
+    const problem = problemOf('v', refused);
+    assert.equal(problem.kind === 'unmounted' && problem.reason, 'FailedAttachVolume');
+    assert.equal(
+      problem.message,
+      'AttachVolume.Attach failed for volume "pv" : attaching volumes from the kubelet is not supported',
+    );
+    assert.deepEqual([world.calls(), volumes.inUse()], [[], []]);
+    await world.clock.advance(1_000);
+    world.driver = { spec: { attachRequired: false } };
+    await volumes.setUp(podWith([]), disk, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish']);
   });
 
   it('are published again to a pod that runs if the driver wants so, and stay if it cannot', async () => {

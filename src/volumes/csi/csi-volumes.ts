@@ -46,6 +46,8 @@ export interface CsiVolumesDeps
   readonly rootDir: string;
   readonly podsDir: string;
   readonly nodeName: string;
+  /** Who attaches volumes to this node: the cluster, unless it is told not to. No driver lets a node do so by itself. */
+  readonly attaching?: 'cluster' | 'node' | undefined;
   readonly drivers: Pick<CsiDrivers, 'get'>;
   /** Undefined on a machine without SELinux. */
   readonly selinux?: SelinuxFacts | undefined;
