@@ -23,4 +23,8 @@ export interface Disks {
   mount(mount: DiskMount, signal: AbortSignal): Promise<void>;
   /** Where else what is mounted at the directory is mounted, too. */
   otherMounts(directory: string): Promise<readonly string[]>;
+  /** The device that is mounted at the directory; undefined when none is, or it cannot be told. */
+  deviceAt(directory: string): Promise<string | undefined>;
+  /** Whether somebody has the device for himself, such as a mount that is not seen from here. */
+  isHeld(device: string, signal: AbortSignal): Promise<boolean>;
 }

@@ -23,6 +23,8 @@ function world(content: DiskContent, failing: 'probe' | 'check' | 'mount' | 'not
     check: () => step('check'),
     mount: ({ fsType, options }) => step('mount', ` ${fsType} ${options.join(',')}`),
     otherMounts: async () => [],
+    deviceAt: async () => undefined,
+    isHeld: async () => false,
   };
   return { disks, log };
 }

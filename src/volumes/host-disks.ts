@@ -23,6 +23,15 @@ const nothingFound = 2;
 const probedBytes = 2 * 1024 * 1024;
 /** What fsck ends with that has found errors and not mended all of them. */
 const leftUncorrected = 4;
+const heldCode = 3;
+/** Only one at a time gets a device so, and nobody while it is mounted. */
+const tryToHold = `
+  const { openSync, constants } = require('node:fs');
+  try {
+    openSync(process.argv[1], constants.O_RDONLY | constants.O_EXCL);
+  } catch (error) {
+    if (error.code === 'EBUSY') process.exitCode = ${heldCode};
+  }`;
 const formatOptions: Readonly<Record<string, readonly string[]>> = {
   ext3: ['-F', '-m0'],
   ext4: ['-F', '-m0'],
@@ -76,14 +85,25 @@ export class HostDisks implements Disks {
   }
 
   async otherMounts(directory: string): Promise<readonly string[]> {
-    const place = join(await realpath(dirname(directory)), basename(directory));
-    const mounts = await readMountTable((path) => readFile(path, 'utf8'));
-    const own = mounts.findLast(({ mountPoint }) => mountPoint === place);
+    const { place, mounts, own } = await mountedAt(directory);
     if (own === undefined) return [];
     return mounts
       .filter(({ device, root }) => device === own.device && root === own.root)
       .map(({ mountPoint }) => mountPoint)
       .filter((point) => point !== place);
+  }
+
+  async deviceAt(directory: string): Promise<string | undefined> {
+    const { own } = await mountedAt(directory);
+    // File systems without a device have numbers, too, and are not listed there.
+    const listed = own && (await realpath(`/sys/dev/block/${own.device}`).catch(() => undefined));
+    return listed === undefined ? undefined : join('/dev', basename(listed).replaceAll('!', '/'));
+  }
+
+  /** By a process of its own: a disk that is dead answers nobody. */
+  async isHeld(device: string, signal: AbortSignal): Promise<boolean> {
+    const { end } = await this.#run(process.execPath, ['-e', tryToHold, device], probeMs, signal);
+    return end.kind === 'exited' && end.code === heldCode;
   }
 
   /** What cannot be read may be full of somebody's data. */
@@ -108,6 +128,13 @@ export class HostDisks implements Disks {
       throw error;
     }
   }
+}
+
+/** What the table of mounts has of the directory, which is not looked at. */
+async function mountedAt(directory: string) {
+  const place = join(await realpath(dirname(directory)), basename(directory));
+  const mounts = await readMountTable((path) => readFile(path, 'utf8'));
+  return { place, mounts, own: mounts.findLast(({ mountPoint }) => mountPoint === place) };
 }
 
 /** It becomes the name of a program. */

@@ -70,6 +70,32 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(place)], [[], undefined]);
   });
 
+  it('and somebody has whom nobody sees keeps the pod until it is free, unless a pod gets it anew', async () => {
+    const { files, disks, make, remove } = world();
+    const volumes = make();
+    await volumes.setUp(pod, volume, 'first', signal);
+    disks.held.add('/dev/d');
+    const why = '/dev/d: the device is in use when it was no longer expected to be in use';
+    for (const _time of ['once', 'again']) assert.equal(await remove(volumes), why);
+    assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], 'directory']);
+    await volumes.setUp(other, volume, 'first', signal);
+    assert.equal(await remove(volumes), 'done');
+    await assert.rejects(volumes.remove(other.metadata.uid, signal), { message: why });
+    disks.held.clear();
+    await volumes.remove(other.metadata.uid, signal);
+    assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
+  });
+
+  it('of two volumes is let go of with the last of them', async () => {
+    const { files, make, remove } = world();
+    const volumes = make();
+    await volumes.setUp(pod, volume, 'first', signal);
+    await volumes.setUp(other, { ...volume, name: 'second' }, 'first', signal);
+    assert.equal(await remove(volumes), 'done');
+    await volumes.remove(other.metadata.uid, signal);
+    assert.deepEqual(files.mounts(), []);
+  });
+
   it('and was mounted for a pod that was never shown it keeps the pod, too', async () => {
     const { files, disks, make, remove } = world();
     const mount = disks.mount.bind(disks);

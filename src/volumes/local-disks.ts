@@ -25,6 +25,9 @@ export class LocalDisks {
   /** Nobody unmounts what somebody is about to show a pod. */
   readonly #lock = new KeyedMutex<string>();
 
+  /** Devices of disks that are being unmounted, by where they were mounted. */
+  readonly #leaving = new Map<string, string>();
+
   constructor(deps: LocalDisksDeps) {
     this.#deps = deps;
   }
@@ -39,6 +42,7 @@ export class LocalDisks {
     const { files, disks } = this.#deps;
     const directory = posix.join(this.#mounts, name);
     using _held = await this.#lock.acquire(directory, signal);
+    this.#leaving.delete(directory);
     if ((await files.mountAt(directory)) === 'none') {
       await files.makeDirectory(directory, directoryMode);
       const mounting = formatAndMount(disks, { ...volume, directory }, signal);
@@ -71,11 +75,30 @@ export class LocalDisks {
   async #unmountUnused(directory: string, signal: AbortSignal): Promise<string | undefined> {
     try {
       if ((await this.#users(directory)).length > 0) return undefined;
+      await this.#noteDevice(directory);
       return (await this.#unmount(directory, signal)) === 'busy' ? `${directory} is still in use` : undefined;
     } catch (error) {
       signal.throwIfAborted();
       return describeError(error);
     }
+  }
+
+  /** A disk that is also mounted for another volume stays in use, as it should. */
+  async #noteDevice(directory: string): Promise<void> {
+    const { disks } = this.#deps;
+    const device = await disks.deviceAt(directory);
+    if (device === undefined) return;
+    if ((await disks.otherMounts(directory)).length === 0) this.#leaving.set(directory, device);
+    else this.#leaving.delete(directory);
+  }
+
+  /** Once it is unmounted; throws until nobody has its device any more, though nobody is seen to have it. */
+  async #checkFree(directory: string, signal: AbortSignal): Promise<void> {
+    const device = this.#leaving.get(directory);
+    if (device === undefined) return;
+    if (await this.#deps.disks.isHeld(device, signal))
+      throw blocked([`${device}: the device is in use when it was no longer expected to be in use`]);
+    this.#leaving.delete(directory);
   }
 
   get #mounts(): string {
@@ -92,6 +115,7 @@ export class LocalDisks {
     if ((await files.kindAt(directory)) !== 'directory') return 'done';
     if ((await files.mountAt(directory)) !== 'none' && (await files.unbind(directory, signal)) === 'busy')
       return 'busy';
+    await this.#checkFree(directory, signal);
     if ((await files.removeEmptyDirectory(directory)) === 'not-empty')
       throw blocked([`${directory} has content that was not put there by this node`]);
     return 'done';

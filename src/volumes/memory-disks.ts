@@ -6,6 +6,8 @@ import { unusable } from './payload.ts';
 export class MemoryDisks implements Disks {
   readonly #files: MemoryVolumeFiles;
   readonly #contents = new Map<string, DiskContent>();
+  /** Devices that somebody has whom nobody sees. */
+  readonly held = new Set<string>();
 
   constructor(files: MemoryVolumeFiles) {
     this.#files = files;
@@ -47,6 +49,14 @@ export class MemoryDisks implements Disks {
     return mounts
       .filter((mount) => mount.origin === own && mount.directory !== directory)
       .map((mount) => mount.directory);
+  }
+
+  async deviceAt(directory: string): Promise<string | undefined> {
+    return this.#files.mounts().findLast((mount) => mount.directory === directory)?.origin;
+  }
+
+  async isHeld(device: string): Promise<boolean> {
+    return this.held.has(device) || this.#isMounted(device);
   }
 
   #isMounted(device: string): boolean {

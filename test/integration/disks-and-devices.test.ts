@@ -86,7 +86,11 @@ for (const { called, make, skip } of machines) {
       assert.deepEqual(await disks.otherMounts(directory), []);
       await files.bind(directory, pod, [], signal);
       assert.deepEqual(await disks.otherMounts(directory), [pod]);
+      assert.deepEqual([await disks.deviceAt(directory), await disks.deviceAt(root)], [device, undefined]);
+      assert.equal(await disks.isHeld(device, signal), true);
       for (const path of [pod, directory]) assert.equal(await files.unbind(path, signal), 'done');
+      assert.equal(await disks.isHeld(device, signal), false);
+      assert.equal(await disks.deviceAt(directory), undefined);
       await assert.rejects(disks.probe(join(root, 'gone'), signal), { code: 'VOLUME_UNUSABLE' });
     });
   });
