@@ -1,5 +1,4 @@
 import { posix } from 'node:path';
-import type { Node } from '../kinds/index.ts';
 import { PluginRegistry } from '../plugins/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
@@ -26,7 +25,7 @@ import {
   timed,
 } from '../volumes/index.ts';
 import { allocatableOf } from './allocatable.ts';
-import type { ClusterLink } from './cluster-link.ts';
+import { csiApi } from './csi-link.ts';
 import { EmptyDirQuotas } from './empty-dir-quotas.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
@@ -323,31 +322,4 @@ function driverVolumes(
   const handlers = new Map([['CSIPlugin', drivers]]);
   const plugins = new PluginRegistry({ directory, host, handlers, clock, random, logger });
   return { csi, plugins, updates };
-}
-
-function csiApi(cluster: ClusterLink): CsiApi {
-  const { storage, tokens } = cluster;
-  const lists = (node: Node | undefined, volume: string) =>
-    node?.status?.volumesAttached?.some(({ name }) => name === volume) === true;
-  return {
-    driver: (name, signal) => storage.driver(name, signal),
-    attachment: (name, signal) => storage.attachment(name, signal),
-    secret: (namespace, name, signal) => storage.secret(namespace, name, signal),
-    claim: (namespace, name, signal) => storage.claim(namespace, name, signal),
-    volume: (name, signal) => storage.volume(name, signal),
-    changeClaim: (claim, change, signal) => storage.changeClaim(claim, change, signal),
-    claimEvent: cluster.claimEvent,
-    tokens,
-    listed: () => {
-      const { volumesAttached = [], volumesInUse = [] } = cluster.node()?.status ?? {};
-      return [...volumesAttached.map(({ name }) => name), ...volumesInUse];
-    },
-    // What is at hand may be old; it spares the API the question while nothing has come. Before the cluster knows that
-    // the volume is in use here it may take it away again.
-    isListed: async (volume, signal) => {
-      if (!lists(cluster.node(), volume)) return false;
-      const node = await cluster.fetchNode(signal);
-      return lists(node, volume) && node.status?.volumesInUse?.includes(volume) === true;
-    },
-  };
 }
