@@ -36,10 +36,11 @@ class Devices implements BlockDevices {
     return this.device;
   }
 
-  async bind(_device: string, file: string) {
+  async bind(device: string, file: string) {
     this.#step('bind');
     if ((await this.files.kindAt(file)) === undefined)
       await this.files.writeFile(file, Buffer.alloc(0), { mode: 0o640 });
+    if ((await this.files.mountAt(file)) === 'none') this.files.showDevice(device, file);
     this.bound.add(file);
   }
 
@@ -47,6 +48,7 @@ class Devices implements BlockDevices {
     this.#step('unbind');
     if (this.pinned.has(file) || this.failing === 'busy') return 'busy' as const;
     this.bound.delete(file);
+    if ((await this.files.mountAt(file)) !== 'none') await this.files.unmount(file);
     await this.files.unlink(file);
     return 'done' as const;
   }
@@ -106,6 +108,34 @@ describe('a volume that is given as a device', () => {
     devices.device = '/dev/d2';
     assert.equal((await volumes.map(pod, volume, signal)).state, 'new');
     assert.equal(await files.readLink(link), '/dev/d2');
+  });
+
+  it('is not looked for among all devices again while it is known to be shown', async () => {
+    const { devices, files, volumes, make } = world();
+    await volumes.map(pod, volume, signal);
+    devices.log.length = 0;
+    assert.equal((await volumes.map(pod, volume, signal)).state, 'there');
+    assert.deepEqual(devices.log, []);
+    // Nobody knows what happened before a kubelet was started, nor what a pod of the same UID is given later.
+    await make().map(pod, volume, signal);
+    assert.deepEqual(devices.log.splice(0), ['bind', 'pin']);
+    await files.unmount(shown);
+    await volumes.map(pod, volume, signal);
+    assert.deepEqual(devices.log.splice(0), ['bind', 'pin']);
+    await volumes.remove(worldUid, signal);
+    devices.log.length = 0;
+    assert.equal((await volumes.map(pod, volume, signal)).state, 'new');
+    assert.deepEqual(devices.log, ['bind', 'pin']);
+  });
+
+  it('that could not be held is shown and held again', async () => {
+    const { devices, volumes } = world();
+    devices.failing = 'pin';
+    await assert.rejects(volumes.map(pod, volume, signal));
+    devices.failing = '';
+    devices.log.length = 0;
+    await volumes.map(pod, volume, signal);
+    assert.deepEqual(devices.log, ['bind', 'pin']);
   });
 
   for (const [failing, message] of [

@@ -53,6 +53,8 @@ const plugins: readonly BlockPlugin[] = ['local-volume', 'csi'];
 export class BlockVolumes {
   readonly #deps: BlockVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
+  /** What this process has done for pods: the device by the file it is shown at. */
+  readonly #mapped = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: BlockVolumesDeps) {
     this.#deps = deps;
@@ -73,11 +75,19 @@ export class BlockVolumes {
     const [global, ofPod] = [this.#global(plugin, name), this.#ofPod(uid, plugin)];
     const [shown, link] = [posix.join(global, uid), this.placeOf(uid, plugin, name)];
     const state = (await files.readLink(link)) === device ? 'there' : 'new';
+    if (state === 'there' && (await this.#isMapped(uid, device, shown))) return { state, global, ofPod };
     const stage = 'MapVolume.MapBlockVolume failed';
     await at(stage, name, devices.bind(device, shown, signal));
     await at(stage, name, this.#link(uid, ofPod, link, device));
     await at(stage, name, devices.pin(shown, signal));
+    this.#mapped.set(uid, (this.#mapped.get(uid) ?? new Map()).set(shown, device));
     return { state, global, ofPod };
+  }
+
+  /** One look at the file tells whether it is still shown: all mounts and devices of the machine are many more. */
+  async #isMapped(uid: PodUid, device: string, shown: string): Promise<boolean> {
+    if (this.#mapped.get(uid)?.get(shown) !== device) return false;
+    return (await this.#deps.files.kindAt(shown)) === 'other';
   }
 
   /**
@@ -86,6 +96,7 @@ export class BlockVolumes {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
+    this.#mapped.delete(uid);
     for (const plugin of plugins) await this.#removeOf(uid, plugin, signal);
   }
 
