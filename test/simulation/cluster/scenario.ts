@@ -131,12 +131,13 @@ export class Scenario {
     const { cluster, desk } = this.#options;
     const object = cluster.pod(name);
     if (object === undefined) return;
-    if (grace !== undefined) desk.shorten(object.metadata.uid, grace);
+    // Who asks for more than the pod does would get it. One that is wanted no more goes by force.
     const most = desk.sketchOf(name)?.graceSeconds ?? 0;
+    const given = grace === undefined ? undefined : Math.min(grace, most);
+    if (given !== undefined) desk.shorten(object.metadata.uid, given);
     desk.remove(name);
     if (next !== undefined) this.#next.set(name, next);
-    // Who asks for more than the pod does would get it.
-    cluster.delete(name, grace === undefined ? undefined : Math.min(grace, most));
+    cluster.delete(name, given);
   }
 
   #changeImage(name: string): void {

@@ -7,6 +7,8 @@ import { hasFailed, startsAllAnew } from './stops.ts';
 
 /** A moment counts for what is told in whole seconds, and takes a while to be told. */
 const slackMs = 50;
+/** What even a pod that is deleted by force is given, unless it asks for none. */
+const forcedGraceSeconds = 1;
 
 /**
  * A sidecar is told to stop when all regular containers and all later sidecars have ended, or its time is used up. One
@@ -62,7 +64,9 @@ export function sidecarOrder(scene: RuleScene): Rule {
       if (isDamaged(podUid) || hasFailed(sketch, instance)) return;
       if (startsAllAnew(sketch, instance, ledger)) return;
       const usedMs = nowMs() - (ending.get(podUid) ?? nowMs());
-      if (usedMs >= desk.graceOf(podUid) * 1_000 - slackMs) return;
+      const leastSeconds = Math.min(forcedGraceSeconds, sketch.graceSeconds);
+      const graceSeconds = Math.max(leastSeconds, desk.graceOf(podUid));
+      if (usedMs >= graceSeconds * 1_000 - slackMs) return;
       const later = [
         ...sketch.containers,
         ...sidecarsOf(sketch).filter((one) => sketch.init.indexOf(one) > place),
