@@ -48,7 +48,7 @@ function unlikeItsVolumes({ volumes }: World, uid: string, { phase, running }: S
   if (volumes === undefined) return [];
   if (phase === 'Succeeded' || phase === 'Failed')
     return volumes.mountedFor(uid).map((place) => `is ${phase} and has ${place} mounted`);
-  return running.length === 0 ? [] : [...volumes.missing(uid), ...volumes.outdated(uid)];
+  return running.length === 0 ? [] : [...volumes.missing(uid, 'own'), ...volumes.outdated(uid)];
 }
 
 interface Seen {

@@ -101,7 +101,7 @@ function withPatch(
   };
 }
 
-function bound(client: ApiClient): ApiClient {
+export function bound(client: ApiClient): ApiClient {
   return {
     get: client.get.bind(client),
     list: client.list.bind(client),

@@ -4,7 +4,7 @@ import type { Rule, Scene } from './scene.ts';
 interface StartRequest {
   readonly containerId?: string;
   readonly podSandboxId?: string;
-  readonly config?: { readonly metadata?: { readonly uid?: string } };
+  readonly config?: { readonly metadata?: { readonly uid?: string; readonly name?: string } };
 }
 
 /** Whose start a call is for; undefined for other calls. */
@@ -14,6 +14,12 @@ export function podOfCall(runtime: Scene['runtime'], method: string, request: un
   if (method === 'createContainer') return runtime.sandboxes().find(({ id }) => id === podSandboxId)?.podUid;
   if (method === 'startContainer') return runtime.containers().find(({ id }) => id === containerId)?.podUid;
   return undefined;
+}
+
+/** Which container a call makes or starts. */
+export function containerOfCall(runtime: Scene['runtime'], request: unknown): string | undefined {
+  const { containerId, config } = request as StartRequest;
+  return config?.metadata?.name ?? runtime.containers().find(({ id }) => id === containerId)?.name;
 }
 
 export function startsOnlyWhatIsWanted({ runtime, report, kubelet }: Scene): Rule {

@@ -1,6 +1,6 @@
 import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { ClusterScene, Rule, RuleScene } from './scene.ts';
-import { podOfCall } from './starts.ts';
+import { containerOfCall, podOfCall } from './starts.ts';
 
 /** What takes a volume away, or a part of it that containers would miss. */
 const removals: ReadonlySet<string> = new Set([
@@ -20,15 +20,20 @@ export interface VolumeScene extends RuleScene {
   readonly volumes: VolumeWorld;
 }
 
-export function startsWithItsVolumes({ runtime, report, volumes, cluster }: VolumeScene): Rule {
+export function startsWithItsVolumes({ runtime, report, volumes, cluster, desk }: VolumeScene): Rule {
   return {
     calling(method, request) {
       if (method !== 'createContainer' && method !== 'startContainer') return;
       const uid = podOfCall(runtime, method, request);
       if (uid === undefined || !hasVolumes(cluster, uid)) return;
-      if (method === 'startContainer') volumes.written(uid);
-      for (const volume of volumes.missing(uid))
-        report('no container starts before its volumes are mounted', `${method} of ${uid} without ${volume}`);
+      const name = containerOfCall(runtime, request);
+      const who = desk.known(uid)?.ephemeral?.some((one) => one.name === name) ? 'visitor' : 'own';
+      if (method === 'startContainer') volumes.started(uid, who);
+      for (const volume of volumes.missing(uid, who))
+        report(
+          'no container starts before its volumes are mounted',
+          `${method} of ${name} of ${uid} without ${volume}`,
+        );
     },
   };
 }

@@ -18,12 +18,23 @@ const soonMs = 40_000;
 
 /** With nothing else going on nobody waits long for what its volumes are to say. */
 export async function updateInPeace({ world, random, pass, known, until }: Peace): Promise<void> {
-  const { volumes, cluster, runtime } = world;
+  const { volumes, cluster } = world;
   if (volumes === undefined || cluster === undefined) return;
   for (let update = 0; update < updates; update++) {
     volumes.take({ do: 'update' }, cluster.api);
     await pass(random.next() * mostBetweenMs);
   }
+  await shown({ world, known, until });
+  // There and not, or the other way round: with nothing else that changes.
+  for (let times = 0; times < 2; times++) {
+    volumes.take({ do: 'come-or-go' }, cluster.api);
+    await shown({ world, known, until });
+  }
+}
+
+async function shown({ world, known, until }: Pick<Peace, 'world' | 'known' | 'until'>): Promise<void> {
+  const { volumes, cluster, runtime } = world;
+  if (volumes === undefined || cluster === undefined) return;
   await until(soonMs, 'an update comes soon to the pods that run', async () => {
     const uids = new Set(runtime.runningContainers().map(({ podUid }) => podUid));
     const free = [...uids].filter((uid) => cluster.hadVolumes(uid) && !hangs(known(uid)));

@@ -4,7 +4,7 @@ import type { Pod } from '../../../src/pods/index.ts';
 import { settings } from '../kubelet-life.ts';
 
 export const drivers = { disks: 'disks.sim', plain: 'plain.sim', far: 'far.sim' } as const;
-export const objectNames = { config: 'settings', secret: 'keys' } as const;
+export const objectNames = { config: 'settings', secret: 'keys', extra: 'extra' } as const;
 /** Of each pair of files that change together. */
 export const fileNames = ['a', 'b'] as const;
 /** The label that downward files tell. */
@@ -37,10 +37,18 @@ const sources = {
   device: ['local-volume', () => ({ persistentVolumeClaim: { claimName: 'device' } })],
   /** A device of a driver, which has to be attached before. */
   raw: ['csi', (uid: string) => ({ persistentVolumeClaim: { claimName: `raw-${uid}` } })],
+  /** Of an object that comes and goes. */
+  extra: ['configmap', () => ({ configMap: { name: objectNames.extra, optional: true } })],
+  /** Those that only visitors have. */
+  read: ['configmap', () => ({ configMap: { name: objectNames.config } })],
+  noted: ['empty-dir', () => ({ emptyDir: { medium: 'Memory' } })],
+  lent: ['csi', () => ({ csi: { driver: drivers.plain } })],
 } as const satisfies Readonly<Record<string, readonly [string, (uid: string) => Omit<Volume, 'name'>]>>;
 
 /** Those in which files change together. */
-export const filled: readonly VolumeKind[] = ['config', 'secret', 'labels', 'projected'];
+export const filled: readonly VolumeKind[] = ['config', 'secret', 'labels', 'projected', 'extra', 'read'];
+/** Those that nobody in the pod has but who is added to look into it while it runs. */
+export const visitorKinds: readonly VolumeKind[] = ['read', 'noted', 'lent'];
 /** Those that containers are given as devices. */
 export const devices: readonly VolumeKind[] = ['device', 'raw'];
 /** Those of which each pod that has any has its own, called by its UID. */
@@ -49,7 +57,7 @@ const ownKinds = { own: '', far: 'far-', blank: 'blank-', raw: 'raw-' } as const
 export const attachedKinds = ['far', 'raw'] as const;
 /** As many bits as a part of a UID has that is looked at. */
 const partBits = 16;
-const kinds = Object.keys(sources) as readonly VolumeKind[];
+const kinds = (Object.keys(sources) as readonly VolumeKind[]).filter((kind) => !visitorKinds.includes(kind));
 
 function labelFiles() {
   return fileNames.map((path) => ({ path, fieldRef: { fieldPath: `metadata.labels['${label}']` } }));
@@ -62,7 +70,7 @@ function projectedSources() {
   ];
 }
 
-/** By its UID, so that nothing is drawn for it: about half of all kinds. */
+/** What the containers have that the pod begins with. By its UID, so that nothing is drawn for it: about half of all. */
 export function kindsOf(uid: string): readonly VolumeKind[] {
   const isSet = (bit: number) => {
     const digits = partBits / 4;
@@ -73,15 +81,17 @@ export function kindsOf(uid: string): readonly VolumeKind[] {
   return kinds.filter((_kind, index) => isSet(index));
 }
 
-/** The pod with its volumes, of which every container it begins with has all. */
+/** The pod with its volumes. Every container it begins with has all but those of visitors, and visitors have all. */
 export function withEveryVolume(pod: Pod): Pod {
   const { uid } = pod.metadata;
   const own = kindsOf(uid);
   const isDevice = (name: VolumeKind) => devices.includes(name);
-  const volumeMounts = own.filter((name) => !isDevice(name)).map((name) => ({ name, mountPath: `/${name}` }));
+  const mountOf = (name: VolumeKind) => ({ name, mountPath: `/${name}` });
+  const volumeMounts = own.filter((name) => !isDevice(name)).map(mountOf);
   const volumeDevices = own.filter(isDevice).map((name) => ({ name, devicePath: `/dev/${name}` }));
   const dressed = <C extends object>(container: C) => ({ ...container, volumeMounts, volumeDevices });
-  const { initContainers, containers } = pod.spec;
+  const visiting = { volumeMounts: [...volumeMounts, ...visitorKinds.map(mountOf)], volumeDevices };
+  const { initContainers, containers, ephemeralContainers } = pod.spec;
   return {
     ...pod,
     metadata: { ...pod.metadata, labels: { [label]: '0', ...pod.metadata.labels } },
@@ -90,7 +100,10 @@ export function withEveryVolume(pod: Pod): Pod {
       serviceAccountName: 'default',
       containers: containers.map(dressed),
       ...(initContainers !== undefined && { initContainers: initContainers.map(dressed) }),
-      volumes: own.map((name) => ({ name, ...sources[name][1](uid) })),
+      ...(ephemeralContainers !== undefined && {
+        ephemeralContainers: ephemeralContainers.map((container) => ({ ...container, ...visiting })),
+      }),
+      volumes: [...own, ...visitorKinds].map((name) => ({ name, ...sources[name][1](uid) })),
     },
   };
 }

@@ -1,7 +1,10 @@
+import { apiResources } from '../../../src/api/index.ts';
 import type { NodeMachine } from '../../../src/kubelet/index.ts';
 import type { PluginHost } from '../../../src/plugins/index.ts';
+import type { Pod } from '../../../src/pods/index.ts';
 import { Node } from '../../../src/volumes/csi/gen/node.ts';
 import type { VolumeFiles } from '../../../src/volumes/index.ts';
+import { bound } from '../cluster/cluster-mutations.ts';
 import type { KnownBug } from '../mutations.ts';
 import { withParts } from './joint-files.ts';
 import { podDirOf } from './pod-volumes.ts';
@@ -114,6 +117,30 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     })),
   },
 
+  'what a container mounts that is added to a running pod is not looked at': {
+    breaks: starts,
+    shows: mounting,
+    kubelet: ({ workers }) => {
+      const update = workers.updatePod.bind(workers);
+      workers.updatePod = ({ pod, ...rest }) =>
+        update(pod === undefined ? rest : { ...rest, pod: withBareVisitors(pod) });
+    },
+  },
+
+  'that an object comes or goes is not heard': {
+    breaks: 'an update comes soon to the pods that run',
+    shows: mounting,
+    api: (client) => ({
+      ...bound(client),
+      async *watch(query, signal) {
+        for await (const event of client.watch(query, signal)) {
+          const isNews = event.type === 'ADDED' || event.type === 'DELETED';
+          if (query.resource !== apiResources.configMaps || !isNews) yield event as never;
+        }
+      },
+    }),
+  },
+
   'what an object says is looked at when the next sync is due': {
     breaks: 'an update comes soon to the pods that run',
     shows: mounting,
@@ -122,6 +149,13 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
     },
   },
 };
+
+function withBareVisitors(pod: Pod): Pod {
+  const { ephemeralContainers = [] } = pod.spec;
+  if (ephemeralContainers.length === 0) return pod;
+  const bare = ephemeralContainers.map(({ volumeMounts: _seen, ...container }) => container);
+  return { ...pod, spec: { ...pod.spec, ephemeralContainers: bare } };
+}
 
 function withFiles(
   change: (files: VolumeFiles) => Partial<VolumeFiles>,

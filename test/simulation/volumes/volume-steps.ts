@@ -14,4 +14,6 @@ export type VolumeStep =
   /** The server of directories says nothing for a while, or forgets what it has given out. */
   | { readonly do: 'server'; readonly what: 'falls-silent' | 'answers' | 'forgets' }
   /** What the objects say that pods have as files is another. */
-  | { readonly do: 'update' };
+  | { readonly do: 'update' }
+  /** The object that pods can do without is made, or deleted if it is there. */
+  | { readonly do: 'come-or-go' };

@@ -24,16 +24,18 @@ import {
   fileNames,
   filled,
   kindsOf,
-  objectNames,
   placeOf,
   podDirOf,
   shownAt,
   stagedIdOf,
   type VolumeKind,
+  visitorKinds,
 } from './pod-volumes.ts';
 import { SimulatedDriver, simulatedPlugins } from './simulated-driver.ts';
 import { SimulatedServer } from './simulated-server.ts';
+import { claim, diskOf } from './volume-claims.ts';
 import { MachineTroubles } from './volume-faults.ts';
+import { VolumeObjects } from './volume-objects.ts';
 import type { VolumeStep } from './volume-steps.ts';
 
 export interface VolumeWitness {
@@ -51,6 +53,9 @@ export interface VolumeWorldOptions {
   readonly files: RuntimeFiles;
   readonly witness: VolumeWitness;
 }
+
+/** One that its pod begins with, or one that is added later to look into it. */
+export type ContainerRole = 'own' | 'visitor';
 
 const namespace = 'default';
 /** A disk with data, one that is given as it is, and where the node has those that are mounted. */
@@ -72,14 +77,16 @@ export class VolumeWorld {
   readonly #memoryDevices = new MemoryBlockDevices(this.memory);
   readonly #mounts = new MemoryNetworkMounts(this.memory);
   readonly #server: SimulatedServer;
+  readonly #objects = new VolumeObjects();
   /** With files, and with all the rest. */
   readonly #troubles: MachineTroubles;
   readonly #programTroubles: MachineTroubles;
   /** Disks that containers have written to, or others before. */
   readonly #written = new Set<string>([sharedDisk]);
   readonly #options: VolumeWorldOptions;
+  /** Pods into which somebody was added who looks. */
+  readonly #visited = new Set<string>();
   #attacher: AttachController | undefined;
-  #number = 0;
 
   constructor(options: VolumeWorldOptions) {
     this.#options = options;
@@ -126,7 +133,7 @@ export class VolumeWorld {
       api.put(apiResources.csiDrivers, { metadata: { name }, spec });
     }
     api.put(apiResources.serviceAccounts, { metadata: { namespace, name: 'default' } });
-    this.#fill(api);
+    this.#objects.fill(api);
     claim(api, 'shared', diskOf('shared'));
     claim(api, 'local', { local: { path: '/data' } });
     claim(api, 'disk', { local: { path: sharedDisk } });
@@ -176,8 +183,10 @@ export class VolumeWorld {
         for (const driver of this.drivers) driver.comeBack();
         break;
       case 'update':
-        this.#number++;
-        this.#fill(api);
+        this.#objects.update(api);
+        break;
+      case 'come-or-go':
+        this.#objects.comeOrGo(api);
         break;
     }
   }
@@ -198,8 +207,9 @@ export class VolumeWorld {
     return this.#mounts.broken.has(place);
   }
 
-  /** A container of the pod may write to what it has from now on. */
-  written(uid: string): void {
+  /** A container of the pod is started, and may write to what it has from now on. */
+  started(uid: string, who: ContainerRole): void {
+    if (who === 'visitor') this.#visited.add(uid);
     if (kindsOf(uid).includes('blank')) this.#written.add(blankDisk(uid));
   }
 
@@ -207,27 +217,31 @@ export class VolumeWorld {
     this.#attacher?.close();
   }
 
-  /** What the containers of the pod would not find. */
-  missing(uid: string): readonly string[] {
-    return kindsOf(uid).filter((kind) => !this.#isThere(uid, kind));
+  /** What a container of the pod would not find. */
+  missing(uid: string, who: ContainerRole): readonly string[] {
+    const all = who === 'visitor' ? [...kindsOf(uid), ...visitorKinds] : kindsOf(uid);
+    return all.filter((kind) => !this.#isThere(uid, kind));
   }
 
   /** What readers in the pod see that is no whole. */
   torn(uid: string): readonly string[] {
-    return kindsOf(uid)
-      .filter((kind) => filled.includes(kind))
-      .flatMap((kind) => {
-        const [a, b] = this.#texts(uid, kind);
-        return a !== undefined && a === b ? [] : [`${kind} says ${a} and ${b}`];
-      });
+    return this.#filledOf(uid).flatMap((kind) => {
+      const [a, b] = this.#texts(uid, kind);
+      // Names that are new come one after the other.
+      const isComing = kind === 'extra' && (a === undefined || b === undefined);
+      return isComing || (a !== undefined && a === b) ? [] : [`${kind} says ${a} and ${b}`];
+    });
   }
 
   /** What files of the pod say that its objects do not. */
   outdated(uid: string): readonly string[] {
-    return kindsOf(uid)
-      .filter((kind) => filled.includes(kind) && kind !== 'labels')
-      .filter((kind) => this.#texts(uid, kind)[0] !== String(this.#number))
-      .map((kind) => `${kind} says ${this.#texts(uid, kind)[0]} instead of ${this.#number}`);
+    return this.#filledOf(uid)
+      .filter((kind) => kind !== 'labels')
+      .flatMap((kind) => {
+        const said = this.#objects.said(kind);
+        const [found] = this.#texts(uid, kind);
+        return found === said ? [] : [`${kind} says ${found} instead of ${said}`];
+      });
   }
 
   /** What is mounted for the pod, whoever did it. */
@@ -280,6 +294,11 @@ export class VolumeWorld {
     ];
   }
 
+  #filledOf(uid: string): readonly VolumeKind[] {
+    const all = this.#visited.has(uid) ? [...kindsOf(uid), ...visitorKinds] : kindsOf(uid);
+    return all.filter((kind) => filled.includes(kind));
+  }
+
   #placesOf(id: string): readonly string[] {
     const places = this.drivers.flatMap(({ published, staged }) => [...published, ...staged]);
     return places.flatMap(([place, volumeId]) => (volumeId === id ? [place] : []));
@@ -291,6 +310,7 @@ export class VolumeWorld {
     const isFilled = this.#texts(uid, kind).every((text) => text !== undefined);
     switch (kind) {
       case 'config':
+      case 'read':
         return isFilled;
       case 'secret':
       case 'labels':
@@ -298,6 +318,7 @@ export class VolumeWorld {
       case 'projected':
         return isMounted && isFilled && this.memory.text(`${place}/token`) !== undefined;
       case 'memory':
+      case 'noted':
       case 'local':
         return isMounted;
       case 'disk':
@@ -312,6 +333,7 @@ export class VolumeWorld {
       case 'raw':
         return this.#isGiven(uid, kind, `raw-${uid}`);
       case 'scratch':
+      case 'extra':
         return this.memory.entry(place) !== undefined;
       default:
         return isMounted && this.drivers.some(({ published }) => published.has(place));
@@ -356,14 +378,6 @@ export class VolumeWorld {
   #texts(uid: string, kind: VolumeKind): readonly (string | undefined)[] {
     return fileNames.map((name) => this.memory.text(`${placeOf(uid, kind)}/${name}`));
   }
-
-  #fill(api: SimulatedApi): void {
-    const text = String(this.#number);
-    const coded = Buffer.from(text).toString('base64');
-    const all = (value: string) => Object.fromEntries(fileNames.map((name) => [name, value]));
-    api.put(apiResources.configMaps, { metadata: { namespace, name: objectNames.config }, data: all(text) });
-    api.put(apiResources.secrets, { metadata: { namespace, name: objectNames.secret }, data: all(coded) });
-  }
 }
 
 function blankDisk(uid: string): string {
@@ -373,21 +387,4 @@ function blankDisk(uid: string): string {
 /** The pod that a device is shown to at a file, or for which a driver has made it there. */
 function shownTo(path: string): string | undefined {
   return /\/plugins\/.*\/volumeDevices\/.*\/([0-9a-f]{32})$/.exec(path)?.[1];
-}
-
-function diskOf(handle: string, driver: string = driverNames.disks): object {
-  return { csi: { driver, volumeHandle: handle } };
-}
-
-/** A volume and the claim that has it. */
-function claim(api: SimulatedApi, name: string, source: object): void {
-  const uid = `claim-${name}`;
-  const accessModes = ['ReadWriteMany'];
-  const claimRef = { namespace, name, uid };
-  api.put(apiResources.persistentVolumes, { metadata: { name }, spec: { accessModes, claimRef, ...source } });
-  api.put(apiResources.persistentVolumeClaims, {
-    metadata: { namespace, name, uid },
-    spec: { accessModes, volumeName: name },
-    status: { phase: 'Bound' },
-  });
 }

@@ -4,11 +4,8 @@ import { prepareSimulation } from '../simulate.ts';
 
 const seeds = 25;
 const repeatedSeeds = 3;
-/**
- * One forgot a pod that had come to its end. In one a pod that is being deleted goes by force: its sidecars wait no longer
- * than that leaves them.
- */
-const hardSeeds = [114, 252];
+/** In one somebody who was added to look into a running pod was started before what only visitors have was mounted. */
+const hardSeeds = [27];
 const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
 
 describe('the whole kubelet in simulation, with volumes of every kind', () => {
