@@ -42,6 +42,8 @@ export class MachineTroubles {
   readonly #options: TroublesOptions;
   /** What programs that have not ended hold, whoever has started them. */
   readonly #taken = new Set<string>();
+  /** When the machine is gone, and with it whatever was still being done there. */
+  readonly #gone = new AbortController();
   #rates: FileRates = {};
 
   constructor(options: TroublesOptions) {
@@ -50,6 +52,11 @@ export class MachineTroubles {
 
   set(rates: FileRates): void {
     this.#rates = rates;
+  }
+
+  /** Programs that a kubelet has started outlive it, but not their machine. */
+  close(): void {
+    this.#gone.abort(new Error('The machine is gone'));
   }
 
   around<T extends object>(inner: T, { name: part, steps }: MachinePart<T>): T {
@@ -91,7 +98,8 @@ export class MachineTroubles {
     if (fault === undefined) return await told();
     const signal = args.findLast((arg) => arg instanceof AbortSignal) ?? new AbortController().signal;
     const { clock, random } = this.#options;
-    await clock.sleep(fault === 'hung' ? (step.deadlineMs ?? 0) : random.next() * slowMs, signal);
+    const ms = fault === 'hung' ? (step.deadlineMs ?? 0) : random.next() * slowMs;
+    await clock.sleep(ms, AbortSignal.any([signal, this.#gone.signal]));
     if (fault === 'slow') return await told();
     const isDone = fault === 'denied' || (fault === 'hung' && random.next() < 0.5);
     if (isDone) await told();

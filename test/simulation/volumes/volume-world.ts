@@ -215,6 +215,8 @@ export class VolumeWorld {
 
   close(): void {
     this.#attacher?.close();
+    this.#troubles.close();
+    this.#programTroubles.close();
   }
 
   /** What a container of the pod would not find. */
