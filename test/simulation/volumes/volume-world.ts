@@ -86,6 +86,8 @@ export class VolumeWorld {
   readonly #options: VolumeWorldOptions;
   /** Pods into which somebody was added who looks. */
   readonly #visited = new Set<string>();
+  /** Where the server has ever forgotten what it had given out. */
+  readonly #forgotten = new Set<string>();
   #attacher: AttachController | undefined;
 
   constructor(options: VolumeWorldOptions) {
@@ -202,9 +204,10 @@ export class VolumeWorld {
     this.#server.forgetStuck();
   }
 
-  /** Whether the server knows nothing any more of what is mounted there. */
+  /** Whether the server knows nothing any more of what is mounted there, or was until it was unmounted for that. */
   isLost(place: string): boolean {
-    return this.#mounts.broken.has(place);
+    const isMounted = this.memory.mounts().some(({ directory }) => directory === place);
+    return this.#mounts.broken.has(place) || (this.#forgotten.has(place) && !isMounted);
   }
 
   /** A container of the pod is started, and may write to what it has from now on. */
@@ -374,7 +377,10 @@ export class VolumeWorld {
     const own = this.memory.mounts().filter(({ origin }) => origin?.startsWith('server:'));
     if (what === 'falls-silent') this.#server.fallSilent();
     else if (what === 'answers') this.#server.answer();
-    else this.#server.lose(own.map(({ directory }) => directory));
+    else {
+      for (const { directory } of own) this.#forgotten.add(directory);
+      this.#server.lose(own.map(({ directory }) => directory));
+    }
   }
 
   #texts(uid: string, kind: VolumeKind): readonly (string | undefined)[] {
