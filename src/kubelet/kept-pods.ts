@@ -16,6 +16,7 @@ import {
   GroupNews,
   LocalDisks,
   LocalVolumes,
+  localPlugin,
   MemoryEmptyDirs,
   NfsVolumes,
   PayloadVolumes,
@@ -107,7 +108,7 @@ export class KeptPods {
       directories,
       readBoot: () => machine.readFile(bootFile),
     });
-    const block = blockVolumes(settings.rootDir, deps);
+    const block = blockVolumes(settings.rootDir, deps, observe);
     const api = deps.cluster && csiApi(deps.cluster);
     const { nodeName } = settings;
     const expansions = new Expansions({ nodeName, api, clock, journal, observe });
@@ -204,9 +205,10 @@ function nfsVolumes(
 function blockVolumes(
   rootDir: string,
   { clock, machine: { volumeFiles: files, blockDevices: devices } }: KeptPodsDeps,
+  observe: StorageObserver,
 ): BlockVolumes | undefined {
   if (files === undefined || devices === undefined) return undefined;
-  return new BlockVolumes({ rootDir, podsDir: podsDirOf(rootDir), files, devices, clock });
+  return new BlockVolumes({ rootDir, podsDir: podsDirOf(rootDir), files, devices, clock, observe });
 }
 
 function claimVolumes(
@@ -217,9 +219,9 @@ function claimVolumes(
 ): ClaimVolumes {
   const { volumeFiles: files, disks } = machine;
   const timedWalk = (work: () => Promise<void>) =>
-    timed({ clock, observe }, 'volume_apply_access_control', ['kubernetes.io/local-volume'], work);
+    timed({ clock, observe }, 'volume_apply_access_control', [localPlugin], work);
   const walks = { groupNews, timed: timedWalk };
-  const onDisks = files && disks && new LocalDisks({ rootDir, files, disks });
+  const onDisks = files && disks && new LocalDisks({ rootDir, files, disks, clock, observe });
   const podsDir = podsDirOf(rootDir);
   return new ClaimVolumes({
     claims: cluster?.claims,

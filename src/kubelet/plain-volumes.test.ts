@@ -8,7 +8,7 @@ import type { Container, Volume } from '../kinds/index.ts';
 import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
 import { type Pod, type PodJournal, podUid } from '../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../runtime/index.ts';
-import type { ClaimProblem, VolumeProblem } from '../volumes/index.ts';
+import type { ClaimProblem, VolumePlugin, VolumeProblem } from '../volumes/index.ts';
 import { type OtherVolumes, PlainVolumes } from './plain-volumes.ts';
 import { PodDirectories } from './pod-files.ts';
 import { Renewals } from './renewals.ts';
@@ -203,7 +203,12 @@ test('volumes of drivers are known to metrics by driver', () => {
   const place = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
   const csi = {
     inline: (_pod: Pod, { csi: of }: Volume) =>
-      of && { hostPath: place, specName: 'x', readOnly: false, driver: of.driver },
+      of && {
+        hostPath: place,
+        specName: 'x',
+        readOnly: false,
+        plugin: { name: `kubernetes.io/csi:${of.driver}` },
+      },
     setUpInline: async () => {},
     keepUpInline: () => {},
     remove: async () => {},
@@ -219,7 +224,7 @@ test('volumes of drivers are known to metrics by driver', () => {
             readOnly: false,
             relabel: true,
             specName: 'x',
-            plugin: 'kubernetes.io/csi:two',
+            plugin: { name: 'kubernetes.io/csi:two' },
           },
         ],
       ]),
@@ -243,6 +248,50 @@ test('volumes of drivers are known to metrics by driver', () => {
   assert.deepEqual(plain({ csi, claimed }).pluginsOf(pod).toSorted(), [
     'kubernetes.io/csi:one',
     'kubernetes.io/csi:two',
+  ]);
+});
+
+test('how long it takes to unmount is told apart from how long it takes to unmap', async () => {
+  const observed: string[] = [];
+  const times = {
+    clock: new VirtualClock(),
+    random: seededRandom(1),
+    observe: (operation: string, plugin: VolumePlugin, { outcome }: { readonly outcome: string }) =>
+      void observed.push(`${operation} ${plugin.name} ${outcome} ${plugin.origin}`),
+  };
+  const origin = 'in-tree' as const;
+  const plugin = { name: 'kubernetes.io/csi:d', origin };
+  const claimed = {
+    of: () =>
+      new Map([
+        ['a', { kind: 'block' as const, devicePath: '/d', readOnly: false, plugin }],
+        [
+          'b',
+          {
+            kind: 'path' as const,
+            hostPath: '/p',
+            readOnly: false,
+            relabel: false,
+            specName: 'b',
+            plugin: { name: 'p' },
+          },
+        ],
+      ]),
+    groupsOf: () => [],
+    make: async () => [],
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const volumes = ['a', 'b'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
+  const pod = podOf(volumes, ['a', 'b']);
+  const made = plain({ claimed, times });
+  await made.make(pod, new AbortController().signal);
+  await made.remove(pod, new AbortController().signal);
+  assert.deepEqual(observed, [
+    'map_volume kubernetes.io/csi:d success in-tree',
+    'volume_mount p success undefined',
+    'volume_unmount p success undefined',
+    'unmap_volume kubernetes.io/csi:d success in-tree',
   ]);
 });
 

@@ -7,7 +7,6 @@ import {
   type ClaimProblem,
   type ClaimVolumes,
   type CsiVolumes,
-  csiPlugin,
   DiskEmptyDirs,
   inTurns,
   isClaimed,
@@ -20,6 +19,7 @@ import {
   type StorageObserver,
   timed,
   usedVolumes,
+  type VolumePlugin,
 } from '../volumes/index.ts';
 import { MountAttempts, namesOf, noRoom, unable } from './mount-attempts.ts';
 import type { PodDirectories } from './pod-files.ts';
@@ -35,6 +35,12 @@ const retries = { baseMs: 500, maxMs: 10_000, jitter: 0.2 };
 /** Whoever names the repository has commands of it run on the host; the gate is locked. */
 const noGitRepo =
   'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`';
+
+/** What mounts one of the volumes of a pod, and in which way. */
+interface UsedPlugin {
+  readonly kind: KnownVolume['kind'];
+  readonly plugin: VolumePlugin;
+}
 
 /** What keeps containers from starting. */
 interface Problem {
@@ -87,7 +93,7 @@ export class PlainVolumes {
   readonly #claimed: ClaimedVolumes | undefined;
   readonly #times: OtherVolumes['times'];
   /** The plugins of what each pod has, as many times as there are volumes. */
-  readonly #mounted = new Map<PodUid, readonly string[]>();
+  readonly #mounted = new Map<PodUid, readonly UsedPlugin[]>();
   /** Why volumes of pods that have ended stay. */
   readonly #kept = new TroubleBoard();
   readonly #csi: DriverVolumes | undefined;
@@ -167,7 +173,7 @@ export class PlainVolumes {
     if (roomless !== undefined) throw noRoom(roomless.message);
     if (problems.length > 0) throw this.#unusable(uid, problems);
     this.#retries?.forget(uid);
-    this.#mounted.set(uid, this.pluginsOf(pod));
+    this.#mounted.set(uid, this.#usedBy(pod));
   }
 
   /** An event for volumes that were waited for in vain, with all that is known of each. Nothing when none was. */
@@ -210,7 +216,7 @@ export class PlainVolumes {
       const work = () => this.#makeOne(pod, volume, signal);
       const problem = await this.#timed(
         'volume_mount',
-        pluginsOfVolume(volume, this.#csi?.inline(pod, volume)?.driver),
+        pluginsOfVolume(volume, this.#csi?.inline(pod, volume)?.plugin),
         work,
       );
       return problem === undefined ? undefined : { volume: name, message: this.#tell(pod, name, problem) };
@@ -226,7 +232,7 @@ export class PlainVolumes {
   async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
     await this.#fill(pod, signal);
     await this.#claimed?.refresh(pod, signal);
-    this.#mounted.set(pod.metadata.uid, this.pluginsOf(pod));
+    this.#mounted.set(pod.metadata.uid, this.#usedBy(pod));
     const used = usedVolumes(pod);
     for (const volume of pod.spec.volumes ?? [])
       if (isOfDriver(volume) && used.has(volume.name)) this.#csi?.keepUpInline(pod, volume);
@@ -234,14 +240,21 @@ export class PlainVolumes {
 
   /** Of each volume that a container uses and that is known here. */
   pluginsOf(pod: Pod): readonly string[] {
+    return this.#usedBy(pod).map(({ plugin }) => plugin.name);
+  }
+
+  #usedBy(pod: Pod): readonly UsedPlugin[] {
     const used = usedVolumes(pod);
     const found = [...this.of(pod)].filter(([name]) => used.has(name));
-    return found.map(([, volume]) => pluginOf(this.#directories.of(pod.metadata.uid), volume));
+    return found.map(([, volume]) => ({
+      kind: volume.kind,
+      plugin: pluginOf(this.#directories.of(pod.metadata.uid), volume),
+    }));
   }
 
   /** The plugins of all that pods have now, as many times as there are volumes. */
   mountedPlugins(): readonly string[] {
-    return [...this.#mounted.values()].flat();
+    return [...this.#mounted.values()].flat().map(({ plugin }) => plugin.name);
   }
 
   /** Where claims of the pod are mounted; a path of the host is none that says how much it may hold. */
@@ -279,7 +292,7 @@ export class PlainVolumes {
 
   #timed<T>(
     operation: Parameters<StorageObserver>[0],
-    plugins: readonly string[],
+    plugins: readonly VolumePlugin[],
     work: () => Promise<T>,
   ): Promise<T> {
     return this.#times === undefined ? work() : timed(this.#times, operation, plugins, work);
@@ -336,8 +349,12 @@ export class PlainVolumes {
   async remove(pod: Pod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
     try {
-      const plugins = this.#mounted.get(uid) ?? [];
-      await this.#timed('volume_unmount', plugins, () => this.#removeAll(pod, signal));
+      const mounted = this.#mounted.get(uid) ?? [];
+      const pluginsOf = (kind: KnownVolume['kind']) =>
+        mounted.flatMap((used) => (used.kind === kind ? [used.plugin] : []));
+      const unmount = () =>
+        this.#timed('volume_unmount', pluginsOf('path'), () => this.#removeAll(pod, signal));
+      await this.#timed('unmap_volume', pluginsOf('block'), unmount);
       this.#mounted.delete(uid);
       this.#attempts.forget(uid);
       this.#retries?.forget(uid);
@@ -405,8 +422,8 @@ export class PlainVolumes {
   #inline(pod: Pod, volume: Volume): PathVolume | undefined {
     const found = this.#csi?.inline(pod, volume);
     if (found === undefined) return undefined;
-    const { hostPath, specName, readOnly, driver } = found;
-    return { kind: 'path', hostPath, specName, readOnly, relabel: !readOnly, plugin: csiPlugin(driver) };
+    const { hostPath, specName, readOnly, plugin } = found;
+    return { kind: 'path', hostPath, specName, readOnly, relabel: !readOnly, plugin };
   }
 
   #emptyDir(pod: Pod, name: string): string {

@@ -1,5 +1,5 @@
 import type { Volume } from '../kinds/index.ts';
-import { csiPlugin } from '../volumes/index.ts';
+import type { VolumePlugin } from '../volumes/index.ts';
 
 /** Where a volume of a pod is to be found. */
 export type KnownVolume =
@@ -8,7 +8,7 @@ export type KnownVolume =
       readonly kind: 'block';
       readonly devicePath: string;
       readonly readOnly: boolean;
-      readonly plugin?: string | undefined;
+      readonly plugin?: VolumePlugin | undefined;
     };
 
 export type PathVolume = {
@@ -17,7 +17,7 @@ export type PathVolume = {
   readonly readOnly?: boolean;
   readonly relabel?: boolean;
   readonly specName?: string;
-  readonly plugin?: string | undefined;
+  readonly plugin?: VolumePlugin | undefined;
 };
 
 const pluginNames = {
@@ -25,21 +25,22 @@ const pluginNames = {
   hostPath: 'kubernetes.io/host-path',
   nfs: 'kubernetes.io/nfs',
 } as const;
-/** Of a volume that the pod describes itself, by its driver if it is one of a driver. */
-export function pluginsOfVolume(volume: Volume, driver: string | undefined): readonly string[] {
-  if (driver !== undefined) return [csiPlugin(driver)];
+
+/** Of a volume that the pod describes itself, if it is of a kind that is known. */
+export function pluginsOfVolume(volume: Volume, ofDriver: VolumePlugin | undefined): readonly VolumePlugin[] {
+  if (ofDriver !== undefined) return [ofDriver];
   const plugins = (['hostPath', 'emptyDir', 'nfs'] as const).filter((kind) => volume[kind] !== undefined);
-  return plugins.map((kind) => pluginNames[kind]);
+  return plugins.map((kind) => ({ name: pluginNames[kind] }));
 }
 
 /** The directories of volumes below that of a pod are named after their plugins. */
-export function pluginOf(podDirectory: string, volume: KnownVolume): string {
+export function pluginOf(podDirectory: string, volume: KnownVolume): VolumePlugin {
   if (volume.plugin !== undefined) return volume.plugin;
   const [part, path] =
     volume.kind === 'path' ? ['volumes', volume.hostPath] : ['volumeDevices', volume.devicePath];
   const own = `${podDirectory}/${part}/`;
-  if (!path.startsWith(own)) return pluginNames.hostPath;
-  return (path.slice(own.length).split('/')[0] ?? '').replace('~', '/');
+  if (!path.startsWith(own)) return { name: pluginNames.hostPath };
+  return { name: (path.slice(own.length).split('/')[0] ?? '').replace('~', '/') };
 }
 
 /** By the field that is set besides the name. */

@@ -7,6 +7,7 @@ import type { BlockDevices } from './block-devices.ts';
 import { type BlockPlugin, BlockVolumes } from './block-volumes.ts';
 import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import { unusable } from './payload.ts';
+import type { StorageObserver } from './volume-metrics.ts';
 
 const { signal } = new AbortController();
 const pod = podWith([]);
@@ -72,13 +73,16 @@ class Devices implements BlockDevices {
 function world() {
   const [files, clock] = [new MemoryVolumeFiles(), new VirtualClock()];
   const devices = new Devices(files);
-  const make = () => new BlockVolumes({ rootDir: '/root', podsDir: '/root/pods', files, devices, clock });
-  return { files, clock, devices, make, volumes: make() };
+  const observed: string[] = [];
+  const observe: StorageObserver = (operation, plugin) => void observed.push(`${operation} ${plugin.name}`);
+  const make = () =>
+    new BlockVolumes({ rootDir: '/root', podsDir: '/root/pods', files, devices, clock, observe });
+  return { files, clock, devices, observed, make, volumes: make() };
 }
 
 describe('a volume that is given as a device', () => {
   it('is shown, linked and held, and all of it is undone in reverse', async () => {
-    const { files, devices, volumes, make } = world();
+    const { files, devices, observed, volumes, make } = world();
     const mapped = await volumes.map(pod, volume, signal);
     assert.deepEqual(mapped, { state: 'new', global: `${globals}/disk`, ofPod: link.slice(0, -5) });
     assert.equal(volumes.placeOf(worldUid, 'local-volume', 'disk'), link);
@@ -89,6 +93,7 @@ describe('a volume that is given as a device', () => {
     await make().remove(worldUid, signal);
     assert.deepEqual(devices.log, ['unpin', 'unbind']);
     assert.deepEqual([await files.kindAt(link), await files.kindAt(globals)], [undefined, undefined]);
+    assert.deepEqual(observed, ['unmap_device kubernetes.io/local-volume']);
     await volumes.remove(worldUid, signal);
   });
 

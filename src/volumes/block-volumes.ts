@@ -7,6 +7,7 @@ import { unusable } from './payload.ts';
 import { checkedName, firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { unmountPatiently } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
+import { localPlugin, type StorageObserver, timed } from './volume-metrics.ts';
 
 export interface BlockVolumesDeps {
   readonly rootDir: string;
@@ -18,6 +19,7 @@ export interface BlockVolumesDeps {
   >;
   readonly devices: BlockDevices;
   readonly clock: Clock;
+  readonly observe: StorageObserver;
 }
 
 export type BlockPlugin = 'local-volume' | 'csi';
@@ -126,8 +128,13 @@ export class BlockVolumes {
 
   async #clean(plugin: BlockPlugin, global: string): Promise<void> {
     const { files } = this.#deps;
-    if ((await files.removeEmptyDirectory(global)) === 'gone' && plugin === 'local-volume')
-      await files.removeEmptyDirectory(this.#globals(plugin));
+    // Those of drivers are theirs until they are unstaged.
+    if (plugin === 'csi') await files.removeEmptyDirectory(global);
+    else if ((await files.names(global)).length === 0)
+      await timed(this.#deps, 'unmap_device', [localPlugin], async () => {
+        await files.removeEmptyDirectory(global);
+        await files.removeEmptyDirectory(this.#globals(plugin));
+      });
   }
 
   async #find(path: string): Promise<string> {

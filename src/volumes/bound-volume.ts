@@ -1,10 +1,4 @@
-import type {
-  CSIPersistentVolumeSource,
-  PersistentVolume,
-  PersistentVolumeClaim,
-  SecretReference,
-  Volume,
-} from '../kinds/index.ts';
+import type { PersistentVolume, PersistentVolumeClaim, SecretReference, Volume } from '../kinds/index.ts';
 import type { BoundClaim } from '../objects/index.ts';
 import { claimNameOf, type Pod } from '../pods/index.ts';
 import type { CsiVolume, SecretName } from './csi/csi-request.ts';
@@ -59,6 +53,7 @@ export interface CsiSource
     | 'stageSecret'
     | 'publishSecret'
     | 'expandSecret'
+    | 'origin'
   > {
   readonly kind: 'csi';
 }
@@ -115,7 +110,7 @@ export function sourceOf(volume: PersistentVolume): VolumeSource | undefined {
   return { kind: 'local', path, ...(fsType === undefined ? {} : { fsType }) };
 }
 
-function csiSource(csi: CSIPersistentVolumeSource, accessMode: string): CsiSource {
+function csiSource(csi: TranslatedVolume, accessMode: string): CsiSource {
   return {
     kind: 'csi',
     driver: csi.driver,
@@ -123,6 +118,7 @@ function csiSource(csi: CSIPersistentVolumeSource, accessMode: string): CsiSourc
     fsType: csi.fsType ?? '',
     attributes: csi.volumeAttributes ?? {},
     accessMode,
+    ...(csi.origin === undefined ? {} : { origin: csi.origin }),
     ...secretNamed('stageSecret', csi.nodeStageSecretRef),
     ...secretNamed('publishSecret', csi.nodePublishSecretRef),
     ...secretNamed('expandSecret', csi.nodeExpandSecretRef),

@@ -1,3 +1,5 @@
+import type { VolumePlugin } from './volume-metrics.ts';
+
 /** Where a volume is to be found. */
 export type ClaimVolume =
   | {
@@ -8,12 +10,12 @@ export type ClaimVolume =
       /** What parts of it are kept under. */
       readonly specName: string;
       /** As metrics call it, where its place does not say. */
-      readonly plugin?: string | undefined;
+      readonly plugin?: VolumePlugin | undefined;
     }
   | {
       readonly kind: 'block';
       readonly devicePath: string;
       readonly readOnly: boolean;
       /** As above. */
-      readonly plugin?: string | undefined;
+      readonly plugin?: VolumePlugin | undefined;
     };

@@ -27,6 +27,7 @@ import { inTurns } from './in-turns.ts';
 import type { GroupConflict, LocalVolumes } from './local-volumes.ts';
 import type { NfsVolumes } from './nfs-volumes.ts';
 import { unusable } from './payload.ts';
+import { localPlugin } from './volume-metrics.ts';
 import { usedVolumes } from './volume-users.ts';
 
 /** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */
@@ -69,7 +70,6 @@ export type VolumeEventTeller = (
 ) => void;
 
 const soonMs = 1_000;
-const localPlugin = 'kubernetes.io/local-volume';
 
 /** The volumes of pods that are claimed: PersistentVolumes of the kinds this node can mount. */
 export class ClaimVolumes {
@@ -89,7 +89,7 @@ export class ClaimVolumes {
       const bound = this.#noted(pod, volume);
       if (bound === undefined) continue;
       const { source, readOnly, name } = bound;
-      const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source.driver) } : {};
+      const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source) } : {};
       const devicePath = this.#deviceOf(pod.metadata.uid, bound);
       if (devicePath !== undefined) {
         found.set(volume.name, { kind: 'block', devicePath, readOnly, ...plugin });
@@ -332,7 +332,7 @@ export class ClaimVolumes {
   async #grow(pod: Pod, bound: BoundVolume, when: 'atMount' | 'online', signal: AbortSignal): Promise<void> {
     if (bound.mode !== 'block' || bound.source.kind !== 'local') return;
     const { name, claim, readOnly } = bound;
-    const key = `${localPlugin}/${name}`;
+    const key = `${localPlugin.name}/${name}`;
     const growing = { name, claim, readOnly, key, plugin: localPlugin, expand: async () => {} };
     await this.#deps.expansions?.[when](pod, growing, signal);
   }

@@ -13,7 +13,7 @@ import {
   stepOf,
 } from './expansion-plan.ts';
 import { failedAt } from './failed-at.ts';
-import { type StorageObserver, timed } from './volume-metrics.ts';
+import { type StorageObserver, timed, type VolumePlugin } from './volume-metrics.ts';
 
 /** What the API says of claims, and is told. */
 export interface ClaimApi {
@@ -52,7 +52,7 @@ export interface GrowingVolume {
   /** Of all volumes of all kinds. */
   readonly key: string;
   /** As metrics name it. */
-  readonly plugin: string;
+  readonly plugin: VolumePlugin;
   /** Makes it so large on this node; a rejection that names a gRPC code is judged by that. */
   expand(bytes: bigint, signal: AbortSignal): Promise<void>;
 }

@@ -13,7 +13,6 @@ export type { CsiApi } from './csi/csi-api.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';
 export { csiMetrics } from './csi/csi-metrics.ts';
 export { CsiNodeUpdates } from './csi/csi-node-updates.ts';
-export { csiPlugin } from './csi/csi-places.ts';
 export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
 export { CsiVolumes } from './csi/csi-volumes.ts';
@@ -47,5 +46,12 @@ export {
   type VolumeProblem,
 } from './payload-volumes.ts';
 export type { MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
-export { reconstructionMetrics, type StorageObserver, storageMetrics, timed } from './volume-metrics.ts';
+export {
+  localPlugin,
+  reconstructionMetrics,
+  type StorageObserver,
+  storageMetrics,
+  timed,
+  type VolumePlugin,
+} from './volume-metrics.ts';
 export { usedVolumes } from './volume-users.ts';

@@ -22,6 +22,7 @@ function world() {
   const disks = new MemoryDisks(files);
   disks.add('/dev/d', { kind: 'nothing' });
   const clock = new VirtualClock();
+  const observed: string[] = [];
   /** As the next process has them. */
   const make = (change: Partial<VolumeFiles> = {}) => {
     const own = Object.assign(Object.create(files) as VolumeFiles, change);
@@ -31,7 +32,14 @@ function world() {
         return typeof value === 'function' ? value.bind(files) : value;
       },
     });
-    const mounted = new LocalDisks({ rootDir: '/root', files: bound, disks });
+    const mounted = new LocalDisks({
+      rootDir: '/root',
+      files: bound,
+      disks,
+      clock,
+      observe: (operation, plugin, { outcome }) =>
+        void observed.push(`${operation} ${plugin.name} ${outcome}`),
+    });
     return new LocalVolumes({ podsDir: '/root/pods', files: bound, clock, disks: mounted });
   };
   const remove = async (volumes: LocalVolumes) => {
@@ -42,12 +50,12 @@ function world() {
     await clock.advance(10_000);
     return await removing;
   };
-  return { files, disks, make, remove };
+  return { files, disks, observed, make, remove };
 }
 
 describe('a disk that pods are shown', () => {
   it('is formatted and mounted once, and unmounted with the last of them', async () => {
-    const { files, make, remove } = world();
+    const { files, observed, make, remove } = world();
     const volumes = make();
     for (const one of [pod, other]) await volumes.setUp(one, volume, 'first', signal);
     assert.equal(files.mounts().filter(({ origin }) => origin === '/dev/d').length, 3);
@@ -55,6 +63,7 @@ describe('a disk that pods are shown', () => {
     assert.equal(await files.mountAt(global), 'other');
     await volumes.remove(other.metadata.uid, signal);
     assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
+    assert.deepEqual(observed, ['unmount_device kubernetes.io/local-volume success']);
   });
 
   it('that is in use keeps the pod until it is unmounted, for a later process too', async () => {

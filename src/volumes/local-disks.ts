@@ -1,15 +1,18 @@
 import { posix } from 'node:path';
-import { describeError, KeyedMutex } from '../lib/index.ts';
+import { type Clock, describeError, KeyedMutex } from '../lib/index.ts';
 import type { Disks } from './disks.ts';
 import { at } from './failed-at.ts';
 import { type DiskVolume, formatAndMount } from './format-and-mount.ts';
 import { blocked } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
+import { localPlugin, type StorageObserver, timed } from './volume-metrics.ts';
 
 export interface LocalDisksDeps {
   readonly rootDir: string;
   readonly files: VolumeFiles;
   readonly disks: Disks;
+  readonly clock: Clock;
+  readonly observe: StorageObserver;
 }
 
 const directoryMode = 0o750;
@@ -76,7 +79,11 @@ export class LocalDisks {
     try {
       if ((await this.#users(directory)).length > 0) return undefined;
       await this.#noteDevice(directory);
-      return (await this.#unmount(directory, signal)) === 'busy' ? `${directory} is still in use` : undefined;
+      await timed(this.#deps, 'unmount_device', [localPlugin], async () => {
+        if ((await this.#unmount(directory, signal)) === 'busy')
+          throw blocked([`${directory} is still in use`]);
+      });
+      return undefined;
     } catch (error) {
       signal.throwIfAborted();
       return describeError(error);

@@ -128,7 +128,7 @@ export class PayloadVolumes {
     signal: AbortSignal,
   ): Promise<VolumeProblem | undefined> {
     const { clock, observe = () => {} } = this.#deps;
-    const plugin = kind.directory.replace('~', '/');
+    const plugin = { name: kind.directory.replace('~', '/') };
     try {
       await timed({ clock, observe }, 'volume_mount', [plugin], () =>
         this.#makeOne(pod, volume, kind, signal),

@@ -5,14 +5,32 @@ export type StorageOperation =
   | 'volume_mount'
   | 'volume_unmount'
   | 'map_volume'
+  | 'unmap_volume'
   | 'unmount_device'
+  | 'unmap_device'
+  | 'verify_controller_attached_volume'
   | 'volume_fs_resize'
   | 'volume_apply_access_control';
+
+/** What mounts a volume, as dashboards know it. */
+export interface VolumePlugin {
+  readonly name: string;
+  /** Whether the volume is described in the words of the time before there were drivers. */
+  readonly origin?: 'in-tree' | undefined;
+}
+
+/** Of disks and directories of the machine. */
+export const localPlugin: VolumePlugin = { name: 'kubernetes.io/local-volume' };
+
+/** As metrics say that a driver has taken a volume over. */
+export function migratedLabel({ origin }: Pick<VolumePlugin, 'origin'>): 'true' | 'false' {
+  return origin === 'in-tree' ? 'true' : 'false';
+}
 
 /** Told how long something took that was done to a volume of a plugin. Never throws. */
 export type StorageObserver = (
   operation: StorageOperation,
-  plugin: string,
+  plugin: VolumePlugin,
   end: { readonly outcome: 'success' | 'fail-unknown'; readonly ms: number },
 ) => void;
 
@@ -29,7 +47,12 @@ export function storageMetrics(registry: MetricRegistry): StorageObserver {
   });
   return (operation, plugin, { outcome, ms }) =>
     durations
-      .with({ volume_plugin: plugin, operation_name: operation, status: outcome, migrated: 'false' })
+      .with({
+        volume_plugin: plugin.name,
+        operation_name: operation,
+        status: outcome,
+        migrated: migratedLabel(plugin),
+      })
       .observe(ms / 1_000);
 }
 
@@ -72,7 +95,7 @@ export function reconstructionMetrics(registry: MetricRegistry): ReconstructionO
 export async function timed<T>(
   { clock, observe }: { readonly clock: Clock; readonly observe: StorageObserver },
   operation: StorageOperation,
-  plugins: Iterable<string>,
+  plugins: Iterable<VolumePlugin>,
   work: () => Promise<T>,
 ): Promise<T> {
   const begin = clock.monotonicMs();

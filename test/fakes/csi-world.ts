@@ -133,7 +133,9 @@ export class CsiWorld {
     const [api, nodeName] = [this.#api, 'n1'];
     const journal = this.#journal;
     const observe: StorageObserver = (operation, plugin, { outcome }) =>
-      void this.observed.push(`${operation} ${plugin} ${outcome}`);
+      void this.observed.push(
+        `${operation} ${plugin.name} ${outcome}${plugin.origin === undefined ? '' : ` ${plugin.origin}`}`,
+      );
     return new CsiVolumes({
       rootDir: '/root',
       podsDir: '/root/pods',

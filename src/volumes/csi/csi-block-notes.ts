@@ -3,11 +3,13 @@ import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import type { VolumeFiles } from '../volume-files.ts';
 import { attachmentName, type CsiPlaces } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';
+import { originIn, originOf } from './volume-data.ts';
 
 /** What must be known of a volume to take it away, whoever has asked for it. */
 export interface BlockData {
   readonly driver: string;
   readonly handle: string;
+  readonly origin?: 'in-tree' | undefined;
 }
 
 const directoryMode = 0o750;
@@ -42,13 +44,14 @@ export class CsiBlockNotes {
     return [...new Set(found.flat())].filter(mayBePodUid);
   }
 
-  async write({ name, driver, handle }: CsiVolume): Promise<void> {
+  async write({ name, driver, handle, origin }: CsiVolume): Promise<void> {
     const text = JSON.stringify({
       attachmentID: attachmentName(handle, driver, this.#nodeName),
       driverName: driver,
       nodeName: this.#nodeName,
       specVolID: name,
       volumeHandle: handle,
+      ...originIn(origin),
     });
     const { data } = this.#places.device(name);
     await this.#files.makeDirectory(posix.dirname(data), directoryMode);
@@ -60,9 +63,9 @@ export class CsiBlockNotes {
     const text = await this.#files.readFile(this.#places.device(name).data);
     if (text === undefined) return undefined;
     try {
-      const { driverName: driver, volumeHandle: handle } = JSON.parse(text.toString('utf8'));
+      const { driverName: driver, volumeHandle: handle, ...more } = JSON.parse(text.toString('utf8'));
       const isSound = [driver, handle].every((value) => typeof value === 'string' && value !== '');
-      return isSound ? { driver, handle } : 'damaged';
+      return isSound ? { driver, handle, ...originOf(more) } : 'damaged';
     } catch {
       return 'damaged';
     }

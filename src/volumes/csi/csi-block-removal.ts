@@ -1,17 +1,20 @@
 import { posix } from 'node:path';
-import { describeError, isKind } from '../../lib/index.ts';
+import { type Clock, describeError, isKind } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
 import { sourceOf } from '../bound-volume.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
+import { type StorageObserver, timed } from '../volume-metrics.ts';
 import type { CsiApi } from './csi-api.ts';
 import type { BlockData, CsiBlockNotes } from './csi-block-notes.ts';
 import { removeLeftovers } from './csi-clean.ts';
 import type { CsiDriver } from './csi-drivers.ts';
-import type { CsiPlaces } from './csi-places.ts';
+import { type CsiPlaces, csiPlugin } from './csi-places.ts';
 
 export interface CsiBlockRemovalDeps {
   readonly places: CsiPlaces;
+  readonly clock: Clock;
+  readonly observe: StorageObserver;
   readonly files: VolumeFiles;
   readonly notes: Pick<CsiBlockNotes, 'read' | 'podsOf'>;
   /** Of the PersistentVolumes that pods were noted to have. */
@@ -99,7 +102,7 @@ async function unpublish(
 }
 
 async function unstage(
-  { files, places, driver, unstaged }: CsiBlockRemovalDeps,
+  { files, places, driver, unstaged, clock, observe }: CsiBlockRemovalDeps,
   name: string,
   data: BlockData | undefined,
   signal: AbortSignal,
@@ -112,7 +115,9 @@ async function unstage(
     else
       await told(`${described(data)} cannot be unstaged`, async () => {
         const { client, can } = driver(data);
-        if (can.has('STAGE_UNSTAGE_VOLUME')) await client.unstage(data.handle, staging, signal);
+        const work = () => client.unstage(data.handle, staging, signal);
+        if (can.has('STAGE_UNSTAGE_VOLUME'))
+          await timed({ clock, observe }, 'unmap_device', [csiPlugin(data)], work);
       });
   }
   const own = places.device(name);

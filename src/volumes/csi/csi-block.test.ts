@@ -65,10 +65,14 @@ function world() {
   const clock = new VirtualClock();
   const logs = collectLogs(clock);
   const full: string[] = [];
+  const observed: string[] = [];
   const limitReached = (driver: string) => void full.push(driver);
   const attempts = new CsiAttempts({ clock, random: seededRandom(1), limitReached });
   const make = () =>
     new CsiBlock({
+      clock,
+      observe: (operation, plugin, { outcome }) =>
+        void observed.push(`${operation} ${plugin.name} ${outcome} ${plugin.origin}`),
       places: new CsiPlaces('/root', '/root/pods'),
       nodeName: 'node',
       drivers: {
@@ -98,7 +102,7 @@ function world() {
       },
       release: ({ handle }) => void released.push(handle),
     });
-  return { files, log, logs, released, state, clock, full, attempts, make, block: make() };
+  return { files, log, logs, released, state, clock, full, observed, attempts, make, block: make() };
 }
 
 const [ofPod, ofOther] = [worldUid, 'other'].map((uid) => `${base}/publish/pv/${uid}`);
@@ -139,6 +143,15 @@ describe('a device that a driver makes', () => {
     log.length = 0;
     await make().remove(worldUid, signal);
     assert.deepEqual([log, released], [[`unstage ${base}/staging/pv`], ['h']]);
+  });
+
+  it('that was described before there was its driver is told apart by metrics, by a later process too', async () => {
+    const { observed, make, block } = world();
+    await block.setUp(pod, { ...volume, origin: 'in-tree' }, show, signal);
+    const later = make();
+    assert.deepEqual(await later.known(), [{ driver: 'd', handle: 'h', origin: 'in-tree' }]);
+    await later.remove(worldUid, signal);
+    assert.deepEqual(observed, ['unmap_device kubernetes.io/csi:d success in-tree']);
   });
 
   it('stays noted while its driver is away, and while a pod is shown it', async () => {

@@ -14,7 +14,7 @@ import { type CsiVolume, capabilityOf, podInfo } from './csi-request.ts';
 import { askSpace, type CsiSpace } from './csi-space.ts';
 import { secretsFor, tokensFor } from './csi-wishes.ts';
 
-export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume'> {
+export interface CsiBlockDeps extends Pick<CsiBlockRemovalDeps, 'notedVolume' | 'clock' | 'observe'> {
   readonly places: CsiPlaces;
   readonly nodeName: string;
   readonly drivers: Pick<CsiDrivers, 'get'>;
@@ -260,9 +260,9 @@ export class CsiBlock {
     if (taken.left === 'nothing' && taken.data !== undefined) this.#deps.release(taken.data);
   }
 
-  #driver({ driver }: Pick<BlockData, 'driver'>): CsiDriver {
+  #driver({ driver, origin }: Pick<BlockData, 'driver' | 'origin'>): CsiDriver {
     try {
-      return this.#deps.drivers.get(driver);
+      return this.#deps.drivers.get(driver, origin);
     } catch (error) {
       const message = `kubernetes.io/csi: blockMapper failed to get CSI client: ${describeError(error)}`;
       throw new KubelingError('CSI_ABSENT', message);

@@ -44,10 +44,14 @@ test('a driver that never answers is given up after two minutes', async () => {
 
 test('calls are counted under the names dashboards know', async () => {
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
-  csiMetrics(registry)('d.example', '/csi.v1.Node/NodeGetInfo', 'OK', 300);
+  const call = { method: '/csi.v1.Node/NodeGetInfo', code: 'OK', ms: 300 };
+  const observe = csiMetrics(registry);
+  observe('d.example', call);
+  observe('d.example', { ...call, origin: 'in-tree' });
   const text = await registry.expose(signal);
   assert.match(
     text,
     /^csi_operations_seconds_bucket\{driver_name="d\.example",method_name="\/csi\.v1\.Node\/NodeGetInfo",grpc_status_code="OK",migrated="false",le="0\.5"\} 1$/m,
   );
+  assert.match(text, /^csi_operations_seconds_count\{.*migrated="true"\} 1$/m);
 });

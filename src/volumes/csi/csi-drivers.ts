@@ -42,6 +42,8 @@ export interface CsiDriver {
 }
 
 interface Registered extends CsiDriver {
+  /** The same, for volumes that were described before there was the driver: metrics tell them apart. */
+  readonly ofInTree: CsiDriver;
   readonly facts: CsiNodeFacts;
   readonly endpoint: string;
   readonly version: Version;
@@ -60,10 +62,10 @@ export class CsiDrivers implements PluginHandler {
     this.#deps = deps;
   }
 
-  /** Throws CSI_ABSENT when it is not registered. */
-  get(name: string): CsiDriver {
+  /** To be asked for a volume of that origin. Throws CSI_ABSENT when it is not registered. */
+  get(name: string, origin?: 'in-tree'): CsiDriver {
     const found = this.#drivers.get(name);
-    if (found !== undefined) return found;
+    if (found !== undefined) return origin === 'in-tree' ? found.ofInTree : found;
     throw new KubelingError(
       'CSI_ABSENT',
       `driver name ${name} not found in the list of registered CSI drivers`,
@@ -90,7 +92,10 @@ export class CsiDrivers implements PluginHandler {
     const { name, endpoint } = plugin;
     const version = this.#check(plugin);
     const { open, clock, observe } = this.#deps;
-    const client = csiClient(open(endpoint), clock, (...told) => observe?.(name, ...told));
+    const channel = open(endpoint);
+    const clientFor = (origin: 'in-tree' | undefined) =>
+      csiClient(channel, clock, (method, code, ms) => observe?.(name, { method, code, ms, origin }));
+    const client = clientFor(undefined);
     try {
       const deadline = { clock: this.#deps.clock, ms: csiDeadlineMs, what: `ask the driver ${name}` };
       const [info, can] = await withDeadline(
@@ -102,7 +107,8 @@ export class CsiDrivers implements PluginHandler {
       const collision = this.#deps.teller?.collision(facts);
       if (collision !== undefined) throw refused(collision);
       this.#drivers.get(name)?.client.close();
-      this.#drivers.set(name, { name, endpoint, version, client, can, facts });
+      const ofInTree = { name, client: clientFor('in-tree'), can };
+      this.#drivers.set(name, { name, endpoint, version, client, can, facts, ofInTree });
       this.#deps.teller?.installed(facts);
     } catch (error) {
       client.close();

@@ -22,7 +22,7 @@ export function csiGrowth(
 ): GrowingVolume | undefined {
   const { name, claim, readOnly } = volume;
   if (claim === undefined) return undefined;
-  const { client, can } = drivers.get(volume.driver);
+  const { client, can } = drivers.get(volume.driver, volume.origin);
   if (!can.has('EXPAND_VOLUME')) return undefined;
   const expand = async (bytes: bigint, signal: AbortSignal) => {
     const request = {
@@ -35,5 +35,5 @@ export function csiGrowth(
     };
     await client.expand(request, signal);
   };
-  return { name, claim, readOnly, key: keyOf(volume), plugin: csiPlugin(volume.driver), expand };
+  return { name, claim, readOnly, key: keyOf(volume), plugin: csiPlugin(volume), expand };
 }

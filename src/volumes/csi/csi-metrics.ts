@@ -1,7 +1,14 @@
 import type { MetricRegistry } from '../../lib/index.ts';
+import { migratedLabel, type VolumePlugin } from '../volume-metrics.ts';
 
 /** Told what came of a call to a driver, and how long it took. Never throws. */
-export type CsiObserver = (driver: string, method: string, code: string, ms: number) => void;
+export type CsiObserver = (
+  driver: string,
+  call: { readonly method: string; readonly code: string; readonly ms: number } & Pick<
+    VolumePlugin,
+    'origin'
+  >,
+) => void;
 
 /** In seconds. */
 const buckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
@@ -14,8 +21,13 @@ export function csiMetrics(registry: MetricRegistry): CsiObserver {
     labels: ['driver_name', 'method_name', 'grpc_status_code', 'migrated'],
     buckets,
   });
-  return (driver, method, code, ms) =>
+  return (driver, { method, code, ms, origin }) =>
     durations
-      .with({ driver_name: driver, method_name: method, grpc_status_code: code, migrated: 'false' })
+      .with({
+        driver_name: driver,
+        method_name: method,
+        grpc_status_code: code,
+        migrated: migratedLabel({ origin }),
+      })
       .observe(ms / 1_000);
 }

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import { unusable } from '../payload.ts';
 import { PodPlaces } from '../payload-places.ts';
+import type { VolumePlugin } from '../volume-metrics.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 const csiKind = 'kubernetes.io~csi';
@@ -123,8 +124,8 @@ export function attachmentName(handle: string, driver: string, nodeName: string)
 }
 
 /** As metrics name what mounts the volumes of a driver. */
-export function csiPlugin(driver: string): string {
-  return `kubernetes.io/csi:${driver}`;
+export function csiPlugin({ driver, origin }: Pick<CsiVolume, 'driver' | 'origin'>): VolumePlugin {
+  return { name: `kubernetes.io/csi:${driver}`, origin };
 }
 
 /** As the status of a node names it. */

@@ -22,6 +22,8 @@ export interface CsiVolume {
   readonly shownAs?: 'device' | undefined;
   /** Whether it is meant for one pod at a time. */
   readonly use?: 'one-pod' | 'any' | undefined;
+  /** Whether it is described in the words of the time before there were drivers. */
+  readonly origin?: 'in-tree' | undefined;
   /** By which the pod has it; undefined for one that the pod describes itself. */
   readonly claim?: string | undefined;
 }

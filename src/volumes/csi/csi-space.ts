@@ -32,12 +32,12 @@ export async function csiSpaceAt(
 /** As above, of a volume that is shown at one place and, by drivers that do so, staged at another. */
 export async function askSpace(
   drivers: Pick<CsiDrivers, 'get'>,
-  { driver, handle }: Pick<VolumeData, 'driver' | 'handle'>,
+  { driver, handle, origin }: Pick<VolumeData, 'driver' | 'handle' | 'origin'>,
   { shown, staged }: { readonly shown: string; readonly staged: string },
   signal: AbortSignal,
 ): Promise<CsiSpace> {
   try {
-    const { client, can } = drivers.get(driver);
+    const { client, can } = drivers.get(driver, origin);
     if (!can.has('GET_VOLUME_STATS')) return {};
     const stagingTargetPath = can.has('STAGE_UNSTAGE_VOLUME') ? staged : '';
     const answer = await client.stats({ volumeId: handle, volumePath: shown, stagingTargetPath }, signal);

@@ -66,6 +66,8 @@ export class CsiStages {
   readonly #staged = new Set<string>();
   /** Volumes that the cluster must not take from this node. */
   readonly #inUse = new Set<string>();
+  /** Those of them that the cluster has said are attached. */
+  readonly #attached = new Set<string>();
   /** Whether those that earlier kubelets left are among them. */
   #stock: 'untaken' | 'taken' = 'untaken';
   /** By pods that have gone, not yet looked at. */
@@ -105,9 +107,9 @@ export class CsiStages {
   }
 
   /** Throws CSI_ABSENT, naming the step that needs the driver. */
-  driver(what: string, { driver }: Pick<VolumeData, 'driver'>): CsiDriver {
+  driver(what: string, { driver, origin }: Pick<VolumeData, 'driver' | 'origin'>): CsiDriver {
     try {
-      return this.#deps.drivers.get(driver);
+      return this.#deps.drivers.get(driver, origin);
     } catch (error) {
       throw new KubelingError('CSI_ABSENT', `kubernetes.io/csi: ${what}: ${describeError(error)}`);
     }
@@ -125,7 +127,11 @@ export class CsiStages {
     }
     if (attaching === 'node') throw failedAt('AttachVolume.Attach failed', volume.name, noAttaching);
     this.#changeInUse(() => this.#inUse.size !== this.#inUse.add(name).size);
-    return await attachmentOf({ api, clock, nodeName }, volume, spec?.spec, signal);
+    const verify = () => attachmentOf({ api, clock, nodeName }, volume, spec?.spec, signal);
+    if (this.#attached.has(name)) return await verify();
+    const told = await timed(this.#deps, 'verify_controller_attached_volume', [csiPlugin(volume)], verify);
+    this.#attached.add(name);
+    return told;
   }
 
   /** With the lock of the volume held; may be repeated. */
@@ -170,11 +176,12 @@ export class CsiStages {
     volume: CsiVolume & Pick<VolumeData, 'context'>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { driver, handle, mode, context } = volume;
+    const { driver, handle, mode, context, origin } = volume;
     const place = this.#deps.places.stagedVolume(driver, handle);
     const before = await readVolumeData(this.#deps.files, place);
     if (!isSound(before) || before.context === context) return;
-    if (!(await this.#isUsed(before, uid))) await this.#unstageUnused({ driver, handle, mode }, uid, signal);
+    if (!(await this.#isUsed(before, uid)))
+      await this.#unstageUnused({ driver, handle, mode, origin }, uid, signal);
     else throw conflicting(volume, before.context);
   }
 
@@ -214,7 +221,7 @@ export class CsiStages {
       this.#staged.delete(keyOf(data));
       const work = () => driver.client.unstage(data.handle, place.mount, signal);
       if (driver.can.has('STAGE_UNSTAGE_VOLUME'))
-        await timed(this.#deps, 'unmount_device', [csiPlugin(data.driver)], work);
+        await timed(this.#deps, 'unmount_device', [csiPlugin(data)], work);
       await cleanPlace(files, place, data.driver);
     }
     this.#untold.delete(keyOf(data));
@@ -239,6 +246,7 @@ export class CsiStages {
 
   /** The cluster may take the volume from this node. */
   free({ driver, handle }: Pick<VolumeData, 'driver' | 'handle'>): void {
+    this.#attached.delete(attachedName(driver, handle));
     this.#changeInUse(() => this.#inUse.delete(attachedName(driver, handle)));
   }
 

@@ -270,9 +270,9 @@ export class CsiVolumes {
     const { uid } = pod.metadata;
     const key = keyOf(volume);
     if (this.#published.get(uid)?.has(key) === true) return;
-    const { driver, handle, mode } = volume;
+    const { driver, handle, mode, origin } = volume;
     const attempt = async () => {
-      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(key, { driver, handle, mode }));
+      this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Map()).set(key, { driver, handle, mode, origin }));
       using _held = await this.#lock.acquire(key, signal);
       await work(signal).catch((error: unknown) => this.#unlessThere(uid, volume, error, signal));
       const stage = 'MountVolume.Setup failed while expanding volume';
@@ -392,8 +392,8 @@ export class CsiVolumes {
     return place;
   }
 
-  #walks({ driver }: CsiVolume): GiveToGroupDeps {
-    const plugins = [csiPlugin(driver)];
+  #walks(volume: CsiVolume): GiveToGroupDeps {
+    const plugins = [csiPlugin(volume)];
     const { files, groupNews } = this.#deps;
     return {
       files,

@@ -208,12 +208,20 @@ describe('a volume that a pod describes as before there were drivers', () => {
     assert.equal(isOfDriver({ name: 'v', emptyDir: {} }), false);
   });
 
-  it('is staged, published and unstaged', async () => {
+  it('is staged, published and unstaged, and told apart by metrics, by a later process too', async () => {
     const world = new CsiWorld();
+    world.driver = { spec: {} };
+    const spec = { attacher: 'cinder.csi.openstack.org', nodeName: 'n1', source: {} };
+    world.attachment = { spec, status: { attached: true } };
     const { signal } = new AbortController();
-    const volumes = world.volumes({
-      drivers: { get: (name) => ({ name, client: world.client, can: world.can }) },
-    });
+    const origins = new Set<string | undefined>();
+    const drivers = {
+      get: (name: string, origin?: string) => {
+        origins.add(origin);
+        return { name, client: world.client, can: world.can };
+      },
+    };
+    const volumes = world.volumes({ drivers });
     const described = { name: 'v', cinder: { volumeID: 'id', readOnly: true } };
     await volumes.setUpInline(pod, described, signal);
     assert.equal(world.calls().join(' '), 'stage publish');
@@ -221,7 +229,13 @@ describe('a volume that a pod describes as before there were drivers', () => {
       volumes.inline(pod, described)?.hostPath,
       `/root/pods/${pod.metadata.uid}/volumes/kubernetes.io~csi/cinder.csi.openstack.org-id/mount`,
     );
-    await world.ends(volumes, pod.metadata.uid);
+    await world.ends(world.volumes({ drivers }), pod.metadata.uid);
     assert.equal(world.calls().join(' '), 'stage publish unpublish unstage');
+    const plugin = 'kubernetes.io/csi:cinder.csi.openstack.org';
+    assert.deepEqual(world.observed, [
+      `verify_controller_attached_volume ${plugin} success in-tree`,
+      `unmount_device ${plugin} success in-tree`,
+    ]);
+    assert.deepEqual([...origins], ['in-tree']);
   });
 });

@@ -5,6 +5,7 @@ import { unusable } from '../payload.ts';
 export type TranslatedVolume = CSIPersistentVolumeSource & {
   /** Instead of the first that the volume has. */
   readonly accessMode?: string | undefined;
+  readonly origin?: 'in-tree' | undefined;
 };
 
 type Spec = NonNullable<PersistentVolume['spec']>;
@@ -113,7 +114,8 @@ const translations = {
 export function inTreeVolume(volume: PersistentVolume): TranslatedVolume | undefined {
   for (const [field, translate] of Object.entries(translations)) {
     const source = volume.spec?.[field as keyof typeof translations];
-    if (source !== undefined) return (translate as Translate<keyof Spec>)(source as never, volume);
+    if (source === undefined) continue;
+    return { ...(translate as Translate<keyof Spec>)(source as never, volume), origin: 'in-tree' };
   }
   return undefined;
 }

@@ -1,7 +1,8 @@
 import type { PersistentVolume, Volume } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { sourceOf } from '../bound-volume.ts';
-import { type CsiPlaces, inlineHandle } from './csi-places.ts';
+import type { VolumePlugin } from '../volume-metrics.ts';
+import { type CsiPlaces, csiPlugin, inlineHandle } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 /**
@@ -37,7 +38,8 @@ export interface InlinePlace {
   readonly hostPath: string;
   readonly specName: string;
   readonly readOnly: boolean;
-  readonly driver: string;
+  /** As metrics name what mounts it. */
+  readonly plugin: VolumePlugin;
 }
 
 /** Undefined for one that no driver mounts. */
@@ -49,8 +51,13 @@ export function inlinePlace(
   try {
     const volume = inlineVolume(pod, described);
     if (volume === undefined) return undefined;
-    const { name: specName, readOnly, driver } = volume;
-    return { hostPath: places.volume(pod.metadata.uid, specName).mount, specName, readOnly, driver };
+    const { name: specName, readOnly } = volume;
+    return {
+      hostPath: places.volume(pod.metadata.uid, specName).mount,
+      specName,
+      readOnly,
+      plugin: csiPlugin(volume),
+    };
   } catch {
     // Whoever mounts it is told what is wrong with it.
     return undefined;

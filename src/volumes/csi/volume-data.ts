@@ -10,6 +10,8 @@ export interface VolumeData {
   readonly state?: 'asked' | 'published';
   /** The life of the machine it was mounted in; undefined or empty where nobody noted it. */
   readonly boot?: string | undefined;
+  /** Whether it was described in the words of the time before there were drivers. */
+  readonly origin?: 'in-tree' | undefined;
   /** That SELinux has for all files in it. */
   readonly context?: string | undefined;
 }
@@ -27,11 +29,12 @@ const fileMode = 0o644;
 /** Beside what other kubelets write, who take no notice of it. */
 const doneKey = 'publishedBy';
 const bootKey = 'bootID';
+const originKey = 'origin';
 const doneBy = 'kubeling';
 
 /** Of a volume that a pod is shown. */
 export function podVolumeData(
-  { driver, handle, mode, state, boot, context }: VolumeData,
+  { driver, handle, mode, state, boot, context, origin }: VolumeData,
   specName: string,
   nodeName: string,
   attachment: string,
@@ -45,6 +48,7 @@ export function podVolumeData(
     volumeLifecycleMode: mode,
     ...(context === undefined ? {} : { seLinuxMountContext: context }),
     ...(boot === undefined || boot === '' ? {} : { [bootKey]: boot }),
+    ...originIn(origin),
     ...(state === 'published' ? { [doneKey]: doneBy } : {}),
   };
 }
@@ -53,11 +57,13 @@ export function stagedVolumeData({
   driver,
   handle,
   context,
-}: Pick<VolumeData, 'driver' | 'handle' | 'context'>): Readonly<Record<string, string>> {
+  origin,
+}: Pick<VolumeData, 'driver' | 'handle' | 'context' | 'origin'>): Readonly<Record<string, string>> {
   return {
     driverName: driver,
     volumeHandle: handle,
     ...(context === undefined ? {} : { seLinuxMountContext: context }),
+    ...originIn(origin),
   };
 }
 
@@ -84,10 +90,20 @@ export async function readVolumeData(
     const state = more[doneKey] === doneBy ? 'published' : 'asked';
     const context = textOf(more.seLinuxMountContext);
     const boot = textOf(more[bootKey]);
-    return isSound ? { driver: driverName, handle: volumeHandle, mode, state, context, boot } : 'damaged';
+    const found = { driver: driverName, handle: volumeHandle, mode, state, context, boot } as const;
+    return isSound ? { ...found, ...originOf(more) } : 'damaged';
   } catch {
     return 'damaged';
   }
+}
+
+/** As a file says it. */
+export function originIn(origin: VolumeData['origin']): Readonly<Record<string, string>> {
+  return origin === undefined ? {} : { [originKey]: origin };
+}
+
+export function originOf(said: Readonly<Record<string, unknown>>): Pick<VolumeData, 'origin'> {
+  return said[originKey] === 'in-tree' ? { origin: 'in-tree' } : {};
 }
 
 function textOf(value: unknown): string | undefined {
