@@ -199,6 +199,30 @@ test('a pod whose volume the node has no room for is told apart from one that wa
   });
 });
 
+test('so is one that describes the volume itself as before there were drivers', async () => {
+  const why = 'MountVolume.WaitForAttach failed for volume "pd" : full';
+  const code = { value: 'VOLUME_UNUSABLE' as 'VOLUME_UNUSABLE' | 'VOLUME_ATTACH_LIMIT' };
+  const csi = {
+    inline: () => undefined,
+    setUpInline: async () => {
+      throw new KubelingError(code.value, why, { details: { stage: 'MountVolume.WaitForAttach failed' } });
+    },
+    keepUpInline: () => {},
+    remove: async () => {},
+  };
+  const pod = podOf([{ name: 'v', gcePersistentDisk: { pdName: 'd' } }], ['v']);
+  const volumes = plain({ csi });
+  await assert.rejects(volumes.make(pod, new AbortController().signal), {
+    code: 'VOLUME_UNUSABLE',
+    message: why,
+  });
+  code.value = 'VOLUME_ATTACH_LIMIT';
+  await assert.rejects(volumes.make(pod, new AbortController().signal), {
+    code: 'VOLUME_ATTACH_LIMIT',
+    message: `Node has reached its volume attachment limit, rejecting pod. ${why}`,
+  });
+});
+
 test('volumes of drivers are known to metrics by driver', () => {
   const place = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
   const csi = {

@@ -11,6 +11,7 @@ import {
   inTurns,
   isClaimed,
   isOfDriver,
+  isPastLimit,
   type LimitDirectory,
   type MemoryEmptyDirs,
   type NfsVolumes,
@@ -48,6 +49,8 @@ interface Problem {
   /** As it was told. */
   readonly message: string;
   readonly retryAtMs?: number | undefined;
+  /** Whether the node has no room for it, and will not have any soon. */
+  readonly room?: 'none' | undefined;
 }
 
 /** Volumes that are filled from here, such as config maps. */
@@ -169,7 +172,7 @@ export class PlainVolumes {
     const problems: Problem[] = [...plain, ...filled];
     problems.push(...this.#tellClaims(pod, claims, problems));
     attempt.end(problems);
-    const roomless = claims.find((problem) => problem.kind === 'unmounted' && problem.room === 'none');
+    const roomless = problems.find(({ room }) => room === 'none');
     if (roomless !== undefined) throw noRoom(roomless.message);
     if (problems.length > 0) throw this.#unusable(uid, problems);
     this.#retries?.forget(uid);
@@ -224,7 +227,12 @@ export class PlainVolumes {
       signal.throwIfAborted();
       const message = this.#tellFailed(pod, name, error);
       const retryAtMs = error instanceof KubelingError ? error.details['retryAtMs'] : undefined;
-      return { volume: name, message, ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}) };
+      return {
+        volume: name,
+        message,
+        ...(typeof retryAtMs === 'number' ? { retryAtMs } : {}),
+        ...(isPastLimit(error) ? { room: 'none' } : {}),
+      };
     }
   }
 

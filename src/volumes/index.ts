@@ -10,6 +10,7 @@ export {
   type VolumeEventTeller,
 } from './claim-volumes.ts';
 export type { CsiApi } from './csi/csi-api.ts';
+export { isPastLimit } from './csi/csi-attach.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';
 export { csiMetrics } from './csi/csi-metrics.ts';
 export { CsiNodeUpdates } from './csi/csi-node-updates.ts';
