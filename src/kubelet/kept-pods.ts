@@ -278,6 +278,7 @@ function driverVolumes(
     logger,
     observe: csiMetrics(deps.metrics),
     teller: cluster?.csiNode,
+    refused: (plugin, why) => plugins.refuse(plugin, why),
     arrived: (driver) => {
       csi.arrived(driver);
       updates?.hint();

@@ -21,6 +21,9 @@ class World {
   readonly logs = collectLogs(this.rig.clock);
   readonly teller: CsiNodeTeller;
   initialized = 0;
+  readonly refused: string[] = [];
+  /** Whether drivers are not yet told that they are registered, so that nobody can take it back. */
+  registering = false;
   readonly #running: Promise<void>;
 
   constructor(uid = 'u1') {
@@ -38,6 +41,13 @@ class World {
       },
     });
     this.#running = this.teller.run(this.end.signal).catch(() => {});
+  }
+
+  install(driver: DriverOnNode): void {
+    this.teller.installed(driver, (why) => {
+      this.refused.push(`${driver.driver} ${why}`);
+      if (!this.registering) this.teller.removed(driver.driver);
+    });
   }
 
   node(): Node | undefined {
@@ -85,14 +95,14 @@ describe('what a node tells of its CSI drivers', () => {
     world.teller.nodeChanged();
     await world.passes(100);
     assert.equal(world.teller.problem(), undefined);
-    world.teller.installed(facts);
+    world.install(facts);
     await world.passes();
     assert.equal(world.initialized, 1);
   });
 
   it('names each driver with its ID, its topology and its limit, until it is gone', async () => {
     await using world = new World();
-    world.teller.installed(facts);
+    world.install(facts);
     await world.passes();
     assert.deepEqual(world.csiNode()?.spec.drivers, [
       {
@@ -117,7 +127,7 @@ describe('what a node tells of its CSI drivers', () => {
     await world.passes();
     const drivers = [{ name: 'early', nodeID: 'e', topologyKeys: [] }];
     world.rig.api.change({ resource: csiNodes, name: 'n1' }, (found) => ({ ...found, spec: { drivers } }));
-    world.teller.installed({ ...facts, topology: {}, maxVolumes: undefined });
+    world.install({ ...facts, topology: {}, maxVolumes: undefined });
     await world.passes();
     assert.deepEqual(
       world.csiNode()?.spec.drivers.map(({ name }) => name),
@@ -130,7 +140,7 @@ describe('what a node tells of its CSI drivers', () => {
     await world.passes();
     const spec = { drivers: null } as never;
     world.rig.api.change({ resource: csiNodes, name: 'n1' }, (found) => ({ ...found, spec }));
-    world.teller.installed({ ...facts, topology: {}, maxVolumes: undefined });
+    world.install({ ...facts, topology: {}, maxVolumes: undefined });
     await world.passes();
     assert.deepEqual(
       world.csiNode()?.spec.drivers.map(({ name }) => name),
@@ -149,6 +159,59 @@ describe('what a node tells of its CSI drivers', () => {
     assert.equal(world.csiNode()?.metadata?.ownerReferences?.[0]?.uid, world.node()?.metadata?.uid);
   });
 
+  it('is nothing of a driver of which it is learnt only later that it says another place', async () => {
+    await using world = new World();
+    const node = world.node();
+    world.rig.api.delete({ resource: nodes, name: 'n1' });
+    world.install({ ...facts, driver: 'first', topology: { host: 'h' } });
+    world.install(facts);
+    await world.passes();
+    assert.deepEqual(world.refused, []);
+    const labels = { 'topology.d.example/zone': 'other' };
+    world.rig.api.put(nodes, { metadata: { name: 'n1', uid: node?.metadata?.uid ?? '', labels } });
+    world.teller.nodeChanged();
+    await world.passes(2_000);
+    const why =
+      'd.example detected topology value collision: driver reported "topology.d.example/zone":"z" but existing label is "topology.d.example/zone":"other"';
+    assert.deepEqual(world.refused, [why]);
+    assert.deepEqual(world.node()?.metadata?.labels, { ...labels, host: 'h' });
+    const annotations = world.node()?.metadata?.annotations;
+    assert.equal(annotations?.['csi.volume.kubernetes.io/nodeid'], '{"first":"id-1"}');
+    assert.deepEqual(
+      world.csiNode()?.spec.drivers.map(({ name }) => name),
+      ['first'],
+    );
+  });
+
+  it('is told again until a driver that cannot be refused yet can be', async () => {
+    await using world = new World();
+    const labels = { 'topology.d.example/zone': 'other' };
+    world.rig.api.put(nodes, { metadata: { name: 'n1', uid: 'u1', labels } });
+    world.registering = true;
+    world.install(facts);
+    await world.passes();
+    assert.deepEqual([world.refused.length, world.csiNode()?.spec.drivers ?? []], [1, []]);
+    world.registering = false;
+    await world.passes(2_000);
+    assert.deepEqual([world.refused.length, world.csiNode()?.spec.drivers], [2, []]);
+  });
+
+  it('stays what it was when somebody gives the node another place', async () => {
+    await using world = new World();
+    world.install(facts);
+    await world.passes();
+    world.rig.api.change({ resource: nodes, name: 'n1' }, ({ metadata, ...node }) => ({
+      ...node,
+      metadata: { ...metadata, labels: { ...metadata?.labels, 'topology.d.example/zone': 'moved' } },
+    }));
+    world.install({ ...facts, maxVolumes: 6 });
+    world.install({ ...facts, driver: 'second', topology: {} });
+    await world.passes();
+    assert.deepEqual(world.refused, []);
+    assert.equal(world.node()?.metadata?.labels?.['topology.d.example/zone'], 'moved');
+    assert.equal(world.csiNode()?.spec.drivers.length, 2);
+  });
+
   it('does not move the node to another place than its labels say', async () => {
     await using world = new World();
     const labels = { 'topology.d.example/zone': 'other' };
@@ -156,11 +219,11 @@ describe('what a node tells of its CSI drivers', () => {
       ...node,
       metadata: { ...metadata, labels },
     }));
-    world.teller.installed(facts);
+    world.install(facts);
     await world.passes();
     assert.equal(world.node()?.metadata?.labels?.['topology.d.example/zone'], 'other');
-    assert.equal(world.node()?.metadata?.labels?.['topology.d.example/host'], 'h');
-    assert.match(JSON.stringify(world.logs.records.toArray()), /detected topology value collision/);
+    assert.equal(world.node()?.metadata?.labels?.['topology.d.example/host'], undefined);
+    assert.match(world.refused.join(), /detected topology value collision/);
   });
 
   it('is not that of a driver that says another place than the labels, or than another driver', async () => {
@@ -172,7 +235,7 @@ describe('what a node tells of its CSI drivers', () => {
     const text =
       'detected topology value collision: driver reported "zone":"b" but existing label is "zone":"a"';
     assert.equal(at('d.example', { host: 'h', zone: 'b' }), text);
-    world.teller.installed({ ...facts, topology: { host: 'h' } });
+    world.install({ ...facts, topology: { host: 'h' } });
     assert.equal(at('d.example', { host: 'i' }), undefined);
     assert.match(at('other', { host: 'i' }) ?? '', /"host":"i" but existing label is "host":"h"$/);
   });

@@ -1,6 +1,14 @@
 import { type ApiClient, apiResources, isApiCode } from '../api/index.ts';
 import type { CSINode, CSINodeDriver, Node } from '../kinds/index.ts';
-import { Backoff, type Clock, describeError, HintLatch, type Logger, type Random } from '../lib/index.ts';
+import {
+  Backoff,
+  type Clock,
+  describeError,
+  HintLatch,
+  KubelingError,
+  type Logger,
+  type Random,
+} from '../lib/index.ts';
 
 /** What a driver says of this node. */
 export interface DriverOnNode {
@@ -45,6 +53,8 @@ const idleMs = 600_000;
 export class CsiNodeTeller {
   readonly #deps: CsiNodeDeps;
   readonly #installed = new Map<string, DriverOnNode>();
+  /** How each learns that it cannot be one of this node after all, until the Node has its place. */
+  readonly #unplaced = new Map<string, (why: string) => void>();
   /** Drivers that were here in this life and are no more; those of earlier lives may be about to come. */
   readonly #removed = new Set<string>();
   readonly #changes: HintLatch;
@@ -65,7 +75,11 @@ export class CsiNodeTeller {
     return collisionIn({ ...told, ...this.#deps.node()?.metadata?.labels }, topology);
   }
 
-  installed(facts: DriverOnNode): void {
+  /** What has to be asked of the API first comes later: `refused` is told if the driver cannot be one of this node. */
+  installed(facts: DriverOnNode, refused: (why: string) => void): void {
+    const before = this.#installed.get(facts.driver)?.topology;
+    if (before === undefined || collisionIn(before, facts.topology) !== undefined)
+      this.#unplaced.set(facts.driver, refused);
     this.#installed.set(facts.driver, facts);
     this.#removed.delete(facts.driver);
     this.#changes.raise();
@@ -73,6 +87,7 @@ export class CsiNodeTeller {
 
   removed(driver: string): void {
     this.#installed.delete(driver);
+    this.#unplaced.delete(driver);
     this.#removed.add(driver);
     this.#changes.raise();
   }
@@ -129,11 +144,16 @@ export class CsiNodeTeller {
     const ref = { resource: apiResources.nodes, name };
     const node = await api.get<Node>(ref, {}, signal);
     const { annotations = {}, labels = {}, uid, resourceVersion } = node.metadata ?? {};
+    this.#refuseCollisions(labels);
+    const placed = [...this.#unplaced.keys()];
+    const isPlaced = () => {
+      for (const driver of placed) this.#unplaced.delete(driver);
+    };
     const ids = this.#idsIn(annotations[idAnnotation]);
     const wantedIds = Object.keys(ids).length === 0 ? null : JSON.stringify(ids);
     const added = this.#labelsBesides(labels);
     const isSame = (annotations[idAnnotation] ?? null) === wantedIds;
-    if (isSame && Object.keys(added).length === 0) return;
+    if (isSame && Object.keys(added).length === 0) return isPlaced();
     const metadata = {
       uid,
       resourceVersion,
@@ -143,6 +163,7 @@ export class CsiNodeTeller {
     // A node has the right to write its status, and labels and annotations with it.
     const status = { ...ref, subresource: 'status' };
     await api.patch<Node>(status, { kind: 'merge', body: { metadata } }, signal);
+    isPlaced();
   }
 
   #idsIn(text: string | undefined): Readonly<Record<string, string>> {
@@ -152,20 +173,20 @@ export class CsiNodeTeller {
     return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
   }
 
-  /**
-   * Where a node is does not change under its pods: a value that another one gave stays. A driver that registered before
-   * anybody knew of it is told of only here.
-   */
+  /** A driver that registered before anybody knew of the Node learns only here that it cannot be one of it. */
+  #refuseCollisions(labels: Readonly<Record<string, string>>): void {
+    for (const [driver, refused] of [...this.#unplaced]) {
+      const because = collisionIn(labels, this.#installed.get(driver)?.topology ?? {});
+      if (because === undefined) continue;
+      refused(because);
+      // As long as it is not even told that it is registered, nobody can take that back.
+      if (this.#installed.has(driver)) throw new KubelingError('PLUGIN_REFUSED', because);
+    }
+  }
+
+  /** Where a node is does not change under its pods: a value that another one gave stays. */
   #labelsBesides(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     const wanted = [...this.#installed.values()].flatMap(({ topology }) => Object.entries(topology));
-    for (const { driver, topology } of this.#installed.values()) {
-      const because = collisionIn(labels, topology);
-      if (because !== undefined)
-        this.#deps.logger.warn('A driver says another place for this node than its label', {
-          driver,
-          because,
-        });
-    }
     return Object.fromEntries(wanted.filter(([key]) => labels[key] === undefined));
   }
 

@@ -101,6 +101,24 @@ describe('the registry of plugins', () => {
     assert.deepEqual(world.registry.names, []);
   });
 
+  it('lets a plugin go that is refused though it was registered, tells it why, and tries again', async () => {
+    await using world = new World();
+    await world.clock.advance(0);
+    const plugin = { name: 'd.example', endpoint: at, versions: [] };
+    world.registry.refuse({ ...plugin, endpoint: '/another' }, 'elsewhere');
+    world.registry.refuse(plugin, 'elsewhere');
+    world.registry.refuse(plugin, 'once is enough');
+    world.registering = new Error('elsewhere');
+    await world.clock.advance(400);
+    assert.deepEqual(world.history.slice(2), ['-d.example', 'told no: elsewhere']);
+    assert.deepEqual(world.registry.names, []);
+    await world.clock.advance(200);
+    assert.deepEqual(world.history.slice(4), ['told no: elsewhere']);
+    world.registering = undefined;
+    await world.clock.advance(10_000);
+    assert.deepEqual(world.history.slice(5), [`+d.example ${at}`, 'told yes']);
+  });
+
   it('tells a plugin why it is refused, and tries again ever more rarely', async () => {
     await using world = new World();
     world.registering = new Error('not today');

@@ -43,6 +43,7 @@ export interface PluginRegistryDeps {
  *   seen ──> asked who it is ──> registered ──> told so ──> known
  *    ^              │ failed          │ failed       │ failed
  *    └── waits <────┴── told why <────┴──────────────┘
+ *                          ^ refused later, though known
  *
  * A socket that is gone, or has become another one, is let go first.
  */
@@ -82,6 +83,23 @@ export class PluginRegistry {
   /** The names of all plugins that are registered. */
   get names(): readonly string[] {
     return [...this.#seen.values()].flatMap(({ known }) => (known === undefined ? [] : [known.plugin.name]));
+  }
+
+  /** What a plugin was registered for has turned out not to be so: it is let go and told why, and tried again later. */
+  refuse({ name, endpoint }: Plugin, why: string): void {
+    for (const [path, seen] of this.#seen) {
+      const { known } = seen;
+      if (known?.plugin.name !== name || known.plugin.endpoint !== endpoint) continue;
+      seen.known = undefined;
+      known.handler.deregister(known.plugin);
+      this.#failed(path, seen, new KubelingError('PLUGIN_REFUSED', why));
+      this.#begun(seen, this.#tellRefused(path, why, seen.gone.signal));
+    }
+  }
+
+  async #tellRefused(path: string, why: string, signal: AbortSignal): Promise<void> {
+    const channel = this.#deps.host.open(path);
+    await this.#notify(channel, why, signal).finally(() => channel.close());
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -137,7 +155,11 @@ export class PluginRegistry {
     };
     this.#seen.set(path, seen);
     if (seen.known !== undefined || seen.work !== undefined || this.#waitMs(path) > 0) return;
-    seen.work = this.#register(path, seen).finally(() => {
+    this.#begun(seen, this.#register(path, seen));
+  }
+
+  #begun(seen: Seen, work: Promise<void>): void {
+    seen.work = work.finally(() => {
       seen.work = undefined;
       this.#hints.raise();
     });

@@ -21,6 +21,7 @@ class World {
     accessibleTopology: { segments: { zone: 'z' } },
   };
   collision: string | undefined;
+  refuse: (why: string) => void = () => assert.fail();
   readonly drivers: CsiDrivers;
 
   constructor() {
@@ -38,9 +39,13 @@ class World {
       logger: collectLogs(clock).logger,
       teller: {
         collision: () => this.collision,
-        installed: (facts) => void this.history.push(`installed ${JSON.stringify(facts)}`),
+        installed: (facts, refused) => {
+          this.history.push(`installed ${JSON.stringify(facts)}`);
+          this.refuse = refused;
+        },
         removed: (driver) => void this.history.push(`removed ${driver}`),
       },
+      refused: ({ name, endpoint }, why) => void this.history.push(`refused ${name} ${endpoint} ${why}`),
       arrived: (driver) => void this.history.push(`arrived ${driver}`),
     });
   }
@@ -118,5 +123,7 @@ describe('CSI drivers that register', () => {
     world.collision = undefined;
     await world.drivers.register(plugin(), signal);
     assert.deepEqual(world.drivers.names(), ['d.example']);
+    world.refuse('elsewhere');
+    assert.equal(world.history.at(-1), 'refused d.example /csi.sock elsewhere');
   });
 });

@@ -18,7 +18,8 @@ export interface CsiNodeFacts {
 export interface CsiNodeTeller {
   /** Why the driver cannot be one of this node, as far as is known. */
   collision(facts: CsiNodeFacts): string | undefined;
-  installed(facts: CsiNodeFacts): void;
+  /** It is told by `refused` what it learns only later of why the driver cannot be one of this node. */
+  installed(facts: CsiNodeFacts, refused: (why: string) => void): void;
   removed(driver: string): void;
 }
 
@@ -30,6 +31,8 @@ export interface CsiDriversDeps {
   readonly observe?: CsiObserver | undefined;
   /** Undefined on a node without an API server. */
   readonly teller: CsiNodeTeller | undefined;
+  /** A driver that is registered cannot be one of this node. */
+  readonly refused: (plugin: Plugin, why: string) => void;
   /** A driver that was away is there. */
   readonly arrived: (driver: string) => void;
 }
@@ -46,6 +49,7 @@ interface Registered extends CsiDriver {
   readonly ofInTree: CsiDriver;
   readonly facts: CsiNodeFacts;
   readonly endpoint: string;
+  readonly refuse: (why: string) => void;
   readonly version: Version;
 }
 
@@ -85,7 +89,7 @@ export class CsiDrivers implements PluginHandler {
     if (this.#drivers.get(name) !== before || maxVolumes === before.facts.maxVolumes) return;
     const facts = { ...before.facts, maxVolumes };
     this.#drivers.set(name, { ...before, facts });
-    this.#deps.teller?.installed(facts);
+    this.#deps.teller?.installed(facts, before.refuse);
   }
 
   async register(plugin: Plugin, signal: AbortSignal): Promise<void> {
@@ -108,8 +112,9 @@ export class CsiDrivers implements PluginHandler {
       if (collision !== undefined) throw refused(collision);
       this.#drivers.get(name)?.client.close();
       const ofInTree = { name, client: clientFor('in-tree'), can };
-      this.#drivers.set(name, { name, endpoint, version, client, can, facts, ofInTree });
-      this.#deps.teller?.installed(facts);
+      const refuse = (why: string) => this.#deps.refused(plugin, why);
+      this.#drivers.set(name, { name, endpoint, refuse, version, client, can, facts, ofInTree });
+      this.#deps.teller?.installed(facts, refuse);
     } catch (error) {
       client.close();
       throw error;
