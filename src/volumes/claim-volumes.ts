@@ -24,10 +24,10 @@ import { at, failedAt } from './failed-at.ts';
 import { isMismatch } from './format-and-mount.ts';
 import { type HostPathFiles, prepareHostPath } from './host-path.ts';
 import { inTurns } from './in-turns.ts';
+import { localGrowth, localKey } from './local-growth.ts';
 import type { GroupConflict, LocalVolumes } from './local-volumes.ts';
 import type { NfsVolumes } from './nfs-volumes.ts';
 import { unusable } from './payload.ts';
-import { localPlugin } from './volume-metrics.ts';
 import { usedVolumes } from './volume-users.ts';
 
 /** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */
@@ -75,6 +75,7 @@ const soonMs = 1_000;
 export class ClaimVolumes {
   readonly #deps: ClaimVolumesDeps;
   readonly #lock = new KeyedMutex<PodUid>();
+  readonly #growing = new KeyedMutex<string>();
   /** What this process has heard from the API itself. A claim keeps its volume for as long as a pod uses it. */
   readonly #heard = new Map<PodUid, Set<string>>();
 
@@ -149,6 +150,7 @@ export class ClaimVolumes {
     await this.#deps.csiBlock?.remove(uid, signal);
     await this.#deps.local?.remove(uid, signal);
     this.#heard.delete(uid);
+    this.#forgetGrowth(uid);
     await this.#deps.notes.forget(uid);
   }
 
@@ -259,7 +261,8 @@ export class ClaimVolumes {
     try {
       const shared = asShared(pod, bound);
       await this.#mount(pod, shared, others, signal);
-      const stage = 'MapVolume.MarkVolumeAsMounted failed while expanding volume';
+      const step = bound.mode === 'block' ? 'MapVolume.MarkVolumeAsMounted' : 'MountVolume.Setup';
+      const stage = `${step} failed while expanding volume`;
       if (this.#heard.get(uid)?.has(volume.name) !== true)
         await at(stage, bound.name, this.#grow(pod, shared, 'atMount', signal));
       this.#heard.set(uid, (this.#heard.get(uid) ?? new Set()).add(volume.name));
@@ -328,13 +331,20 @@ export class ClaimVolumes {
     else if (source.kind === 'local') await show(source.path);
   }
 
-  /** What drivers have, they expand. A device of the machine is as large as it is: only the claim has to be told. */
+  /** What drivers have, they expand. Two pods that have it do so one after the other: the second finds it done. */
   async #grow(pod: Pod, bound: BoundVolume, when: 'atMount' | 'online', signal: AbortSignal): Promise<void> {
-    if (bound.mode !== 'block' || bound.source.kind !== 'local') return;
-    const { name, claim, readOnly } = bound;
-    const key = `${localPlugin.name}/${name}`;
-    const growing = { name, claim, readOnly, key, plugin: localPlugin, expand: async () => {} };
-    await this.#deps.expansions?.[when](pod, growing, signal);
+    const { expansions, local } = this.#deps;
+    if (bound.source.kind !== 'local' || expansions === undefined) return;
+    const growing = localGrowth(local, bound, bound.source);
+    await this.#growing.run(growing.key, () => expansions[when](pod, growing, signal), signal);
+  }
+
+  /** Whoever has them next may try again what was given up. */
+  #forgetGrowth(uid: PodUid): void {
+    const { notes, expansions } = this.#deps;
+    const kept = new Set(notes.others(uid).map(({ name }) => name));
+    for (const { name, source } of Object.values(notes.of(uid)))
+      if (source.kind === 'local' && !kept.has(name)) expansions?.forget(localKey(name));
   }
 
   #tellMapped(pod: Pod, name: string, { global, ofPod }: MappedDevice): void {

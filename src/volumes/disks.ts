@@ -20,6 +20,8 @@ export interface Disks {
   format(device: string, fsType: string, signal: AbortSignal): Promise<void>;
   /** Mends what can be mended without asking. */
   check(device: string, signal: AbortSignal): Promise<void>;
+  /** Makes the file system that is mounted at the directory as large as its disk is by now. */
+  grow(disk: Pick<DiskMount, 'device' | 'directory'>, signal: AbortSignal): Promise<void>;
   mount(mount: DiskMount, signal: AbortSignal): Promise<void>;
   /** Where else what is mounted at the directory is mounted, too. */
   otherMounts(directory: string): Promise<readonly string[]>;

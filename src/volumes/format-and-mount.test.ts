@@ -22,6 +22,7 @@ function world(content: DiskContent, failing: 'probe' | 'check' | 'mount' | 'not
     format: (_device, fsType) => step('format', ` ${fsType}`),
     check: () => step('check'),
     mount: ({ fsType, options }) => step('mount', ` ${fsType} ${options.join(',')}`),
+    grow: async () => {},
     otherMounts: async () => [],
     deviceAt: async () => undefined,
     isHeld: async () => false,

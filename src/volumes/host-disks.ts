@@ -15,6 +15,7 @@ import { unusable } from './payload.ts';
 /** Of a disk that is large or slow. */
 const checkMs = 10 * 60_000;
 const formatMs = 10 * 60_000;
+const growMs = 10 * 60_000;
 const probeMs = 30_000;
 const mountMs = 120_000;
 /** What blkid ends with that has found nothing at all, or could not read the disk. */
@@ -38,7 +39,18 @@ const formatOptions: Readonly<Record<string, readonly string[]>> = {
   xfs: ['-f'],
 };
 
-/** The disks of this machine, by its programs: `blkid`, `mkfs.<type>`, `fsck` and `mount`. */
+/** How each is made larger while it is mounted. */
+const growers: Readonly<
+  Record<string, (device: string, directory: string) => readonly [string, ...string[]]>
+> = {
+  ext2: (device) => ['resize2fs', device],
+  ext3: (device) => ['resize2fs', device],
+  ext4: (device) => ['resize2fs', device],
+  xfs: (_device, directory) => ['xfs_growfs', '-d', directory],
+  btrfs: (_device, directory) => ['btrfs', 'filesystem', 'resize', 'max', directory],
+};
+
+/** The disks of this machine, by its programs: `blkid`, `mkfs.<type>`, `fsck`, `mount`, `resize2fs` and others. */
 export class HostDisks implements Disks {
   readonly #clock: Clock;
 
@@ -76,6 +88,23 @@ export class HostDisks implements Disks {
     if (result?.end.kind !== 'exited' || result.end.code !== leftUncorrected) return;
     const said = failureOf(result) ?? '';
     throw unusable(`'fsck' found errors on device ${device} but could not correct them: ${said}`);
+  }
+
+  async grow(
+    { device, directory }: Pick<DiskMount, 'device' | 'directory'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const found = await this.probe(device, signal);
+    const type = found.kind === 'file-system' ? found.type : 'unknown';
+    const grower = Object.hasOwn(growers, type) ? growers[type] : undefined;
+    if (grower === undefined)
+      throw unusable(
+        `resize of format ${type} is not supported for device ${device} mounted at ${directory}`,
+      );
+    const [file, ...args] = grower(device, directory);
+    const said = failureOf(await this.#run(file, args, growMs, signal));
+    if (said !== undefined)
+      throw unusable(`resize of device ${device} failed: ${said} (${file} ${args.join(' ')})`);
   }
 
   async mount({ device, directory, fsType, options }: DiskMount, signal: AbortSignal): Promise<void> {

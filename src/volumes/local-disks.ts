@@ -3,6 +3,7 @@ import { type Clock, describeError, KeyedMutex } from '../lib/index.ts';
 import type { Disks } from './disks.ts';
 import { at } from './failed-at.ts';
 import { type DiskVolume, formatAndMount } from './format-and-mount.ts';
+import { unusable } from './payload.ts';
 import { blocked } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
 import { localPlugin, type StorageObserver, timed } from './volume-metrics.ts';
@@ -55,6 +56,16 @@ export class LocalDisks {
       });
     }
     return await work(directory);
+  }
+
+  /** Makes the file system as large as the disk, under all that use it. Rejects with VOLUME_UNUSABLE. */
+  async grow(name: string, device: string, signal: AbortSignal): Promise<void> {
+    const { files, disks } = this.#deps;
+    const directory = posix.join(this.#mounts, name);
+    using _held = await this.#lock.acquire(directory, signal);
+    if ((await files.mountAt(directory)) === 'none')
+      throw unusable(`${device} cannot grow as it must be mounted at ${directory}: it is not`);
+    await disks.grow({ device, directory }, signal);
   }
 
   /**

@@ -14,7 +14,7 @@ export interface LocalVolumesDeps extends Omit<GiveToGroupDeps, 'files'> {
   readonly files: VolumeFiles;
   readonly clock: Clock;
   /** For volumes that are disks; there are none unless given. */
-  readonly disks?: Pick<LocalDisks, 'with' | 'sweep'> | undefined;
+  readonly disks?: Pick<LocalDisks, 'with' | 'sweep' | 'grow'> | undefined;
 }
 
 export interface LocalVolume {
@@ -105,6 +105,12 @@ export class LocalVolumes {
     // Before it is mounted: whoever is killed in between leaves a sign that the pod has something of it.
     await this.#makePlace(pod.metadata.uid, name, signal);
     return await disks?.with(name, disk, show, signal);
+  }
+
+  /** Makes what is on a disk as large as the disk; directories are as large as they are. */
+  async grow(volume: LocalVolume, signal: AbortSignal): Promise<void> {
+    const { path, kind } = await this.find(volume);
+    if (kind === 'disk') await this.#deps.disks?.grow(volume.name, path, signal);
   }
 
   async #makePlace(uid: PodUid, name: string, signal: AbortSignal): Promise<void> {

@@ -8,6 +8,7 @@ export class MemoryDisks implements Disks {
   readonly #contents = new Map<string, DiskContent>();
   /** Devices that somebody has whom nobody sees. */
   readonly held = new Set<string>();
+  readonly #bytes = new Map<string, { disk: number; files: number }>();
 
   constructor(files: MemoryVolumeFiles) {
     this.#files = files;
@@ -17,6 +18,24 @@ export class MemoryDisks implements Disks {
   add(device: string, content: DiskContent): void {
     this.#files.put(device, { kind: 'device', device, mode: 0o660, owner: 0, group: 0 });
     this.#contents.set(device, content);
+  }
+
+  /** How large the disk is, and how much of it its file system takes. */
+  sizesOf(device: string): { readonly disk: number; readonly files: number } {
+    return this.#bytes.get(device) ?? { disk: 0, files: 0 };
+  }
+
+  /** Gives the disk another size, of which its file system knows nothing. */
+  resize(device: string, bytes: number): void {
+    this.#bytes.set(device, { ...this.sizesOf(device), disk: bytes });
+  }
+
+  async grow({ device, directory }: Pick<DiskMount, 'device' | 'directory'>): Promise<void> {
+    await this.probe(device);
+    if (!this.#files.mounts().some((mount) => mount.origin === device && mount.directory === directory))
+      throw unusable(`resize of device ${device} failed: it is not mounted at ${directory}`);
+    const { disk } = this.sizesOf(device);
+    this.#bytes.set(device, { disk, files: disk });
   }
 
   async probe(device: string): Promise<DiskContent> {

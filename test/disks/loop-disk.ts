@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, ftruncateSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, truncateSync, writeFileSync } from 'node:fs';
 
 const sizeBytes = 64 * 1024 * 1024;
 
@@ -8,17 +8,21 @@ export class LoopDisk implements Disposable {
   readonly file: string;
   readonly device: string;
 
-  constructor(file: string) {
+  constructor(file: string, bytes = sizeBytes) {
     this.file = file;
     writeFileSync(file, '');
-    const handle = openSync(file, 'r+');
-    ftruncateSync(handle, sizeBytes);
-    closeSync(handle);
+    truncateSync(file, bytes);
     this.device = run('losetup', '--find', '--show', file);
   }
 
-  format(): void {
-    run('mkfs.ext4', '-q', '-F', this.device);
+  /** What is on it stays as large as it is. */
+  resize(bytes: number): void {
+    truncateSync(this.file, bytes);
+    run('losetup', '--set-capacity', this.device);
+  }
+
+  format(type: 'ext4' | 'xfs' = 'ext4'): void {
+    run(`mkfs.${type}`, '-q', type === 'ext4' ? '-F' : '-f', this.device);
   }
 
   /** Damages its file system beyond what can be mended without asking. */

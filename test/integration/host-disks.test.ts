@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -19,6 +21,64 @@ test('a disk is empty only if it could be read', { timeout: 120_000 }, async () 
     // Nobody can read a directory as a disk, nor what is not there.
     for (const path of [folder, join(folder, 'gone')])
       await assert.rejects(disks.probe(path, signal), { code: 'VOLUME_UNUSABLE' });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+/** Why the kernel does not let this process make a file system of that type larger while it is mounted. */
+function withoutRight(type: 'ext4' | 'xfs'): string | false {
+  const sysResource = 1n << 24n;
+  const status = readFileSync('/proc/self/status', 'utf8');
+  const held = BigInt(`0x${/^CapEff:\s*(\w+)$/m.exec(status)?.[1] ?? '0'}`);
+  return type === 'ext4' && (held & sysResource) === 0n && 'it must have CAP_SYS_RESOURCE';
+}
+
+for (const type of ['ext4', 'xfs'] as const)
+  test(`what is on a disk of ${type} follows the disk while it is mounted`, {
+    timeout: 300_000,
+    skip: withoutRight(type),
+  }, async () => {
+    const { signal } = new AbortController();
+    const mebi = 2 ** 20;
+    const folder = await mkdtemp(join(tmpdir(), 'klg-disks-'));
+    const directory = join(folder, 'mount');
+    await mkdir(directory);
+    try {
+      using disk = new LoopDisk(join(folder, 'disk'), 400 * mebi);
+      disk.format(type);
+      const disks = new HostDisks(realClock());
+      await disks.mount({ device: disk.device, directory, fsType: type, options: [] }, signal);
+      try {
+        const sizeMebi = async () => {
+          const { blocks, bsize } = await statfs(directory);
+          return (blocks * bsize) / mebi;
+        };
+        const before = await sizeMebi();
+        await disks.grow({ device: disk.device, directory }, signal);
+        assert.equal(await sizeMebi(), before, 'the disk is no larger');
+        disk.resize(600 * mebi);
+        await disks.grow({ device: disk.device, directory }, signal);
+        const after = await sizeMebi();
+        assert.ok(after > before + 150, `${before} ${after}`);
+      } finally {
+        execFileSync('umount', [directory]);
+      }
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+test('what nobody can make larger is said', { timeout: 120_000 }, async () => {
+  const { signal } = new AbortController();
+  const folder = await mkdtemp(join(tmpdir(), 'klg-disks-'));
+  try {
+    using disk = new LoopDisk(join(folder, 'disk'));
+    const [disks, { device }] = [new HostDisks(realClock()), disk];
+    await assert.rejects(disks.grow({ device, directory: '/nowhere' }, signal), {
+      code: 'VOLUME_UNUSABLE',
+      message: `resize of format unknown is not supported for device ${device} mounted at /nowhere`,
+    });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -37,8 +37,8 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     assert.deepEqual(left, []);
   });
 
-  function disk(name: string): LoopDisk {
-    const made = new LoopDisk(join(folder, name));
+  function disk(name: string, bytes?: number): LoopDisk {
+    const made = new LoopDisk(join(folder, name), bytes);
     disks.push(made);
     return made;
   }
@@ -147,6 +147,47 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
       'MountVolume.NewMounter initialization failed for volume "null" : only directory and block device are supported',
     );
     await cluster.kubectl('delete', 'pod', 'null');
+  });
+
+  it('one that has become larger is followed by what is on it, before a pod has it and while it runs', async () => {
+    const mebi = 2 ** 20;
+    // Of a type that the kernel lets grow without rights beyond those to mount it.
+    const made = disk('grown', 400 * mebi);
+    made.format('xfs');
+    await apply(volume('grown', { path: made.device }), claim('grown'));
+    await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
+    const grow = async (to: number, from: string) => {
+      made.resize(to * mebi);
+      const capacity = { capacity: { storage: `${to}Mi` } };
+      await cluster.kubectl('patch', 'pv', 'grown', '-p', JSON.stringify({ spec: capacity }));
+      const status = {
+        capacity: { storage: from },
+        allocatedResources: { storage: `${to}Mi` },
+        allocatedResourceStatuses: { storage: 'NodeResizePending' },
+      };
+      const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status })];
+      await cluster.kubectl('patch', 'pvc', 'grown', ...patch);
+    };
+    const follows = async (to: number) => {
+      const known = ['get', 'pvc', 'grown', '-o', 'jsonpath={.status.capacity.storage}'];
+      await cluster.until('the claim to know', known, (out) => out === `${to}Mi`);
+      // A little of it is the file system's own.
+      const isLarge = (out: string) =>
+        Number(out.trim().split('\n').at(-1)) > (to - 90) * 1024 &&
+        Number(out.trim().split('\n').at(-1)) <= to * 1024;
+      await cluster.until('the pod to see it', ['logs', 'grown'], isLarge);
+    };
+    await grow(500, '1Mi');
+    const sizes = "while true; do df -k /data | awk 'END { print $2 }'; sleep 1; done";
+    await apply(pod('grown', 'grown', sizes));
+    await ready('grown');
+    await follows(500);
+    await event('the event', 'MountVolume.NodeExpandVolume succeeded for volume "grown"');
+    await grow(600, '500Mi');
+    await cluster.kubectl('annotate', 'pod', 'grown', 'look=now');
+    await follows(600);
+    await cluster.kubectl('delete', 'pod', 'grown');
+    await unused('grown', made);
   });
 
   it('a node that was killed finds them again, and unmounts what no pod has', async () => {
