@@ -193,6 +193,45 @@ describe('a device that a driver makes', () => {
     await block.setUp(pod, volume, show, signal);
   });
 
+  it('that an earlier process has shown the pod need not wait for a driver or an API that is away', async () => {
+    const { files, state, block, make } = world();
+    const shown: string[] = [];
+    const noteShown = async (path: string) => void shown.push(path);
+    await block.setUp(pod, volume, show, signal);
+    state.isAway = true;
+    await assert.rejects(make().setUp(pod, volume, noteShown, signal), /SetUpDevice failed/);
+    await files.writeFile(`${base}/pv/dev/${worldUid}`, Buffer.alloc(0), { mode: 0o640 });
+    files.mountForeign(`${base}/pv/dev/${worldUid}`);
+    const later = make();
+    await assert.rejects(later.setUp(other, volume, noteShown, signal), /SetUpDevice failed/);
+    assert.deepEqual(shown, []);
+    await later.setUp(pod, volume, noteShown, signal);
+    state.isAway = false;
+    const unavailable = new KubelingError('API_UNAVAILABLE', 'away');
+    state.attaching = failedAt('MountVolume.WaitForAttach failed', 'pv', 'away', undefined, unavailable);
+    await make().setUp(pod, volume, noteShown, signal);
+    assert.deepEqual(shown, [ofPod, ofPod]);
+    state.attaching = undefined;
+    state.failing = 'stage';
+    await assert.rejects(make().setUp(pod, volume, noteShown, signal), /stage refused/);
+  });
+
+  it('whose name is that of another by now waits until that is taken away', async () => {
+    const { files, state, clock, block, make } = world();
+    await block.setUp(pod, volume, show, signal);
+    files.mountForeign(`${base}/pv/dev/${worldUid}`);
+    state.isAway = true;
+    const another = { ...volume, handle: 'another' };
+    for (const _time of ['once', 'again']) {
+      await assert.rejects(make().setUp(pod, another, show, signal), {
+        message:
+          'MapVolume.SetUpDevice failed for volume "pv" : pods still have the volume h of the CSI driver d that was called so',
+      });
+      await clock.advance(10_000);
+    }
+    assert.deepEqual(await block.known(), [{ driver: 'd', handle: 'h' }]);
+  });
+
   it('that failed is not tried again too soon', async () => {
     const { log, state, clock, block } = world();
     state.failing = 'stage';

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import { at, failedAt } from '../failed-at.ts';
@@ -9,6 +10,7 @@ import type { CsiAttempts } from './csi-attempts.ts';
 import { type BlockData, CsiBlockNotes } from './csi-block-notes.ts';
 import { type CsiBlockRemovalDeps, takeDeviceAway } from './csi-block-removal.ts';
 import type { CsiDriver, CsiDrivers } from './csi-drivers.ts';
+import { isAway } from './csi-failures.ts';
 import type { CsiPlaces } from './csi-places.ts';
 import { type CsiVolume, capabilityOf, podInfo } from './csi-request.ts';
 import { askSpace, type CsiSpace } from './csi-space.ts';
@@ -88,7 +90,7 @@ export class CsiBlock {
     const work = async () => {
       using _held = await this.#lock.acquire(name, signal);
       this.#wanted.set(uid, (this.#wanted.get(uid) ?? new Set()).add(name));
-      if (this.#stageOf(uid, name) === undefined) await this.#make(pod, volume, signal);
+      if (this.#stageOf(uid, name) === undefined) await this.#makeUnlessMapped(pod, volume, signal);
       await show(places.publishedDevice(name, uid));
       const stage = 'MapVolume.MarkVolumeAsMounted failed while expanding volume';
       await at(stage, name, expand(pod, volume, signal));
@@ -174,6 +176,25 @@ export class CsiBlock {
     this.#deps.logger.warn('A device that no pod has cannot be taken away, it is tried again', {
       volume,
       because,
+    });
+  }
+
+  /** What an earlier kubelet has shown the pod need not wait for a driver or an API that is away. */
+  async #makeUnlessMapped(pod: Pod, volume: CsiVolume, signal: AbortSignal): Promise<void> {
+    const { files, places } = this.#deps;
+    const { name, driver, handle } = volume;
+    const read = await this.#notes.read(name);
+    const before = read === 'damaged' ? undefined : read;
+    const isSame = before?.driver === driver && before.handle === handle;
+    if (before !== undefined && !isSame && (await this.#notes.podsOf(name)).length > 0) {
+      const why = `pods still have the volume ${before.handle} of the CSI driver ${before.driver} that was called so`;
+      throw failedAt('MapVolume.SetUpDevice failed', name, why);
+    }
+    await this.#make(pod, volume, signal).catch(async (error: unknown) => {
+      signal.throwIfAborted();
+      // It was shown only after the driver had said that it is done.
+      const shown = posix.join(places.device(name).dev, pod.metadata.uid);
+      if (!isAway(error) || !isSame || (await files.mountAt(shown)) === 'none') throw error;
     });
   }
 
