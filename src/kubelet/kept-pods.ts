@@ -68,7 +68,7 @@ export class KeptPods {
     const podsDir = podsDirOf(settings.rootDir);
     const observe = storageMetrics(deps.metrics);
     const filled = filledVolumes(settings, podsDir, deps, observe);
-    const inMemory = memoryEmptyDirs(settings, podsDir, deps);
+    const inMemory = memoryEmptyDirs(settings, podsDir, deps, observe);
     this.#clock = clock;
     this.#quotas = new EmptyDirQuotas({
       quotas: machine.directoryQuotas,
@@ -180,10 +180,11 @@ function memoryEmptyDirs(
   settings: KubeletSettings,
   podsDir: string,
   { clock, machine: { volumeFiles: files }, cluster }: KeptPodsDeps,
+  observe: StorageObserver,
 ): MemoryEmptyDirs | undefined {
   if (files === undefined) return undefined;
   const allocatable = () => allocatableOf(settings, cluster?.node());
-  return new MemoryEmptyDirs({ podsDir, files, clock, allocatable });
+  return new MemoryEmptyDirs({ podsDir, files, clock, allocatable, observe });
 }
 
 /** Undefined as above. */

@@ -21,6 +21,8 @@ export interface PayloadTarget {
   readonly group?: number | undefined;
   /** Whether the group may read all of it, or only what the modes of the files let it; all unless given. */
   readonly access?: 'read' | 'as-is' | undefined;
+  /** Gives it to the group, and tells how long that took. */
+  readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
   /** Directories in it that stay whatever the content: other volumes are mounted there. */
   readonly nested?: readonly string[] | undefined;
 }
@@ -136,7 +138,7 @@ async function unusedName(files: VolumeFiles, directory: string, newName: () => 
 
 async function publish(
   files: VolumeFiles,
-  { directory, group, access }: PayloadTarget,
+  { directory, group, access, timed = (work) => work() }: PayloadTarget,
   payload: Payload,
   version: string,
 ): Promise<string> {
@@ -148,7 +150,7 @@ async function publish(
       await files.writeFile(posix.join(path, name), data, { mode, owner });
     }
     // Before anybody can see the files: nobody of the group ever finds one that is still closed to it.
-    if (group !== undefined) await files.giveToGroup(directory, group, access);
+    if (group !== undefined) await timed(() => files.giveToGroup(directory, group, access));
     await files.link(version, next);
     await files.rename(next, posix.join(directory, dataLink));
     return version;

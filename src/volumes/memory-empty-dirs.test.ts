@@ -7,6 +7,7 @@ import type { Pod, ResourceList } from '../pods/index.ts';
 import { MemoryEmptyDirs } from './memory-empty-dirs.ts';
 import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import type { VolumeFiles } from './volume-files.ts';
+import type { StorageObserver } from './volume-metrics.ts';
 
 const directory = `/pods/${worldUid}/volumes/kubernetes.io~empty-dir/v`;
 const marker = `/pods/${worldUid}/plugins/kubernetes.io~empty-dir/v`;
@@ -73,6 +74,21 @@ describe('an empty directory in memory', () => {
     await make(pod, grouped);
     assert.deepEqual(grouped.entry(directory), { kind: 'directory', mode: 0o3777, owner: 0, group: 77 });
     assert.equal(grouped.entry(`${marker}/ready`)?.kind, 'file');
+  });
+
+  it('tells how long it took to give it to the group of the pod', async () => {
+    const told: string[] = [];
+    const [files, clock] = [new MemoryVolumeFiles(), new VirtualClock()];
+    const observe: StorageObserver = (operation, plugin) => void told.push(`${operation} ${plugin.name}`);
+    const dirs = new MemoryEmptyDirs({
+      podsDir: '/pods',
+      files,
+      clock,
+      allocatable: () => new Map(),
+      observe,
+    });
+    await dirs.make(pod, { name: 'v', emptyDir: { medium: 'Memory' } }, signal);
+    assert.deepEqual(told, ['volume_apply_access_control kubernetes.io/empty-dir']);
   });
 
   it('is known by its mount to the next process, which leaves it as it is', async () => {

@@ -13,6 +13,7 @@ import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { isMarked, markPrepared } from './prepare-volume.ts';
 import { removeMounted } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
+import { type StorageObserver, timed } from './volume-metrics.ts';
 import { usedVolumes } from './volume-users.ts';
 
 export interface MemoryEmptyDirsDeps {
@@ -22,9 +23,12 @@ export interface MemoryEmptyDirsDeps {
   readonly clock: Clock;
   /** What the node has to give: no directory in memory may grow larger. */
   readonly allocatable: () => ResourceList;
+  /** Nobody unless given. */
+  readonly observe?: StorageObserver | undefined;
 }
 
 const directoryMode = 0o777;
+const plugin = { name: 'kubernetes.io/empty-dir' };
 
 /** The empty directories of pods that lie in memory, on pages of the usual size or on huge ones. */
 export class MemoryEmptyDirs {
@@ -57,7 +61,10 @@ export class MemoryEmptyDirs {
       await this.#mount(pod, directory, { medium, sizeLimit: emptyDir?.sizeLimit }, signal);
     }
     const group = pod.spec.securityContext?.fsGroup;
-    if (group !== undefined) await this.#deps.files.giveToGroup(directory, group, 'write');
+    const { clock, files, observe = () => {} } = this.#deps;
+    const give = (to: number) => files.giveToGroup(directory, to, 'write');
+    if (group !== undefined)
+      await timed({ clock, observe }, 'volume_apply_access_control', [plugin], () => give(group));
     await markPrepared(this.#deps.files, marker);
   }
 

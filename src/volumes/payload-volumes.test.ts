@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { PayloadWorld, podWith, worldUid } from '../../test/fakes/payload-world.ts';
 import type { Volume, VolumeProjection } from '../kinds/index.ts';
 import { settle, VirtualClock } from '../lib/index.ts';
@@ -255,6 +255,22 @@ describe('the group of a pod', () => {
       assert.ok(file?.kind === 'file');
       assert.deepEqual([file.mode, file.group], [mode, 9]);
     });
+});
+
+test('how long it takes to give content to the group of a pod is told, once for each content', async () => {
+  const { world } = makeWorld();
+  world.setSecret('s', { key: 'x' });
+  const told: string[] = [];
+  const volumes = world.volumes({
+    observe: (operation, plugin, { outcome }) => void told.push(`${operation} ${plugin.name} ${outcome}`),
+  });
+  const pod = podWith([{ name: 'v', secret: { secretName: 's' } }], { securityContext: { fsGroup: 9 } });
+  for (const _time of ['once', 'again']) await volumes.make(pod, world.signal);
+  assert.deepEqual(told, [
+    'volume_apply_access_control kubernetes.io/secret success',
+    'volume_mount kubernetes.io/secret success',
+    'volume_mount kubernetes.io/secret success',
+  ]);
 });
 
 describe('what cannot be had', () => {

@@ -13,7 +13,7 @@ import { PayloadSources } from './payload-sources.ts';
 import { prepareVolume } from './prepare-volume.ts';
 import { removeVolumes } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
-import { type StorageObserver, timed } from './volume-metrics.ts';
+import { type StorageObserver, timed, type VolumePlugin } from './volume-metrics.ts';
 import { groupAccessOf, usedVolumes } from './volume-users.ts';
 
 export interface PayloadVolumesDeps {
@@ -128,9 +128,8 @@ export class PayloadVolumes {
     signal: AbortSignal,
   ): Promise<VolumeProblem | undefined> {
     const { clock, observe = () => {} } = this.#deps;
-    const plugin = { name: kind.directory.replace('~', '/') };
     try {
-      await timed({ clock, observe }, 'volume_mount', [plugin], () =>
+      await timed({ clock, observe }, 'volume_mount', [pluginOf(kind)], () =>
         this.#makeOne(pod, volume, kind, signal),
       );
       return undefined;
@@ -153,7 +152,7 @@ export class PayloadVolumes {
     const { files, allocatable } = this.#deps;
     const bytes = payloadBytes(payload);
     await prepareVolume(files, { pod, places, kind, name, bytes, nested }, allocatable(), signal);
-    await this.#write(pod, name, places.volume(kind, name), { payload, digest, nested });
+    await this.#write(pod, name, places.volume(kind, name), { payload, digest, nested, kind });
   }
 
   async #write(
@@ -164,13 +163,21 @@ export class PayloadVolumes {
       payload,
       digest,
       nested,
-    }: { readonly payload: Payload; readonly digest: string; readonly nested: readonly string[] },
+      kind,
+    }: {
+      readonly payload: Payload;
+      readonly digest: string;
+      readonly nested: readonly string[];
+      readonly kind: PayloadKind;
+    },
   ): Promise<void> {
-    const { files, clock, random } = this.#deps;
+    const { files, clock, random, observe = () => {} } = this.#deps;
     const target = {
       directory,
       group: pod.spec.securityContext?.fsGroup,
       access: groupAccessOf(pod),
+      timed: (work: () => Promise<void>) =>
+        timed({ clock, observe }, 'volume_apply_access_control', [pluginOf(kind)], work),
       nested,
     };
     const newName = () => versionNameAt(clock.now(), randomInt(random, versionDigits));
@@ -205,4 +212,9 @@ export class PayloadVolumes {
   #places(uid: PodUid): PodPlaces {
     return new PodPlaces(this.#deps.podsDir, uid);
   }
+}
+
+/** Its directory is named after it. */
+function pluginOf({ directory }: PayloadKind): VolumePlugin {
+  return { name: directory.replace('~', '/') };
 }

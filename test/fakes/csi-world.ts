@@ -58,7 +58,7 @@ export class CsiWorld {
   noted: string[] = [];
   driver: CSIDriver | Error | undefined = { spec: { attachRequired: false } };
   attachment: VolumeAttachment | undefined;
-  secret: Secret | undefined;
+  secret: Secret | Error | undefined;
   claim: PersistentVolumeClaim | undefined;
   volume: PersistentVolume | undefined;
   stats: NodeGetVolumeStatsResponse = { usage: [], volumeCondition: undefined };
@@ -107,7 +107,10 @@ export class CsiWorld {
       return this.driver;
     },
     attachment: async () => this.attachment,
-    secret: async () => this.secret,
+    secret: async () => {
+      if (this.secret instanceof Error) throw this.secret;
+      return this.secret;
+    },
     claim: async () => this.claim,
     volume: async () => this.volume,
     changeClaim: async (claim, change) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CsiWorld, disk, driver, otherUid, refusal, silence } from '../../../test/fakes/csi-world.ts';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import { KubelingError } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
 import { problemOf } from '../claim-problem.ts';
 import { inlineHandle } from './csi-places.ts';
@@ -123,6 +124,18 @@ describe('volumes of CSI drivers', () => {
     world.isThere = true;
     await world.ends(later, worldUid);
     assert.deepEqual(world.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
+  });
+
+  it('whose secret cannot be read while the API is away are not missed where they are mounted', async () => {
+    const world = new CsiWorld();
+    const named = { ...disk, stageSecret: { namespace: 'ns', name: 's' } };
+    world.secret = { data: {} };
+    await world.volumes().setUp(podWith([]), named, signal);
+    world.secret = new KubelingError('API_UNAVAILABLE', 'away');
+    await world.volumes().setUp(podWith([]), named, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish']);
+    world.secret = undefined;
+    await assert.rejects(world.volumes().setUp(podWith([]), named, signal), /secrets "s" not found/);
   });
 
   it('of which an earlier kubelet did not hear that they are done are not taken for mounted', async () => {

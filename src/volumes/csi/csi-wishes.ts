@@ -17,7 +17,7 @@ export async function secretsFor(
   if (ref === undefined) return {};
   const failed = `fetching ${what} ${ref.namespace}/${ref.name} failed`;
   const found = await api?.secret(ref.namespace, ref.name, signal).catch((error: unknown) => {
-    throw unusable(`${failed}: ${describeError(error)}`);
+    throw unusable(`${failed}: ${describeError(error)}`, error);
   });
   if (found === undefined) throw unusable(`${failed}: secrets "${ref.name}" not found`);
   return textsOf(found);
