@@ -201,7 +201,14 @@ describe('a device that a driver makes', () => {
     state.isAway = true;
     await assert.rejects(make().setUp(pod, volume, noteShown, signal), /SetUpDevice failed/);
     await files.writeFile(`${base}/pv/dev/${worldUid}`, Buffer.alloc(0), { mode: 0o640 });
-    files.mountForeign(`${base}/pv/dev/${worldUid}`);
+    await assert.rejects(make().setUp(pod, volume, noteShown, signal), /SetUpDevice failed/);
+    files.put(`${base}/pv/dev/${worldUid}`, {
+      kind: 'device',
+      device: '/dev/d',
+      mode: 0o660,
+      owner: 0,
+      group: 0,
+    });
     const later = make();
     await assert.rejects(later.setUp(other, volume, noteShown, signal), /SetUpDevice failed/);
     assert.deepEqual(shown, []);
@@ -219,7 +226,13 @@ describe('a device that a driver makes', () => {
   it('whose name is that of another by now waits until that is taken away', async () => {
     const { files, state, clock, block, make } = world();
     await block.setUp(pod, volume, show, signal);
-    files.mountForeign(`${base}/pv/dev/${worldUid}`);
+    files.put(`${base}/pv/dev/${worldUid}`, {
+      kind: 'device',
+      device: '/dev/d',
+      mode: 0o660,
+      owner: 0,
+      group: 0,
+    });
     state.isAway = true;
     const another = { ...volume, handle: 'another' };
     for (const _time of ['once', 'again']) {

@@ -192,9 +192,10 @@ export class CsiBlock {
     }
     await this.#make(pod, volume, signal).catch(async (error: unknown) => {
       signal.throwIfAborted();
-      // It was shown only after the driver had said that it is done.
+      // It was shown only after the driver had said that it is done; once the machine starts anew there is but a file.
       const shown = posix.join(places.device(name).dev, pod.metadata.uid);
-      if (!isAway(error) || !isSame || (await files.mountAt(shown)) === 'none') throw error;
+      const isShown = (await files.kindAt(shown)) === 'other';
+      if (!isAway(error) || !isSame || !isShown) throw error;
     });
   }
 
