@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -34,7 +34,7 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   let rootDir: string;
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'klg-csi-'));
+    folder = await realpath(await mkdtemp(join(tmpdir(), 'klg-csi-')));
     cluster = await LocalCluster.open();
     rootDir = join(cluster.node.dataDir, 'kubelet');
     driver = new DriverProcess(driverName, join(folder, 'driver'), join(rootDir, 'plugins_registry'));
@@ -70,11 +70,14 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   const base = () => join(rootDir, 'plugins/kubernetes.io/csi/volumeDevices');
   const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
   const isLeft = (name: string) =>
-    readFileSync('/proc/self/mountinfo', 'utf8').includes(`/csi/volumeDevices/${name}/`) ||
+    readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${join(base(), name)}/`) ||
     existsSync(join(base(), name)) ||
     readdirSync('/sys/block').some((loop) => {
       const file = join('/sys/block', loop, 'loop/backing_file');
-      return existsSync(file) && readFileSync(file, 'utf8').includes(`handle-${name}`);
+      // Others may have devices of the same name, also those that a run before this one has left.
+      return (
+        existsSync(file) && readFileSync(file, 'utf8').startsWith(`${driver.contentOf(`handle-${name}`)}.img`)
+      );
     });
   const gone = (name: string) => cluster.node.until('nothing to be left', async () => !isLeft(name));
 
@@ -142,6 +145,21 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(isLeft('killed'), true);
     await driver.start();
     await gone('killed');
+  });
+
+  it('of a pod that runs are given to its next container, too, though the driver stays away after a restart', async () => {
+    const ends = 'until [ "$(dd if=/dev/data bs=3 count=1 2>/dev/null)" = end ]; do sleep 0.2; done; exit 1';
+    await apply(volume('kept'), claim('kept'), pod('kept', 'kept', `echo here; ${ends}`));
+    await ready('kept');
+    await cluster.node.end('SIGKILL');
+    await driver.leave();
+    await cluster.node.start();
+    await cluster.until('it to run', ['get', 'pod', 'kept'], (out) => /Running\s+0/.test(out));
+    await cluster.kubectl('exec', 'kept', '--', 'sh', '-c', 'echo -n end > /dev/data && sync');
+    const count = ['get', 'pod', 'kept', '-o', 'jsonpath={.status.containerStatuses[0].restartCount}'];
+    await cluster.until('its next container', count, (out) => Number(out) > 0).finally(() => driver.start());
+    await cluster.kubectl('delete', 'pod', 'kept');
+    await gone('kept');
   });
 
   it('grow before a pod has them and while it runs, and say how large they are', async () => {
