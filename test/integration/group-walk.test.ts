@@ -59,8 +59,8 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
   });
 
   for (const [where, access, steps] of [
-    ['a process of its own', 'write', 5_000],
-    ['this process', 'as-is', 1_000],
+    ['a process of its own', 'write', 1_500],
+    ['this process', 'as-is', 500],
   ] as const)
     it(`are all given however deep they lie, with few handles, in ${where}`, async () => {
       dig(steps);
@@ -98,7 +98,7 @@ describe('files of a volume that are given to a group', { skip: notRoot, timeout
       }
     };
     const moving = move();
-    for (let times = 0; times < 50; times++)
+    for (let times = 0; times < 20; times++)
       await walkForGroup(volume, { group: group + (times % 2), bits: 0o660 }).catch((error: unknown) => {
         assert.match(String(error), /was moved|ENOENT/);
       });
