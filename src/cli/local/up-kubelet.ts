@@ -120,6 +120,8 @@ async function settingsOf(
   );
   return {
     ...settled,
+    // Controllers of a driver may run here, too: volumes wait for whoever attaches them.
+    attaching: 'cluster',
     startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],
     podLogsDir: home.podLogs,
     logLinksDir: join(home.podLogs, 'containers'),
