@@ -95,7 +95,7 @@ export const volumeMutations: Readonly<Record<string, KnownBug>> = {
   },
 
   'what is mounted of a driver is not looked for': {
-    breaks: 'a pod goes from the API when nothing of it is left',
+    breaks: 'no volume is unstaged while a pod has it',
     shows: mounting,
     machine: (machine) => ({
       ...machine,
