@@ -157,7 +157,12 @@ it('stale runtime-only kill after terminated: ignored', async () => {
   let cleanups = 0;
   node.toll = {
     before: ({ part, method, args }) => {
-      if (part !== 'files' || method !== 'remove' || !String(args[0]).includes('volumes/kubernetes.io~empty-dir')) return undefined;
+      if (
+        part !== 'files' ||
+        method !== 'remove' ||
+        !String(args[0]).includes('volumes/kubernetes.io~empty-dir')
+      )
+        return undefined;
       cleanups++;
       return cleaned.promise;
     },
