@@ -18,6 +18,8 @@ class Rig {
   #write = this.files.writer(path);
   #lines = 0;
   #rotations = 0;
+  /** The rotation the container still writes to, as it was not told to open its log anew. */
+  #written: number | undefined;
   #running = true;
   #taking: Promise<void> = Promise.resolve();
   #release: () => void = () => {};
@@ -53,7 +55,9 @@ class Rig {
 
   /** The name goes; what is written still goes to the old file. */
   rename(): void {
+    const isWritten = this.#written === undefined && this.files.contentOf(path) !== undefined;
     this.files.rename(path, stemOf(++this.#rotations));
+    if (isWritten) this.#written = this.#rotations;
   }
 
   /** Until told to, what is written goes to the old file even though the new one is there. */
@@ -61,6 +65,7 @@ class Rig {
     const next = this.files.writer(path);
     return () => {
       this.#write = next;
+      this.#written = undefined;
     };
   }
 
@@ -69,7 +74,9 @@ class Rig {
     this.reopen()();
   }
 
+  /** Nobody compresses what is still written to: the lines that came meanwhile would be lost to all. */
   compress(rotation: number): void {
+    if (rotation === this.#written) return;
     const content = this.files.contentOf(stemOf(rotation));
     if (content === undefined) return;
     this.files.append(`${stemOf(rotation)}.gz`, gzipSync(content));
