@@ -21,6 +21,8 @@ export interface PayloadTarget {
   readonly group?: number | undefined;
   /** Whether the group may read all of it, or only what the modes of the files let it; all unless given. */
   readonly access?: 'read' | 'as-is' | undefined;
+  /** What the last write replaced: whoever had just found the way there may still be on it, so it goes last. */
+  readonly retired?: string | undefined;
   /** Gives it to the group, and tells how long that took. */
   readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
   /** Directories in it that stay whatever the content: other volumes are mounted there. */
@@ -53,12 +55,13 @@ export async function writePayload(
 ): Promise<WrittenPayload> {
   const { directory } = target;
   const current = await currentVersion(files, directory);
-  await removeLeftovers(files, directory, current);
+  await removeLeftovers(files, target, current);
   const isSame = current !== undefined && (await holds(files, posix.join(directory, current), payload));
   const version = isSame
     ? current
     : await publish(files, target, payload, await unusedName(files, directory, newName));
   await makeVisible(files, target, payload);
+  await removeLeftovers(files, { directory, retired: current }, version);
   return { version, retired: isSame ? undefined : current };
 }
 
@@ -84,14 +87,14 @@ export async function isWhole(files: VolumeFiles, directory: string): Promise<bo
 }
 
 /** Of whoever was killed before it could publish, or before it could remove what it had replaced. */
-async function removeLeftovers(
+export async function removeLeftovers(
   files: VolumeFiles,
-  directory: string,
+  { directory, retired }: Pick<PayloadTarget, 'directory' | 'retired'>,
   current: string | undefined,
 ): Promise<void> {
   for (const name of await files.names(directory)) {
     const path = posix.join(directory, name);
-    const isLeft = name === nextDataLink || (versionName.test(name) && name !== current);
+    const isLeft = name === nextDataLink || (versionName.test(name) && name !== current && name !== retired);
     if (isLeft) await clear(files, path);
     // A container that wanted it as a part of the volume, before there was content, has it as a directory.
     else if (name === dataLink && current === undefined) await isCleared(files, path);

@@ -3,7 +3,14 @@ import type { Volume } from '../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, type Random, randomInt } from '../lib/index.ts';
 import type { PodObjects, TokenSource } from '../objects/index.ts';
 import type { Pod, PodUid, ResourceList } from '../pods/index.ts';
-import { dataLink, isVisible, isWhole, versionNameAt, writePayload } from './atomic-writer.ts';
+import {
+  dataLink,
+  isVisible,
+  isWhole,
+  removeLeftovers,
+  versionNameAt,
+  writePayload,
+} from './atomic-writer.ts';
 import type { DownwardValues } from './downward-payload.ts';
 import { inTurns } from './in-turns.ts';
 import { nestedMountPoints } from './nested-mounts.ts';
@@ -179,6 +186,7 @@ export class PayloadVolumes {
       timed: (work: () => Promise<void>) =>
         timed({ clock, observe }, 'volume_apply_access_control', [pluginOf(kind)], work),
       nested,
+      retired: this.#made.get(pod.metadata.uid)?.get(name)?.retired,
     };
     const newName = () => versionNameAt(clock.now(), randomInt(random, versionDigits));
     const written = await writePayload(files, target, payload, newName);
@@ -199,7 +207,7 @@ export class PayloadVolumes {
     if ((await files.readLink(posix.join(directory, dataLink))) !== made.version) return false;
     if (!(await isVisible(files, directory, payload))) return false;
     if (made.retired === undefined) return true;
-    await files.removeTree(posix.join(directory, made.retired));
+    await removeLeftovers(files, { directory }, made.version);
     this.#note(uid, name, { ...made, retired: undefined });
     return true;
   }
