@@ -77,22 +77,19 @@ export class KeptPods {
       node: deps.node,
       logger,
     });
-    const directories = new PodDirectories(
-      settings.rootDir,
-      files,
-      () => mountPoints(machine),
-      (directory, inner) => volumeParts.unbind(directory, inner),
-      async (uid, inner) => {
+    const directories = new PodDirectories(settings.rootDir, files, () => mountPoints(machine), {
+      unbind: (directory, inner) => volumeParts.unbind(directory, inner),
+      unfill: async (uid, inner) => {
         await filled?.remove(uid, inner);
         await inMemory?.remove(uid, inner);
         await this.csi?.remove(uid, inner);
         await nfs?.remove(uid, inner);
         await claimed.remove(uid, inner);
       },
-      volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
-      volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
-      (names, inner) => this.#quotas.release(names, inner),
-    );
+      removeTree: volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
+      unmountInside: volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
+      release: (names, inner) => this.#quotas.release(names, inner),
+    });
     this.directories = directories;
     this.users = new UserNamespaces({
       logger,

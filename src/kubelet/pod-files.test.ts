@@ -33,14 +33,8 @@ test('everything of a pod goes, with what its empty directories held', async () 
 test('the marker of an empty directory goes before it, and never through a link', async () => {
   const { files } = rig();
   const removed: string[] = [];
-  const directories = new PodDirectories(
-    '/root',
-    files,
-    async () => [],
-    async () => {},
-    async () => {},
-    async (directory) => void removed.push(directory),
-  );
+  const removeTree = async (directory: string) => void removed.push(directory);
+  const directories = new PodDirectories('/root', files, async () => [], { removeTree });
   const [markers, content] = ['plugins', 'volumes'].map((name) => `${pod}/${name}/kubernetes.io~empty-dir`);
   await files.makeDirectory(`${content}/cache`, 0o777);
   await files.makeDirectory(pod, 0o750);
@@ -57,16 +51,10 @@ test('the marker of an empty directory goes before it, and never through a link'
 test('what empty directories were held to is let go before they are removed', async () => {
   const { files } = rig();
   const told: string[] = [];
-  const directories = new PodDirectories(
-    '/root',
-    files,
-    async () => [],
-    async () => {},
-    async () => {},
-    async (directory) => void told.push(`remove ${directory}`),
-    async () => undefined,
-    async (held) => void told.push(`release ${held.join(' ')}`),
-  );
+  const directories = new PodDirectories('/root', files, async () => [], {
+    removeTree: async (directory) => void told.push(`remove ${directory}`),
+    release: async (held) => void told.push(`release ${held.join(' ')}`),
+  });
   const content = `${pod}/volumes/kubernetes.io~empty-dir`;
   for (const name of ['a', 'b']) await files.makeDirectory(`${content}/${name}`, 0o777);
   await directories.removeEmptyDirs(uid, signal);

@@ -27,14 +27,23 @@ export type DirectoryRemoval =
   | { readonly kind: 'wanted' }
   | { readonly kind: 'blocked'; readonly path: string; readonly why: string };
 
+/** How parts of what a pod has are taken away; as plain files unless given. */
+export interface RemovalWays {
+  readonly unbind?: UnbindParts | undefined;
+  /** Takes away the volumes of a pod that are filled from here. */
+  readonly unfill?: ((uid: PodUid, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly removeTree?: RemoveTree | undefined;
+  readonly unmountInside?: UnmountInside | undefined;
+  readonly release?: ReleaseDirectories | undefined;
+}
+
 /** The directories of pods under the root directory: one for each, named by its UID. */
 export class PodDirectories {
   readonly podsDir: string;
   readonly #files: RuntimeFiles;
   readonly #mountPoints: () => Promise<readonly string[]>;
   readonly #unbind: UnbindParts;
-  /** Takes away the volumes of a pod that are filled from here. */
-  readonly #unfill: (uid: PodUid, signal: AbortSignal) => Promise<void>;
+  readonly #unfill: NonNullable<RemovalWays['unfill']>;
   readonly #removeTree: RemoveTree;
   readonly #unmountInside: UnmountInside;
   readonly #release: ReleaseDirectories;
@@ -45,20 +54,16 @@ export class PodDirectories {
     rootDir: string,
     files: RuntimeFiles,
     mountPoints: () => Promise<readonly string[]>,
-    unbind: UnbindParts = async () => {},
-    unfill: (uid: PodUid, signal: AbortSignal) => Promise<void> = async () => {},
-    removeTree: RemoveTree = (directory) => files.remove(directory),
-    unmountInside: UnmountInside = async () => undefined,
-    release: ReleaseDirectories = async () => {},
+    ways: RemovalWays = {},
   ) {
-    this.#release = release;
-    this.#unmountInside = unmountInside;
-    this.#unbind = unbind;
-    this.#unfill = unfill;
-    this.#removeTree = removeTree;
     this.podsDir = podsDirOf(rootDir);
     this.#files = files;
     this.#mountPoints = mountPoints;
+    this.#unbind = ways.unbind ?? (async () => {});
+    this.#unfill = ways.unfill ?? (async () => {});
+    this.#removeTree = ways.removeTree ?? ((directory) => files.remove(directory));
+    this.#unmountInside = ways.unmountInside ?? (async () => undefined);
+    this.#release = ways.release ?? (async () => {});
   }
 
   of(uid: PodUid): string {
