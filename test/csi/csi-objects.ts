@@ -1,14 +1,6 @@
-import {
-  claim,
-  claimed,
-  json,
-  mounted,
-  nodeName,
-  persistentVolume,
-  podWith,
-} from '../local-api/volume-objects.ts';
+import { claim, claimed, mounted, nodeName, persistentVolume, podWith } from '../local-api/volume-objects.ts';
 
-export { claim, claimed, json, nodeName };
+export { claim, claimed, nodeName };
 export const driverName = 'disks.test.kubeling';
 
 export const driverObject = (spec: object) => ({

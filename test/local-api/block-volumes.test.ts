@@ -12,7 +12,6 @@ import {
   asDevice,
   claimed,
   claim as claimOf,
-  json,
   nodeName,
   onThisNode,
   persistentVolume,
@@ -56,14 +55,6 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     return made;
   }
 
-  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
-  const said = (name: string, text: string) =>
-    cluster.until(`what ${name} says`, ['logs', name], (out) => out.includes(text));
-  const event = (what: string, message: string) =>
-    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
-  const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
   /** As the cluster does once the volume has become larger elsewhere. */
   const grow = async (name: string, storage: string) => {
     const to = (change: object) => ['--type=merge', '-p', JSON.stringify(change)];
@@ -89,19 +80,25 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
   it('a container is given the device, through a link of its pod, and nothing is left of it', async () => {
     const made = disk('plain');
     made.write(Buffer.from('from outside'));
-    await apply(volume('plain', made.device), claim('plain'));
+    await cluster.apply(volume('plain', made.device), claim('plain'));
     const script =
       'dd if=/dev/data bs=12 count=1 2>/dev/null; echo; echo -n inside > /dev/data && echo written; sync';
-    await apply(pod('plain', 'plain', script));
-    await ready('plain');
-    await said('plain', 'from outside\nwritten');
-    const uid = await uidOf('plain');
+    await cluster.apply(pod('plain', 'plain', script));
+    await cluster.ready('plain');
+    await cluster.said('plain', 'from outside\nwritten');
+    const uid = await cluster.uidOf('plain');
     const global = join(globals(), 'plain');
     const ofPod = join(rootDir, 'pods', uid, 'volumeDevices/kubernetes.io~local-volume');
     assert.ok(isMounted(join(global, uid)));
     assert.equal(holders(join(global, uid)).length, 1);
-    await event('the first', `MapVolume.MapPodDevice succeeded for volume "plain" globalMapPath "${global}"`);
-    await event('the second', `MapVolume.MapPodDevice succeeded for volume "plain" volumeMapPath "${ofPod}"`);
+    await cluster.event(
+      'the first',
+      `MapVolume.MapPodDevice succeeded for volume "plain" globalMapPath "${global}"`,
+    );
+    await cluster.event(
+      'the second',
+      `MapVolume.MapPodDevice succeeded for volume "plain" volumeMapPath "${ofPod}"`,
+    );
     const metrics = ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`];
     const size = /^kubelet_volume_stats_capacity_bytes\{.*persistentvolumeclaim="plain"\} (.+)$/m;
     await cluster.until('its size', metrics, (out) => Number(size.exec(out)?.[1]) === 64 * 2 ** 20);
@@ -116,21 +113,24 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
 
   it('who may only read cannot write, and two pods may have one device', async () => {
     const made = disk('both');
-    await apply(volume('both', made.device), claim('both'));
+    await cluster.apply(volume('both', made.device), claim('both'));
     const script = 'echo no > /dev/data && echo written || echo refused';
-    await apply(pod('reads', 'both', script, true), pod('writes', 'both', script));
-    await said('reads', 'refused');
-    await said('writes', 'written');
+    await cluster.apply(pod('reads', 'both', script, true), pod('writes', 'both', script));
+    await cluster.said('reads', 'refused');
+    await cluster.said('writes', 'written');
     await cluster.kubectl('delete', 'pod', 'reads');
-    const uid = await uidOf('writes');
+    const uid = await cluster.uidOf('writes');
     assert.deepEqual(readdirSync(join(globals(), 'both')), [uid]);
     await cluster.kubectl('delete', 'pod', 'writes');
     await nothingLeft();
   });
 
   it('what is no device is told', async () => {
-    await apply(volume('file', folder), claim('file'), pod('file', 'file', 'echo here'));
-    await event('the event', `MapVolume.SetUpDevice failed for volume "file" : ${folder} is no block device`);
+    await cluster.apply(volume('file', folder), claim('file'), pod('file', 'file', 'echo here'));
+    await cluster.event(
+      'the event',
+      `MapVolume.SetUpDevice failed for volume "file" : ${folder} is no block device`,
+    );
     await cluster.until('its reason', ['get', 'events'], (out) => out.includes('FailedMapVolume'));
     await cluster.kubectl('delete', 'pod', 'file');
     await nothingLeft();
@@ -138,9 +138,9 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
 
   it('a node that was killed goes on with them, and undoes them', async () => {
     const made = disk('killed');
-    await apply(volume('killed', made.device), claim('killed'), pod('killed', 'killed', 'echo here'));
-    await ready('killed');
-    const uid = await uidOf('killed');
+    await cluster.apply(volume('killed', made.device), claim('killed'), pod('killed', 'killed', 'echo here'));
+    await cluster.ready('killed');
+    const uid = await cluster.uidOf('killed');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
     await cluster.until('it to run', ['get', 'pod', 'killed'], (out) => /Running\s+0/.test(out));
@@ -149,8 +149,8 @@ describe('devices as volumes on kubeling up', { timeout: 900_000, skip: withoutK
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
     await nothingLeft();
-    await apply(pod('last', 'killed', 'echo here'));
-    await ready('last');
+    await cluster.apply(pod('last', 'killed', 'echo here'));
+    await cluster.ready('last');
     assert.equal(holders(rootDir).length, 1);
   });
 });

@@ -89,8 +89,6 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
   }
 
   const mounted = async (path: string) => (await readFile('/proc/self/mountinfo', 'utf8')).includes(path);
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
 
   it('a static pod has the volume that lies beside it in the directory', async () => {
     const path = await disk('beside');
@@ -119,7 +117,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
 
   it('a pod waits for its claim, says why, and starts as soon as it is bound', async () => {
     const path = await disk('late');
-    await cluster.feed(json(pod('late', 'cat /data/canary')), 'apply', '-f', '-');
+    await cluster.apply(pod('late', 'cat /data/canary'));
     const events = ['get', 'events', '-o', 'jsonpath={range .items[*]}{.reason} {.message}{"\\n"}{end}'];
     const why = 'failed to process volumes=[data]: error processing PVC default/late:';
     await cluster.until('the event', events, (out) =>
@@ -129,11 +127,11 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     );
     await cluster.until('its status', ['get', 'pod', 'late'], (out) => out.includes('ContainerCreating'));
     assert.match(await cluster.node.command('explain', 'late'), /persistentvolumeclaims "late" not found/);
-    await cluster.feed(json(claim('late')), 'apply', '-f', '-');
+    await cluster.apply(claim('late'));
     await cluster.until('the next event', events, (out) => out.includes(`${why} PVC is not bound`));
     const begun = performance.now();
-    await cluster.feed(json(volume('late', { hostPath: { path } })), 'apply', '-f', '-');
-    await ready('late');
+    await cluster.apply(volume('late', { hostPath: { path } }));
+    await cluster.ready('late');
     const tookMs = performance.now() - begun;
     assert.ok(tookMs < promptMs, `it took ${tookMs} ms`);
     assert.equal(await cluster.kubectl('logs', 'late'), 'alive\n');
@@ -143,21 +141,18 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
 
   it('parts of a volume, its group and what may only be read are as the pod says', async () => {
     const path = await disk('parts');
-    await cluster.feed(
-      json(
-        volume('parts', { local: { path }, mountOptions: ['nosuid'] }),
-        claim('parts'),
-        pod('parts', 'id; touch /part/made; touch /read/refused || echo read-only', {
-          mounts: [
-            { name: 'data', mountPath: '/part', subPath: 'some/part' },
-            { name: 'data', mountPath: '/read', readOnly: true },
-          ],
-          spec: { securityContext: { fsGroup: 4321, runAsUser: 1000 } },
-        }),
-      ),
-      ...['apply', '-f', '-'],
+    await cluster.apply(
+      volume('parts', { local: { path }, mountOptions: ['nosuid'] }),
+      claim('parts'),
+      pod('parts', 'id; touch /part/made; touch /read/refused || echo read-only', {
+        mounts: [
+          { name: 'data', mountPath: '/part', subPath: 'some/part' },
+          { name: 'data', mountPath: '/read', readOnly: true },
+        ],
+        spec: { securityContext: { fsGroup: 4321, runAsUser: 1000 } },
+      }),
     );
-    await ready('parts');
+    await cluster.ready('parts');
     const log = await cluster.until('its last words', ['logs', 'parts'], (out) => out.includes('read-only'));
     assert.match(log, /groups=.*4321/);
     const made = await stat(join(path, 'some/part/made'));
@@ -171,14 +166,11 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
   it('a pod has the claim that was made for it, which goes with it while the volume stays', async () => {
     const path = await disk('own');
     const ephemeral = { volumeClaimTemplate: { spec: claimSpec('own') } };
-    await cluster.feed(
-      json(
-        volume('own', { local: { path } }),
-        pod('own', 'cat /data/canary', { spec: { volumes: [{ name: 'data', ephemeral }] } }),
-      ),
-      ...['apply', '-f', '-'],
+    await cluster.apply(
+      volume('own', { local: { path } }),
+      pod('own', 'cat /data/canary', { spec: { volumes: [{ name: 'data', ephemeral }] } }),
     );
-    await ready('own');
+    await cluster.ready('own');
     assert.equal(await cluster.kubectl('logs', 'own'), 'alive\n');
     assert.match(await cluster.kubectl('get', 'pvc', 'own-data'), /Bound/);
     await cluster.kubectl('delete', 'pod', 'own');
@@ -189,7 +181,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
 
   it('a volume of a kind that cannot be mounted is refused by its name, and the pod can be deleted', async () => {
     const source = { iscsi: { targetPortal: '127.0.0.1:3260', iqn: 'iqn.2001-04.com.example:disk', lun: 0 } };
-    await cluster.feed(json(volume('far', source), claim('far'), pod('far', 'true')), 'apply', '-f', '-');
+    await cluster.apply(volume('far', source), claim('far'), pod('far', 'true'));
     const message =
       'MountVolume.NewMounter initialization failed for volume "far" : volumes of the kind iscsi are not supported by this node yet';
     await cluster.until('the event', ['get', 'events'], (out) => out.includes(message));
@@ -199,11 +191,8 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
   it('a pod keeps its volume when kubeling is killed and its containers start again', async () => {
     const path = await disk('last');
     const script = 'cat /data/canary; until [ -e /end ]; do sleep 0.1; done; exit 1';
-    await cluster.feed(
-      json(volume('last', { local: { path } }), claim('last'), pod('last', script)),
-      ...['apply', '-f', '-'],
-    );
-    await ready('last');
+    await cluster.apply(volume('last', { local: { path } }), claim('last'), pod('last', script));
+    await cluster.ready('last');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
     // As one that is found again it is measured like one that was mounted just now.
@@ -219,7 +208,7 @@ describe('claims of pods on kubeling up', { timeout: 600_000, skip: withoutKubec
     assert.equal(await cluster.kubectl(...restarts), '0');
     await cluster.kubectl('exec', 'last', '--', 'touch', '/end');
     await cluster.until('its restart', restarts, (out) => out === '1');
-    await ready('last');
+    await cluster.ready('last');
     assert.equal(await cluster.kubectl('exec', 'last', '--', 'cat', '/data/canary'), 'alive\n');
   });
 });

@@ -11,7 +11,6 @@ import {
   asDevice,
   claimed,
   claim as claimOf,
-  json,
   nodeName,
   persistentVolume,
   podWith,
@@ -40,7 +39,12 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     driver = new DriverProcess(driverName, join(folder, 'driver'), join(rootDir, 'plugins_registry'));
     await driver.start();
     const spec = { attachRequired: false };
-    await apply({ apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver', metadata: { name: driverName }, spec });
+    await cluster.apply({
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSIDriver',
+      metadata: { name: driverName },
+      spec,
+    });
   });
 
   after(async () => {
@@ -50,11 +54,6 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.deepEqual(left, []);
   });
 
-  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
-  const said = (name: string, text: string) =>
-    cluster.until(`what ${name} says`, ['logs', name], (out) => out.includes(text));
   /** As the cluster does once the volume has become larger elsewhere. */
   const grow = async (to: string, from: string) => {
     const capacity = { capacity: { storage: to } };
@@ -68,7 +67,6 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.kubectl('patch', 'pvc', 'grown', ...patch);
   };
   const base = () => join(rootDir, 'plugins/kubernetes.io/csi/volumeDevices');
-  const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
   const isLeft = (name: string) =>
     readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${join(base(), name)}/`) ||
     existsSync(join(base(), name)) ||
@@ -82,15 +80,15 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   const gone = (name: string) => cluster.node.until('nothing to be left', async () => !isLeft(name));
 
   it('are staged once, published to each pod, and keep what is written to them', async () => {
-    await apply(
+    await cluster.apply(
       volume('both'),
       claim('both'),
       pod('first', 'both', 'echo -n first > /dev/data && sync; echo ok'),
     );
-    await said('first', 'ok');
-    await apply(pod('second', 'both', 'dd if=/dev/data bs=5 count=1 2>/dev/null; echo'));
-    await said('second', 'first');
-    const [first, second] = [await uidOf('first'), await uidOf('second')];
+    await cluster.said('first', 'ok');
+    await cluster.apply(pod('second', 'both', 'dd if=/dev/data bs=5 count=1 2>/dev/null; echo'));
+    await cluster.said('second', 'first');
+    const [first, second] = [await cluster.uidOf('first'), await cluster.uidOf('second')];
     assert.equal(driver.calls('NodeStageVolume', 'handle-both').length, 1);
     assert.deepEqual(
       driver.calls('NodePublishVolume', 'handle-both').map((line) => line.split(' ')[2]),
@@ -117,21 +115,21 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
 
   it('that a driver refuses are told, and given once it does not', async () => {
     driver.trouble({ NodePublishVolume: 'out of paper' });
-    await apply(volume('late'), claim('late'), pod('late', 'late', 'echo here'));
+    await cluster.apply(volume('late'), claim('late'), pod('late', 'late', 'echo here'));
     await cluster.until('the event', ['get', 'events'], (out) =>
       out.includes(
         'MapVolume.MapPodDevice failed for volume "late" : rpc error: code = Internal desc = out of paper',
       ),
     );
     driver.trouble({});
-    await ready('late');
+    await cluster.ready('late');
     await cluster.kubectl('delete', 'pod', 'late');
     await gone('late');
   });
 
   it('are found again by a node that was killed, and wait for a driver that is away', async () => {
-    await apply(volume('killed'), claim('killed'), pod('killed', 'killed', 'echo here'));
-    await ready('killed');
+    await cluster.apply(volume('killed'), claim('killed'), pod('killed', 'killed', 'echo here'));
+    await cluster.ready('killed');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
     await cluster.until('it to run', ['get', 'pod', 'killed'], (out) => /Running\s+0/.test(out));
@@ -149,8 +147,8 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
 
   it('of a pod that runs are given to its next container, too, though the driver stays away after a restart', async () => {
     const ends = 'until [ "$(dd if=/dev/data bs=3 count=1 2>/dev/null)" = end ]; do sleep 0.2; done; exit 1';
-    await apply(volume('kept'), claim('kept'), pod('kept', 'kept', `echo here; ${ends}`));
-    await ready('kept');
+    await cluster.apply(volume('kept'), claim('kept'), pod('kept', 'kept', `echo here; ${ends}`));
+    await cluster.ready('kept');
     await cluster.node.end('SIGKILL');
     await driver.leave();
     await cluster.node.start();
@@ -164,17 +162,17 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
 
   it('grow before a pod has them and while it runs, and say how large they are', async () => {
     const sizes = 'while true; do dd if=/dev/data bs=1M 2>/dev/null | wc -c; sleep 1; done';
-    await apply(volume('grown'), claim('grown'));
+    await cluster.apply(volume('grown'), claim('grown'));
     await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
     await grow('32Mi', '1Mi');
-    await apply(pod('grown', 'grown', sizes));
-    await said('grown', `${32 * mebi}`);
+    await cluster.apply(pod('grown', 'grown', sizes));
+    await cluster.said('grown', `${32 * mebi}`);
     await cluster.until('the event', ['get', 'events'], (out) =>
       out.includes('MountVolume.NodeExpandVolume succeeded for volume "grown"'),
     );
     await grow('48Mi', '32Mi');
     await cluster.kubectl('annotate', 'pod', 'grown', 'look=now');
-    await said('grown', `${48 * mebi}`);
+    await cluster.said('grown', `${48 * mebi}`);
     const capacity = ['get', 'pvc', 'grown', '-o', 'jsonpath={.status.capacity.storage}'];
     await cluster.until('the claim to know', capacity, (out) => out === '48Mi');
     const metrics = ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`];
@@ -195,9 +193,9 @@ describe('devices of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   for (const step of ['NodeUnpublishVolume', 'NodeUnstageVolume'])
     it(`of a pod of which nothing else is left are taken away by a later process, killed in ${step}`, async () => {
       const name = `lost-${step.toLowerCase()}`;
-      await apply(volume(name), claim(name), pod(name, name, 'echo here'));
-      await ready(name);
-      const uid = await uidOf(name);
+      await cluster.apply(volume(name), claim(name), pod(name, name, 'echo here'));
+      await cluster.ready(name);
+      const uid = await cluster.uidOf(name);
       driver.trouble({ [step]: 'hang' });
       const before = driver.calls(step, `handle-${name}`).length;
       await cluster.kubectl('delete', 'pod', name, '--wait=false');

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { claim, claimed, driverName, driverObject, json, nodeName, pod, volume } from '../csi/csi-objects.ts';
+import { claim, claimed, driverName, driverObject, nodeName, pod, volume } from '../csi/csi-objects.ts';
 import { DriverProcess } from '../csi/driver-process.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
@@ -31,7 +31,7 @@ describe('a CSI driver that is slow to answer, or never does', {
     cluster = await LocalCluster.open();
     rootDir = join(cluster.node.dataDir, 'kubelet');
     driver = new DriverProcess(driverName, join(folder, 'driver'), join(rootDir, 'plugins_registry'));
-    await apply(driverObject({ attachRequired: false }));
+    await cluster.apply(driverObject({ attachRequired: false }));
     await driver.start();
   });
 
@@ -42,11 +42,8 @@ describe('a CSI driver that is slow to answer, or never does', {
     assert.deepEqual(left, []);
   });
 
-  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
   const ready = (name: string) =>
     cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=80s');
-  const event = (what: string, message: string) =>
-    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
   const csiNode = ['get', 'csinode', nodeName, '-o', 'json'];
   const mounts = () =>
     readFileSync('/proc/self/mountinfo', 'utf8')
@@ -57,7 +54,7 @@ describe('a CSI driver that is slow to answer, or never does', {
   async function start(name: string): Promise<void> {
     mkdirSync(driver.contentOf(name), { recursive: true });
     writeFileSync(join(driver.contentOf(name), 'canary'), `${name}\n`);
-    await apply(volume(name), claim(name), pod(name, claimed(name)));
+    await cluster.apply(volume(name), claim(name), pod(name, claimed(name)));
   }
 
   for (const method of ['NodeStageVolume', 'NodePublishVolume'])
@@ -67,7 +64,7 @@ describe('a CSI driver that is slow to answer, or never does', {
       await start(stuck);
       await cluster.node.until('the driver to be asked', async () => driver.calls(method, stuck).length > 0);
       await start(other);
-      await apply(pod(`plain-${other}`, { emptyDir: {} }));
+      await cluster.apply(pod(`plain-${other}`, { emptyDir: {} }));
       await ready(other);
       await ready(`plain-${other}`);
       assert.equal(await cluster.kubectl('exec', other, '--', 'cat', '/data/canary'), `${other}\n`);
@@ -158,7 +155,7 @@ describe('a CSI driver that is slow to answer, or never does', {
 
   it('a pod whose volume finds no room on the node in two minutes is rejected, and the limit is asked for', async () => {
     await cluster.kubectl('delete', 'csidriver', driverName);
-    await apply(
+    await cluster.apply(
       driverObject({ nodeAllocatableUpdatePeriodSeconds: 3600 }),
       volume('surplus'),
       claim('surplus'),
@@ -170,7 +167,7 @@ describe('a CSI driver that is slow to answer, or never does', {
       JSON.stringify({ status: { volumesAttached: [{ name: unique, devicePath: '' }] } }),
     );
     const name = `csi-${createHash('sha256').update(`surplus${driverName}${nodeName}`).digest('hex')}`;
-    await apply({
+    await cluster.apply({
       apiVersion: 'storage.k8s.io/v1',
       kind: 'VolumeAttachment',
       metadata: { name },
@@ -181,7 +178,7 @@ describe('a CSI driver that is slow to answer, or never does', {
       ...['patch', 'volumeattachment', name, '--subresource=status', '--type=merge', '-p'],
       JSON.stringify({ status: { attached: false, attachError } }),
     );
-    await event('the event', 'all slots are taken');
+    await cluster.event('the event', 'all slots are taken');
     driver.limit(3);
     const phase = ['get', 'pod', 'surplus', '-o', 'jsonpath={.status.phase}'];
     await long('its rejection', async () => (await cluster.kubectl(...phase)) === 'Failed');

@@ -10,7 +10,6 @@ import {
   driverName,
   driverObject,
   inline,
-  json,
   nodeName,
   pod,
   volume,
@@ -57,29 +56,24 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     const at = join(rootDir, 'plugins/kubernetes.io/csi', driverName);
     return existsSync(at) ? readdirSync(at) : [];
   };
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
-  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
-  const event = (what: string, message: string) =>
-    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
   const csiNode = ['get', 'csinode', nodeName, '-o', 'json'];
 
   it('a pod says which driver it waits for, and starts once that has registered', async () => {
-    await apply(
+    await cluster.apply(
       driverObject({
         attachRequired: false,
         podInfoOnMount: true,
         volumeLifecycleModes: ['Persistent', 'Ephemeral'],
       }),
     );
-    await apply(pod('own', inline()));
-    await event(
+    await cluster.apply(pod('own', inline()));
+    await cluster.event(
       'the event',
       `MountVolume.SetUp failed for volume "data" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name ${driverName} not found in the list of registered CSI drivers`,
     );
     const begun = performance.now();
     await driver.start();
-    await ready('own');
+    await cluster.ready('own');
     const tookMs = performance.now() - begun;
     assert.ok(tookMs < 30_000, `it took ${tookMs} ms`);
   });
@@ -127,7 +121,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   });
 
   it('a volume has the secret it names, is read-only, and has tokens for the driver', async () => {
-    await apply(
+    await cluster.apply(
       driverObject({
         attachRequired: false,
         volumeLifecycleModes: ['Persistent', 'Ephemeral'],
@@ -141,7 +135,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       },
       pod('sealed', inline({ readOnly: true, nodePublishSecretRef: { name: 'key' } })),
     );
-    await ready('sealed');
+    await cluster.ready('sealed');
     const told = JSON.parse(await cluster.kubectl('exec', 'sealed', '--', 'cat', '/data/told.json'));
     assert.deepEqual(told.secrets, { password: 'open' });
     const tokens = JSON.parse(told.volume_context['csi.storage.k8s.io/serviceAccount.tokens']);
@@ -154,7 +148,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   });
 
   it('a driver that wants so publishes again to a running pod, with what is new', async () => {
-    await apply(
+    await cluster.apply(
       driverObject({
         attachRequired: false,
         requiresRepublish: true,
@@ -162,7 +156,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       }),
       pod('fresh', inline({ nodePublishSecretRef: { name: 'key' } })),
     );
-    await ready('fresh');
+    await cluster.ready('fresh');
     await cluster.kubectl(
       'patch',
       'secret',
@@ -174,7 +168,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     const told = ['exec', 'fresh', '--', 'cat', '/data/told.json'];
     await cluster.until('the new secret', told, (out) => out.includes('"password":"new"'));
     await cluster.kubectl('delete', 'pod', 'fresh');
-    await apply(
+    await cluster.apply(
       driverObject({
         attachRequired: false,
         volumeLifecycleModes: ['Persistent', 'Ephemeral'],
@@ -185,14 +179,14 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
 
   it('a volume is staged once for two pods, and unstaged with the last', async () => {
     content('shared');
-    await apply(
+    await cluster.apply(
       volume('shared'),
       claim('shared'),
       pod('one', claimed('shared')),
       pod('two', claimed('shared')),
     );
-    await ready('one');
-    await ready('two');
+    await cluster.ready('one');
+    await cluster.ready('two');
     assert.equal(await cluster.kubectl('logs', 'one'), 'shared\n');
     await cluster.kubectl('exec', 'one', '--', 'sh', '-c', 'echo hello > /data/note');
     assert.equal(await cluster.kubectl('exec', 'two', '--', 'cat', '/data/note'), 'hello\n');
@@ -216,7 +210,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
 
   it('a volume that has grown is expanded as it is mounted, and under the pod that runs', async () => {
     content('growing');
-    await apply(volume('growing'), claim('growing'));
+    await cluster.apply(volume('growing'), claim('growing'));
     const bound = ['get', 'pvc', 'growing', '-o', 'json'];
     await cluster.until('the claim to be bound', bound, (out) => JSON.parse(out).status.phase === 'Bound');
     /** As whoever makes volumes larger does. */
@@ -237,8 +231,8 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       assert.equal(readFileSync(join(driver.contentOf('growing'), 'size'), 'utf8'), `${bytes}\n`);
     };
     await grow('2Gi');
-    await apply(pod('growing', claimed('growing')));
-    await ready('growing');
+    await cluster.apply(pod('growing', claimed('growing')));
+    await cluster.ready('growing');
     await grew('2Gi', 2 ** 31);
     await grow('3Gi');
     await cluster.kubectl('annotate', 'pod', 'growing', 'look=now');
@@ -255,8 +249,8 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   it('a driver says how full a volume is and that it is broken, in the metrics', async () => {
     content('measured');
     writeFileSync(join(driver.contentOf('measured'), 'broken'), '');
-    await apply(volume('measured'), claim('measured'), pod('measured', claimed('measured')));
-    await ready('measured');
+    await cluster.apply(volume('measured'), claim('measured'), pod('measured', claimed('measured')));
+    await cluster.ready('measured');
     const text = await cluster.until(
       'the metrics',
       ['get', '--raw', `/api/v1/nodes/${nodeName}/proxy/metrics`],
@@ -302,23 +296,23 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   it('a driver that refuses is told in an event and asked again, while other pods start', async () => {
     content('stubborn');
     driver.trouble({ NodePublishVolume: 'not in the mood' });
-    await apply(volume('stubborn'), claim('stubborn'), pod('stubborn', claimed('stubborn')));
-    await event(
+    await cluster.apply(volume('stubborn'), claim('stubborn'), pod('stubborn', claimed('stubborn')));
+    await cluster.event(
       'the event',
       'MountVolume.SetUp failed for volume "stubborn" : rpc error: code = Internal desc = not in the mood',
     );
-    await apply(pod('plain', { emptyDir: {} }));
-    await ready('plain');
+    await cluster.apply(pod('plain', { emptyDir: {} }));
+    await cluster.ready('plain');
     driver.trouble({});
-    await ready('stubborn');
+    await cluster.ready('stubborn');
     await cluster.kubectl('delete', 'pod', 'stubborn', 'plain');
     await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
   });
 
   it('a driver is killed and registers again under a running pod', async () => {
     content('lasting');
-    await apply(volume('lasting'), claim('lasting'), pod('lasting', claimed('lasting')));
-    await ready('lasting');
+    await cluster.apply(volume('lasting'), claim('lasting'), pod('lasting', claimed('lasting')));
+    await cluster.ready('lasting');
     await driver.kill();
     assert.equal(await cluster.kubectl('exec', 'lasting', '--', 'cat', '/data/canary'), 'lasting\n');
     await driver.start();
@@ -341,7 +335,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   it('kubeling is killed between the stages and goes on with what is there', async () => {
     content('halfway');
     driver.trouble({ NodePublishVolume: 'hang' });
-    await apply(volume('halfway'), claim('halfway'), pod('halfway', claimed('halfway')));
+    await cluster.apply(volume('halfway'), claim('halfway'), pod('halfway', claimed('halfway')));
     await cluster.node.until(
       'the driver to be asked',
       async () => driver.calls('NodePublishVolume', 'halfway').length > 0,
@@ -349,7 +343,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.node.end('SIGKILL');
     driver.trouble({});
     await cluster.node.start();
-    await ready('halfway');
+    await cluster.ready('halfway');
     assert.equal(await cluster.kubectl('logs', 'halfway'), 'halfway\n');
     assert.equal(mounts('globalmount'), 1);
     await cluster.node.end('SIGKILL');
@@ -363,7 +357,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   it('what was staged for a pod that went while kubeling was away is unstaged', async () => {
     content('widow');
     driver.trouble({ NodePublishVolume: 'hang' });
-    await apply(volume('widow'), claim('widow'), pod('widow', claimed('widow')));
+    await cluster.apply(volume('widow'), claim('widow'), pod('widow', claimed('widow')));
     await cluster.node.until(
       'the driver to be asked',
       async () => driver.calls('NodePublishVolume', 'widow').length > 0,
@@ -380,9 +374,9 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
   it('a volume that must be attached waits until the node and its attachment say so', async () => {
     content('attached');
     await cluster.kubectl('delete', 'csidriver', driverName);
-    await apply(volume('attached'), claim('attached'), pod('attached', claimed('attached')));
+    await cluster.apply(volume('attached'), claim('attached'), pod('attached', claimed('attached')));
     const unique = `kubernetes.io/csi/${driverName}^attached`;
-    await event(
+    await cluster.event(
       'the event',
       'MountVolume.WaitForAttach failed for volume "attached" : Volume not attached according to node status',
     );
@@ -392,10 +386,10 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       ...['patch', 'node', nodeName, '--subresource=status', '--type=merge', '-p'],
       JSON.stringify({ status: { volumesAttached: [{ name: unique, devicePath: '' }] } }),
     );
-    await event('the next event', 'volumeattachments.storage.k8s.io "csi-');
+    await cluster.event('the next event', 'volumeattachments.storage.k8s.io "csi-');
     const events = await cluster.kubectl('get', 'events');
     const [, name = ''] = /volumeattachments.storage.k8s.io "(csi-[0-9a-f]+)" not found/.exec(events) ?? [];
-    await apply({
+    await cluster.apply({
       apiVersion: 'storage.k8s.io/v1',
       kind: 'VolumeAttachment',
       metadata: { name },
@@ -405,15 +399,15 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
       ...['patch', 'volumeattachment', name, '--subresource=status', '--type=merge', '-p'],
       JSON.stringify({ status: { attached: true } }),
     );
-    await ready('attached');
+    await cluster.ready('attached');
     assert.equal(await cluster.kubectl('logs', 'attached'), 'attached\n');
     await cluster.kubectl('delete', 'pod', 'attached');
     await cluster.until('it to be out of use', status, (out) => !out.includes(unique));
   });
 
   it('without a CSIDriver object a pod cannot describe the volume itself', async () => {
-    await apply(pod('refused', inline()));
-    await event(
+    await cluster.apply(pod('refused', inline()));
+    await cluster.event(
       'the event',
       `volume mode "Ephemeral" not supported by driver ${driverName} (no CSIDriver object)`,
     );
@@ -422,12 +416,12 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
 
   it('a volume outlives the node it is mounted on', async () => {
     content('last');
-    await apply(
+    await cluster.apply(
       driverObject({ attachRequired: false }),
       volume('last'),
       claim('last'),
       pod('last', claimed('last')),
     );
-    await ready('last');
+    await cluster.ready('last');
   });
 });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '../cluster/free-ports.ts';
 import { eventually, KubelingNode } from '../kubeling-node.ts';
+import { json } from './volume-objects.ts';
 
 export interface CommandOutcome {
   readonly code: number | null;
@@ -87,6 +88,28 @@ export class LocalCluster implements AsyncDisposable {
     const { code, stdout, stderr } = await this.attempt(args, input);
     assert.equal(code, 0, `kubectl ${args.join(' ')} ended with ${code}:\n${stdout}\n${stderr}`);
     return stdout;
+  }
+
+  async apply(...items: readonly object[]): Promise<string> {
+    return await this.feed(json(...items), 'apply', '-f', '-');
+  }
+
+  async ready(pod: string): Promise<string> {
+    return await this.kubectl('wait', '--for=condition=Ready', `pod/${pod}`, '--timeout=90s');
+  }
+
+  async uidOf(pod: string): Promise<string> {
+    return await this.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}');
+  }
+
+  /** Waits until the log of a pod has the text. */
+  async said(pod: string, text: string): Promise<string> {
+    return await this.until(`what ${pod} says`, ['logs', pod], (out) => out.includes(text));
+  }
+
+  /** Waits until an event has the text. */
+  async event(what: string, text: string): Promise<string> {
+    return await this.until(what, ['get', 'events'], (out) => out.includes(text));
   }
 
   /** Starts kubectl and lets it run. */

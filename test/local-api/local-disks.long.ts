@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { LoopDisk } from '../disks/loop-disk.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
-import { claim, claimed, json, mounted, onThisNode, persistentVolume, podWith } from './volume-objects.ts';
+import { claim, claimed, mounted, onThisNode, persistentVolume, podWith } from './volume-objects.ts';
 
 const volume = (name: string, local: object, more: object = {}) =>
   persistentVolume(name, { nodeAffinity: onThisNode, local, ...more });
@@ -43,13 +43,6 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     return made;
   }
 
-  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
-  const said = (name: string, text: string) =>
-    cluster.until(`what ${name} says`, ['logs', name], (out) => out.includes(text));
-  const event = (what: string, message: string) =>
-    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
   const global = (name: string) =>
     join(cluster.node.dataDir, 'kubelet/plugins/kubernetes.io/local-volume/mounts', name);
   const mounts = (text: string) =>
@@ -63,15 +56,18 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
 
   it('one with nothing on it is formatted, mounted once, shown to its pods, and keeps what they write', async () => {
     const made = disk('empty');
-    await apply(volume('empty', { path: made.device }, { mountOptions: ['noatime'] }), claim('empty'));
-    await apply(pod('first', 'empty', 'echo kept > /data/note; stat -c %g /data', { fsGroup: 4321 }));
-    await ready('first');
-    await said('first', '4321');
+    await cluster.apply(
+      volume('empty', { path: made.device }, { mountOptions: ['noatime'] }),
+      claim('empty'),
+    );
+    await cluster.apply(pod('first', 'empty', 'echo kept > /data/note; stat -c %g /data', { fsGroup: 4321 }));
+    await cluster.ready('first');
+    await cluster.said('first', '4321');
     assert.equal(made.type(), 'ext4');
-    await apply(pod('second', 'empty', 'cat /data/note', { fsGroup: 77 }));
-    await ready('second');
-    await said('second', 'kept');
-    await event(
+    await cluster.apply(pod('second', 'empty', 'cat /data/note', { fsGroup: 77 }));
+    await cluster.ready('second');
+    await cluster.said('second', 'kept');
+    await cluster.event(
       'the event',
       'The requested fsGroup is 77, but the volume empty has GID 4321. The volume may not be shareable.',
     );
@@ -83,11 +79,11 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     assert.ok(existsSync(global('empty')));
     await cluster.kubectl('delete', 'pod', 'second');
     await unused('empty', made);
-    await apply(
+    await cluster.apply(
       pod('third', 'empty', 'cat /data/note; touch /data/x 2>&1 || echo refused', { readOnly: true }),
     );
-    await ready('third');
-    await said('third', 'kept\ntouch: /data/x: Read-only file system\nrefused');
+    await cluster.ready('third');
+    await cluster.said('third', 'kept\ntouch: /data/x: Read-only file system\nrefused');
     await cluster.kubectl('delete', 'pod', 'third');
     await unused('empty', made);
   });
@@ -95,9 +91,9 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
   it('one with another file system is told on the pod and on the volume, and stays as it is', async () => {
     const made = disk('other');
     made.format();
-    await apply(volume('other', { path: made.device, fsType: 'xfs' }), claim('other'));
-    await apply(pod('other', 'other', 'echo here'));
-    await event('the event', 'MountVolume.MountDevice failed for volume "other" : mount failed: ');
+    await cluster.apply(volume('other', { path: made.device, fsType: 'xfs' }), claim('other'));
+    await cluster.apply(pod('other', 'other', 'echo here'));
+    await cluster.event('the event', 'MountVolume.MountDevice failed for volume "other" : mount failed: ');
     const ofVolume = ['get', 'events', '-A', '--field-selector', 'involvedObject.kind=PersistentVolume'];
     await cluster.until('the event of the volume', ofVolume, (out) =>
       /FailedMountOnFilesystemMismatch\s+persistentvolume\/other\s+MountVolume failed for volume "other" : mount failed: /.test(
@@ -115,8 +111,12 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     Buffer.from([0x80, 0, 2, 0, 0x83, 0, 0x10, 0, 0, 8, 0, 0, 0, 0x10, 0, 0]).copy(table, 446);
     Buffer.from([0x55, 0xaa]).copy(table, 510);
     made.write(table);
-    await apply(volume('parts', { path: made.device }), claim('parts'), pod('parts', 'parts', 'echo here'));
-    await event('the event', 'MountVolume.MountDevice failed for volume "parts" : mount failed: ');
+    await cluster.apply(
+      volume('parts', { path: made.device }),
+      claim('parts'),
+      pod('parts', 'parts', 'echo here'),
+    );
+    await cluster.event('the event', 'MountVolume.MountDevice failed for volume "parts" : mount failed: ');
     assert.deepEqual(readFileSync(made.device).subarray(0, 512), table);
     await cluster.kubectl('delete', 'pod', 'parts');
     await unused('parts', made);
@@ -126,14 +126,17 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     const [broken, blank] = [disk('broken'), disk('blank')];
     broken.format();
     broken.damage();
-    await apply(volume('broken', { path: broken.device }), claim('broken'));
-    await apply(volume('blank', { path: blank.device }), claim('blank'));
-    await apply(pod('broken', 'broken', 'echo'), pod('blank', 'blank', 'echo', { readOnly: true }));
-    await event(
+    await cluster.apply(volume('broken', { path: broken.device }), claim('broken'));
+    await cluster.apply(volume('blank', { path: blank.device }), claim('blank'));
+    await cluster.apply(pod('broken', 'broken', 'echo'), pod('blank', 'blank', 'echo', { readOnly: true }));
+    await cluster.event(
       'the event',
       `MountVolume.MountDevice failed for volume "broken" : 'fsck' found errors on device ${broken.device} but could not correct them: `,
     );
-    await event('the event', `cannot mount unformatted disk ${blank.device} as we are manipulating it`);
+    await cluster.event(
+      'the event',
+      `cannot mount unformatted disk ${blank.device} as we are manipulating it`,
+    );
     assert.equal(blank.type(), '');
     await cluster.kubectl('delete', 'pod', 'broken', 'blank');
     await unused('broken', broken);
@@ -141,8 +144,12 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
   });
 
   it('neither a file nor a device of characters is a volume', async () => {
-    await apply(volume('null', { path: '/dev/null' }), claim('null'), pod('null', 'null', 'echo here'));
-    await event(
+    await cluster.apply(
+      volume('null', { path: '/dev/null' }),
+      claim('null'),
+      pod('null', 'null', 'echo here'),
+    );
+    await cluster.event(
       'the event',
       'MountVolume.NewMounter initialization failed for volume "null" : only directory and block device are supported',
     );
@@ -154,7 +161,7 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     // Of a type that the kernel lets grow without rights beyond those to mount it.
     const made = disk('grown', 400 * mebi);
     made.format('xfs');
-    await apply(volume('grown', { path: made.device }), claim('grown'));
+    await cluster.apply(volume('grown', { path: made.device }), claim('grown'));
     await cluster.until('the claim', ['get', 'pvc', 'grown'], (out) => out.includes('Bound'));
     const grow = async (to: number, from: string) => {
       made.resize(to * mebi);
@@ -179,10 +186,10 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
     };
     await grow(500, '1Mi');
     const sizes = "while true; do df -k /data | awk 'END { print $2 }'; sleep 1; done";
-    await apply(pod('grown', 'grown', sizes));
-    await ready('grown');
+    await cluster.apply(pod('grown', 'grown', sizes));
+    await cluster.ready('grown');
     await follows(500);
-    await event('the event', 'MountVolume.NodeExpandVolume succeeded for volume "grown"');
+    await cluster.event('the event', 'MountVolume.NodeExpandVolume succeeded for volume "grown"');
     await grow(600, '500Mi');
     await cluster.kubectl('annotate', 'pod', 'grown', 'look=now');
     await follows(600);
@@ -192,17 +199,17 @@ describe('disks as volumes on kubeling up', { timeout: 900_000, skip: withoutKub
 
   it('a node that was killed finds them again, and unmounts what no pod has', async () => {
     const made = disk('killed');
-    await apply(
+    await cluster.apply(
       volume('killed', { path: made.device }),
       claim('killed'),
       pod('runs', 'killed', 'echo on > /data/n'),
     );
-    await ready('runs');
+    await cluster.ready('runs');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
     await cluster.until('it to run', ['get', 'pod', 'runs'], (out) => out.includes('Running'));
-    await apply(pod('later', 'killed', 'cat /data/n'));
-    await said('later', 'on');
+    await cluster.apply(pod('later', 'killed', 'cat /data/n'));
+    await cluster.said('later', 'on');
     await cluster.kubectl('delete', 'pod', 'runs', '--wait=false');
     await cluster.kubectl('delete', 'pod', 'later', '--wait=false');
     await cluster.node.end('SIGKILL');

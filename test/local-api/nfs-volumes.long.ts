@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
 import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './readme-tour.ts';
-import { claim, claimed as claimedBy, json, persistentVolume, podWith } from './volume-objects.ts';
+import { claim, claimed as claimedBy, persistentVolume, podWith } from './volume-objects.ts';
 
 const whole = { name: 'data', mountPath: '/data' };
 
@@ -59,15 +59,9 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     assert.deepEqual(left, []);
   });
 
-  const apply = (...items: readonly object[]) => cluster.feed(json(...items), 'apply', '-f', '-');
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
-  const event = (what: string, message: string) =>
-    cluster.until(what, ['get', 'events'], (out) => out.includes(message));
   const log = (name: string, text: string) =>
     cluster.until(`what ${name} reads`, ['logs', name], (out) => out === text);
   const isMounted = () => readFileSync('/proc/self/mountinfo', 'utf8').includes('kubernetes.io~nfs');
-  const uidOf = (name: string) => cluster.kubectl('get', 'pod', name, '-o', 'jsonpath={.metadata.uid}');
   const placeOf = (uid: string, name: string) =>
     join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes/kubernetes.io~nfs', name);
   const remove = (name: string) => cluster.kubectl('delete', 'pod', name, '--wait=false');
@@ -77,10 +71,10 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     });
 
   it('a pod reads what it names itself, and nothing is left of it', async () => {
-    await apply(pod('plain', inline('/export', { readOnly: true })));
-    await ready('plain');
+    await cluster.apply(pod('plain', inline('/export', { readOnly: true })));
+    await cluster.ready('plain');
     await log('plain', 'served\n');
-    const uid = await uidOf('plain');
+    const uid = await cluster.uidOf('plain');
     assert.deepEqual(standIn.calls('mount'), [
       `mount -t nfs -o ro files.test:/export ${placeOf(uid, 'data')}`,
     ]);
@@ -90,16 +84,16 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
   });
 
   it('a claimed one has the options of its volume, those of the annotation before those of the spec', async () => {
-    await apply(...claimed('spec', {}, { mountOptions: ['nfsvers=4.1', 'hard'] }));
+    await cluster.apply(...claimed('spec', {}, { mountOptions: ['nfsvers=4.1', 'hard'] }));
     const annotations = { 'volume.beta.kubernetes.io/mount-options': 'soft,timeo=10' };
-    await apply(...claimed('note', annotations, { mountOptions: ['hard'] }));
+    await cluster.apply(...claimed('note', annotations, { mountOptions: ['hard'] }));
     for (const [name, options] of [
       ['spec', 'hard,nfsvers=4.1'],
       ['note', 'soft,timeo=10'],
     ] as const) {
-      await ready(name);
+      await cluster.ready(name);
       await log(name, 'served\n');
-      const uid = await uidOf(name);
+      const uid = await cluster.uidOf(name);
       const place = placeOf(uid, name);
       assert.deepEqual(standIn.calls('mount', uid), [
         `mount -t nfs -o ${options} [fd00::1]:/shared ${place}`,
@@ -112,15 +106,15 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
   for (const trouble of ['fail', 'half'] as const) {
     it(`one that cannot be mounted (${trouble}) is told, leaves nothing and is tried again`, async () => {
       standIn.mounting(trouble);
-      await apply(pod(trouble, inline(`/${trouble}`)));
-      await event(
+      await cluster.apply(pod(trouble, inline(`/${trouble}`)));
+      await cluster.event(
         'the event',
         `MountVolume.SetUp failed for volume "data" : mount failed: mount.nfs: access denied by server while mounting (mount -t nfs files.test:/${trouble} `,
       );
-      const uid = await uidOf(trouble);
+      const uid = await cluster.uidOf(trouble);
       await cluster.node.until('nothing to be left', async () => !existsSync(placeOf(uid, 'data')));
       standIn.mounting('works');
-      await ready(trouble);
+      await cluster.ready(trouble);
       await remove(trouble);
       await gone(uid);
     });
@@ -128,14 +122,14 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
 
   it('a mount that hangs holds up its pod alone, and goes on once it can', async () => {
     standIn.mounting('hang');
-    await apply(pod('waits', inline('/slow')));
-    await event('the event', 'mounting files.test:/slow has not ended after 10 s, it goes on');
-    await apply(pod('beside', [], 'echo here'));
-    await ready('beside');
+    await cluster.apply(pod('waits', inline('/slow')));
+    await cluster.event('the event', 'mounting files.test:/slow has not ended after 10 s, it goes on');
+    await cluster.apply(pod('beside', [], 'echo here'));
+    await cluster.ready('beside');
     standIn.mounting('works');
-    await ready('waits');
+    await cluster.ready('waits');
     await log('waits', 'served\n');
-    const uid = await uidOf('waits');
+    const uid = await cluster.uidOf('waits');
     assert.equal(standIn.calls('mount', uid).length, 1);
     await remove('waits');
     await gone(uid);
@@ -143,24 +137,27 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
 
   it('a pod whose mount hangs can be deleted', async () => {
     standIn.mounting('hang');
-    await apply(pod('never', inline('/never')));
+    await cluster.apply(pod('never', inline('/never')));
     await cluster.node.until('the mount to begin', async () => standIn.calls('mount', '/never').length > 0);
-    const uid = await uidOf('never');
+    const uid = await cluster.uidOf('never');
     await remove('never');
     await gone(uid);
     assert.equal(isMounted(), false);
   });
 
   it('an unmount that hangs is told, holds up nobody else, and ends once it can', async () => {
-    await apply(pod('leaves', inline('/held')));
-    await ready('leaves');
-    const uid = await uidOf('leaves');
+    await cluster.apply(pod('leaves', inline('/held')));
+    await cluster.ready('leaves');
+    const uid = await cluster.uidOf('leaves');
     standIn.unmounting('hang');
     await remove('leaves');
-    await event('the event', `unmounting ${placeOf(uid, 'data')} has not ended after 10 s, it goes on`);
+    await cluster.event(
+      'the event',
+      `unmounting ${placeOf(uid, 'data')} has not ended after 10 s, it goes on`,
+    );
     await remove('beside');
-    await apply(pod('after', [], 'echo here'));
-    await ready('after');
+    await cluster.apply(pod('after', [], 'echo here'));
+    await cluster.ready('after');
     standIn.unmounting('works');
     await gone(uid);
     assert.equal(isMounted(), false);
@@ -168,18 +165,21 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
 
   it('a node whose server is silent starts anew, runs other pods, and lets the pods of the server go', async () => {
     const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
-    await apply(pod('silent', inline('/silent')), pod('part', inline('/part'), 'cat /data/canary', part));
-    await ready('silent');
-    await ready('part');
+    await cluster.apply(
+      pod('silent', inline('/silent')),
+      pod('part', inline('/part'), 'cat /data/canary', part),
+    );
+    await cluster.ready('silent');
+    await cluster.ready('part');
     await log('part', 'served\n');
-    const [uid, uidOfPart] = [await uidOf('silent'), await uidOf('part')];
+    const [uid, uidOfPart] = [await cluster.uidOf('silent'), await cluster.uidOf('part')];
     standIn.server('silent');
     await cluster.node.end('SIGKILL');
     await cluster.node.start();
-    await apply(pod('fresh', [], 'echo here'));
-    await ready('fresh');
+    await cluster.apply(pod('fresh', [], 'echo here'));
+    await cluster.ready('fresh');
     await cluster.until('the pod to run on', ['get', 'pod', 'silent'], (out) => out.includes('Running'));
-    assert.equal(await uidOf('silent'), uid);
+    assert.equal(await cluster.uidOf('silent'), uid);
     for (const name of ['silent', 'part']) await remove(name);
     await gone(uid);
     await gone(uidOfPart);
@@ -190,9 +190,9 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     standIn.server('silent');
     const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
     const names = ['a', 'b', 'c', 'd', 'e'];
-    for (const name of names) await apply(pod(name, inline(`/${name}`), 'cat /data/canary', part));
-    await apply(pod('other', [], 'echo here'));
-    await ready('other');
+    for (const name of names) await cluster.apply(pod(name, inline(`/${name}`), 'cat /data/canary', part));
+    await cluster.apply(pod('other', [], 'echo here'));
+    await cluster.ready('other');
     const why =
       'failed to prepare subPath for volumeMount "data" of container "main": its file system does not answer';
     for (const name of names)

@@ -70,8 +70,6 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     return (body['metadata'] as { readonly uid: string }).uid;
   }
 
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
   const hasRead = async (said: string, number: number) => (await readerLooks(said)).numbers[0] === number;
   const volumeOf = (uid: string, kind: string, name: string) =>
     join(cluster.node.dataDir, 'kubelet/pods', uid, 'volumes', `kubernetes.io~${kind}`, name);
@@ -84,7 +82,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       { name: 'said', emptyDir: {} },
     ];
     const uid = await create('pods', podOf('reader', reading, volumes));
-    await ready('reader');
+    await cluster.ready('reader');
     const [config, said] = [volumeOf(uid, 'configmap', 'config'), volumeOf(uid, 'empty-dir', 'said')];
     await cluster.node.until('the first look', async () => (await readerLooks(said)).count > 0);
     const versions = new Set<string>();
@@ -122,7 +120,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       { name: 'said', emptyDir: {} },
     ];
     const uid = await create('pods', podOf('hasty', reading, volumes));
-    await ready('hasty');
+    await cluster.ready('hasty');
     const said = volumeOf(uid, 'empty-dir', 'said');
     await cluster.node.until('the first look', async () => (await readerLooks(said)).count > 0);
     const { count: before } = await readerLooks(said);
@@ -163,7 +161,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
     const { spec, ...pod } = podOf('watched', waiting, volumes);
     const containers = spec.containers.map((container) => ({ ...container, volumeMounts: [] }));
     await create('pods', { ...pod, spec: { ...spec, containers } });
-    await ready('watched');
+    await cluster.ready('watched');
     const container = {
       name: 'watcher',
       image,
@@ -192,7 +190,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       resourceFieldRef: { containerName: 'main', resource: `limits.${name}` },
     }));
     await create('pods', podOf('unlimited', waiting, [{ name: 'limits', downwardAPI: { items } }]));
-    await ready('unlimited');
+    await cluster.ready('unlimited');
     const files = names.map((name) => `/limits/${name}`);
     const said = await cluster.kubectl('exec', 'unlimited', '--', 'tail', '-n', '+1', '-q', ...files);
     const node = JSON.parse(
@@ -227,7 +225,7 @@ describe('the content of volumes on kubeling up', { timeout: 600_000, skip: with
       { name: 'plain', configMap: { name: 'shown' } },
     ];
     const uid = await create('pods', podOf('keeper', waiting, volumes));
-    await ready('keeper');
+    await cluster.ready('keeper');
     const read = (path: string) => cluster.kubectl('exec', 'keeper', '--', 'cat', path);
     const token = await read('/both/token');
     assert.match(token, /^[\w-]+\.[\w-]+\.[\w-]+$/);

@@ -49,7 +49,7 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
     cluster = await LocalCluster.open();
     const registry = join(cluster.node.dataDir, 'kubelet/plugins_registry');
     driver = new DriverProcess(driverName, join(folder, 'driver'), registry);
-    await apply(csiDriver);
+    await cluster.apply(csiDriver);
     await driver.start();
   });
 
@@ -61,9 +61,6 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
     assert.deepEqual(left, []);
   });
 
-  const apply = (object: object) => cluster.feed(JSON.stringify(object), 'apply', '-f', '-');
-  const ready = (name: string) =>
-    cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=90s');
   const gone = (name: string) => cluster.kubectl('wait', '--for=delete', `pod/${name}`, '--timeout=90s');
   const events = (name: string) => ['get', 'events', '--field-selector', `involvedObject.name=${name}`];
   const podDirOf = async (name: string) => {
@@ -87,11 +84,11 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
 
   it('a driver that hangs holds up nobody else, and the pod starts once it is restarted', async () => {
     driver.trouble({ NodePublishVolume: 'hang' });
-    await apply(pod('stuck', driven));
+    await cluster.apply(pod('stuck', driven));
     const isAsked = async () => driver.calls('NodePublishVolume').length > 0;
     await cluster.node.until('the driver to be asked', isAsked);
-    await apply(pod('other', { emptyDir: { medium: 'Memory' } }));
-    await ready('other');
+    await cluster.apply(pod('other', { emptyDir: { medium: 'Memory' } }));
+    await cluster.ready('other');
     await cluster.kubectl('delete', 'pod', 'other');
     const phase = await cluster.kubectl('get', 'pod', 'stuck', '-o', 'jsonpath={.status.phase}');
     assert.equal(phase, 'Pending');
@@ -101,7 +98,7 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
       out.includes('MountVolume.SetUp failed for volume "data" : rpc error: code = Unavailable'),
     );
     await driver.start();
-    await ready('stuck');
+    await cluster.ready('stuck');
     await cluster.kubectl('delete', 'pod', 'stuck');
   });
 
@@ -115,8 +112,8 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
     ['driven', driven, 'kubernetes.io~csi/data/mount'],
   ] as const) {
     it(`a volume that is in use when its pod ends is named, stays, and goes when nobody uses it: ${name}`, async () => {
-      await apply(pod(name, source));
-      await ready(name);
+      await cluster.apply(pod(name, source));
+      await cluster.ready(name);
       const podDir = await podDirOf(name);
       const directory = join(podDir, 'volumes', place);
       const holder = await hold(directory);
@@ -127,8 +124,8 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
       });
       const isMounted = () => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${directory} `);
       assert.ok(isMounted());
-      await apply(pod('other', source));
-      await ready('other');
+      await cluster.apply(pod('other', source));
+      await cluster.ready('other');
       await cluster.kubectl('delete', 'pod', 'other');
       await release(holder);
       await gone(name);
@@ -138,8 +135,8 @@ describe('volumes in trouble on kubeling up', { timeout: 600_000, skip: withoutK
   }
 
   it('what a plugin nobody knows has mounted for a pod keeps the pod until it is unmounted', async () => {
-    await apply(pod('foreign', { emptyDir: {} }));
-    await ready('foreign');
+    await cluster.apply(pod('foreign', { emptyDir: {} }));
+    await cluster.ready('foreign');
     const podDir = await podDirOf('foreign');
     const point = join(podDir, 'volumes/acme.io~disk/theirs');
     mkdirSync(point, { recursive: true });
