@@ -73,11 +73,10 @@ export class PodDirectories {
   /** Fine when they are there already. */
   async make(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);
-    await Promise.all(
-      ['volumes', 'plugins', 'containers'].map((name) =>
-        this.#files.makeDirectory(posix.join(this.of(uid), name), directoryMode),
-      ),
-    );
+    const make = (name: string) => this.#files.makeDirectory(posix.join(this.of(uid), name), directoryMode);
+    // The first one finds that the pod's own is missing, and makes it.
+    await make('volumes');
+    await Promise.all(['plugins', 'containers'].map(make));
   }
 
   /** What else lies there is not ours: files, links, and names that no pod can have. */
@@ -108,18 +107,23 @@ export class PodDirectories {
     // A link goes, what it leads to stays.
     if (kind !== 'directory') return await this.#files.remove(directory);
     await this.#removeMarkers(uid);
-    const inUse = await this.#unmountInside(directory, signal);
-    if (inUse !== undefined)
-      throw new KubelingError('VOLUME_REMOVE', `cannot unmount ${inUse}: it is in use`);
-    const mounted = await this.#mountedBelow(uid, `/volumes/${ownVolumes}`);
-    if (mounted !== undefined)
-      throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${mounted}: it is a mount point`);
+    if ((await this.#mountedBelow(uid, `/volumes/${ownVolumes}`)) !== undefined)
+      await this.#unmountEmptyDirs(uid, signal);
     const names = await this.#files.names(directory);
     await this.#release(
       names.map((name) => posix.join(directory, name)),
       signal,
     );
     await this.#removeTree(directory);
+  }
+
+  async #unmountEmptyDirs(uid: PodUid, signal: AbortSignal): Promise<void> {
+    const inUse = await this.#unmountInside(this.emptyDirsOf(uid), signal);
+    if (inUse !== undefined)
+      throw new KubelingError('VOLUME_REMOVE', `cannot unmount ${inUse}: it is in use`);
+    const mounted = await this.#mountedBelow(uid, `/volumes/${ownVolumes}`);
+    if (mounted !== undefined)
+      throw new KubelingError('VOLUME_REMOVE', `cannot delete directory ${mounted}: it is a mount point`);
   }
 
   /** First of all: without its marker every kubelet makes a volume anew. Those of other volumes have gone with them. */
@@ -146,11 +150,12 @@ export class PodDirectories {
     if (isWanted()) return { kind: 'wanted' };
     await this.unbindParts(uid, signal);
     await this.#unfill(uid, signal);
-    if ((await this.#kindOfEmptyDirs(uid)) === 'directory') {
+    let mounted = await this.#mountedBelow(uid);
+    if (mounted !== undefined && (await this.#kindOfEmptyDirs(uid)) === 'directory') {
       const inUse = await this.#unmountInside(this.emptyDirsOf(uid), signal);
       if (inUse !== undefined) return { kind: 'blocked', path: inUse, why: 'is mounted and in use' };
+      mounted = await this.#mountedBelow(uid);
     }
-    const mounted = await this.#mountedBelow(uid);
     if (mounted !== undefined) return { kind: 'blocked', path: mounted, why: 'is mounted' };
     const kind = await this.#files.kindAt(this.of(uid));
     if (kind !== undefined && kind !== 'directory')

@@ -13,6 +13,8 @@ export interface WriteOptions {
   readonly survives?: 'power-cut' | 'crash';
 }
 
+/** No mask in use takes these bits from a process that is to read its own files. */
+const ownerOnly = 0o600;
 const tempName = /^\.kubeling-[0-9a-f]{16}\.tmp$/;
 
 /**
@@ -59,13 +61,13 @@ export async function removeLeftoverTemps(directory: string): Promise<string[]> 
 async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
   // Private until complete, as the content may be a secret and the umask is not ours to trust.
   if (options.survives === 'crash') {
-    await writeFile(path, data, { flag: 'wx', mode: 0o600 });
-    await chmod(path, options.mode);
+    await writeFile(path, data, { flag: 'wx', mode: ownerOnly });
+    if (options.mode !== ownerOnly) await chmod(path, options.mode);
     return;
   }
-  await using file = await open(path, 'wx', 0o600);
+  await using file = await open(path, 'wx', ownerOnly);
   await file.writeFile(data);
-  await file.chmod(options.mode);
+  if (options.mode !== ownerOnly) await file.chmod(options.mode);
   await file.sync();
 }
 

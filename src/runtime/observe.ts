@@ -34,6 +34,8 @@ export interface ObserverDeps {
 
 /** More than a node has pods. */
 const mostSandboxes = 1_024;
+/** Containers that ended lately, which are looked at again and again. */
+const mostLastWords = 256;
 
 /**
  * Asks the runtime what is there: each answer is what the runtime says at that moment. Only what never changes while a
@@ -42,6 +44,8 @@ const mostSandboxes = 1_024;
 export class RuntimeObserver {
   readonly #deps: ObserverDeps;
   readonly #ready = new LruMap<string, ObservedSandbox>({ capacity: mostSandboxes });
+  /** What ended containers said last, by id: after its end none says more. */
+  readonly #lastWords = new LruMap<string, LastWords>({ capacity: mostLastWords });
 
   constructor(deps: ObserverDeps) {
     this.#deps = deps;
@@ -122,9 +126,26 @@ export class RuntimeObserver {
     const status = answer?.status;
     if (status === undefined) return undefined;
     const exited = status.state === 'CONTAINER_EXITED';
-    const message = exited ? await terminationMessage(status, this.#deps) : status.message;
+    const message = exited ? await this.#messageOf(status) : status.message;
     return observedContainer(status, listed, runtimeName, message);
   }
+
+  /** Read again as soon as the runtime tells more of the end. */
+  async #messageOf(status: ContainerStatus): Promise<string> {
+    const { id, reason, message, exitCode } = status;
+    const end = [status.finishedAt, exitCode, reason, message].join();
+    const known = this.#lastWords.get(id);
+    if (known?.end === end) return known.text;
+    const text = await terminationMessage(status, this.#deps);
+    this.#lastWords.set(id, { end, text });
+    return text;
+  }
+}
+
+interface LastWords {
+  /** What the runtime said of the end. */
+  readonly end: string;
+  readonly text: string;
 }
 
 async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {

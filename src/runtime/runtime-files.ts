@@ -109,7 +109,7 @@ export function realRuntimeFiles(
         await inDirectory(path, () => replaceLink(target, path));
       }),
     write: (path, text, mode) => writing(path, () => writeWhole(path, text, mode)),
-    makeFile: (path, mode) => writing(path, async () => await (await open(path, 'a', mode)).close()),
+    makeFile: (path, mode) => writing(path, () => writeFile(path, '', { flag: 'a', mode })),
     replace: (path, text, options) =>
       writing(path, async () => {
         await inDirectory(path, () => writeFileAtomic(path, text, options));
@@ -197,8 +197,8 @@ async function readLogEnd(podLogsDir: string, path: string, maxBytes: number): P
 
 /** In place, not by renaming: containers that have the file mounted see the same file. */
 async function writeWhole(path: string, text: string, mode: number): Promise<void> {
-  await inDirectory(path, () => writeFile(path, text));
-  await chmod(path, mode);
+  await inDirectory(path, () => writeFile(path, text, { mode }));
+  if ((statSync(path).mode & 0o7777) !== mode) await chmod(path, mode);
 }
 
 /** Mostly its directory is there: it is made when it turns out to be missing. */

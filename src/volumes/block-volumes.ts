@@ -4,7 +4,7 @@ import type { Pod, PodUid } from '../pods/index.ts';
 import type { BlockDevices } from './block-devices.ts';
 import { at } from './failed-at.ts';
 import { unusable } from './payload.ts';
-import { checkedName, firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
+import { checkedName, endOf, firstThatIsNoDirectory, PodPlaces, type Way } from './payload-places.ts';
 import { unmountPatiently } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
 import { localPlugin, type StorageObserver, timed } from './volume-metrics.ts';
@@ -105,7 +105,7 @@ export class BlockVolumes {
   async #removeOf(uid: PodUid, plugin: BlockPlugin, signal: AbortSignal): Promise<void> {
     const { files } = this.#deps;
     const ofPod = this.#ofPod(uid, plugin);
-    const isOurs = (await firstThatIsNoDirectory(files, this.#waysTo(uid, plugin))) === undefined;
+    const isOurs = (await endOf(files, this.#waysTo(uid, plugin))) === 'ours';
     const linked = isOurs ? await files.names(ofPod) : [];
     // Whoever was killed may not have come as far as to the link.
     const known = await files.names(this.#globals(plugin));
@@ -154,12 +154,12 @@ export class BlockVolumes {
     await files.link(device, link);
   }
 
-  #waysOf(uid: PodUid): readonly string[] {
+  #waysOf(uid: PodUid): Way {
     const { pod } = new PodPlaces(this.#deps.podsDir, uid);
     return [pod, posix.join(pod, 'volumeDevices')];
   }
 
-  #waysTo(uid: PodUid, plugin: BlockPlugin): readonly string[] {
+  #waysTo(uid: PodUid, plugin: BlockPlugin): Way {
     return [...this.#waysOf(uid), this.#ofPod(uid, plugin)];
   }
 

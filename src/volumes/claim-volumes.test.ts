@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { dirname } from 'node:path';
 import { describe, it } from 'node:test';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim, PodSpec, Volume } from '../kinds/index.ts';
@@ -370,6 +371,7 @@ describe('a claimed volume that cannot be had', () => {
   it('leaves what others have put at its place alone', async () => {
     const world = new World();
     await world.disk();
+    await world.files.makeDirectory(dirname(place), 0o750);
     await world.files.link('/mnt/disk', place);
     const volumes = world.volumes();
     assert.match((await messages(volumes))[0] ?? '', /is no directory$/);

@@ -4,7 +4,7 @@ import type { Pod, PodUid } from '../pods/index.ts';
 import { type GiveToGroupDeps, giveToGroup } from './give-to-group.ts';
 import type { LocalDisks } from './local-disks.ts';
 import { unusable } from './payload.ts';
-import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
+import { endOf, firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { blocked, unmountPatiently } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
@@ -156,7 +156,7 @@ export class LocalVolumes {
     this.#given.delete(uid);
     const places = new PodPlaces(this.#deps.podsDir, uid);
     // Behind a link they are somebody else's.
-    if ((await firstThatIsNoDirectory(files, places.waysToLocalVolumes)) !== undefined) return;
+    if ((await endOf(files, places.waysToLocalVolumes)) !== 'ours') return;
     const names = await files.names(places.localVolumes);
     const shown = names.map((name) => posix.join(places.localVolumes, name));
     for (const place of shown) await this.#hide(place, signal);

@@ -9,7 +9,7 @@ import {
   sizeInMemory,
 } from './empty-dir-medium.ts';
 import { unusable } from './payload.ts';
-import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
+import { endOf, firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { isMarked, markPrepared } from './prepare-volume.ts';
 import { removeMounted } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
@@ -77,8 +77,7 @@ export class MemoryEmptyDirs {
     const places = new PodPlaces(this.#deps.podsDir, uid);
     const { files } = this.#deps;
     // Behind a link they are somebody else's.
-    const ways = [places.pod, places.volumes, places.emptyDirs];
-    if ((await firstThatIsNoDirectory(files, ways)) !== undefined) return;
+    if ((await endOf(files, [places.pod, places.volumes, places.emptyDirs])) !== 'ours') return;
     const volumes = (await files.names(places.emptyDirs)).map((name) => ({
       directory: places.emptyDir(name),
       marker: places.emptyDirMarker(name),

@@ -4,7 +4,7 @@ import { type Clock, describeError, isKind, KubelingError, type Random } from '.
 import type { Pod, PodUid } from '../pods/index.ts';
 import type { NetworkMounts } from './network-mounts.ts';
 import { unusable } from './payload.ts';
-import { firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
+import { endOf, firstThatIsNoDirectory, PodPlaces, type Way } from './payload-places.ts';
 import { blocked, unmountPatiently } from './remove-volumes.ts';
 import type { VolumeFiles } from './volume-files.ts';
 import { VolumeOperations } from './volume-operations.ts';
@@ -79,17 +79,18 @@ export class NfsVolumes {
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     const { files, podsDir } = this.#deps;
-    // Behind a link they are somebody else's.
-    if ((await firstThatIsNoDirectory(files, this.#waysTo(uid))) !== undefined) return;
     const { nfsVolumes } = new PodPlaces(podsDir, uid);
-    const found = (await files.names(nfsVolumes)).map((name) => posix.join(nfsVolumes, name));
+    const end = await endOf(files, this.#waysTo(uid));
+    if (end === 'foreign') return;
+    const names = end === 'ours' ? await files.names(nfsVolumes) : [];
+    const found = names.map((name) => posix.join(nfsVolumes, name));
     // What could not be mounted has left nothing but the time of the next attempt.
     const tried = this.#operations.places().filter((place) => posix.dirname(place) === nfsVolumes);
     const places = [...new Set([...found, ...tried])];
     const problems = await Promise.all(places.map((place) => this.#tryRemove(place, signal)));
     const told = problems.filter((problem) => problem !== undefined);
     if (told.length > 0) throw blocked(told);
-    await files.removeEmptyDirectory(nfsVolumes);
+    if (end === 'ours') await files.removeEmptyDirectory(nfsVolumes);
   }
 
   async #tryRemove(place: string, signal: AbortSignal): Promise<string | undefined> {
@@ -103,7 +104,7 @@ export class NfsVolumes {
     }
   }
 
-  #waysTo(uid: PodUid): readonly string[] {
+  #waysTo(uid: PodUid): Way {
     const { pod, volumes, nfsVolumes } = new PodPlaces(this.#deps.podsDir, uid);
     return [pod, volumes, nfsVolumes];
   }

@@ -85,7 +85,7 @@ export class PodPlaces {
     return posix.join(this.nfsVolumes, checkedName(name));
   }
 
-  get waysToLocalVolumes(): readonly string[] {
+  get waysToLocalVolumes(): Way {
     return [this.pod, this.volumes, this.localVolumes];
   }
 
@@ -100,6 +100,19 @@ export function checkedName(name: string): string {
   if (name === '' || name.startsWith('.') || name.includes('/'))
     throw unusable(`${JSON.stringify(name)} is no name of a volume`);
   return name;
+}
+
+/** Directories, each of which lies in the one before. */
+export type Way = readonly [string, ...string[]];
+
+/** What is at the end of a way: nothing, a directory of this node, or what is somebody else's, as behind a link. */
+export async function endOf(
+  files: Pick<VolumeFiles, 'kindAt'>,
+  way: Way,
+): Promise<'nothing' | 'ours' | 'foreign'> {
+  // Mostly there is nothing, which one look tells.
+  if ((await files.kindAt(way.at(-1) ?? way[0])) === undefined) return 'nothing';
+  return (await firstThatIsNoDirectory(files, way)) === undefined ? 'ours' : 'foreign';
 }
 
 /** The first of the paths that is there and is no directory, such as a link to a place that is somebody else's. */

@@ -20,10 +20,15 @@ export async function openPlace(path: PathLike, flags: number, shown = String(pa
   return { fd, [Symbol.asyncDispose]: async () => closeSync(fd) };
 }
 
-/** Tells mounts apart even where they are of one file system. */
+const mountIds = new WeakMap<Place, string>();
+
+/** Tells mounts apart even where they are of one file system. A place stays on the one it was found on. */
 export function mountIdOf(place: Place): string {
+  const known = mountIds.get(place);
+  if (known !== undefined) return known;
   const text = readFileSync(`/proc/self/fdinfo/${place.fd}`, 'utf8');
   const [, id] = /^mnt_id:\s*(\d+)$/m.exec(text) ?? [];
   if (id === undefined) throw new Error('the kernel does not tell what is mounted there');
+  mountIds.set(place, id);
   return id;
 }

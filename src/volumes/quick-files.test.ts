@@ -7,7 +7,9 @@ const volumes = `${pod}/volumes`;
 
 test('only directories that this node alone makes are looked at without the thread pool', () => {
   const quick = [
+    '/var/lib/kubelet/pods',
     pod,
+    `${pod}/containers/main/0a1b2c3d`,
     volumes,
     `${volumes}/kubernetes.io~csi`,
     `${volumes}/kubernetes.io~nfs`,

@@ -29,17 +29,17 @@ export async function removeVolumes(
   places: PodPlaces,
   signal: AbortSignal,
 ): Promise<void> {
-  const foreign = await firstThatIsNoDirectory(removal.files, [places.pod, places.volumes]);
+  const { files } = removal;
+  const foreign = await firstThatIsNoDirectory(files, [places.pod, places.volumes]);
   if (foreign !== undefined) throw blocked([`${foreign} is no directory`]);
-  const found = await Promise.all(
-    Object.values(payloadKinds).map((kind) => volumesIn(removal.files, places.kind(kind))),
-  );
+  const there = new Set(await files.names(places.volumes));
+  const kinds = Object.values(payloadKinds).filter(({ directory }) => there.has(directory));
+  const found = await Promise.all(kinds.map((kind) => volumesIn(files, places.kind(kind))));
   const volumes = found.flat().map((directory) => {
     return { directory, marker: places.marker(posix.basename(directory)) };
   });
   const problems = await tryAll(removal, volumes, signal);
-  const directories = Object.values(payloadKinds).map((kind) => places.kind(kind));
-  for (const directory of directories) await removeIfEmpty(removal.files, directory);
+  for (const kind of kinds) await removeIfEmpty(files, places.kind(kind));
   if (problems.length > 0) throw blocked(problems);
 }
 
@@ -69,9 +69,7 @@ async function volumesIn(files: VolumeFiles, directory: string): Promise<readonl
 }
 
 async function removeIfEmpty(files: VolumeFiles, directory: string): Promise<void> {
-  const isEmpty =
-    (await files.kindAt(directory)) === 'directory' && (await files.names(directory)).length === 0;
-  if (isEmpty) await files.removeTree(directory);
+  if ((await files.kindAt(directory)) === 'directory') await files.removeEmptyDirectory(directory);
 }
 
 /** Answers what is in the way. */
@@ -113,6 +111,8 @@ async function unmountOne(
   directory: string,
   signal: AbortSignal,
 ): Promise<'done' | 'busy'> {
+  // Mostly nothing is mounted in it; if something is, the kernel refuses.
+  if ((await files.unmount(directory, signal)) === 'done') return 'done';
   const inUse = await files.unmountInside(directory, signal);
   if (inUse !== undefined)
     throw blocked([`cannot unmount ${directory}: ${inUse} is mounted in it and in use`]);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
 import { unusable } from '../payload.ts';
-import { PodPlaces } from '../payload-places.ts';
+import { PodPlaces, type Way } from '../payload-places.ts';
 import type { VolumePlugin } from '../volume-metrics.ts';
 import type { CsiVolume } from './csi-request.ts';
 
@@ -31,7 +31,7 @@ export class CsiPlaces {
   }
 
   /** All directories on the way there. */
-  waysTo(uid: PodUid): readonly string[] {
+  waysTo(uid: PodUid): Way {
     const { pod, volumes } = new PodPlaces(this.podsDir, uid);
     return [pod, volumes, this.ofPod(uid)];
   }

@@ -6,7 +6,7 @@ import type { Expansions } from '../expansions.ts';
 import { at } from '../failed-at.ts';
 import { type GiveToGroupDeps, giveToGroup } from '../give-to-group.ts';
 import { unusable } from '../payload.ts';
-import { firstThatIsNoDirectory } from '../payload-places.ts';
+import { endOf, firstThatIsNoDirectory } from '../payload-places.ts';
 import { blocked } from '../remove-volumes.ts';
 import type { VolumeFiles } from '../volume-files.ts';
 import { type StorageObserver, timed } from '../volume-metrics.ts';
@@ -224,11 +224,11 @@ export class CsiVolumes {
   async remove(uid: PodUid, signal: AbortSignal, described: readonly Volume[] = []): Promise<void> {
     const { files } = this.#deps;
     await this.#upkeep.end(uid);
-    // Behind a link they are somebody else's.
-    if ((await firstThatIsNoDirectory(files, this.#places.waysTo(uid))) !== undefined) return;
+    const end = await endOf(files, this.#places.waysTo(uid));
+    if (end === 'foreign') return;
     const directory = this.#places.ofPod(uid);
     const problems: string[] = [];
-    for (const { place, data } of await volumesIn(files, directory, 'mount')) {
+    for (const { place, data } of end === 'ours' ? await volumesIn(files, directory, 'mount') : []) {
       const volume = { uid, name: posix.basename(place.directory), place, data, described };
       const taken = await takeAway(this.#removal, volume, signal).catch((error: unknown) => {
         signal.throwIfAborted();
@@ -242,7 +242,7 @@ export class CsiVolumes {
     }
     this.#attempts.forgetPod(uid);
     if (problems.length > 0) throw blocked(problems);
-    await files.removeEmptyDirectory(directory);
+    if (end === 'ours') await files.removeEmptyDirectory(directory);
     this.#published.delete(uid);
     this.#contexts.delete(uid);
     // What was attached or staged for it and never published has nothing in its directory.
