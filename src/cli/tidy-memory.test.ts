@@ -6,11 +6,12 @@ import { collectGarbage, processCpuMs, tidyMemory } from './tidy-memory.ts';
 function start() {
   const clock = new VirtualClock();
   const stop = new AbortController();
-  const rig = { clock, cpuMs: 0, collected: [] as number[] };
-  const running = tidyMemory(
-    { clock, cpuMs: () => rig.cpuMs, collect: () => void rig.collected.push(clock.monotonicMs()) },
-    stop.signal,
-  );
+  const rig = { clock, cpuMs: 0, costMs: 0, collected: [] as number[] };
+  const collect = () => {
+    rig.cpuMs += rig.costMs;
+    rig.collected.push(clock.monotonicMs());
+  };
+  const running = tidyMemory({ clock, cpuMs: () => rig.cpuMs, collect }, stop.signal);
   const started = clock.monotonicMs();
   return {
     rig,
@@ -50,6 +51,16 @@ test('little work is saved up', async () => {
     await node.rig.clock.advance(5_000);
   }
   assert.deepEqual(node.seconds(), [50, 100, 150, 200, 250, 300]);
+});
+
+test('what takes long to collect is collected after so much more work', async () => {
+  await using node = start();
+  node.rig.costMs = 40;
+  for (let turn = 0; turn < 120; turn++) {
+    node.rig.cpuMs += 50;
+    await node.rig.clock.advance(5_000);
+  }
+  assert.deepEqual(node.seconds(), [50, 170, 290, 410, 530]);
 });
 
 test('after bursts it is tidied half a minute apart at least', async () => {

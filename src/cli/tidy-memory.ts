@@ -12,7 +12,9 @@ const lookMs = 5_000;
 /** With less than this the process is at rest. */
 const restingShare = 0.02;
 /** Less work than this leaves too little garbage to stop for. */
-const worthMs = 500;
+const leastWorkMs = 500;
+/** So much work for each time that a collection takes: all of them together take a thirtieth at most. */
+const workPerCost = 30;
 const leastBetweenMs = 30_000;
 
 /**
@@ -25,6 +27,7 @@ export async function tidyMemory(
 ): Promise<void> {
   let tidiedMs = Number.NEGATIVE_INFINITY;
   let tidiedCpuMs = 0;
+  let worthMs = leastWorkMs;
   let beforeMs = cpuMs();
   for (;;) {
     try {
@@ -40,6 +43,7 @@ export async function tidyMemory(
     collect();
     tidiedMs = nowMs;
     tidiedCpuMs = beforeMs = cpuMs();
+    worthMs = Math.max(leastWorkMs, workPerCost * (tidiedCpuMs - usedMs));
   }
 }
 

@@ -22,8 +22,8 @@ interface Followed {
 
 /** A runtime may tell of an exit before it shows it; so long apart are the looks for it. */
 const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
-const sparseDelaysMs = longDelaysMs.slice(3);
-const shortDelaysMs: readonly number[] = [1, 2, 2, 3, 3, 5, 5, ...Array(16).fill(10), ...sparseDelaysMs];
+/** Each look is about half as late as the wait was long: a machine that is busy is not made busier by looking often. */
+const shortDelaysMs: readonly number[] = [1, 2, 3, 5, 8, 13, 21, 34, 55, ...longDelaysMs.slice(3)];
 /** Whoever starts a container looks at it when its pod has started: time for that, so that one look does for both. */
 const startedDelayMs = 50;
 const unknownStartedDelayMs = 15_000;

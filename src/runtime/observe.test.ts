@@ -151,6 +151,36 @@ describe('looking at the runtime', () => {
     const { sandboxes } = await rig.observe(pod);
     await rig.done(rig.cri.stopPodSandbox({ podSandboxId: sandboxes[0]?.id ?? '' }, rig.signal));
     assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
+    rig.takeCalls();
+    assert.equal((await rig.observe(pod)).sandboxes[0]?.state, 'not-ready');
+    assert.ok(!rig.takeCalls().includes('podSandboxStatus'), 'nothing of it changes any more');
+  });
+
+  it('reads the last words of a container once, and again when the runtime tells more of its end', async () => {
+    using rig = new PodRuntimeRig({
+      script: () => ({ runMs: 10, exitCode: 137, terminationMessage: 'last' }),
+    });
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    let reads = 0;
+    const { readEnd } = rig.machine;
+    Object.assign(rig.machine, {
+      readEnd: async (...args: Parameters<typeof readEnd>) => {
+        reads++;
+        return await readEnd(...args);
+      },
+    });
+    const saying = async () => (await rig.newest(pod, 'a'))?.message;
+    assert.deepEqual([await saying(), await saying(), reads], ['last', 'last', 1]);
+    const real = rig.cri.containerStatus;
+    Object.assign(rig.cri, {
+      containerStatus: async (...args: Parameters<typeof real>) => {
+        const answer = await real(...args);
+        return { ...answer, status: { ...answer.status, reason: 'OOMKilled', message: 'killed' } };
+      },
+    });
+    assert.deepEqual([await saying(), reads], ['killed: last', 2]);
   });
 
   it('tells a network without an address from one it is not told of', () => {

@@ -39,11 +39,12 @@ const mostLastWords = 256;
 
 /**
  * Asks the runtime what is there: each answer is what the runtime says at that moment. Only what never changes while a
- * sandbox is ready, its addresses above all, is not asked for again as long as the runtime lists it as ready.
+ * sandbox is ready, its addresses above all, is not asked for again as long as the runtime lists it as ready, and nothing
+ * of one that has ended as long as it is listed as such.
  */
 export class RuntimeObserver {
   readonly #deps: ObserverDeps;
-  readonly #ready = new LruMap<string, ObservedSandbox>({ capacity: mostSandboxes });
+  readonly #known = new LruMap<string, ObservedSandbox>({ capacity: mostSandboxes });
   /** What ended containers said last, by id: after its end none says more. */
   readonly #lastWords = new LruMap<string, LastWords>({ capacity: mostLastWords });
 
@@ -105,19 +106,20 @@ export class RuntimeObserver {
     const { status } = await this.#deps.cri.podSandboxStatus({ podSandboxId }, signal);
     if (status === undefined) return undefined;
     const seen = observedSandbox(status);
-    if (seen.state === 'ready' && (seen.network === 'node' || seen.ips.length > 0))
-      this.#ready.set(podSandboxId, seen);
+    const isComplete = seen.state === 'not-ready' || seen.network === 'node' || seen.ips.length > 0;
+    if (isComplete) this.#known.set(podSandboxId, seen);
     return seen;
   }
 
   /** The sandbox is about to end. */
   forget(podSandboxId: string): void {
-    this.#ready.delete(podSandboxId);
+    this.#known.delete(podSandboxId);
   }
 
   async #listed({ id, state }: RuntimeItem, signal: AbortSignal): Promise<ObservedSandbox | undefined> {
-    const known = state === 'running' ? this.#ready.get(id) : undefined;
-    return known ?? (await unlessGone(this.sandbox(id, signal)));
+    const known = this.#known.get(id);
+    const isAsListed = known?.state === (state === 'running' ? 'ready' : 'not-ready');
+    return isAsListed ? known : await unlessGone(this.sandbox(id, signal));
   }
 
   async #container(listed: RuntimeContainer, signal: AbortSignal): Promise<ObservedContainer | undefined> {

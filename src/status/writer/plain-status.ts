@@ -14,8 +14,12 @@ const states: ReadonlySet<string> = new Set(['waiting', 'running', 'terminated']
 const amounts: ReadonlySet<string> = new Set(['requests', 'limits', 'allocatedResources']);
 
 function plainFields<T extends object>(fields: T): T {
-  const plain = Object.entries(fields).map(([key, value]) => [key, plainValue(key, value)] as const);
-  return Object.fromEntries(plain.filter(([key, value]) => !isNothing(key, value))) as T;
+  const plain: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(fields)) {
+    const kept = plainValue(key, value);
+    if (!isNothing(key, kept)) plain[key] = kept;
+  }
+  return plain as T;
 }
 
 function plainValue(key: string, value: unknown): unknown {
