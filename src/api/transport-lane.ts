@@ -66,6 +66,7 @@ export interface Retirable {
  */
 export class Lane {
   readonly access: Access;
+  readonly #end: ServerEnd;
   readonly #agent: TlsAgent | PlainAgent;
   readonly #watches = new Set<Retirable>();
   readonly #tunnels: Tunnels | undefined;
@@ -77,6 +78,7 @@ export class Lane {
 
   constructor(access: Access, { clock, proxy, http2 }: LaneOptions) {
     this.access = access;
+    this.#end = endOf(access);
     this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
     const options = agentOptions(access);
     const { origin, protocol } = access.context.cluster.server;
@@ -125,7 +127,7 @@ export class Lane {
 
   /** As `send`, for an answer that goes on and on: over a connection shared with others of the kind where that can be. */
   async sendWatch(request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
-    const { prefix } = endOf(this.access);
+    const { prefix } = this.#end;
     const shared = await this.#shared?.send({ ...request, path: prefix + request.path }, signal);
     if (shared !== undefined) return shared;
     try {
@@ -176,7 +178,7 @@ export class Lane {
   }
 
   #open({ method, path, headers }: WireRequest): ClientRequest {
-    const { hostname: host, port, protocol, prefix } = endOf(this.access);
+    const { hostname: host, port, protocol, prefix } = this.#end;
     const request = protocol === 'https:' ? tlsRequest : nodeHttp.request;
     return request({ method, host, port, path: prefix + path, headers: { ...headers }, agent: this.#agent });
   }
@@ -199,7 +201,7 @@ export class Lane {
   }
 
   #tunnel(tunnels: Tunnels, options: ClientRequestArgs, done: ConnectionDone | undefined): undefined {
-    const { hostname: host, port, protocol } = endOf(this.access);
+    const { hostname: host, port, protocol } = this.#end;
     tunnels.open({ host, port }, (error, socket) => {
       if (error !== null || socket === undefined) return (done as TunnelDone | undefined)?.(error, undefined);
       const made = protocol === 'https:' ? connectTls({ ...(options as ConnectionOptions), socket }) : socket;
@@ -211,7 +213,7 @@ export class Lane {
 
   /** A connection outside the agent, which knows HTTP/1.1 alone. */
   async #dial(secrets: ConnectionOptions, signal: AbortSignal): Promise<TLSSocket> {
-    const { hostname: host, port } = endOf(this.access);
+    const { hostname: host, port } = this.#end;
     const named = isIP(host) === 0 ? { servername: host } : {};
     const through = this.#tunnels && { socket: await this.#tunnels.opened({ host, port }, signal) };
     const options = { host, port, ...named, ...secrets, ...through, ALPNProtocols: offeredProtocols };

@@ -1,6 +1,6 @@
 import { dirname, posix } from 'node:path';
 import type { CriClient } from '../cri/index.ts';
-import { isKind } from '../lib/index.ts';
+import { isKind, SingleFlight } from '../lib/index.ts';
 import { readOwner } from './labels.ts';
 import { containerLogLink } from './log-paths.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
@@ -18,6 +18,8 @@ export interface ContainerRemoverDeps {
 /** Removes dead containers. One that is gone already counts as removed. */
 export class ContainerRemover {
   readonly #deps: ContainerRemoverDeps;
+  /** Several may want the same one gone, and runtimes refuse to remove what is being removed. */
+  readonly #removals = new SingleFlight<string, unknown>();
 
   constructor(deps: ContainerRemoverDeps) {
     this.#deps = deps;
@@ -27,7 +29,8 @@ export class ContainerRemover {
   async remove(containerId: string, logs: 'with-logs' | 'keep-logs', signal: AbortSignal): Promise<void> {
     try {
       if (logs === 'with-logs') await this.#removeLogs(containerId, signal);
-      await this.#deps.cri.removeContainer({ containerId }, signal);
+      const remove = (inner: AbortSignal) => this.#deps.cri.removeContainer({ containerId }, inner);
+      await this.#removals.run(containerId, remove, signal);
     } catch (error) {
       if (!isKind(error, 'NotFound')) throw error;
     }
