@@ -65,7 +65,13 @@ export function openWatch(way: WayIn, { path, accept }: WishedWatch): Promise<Co
 }
 
 /** How a whole kubeling is started. */
-const asItRuns = ['--single-threaded', '--max-semi-space-size=16', '--no-flush-bytecode', '--expose-gc'];
+const asItRuns = [
+  '--single-threaded',
+  '--max-semi-space-size=16',
+  '--no-flush-bytecode',
+  '--no-memory-reducer',
+  '--expose-gc',
+];
 
 /** An embedded API in a process of its own, and the administrator's way to it. */
 export class ServerUnderTest implements AsyncDisposable {

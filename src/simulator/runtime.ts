@@ -74,6 +74,7 @@ export interface SimulatedRuntimeOptions {
 export type ContainerView = ReturnType<typeof containerFacts> & {
   readonly state: ReturnType<typeof containerState>;
   readonly running: boolean;
+  readonly removing: boolean;
 };
 
 export type SandboxView = ReturnType<typeof sandboxFacts> & {
@@ -330,7 +331,8 @@ export class SimulatedRuntime implements AsyncDisposable {
 }
 
 function viewOf(record: ContainerRecord): ContainerView {
-  return { ...containerFacts(record), state: containerState(record), running: hasProcess(record) };
+  const removing = record.busy === 'removing';
+  return { ...containerFacts(record), state: containerState(record), running: hasProcess(record), removing };
 }
 
 function newId(random: Random): string {

@@ -117,7 +117,7 @@ describe('the launcher', () => {
     for (const name of ['run', 'up'])
       assert.match(
         (await launch({ args: [name] })).out,
-        /--single-threaded\n--max-semi-space-size=16\n--no-flush-bytecode\n--expose-gc\n/,
+        /--single-threaded\n--max-semi-space-size=16\n--no-flush-bytecode\n--no-memory-reducer\n--expose-gc\n/,
       );
     for (const args of [[], ['version', 'run']])
       assert.doesNotMatch((await launch({ args })).out, /semi-space/);

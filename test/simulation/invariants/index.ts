@@ -9,6 +9,7 @@ import { oneOfEachContainer, oneOfEachName } from './one-of-each.ts';
 import { probeResultsStay } from './probe-results.ts';
 import { restartsWriteNothing } from './quiet-restart.ts';
 import { readyMeansRunning } from './readiness.ts';
+import { removesOnce } from './removals.ts';
 import type { Rule, Scene } from './scene.ts';
 import { sidecarOrder } from './sidecar-order.ts';
 import { startsOnlyWhatIsWanted } from './starts.ts';
@@ -41,6 +42,7 @@ export function allRules(scene: Scene): readonly Rule[] {
     preStopOnce,
     postStartRuns,
     ephemeralOnce,
+    removesOnce,
   ];
   const { cluster, volumes } = scene;
   const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];

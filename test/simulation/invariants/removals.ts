@@ -1,0 +1,15 @@
+import type { RemoveContainerRequest } from '../../../src/cri/index.ts';
+import type { Rule, Scene } from './scene.ts';
+
+/** Runtimes refuse to remove what is being removed: whoever asks twice is told of a failure where there is none. */
+export function removesOnce({ runtime, report, isUncertain }: Scene): Rule {
+  return {
+    calling(method, request) {
+      if (method !== 'removeContainer' || isUncertain()) return;
+      const { containerId } = request as RemoveContainerRequest;
+      const found = runtime.containers().find(({ id }) => id === containerId);
+      if (found?.removing !== true) return;
+      report('what is being removed is not removed again', `${found.name} #${found.attempt} of ${found.podUid}`);
+    },
+  };
+}
