@@ -85,7 +85,8 @@ async function observe(
 
 /**
  * The end of a sync is stamped before another look is asked for: the next sync accepts only a look that began after
- * the stamp. A pod that goes on to its next state wants that look at once.
+ * the stamp. A pod that goes on to its next state wants that look at once. After a sync that changed nothing, what was
+ * seen before it is as good as before.
  */
 async function finishing(
   { clock, requestRelist }: IterationDeps,
@@ -101,7 +102,8 @@ async function finishing(
     });
     return end;
   } finally {
-    record.lastSyncEnd = clock.stamp();
+    const isAsBefore = end?.kind === 'synced' && end.pod === 'not-terminal' && !wanted;
+    if (!isAsBefore) record.lastSyncEnd = clock.stamp();
     const moves = end?.kind === 'stopped' || (end?.kind === 'synced' && end.pod === 'terminal');
     if (wanted || moves) requestRelist(uidOf(work.subject));
   }

@@ -420,6 +420,23 @@ test('relist that started before sync end must not release the worker: the next 
   assert.ok((node.relists[0]?.stamp ?? 0) > wanted, 'the look that was asked for counts');
 });
 
+test('after a sync that acted on nothing what was seen before it will do, after any other it will not', async () => {
+  const node = new WorkerFixture();
+  const next = async (): Promise<number> => {
+    node.workers.updatePod({ updateType: 'sync', pod: podOf() });
+    await settle();
+    return node.asked.at(-1)?.stamp ?? Number.NaN;
+  };
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  (await node.next('sync')).lookAgain();
+  await node.answer('sync');
+  const acted = await next();
+  await node.answer('sync');
+  assert.equal(await next(), acted, 'nothing has changed since');
+  await node.fail('sync', new Error('who knows what it did'));
+  assert.ok((await next()) > acted);
+});
+
 test('a sync that acted on nothing asks for no look, a transition always does', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
