@@ -25,6 +25,12 @@ type Known =
   | { readonly is: 'alive'; readonly atMs: number }
   | { readonly is: 'silent'; readonly backoff: BackoffState };
 
+interface MountTable {
+  readonly mounts: readonly Mount[];
+  /** Those that may not answer. */
+  readonly foreign: readonly Mount[];
+}
+
 /** The kernel answers for these by itself, from memory or a disk of the machine. */
 const own: ReadonlySet<string> = new Set(
   [
@@ -48,7 +54,7 @@ const never = new AbortController().signal;
 export class SilentMounts {
   readonly #deps: SilentMountsDeps;
   readonly #known = new Map<string, Known>();
-  #table: { readonly atMs: number; readonly mounts: Promise<readonly Mount[]> } | undefined;
+  #read: { readonly atMs: number; readonly table: Promise<MountTable> } | undefined;
 
   constructor(deps: SilentMountsDeps) {
     this.#deps = deps;
@@ -61,8 +67,7 @@ export class SilentMounts {
 
   /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
   async check(path: string, signal: AbortSignal = never): Promise<void> {
-    const mounts = await this.#mounts();
-    const foreign = mounts.filter(isFromElsewhere);
+    const { mounts, foreign } = await this.#mounts();
     if (foreign.length === 0) return;
     const steps = path.split('/');
     let [at, links] = ['', 0];
@@ -84,28 +89,29 @@ export class SilentMounts {
 
   /** The first mount at the path or below it that may not answer. The path is as the kernel has it, without links. */
   async firstBelow(path: string): Promise<string | undefined> {
-    const mounts = (await this.#mounts()).filter(isFromElsewhere);
-    return mounts.find(({ mountPoint: at }) => at === path || at.startsWith(`${path}/`))?.mountPoint;
+    const { foreign } = await this.#mounts();
+    return foreign.find(({ mountPoint: at }) => at === path || at.startsWith(`${path}/`))?.mountPoint;
   }
 
   /** Something has been mounted, which may not answer from the start: nothing from before tells of it. */
   renew(): void {
-    this.#table = undefined;
+    this.#read = undefined;
   }
 
   /** It is long, and asked for all the time: it may be as old as a file system takes to die. */
-  async #mounts(): Promise<readonly Mount[]> {
+  async #mounts(): Promise<MountTable> {
     const atMs = this.#deps.clock.monotonicMs();
-    const table = this.#table;
-    if (table !== undefined && atMs - table.atMs < tableMs) return await table.mounts;
-    return await this.#readTable();
+    const read = this.#read;
+    if (read !== undefined && atMs - read.atMs < tableMs) return await read.table;
+    const table = this.#readTable();
+    this.#read = { atMs, table };
+    return await table;
   }
 
-  async #readTable(): Promise<readonly Mount[]> {
-    const mounts = this.#deps.mounts();
-    this.#table = { atMs: this.#deps.clock.monotonicMs(), mounts };
-    this.#forgetGone(await mounts);
-    return await mounts;
+  async #readTable(): Promise<MountTable> {
+    const mounts = await this.#deps.mounts();
+    this.#forgetGone(mounts);
+    return { mounts, foreign: mounts.filter(isFromElsewhere) };
   }
 
   #forgetGone(mounts: readonly Mount[]): void {

@@ -9,7 +9,10 @@ export function removesOnce({ runtime, report, isUncertain }: Scene): Rule {
       const { containerId } = request as RemoveContainerRequest;
       const found = runtime.containers().find(({ id }) => id === containerId);
       if (found?.removing !== true) return;
-      report('what is being removed is not removed again', `${found.name} #${found.attempt} of ${found.podUid}`);
+      report(
+        'what is being removed is not removed again',
+        `${found.name} #${found.attempt} of ${found.podUid}`,
+      );
     },
   };
 }
