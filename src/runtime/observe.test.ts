@@ -156,6 +156,22 @@ describe('looking at the runtime', () => {
     assert.ok(!rig.takeCalls().includes('podSandboxStatus'), 'nothing of it changes any more');
   });
 
+  it('reads the last words of a container again as long as they cannot be read', async () => {
+    using rig = new PodRuntimeRig({ script: () => ({ runMs: 10, exitCode: 1, terminationMessage: 'last' }) });
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const { readEnd } = rig.machine;
+    Object.assign(rig.machine, {
+      readEnd: async () => {
+        throw new Error('too many open files');
+      },
+    });
+    assert.match((await rig.newest(pod, 'a'))?.message ?? '', /^Error on reading .*too many open files$/);
+    Object.assign(rig.machine, { readEnd });
+    assert.equal((await rig.newest(pod, 'a'))?.message, 'last');
+  });
+
   it('reads the last words of a container once, and again when the runtime tells more of its end', async () => {
     using rig = new PodRuntimeRig({
       script: () => ({ runMs: 10, exitCode: 137, terminationMessage: 'last' }),

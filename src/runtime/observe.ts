@@ -22,7 +22,7 @@ import {
 import { readContainerAnnotations } from './container-annotations.ts';
 import { labels as ours, readOwner } from './labels.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
-import { terminationMessage } from './termination-message.ts';
+import { lastWords } from './termination-message.ts';
 
 export interface ObserverDeps {
   readonly cri: Pick<CriClient, 'listPodSandbox' | 'listContainers' | 'podSandboxStatus' | 'containerStatus'>;
@@ -46,7 +46,7 @@ export class RuntimeObserver {
   readonly #deps: ObserverDeps;
   readonly #known = new LruMap<string, ObservedSandbox>({ capacity: mostSandboxes });
   /** What ended containers said last, by id: after its end none says more. */
-  readonly #lastWords = new LruMap<string, LastWords>({ capacity: mostLastWords });
+  readonly #lastWords = new LruMap<string, KeptWords>({ capacity: mostLastWords });
 
   constructor(deps: ObserverDeps) {
     this.#deps = deps;
@@ -138,13 +138,13 @@ export class RuntimeObserver {
     const end = [status.finishedAt, exitCode, reason, message].join();
     const known = this.#lastWords.get(id);
     if (known?.end === end) return known.text;
-    const text = await terminationMessage(status, this.#deps);
-    this.#lastWords.set(id, { end, text });
+    const { text, state } = await lastWords(status, this.#deps);
+    if (state === 'read') this.#lastWords.set(id, { end, text });
     return text;
   }
 }
 
-interface LastWords {
+interface KeptWords {
   /** What the runtime said of the end. */
   readonly end: string;
   readonly text: string;

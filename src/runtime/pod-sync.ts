@@ -170,7 +170,10 @@ export class PodSync {
 
   /** Garbage collection gets what could not be removed here. */
   async #removeAll(containers: readonly ObservedContainer[], signal: AbortSignal): Promise<void> {
-    for (const { id, name } of containers) await this.#remove(id, name, 'with-logs', signal);
+    for (const { id, name } of containers) {
+      const removed = await this.#remove(id, name, 'with-logs', signal);
+      if (removed.failure === undefined) this.#actions.push(removed);
+    }
   }
 
   async #remove(

@@ -19,21 +19,34 @@ export interface MessageSource {
   readonly podLogsDir: string;
 }
 
-/** What an exited container left to say, appended to what the runtime says of its end. */
-export async function terminationMessage(status: ContainerStatus, source: MessageSource): Promise<string> {
-  const own = await ownMessage(status, source);
-  return [status.message, own].filter((text) => text !== '').join(': ');
+/** What a container left to say. */
+export interface LastWords {
+  readonly text: string;
+  /** `unread` when it could not be read, or was not there yet: another attempt may tell more. */
+  readonly state: 'read' | 'unread';
 }
 
-async function ownMessage(status: ContainerStatus, source: MessageSource): Promise<string> {
+/** What an exited container left to say, appended to what the runtime says of its end. */
+export async function terminationMessage(status: ContainerStatus, source: MessageSource): Promise<string> {
+  return (await lastWords(status, source)).text;
+}
+
+/** The same, with whether it will stay so. */
+export async function lastWords(status: ContainerStatus, source: MessageSource): Promise<LastWords> {
+  const own = await ownMessage(status, source);
+  return { ...own, text: [status.message, own.text].filter((text) => text !== '').join(': ') };
+}
+
+async function ownMessage(status: ContainerStatus, source: MessageSource): Promise<LastWords> {
   const path = lastWordsFile(status);
   try {
     const bytes = path === undefined ? undefined : await source.files.readEnd(path, maxFileBytes);
-    if (bytes !== undefined && bytes.length > 0) return bytes.toString();
+    if (bytes !== undefined && bytes.length > 0) return { text: bytes.toString(), state: 'read' };
   } catch (error) {
-    return `Error on reading termination log ${path}: ${describeError(error)}`;
+    const text = `Error on reading termination log ${path}: ${describeError(error)}`;
+    return { text, state: 'unread' };
   }
-  return mayUseLog(status) ? await endOfLog(status, source) : '';
+  return mayUseLog(status) ? await endOfLog(status, source) : { text: '', state: 'read' };
 }
 
 /** The last of the mounts there covers the others: a volume of the pod's choice in that place is not what is read. */
@@ -62,14 +75,18 @@ function mayUseLog({ annotations, exitCode, reason }: ContainerStatus): boolean 
   return policy === 'FallbackToLogsOnError' && exitCode !== 0 && reason !== 'ContainerCannotRun';
 }
 
-async function endOfLog(status: ContainerStatus, { files, podLogsDir }: MessageSource): Promise<string> {
+async function endOfLog(status: ContainerStatus, { files, podLogsDir }: MessageSource): Promise<LastWords> {
   const read: ReadLog = (bytes) => files.readLogEnd(podLogsDir, status.logPath, bytes);
   try {
     checkOwnLog(status, podLogsDir);
     const shown = (await shownIn(read, logReadBytes)) ?? (await shownIn(read, longLineReadBytes));
-    return (shown ?? Buffer.alloc(0)).subarray(-maxLogBytes).toString();
+    if (shown === undefined) return { text: '', state: 'unread' };
+    return { text: shown.subarray(-maxLogBytes).toString(), state: 'read' };
   } catch (error) {
-    return `Error on reading termination message from logs: ${describeError(error)}`;
+    return {
+      text: `Error on reading termination message from logs: ${describeError(error)}`,
+      state: 'unread',
+    };
   }
 }
 

@@ -122,6 +122,16 @@ describe('a disk that pods are shown', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
+  it('and was mounted after the place of its pod was taken away is unmounted with the next pod that ends', async () => {
+    const { files, make } = world();
+    const bind = () => Promise.reject(unusable('not today'));
+    await assert.rejects(make({ bind }).setUp(pod, volume, 'first', signal), /not today/);
+    await files.removeTree(`/root/pods/${worldUid}`);
+    assert.equal(await files.mountAt(global), 'other');
+    await make().remove(other.metadata.uid, signal);
+    assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
+  });
+
   it('is no reason to keep a pod that has nothing of it', async () => {
     const { files, make, remove } = world();
     const volumes = make();

@@ -155,15 +155,16 @@ export class LocalVolumes {
     using _held = await this.#lock.acquire(uid, signal);
     this.#given.delete(uid);
     const places = new PodPlaces(this.#deps.podsDir, uid);
-    // Behind a link they are somebody else's.
-    if ((await endOf(files, places.waysToLocalVolumes)) !== 'ours') return;
-    const names = await files.names(places.localVolumes);
+    const end = await endOf(files, places.waysToLocalVolumes);
+    if (end === 'foreign') return;
+    const names = end === 'ours' ? await files.names(places.localVolumes) : [];
     const shown = names.map((name) => posix.join(places.localVolumes, name));
     for (const place of shown) await this.#hide(place, signal);
+    // Also when the pod has none: a disk may have been mounted for it after its place was taken away.
     await this.#deps.disks?.sweep(names, signal);
     // Last: without them nobody knows what is still to be unmounted for the pod.
     for (const place of shown) await this.#takeAway(place);
-    await files.removeEmptyDirectory(places.localVolumes);
+    if (end === 'ours') await files.removeEmptyDirectory(places.localVolumes);
   }
 
   async #hide(place: string, signal: AbortSignal): Promise<void> {

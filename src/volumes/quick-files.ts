@@ -57,8 +57,6 @@ export interface FileCalls {
 }
 
 const ownerOnly = 0o600;
-/** Asked once, as long as nobody else makes files: to tell it, it is taken away for a moment. */
-const mask = process.umask();
 
 const later: FileCalls = {
   lstat: (path) => lstat(path),
@@ -66,12 +64,17 @@ const later: FileCalls = {
   readlink: (path) => readlink(path),
   mkdir: (path, mode) => mkdir(path, { mode }) as Promise<unknown> as Promise<void>,
   create: async (path, { data, mode, owner }) => {
-    // Each call is a way through the pool and back: one will do unless the mask or another owner takes bits away.
-    if (owner === undefined && (mode & mask) === 0) return await writeFile(path, data, { flag: 'wx', mode });
+    // Each call is a way through the pool and back: one will do unless the owner is another.
+    if (owner === undefined) {
+      await writeFile(path, data, { flag: 'wx', mode });
+      // The mask of the process, or a default list of the directory, may have taken bits away.
+      if ((lstatSync(path).mode & 0o7777) !== mode) await chmod(path, mode);
+      return;
+    }
     await using file = await open(path, 'wx', ownerOnly);
     await file.writeFile(data);
     // The owner first: changing it may take bits away.
-    if (owner !== undefined) await file.chown(owner, -1);
+    await file.chown(owner, -1);
     await file.chmod(mode);
   },
   chmod,

@@ -38,8 +38,11 @@ export async function removeVolumes(
   const volumes = found.flat().map((directory) => {
     return { directory, marker: places.marker(posix.basename(directory)) };
   });
-  const problems = await tryAll(removal, volumes, signal);
-  for (const kind of kinds) await removeIfEmpty(files, places.kind(kind));
+  const problems = [...(await tryAll(removal, volumes, signal))];
+  for (const kind of kinds)
+    await removeIfEmpty(files, places.kind(kind)).catch((error: unknown) => {
+      problems.push(describeError(error));
+    });
   if (problems.length > 0) throw blocked(problems);
 }
 
