@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ContainerStatus } from '../cri/index.ts';
 import { mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
-import { lastWordsFile, terminationMessage } from './termination-message.ts';
+import { lastWords, lastWordsFile } from './termination-message.ts';
+
+async function messageOf(...args: Parameters<typeof lastWords>): Promise<string> {
+  return (await lastWords(...args)).text;
+}
 
 const labels = {
   'io.kubernetes.pod.uid': 'uid-1',
@@ -49,10 +53,7 @@ test('last words are found under a path that does not begin at the root', async 
   const store = mapFileStore();
   store.write(ours, 'because');
   const status = { ...statusOf(ours, 'dev/termination-log'), message: 'failed' };
-  assert.equal(
-    await terminationMessage(status, { files: memoryRuntimeFiles(store), podLogsDir }),
-    'failed: because',
-  );
+  assert.equal(await messageOf(status, { files: memoryRuntimeFiles(store), podLogsDir }), 'failed: because');
 });
 
 test('a volume that was mounted where last words go, below our file, is not read', async () => {
@@ -63,7 +64,7 @@ test('a volume that was mounted where last words go, below our file, is not read
   const below = { ...status.mounts[1], hostPath: '/host/chosen-by-the-pod' };
   const mounts = ContainerStatus.create({ mounts: [below, ...status.mounts] }).mounts;
   assert.equal(
-    await terminationMessage({ ...status, mounts }, { files: memoryRuntimeFiles(store), podLogsDir }),
+    await messageOf({ ...status, mounts }, { files: memoryRuntimeFiles(store), podLogsDir }),
     'because',
   );
 });
@@ -72,7 +73,7 @@ test('a file of the host that is mounted where last words go is not read', async
   const store = mapFileStore();
   store.write('/host/chosen-by-the-pod', 'secret');
   const source = { files: memoryRuntimeFiles(store), podLogsDir };
-  assert.equal(await terminationMessage(statusOf('/host/chosen-by-the-pod'), source), '');
+  assert.equal(await messageOf(statusOf('/host/chosen-by-the-pod'), source), '');
 });
 
 const logPath = '/logs/ns_web_uid-1/main/0.log';
@@ -86,7 +87,7 @@ async function fromLog(status: Partial<ContainerStatus>, log = lines): Promise<s
     'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError',
   };
   const whole = { ...statusOf(ours), annotations, logPath, exitCode: 1, ...status };
-  return await terminationMessage(whole, { files: memoryRuntimeFiles(store), podLogsDir });
+  return await messageOf(whole, { files: memoryRuntimeFiles(store), podLogsDir });
 }
 
 test('without last words the last 80 lines of the log speak for a container that failed', async () => {
@@ -122,7 +123,7 @@ test('an empty log, one without lines and none at all say nothing', async () => 
 test('words of its own go before the log, the last 4096 bytes of them', async () => {
   const store = mapFileStore();
   store.write(ours, `${'a'.repeat(5_000)}b`);
-  const message = await terminationMessage(statusOf(ours), { files: memoryRuntimeFiles(store), podLogsDir });
+  const message = await messageOf(statusOf(ours), { files: memoryRuntimeFiles(store), podLogsDir });
   assert.equal(message, `${'a'.repeat(4_095)}b`);
 });
 
@@ -143,16 +144,10 @@ test('a link in the place of last words, or of the log, leads nowhere', async ()
   store.write('/host/secret', '2026-01-01T00:00:00Z stdout F secret\n');
   const files = memoryRuntimeFiles(store);
   await files.link('/host/secret', ours);
-  assert.match(
-    await terminationMessage(statusOf(ours), { files, podLogsDir }),
-    /^Error on reading .*a link$/,
-  );
+  assert.match(await messageOf(statusOf(ours), { files, podLogsDir }), /^Error on reading .*a link$/);
   await files.remove(ours);
   await files.link('/host/secret', logPath);
   const annotations = { 'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError' };
   const status = { ...statusOf(ours), annotations, logPath, exitCode: 1 };
-  assert.match(
-    await terminationMessage(status, { files, podLogsDir }),
-    /^Error on reading .*Cannot read the log/,
-  );
+  assert.match(await messageOf(status, { files, podLogsDir }), /^Error on reading .*Cannot read the log/);
 });

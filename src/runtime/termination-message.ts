@@ -27,11 +27,6 @@ export interface LastWords {
 }
 
 /** What an exited container left to say, appended to what the runtime says of its end. */
-export async function terminationMessage(status: ContainerStatus, source: MessageSource): Promise<string> {
-  return (await lastWords(status, source)).text;
-}
-
-/** The same, with whether it will stay so. */
 export async function lastWords(status: ContainerStatus, source: MessageSource): Promise<LastWords> {
   const own = await ownMessage(status, source);
   return { ...own, text: [status.message, own.text].filter((text) => text !== '').join(': ') };
