@@ -48,8 +48,6 @@ export interface SyncerDeps {
     /** `graceSeconds` is asked right before the first container is told to stop. */
     killRuntimePod(pod: RuntimePod, graceSeconds: () => number, signal: AbortSignal): Promise<KillResult>;
     removePod(pod: Pod, signal: AbortSignal): Promise<void>;
-    listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined>;
-    observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod>;
   };
   readonly statuses: {
     previousStatus(pod: Pod): PodStatus;
@@ -176,7 +174,7 @@ export class KubeletPodSyncer implements PodSyncer {
       });
       throw error;
     }
-    const after = await this.#lookNow(pod, signal);
+    const after = await context.lookNow(signal);
     const running = after.containers.filter(({ state }) => state === 'running').map(({ name }) => name);
     if (running.length > 0) {
       throw new KubelingError(
@@ -342,14 +340,6 @@ export class KubeletPodSyncer implements PodSyncer {
   ): Promise<void> {
     const { clock } = this.#deps;
     await withDeadline({ clock, ms: volumeWaitMs, what: `${what} of a pod` }, work, signal);
-  }
-
-  async #lookNow(pod: Pod, signal: AbortSignal): Promise<ObservedPod> {
-    const { runtime } = this.#deps;
-    const { uid, name, namespace } = pod.metadata;
-    const listed = await runtime.listPod(uid, signal);
-    if (listed === undefined) return { uid, name, namespace, ips: [], sandboxes: [], containers: [] };
-    return await runtime.observe(listed, signal);
   }
 
   #publish(

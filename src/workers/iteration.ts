@@ -52,13 +52,13 @@ async function syncOnce(
     const observed = await observe(deps, record, pod, signal);
     // The pod's state may have moved on during the wait, which always cancels.
     signal.throwIfAborted();
-    return await finishing(deps, record, work, (lookAgain) =>
-      syncKnown(deps, record, work, { pod, observed, lookAgain }, signal),
+    return await finishing(deps, record, work, (looks) =>
+      syncKnown(deps, record, work, { pod, observed, ...looks }, signal),
     );
   }
   const runningPod = work.subject.pod;
   record.lifecycle.seeTermination();
-  return await finishing(deps, record, work, async (lookAgain) => {
+  return await finishing(deps, record, work, async ({ lookAgain }) => {
     const graceSeconds = record.lifecycle.graceSeconds ?? shortestGraceSeconds;
     const context = { runningPod, graceSeconds, lookAgain };
     await deps.syncer.syncTerminatingRuntimePod(context, signal);
@@ -83,29 +83,42 @@ async function observe(
   }
 }
 
+type Looks = Pick<Known, 'lookAgain' | 'lookNow'>;
+
 /**
  * The end of a sync is stamped before another look is asked for: the next sync accepts only a look that began after
- * the stamp. A pod that goes on to its next state wants that look at once. After a sync that changed nothing, what was
- * seen before it is as good as before.
+ * the stamp. After a sync that changed nothing, what was seen before it is as good as before; and after one that ended
+ * with a look of its own, what it saw.
  */
 async function finishing(
-  { clock, requestRelist }: IterationDeps,
+  { clock, observed, requestRelist }: IterationDeps,
   record: WorkerRecord,
   work: PodWork,
-  sync: (lookAgain: () => void) => Promise<IterationEnd>,
+  sync: (looks: Looks) => Promise<IterationEnd>,
 ): Promise<IterationEnd> {
   let wanted = false;
+  let lookedAt: number | undefined;
   let end: IterationEnd | undefined;
+  const lookAgain = () => {
+    wanted = true;
+    lookedAt = undefined;
+  };
+  const lookNow = async (signal: AbortSignal) => {
+    const stamp = clock.stamp();
+    const seen = await observed.getNewerThan(record.uid, stamp, signal);
+    lookedAt = stamp;
+    wanted = false;
+    return seen;
+  };
   try {
-    end = await sync(() => {
-      wanted = true;
-    });
+    end = await sync({ lookAgain, lookNow });
     return end;
   } finally {
-    const isAsBefore = end?.kind === 'synced' && end.pod === 'not-terminal' && !wanted;
-    if (!isAsBefore) record.lastSyncEnd = clock.stamp();
-    const moves = end?.kind === 'stopped' || (end?.kind === 'synced' && end.pod === 'terminal');
-    if (wanted || moves) requestRelist(uidOf(work.subject));
+    const isOver = end !== undefined && end.kind !== 'failed' && end.kind !== 'cancelled';
+    if (!isOver) lookedAt = undefined;
+    const isAsBefore = end?.kind === 'synced' && !wanted;
+    if (!isAsBefore) record.lastSyncEnd = lookedAt ?? clock.stamp();
+    if (wanted || (end?.kind === 'stopped' && lookedAt === undefined)) requestRelist(uidOf(work.subject));
   }
 }
 
@@ -113,6 +126,7 @@ interface Known {
   readonly pod: Pod;
   readonly observed: ObservedPod;
   readonly lookAgain: () => void;
+  readonly lookNow: (signal: AbortSignal) => Promise<ObservedPod>;
 }
 
 async function syncKnown(

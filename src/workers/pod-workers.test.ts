@@ -437,6 +437,44 @@ test('after a sync that acted on nothing what was seen before it will do, after 
   assert.ok((await next()) > acted);
 });
 
+test('what a pod was seen to end with is enough to end it by, and what was seen after its stop to clean up by', async () => {
+  const node = new WorkerFixture();
+  node.workers.updatePod({ updateType: 'create', pod: podOf() });
+  await node.answer('sync', 'terminal');
+  const { lookNow, lookAgain, signal, resolve } = await node.next('terminating');
+  assert.equal(node.asked.at(-1)?.stamp, Number.NEGATIVE_INFINITY, 'nothing was changed');
+  assert.deepEqual(node.relists, []);
+  lookAgain();
+  await lookNow?.(signal);
+  const looked = node.asked.at(-1)?.stamp;
+  resolve();
+  await node.next('terminated');
+  assert.equal(node.asked.at(-1)?.stamp, looked);
+  assert.deepEqual(node.relists, []);
+});
+
+test('a look of its own does not count for a sync that changes something after it, or fails', async () => {
+  const node = new WorkerFixture();
+  const pod = await node.running();
+  node.workers.updatePod({ updateType: 'kill', pod });
+  const first = await node.next('terminating');
+  await first.lookNow?.(first.signal);
+  await node.fail('terminating', new Error('something still runs'));
+  assert.equal(node.relists.length, 0);
+  node.workers.updatePod({ updateType: 'sync', pod });
+  const second = await node.next('terminating');
+  assert.ok(
+    (node.asked[2]?.stamp ?? 0) > (node.asked[1]?.stamp ?? 0),
+    'newer than the end of the one that failed',
+  );
+  await second.lookNow?.(second.signal);
+  second.lookAgain();
+  second.resolve();
+  await node.next('terminated');
+  assert.equal(node.relists.length, 1);
+  assert.ok((node.asked[4]?.stamp ?? 0) > (node.asked[3]?.stamp ?? 0));
+});
+
 test('a sync that acted on nothing asks for no look, a transition always does', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();

@@ -20,6 +20,8 @@ export interface SyncTerminatingContext extends SyncContext {
   readonly graceSeconds: number | undefined;
   /** The newest there is each time it is read: one may still come while the pod is being stopped. */
   readonly statusFn: StatusFn | undefined;
+  /** What the runtime says of the pod from now on. If nothing is changed after it, the next sync makes do with it. */
+  readonly lookNow: (signal: AbortSignal) => Promise<ObservedPod>;
 }
 
 export type SyncTerminatedContext = SyncContext;

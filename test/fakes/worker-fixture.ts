@@ -28,6 +28,7 @@ export interface HeldSync {
   readonly observed: ObservedPod | undefined;
   readonly signal: AbortSignal;
   readonly lookAgain: () => void;
+  readonly lookNow: ((signal: AbortSignal) => Promise<ObservedPod>) | undefined;
   resolve(result?: 'terminal' | 'not-terminal'): void;
   reject(error: unknown): void;
 }
@@ -150,6 +151,7 @@ export class WorkerFixture {
       graceSeconds: undefined,
       statusFn: undefined,
       observed: undefined,
+      lookNow: undefined,
     };
     return {
       syncPod: async (context, signal) =>
