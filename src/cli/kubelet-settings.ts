@@ -20,7 +20,14 @@ import {
   systemRandom,
 } from '../lib/index.ts';
 import { hostPluginHost } from '../plugins/index.ts';
-import { checkMachine, OwnOomScore, readMachineFacts, reservedAmount } from '../resources/index.ts';
+import {
+  checkMachine,
+  hostProcesses,
+  OwnOomScore,
+  readMachineFacts,
+  reservedAmount,
+  reservedCgroups,
+} from '../resources/index.ts';
 import {
   idsOfBlock,
   processPlugins,
@@ -57,6 +64,7 @@ export function realMachine(): NodeMachine {
     networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
     plugins: hostPluginHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
+    processes: hostProcesses(),
     readFile: (path) => readFile(path, 'utf8'),
   };
 }
@@ -101,6 +109,9 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     cgroupsPerQos: config.cgroupsPerQOS,
     capacity,
     reserved: reservedAmount(config, capacity),
+    kubepodsWeight: flags.kubepodsWeight === 'capacity' ? 'capacity' : `proportional-v${layout.version}`,
+    reservedCgroups: reservedCgroups(config),
+    systemCgroups: systemCgroups(config),
     node: {
       cgroups: layout.version === 2 ? 'v2' : 'v1',
       memoryCapacity: BigInt(memoryBytes),
@@ -147,6 +158,11 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     },
     isGateEnabled: (gate) => enabledGates.has(gate),
   };
+}
+
+function systemCgroups({ kubeletCgroups, systemCgroups: system }: LoadedConfig['config']) {
+  if (kubeletCgroups === '' && system === '') return undefined;
+  return { own: kubeletCgroups || undefined, system: system || undefined };
 }
 
 function verificationPolicy({

@@ -1,3 +1,4 @@
+import { readFile, writeFile } from 'node:fs/promises';
 import {
   describeFinding,
   evictionTable,
@@ -18,6 +19,7 @@ import {
   openLog,
   Verbosity,
 } from '../lib/index.ts';
+import { settleKernelTunables } from '../resources/index.ts';
 import type { HealthCheck } from '../server/index.ts';
 import type { Cluster, ClusterDeps } from './cluster.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
@@ -64,6 +66,15 @@ function tellUser(logger: Logger): void {
   if (uid !== 0) logger.error('A kubelet needs to run as root; much will fail', undefined, { uid });
 }
 
+/** For the whole machine: whoever runs `up` on a laptop has not given it away to pods. */
+async function settleKernel({ config }: LoadedConfig, logger: Logger): Promise<void> {
+  await settleKernelTunables({
+    files: { read: (path) => readFile(path, 'utf8'), write: writeFile },
+    logger,
+    mismatch: config.protectKernelDefaults ? 'refuse' : 'set',
+  });
+}
+
 function show(loaded: LoadedConfig, { stdout, stderr }: CommandContext): number {
   for (const warning of loaded.warnings) stderr.write(`warning: ${describeFinding(warning)}\n`);
   if (loaded.flags.printConfig) stdout.write(renderConfig(loaded));
@@ -90,6 +101,7 @@ async function serve(loaded: LoadedConfig, context: CommandContext): Promise<num
   try {
     tellConfig(loaded, logger);
     tellUser(logger);
+    await settleKernel(loaded, logger);
     await tellLooseFiles(guardedFiles(loaded), logger);
     await runAsService({ loaded, context, logger, vitalChecks }, (service, signal) =>
       runNode(loaded, { ...context, signal }, { logger, verbosity, vitalChecks, service, live: reload }),

@@ -150,6 +150,12 @@ export const nodeFlags = {
     help: 'Detach NFS volumes of pods that have ended (umount --lazy) where their server does not answer and no unmount, not even a forced one, takes them away.',
     group: node,
   },
+  'kubepods-weight': {
+    kind: choiceFlag(['capacity', 'proportional']),
+    default: 'capacity',
+    help: 'How much CPU pods get when the rest of the machine wants it too: as much as they have CPUs, as the Go kubelet does, or in proportion to what systemReserved and kubeReserved leave to the rest.',
+    group: node,
+  },
   'housekeeping-interval': {
     kind: durationFlag,
     help: 'How often the resource usage of containers is measured.',
@@ -249,6 +255,7 @@ export interface KubeletFlags {
   readonly hookTimeoutMs: number | undefined;
   readonly emptyDirQuota: boolean;
   readonly detachDeadVolumes: boolean;
+  readonly kubepodsWeight: 'capacity' | 'proportional';
   readonly housekeepingIntervalMs: number | undefined;
   readonly minimumContainerTtlMs: number;
   readonly maxDeadContainersPerContainer: number;

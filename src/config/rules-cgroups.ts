@@ -8,6 +8,9 @@ const systemCgroups: Rule = {
     if (config.systemCgroups !== '' && config.cgroupRoot === '') {
       report.problem('systemCgroups', 'needs cgroupRoot, which is empty');
     }
+    if (/^\/+$/.test(config.systemCgroups)) {
+      report.problem('systemCgroups', 'must not be the root: what lies there is what is to be moved');
+    }
   },
 };
 

@@ -123,6 +123,8 @@ export class Kubelet {
       clock,
       logger,
       journal,
+      node: this.node,
+      processes: deps.machine.processes,
       activePods: (quality) => this.#facts.active((pod) => qosClass(pod) === quality),
     });
     this.#cgroups = upkeep;

@@ -1,6 +1,7 @@
 import {
   type CgroupHost,
   type Clock,
+  describeError,
   detectCgroupLayout,
   type Logger,
   type MetricRegistry,
@@ -10,19 +11,26 @@ import type { Pod, PodJournal, QosClass } from '../pods/index.ts';
 import {
   CgroupManager,
   cgroupMetrics,
+  enforceReserved,
   kubepodsValues,
   noPodCgroups,
   type PodCgroups,
   PodContainerManager,
+  type ProcessFacts,
   parseCgroupPath,
   QosContainerManager,
+  SystemCgroups,
 } from '../resources/index.ts';
+import type { NodeJournal } from './node-journal.ts';
 import type { KubeletSettings } from './settings.ts';
 
 export interface NodeCgroupDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly journal: PodJournal;
+  readonly node: Pick<NodeJournal, 'event'>;
+  /** None are moved unless given. */
+  readonly processes?: ProcessFacts | undefined;
   readonly activePods: (quality: QosClass) => readonly Pod[];
 }
 
@@ -56,19 +64,12 @@ export function nodeCgroups(
   cgroups: CgroupManager,
   deps: NodeCgroupDeps,
 ): NodeCgroups {
-  if (!settings.cgroupsPerQos) return { upkeep: noUpkeep, pods: noPodCgroups };
-  const { node, podPidsLimit, cgroupRoot, cgroupDriver, capacity, reserved } = settings;
+  const system = systemCgroups(settings, cgroups, deps);
+  if (!settings.cgroupsPerQos) return { upkeep: together([system]), pods: noPodCgroups };
+  const { node, podPidsLimit } = settings;
   const { hugePageSizes, cpuQuota, cpuPeriodUs } = node;
-  const { clock, logger, journal, activePods } = deps;
-  const qos = new QosContainerManager({
-    cgroups,
-    cgroupRoot: parseCgroupPath(cgroupRoot, cgroupDriver),
-    kubepods: kubepodsValues(capacity, reserved),
-    hugePageSizes,
-    activePods,
-    clock,
-    logger,
-  });
+  const { logger, journal } = deps;
+  const qos = qosCgroups(settings, cgroups, deps);
   const pods = new PodContainerManager({
     cgroups,
     qos,
@@ -81,11 +82,66 @@ export function nodeCgroups(
     journal,
     logger,
   });
-  return { upkeep: qos, pods };
+  return { upkeep: together([qos, reservedUpkeep(settings, cgroups, deps), system]), pods };
 }
 
-/** A loop that ended by itself would count as one that is down. */
-const noUpkeep: CgroupUpkeep = {
-  start: async () => {},
-  run: (signal) => untilAborted(signal).catch(() => {}),
-};
+function qosCgroups(
+  settings: KubeletSettings,
+  cgroups: CgroupManager,
+  { clock, logger, activePods, node }: NodeCgroupDeps,
+): QosContainerManager {
+  const { cgroupRoot, cgroupDriver, capacity, reserved, kubepodsWeight } = settings;
+  return new QosContainerManager({
+    cgroups,
+    cgroupRoot: parseCgroupPath(cgroupRoot, cgroupDriver),
+    kubepods: kubepodsValues(capacity, reserved, kubepodsWeight),
+    enforcement: {
+      enforced: () =>
+        node.event({
+          type: 'Normal',
+          reason: 'NodeAllocatableEnforced',
+          message: 'Updated Node Allocatable limit across pods',
+        }),
+      failed: (cgroup, error) =>
+        node.event({
+          type: 'Warning',
+          reason: 'FailedNodeAllocatableEnforcement',
+          message: `Failed to update Node Allocatable Limits "${cgroup}": ${describeError(error)}`,
+        }),
+    },
+    hugePageSizes: settings.node.hugePageSizes,
+    activePods,
+    clock,
+    logger,
+  });
+}
+
+function reservedUpkeep(
+  { reservedCgroups = [] }: KubeletSettings,
+  cgroups: CgroupManager,
+  { node }: NodeCgroupDeps,
+): Partial<CgroupUpkeep> {
+  return { start: () => enforceReserved(cgroups, reservedCgroups, (event) => node.event(event)) };
+}
+
+function systemCgroups(
+  { systemCgroups: places }: KubeletSettings,
+  cgroups: CgroupManager,
+  { clock, logger, processes }: NodeCgroupDeps,
+): Partial<CgroupUpkeep> {
+  if (places === undefined || processes === undefined) return {};
+  const mover = new SystemCgroups({ ...places, cgroups, processes, clock, logger });
+  return { run: (signal) => mover.run(signal) };
+}
+
+/** One after the other at the start. Runs on where nobody does: a loop that ended by itself would count as one that is down. */
+function together(parts: readonly Partial<CgroupUpkeep>[]): CgroupUpkeep {
+  return {
+    async start(signal) {
+      for (const part of parts) await part.start?.(signal);
+    },
+    async run(signal) {
+      await Promise.all([untilAborted(signal).catch(() => {}), ...parts.map((part) => part.run?.(signal))]);
+    },
+  };
+}

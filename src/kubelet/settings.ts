@@ -1,4 +1,4 @@
-import type { NodeAmount } from '../resources/index.ts';
+import type { KubepodsWeight, NodeAmount, ReservedCgroup } from '../resources/index.ts';
 import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
 import type { NodeEvent } from './node-journal.ts';
@@ -33,6 +33,14 @@ export interface KubeletSettings {
   readonly capacity: NodeAmount;
   /** Of the capacity, what pods may not have. */
   readonly reserved: NodeAmount;
+  /** By what pods share CPU with the rest of the machine; by their CPUs unless given. */
+  readonly kubepodsWeight?: KubepodsWeight | undefined;
+  /** Cgroups of others that are held to what is reserved for them; none unless given. */
+  readonly reservedCgroups?: readonly ReservedCgroup[] | undefined;
+  /** Where kubeling itself, and what lies in the root, are to run; where they are unless given. */
+  readonly systemCgroups?:
+    | { readonly own: string | undefined; readonly system: string | undefined }
+    | undefined;
   readonly node: LinuxNode;
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;

@@ -149,6 +149,7 @@ export const errorKinds = {
   CGROUP_DRIVER: 'Unsupported',
   CGROUP_NAME: 'Invalid',
   CGROUP_ROOT: 'Invalid',
+  RESERVED_CGROUP: 'Invalid',
   CGROUP_CREATE: 'Failed',
   CGROUP_UPDATE: 'Failed',
   CGROUP_BUSY: 'Failed',

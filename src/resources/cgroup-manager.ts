@@ -114,6 +114,26 @@ export class CgroupManager {
     return await cgroupPids(this.#deps.host, this.#directories(name));
   }
 
+  /** The processes that are in the cgroup itself in every tree: what is elsewhere in one is somebody's already. */
+  async members(name: CgroupName): Promise<readonly number[]> {
+    const lists = await Promise.all(
+      this.#directories(name).map((dir) => readWords(this.#deps.host, `${dir}/cgroup.procs`)),
+    );
+    const [first = [], ...others] = lists.map((words) => new Set(words));
+    return [...first].filter((pid) => others.every((list) => list.has(pid))).map(Number);
+  }
+
+  /** Moves the process into the cgroup, in every tree. Throws CGROUP_UPDATE. */
+  async attach(name: CgroupName, pid: number): Promise<void> {
+    const { host } = this.#deps;
+    try {
+      for (const dir of this.#directories(name)) await host.write(`${dir}/cgroup.procs`, String(pid));
+    } catch (error) {
+      const message = `Cannot move the process ${pid} into the cgroup ${this.path(name)}: ${describeError(error)}`;
+      throw new KubelingError('CGROUP_UPDATE', message, { cause: error });
+    }
+  }
+
   /** The cgroups directly below, in any tree: one that only a single controller still has counts. */
   async children(name: CgroupName): Promise<readonly CgroupName[]> {
     const found = new Set<string>();

@@ -29,6 +29,7 @@ export {
   parseCgroupPath,
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
+export { settleKernelTunables, type TunableFiles } from './kernel-tunables.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';
 export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metrics.ts';
@@ -37,10 +38,22 @@ export { OwnOomScore, type OwnOomScoreDeps } from './own-oom-score.ts';
 export { noPodCgroups, type OrphanRules, type PodCgroups } from './pod-cgroups.ts';
 export { PodContainerManager, type PodContainerManagerDeps } from './pod-container-manager.ts';
 export {
+  type KubepodsWeight,
   kubepodsValues,
   type NodeAmount,
   type PodCgroupSettings,
   podCgroupValues,
 } from './pod-values.ts';
-export { QosContainerManager, type QosContainerManagerDeps } from './qos-container-manager.ts';
+export {
+  type EnforcementObserver,
+  QosContainerManager,
+  type QosContainerManagerDeps,
+} from './qos-container-manager.ts';
+export { enforceReserved, type ReservedCgroup, reservedCgroups } from './reserved-cgroups.ts';
 export * from './stats/index.ts';
+export {
+  hostProcesses,
+  type ProcessFacts,
+  SystemCgroups,
+  type SystemCgroupsDeps,
+} from './system-cgroups.ts';

@@ -238,6 +238,55 @@ describe('the cgroup of all pods', () => {
   });
 });
 
+describe('what all pods together may have', () => {
+  async function anEnforcedNode(host: SimulatedCgroupHost) {
+    const { cgroups, clock, active } = await aNode(host);
+    const { logger } = collectLogs(clock);
+    const told: string[] = [];
+    const qos = new QosContainerManager({
+      cgroups,
+      cgroupRoot: [],
+      kubepods: { cpuShares: 2048, memoryBytes: 1_073_741_824 },
+      enforcement: {
+        enforced: () => void told.push('enforced'),
+        failed: (cgroup, error) => void told.push(`failed ${cgroup}: ${(error as Error).message}`),
+      },
+      hugePageSizes: [],
+      activePods: () => active,
+      clock,
+      logger,
+    });
+    return { qos, clock, told };
+  }
+
+  it('is said once to be enforced', async () => {
+    const { qos, told } = await anEnforcedNode(new SimulatedCgroupHost({ mode: 'v1' }));
+    await qos.start(signal);
+    await qos.start(signal);
+    assert.deepEqual(told, ['enforced']);
+  });
+
+  it('is tried each minute while they have more, and keeps nothing from starting', async () => {
+    const host = new SimulatedCgroupHost({ mode: 'v1' });
+    const { qos, clock, told } = await anEnforcedNode(host);
+    const kubepods = '/sys/fs/cgroup/memory/kubepods';
+    await host.mkdir(kubepods);
+    host.setMemoryUsage(kubepods, 2_000_000_000);
+    await qos.start(signal);
+    const stop = new AbortController();
+    const running = qos.run(stop.signal);
+    await clock.advance(60_000);
+    assert.equal(told.length, 2);
+    assert.match(told[1] ?? '', /^failed \/kubepods: .*more is in use: 2000000000 bytes now/);
+    host.setMemoryUsage(kubepods, 500_000_000);
+    await clock.advance(60_000);
+    assert.equal(told[2], 'enforced');
+    assert.equal((await host.read(`${kubepods}/memory.limit_in_bytes`)).trim(), '1073741824');
+    stop.abort();
+    await running;
+  });
+});
+
 describe('cgroups of pods that are gone', () => {
   const rules = { mayRun: () => false, hasVolumes: () => false };
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container, PodSpec, ResourceRequirements } from '../kinds/index.ts';
+import { sharesToWeight } from './cgroup-math.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import { kubepodsValues, podCgroupValues } from './pod-values.ts';
 
@@ -113,5 +114,19 @@ describe('kubepodsValues', () => {
       ...expected,
       hugePages: { '2MB': 4_194_304 },
     });
+  });
+
+  it('shares CPU with the rest as what is reserved for that says, where asked for, and never takes more', () => {
+    const shares = (milliCpu: number, reserved: number, weight: Parameters<typeof kubepodsValues>[2]) =>
+      kubepodsValues({ milliCpu, memoryBytes: 0 }, { milliCpu: reserved, memoryBytes: 0 }, weight).cpuShares;
+    assert.equal(shares(16_000, 8_000, 'capacity'), 8192);
+    assert.equal(shares(16_000, 8_000, 'proportional-v1'), 1024);
+    assert.equal(sharesToWeight(shares(16_000, 8_000, 'proportional-v2') ?? 0), 100);
+    assert.equal(sharesToWeight(shares(64_000, 16_000, 'proportional-v2') ?? 0), 300);
+    for (const weight of ['proportional-v1', 'proportional-v2'] as const) {
+      assert.equal(shares(64_000, 0, weight), 65_536, 'nothing is reserved');
+      assert.equal(shares(4_000, 1, weight), shares(4_000, 1, 'capacity'));
+      assert.equal(sharesToWeight(shares(4_000, 4_000, weight) ?? 0), 1);
+    }
   });
 });

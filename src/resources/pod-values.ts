@@ -11,7 +11,7 @@ import {
   qosClass,
   type ResourceList,
 } from '../pods/index.ts';
-import { minShares } from './cgroup-math.ts';
+import { minShares, weightToShares } from './cgroup-math.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 
 export interface PodCgroupSettings {
@@ -68,11 +68,16 @@ export interface NodeAmount {
   readonly hugePages?: ReadonlyMap<string, number> | undefined;
 }
 
+const left = (all: number, kept: number) => Math.max(0, all - kept);
+
 /** What all pods together may have: the machine without what is reserved for others, never below nothing. */
-export function kubepodsValues(capacity: NodeAmount, reserved: NodeAmount): CgroupValues {
-  const left = (all: number, kept: number) => Math.max(0, all - kept);
+export function kubepodsValues(
+  capacity: NodeAmount,
+  reserved: NodeAmount,
+  weight: KubepodsWeight = 'capacity',
+): CgroupValues {
   return {
-    cpuShares: Number(cpuShares(BigInt(left(capacity.milliCpu, reserved.milliCpu)))),
+    cpuShares: kubepodsShares(capacity, reserved, weight),
     memoryBytes: left(capacity.memoryBytes, reserved.memoryBytes),
     pidsLimit: capacity.pids === undefined ? undefined : left(capacity.pids, reserved.pids ?? 0),
     hugePages: new Map(
@@ -83,3 +88,26 @@ export function kubepodsValues(capacity: NodeAmount, reserved: NodeAmount): Cgro
     ),
   };
 }
+
+/**
+ * How much CPU all pods together get when others want it too: as much as they have CPUs, which on a large machine leaves
+ * next to nothing to cgroups with the usual weight; or as those others have by what is reserved for them.
+ */
+export type KubepodsWeight = 'capacity' | 'proportional-v1' | 'proportional-v2';
+
+function kubepodsShares(capacity: NodeAmount, reserved: NodeAmount, weight: KubepodsWeight): number {
+  const forPods = left(capacity.milliCpu, reserved.milliCpu);
+  const plain = Number(cpuShares(BigInt(forPods)));
+  if (weight === 'capacity' || reserved.milliCpu === 0) return plain;
+  const ratio = forPods / reserved.milliCpu;
+  const fair =
+    weight === 'proportional-v1'
+      ? usualShares * ratio
+      : // One more, as what is lost in rounding would be lost again on the way back.
+        weightToShares(Math.max(1, Math.floor(usualWeight * ratio))) + 1;
+  return Math.min(plain, Math.max(minShares, Math.floor(fair)));
+}
+
+/** Of a cgroup that nobody gave any. */
+const usualShares = 1_024;
+const usualWeight = 100;

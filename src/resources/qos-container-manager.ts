@@ -11,12 +11,20 @@ export interface QosContainerManagerDeps {
   readonly cgroupRoot: CgroupName;
   /** Of the cgroup of all pods. */
   readonly kubepods: CgroupValues;
+  /** Told how it went with the cgroup of all pods; it is only logged unless given. */
+  readonly enforcement?: EnforcementObserver | undefined;
   /** All the machine has: classes do not limit them, the cgroup of all pods and each pod do. */
   readonly hugePageSizes: readonly string[];
   /** Pods that run or are about to. */
   readonly activePods: (quality: QosClass) => readonly Pod[];
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** Told once that pods are held to what they may have, and each time that they cannot be. Never throws. */
+export interface EnforcementObserver {
+  enforced(): void;
+  failed(cgroup: string, error: unknown): void;
 }
 
 const upkeepMs = 60_000;
@@ -31,6 +39,8 @@ export class QosContainerManager {
   readonly #names: Readonly<Record<QosClass, CgroupName>>;
   /** What was last written, so that a pod more or less costs nothing where it changes nothing. */
   #burstableShares: number | undefined;
+  /** Whether all pods together have had their limits since they last could not be set. */
+  #enforced = false;
   readonly #lock = new KeyedMutex<'burstable'>();
 
   constructor(deps: QosContainerManagerDeps) {
@@ -48,12 +58,15 @@ export class QosContainerManager {
     return this.#names[quality];
   }
 
-  /** Makes what is missing and sets all values. Throws CGROUP_ROOT, CGROUP_CREATE or CGROUP_UPDATE. */
+  /**
+   * Makes what is missing and sets all values. Throws CGROUP_ROOT, CGROUP_CREATE or CGROUP_UPDATE. The limits of all
+   * pods together may fail for now: pods may have more than they are to have, and nobody is kept from ending them.
+   */
   async start(signal: AbortSignal): Promise<void> {
-    const { cgroups, cgroupRoot, kubepods } = this.#deps;
+    const { cgroups, cgroupRoot } = this.#deps;
     const missing = await cgroups.missing(cgroupRoot);
     if (missing.length > 0) throw noRoot(cgroups.path(cgroupRoot), missing);
-    await this.#ensure(this.#names.Guaranteed, kubepods);
+    await this.#enforceAllocatable();
     const hugePages = new Map(this.#deps.hugePageSizes.map((size) => [size, unboundPages] as const));
     await this.#ensure(this.#names.BestEffort, { cpuShares: minShares, hugePages });
     await this.#oneAtATime(
@@ -95,6 +108,22 @@ export class QosContainerManager {
     return Number(sharesOf(burstable.reduce((milli, pod) => milli + milliCpuOf(podRequests(pod)), 0n)));
   }
 
+  async #enforceAllocatable(): Promise<void> {
+    const { cgroups, kubepods, logger } = this.#deps;
+    const { enforcement = loggedEnforcement(logger) } = this.#deps;
+    const name = this.#names.Guaranteed;
+    try {
+      if (!(await cgroups.exists(name))) await cgroups.create(name, {});
+      await cgroups.update(name, kubepods);
+    } catch (error) {
+      if (!(error instanceof KubelingError) || error.code !== 'CGROUP_UPDATE') throw error;
+      this.#enforced = false;
+      return enforcement.failed(cgroups.path(name), error);
+    }
+    if (!this.#enforced) enforcement.enforced();
+    this.#enforced = true;
+  }
+
   async #ensure(name: CgroupName, values: CgroupValues): Promise<void> {
     const { cgroups, logger } = this.#deps;
     if (await cgroups.exists(name)) return await cgroups.update(name, values);
@@ -103,6 +132,13 @@ export class QosContainerManager {
       logger.error('A cgroup was made without one of its values', failure, { cgroup: cgroups.path(name) });
     }
   }
+}
+
+function loggedEnforcement(logger: Logger): EnforcementObserver {
+  return {
+    enforced: () => {},
+    failed: (cgroup, error) => logger.error('Pods are not held to what they may have', error, { cgroup }),
+  };
 }
 
 function noRoot(path: string, missing: readonly string[]): KubelingError {

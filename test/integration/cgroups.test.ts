@@ -14,9 +14,18 @@ import {
   systemRandom,
 } from '../../src/lib/index.ts';
 import { type Pod, podUid, type QosClass, qosClass } from '../../src/pods/index.ts';
-import { CgroupManager, PodContainerManager, QosContainerManager } from '../../src/resources/index.ts';
+import {
+  CgroupManager,
+  enforceReserved,
+  hostProcesses,
+  PodContainerManager,
+  QosContainerManager,
+  reservedCgroups,
+  SystemCgroups,
+} from '../../src/resources/index.ts';
 import { RecordedJournal } from '../fakes/journal.ts';
 import { aPod } from '../fakes/pods.ts';
+import { eventually } from '../kubeling-node.ts';
 
 const amount = { cpu: '100m', memory: '100Mi' };
 const guaranteed = podWith(
@@ -146,6 +155,90 @@ describe('pod cgroups on this machine', { skip }, () => {
       '100000',
       '134217728',
     ]);
+  });
+
+  it('are held to what the node may give, and that is tried again while they have more', async () => {
+    const told: string[] = [];
+    const kubepodsFile = (file: string) =>
+      `${layout.version === 1 ? layout.controllers.get('memory') : ''}/${root}/kubepods/${file}`;
+    const enforced = (memoryBytes: number) =>
+      new QosContainerManager({
+        ...deps,
+        kubepods: { ...kubepods, memoryBytes },
+        enforcement: {
+          enforced: () => void told.push('enforced'),
+          failed: (cgroup, error) => void told.push(`${cgroup}: ${(error as Error).message}`),
+        },
+      }).start(signal);
+    // A process of this class cannot give its memory back, so the kernel refuses less than it holds.
+    const child = spawn(process.execPath, [
+      '-e',
+      'globalThis.kept = Buffer.alloc(64e6, 1); setInterval(() => {}, 1e6)',
+    ]);
+    try {
+      await cgroups.attach([...pods.nameOf(bestEffort)], child.pid ?? 0);
+      await eventually('memory that is in use', async () =>
+        Number(await readFile(kubepodsFile('memory.usage_in_bytes'), 'utf8')) > 64e6 ? true : undefined,
+      );
+      await enforced(8_388_608);
+      assert.match(
+        told[0] ?? '',
+        /kubepods: Cannot set .*memory\.limit_in_bytes to 8388608 as more is in use/,
+      );
+    } finally {
+      child.kill('SIGKILL');
+    }
+    await once(child, 'exit');
+    await enforced(536_870_912);
+    assert.deepEqual(told.slice(1), ['enforced']);
+    assert.equal((await readFile(kubepodsFile('memory.limit_in_bytes'), 'utf8')).trim(), '536870912');
+  });
+
+  it('leave their place to cgroups of the system, which are held to what is reserved for them', async () => {
+    const path = `/${root}/reserved`;
+    const config = {
+      systemReserved: { cpu: '250m', memory: '64Mi', pid: '50' },
+      kubeReserved: {},
+      systemReservedCgroup: path,
+      kubeReservedCgroup: '',
+      enforceNodeAllocatable: ['pods', 'system-reserved'],
+    };
+    const events: string[] = [];
+    const enforce = () =>
+      enforceReserved(cgroups, reservedCgroups(config), ({ reason }) => void events.push(reason));
+    await assert.rejects(enforce(), { code: 'RESERVED_CGROUP' });
+    await cgroups.create([...root, 'reserved'], {});
+    await enforce();
+    assert.deepEqual(events, ['FailedNodeAllocatableEnforcement', 'NodeAllocatableEnforced']);
+    const roots = layout.version === 1 ? layout.controllers : new Map<string, string>();
+    const read = async (controller: string, file: string) =>
+      (await readFile(`${roots.get(controller)}${path}/${file}`, 'utf8')).trim();
+    assert.deepEqual(
+      [
+        await read('cpu', 'cpu.shares'),
+        await read('memory', 'memory.limit_in_bytes'),
+        await read('pids', 'pids.max'),
+      ],
+      ['256', '67108864', '50'],
+    );
+  });
+
+  it('take in processes that are to run elsewhere', async () => {
+    const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+    const pid = child.pid ?? 0;
+    const from = [...root, 'from'];
+    await cgroups.create(from, {});
+    await cgroups.attach(from, pid);
+    // Who may not look at the first process of the machine cannot tell.
+    const processes = { ...hostProcesses(), isOfHost: async () => true, ownPid: pid };
+    const mover = { cgroups, processes, clock, logger, root: from };
+    await new SystemCgroups({ ...mover, system: `/${root}/moved` }).move();
+    assert.deepEqual([await cgroups.members(from), await cgroups.members([...root, 'moved'])], [[], [pid]]);
+    await new SystemCgroups({ ...mover, own: `/${root}/own` }).move();
+    assert.deepEqual(await cgroups.members([...root, 'own']), [pid]);
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
   });
 
   it('are removed with the processes left in them and below', async () => {
