@@ -22,6 +22,7 @@ import {
 import { hostPluginHost } from '../plugins/index.ts';
 import {
   checkMachine,
+  hostKernelLog,
   hostProcesses,
   OwnOomScore,
   readMachineFacts,
@@ -65,6 +66,7 @@ export function realMachine(): NodeMachine {
     plugins: hostPluginHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
     processes: hostProcesses(),
+    kernelLog: hostKernelLog(),
     readFile: (path) => readFile(path, 'utf8'),
   };
 }

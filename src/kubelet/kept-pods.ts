@@ -36,7 +36,7 @@ import { PodNotebook } from './pod-notebook.ts';
 import { Renewals } from './renewals.ts';
 import type { KubeletSettings } from './settings.ts';
 
-const bootFile = '/proc/sys/kernel/random/boot_id';
+export const bootFile = '/proc/sys/kernel/random/boot_id';
 
 export interface KeptPodsDeps
   extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {

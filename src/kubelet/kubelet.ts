@@ -28,6 +28,7 @@ import { makeSyncLoop } from './make-sync-loop.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
 import { NodeJournal } from './node-journal.ts';
+import { oomLoop } from './oom-loop.ts';
 import { PodFacts } from './pod-facts.ts';
 import { PodHandlers } from './pod-handlers.ts';
 import { PodProbes } from './pod-probes.ts';
@@ -248,6 +249,12 @@ export class Kubelet {
         watchdog: this.#makeWatchdog(),
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
+        ...oomLoop(this.#settings, this.#deps, {
+          node: this.node,
+          journal: this.#journal,
+          pods: this.pods,
+          observed: (uid) => this.pleg.cache.lastSeen(uid),
+        }),
         ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },

@@ -34,6 +34,7 @@ export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';
 export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metrics.ts';
 export { cpuCount, type Reservations, reservedAmount } from './node-amounts.ts';
+export * from './oom/index.ts';
 export { OwnOomScore, type OwnOomScoreDeps } from './own-oom-score.ts';
 export { noPodCgroups, type OrphanRules, type PodCgroups } from './pod-cgroups.ts';
 export { PodContainerManager, type PodContainerManagerDeps } from './pod-container-manager.ts';

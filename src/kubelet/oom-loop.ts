@@ -1,0 +1,107 @@
+import { join } from 'node:path';
+import { describeError } from '../lib/index.ts';
+import {
+  containerFieldPath,
+  type ObservedPod,
+  type PodJournal,
+  type PodManager,
+  type PodUid,
+  podUid,
+} from '../pods/index.ts';
+import {
+  type LogPosition,
+  type OomKill,
+  OomWatcher,
+  type PodOom,
+  type PositionNote,
+} from '../resources/index.ts';
+import type { BackgroundLoops } from './background.ts';
+import { bootFile } from './kept-pods.ts';
+import type { KubeletDeps } from './kubelet-deps.ts';
+import type { NodeJournal } from './node-journal.ts';
+import type { KubeletSettings } from './settings.ts';
+
+export interface OomParts {
+  readonly node: Pick<NodeJournal, 'event'>;
+  readonly journal: PodJournal;
+  readonly pods: Pick<PodManager, 'getPodByUid'>;
+  readonly observed: (uid: PodUid) => ObservedPod | undefined;
+}
+
+/** The loop that tells who ran out of memory; none on a machine whose kernel does not show its log. */
+export function oomLoop(
+  { rootDir }: Pick<KubeletSettings, 'rootDir'>,
+  { machine, clock, logger }: Pick<KubeletDeps, 'machine' | 'clock' | 'logger'>,
+  { node, journal, pods, observed }: OomParts,
+): BackgroundLoops['again'] {
+  const { kernelLog: log, files } = machine;
+  if (log === undefined) return {};
+  const watcher = new OomWatcher({
+    log,
+    note: positionNote(join(rootDir, 'kernel-log.json'), files, (error) =>
+      logger.warn('Cannot read how far the log of the kernel was read', { why: describeError(error) }),
+    ),
+    readBoot: () => machine.readFile(bootFile),
+    clock,
+    logger,
+    systemOom: (kill) => node.event({ type: 'Warning', reason: 'SystemOOM', message: systemMessage(kill) }),
+    podOom: (oom) => {
+      const pod = pods.getPodByUid(podUid(oom.uid));
+      if (pod === undefined) return;
+      const name = observed(pod.metadata.uid)?.containers.find(({ id }) => id === oom.containerId)?.name;
+      const fieldPath = name === undefined ? undefined : containerFieldPath(pod, name);
+      journal.event(pod, {
+        type: 'Warning',
+        reason: 'OOMKilling',
+        message: podMessage(oom, name),
+        fieldPath,
+      });
+    },
+  });
+  return { 'out of memory': watcher };
+}
+
+function systemMessage({ process, pid }: OomKill): string {
+  const victim = process !== '' && pid !== 0 ? `, victim process: ${process}, pid: ${pid}` : '';
+  return `System OOM encountered${victim}`;
+}
+
+const limits: Readonly<Record<PodOom['limit'], string>> = {
+  container: 'reached its memory limit',
+  pod: 'ran out of memory as its pod reached its limit',
+  node: 'ran out of memory as the node had none left for pods',
+};
+
+/** The same for each process of a container, so that events of the same thing are one. */
+function podMessage({ limit, process }: PodOom, name: string | undefined): string {
+  const who = name === undefined ? 'A container' : `Container ${name}`;
+  return `${who} ${limits[limit]}: the kernel killed its process ${process === '' ? 'of unknown name' : process}`;
+}
+
+const mostBytes = 4_096;
+
+function positionNote(
+  path: string,
+  files: Pick<KubeletDeps['machine']['files'], 'readEnd' | 'replace'>,
+  unreadable: (error: unknown) => void,
+): PositionNote {
+  return {
+    async read() {
+      try {
+        const text = (await files.readEnd(path, mostBytes))?.toString('utf8');
+        return text === undefined ? undefined : asPosition(JSON.parse(text));
+      } catch (error) {
+        unreadable(error);
+        return undefined;
+      }
+    },
+    write: (position) => files.replace(path, `${JSON.stringify(position)}\n`, { mode: 0o600 }),
+  };
+}
+
+function asPosition(value: unknown): LogPosition | undefined {
+  const { boot, sequence } = (value ?? {}) as Partial<LogPosition>;
+  return typeof boot === 'string' && Number.isSafeInteger(sequence)
+    ? { boot, sequence: sequence as number }
+    : undefined;
+}

@@ -1,0 +1,9 @@
+export { hostKernelLog, type KernelLog, type KernelLogReader } from './kernel-log.ts';
+export type { OomKill } from './oom-parser.ts';
+export {
+  type LogPosition,
+  OomWatcher,
+  type OomWatcherDeps,
+  type PodOom,
+  type PositionNote,
+} from './oom-watcher.ts';

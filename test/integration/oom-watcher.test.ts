@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import {
+  collectLogs,
+  detectCgroupLayout,
+  randomHex,
+  realCgroupHost,
+  realClock,
+  systemRandom,
+} from '../../src/lib/index.ts';
+import {
+  CgroupManager,
+  hostKernelLog,
+  type LogPosition,
+  OomWatcher,
+  type PodOom,
+} from '../../src/resources/index.ts';
+import { eventually } from '../kubeling-node.ts';
+
+const clock = realClock();
+const random = systemRandom();
+const signal = new AbortController().signal;
+
+function readable(): boolean {
+  try {
+    hostKernelLog().open()[Symbol.dispose]();
+    return process.getuid?.() === 0;
+  } catch {
+    return false;
+  }
+}
+
+describe('the log of this kernel', {
+  skip: readable() ? false : 'takes root and a log that can be read',
+}, () => {
+  const uid = `aaaaaaaa-${randomHex(random, 4)}-4bbb-8ccc-000000000001`;
+  const id = randomHex(random, 64);
+  const root = [`klgtest-${randomHex(random, 6)}`];
+  const container = [...root, 'kubepods', `pod${uid}`, id];
+  let cgroups: CgroupManager;
+  let noted: LogPosition | undefined;
+  let told: PodOom[] = [];
+
+  before(async () => {
+    const host = realCgroupHost();
+    cgroups = new CgroupManager({ host, layout: await detectCgroupLayout(host), driver: 'cgroupfs', clock });
+    await cgroups.create(container, { memoryBytes: 32 * 2 ** 20 });
+  });
+  after(() => cgroups.destroy(root, signal));
+
+  /** Others on this machine run out of memory, too. */
+  async function watching(during: () => Promise<void>): Promise<void> {
+    told = [];
+    const watcher = new OomWatcher({
+      log: hostKernelLog(),
+      note: {
+        read: async () => noted,
+        write: async (position) => {
+          noted = position;
+        },
+      },
+      readBoot: () => readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
+      clock,
+      logger: collectLogs(clock).logger,
+      systemOom: () => {},
+      podOom: (oom) => void (oom.uid === uid && told.push(oom)),
+    });
+    const stop = new AbortController();
+    const running = watcher.run(stop.signal);
+    try {
+      await during();
+    } finally {
+      stop.abort(new Error('over'));
+      await running;
+    }
+  }
+
+  async function runOutOfMemory(): Promise<void> {
+    const script =
+      'process.stdin.once("data", () => { const kept = []; for (;;) kept.push(Buffer.alloc(1e6, 1)); })';
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'ignore', 'ignore'] });
+    const ended = once(child, 'exit');
+    await cgroups.attach(container, child.pid ?? 0);
+    child.stdin.write('go\n');
+    await ended;
+  }
+
+  it('tells which container ran out of memory', async () => {
+    await watching(async () => {
+      await eventually('a place in the log', async () => noted);
+      await runOutOfMemory();
+      await eventually('the news', async () => told[0]);
+    });
+    const [oom] = told;
+    assert.deepEqual([oom?.containerId, oom?.limit, told.length], [id, 'container', 1]);
+  });
+
+  it('is gone on with after a restart: nothing twice, and what was meanwhile', async () => {
+    const before = noted;
+    await runOutOfMemory();
+    await watching(async () => {
+      await eventually('the news', async () => told[0]);
+    });
+    assert.equal(told.length, 1);
+    assert.ok((noted?.sequence ?? 0) > (before?.sequence ?? 0));
+    assert.equal(noted?.boot, before?.boot);
+  });
+});
