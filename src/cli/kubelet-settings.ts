@@ -67,7 +67,20 @@ export function realMachine(): NodeMachine {
     cgroups: realCgroupHost(),
     processes: hostProcesses(),
     kernelLog: hostKernelLog(),
+    shutdowns: announcedShutdowns(),
     readFile: (path) => readFile(path, 'utf8'),
+  };
+}
+
+/** By systemd, where there is one; nothing of it is loaded before it is needed. */
+function announcedShutdowns(): NonNullable<NodeMachine['shutdowns']> {
+  const { DBUS_SYSTEM_BUS_ADDRESS: address = '' } = process.env;
+  const busPath = /^unix:path=([^,;]+)/.exec(address)?.[1] ?? '/run/dbus/system_bus_socket';
+  return {
+    async open(delayMs, signal) {
+      const { logindShutdowns } = await import('../node/shutdown/index.ts');
+      return await logindShutdowns({ clock: realClock(), busPath }).open(delayMs, signal);
+    },
   };
 }
 
@@ -134,6 +147,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       appArmor: await appArmor(),
     },
     idsPerPod: config.userNamespaces?.idsPerPod,
+    shutdownGroups: await groupsOfShutdown(config),
     podPidsLimit: config.podPidsLimit,
     clusterDns: config.clusterDNS,
     clusterDomain: config.clusterDomain,
@@ -160,6 +174,14 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     },
     isGateEnabled: (gate) => enabledGates.has(gate),
   };
+}
+
+/** Nothing of it is loaded by a node that lets its pods go down with the machine. */
+async function groupsOfShutdown(config: LoadedConfig['config']) {
+  const isAsked = config.shutdownGracePeriodMs > 0 || config.shutdownGracePeriodByPodPriority.length > 0;
+  if (!isAsked) return undefined;
+  const { shutdownGroups } = await import('../node/shutdown/index.ts');
+  return shutdownGroups(config);
 }
 
 function systemCgroups({ kubeletCgroups, systemCgroups: system }: LoadedConfig['config']) {

@@ -9,6 +9,9 @@ export interface ProcessEvents {
   readonly stderr: TextWriter;
 }
 
+/** Why the root signal is aborted when the system asks us to end, as it does with all when it shuts down. */
+export const sigterm = 'SIGTERM received';
+
 /**
  * Turns what happens to the process into what kubeling does about it:
  *

@@ -28,6 +28,7 @@ import { guardedFiles, tellLooseFiles } from './file-modes.ts';
 import { credentialPlugins, kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
 import { openNode } from './node-process.ts';
 import { hostPacketFilter } from './packet-filter.ts';
+import { PodsFirst } from './pods-first.ts';
 import { canServeAlone, serveAlone } from './serve-alone.ts';
 import { ConfigReload, type LiveConfig, runAsService, type Service } from './service/index.ts';
 import { kubernetesVersion, command as version } from './version.ts';
@@ -170,12 +171,15 @@ async function runNode(
     if (servers !== undefined) served.problem = () => servers.problem();
     const port = servers?.port ?? node.port;
     logger.info('The kubelet answers', { port, healthzPort: config.healthzPort });
-    const { health } = kubelet;
+    const { health, shutdown } = kubelet;
+    const isOrdered = loaded.flags.shutdownOnSigterm && shutdown !== undefined;
+    using podsFirst = isOrdered ? new PodsFirst(signal, (inner) => shutdown.endPods(inner)) : undefined;
+    const end = podsFirst?.signal ?? signal;
     await Promise.all([
-      node.run(signal),
-      servers?.run(signal),
+      node.run(end),
+      servers?.run(end),
       service.started(health),
-      keepFirewall(loaded, deps, signal),
+      keepFirewall(loaded, deps, end),
     ]);
   } finally {
     cri.close();

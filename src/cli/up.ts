@@ -41,6 +41,7 @@ import { defaultApiPort, parseListen } from './local/listen-address.ts';
 import { Coming, serveApi } from './local/serve-api.ts';
 import type { UpApi } from './local/up-api.ts';
 import { openUpKubelet, type UpKubelet } from './local/up-kubelet.ts';
+import { PodsFirst } from './pods-first.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
 import { RuleSweep } from './rule-sweep.ts';
 import { RuntimeWatcher } from './runtime-watcher.ts';
@@ -70,6 +71,14 @@ const flags = {
     kind: durationFlag,
     help: 'How long the API keeps an event after it last happened.',
     default: '1h',
+  },
+  'shutdown-grace-period': {
+    kind: durationFlag,
+    help: 'How long pods have to end when the machine shuts down, as systemd or a SIGTERM to kubeling tells, those of low priority first. Without it they go down with the machine, and live on when kubeling ends.',
+  },
+  'shutdown-grace-period-critical-pods': {
+    kind: durationFlag,
+    help: 'How much of that belongs to critical pods, which end last.',
   },
   grant: {
     kind: listFlag(stringFlag),
@@ -117,8 +126,10 @@ async function run(context: CommandContext): Promise<number> {
 }
 
 /** Before anything is touched. */
-async function checkFlags({ listen, grant = [], 'event-ttl': ttlMs }: UpFlags): Promise<void> {
+async function checkFlags(values: UpFlags): Promise<void> {
+  const { listen, grant = [], 'event-ttl': ttlMs } = values;
   parseListen(listen);
+  checkShutdown(values);
   if (grant.length > 0) {
     const { parseGrant } = await import('../local-api/index.ts');
     for (const each of grant) parseGrant(each);
@@ -127,6 +138,17 @@ async function checkFlags({ listen, grant = [], 'event-ttl': ttlMs }: UpFlags): 
   throw new KubelingError(
     'CLI_USAGE',
     `Cannot use these flags: --event-ttl must be longer than 0s: current value is ${formatDurationMs(ttlMs)}`,
+  );
+}
+
+function checkShutdown(values: UpFlags): void {
+  const whole = values['shutdown-grace-period'] ?? 0;
+  const critical = values['shutdown-grace-period-critical-pods'] ?? 0;
+  const isPlain = (ms: number) => ms === 0 || ms >= 1_000;
+  if (isPlain(whole) && isPlain(critical) && critical <= whole) return;
+  throw new KubelingError(
+    'CLI_USAGE',
+    `Cannot use these flags: --shutdown-grace-period must be at least 1s, and --shutdown-grace-period-critical-pods no longer: current values are ${formatDurationMs(whole)} and ${formatDurationMs(critical)}`,
   );
 }
 
@@ -155,7 +177,11 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
     await tellOthers(home, state, whole, context);
     const about = { name: version.runtimeName, version: version.runtimeVersion };
-    const given = { home, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about };
+    const shutdown = {
+      wholeMs: values['shutdown-grace-period'] ?? 0,
+      criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
+    };
+    const given = { home, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about, shutdown };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
     await using coming = new Coming(
@@ -165,11 +191,23 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     await check(home, cri, context);
     const [api, kubelet] = await Promise.all([comingApi.here, coming.here]);
     await writeUpState(home, { ...state, port: kubelet.node.port, api: api?.told });
-    await Promise.all([serve(home, api, kubelet, context), sweep?.run(context.signal)]);
+    using podsFirst = endingPodsFirst(kubelet, context);
+    const { signal } = podsFirst ?? context;
+    await Promise.all([serve(home, api, kubelet, { ...context, signal }), sweep?.run(signal)]);
   } finally {
     whole.close();
   }
   say('ended', 'as asked');
+}
+
+/** Undefined where pods live on. */
+function endingPodsFirst({ node }: UpKubelet, context: CommandContext): PodsFirst | undefined {
+  const { shutdown } = node.kubelet;
+  if (shutdown === undefined) return undefined;
+  return new PodsFirst(context.signal, async (signal) => {
+    sayTo(context)('ending', 'the pods first, as asked by --shutdown-grace-period');
+    await shutdown.endPods(signal);
+  });
 }
 
 async function serve(

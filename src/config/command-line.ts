@@ -231,6 +231,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     hookTimeoutMs: values['hook-timeout'],
     emptyDirQuota: values['empty-dir-quota'] ?? false,
     detachDeadVolumes: values['detach-dead-volumes'] ?? false,
+    shutdownOnSigterm: values['shutdown-on-sigterm'] ?? false,
     kubepodsWeight: values['kubepods-weight'] ?? 'capacity',
     housekeepingIntervalMs: values['housekeeping-interval'],
     minimumContainerTtlMs: values['minimum-container-ttl-duration'] ?? 0,

@@ -150,6 +150,11 @@ export const nodeFlags = {
     help: 'Detach NFS volumes of pods that have ended (umount --lazy) where their server does not answer and no unmount, not even a forced one, takes them away.',
     group: node,
   },
+  'shutdown-on-sigterm': {
+    kind: boolFlag,
+    help: 'End the pods on SIGTERM as when the machine shuts down, by shutdownGracePeriod or shutdownGracePeriodByPodPriority: for machines without systemd. Without it they run on.',
+    group: node,
+  },
   'kubepods-weight': {
     kind: choiceFlag(['capacity', 'proportional']),
     default: 'capacity',
@@ -255,6 +260,7 @@ export interface KubeletFlags {
   readonly hookTimeoutMs: number | undefined;
   readonly emptyDirQuota: boolean;
   readonly detachDeadVolumes: boolean;
+  readonly shutdownOnSigterm: boolean;
   readonly kubepodsWeight: 'capacity' | 'proportional';
   readonly housekeepingIntervalMs: number | undefined;
   readonly minimumContainerTtlMs: number;

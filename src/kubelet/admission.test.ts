@@ -51,10 +51,20 @@ test('strict groups need a runtime that knows them', () => {
 
 test('a node judges by what its runtime can do at that moment', () => {
   let abilities = noAbilities;
-  const admit = nodeAdmission({ maxPods: 1 }, () => abilities);
+  let isEnding = false;
+  const admit = nodeAdmission({ maxPods: 1 }, { abilities: () => abilities, isShuttingDown: () => isEnding });
   const pod = aPod({ spec: { securityContext: { supplementalGroupsPolicy: 'Strict' } } });
   assert.equal(admit(pod, () => [], 'new').kind, 'refuse');
   abilities = { ...noAbilities, strictGroups: true };
   assert.equal(admit(pod, () => [], 'new').kind, 'admit');
   assert.equal(admit(pod, () => [aPod()], 'new').kind, 'refuse');
+  isEnding = true;
+  assert.deepEqual(
+    admit(pod, () => [], 'new'),
+    {
+      kind: 'refuse',
+      refusal: { reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' },
+    },
+  );
+  assert.equal(admit(pod, () => [], 'lives-here').kind, 'admit');
 });

@@ -21,6 +21,7 @@ export interface AdmissionRequest {
   readonly appArmorProblem?: string | undefined;
   /** Why the pod cannot have just the groups it names. */
   readonly groupsProblem?: string | undefined;
+  readonly isShuttingDown?: boolean | undefined;
 }
 
 /** Of several reasons to refuse it the first counts. */
@@ -31,11 +32,14 @@ export function admitPod(request: AdmissionRequest): Admission {
     ['SupplementalGroupsPolicyNotSupported', request.groupsProblem],
     ['OutOfpods', roomProblem(request)],
     ['AppArmor', request.appArmorProblem],
+    ['NodeShutdown', request.isShuttingDown === true ? shuttingDown : undefined],
   ] as const;
   for (const [reason, message] of refusals)
     if (message !== undefined) return { admit: false, reason, message };
   return { admit: true };
 }
+
+const shuttingDown = 'Pod was rejected as the node is shutting down.';
 
 function roomProblem({ others, maxPods }: AdmissionRequest): string | undefined {
   if (others < maxPods) return undefined;
@@ -61,14 +65,15 @@ export function groupsProblem({ spec }: Pod, { strictGroups }: RuntimeAbilities)
 /** Decides for this node, by what its runtime can do now. */
 export function nodeAdmission(
   settings: Pick<KubeletSettings, 'kernel' | 'maxPods'>,
-  abilities: () => RuntimeAbilities,
+  parts: { readonly abilities: () => RuntimeAbilities; readonly isShuttingDown: () => boolean },
 ): (pod: Pod, others: () => readonly Pod[], standing: PodStanding) => Judgement {
   return (pod, others, standing) =>
     judgementOf({
       standing,
       others: others().length,
       ...kernelProblems(pod, settings),
-      groupsProblem: groupsProblem(pod, abilities()),
+      groupsProblem: groupsProblem(pod, parts.abilities()),
+      isShuttingDown: parts.isShuttingDown(),
       maxPods: settings.maxPods,
     });
 }

@@ -26,6 +26,7 @@ export interface ClusterAdmissionParts {
   /** Pods that use, or will use, resources of the node, without that one and without those that came after it. */
   readonly beside: (pod: Pod) => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
+  readonly isShuttingDown: () => boolean;
   readonly wasAdmitted: (uid: PodUid) => boolean;
 }
 
@@ -64,7 +65,7 @@ function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionPa
     others,
     ending: new Set(ending.map(({ metadata }) => metadata.uid)),
     pressures: [],
-    isShuttingDown: false,
+    isShuttingDown: parts.isShuttingDown(),
     strictGroups: parts.abilities().strictGroups,
     tolerationRules: isGateEnabled('TaintTolerationComparisonOperators') ? 'with-comparisons' : 'plain',
     podLevelResources: isGateEnabled('PodLevelResources'),

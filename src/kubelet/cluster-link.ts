@@ -1,7 +1,7 @@
 import type { Node, PersistentVolumeClaim } from '../kinds/index.ts';
 import type { CsiNodeTeller } from '../node/index.ts';
 import type { BoundClaims, PodObjects, StorageObjects, TokenSource } from '../objects/index.ts';
-import type { PodFullName, PodJournal } from '../pods/index.ts';
+import type { PodFullName, PodJournal, PodUid } from '../pods/index.ts';
 import type { KnownServices, PullSecrets, RuntimeClasses, ServiceAccounts } from '../runtime/index.ts';
 import type { VolumeEventTeller } from '../volumes/index.ts';
 import type { BackgroundLoops } from './background.ts';
@@ -43,6 +43,10 @@ export interface ClusterLink {
   readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
   /** A static pod or a mirror of that name came, changed or went. */
   readonly staticChanged: (name: PodFullName) => void;
+  /** Something of the node has changed that others should hear of at once. */
+  readonly nodeChanged?: (() => void) | undefined;
+  /** Resolves when the API has the statuses of these pods as they are here. */
+  readonly statusesWritten?: ((uids: readonly PodUid[], signal: AbortSignal) => Promise<void>) | undefined;
   /** What runs beside the kubelet, once it is attached. */
   readonly loops: () => BackgroundLoops;
 }

@@ -1,5 +1,6 @@
 import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
+import type { ShutdownAnnouncer } from '../node/shutdown/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
 import type { KernelLog, ProcessFacts } from '../resources/index.ts';
@@ -33,6 +34,8 @@ export interface NodeMachine {
   readonly cgroups: CgroupHost;
   /** Who ran out of memory is not told unless given. */
   readonly kernelLog?: KernelLog | undefined;
+  /** Shutdowns of the machine are not announced unless given. */
+  readonly shutdowns?: ShutdownAnnouncer | undefined;
   /** For moving processes to cgroups; none are moved unless given. */
   readonly processes?: ProcessFacts | undefined;
   readFile(path: string): Promise<string>;

@@ -1,4 +1,5 @@
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
+import type { NodeShutdown } from '../node/shutdown/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
 import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
@@ -28,6 +29,7 @@ import { makeSyncLoop } from './make-sync-loop.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
 import { NodeJournal } from './node-journal.ts';
+import { loadShutdown, type MakeShutdown } from './node-shutdown.ts';
 import { oomLoop } from './oom-loop.ts';
 import { PodFacts } from './pod-facts.ts';
 import { PodHandlers } from './pod-handlers.ts';
@@ -80,16 +82,19 @@ export class Kubelet {
   /** How much what a pod is shown at a place holds; undefined on a machine that gives no access to its volumes. */
   readonly volumeSpace: VolumeSpaceAt | undefined;
   readonly #admission: AdmissionDesk;
+  /** Ends the pods when the machine shuts down; undefined where they go down with it. */
+  readonly shutdown: NodeShutdown | undefined;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
-    return new Kubelet(settings, deps, cgroups, runtimeName);
+    const makeShutdown = await loadShutdown(settings);
+    return new Kubelet(settings, deps, { cgroups, makeShutdown }, runtimeName);
   }
 
   private constructor(
     settings: KubeletSettings,
     deps: KubeletDeps,
-    cgroups: CgroupManager,
+    { cgroups, makeShutdown }: { cgroups: CgroupManager; makeShutdown: MakeShutdown | undefined },
     runtimeName: string,
   ) {
     const { clock, random, logger } = deps;
@@ -186,7 +191,15 @@ export class Kubelet {
       standing: (pod) => this.#earlier.standing(pod),
       active: () => this.#facts.active(),
       abilities: () => this.runtimeState.abilities,
+      isShuttingDown: () => this.shutdown?.isNow ?? false,
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
+    });
+    this.shutdown = makeShutdown?.(deps, {
+      node: this.node,
+      journal,
+      workers: () => this.workers,
+      active: () => this.#facts.active(),
+      settled: () => this.#kept.notes.settled(),
     });
     this.loop = makeSyncLoop(
       deps,
@@ -255,6 +268,7 @@ export class Kubelet {
           pods: this.pods,
           observed: (uid) => this.pleg.cache.lastSeen(uid),
         }),
+        ...(this.shutdown && { 'node shutdown': this.shutdown }),
         ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },

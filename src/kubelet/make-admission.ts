@@ -15,6 +15,7 @@ export interface AdmissionParts {
   /** Pods that use, or will use, anything of the node. */
   readonly active: () => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
+  readonly isShuttingDown: () => boolean;
   /** Also by an earlier kubelet. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
 }
@@ -27,7 +28,7 @@ export function makeAdmission(
 ): AdmissionDesk {
   const { clock, logger, cluster } = deps;
   if (cluster === undefined) {
-    const judge = nodeAdmission(settings, parts.abilities);
+    const judge = nodeAdmission(settings, parts);
     return new AdmissionDesk({ clock, logger, judge, settle: async () => ({ admit: true }) });
   }
   const admitter = clusterAdmission(settings, {

@@ -7,6 +7,7 @@ import { type Pod, podUid } from '../pods/index.ts';
 import { mapFileStore, memoryRuntimeFiles, type RuntimeFiles } from '../runtime/index.ts';
 import { PodDirectories } from './pod-files.ts';
 import { PodNotebook } from './pod-notebook.ts';
+import { shutDownStatus } from './shutdown-status.ts';
 
 const uid = podUid('uid-1');
 const path = '/root/pods/uid-1/kubeling.json';
@@ -256,6 +257,14 @@ describe('the notebook', () => {
     assert.equal(machine.writes.length, 3);
     const ended = { ...failed, conditions: [scheduled, waiting] };
     assert.deepEqual((await machine.open()).statusOf(uid), ended);
+  });
+
+  it('lets a static pod begin anew that its machine took down', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    await first.closed(web, shutDownStatus(running));
+    assert.equal((await machine.open()).statusOf(uid), undefined);
   });
 
   it('leaves the status of other pods to the API', async () => {

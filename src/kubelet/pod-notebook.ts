@@ -23,6 +23,7 @@ import {
   type PodNotes,
   terminationMsLeft,
 } from './pod-notes.ts';
+import { isShutDown } from './shutdown-status.ts';
 
 export interface NotebookDeps {
   readonly clock: Clock;
@@ -117,6 +118,7 @@ export class PodNotebook {
   /** What the pod's status has to go on with; undefined for a pod that begins anew. */
   statusOf(uid: PodUid): NotedStatus | undefined {
     const { status, termination } = this.get(uid) ?? {};
+    if (status !== undefined && isShutDown(status)) return undefined;
     // Whoever was told to end without having come to an end was not wanted any more.
     return termination !== undefined && status?.phase === undefined ? undefined : status;
   }

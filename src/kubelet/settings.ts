@@ -1,3 +1,4 @@
+import type { ShutdownGroup } from '../node/shutdown/index.ts';
 import type { KubepodsWeight, NodeAmount, ReservedCgroup } from '../resources/index.ts';
 import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
@@ -60,6 +61,8 @@ export interface KubeletSettings {
   readonly emptyDirQuota?: 'enforced' | 'off' | undefined;
   /** Whether volumes of dead servers are taken out of sight where nothing unmounts them; they stay unless given. */
   readonly deadVolumes?: 'detach' | 'keep' | undefined;
+  /** How long pods have when the machine shuts down, by priority; they go down with it unless given. */
+  readonly shutdownGroups?: readonly ShutdownGroup[] | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;

@@ -50,6 +50,8 @@ const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/local-api/core/index.ts', 'the simulated API keeps the same rules and needs no server'],
   ['src/pods/defaults/index.ts', 'only what takes pods from people should pay for loading it'],
   ['src/pods/validation/index.ts', 'only what takes pods from people should pay for loading it'],
+  ['src/node/shutdown/index.ts', 'only a node that ends its pods in order should pay for loading it'],
+  ['src/lib/dbus/index.ts', 'only what speaks to systemd should pay for loading it'],
   ['src/lib/grpc/index.ts', 'only what speaks gRPC should pay for loading HTTP/2'],
   ['src/lib/protobuf/index.ts', 'only what reads protobuf should pay for loading it'],
   [

@@ -8,7 +8,7 @@ import type {
   PodSpec,
   PodStatus,
 } from '../../src/kinds/index.ts';
-import type { KubeletDeps } from '../../src/kubelet/index.ts';
+import type { KubeletDeps, KubeletSettings } from '../../src/kubelet/index.ts';
 import { realClock, systemRandom } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { InProcessNode } from '../in-process-node.ts';
@@ -33,17 +33,24 @@ export interface PodSketch
 
 type ContainerEnd = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
+export interface ApiNodeOptions {
+  readonly settings?: Partial<KubeletSettings>;
+  /** Instead of what the machine has. */
+  readonly machine?: Partial<KubeletDeps['machine']>;
+}
+
 /** A kubelet in this process on a real containerd, fed as an API would feed it. */
 export class ApiNode implements AsyncDisposable {
   readonly #pods = new Map<string, Pod>();
   #node: InProcessNode | undefined;
   #gate: ProcessGate | undefined;
 
-  static async open(): Promise<ApiNode> {
+  static async open({ settings = {}, machine = {} }: ApiNodeOptions = {}): Promise<ApiNode> {
     const node = new ApiNode();
     node.#node = await InProcessNode.open({
-      settings: () => ({ apiPods: 'expected' }),
-      aroundDeps: (deps, runtime) => node.#gated(deps, runtime),
+      settings: () => ({ apiPods: 'expected', ...settings }),
+      aroundDeps: (deps, runtime) =>
+        node.#gated({ ...deps, machine: { ...deps.machine, ...machine } }, runtime),
     });
     node.#tell();
     return node;

@@ -22,6 +22,8 @@ export interface UpKubeletOptions {
   readonly logger: Logger;
   readonly verbosity: Verbosity;
   readonly runtimeLooked: (error: unknown) => void;
+  /** How long pods have to end when the machine shuts down; 0 for those that go down with it. */
+  readonly shutdown: { readonly wholeMs: number; readonly criticalMs: number };
   /** The API it joins; it stands alone without one. */
   readonly api: ApiAccess | undefined;
 }
@@ -73,7 +75,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
 }
 
 async function configOf(
-  { home, cgroupRoot, api }: UpKubeletOptions,
+  { home, cgroupRoot, api, shutdown }: UpKubeletOptions,
   signal: AbortSignal,
 ): Promise<LoadedConfig> {
   const argv = [
@@ -88,7 +90,11 @@ async function configOf(
   const { config } = loaded;
   // The API is told where the kubelet answers, so that any port will do.
   const port = api === undefined ? config.port : 0;
-  return { ...loaded, config: { ...config, port, podLogsDir: home.podLogs } };
+  const times = {
+    shutdownGracePeriodMs: shutdown.wholeMs,
+    shutdownGracePeriodCriticalPodsMs: shutdown.criticalMs,
+  };
+  return { ...loaded, config: { ...config, ...times, port, podLogsDir: home.podLogs } };
 }
 
 /** Only who lives on this machine reaches the kubelet, and the API sends everybody else through. */

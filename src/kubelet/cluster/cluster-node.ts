@@ -82,6 +82,7 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
 }
 
 const lookPauseMs = 1_000;
+const statusLookMs = 20;
 
 /** What is made once the kubelet is there. */
 interface Attached {
@@ -254,8 +255,18 @@ export class ClusterNode {
       fetchNode: (signal) =>
         clients.main.get<Node>({ resource: apiResources.nodes, name: node.name }, {}, signal),
       staticChanged: (name) => this.#lookAtMirror(name),
+      nodeChanged: () => this.hint(),
+      statusesWritten: (uids, signal) => this.#statusesWritten(uids, signal),
       loops: () => this.#loops(),
     };
+  }
+
+  async #statusesWritten(uids: readonly PodUid[], signal: AbortSignal): Promise<void> {
+    const { writer } = this.#attached ?? {};
+    for (const uid of uids) {
+      writer?.look(uid);
+      while (writer?.isWritten(uid) === false) await this.#options.clock.sleep(statusLookMs, signal);
+    }
   }
 
   /** Nobody should have to wait a minute for the next sync to see it in a volume. */

@@ -67,10 +67,12 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
 
   problems(): readonly string[] {
     const uninitialized = this.#csiNode.problem();
+    const shutdown = this.#kubelet.shutdown?.problem();
     return [
       ...this.#kubelet.problems(),
       ...this.#kubelet.runtimeState.problems().network,
       ...(uninitialized === undefined ? [] : [uninitialized]),
+      ...(shutdown === undefined ? [] : [shutdown]),
     ];
   }
 

@@ -95,6 +95,15 @@ export class StatusWriter {
     await Promise.all([this.#follow(signal), this.#passAgain(signal), this.#queue.run(signal)]);
   }
 
+  /** Whether the API has the status as it is here; also of a pod that it does not have. */
+  isWritten(uid: PodUid): boolean {
+    const { podOf, statuses } = this.#deps;
+    if (podOf(uid) === undefined) return true;
+    const entry = statuses.entry(uid);
+    const written = this.#written.get(uid);
+    return entry === undefined || (written?.entry === entry && !written.isHeld);
+  }
+
   /** Looks at the pod now: its API object is new, as the mirror of a static pod may be, or has changed. */
   look(uid: PodUid): void {
     this.#queue.add(uid);

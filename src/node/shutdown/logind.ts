@@ -1,0 +1,180 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DbusConnection, type DbusMessage, type DbusVariant } from '../../lib/dbus/index.ts';
+import {
+  abortable,
+  type Clock,
+  formatDurationMs,
+  KubelingError,
+  withDeadline,
+  writeFileAtomic,
+} from '../../lib/index.ts';
+import type { ShutdownAnnouncer, ShutdownWatch } from './node-shutdown.ts';
+
+export interface LogindOptions {
+  readonly clock: Clock;
+  /** Of the socket of the machine's message bus. */
+  readonly busPath: string;
+  /** Given only in tests. */
+  readonly configDirectory?: string;
+}
+
+const logind = {
+  destination: 'org.freedesktop.login1',
+  path: '/org/freedesktop/login1',
+  interface: 'org.freedesktop.login1.Manager',
+};
+const systemd = {
+  destination: 'org.freedesktop.systemd1',
+  path: '/org/freedesktop/systemd1',
+  interface: 'org.freedesktop.systemd1.Manager',
+};
+const sighup = 1;
+/** How often it is looked whether logind has read its configuration again; waits double. */
+const looks = 5;
+const firstLookMs = 100;
+
+/** Shutdowns as systemd's logind announces them. */
+export function logindShutdowns(options: LogindOptions): ShutdownAnnouncer {
+  return {
+    async open(delayMs, signal) {
+      const { clock, busPath: path } = options;
+      const bus = await DbusConnection.open({ path, clock, uid: process.getuid?.() ?? 0 }, signal);
+      try {
+        // First of all: what is announced from now on is heard.
+        const watch = new LogindWatch(bus, options);
+        await bus.addMatch(
+          `type='signal',interface='${logind.interface}',member='PrepareForShutdown'`,
+          signal,
+        );
+        await allowDelay(bus, delayMs, options, signal);
+        return watch;
+      } catch (error) {
+        bus[Symbol.dispose]();
+        throw error;
+      }
+    },
+  };
+}
+
+async function allowDelay(
+  bus: DbusConnection,
+  wantedMs: number,
+  { clock, configDirectory = '/etc/systemd/logind.conf.d' }: LogindOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await longestDelayMs(bus, signal)) >= wantedMs) return;
+  await mkdir(configDirectory, { recursive: true, mode: 0o755 });
+  const text = `# Written by the kubelet, for the time its pods need to end\n[Login]\nInhibitDelayMaxSec=${Math.ceil(wantedMs / 1_000)}\n`;
+  await writeFileAtomic(join(configDirectory, '99-kubelet.conf'), text, { mode: 0o644 });
+  const body = ['systemd-logind.service', 'all', sighup];
+  await bus.call({ ...systemd, member: 'KillUnit', signature: 'ssi', body }, signal);
+  let nowMs = 0;
+  for (let look = 0; look < looks; look++) {
+    nowMs = await longestDelayMs(bus, signal);
+    if (nowMs >= wantedMs) return;
+    await clock.sleep(firstLookMs * 2 ** look, signal);
+  }
+  throw new KubelingError(
+    'SHUTDOWN_DELAY',
+    `Cannot hold up shutdowns for ${formatDurationMs(wantedMs)} as logind's InhibitDelayMaxSec stays at ${formatDurationMs(nowMs)}`,
+  );
+}
+
+async function longestDelayMs(bus: DbusConnection, signal: AbortSignal): Promise<number> {
+  const body = [logind.interface, 'InhibitDelayMaxUSec'];
+  const properties = { ...logind, interface: 'org.freedesktop.DBus.Properties' };
+  const [answer] = await bus.call({ ...properties, member: 'Get', signature: 'ss', body }, signal);
+  return Number((answer as DbusVariant).value) / 1_000;
+}
+
+class LogindWatch implements ShutdownWatch {
+  readonly #bus: DbusConnection;
+  readonly #options: LogindOptions;
+  readonly #news: ('begins' | 'cancelled')[] = [];
+  #wake = () => {};
+
+  constructor(bus: DbusConnection, options: LogindOptions) {
+    this.#bus = bus;
+    this.#options = options;
+    bus.onMessage((message) => this.#heard(message));
+  }
+
+  async next(signal: AbortSignal): Promise<'begins' | 'cancelled' | undefined> {
+    const { closed } = this.#bus;
+    let isOpen = true;
+    void closed.then(() => {
+      isOpen = false;
+      this.#wake();
+    });
+    for (;;) {
+      const first = this.#news.shift();
+      if (first !== undefined || !isOpen) return first;
+      const woken = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      await abortable(woken, signal);
+    }
+  }
+
+  hold(signal: AbortSignal): Promise<Disposable> {
+    const deadline = { clock: this.#options.clock, ms: lockMs, what: 'have shutdowns held up' };
+    return withDeadline(deadline, (inner) => takeLock(this.#options, inner), signal);
+  }
+
+  [Symbol.dispose](): void {
+    this.#bus[Symbol.dispose]();
+  }
+
+  /** Only the newest of the same kind counts: a shutdown that is announced twice is one. */
+  #heard({ type, member, interface: from, body: [isShuttingDown] = [] }: DbusMessage): void {
+    if (type !== 'signal' || member !== 'PrepareForShutdown' || from !== logind.interface) return;
+    const news = isShuttingDown === true ? 'begins' : 'cancelled';
+    if (this.#news.at(-1) !== news) this.#news.push(news);
+    this.#wake();
+  }
+}
+
+const lockMs = 10_000;
+const held = 'held';
+const lockArguments = [
+  '--what=shutdown',
+  '--mode=delay',
+  '--who=kubelet',
+  '--why=Pods need time to end before the machine shuts down',
+  'sh',
+  '-c',
+  `echo ${held}; exec cat >/dev/null`,
+];
+
+/**
+ * logind's lock is a descriptor, which only systemd's own program can take for us. It holds it until its command ends,
+ * and that ends when we let go of its input, or are gone ourselves.
+ */
+async function takeLock({ busPath }: LogindOptions, signal: AbortSignal): Promise<Disposable> {
+  const env = { PATH: process.env['PATH'], DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${busPath}` };
+  const child = spawn('systemd-inhibit', lockArguments, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  const release = () => child.stdin.destroy();
+  child.stdin.on('error', () => {});
+  let said = '';
+  child.stderr.on('data', (bytes: Buffer) => {
+    said = `${said}${bytes.toString('utf8')}`.slice(0, 1_000);
+  });
+  const refused = Promise.race([
+    once(child, 'error').then(([error]) => (error as Error).message),
+    once(child, 'close').then(([code]) => said.trim() || `it ended with ${code}`),
+  ]);
+  const taken = once(child.stdout, 'data').then(([bytes]) =>
+    String(bytes).trim() === held ? undefined : `it said ${String(bytes)}`,
+  );
+  try {
+    const problem = await abortable(Promise.race([taken, refused]), signal);
+    if (problem === undefined) return { [Symbol.dispose]: release };
+    throw new KubelingError('SHUTDOWN_LOCK', `Cannot hold up shutdowns with systemd-inhibit: ${problem}`);
+  } catch (error) {
+    release();
+    throw error;
+  }
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { collectLogs, seededRandom, VirtualClock } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { NodeShutdown, type NodeShutdownDeps, type ShutdownAnnouncer } from './node-shutdown.ts';
+
+const groups = [
+  { priority: 0, seconds: 20 },
+  { priority: 1_000, seconds: 10 },
+];
+
+function podOf(name: string, priority: number, graceSeconds?: number): Pod {
+  const grace = graceSeconds === undefined ? {} : { terminationGracePeriodSeconds: graceSeconds };
+  return aPod({ metadata: { name }, spec: { priority, ...grace } });
+}
+
+/** A node whose pods end after so many seconds; never for Infinity. */
+function aNode(
+  ends: Readonly<Record<string, number>>,
+  pods: readonly Pod[],
+  more: Partial<NodeShutdownDeps> = {},
+) {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const story: string[] = [];
+  const at = () => `${Math.round(clock.monotonicMs() / 1_000)} s:`;
+  const shutdown = new NodeShutdown({
+    clock,
+    random: seededRandom(1),
+    logger,
+    groups,
+    event: ({ reason, message }) => void story.push(`${at()} ${reason}: ${message}`),
+    changed: () => void story.push(`${at()} ${shutdown.problem() ?? 'ready'}`),
+    activePods: () => pods,
+    endPod: async ({ metadata: { name } }, grace, signal) => {
+      story.push(`${at()} end ${name} within ${grace}`);
+      const seconds = ends[name] ?? 0;
+      await clock.sleep(seconds === Number.POSITIVE_INFINITY ? 1e9 : seconds * 1_000, signal);
+      story.push(`${at()} ended ${name}`);
+    },
+    told: async (told) => void story.push(`${at()} told ${told.map(({ metadata }) => metadata.name)}`),
+    ...more,
+  });
+  return { shutdown, clock, story, records };
+}
+
+const never = new AbortController().signal;
+
+describe('the end of pods with their machine', () => {
+  it('goes from low to high priority, each with its own time if that is shorter', async () => {
+    const pods = [podOf('high', 2_000, 60), podOf('low', 0, 5), podOf('other', -1)];
+    const { shutdown, clock, story } = aNode({ low: 3, other: 4, high: 2 }, pods);
+    const ending = shutdown.endPods(never);
+    await clock.advance(60_000);
+    await ending;
+    assert.deepEqual(story, [
+      '0 s: Shutdown: Shutdown manager detected shutdown event',
+      '0 s: node is shutting down',
+      '0 s: end low within 5',
+      '0 s: end other within 20',
+      '3 s: ended low',
+      '4 s: ended other',
+      '4 s: told low,other',
+      '4 s: end high within 10',
+      '6 s: ended high',
+      '6 s: told high',
+    ]);
+    assert.equal(shutdown.isNow, true);
+  });
+
+  it('does not wait for who hangs, nor for an API that does not answer', async () => {
+    const pods = [podOf('low', 0), podOf('high', 1_000)];
+    const hang = (_pods: readonly Pod[], signal: AbortSignal) => clock.sleep(1e9, signal);
+    const { shutdown, clock, story } = aNode(
+      { low: Number.POSITIVE_INFINITY, high: Number.POSITIVE_INFINITY },
+      pods,
+      { told: hang },
+    );
+    let isOver = false;
+    const ending = shutdown.endPods(never).then(() => {
+      isOver = true;
+    });
+    await clock.advance(31_900);
+    assert.equal(isOver, false);
+    await clock.advance(200);
+    await ending;
+    assert.deepEqual(story.slice(2), ['0 s: end low within 20', '20 s: end high within 10']);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it('passes over groups that have no pods', async () => {
+    const { shutdown, clock, story } = aNode({}, [podOf('high', 1_000)]);
+    const ending = shutdown.endPods(never);
+    await clock.advance(10);
+    await ending;
+    assert.equal(story.at(-1), '0 s: told high');
+  });
+});
+
+/** Announces what the test says, and counts locks. */
+class Announcer implements ShutdownAnnouncer {
+  held = 0;
+  opened: number[] = [];
+  fails = false;
+  #news: ('begins' | 'cancelled' | undefined)[] = [];
+  #wake = () => {};
+
+  say(news: 'begins' | 'cancelled' | undefined): void {
+    this.#news.push(news);
+    this.#wake();
+  }
+
+  async open(delayMs: number) {
+    this.opened.push(delayMs);
+    if (this.fails) throw new Error('nobody is there');
+    return {
+      hold: async () => {
+        this.held++;
+        return { [Symbol.dispose]: () => void this.held-- };
+      },
+      next: async (signal: AbortSignal) => {
+        while (this.#news.length === 0) {
+          await new Promise<void>((resolve, reject) => {
+            this.#wake = resolve;
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+          });
+        }
+        return this.#news.shift();
+      },
+      [Symbol.dispose]: () => {},
+    };
+  }
+}
+
+describe('an announced shutdown', () => {
+  it('is held up until the pods have ended and that is told, and held up again when it was called off', async () => {
+    const announcer = new Announcer();
+    const pods = [podOf('low', 0)];
+    const { shutdown, clock, story } = aNode({ low: 3 }, pods, { announcer });
+    const stop = new AbortController();
+    const running = shutdown.run(stop.signal);
+    await clock.advance(10);
+    assert.deepEqual([announcer.held, announcer.opened], [1, [30_000]]);
+    announcer.say('begins');
+    await clock.advance(2_000);
+    assert.deepEqual([announcer.held, shutdown.isNow], [1, true]);
+    await clock.advance(2_000);
+    assert.deepEqual([announcer.held, story.at(-1)], [0, '3 s: told low']);
+    announcer.say('cancelled');
+    await clock.advance(10);
+    assert.deepEqual([announcer.held, shutdown.isNow, story.at(-1)], [1, false, '4 s: ready']);
+    stop.abort(new Error('ended'));
+    await running;
+    assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
+  });
+
+  it('is waited for again when whoever announces it went away, and that is said once', async () => {
+    const announcer = new Announcer();
+    const { shutdown, clock, records } = aNode({}, [], { announcer });
+    const stop = new AbortController();
+    const running = shutdown.run(stop.signal);
+    await clock.advance(10);
+    announcer.fails = true;
+    announcer.say(undefined);
+    await clock.advance(30_000);
+    assert.ok(announcer.opened.length > 3);
+    assert.equal([...records].length, 2);
+    announcer.fails = false;
+    await clock.advance(60_000);
+    assert.equal(announcer.held, 1);
+    stop.abort(new Error('ended'));
+    await running;
+    assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
+  });
+});

@@ -1,0 +1,175 @@
+import {
+  Backoff,
+  type Clock,
+  describeError,
+  type Logger,
+  type Random,
+  untilAborted,
+  withDeadline,
+} from '../../lib/index.ts';
+import { describePod, type Pod } from '../../pods/index.ts';
+import type { NodeEvent } from '../inputs.ts';
+import { byShutdownGroup, type ShutdownGroup, wholeSeconds } from './shutdown-groups.ts';
+
+/** Who announces that the machine shuts down, and waits for us while we hold it up. */
+export interface ShutdownAnnouncer {
+  /** Connects, and sees to it that it would wait as long as given. Rejects when there is nobody to do so. */
+  open(delayMs: number, signal: AbortSignal): Promise<ShutdownWatch>;
+}
+
+export interface ShutdownWatch extends Disposable {
+  /** From now on a shutdown waits for us. */
+  hold(signal: AbortSignal): Promise<Disposable>;
+  /** The next news; undefined when there will be none any more. */
+  next(signal: AbortSignal): Promise<'begins' | 'cancelled' | undefined>;
+}
+
+export interface NodeShutdownDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly groups: readonly ShutdownGroup[];
+  /** Nobody announces a shutdown unless given. */
+  readonly announcer?: ShutdownAnnouncer | undefined;
+  readonly event: (event: NodeEvent) => void;
+  /** The node is, or is no longer, shutting down: others should hear of it. */
+  readonly changed: () => void;
+  /** Pods that use anything of the node. */
+  readonly activePods: () => readonly Pod[];
+  /** Ends the pod; resolves when nothing of it runs or is mounted any more. */
+  readonly endPod: (pod: Pod, graceSeconds: number, signal: AbortSignal) => Promise<void>;
+  /** Resolves when everybody who should know how these have ended does. */
+  readonly told: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
+  /** Told when the end of pods begins, and when it is done. */
+  readonly observe?: ((when: 'start' | 'end') => void) | undefined;
+}
+
+const reconnect = { baseMs: 1_000, maxMs: 60_000 };
+/** How much longer than its pods have it may take, to tell of them. */
+const tellMs = 2_000;
+
+/**
+ * Ends the pods in order while the machine that shuts down waits: those of low priority first, so that what others rely
+ * on goes last. Whatever goes wrong, the machine is not held up for longer than configured.
+ */
+export class NodeShutdown {
+  readonly #deps: NodeShutdownDeps;
+  #isNow = false;
+
+  constructor(deps: NodeShutdownDeps) {
+    this.#deps = deps;
+  }
+
+  get isNow(): boolean {
+    return this.#isNow;
+  }
+
+  /** Why the node is not ready. */
+  problem(): string | undefined {
+    return this.#isNow ? 'node is shutting down' : undefined;
+  }
+
+  /** Waits for announcements until the signal ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { announcer, clock, random, logger } = this.#deps;
+    if (announcer === undefined) return await untilAborted(signal).catch(() => {});
+    const backoff = new Backoff(reconnect, random);
+    let isTold = false;
+    while (!signal.aborted) {
+      try {
+        await this.#watch(announcer, signal);
+        logger.warn('Whoever announces shutdowns of the machine has gone');
+        isTold = false;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!isTold) logger.warn('Shutdowns of the machine are not announced', { why: describeError(error) });
+        isTold = true;
+      }
+      await clock.sleep(backoff.fail(clock.monotonicMs()), signal).catch(() => {});
+    }
+  }
+
+  /** Ends all pods, group by group. Never rejects; takes no longer than the groups have, and a little to tell of it. */
+  async endPods(signal: AbortSignal): Promise<void> {
+    this.#begin();
+    const { groups, activePods, observe } = this.#deps;
+    observe?.('start');
+    const telling: Promise<void>[] = [];
+    for (const group of byShutdownGroup(groups, activePods())) {
+      if (group.pods.length === 0) continue;
+      await this.#endGroup(group, signal);
+      // While the next ones end: the API may be slow, and the machine does not wait for it.
+      telling.push(this.#tell(group.pods, signal));
+    }
+    await Promise.all(telling);
+    observe?.('end');
+  }
+
+  async #watch(announcer: ShutdownAnnouncer, signal: AbortSignal): Promise<void> {
+    using watch = await announcer.open(wholeSeconds(this.#deps.groups) * 1_000, signal);
+    let held: Disposable | undefined = await watch.hold(signal);
+    try {
+      for (;;) {
+        const news = await watch.next(signal);
+        if (news === undefined) return;
+        if (news === 'begins') {
+          await this.endPods(signal);
+          held?.[Symbol.dispose]();
+          held = undefined;
+        } else {
+          this.#cancelled();
+          held ??= await watch.hold(signal);
+        }
+      }
+    } finally {
+      held?.[Symbol.dispose]();
+    }
+  }
+
+  #begin(): void {
+    if (this.#isNow) return;
+    this.#isNow = true;
+    const message = 'Shutdown manager detected shutdown event';
+    this.#deps.event({ type: 'Normal', reason: 'Shutdown', message });
+    this.#deps.changed();
+  }
+
+  #cancelled(): void {
+    if (!this.#isNow) return;
+    this.#isNow = false;
+    const message = 'Shutdown manager detected shutdown cancellation';
+    this.#deps.event({ type: 'Normal', reason: 'Shutdown', message });
+    this.#deps.changed();
+  }
+
+  async #endGroup(
+    { pods, seconds, priority }: ShutdownGroup & { readonly pods: readonly Pod[] },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, logger } = this.#deps;
+    logger.info('Pods end as the machine shuts down', { pods: pods.length, priority, seconds });
+    const end = (inner: AbortSignal) => Promise.all(pods.map((pod) => this.#endPod(pod, seconds, inner)));
+    const deadline = { clock, ms: seconds * 1_000, what: 'end pods before the machine shuts down' };
+    await withDeadline(deadline, end, signal).catch((error: unknown) =>
+      logger.error('Pods did not end in the time they have', error, { priority, seconds }),
+    );
+  }
+
+  async #tell(pods: readonly Pod[], signal: AbortSignal): Promise<void> {
+    const { clock, logger, told } = this.#deps;
+    const deadline = { clock, ms: tellMs, what: 'tell how pods have ended' };
+    await withDeadline(deadline, (inner) => told(pods, inner), signal).catch((error: unknown) =>
+      logger.error('Not everybody knows how pods have ended', error),
+    );
+  }
+
+  async #endPod(pod: Pod, seconds: number, signal: AbortSignal): Promise<void> {
+    const grace = Math.min(seconds, pod.spec.terminationGracePeriodSeconds ?? seconds);
+    try {
+      await this.#deps.endPod(pod, grace, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.#deps.logger.error('A pod does not end', error, { pod: describePod(pod) });
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { realClock } from '../../src/lib/index.ts';
+import { logindShutdowns } from '../../src/node/shutdown/index.ts';
+import { eventually } from '../kubeling-node.ts';
+import { busSkipReason, openBus } from '../logind/bus.ts';
+import { StandInLogind } from '../logind/stand-in.ts';
+
+const clock = realClock();
+
+describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60_000 }, () => {
+  const end = new AbortController();
+  const { signal } = end;
+  const parts = new AsyncDisposableStack();
+  let directory: string;
+  let busPath: string;
+  let logind: StandInLogind;
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'klg-logind-'));
+    parts.defer(() => rm(directory, { recursive: true }));
+    busPath = parts.use(await openBus(directory)).path;
+    logind = parts.use(await StandInLogind.open({ busPath, directory, delaySeconds: 5 }));
+  });
+  after(async () => {
+    end.abort(new Error('The test is over'));
+    await parts.disposeAsync();
+  });
+
+  const released = () => eventually('no lock to be held', async () => (logind.held === 0 ? true : undefined));
+
+  it('are held up until the lock is let go, and heard of', async () => {
+    using watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(5_000, signal);
+    const lock = await watch.hold(signal);
+    assert.equal(logind.held, 1);
+    const [what, who, , mode] = logind.inhibits.at(-1) ?? [];
+    assert.deepEqual([what, who, mode], ['shutdown', 'kubelet', 'delay']);
+    const next = watch.next(signal);
+    logind.prepareForShutdown(true);
+    assert.equal(await next, 'begins');
+    lock[Symbol.dispose]();
+    await released();
+    logind.prepareForShutdown(false);
+    assert.equal(await watch.next(signal), 'cancelled');
+    using _again = await watch.hold(signal);
+    assert.equal(logind.held, 1);
+  });
+
+  it('wait longer when pods need longer, which logind is told by a file of its own', async () => {
+    await released();
+    using _watch = await logindShutdowns({ clock, busPath, configDirectory: directory }).open(45_000, signal);
+    assert.match(
+      await readFile(join(directory, '99-kubelet.conf'), 'utf8'),
+      /^\[Login\]\nInhibitDelayMaxSec=45$/m,
+    );
+  });
+
+  it('are not announced where there is no bus', async () => {
+    const nowhere = logindShutdowns({
+      clock,
+      busPath: join(directory, 'nothing'),
+      configDirectory: directory,
+    });
+    await assert.rejects(nowhere.open(1_000, signal), { code: 'DBUS_UNAVAILABLE' });
+  });
+
+  it('end being announced when the bus goes away', async () => {
+    const own = await mkdtemp(join(tmpdir(), 'klg-logind-'));
+    parts.defer(() => rm(own, { recursive: true }));
+    const bus = await openBus(own);
+    await using _other = await StandInLogind.open({ busPath: bus.path, directory: own, delaySeconds: 5 });
+    using watch = await logindShutdowns({ clock, busPath: bus.path, configDirectory: own }).open(
+      1_000,
+      signal,
+    );
+    const next = watch.next(signal);
+    await bus[Symbol.asyncDispose]();
+    assert.equal(await next, undefined);
+  });
+});

@@ -1,0 +1,40 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** A message bus of the test's own, as a machine with systemd has one: Debian's dbus-daemon. */
+export async function openBus(directory: string): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = join(directory, 'bus');
+  const config = join(directory, 'bus.conf');
+  await writeFile(
+    config,
+    `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>system</type><listen>unix:path=${path}</listen>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>`,
+  );
+  const daemon = spawn('dbus-daemon', ['--nofork', '--print-address', `--config-file=${config}`], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  await once(daemon.stdout, 'data');
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      const ended = once(daemon, 'exit');
+      daemon.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Why there can be none here, or false. */
+export function busSkipReason(): string | false {
+  try {
+    for (const program of ['dbus-daemon', 'systemd-inhibit'])
+      execFileSync('sh', ['-c', `command -v ${program}`]);
+    return false;
+  } catch {
+    return 'takes dbus-daemon and systemd-inhibit';
+  }
+}
