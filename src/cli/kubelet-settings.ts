@@ -1,10 +1,18 @@
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import { availableParallelism, hostname, networkInterfaces, release, totalmem } from 'node:os';
-import { Fingerprint, hostFiles, type LoadedConfig, readCredentialPlugins } from '../config/index.ts';
+import {
+  type EvictionThreshold,
+  evictionThresholds,
+  Fingerprint,
+  hostFiles,
+  type LoadedConfig,
+  readCredentialPlugins,
+} from '../config/index.ts';
 import {
   type CgroupDriverDeps,
   type CredentialHost,
   type KubeletSettings,
+  type NodeEvent,
   type NodeMachine,
   runtimeCgroupDriver,
 } from '../kubelet/index.ts';
@@ -28,6 +36,7 @@ import {
   readMachineFacts,
   reservedAmount,
   reservedCgroups,
+  withheldAmount,
 } from '../resources/index.ts';
 import {
   idsOfBlock,
@@ -124,6 +133,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     cgroupsPerQos: config.cgroupsPerQOS,
     capacity,
     reserved: reservedAmount(config, capacity),
+    withheld: withheldAmount(config, capacity, memoryKeptFree(config)),
     kubepodsWeight: flags.kubepodsWeight === 'capacity' ? 'capacity' : `proportional-v${layout.version}`,
     reservedCgroups: reservedCgroups(config),
     systemCgroups: systemCgroups(config),
@@ -182,6 +192,11 @@ async function groupsOfShutdown(config: LoadedConfig['config']) {
   if (!isAsked) return undefined;
   const { shutdownGroups } = await import('../node/shutdown/index.ts');
   return shutdownGroups(config);
+}
+
+function memoryKeptFree(config: LoadedConfig['config']) {
+  const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === 'memory.available';
+  return evictionThresholds(config).find(isMeant)?.value;
 }
 
 function systemCgroups({ kubeletCgroups, systemCgroups: system }: LoadedConfig['config']) {
@@ -251,10 +266,20 @@ export async function settleWithRuntime(
   return {
     ...settings,
     userIds: await ownedUserIds(realUserIdMachine(deps.clock, signal), { idsPerPod, maxPods }),
-    startEvents:
-      settings.node.swapCapacity > 0n ? await swappedVolumes(realSwapMachine(deps.clock), signal) : [],
+    startEvents: [
+      ...cgroupEvents(settings.node.cgroups),
+      ...(settings.node.swapCapacity > 0n ? await swappedVolumes(realSwapMachine(deps.clock), signal) : []),
+    ],
     cgroupDriver: await runtimeCgroupDriver(settings.cgroupDriver, deps, signal),
   };
+}
+
+/** What users of a node with the older version have to know. */
+export function cgroupEvents(version: 'v1' | 'v2'): readonly NodeEvent[] {
+  if (version === 'v2') return [];
+  const message =
+    'This machine has cgroups v1: they are supported here, but without limited swap and without ending a container as a whole when it runs out of memory, and other kubelets refuse them';
+  return [{ type: 'Warning', reason: 'CgroupV1', message }];
 }
 
 /** The addresses others reach this machine by, IPv4 first. */

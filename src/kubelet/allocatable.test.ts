@@ -21,6 +21,13 @@ describe('what pods may have of the machine', () => {
     assert.deepEqual(written(undefined), { cpu: '3500m', memory: '900' });
   });
 
+  it('is without all that is kept from them, also where they are not held to it', () => {
+    const nothing = { milliCpu: 0, memoryBytes: 0 };
+    const kept = { ...settings, reserved: nothing, withheld: { milliCpu: 1_000, memoryBytes: 300 } };
+    const [cpu, memory] = ['cpu', 'memory'].map((name) => allocatableOf(kept, undefined).get(name));
+    assert.deepEqual([cpu && formatQuantity(cpu), memory && formatQuantity(memory)], ['3', '700']);
+  });
+
   it('is what the Node says: less what is kept free, and disks too', () => {
     const said = { cpu: '3', memory: '800', 'ephemeral-storage': '70Gi' };
     assert.deepEqual(written(nodeWith(said)), said);

@@ -51,11 +51,12 @@ export function makeAdmission(
 }
 
 /** What can be said of the node before the API has told. */
-function describedNode({ nodeName: name, capacity, reserved, maxPods }: KubeletSettings): Node {
+function describedNode(settings: KubeletSettings): Node {
+  const { nodeName: name, capacity, reserved, withheld = reserved, maxPods } = settings;
   const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux' };
   const allocatable = {
-    cpu: `${Math.max(0, capacity.milliCpu - reserved.milliCpu)}m`,
-    memory: `${Math.max(0, capacity.memoryBytes - reserved.memoryBytes)}`,
+    cpu: `${Math.max(0, capacity.milliCpu - withheld.milliCpu)}m`,
+    memory: `${Math.max(0, capacity.memoryBytes - withheld.memoryBytes)}`,
     pods: `${maxPods}`,
   };
   return { metadata: { name, labels }, status: { allocatable } };

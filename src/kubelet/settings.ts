@@ -34,6 +34,8 @@ export interface KubeletSettings {
   readonly capacity: NodeAmount;
   /** Of the capacity, what pods may not have. */
   readonly reserved: NodeAmount;
+  /** What of it pods do not get by any means, whether they are held to that or not; what is reserved unless given. */
+  readonly withheld?: NodeAmount | undefined;
   /** By what pods share CPU with the rest of the machine; by their CPUs unless given. */
   readonly kubepodsWeight?: KubepodsWeight | undefined;
   /** Cgroups of others that are held to what is reserved for them; none unless given. */

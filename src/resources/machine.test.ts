@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CgroupLayout } from '../lib/index.ts';
+import { type CgroupLayout, parseQuantity } from '../lib/index.ts';
 import { checkMachine, type MachineDemands } from './machine-checks.ts';
 import { readMachineFacts } from './machine-facts.ts';
-import { type Reservations, reservedAmount } from './node-amounts.ts';
+import { type Reservations, reservedAmount, withheldAmount } from './node-amounts.ts';
 
 const v1: CgroupLayout = {
   version: 1,
@@ -131,6 +131,17 @@ describe('what is reserved', () => {
       milliCpu: 0,
       memoryBytes: 0,
     });
+  });
+
+  it('is not for pods even where they are not held to it, nor is what is kept free or set aside', () => {
+    const hugePages = new Map([['2MB', 4_194_304]]);
+    const withheld = (free?: Parameters<typeof withheldAmount>[2]) =>
+      withheldAmount({ ...some, enforceNodeAllocatable: ['none'] }, { ...capacity, hugePages }, free);
+    assert.equal(withheld().milliCpu, 750);
+    assert.equal(withheld().memoryBytes, 1_610_612_736 + 4_194_304);
+    assert.equal(withheld({ percent: 10 }).memoryBytes, 1_610_612_736 + 4_194_304 + 858_993_459);
+    const quantity = parseQuantity('100Mi');
+    assert.equal(withheld({ quantity }).memoryBytes, 1_610_612_736 + 4_194_304 + 104_857_600);
   });
 
   it('cannot be more than there is', () => {

@@ -1,4 +1,4 @@
-import { KubelingError, quantityMilliValue, quantityValue } from '../lib/index.ts';
+import { KubelingError, type Quantity, quantityMilliValue, quantityValue } from '../lib/index.ts';
 import { addResources, hugePageAmounts, type ResourceList, readResources } from '../pods/index.ts';
 import type { NodeAmount } from './pod-values.ts';
 
@@ -18,15 +18,39 @@ const nothing: NodeAmount = { milliCpu: 0, memoryBytes: 0 };
  * when more is reserved than there is, enforced or not.
  */
 export function reservedAmount(reservations: Reservations, capacity: NodeAmount): NodeAmount {
+  const reserved = allReserved(reservations);
+  refuseTooMuch(reserved, capacity);
+  return reservations.enforceNodeAllocatable.includes('pods') ? reserved : nothing;
+}
+
+/** Below which pods are evicted: an amount, or a share of what there is. */
+export type FreeMemory = { readonly quantity: Quantity } | { readonly percent: number };
+
+/** What is not for pods, whether they are held to it or not: reserved, kept free, or set aside for huge pages. */
+export function withheldAmount(
+  reservations: Reservations,
+  capacity: NodeAmount,
+  free: FreeMemory | undefined,
+): NodeAmount {
+  const reserved = allReserved(reservations);
+  const pages = [...(capacity.hugePages ?? new Map<string, number>()).values()];
+  const kept = pages.reduce((sum, bytes) => sum + bytes, keptFree(free, capacity.memoryBytes));
+  return { ...reserved, memoryBytes: reserved.memoryBytes + kept };
+}
+
+function keptFree(free: FreeMemory | undefined, all: number): number {
+  if (free === undefined) return 0;
+  return 'quantity' in free ? Number(quantityValue(free.quantity)) : Math.trunc((all * free.percent) / 100);
+}
+
+function allReserved(reservations: Reservations): NodeAmount {
   const list = addResources(
     readResources(reservations.systemReserved),
     readResources(reservations.kubeReserved),
   );
   const cpus = cpuCount(reservations.reservedSystemCPUs);
   const amount = amountOf(list);
-  const reserved = cpus === 0 ? amount : { ...amount, milliCpu: cpus * 1000 };
-  refuseTooMuch(reserved, capacity);
-  return reservations.enforceNodeAllocatable.includes('pods') ? reserved : nothing;
+  return cpus === 0 ? amount : { ...amount, milliCpu: cpus * 1000 };
 }
 
 function amountOf(list: ResourceList): NodeAmount {

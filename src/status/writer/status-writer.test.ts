@@ -69,6 +69,23 @@ describe('StatusWriter', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
+  it('knows whether the API has a status, also of a pod it does not have', async (t) => {
+    const pod = aPod();
+    const { api, clock, say, writer } = await atWork(t, pod);
+    const { uid } = pod.metadata;
+    assert.equal(writer.isWritten(uid), true, 'there is nothing to tell');
+    api.latencyMs = 500;
+    say(pod, running);
+    await clock.advance(400);
+    assert.equal(writer.isWritten(uid), false);
+    await clock.advance(200);
+    assert.equal(writer.isWritten(uid), true);
+    say(pod, ended);
+    assert.equal(writer.isWritten(uid), false);
+    api.watched.clear();
+    assert.equal(writer.isWritten(uid), true);
+  });
+
   it('writes that a pod is being started only if that lasts', async (t) => {
     const [quick, slow, stuck] = [numbered(1), numbered(2), numbered(3)];
     const { api, clock, say } = await atWork(t, quick, slow, stuck);
