@@ -15,6 +15,7 @@ const outputs = [
   { room: 'src/cri', file: 'containerd.ts', lib: '../../lib', protos: /^containerd\// },
   { room: 'src/probes', file: 'health.ts', lib: '../../lib', protos: /\.proto$/ },
   { room: 'src/plugins', file: 'registration.ts', lib: '../../lib', protos: /\.proto$/ },
+  { room: 'src/resources/dra', file: 'plugin.ts', lib: '../../../lib', protos: /\.proto$/ },
   { room: 'src/volumes/csi', file: 'node.ts', lib: '../../../lib', protos: /\.proto$/ },
   { room: 'src/kinds', file: 'kinds.ts', protos: /\.proto$/, render: renderKinds },
 ];

@@ -34,6 +34,13 @@ export const apiResources = {
     kind: 'Lease',
     scope: 'namespace',
   } as ApiResource,
+  resourceClaims: {
+    group: 'resource.k8s.io',
+    version: 'v1',
+    plural: 'resourceclaims',
+    kind: 'ResourceClaim',
+    scope: 'namespace',
+  } as ApiResource,
   csiNodes: cluster('storage.k8s.io', 'csinodes', 'CSINode'),
   csiDrivers: cluster('storage.k8s.io', 'csidrivers', 'CSIDriver'),
   volumeAttachments: cluster('storage.k8s.io', 'volumeattachments', 'VolumeAttachment'),

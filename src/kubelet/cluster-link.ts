@@ -2,6 +2,7 @@ import type { Node, PersistentVolumeClaim } from '../kinds/index.ts';
 import type { CsiNodeTeller } from '../node/index.ts';
 import type { BoundClaims, PodObjects, StorageObjects, TokenSource } from '../objects/index.ts';
 import type { PodFullName, PodJournal, PodUid } from '../pods/index.ts';
+import type { ResourceClaim } from '../resources/index.ts';
 import type { KnownServices, PullSecrets, RuntimeClasses, ServiceAccounts } from '../runtime/index.ts';
 import type { VolumeEventTeller } from '../volumes/index.ts';
 import type { BackgroundLoops } from './background.ts';
@@ -47,6 +48,10 @@ export interface ClusterLink {
   readonly nodeChanged?: (() => void) | undefined;
   /** Resolves when the API has the statuses of these pods as they are here. */
   readonly statusesWritten?: ((uids: readonly PodUid[], signal: AbortSignal) => Promise<void>) | undefined;
+  /** A ResourceClaim as the API has it now; pods get none unless given. */
+  readonly resourceClaim?:
+    | ((namespace: string, name: string, signal: AbortSignal) => Promise<ResourceClaim>)
+    | undefined;
   /** What runs beside the kubelet, once it is attached. */
   readonly loops: () => BackgroundLoops;
 }

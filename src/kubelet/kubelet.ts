@@ -22,6 +22,7 @@ import { ImageAccess } from './image-access.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
+import { makeClaims, type NodeClaims } from './make-claims.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
 import { makePodSyncer } from './make-pod-syncer.ts';
@@ -82,6 +83,8 @@ export class Kubelet {
   /** How much what a pod is shown at a place holds; undefined on a machine that gives no access to its volumes. */
   readonly volumeSpace: VolumeSpaceAt | undefined;
   readonly #admission: AdmissionDesk;
+  /** Undefined where pods have no resource claims. */
+  readonly #claims: NodeClaims | undefined;
   /** Ends the pods when the machine shuts down; undefined where they go down with it. */
   readonly shutdown: NodeShutdown | undefined;
 
@@ -135,8 +138,10 @@ export class Kubelet {
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
+    this.#claims = makeClaims(settings, deps, (uid) => this.workers.queries.couldHaveRunningContainers(uid));
     this.#kept = new KeptPods(settings, {
       ...deps,
+      claimDrivers: this.#claims?.drivers,
       journal,
       node: this.node,
       lookAgain: (uid, delayMs) => this.syncSoon(uid, delayMs),
@@ -220,7 +225,12 @@ export class Kubelet {
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     for (const event of this.#settings.startEvents ?? []) this.node.event(event);
     try {
-      await Promise.all([this.#cgroups.start(signal), this.#kept.open(signal), this.#images.open()]);
+      await Promise.all([
+        this.#cgroups.start(signal),
+        this.#kept.open(signal),
+        this.#images.open(),
+        this.#claims?.manager.open(),
+      ]);
     } catch (error) {
       // Told to end before it began: an end like any other.
       if (signal.aborted) return;
@@ -280,6 +290,7 @@ export class Kubelet {
     const { plugins, csi, csiUpdates } = this.#kept;
     return {
       ...(plugins && { plugins }),
+      ...(this.#claims && { 'resource claims': this.#claims.manager }),
       ...(csi && { 'CSI volumes': csi }),
       ...(csiUpdates && { 'limits of CSI drivers': csiUpdates }),
     };
@@ -344,6 +355,7 @@ export class Kubelet {
       users: this.#kept.users.size,
       claims: this.#deps.cluster?.claims.size ?? 0,
       drivers: this.#kept.csi?.size ?? 0,
+      resourceClaims: this.#claims?.manager.size ?? 0,
       pods: pods.getPods().length,
     };
   }
@@ -400,6 +412,9 @@ export class Kubelet {
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,
+      grants: async (pod, container) => ({
+        cdiDevices: this.#claims?.manager.cdiDevices(pod, container) ?? [],
+      }),
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),
@@ -417,6 +432,7 @@ export class Kubelet {
       journal,
       nodeIps: () => this.nodeIps(),
       rejected: (reason) => this.#observer.rejected(reason),
+      claims: this.#claims?.manager,
       cluster: this.#deps.cluster,
       runtime: this.#runtime,
       statuses,

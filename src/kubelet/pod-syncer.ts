@@ -11,6 +11,7 @@ import {
   type PodUid,
   type RuntimePod,
 } from '../pods/index.ts';
+import type { DraManager } from '../resources/index.ts';
 import {
   initializedSandbox,
   type KillPodRequest,
@@ -35,6 +36,7 @@ import type { PlainVolumes } from './plain-volumes.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { PodNotebook } from './pod-notebook.ts';
 import type { PodProbes } from './pod-probes.ts';
+import { prepareClaims } from './prepare-claims.ts';
 import { runsWhole } from './runs-whole.ts';
 
 export interface SyncerDeps {
@@ -77,6 +79,8 @@ export interface SyncerDeps {
   readonly nodeIps: () => readonly string[];
   /** A pod that was taken is not run after all. */
   readonly rejected: (reason: string) => void;
+  /** What pods claim of the cluster's resources; they get none unless given. */
+  readonly claims?: Pick<DraManager, 'prepare' | 'unprepare'> | undefined;
   /** Undefined for a node that is alone. */
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
   /** What was last seen of the pod. */
@@ -127,6 +131,8 @@ export class KubeletPodSyncer implements PodSyncer {
       await this.#reject(pod, 'VolumeAttachmentLimitExceeded', error.message);
       return 'terminal';
     }
+    // A sandbox that is there has had them.
+    if (!this.#deps.hasUsableSandbox(pod, observed)) await prepareClaims(this.#deps, pod, signal);
     this.#deps.probes.begin(pod);
     const planning = {
       ...this.#deps.probes.planning(status),
@@ -182,6 +188,7 @@ export class KubeletPodSyncer implements PodSyncer {
         `Containers of ${describePod(pod)} still run: ${running.join(', ')}`,
       );
     }
+    await this.#deps.claims?.unprepare(pod.metadata.uid, signal);
     this.#deps.probes.gone(pod.metadata.uid);
     // The exit codes are only known now that everything has stopped.
     this.#publish(pod, after, 'ending', { change: context.statusFn });

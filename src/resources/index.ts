@@ -29,6 +29,7 @@ export {
   parseCgroupPath,
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
+export * from './dra/index.ts';
 export { settleKernelTunables, type TunableFiles } from './kernel-tunables.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';

@@ -42,6 +42,7 @@ import {
   tokenMetrics,
 } from '../../objects/index.ts';
 import type { Pod, PodFullName, PodUid } from '../../pods/index.ts';
+import type { ResourceClaim } from '../../resources/index.ts';
 import { ApiSource } from '../../sources/api-source.ts';
 import { MirrorPods } from '../../status/mirror/index.ts';
 import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
@@ -255,6 +256,12 @@ export class ClusterNode {
       fetchNode: (signal) =>
         clients.main.get<Node>({ resource: apiResources.nodes, name: node.name }, {}, signal),
       staticChanged: (name) => this.#lookAtMirror(name),
+      resourceClaim: (namespace, name, signal) =>
+        clients.main.get<ResourceClaim>(
+          { resource: apiResources.resourceClaims, namespace, name },
+          {},
+          signal,
+        ),
       nodeChanged: () => this.hint(),
       statusesWritten: (uids, signal) => this.#statusesWritten(uids, signal),
       loops: () => this.#loops(),

@@ -1,0 +1,233 @@
+import type { Container } from '../../kinds/index.ts';
+import { type Clock, describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import { type ClaimDevice, decodeClaims, encodeClaims, type KnownClaim } from './claim-book.ts';
+import { checkClaim, claimsOf, driversOf, type ResourceClaim } from './claims.ts';
+import type { DraDrivers } from './dra-drivers.ts';
+
+/** Where what is known of claims outlives the process. */
+export interface ClaimFile {
+  /** Undefined when there is none. */
+  read(): Promise<string | undefined>;
+  write(text: string): Promise<void>;
+}
+
+export interface DraManagerDeps {
+  readonly drivers: Pick<DraDrivers, 'find' | 'prepare' | 'unprepare'>;
+  readonly fetchClaim: (namespace: string, name: string, signal: AbortSignal) => Promise<ResourceClaim>;
+  readonly file: ClaimFile;
+  /** Whether anything of the pod may still run, or start. */
+  readonly mayRun: (uid: string) => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const reconcileMs = 60_000;
+
+interface Entry extends KnownClaim {
+  /** In this process: after a restart drivers are asked once more, who then have nothing to do. */
+  readonly prepared: boolean;
+}
+
+/** Has drivers make ready what claims of pods were given, and take it back when no pod uses it any more. */
+export class DraManager {
+  readonly #deps: DraManagerDeps;
+  readonly #claims = new Map<string, Entry>();
+  readonly #locks = new KeyedMutex<string>();
+
+  constructor(deps: DraManagerDeps) {
+    this.#deps = deps;
+  }
+
+  get size(): number {
+    return this.#claims.size;
+  }
+
+  /** What an earlier kubelet has noted. Begins with nothing when that cannot be read. */
+  async open(): Promise<void> {
+    try {
+      const text = await this.#deps.file.read();
+      for (const claim of text === undefined ? [] : decodeClaims(text))
+        this.#claims.set(keyOf(claim), { ...claim, prepared: false });
+    } catch (error) {
+      this.#deps.logger.error('What is known of resource claims is lost', error);
+    }
+  }
+
+  /** To be called before the sandbox of the pod is made; may be repeated. Rejects with DRA_PREPARE, and is to be tried again. */
+  async prepare(pod: Pod, signal: AbortSignal): Promise<void> {
+    if ((pod.spec.resourceClaims ?? []).length === 0) return;
+    try {
+      const wanted = claimsOf(pod);
+      const { namespace } = pod.metadata;
+      const keys = wanted.map(({ name }) => keyOf({ namespace, name })).toSorted();
+      await using _held = await this.#hold(keys, signal);
+      const claims = await Promise.all(
+        wanted.map(async (one) => {
+          const claim = await this.#deps.fetchClaim(namespace, one.name, signal);
+          checkClaim(pod, one, claim);
+          return claim;
+        }),
+      );
+      // Before anything is noted: what no driver is here for, no driver has to take back.
+      for (const claim of claims) for (const driver of driversOf(claim)) this.#deps.drivers.find(driver);
+      await this.#prepareAll(pod.metadata.uid, claims, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new KubelingError('DRA_PREPARE', describeError(error), { cause: error });
+    }
+  }
+
+  /** Nothing of the pod runs any more. Rejects with DRA_UNPREPARE while a driver does not take back what it gave. */
+  async unprepare(uid: string, signal: AbortSignal): Promise<void> {
+    const keys = [...this.#claims].filter(([, { pods }]) => pods.has(uid)).map(([key]) => key);
+    if (keys.length === 0) return;
+    await using _held = await this.#hold(keys.toSorted(), signal);
+    try {
+      for (const key of keys) await this.#release(key, uid, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new KubelingError('DRA_UNPREPARE', describeError(error), { cause: error });
+    }
+  }
+
+  /** What the container is given, as the runtime knows it. */
+  cdiDevices(pod: Pod, container: Pick<Container, 'resources'>): readonly string[] {
+    const asked = container.resources?.claims ?? [];
+    if (asked.length === 0) return [];
+    const wanted = new Map(claimsOf(pod).map((claim) => [claim.calledBy, claim.name]));
+    return asked.flatMap(({ name, request = '' }) => {
+      const claim = wanted.get(name);
+      if (claim === undefined) return [];
+      const known = this.#claims.get(keyOf({ namespace: pod.metadata.namespace, name: claim }));
+      if (known === undefined)
+        throw new KubelingError('DRA_PREPARE', `ResourceClaim ${claim} is not prepared`);
+      return [...known.drivers.values()].flat().flatMap((device) => idsFor(device, request));
+    });
+  }
+
+  /** Takes back once a minute what is left of pods that ended unseen. Ends with the signal, without an error. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, logger, mayRun } = this.#deps;
+    while (!signal.aborted) {
+      await clock.sleep(reconcileMs, signal).catch(() => {});
+      const users = new Set([...this.#claims.values()].flatMap(({ pods }) => [...pods]));
+      for (const uid of users) {
+        if (signal.aborted || mayRun(uid)) continue;
+        await this.unprepare(uid, signal).catch((error: unknown) => {
+          if (!signal.aborted)
+            logger.error('Resources of a pod that is gone are not taken back', error, { podUid: uid });
+        });
+      }
+    }
+  }
+
+  async #prepareAll(uid: string, claims: readonly ResourceClaim[], signal: AbortSignal): Promise<void> {
+    for (const claim of claims) this.#claims.set(keyOf(claim.metadata), this.#entryFor(claim, uid));
+    await this.#keep();
+    const waiting = claims.filter(({ metadata }) => this.#claims.get(keyOf(metadata))?.prepared === false);
+    const byDriver = Map.groupBy(
+      waiting.flatMap((claim) => driversOf(claim).map((driver) => ({ driver, claim }))),
+      ({ driver }) => driver,
+    );
+    for (const [driver, asked] of byDriver)
+      await this.#askDriver(
+        driver,
+        asked.map(({ claim }) => claim),
+        signal,
+      );
+    for (const { metadata } of waiting)
+      this.#change(keyOf(metadata), (entry) => ({ ...entry, prepared: true }));
+    await this.#keep();
+  }
+
+  #entryFor(claim: ResourceClaim, uid: string): Entry {
+    const { metadata } = claim;
+    const known = this.#claims.get(keyOf(metadata));
+    if (known !== undefined && known.uid !== metadata.uid) {
+      throw new Error(
+        `old ResourceClaim with same name ${metadata.name} and different UID ${known.uid} still exists (previous pod force-deleted?!)`,
+      );
+    }
+    if (known !== undefined) return { ...known, pods: new Set([...known.pods, uid]) };
+    const { name, namespace } = metadata;
+    const drivers = new Map(driversOf(claim).map((driver) => [driver, []] as const));
+    return { uid: metadata.uid, name, namespace, pods: new Set([uid]), drivers, prepared: false };
+  }
+
+  async #askDriver(driver: string, claims: readonly ResourceClaim[], signal: AbortSignal): Promise<void> {
+    const asked = claims.map(({ metadata: { namespace, uid, name } }) => ({ namespace, uid, name }));
+    const answers = await this.#deps.drivers.prepare(driver, asked, signal);
+    checkAnswers('NodePrepareResources', asked, answers);
+    for (const { metadata } of claims) {
+      const { devices = [] } = answers[metadata.uid] ?? {};
+      const ready = devices.map(({ shareId, ...device }) => ({ ...device, shareId: shareId || undefined }));
+      // What it says now is all there is, however often it was asked.
+      this.#change(keyOf(metadata), (entry) => ({
+        ...entry,
+        drivers: new Map([...entry.drivers, [driver, ready]]),
+      }));
+    }
+  }
+
+  async #release(key: string, uid: string, signal: AbortSignal): Promise<void> {
+    const entry = this.#claims.get(key);
+    if (entry === undefined) return;
+    const pods = new Set([...entry.pods].filter((other) => other !== uid));
+    if (pods.size === 0) {
+      const asked = [{ namespace: entry.namespace, uid: entry.uid, name: entry.name }];
+      for (const driver of entry.drivers.keys()) {
+        const answers = await this.#deps.drivers.unprepare(driver, asked, signal);
+        checkAnswers('NodeUnprepareResources', asked, answers);
+      }
+      this.#claims.delete(key);
+    } else this.#claims.set(key, { ...entry, pods });
+    await this.#keep();
+  }
+
+  #change(key: string, change: (entry: Entry) => Entry): void {
+    const entry = this.#claims.get(key);
+    if (entry !== undefined) this.#claims.set(key, change(entry));
+  }
+
+  async #keep(): Promise<void> {
+    await this.#deps.file.write(encodeClaims([...this.#claims.values()]));
+  }
+
+  /** Always in the same order, so that nobody waits for somebody who waits for them. */
+  async #hold(keys: readonly string[], signal: AbortSignal): Promise<AsyncDisposable> {
+    const held = new AsyncDisposableStack();
+    try {
+      for (const key of new Set(keys)) held.use(await this.#locks.acquire(key, signal));
+      return held;
+    } catch (error) {
+      await held.disposeAsync();
+      throw error;
+    }
+  }
+}
+
+function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`;
+}
+
+/** A request may name one of several alternatives, as in request/alternative; containers know only the request. */
+function idsFor({ requestNames, cdiDeviceIds }: ClaimDevice, request: string): readonly string[] {
+  const isFor = request === '' || requestNames.length === 0 || requestNames.includes(request);
+  return isFor ? cdiDeviceIds : [];
+}
+
+function checkAnswers(
+  method: string,
+  asked: readonly { readonly uid: string; readonly name: string }[],
+  answers: Readonly<Record<string, { readonly error: string }>>,
+): void {
+  const unknown = Object.keys(answers).find((uid) => asked.every((claim) => claim.uid !== uid));
+  if (unknown !== undefined) throw new Error(`${method} returned result for unknown claim UID ${unknown}`);
+  for (const { uid, name } of asked) {
+    const { error = '' } = answers[uid] ?? {};
+    if (error !== '') throw new Error(`${method} failed for ResourceClaim ${name}: ${error}`);
+  }
+  const skipped = asked.filter(({ uid }) => answers[uid] === undefined).length;
+  if (skipped > 0) throw new Error(`${method} skipped ${skipped} ResourceClaims`);
+}
