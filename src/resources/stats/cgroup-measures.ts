@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
-import { fieldsOf } from './cgroup-usage.ts';
+import { fieldsOf } from './text-fields.ts';
 
 /** One number about a cgroup, under the name monitoring knows it by, without the prefix all of them have. */
 export interface Measure {
