@@ -37,6 +37,7 @@ import {
   HostVolumeFiles,
   type SelinuxFacts,
 } from '../volumes/index.ts';
+import { hostStatsMachine } from './host-stats-machine.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
@@ -57,6 +58,7 @@ export function realMachine(): NodeMachine {
     networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
     plugins: hostPluginHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
+    stats: hostStatsMachine(realClock(), silent),
     readFile: (path) => readFile(path, 'utf8'),
   };
 }
@@ -96,6 +98,11 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     httpCheckMs: config.httpCheckFrequencyMs,
     syncFrequencyMs: config.syncFrequencyMs,
     volumeStatsMs: config.volumeStatsAggPeriodMs,
+    systemCgroups: {
+      kubelet: config.kubeletCgroups || undefined,
+      runtime: flags.runtimeCgroups || undefined,
+      misc: config.systemCgroups || undefined,
+    },
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,

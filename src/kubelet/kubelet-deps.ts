@@ -6,6 +6,7 @@ import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
+import type { StatsMachine } from './stats/index.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
 export interface NodeMachine {
@@ -30,6 +31,8 @@ export interface NodeMachine {
   /** For drivers and plugins in processes of their own; there are none unless given. */
   readonly plugins?: PluginHost | undefined;
   readonly cgroups: CgroupHost;
+  /** For what is used of the machine; nothing is told of it unless given. */
+  readonly stats?: StatsMachine | undefined;
   readFile(path: string): Promise<string>;
 }
 

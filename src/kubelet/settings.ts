@@ -26,6 +26,14 @@ export interface KubeletSettings {
   readonly syncFrequencyMs: number;
   /** How long what was counted in volumes is used; nothing is counted when it is not above 0, each minute unless given. */
   readonly volumeStatsMs?: number | undefined;
+  /** The machine's own cgroups, below each tree, as far as they are known; their use is told with that of pods. */
+  readonly systemCgroups?:
+    | {
+        readonly kubelet?: string | undefined;
+        readonly runtime?: string | undefined;
+        readonly misc?: string | undefined;
+      }
+    | undefined;
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   /** Whether pods get cgroups of their own. */

@@ -114,18 +114,19 @@ class Look {
     const { usage, totalBytes, swapUsageBytes, swapTotalBytes } = this.#memory;
     const whole = await this.#cgroup('/');
     const used = whole.memory ?? usage;
-    const { pressure = await this.#hostPressure() } = whole;
     return {
       ...this.#usage('node', whole),
       memory: { ...used, availableBytes: Math.max(totalBytes - used.workingSetBytes, 0) },
       swapBytes: swapUsageBytes,
       swapAvailableBytes: swapTotalBytes - swapUsageBytes,
-      pressure,
+      pressure: await this.#hostPressure(whole.pressure),
     };
   }
 
-  async #hostPressure(): Promise<CgroupPressure> {
-    const of = async (what: string) => pressureIn(await this.#read(`/proc/pressure/${what}`));
+  /** Not every root says it of itself. */
+  async #hostPressure(own: CgroupPressure | undefined): Promise<CgroupPressure> {
+    const of = async (what: keyof CgroupPressure) =>
+      own?.[what] ?? pressureIn(await this.#read(`/proc/pressure/${what}`));
     return { cpu: await of('cpu'), memory: await of('memory'), io: await of('io') };
   }
 
@@ -168,7 +169,8 @@ class Look {
       containers,
       usage: own?.memory === undefined ? together(containers) : this.#usage(`pod/${uid}`, own),
       processes: processes.some((each) => each !== undefined) ? processes.flat().length : undefined,
-      network: network === 'node' || pid === undefined ? undefined : await this.#network(`/proc/${pid}`, 'eth0'),
+      network:
+        network === 'node' || pid === undefined ? undefined : await this.#network(`/proc/${pid}`, 'eth0'),
     };
   }
 
@@ -205,7 +207,12 @@ class Look {
     const path = this.#paths.get(id);
     if (path === undefined) return undefined;
     const text = await this.#read(join(treeOf(this.#deps.layout), path, 'cgroup.procs'));
-    return text === undefined ? undefined : text.split('\n').map(Number).filter((pid) => pid > 0);
+    return text === undefined
+      ? undefined
+      : text
+          .split('\n')
+          .map(Number)
+          .filter((pid) => pid > 0);
   }
 
   /** Every process of a pod sees the pod's network. */

@@ -232,6 +232,13 @@ function moved(
   ];
 }
 
+/** Where nobody has read or written anything the kernel says nothing at all. */
+export function nothingMoved(id: string, deviceName: (id: string) => string): readonly Measure[] {
+  return (['bytes', 'times'] as const).flatMap((unit) =>
+    ['Read', 'Write'].flatMap((way) => moved(id, way, unit, 0, deviceName)),
+  );
+}
+
 async function pressure(file: Files): Promise<readonly Measure[]> {
   const all = ['cpu', 'memory', 'io'].map(async (what) => {
     const text = await file(what, `${what}.pressure`);

@@ -51,7 +51,7 @@ export async function readCgroupUsage(
   wish: UsageWish = everything,
 ): Promise<CgroupUsage> {
   return layout.version === 2
-    ? await unifiedUsage(join(layout.root, path), host, wish)
+    ? await unifiedUsage(join(layout.root, path).replace(/\/$/, ''), host, wish)
     : await splitUsage(layout.controllers, path, host, wish);
 }
 
@@ -107,7 +107,8 @@ async function splitUsage(
     majorFaults: fieldIn(stat, 'total_pgmajfault'),
   });
   // Of memory and swap together.
-  const both = wish.swap === 'some' ? numberIn(await file('memory', 'memory.memsw.limit_in_bytes')) : undefined;
+  const both =
+    wish.swap === 'some' ? numberIn(await file('memory', 'memory.memsw.limit_in_bytes')) : undefined;
   const swapMax = both === undefined || limit === undefined || both > noLimit ? undefined : both - limit;
   return {
     cpuNanos: numberIn(await file('cpuacct', 'cpuacct.usage')),

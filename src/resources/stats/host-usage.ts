@@ -1,4 +1,4 @@
-import type { MemoryUsage } from './cgroup-usage.ts'
+import type { MemoryUsage } from './cgroup-usage.ts';
 import { fieldsOf } from './text-fields.ts';
 
 export interface InterfaceUsage {

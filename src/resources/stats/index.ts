@@ -1,5 +1,5 @@
 /** What the kernel says has been used. */
-export { cgroupMeasures, type Measure } from './cgroup-measures.ts';
+export { cgroupMeasures, type Measure, nothingMoved } from './cgroup-measures.ts';
 export {
   type CgroupPressure,
   type CgroupUsage,
