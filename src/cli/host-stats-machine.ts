@@ -1,12 +1,32 @@
 import { readdir, readlink, statfs } from 'node:fs/promises';
-import { release } from 'node:os';
+import { release, uptime } from 'node:os';
 import { join } from 'node:path';
 import type { StatsMachine } from '../kubelet/stats/index.ts';
-import { type Clock, DiskWalker, type SilentMounts } from '../lib/index.ts';
+import {
+  type Clock,
+  DiskWalker,
+  detectCgroupLayout,
+  realCgroupHost,
+  type SilentMounts,
+} from '../lib/index.ts';
+import { RuntimeProcess } from './runtime-process.ts';
 
 /** What this machine says of its use. Nothing is started before somebody asks. */
 export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check'>): StatsMachine {
   const startMs = clock.now() - process.uptime() * 1_000;
+  const runtimes = new Map<string, RuntimeProcess>();
+  const runtimeAt = (socket: string) => {
+    const found =
+      runtimes.get(socket) ??
+      new RuntimeProcess({
+        socket,
+        monotonicMs: () => clock.monotonicMs(),
+        bootMs: clock.now() - uptime() * 1_000,
+        layout: () => detectCgroupLayout(realCgroupHost()),
+      });
+    runtimes.set(socket, found);
+    return found.part();
+  };
   return {
     kernel: release(),
     directories: new DiskWalker({ clock, check: (path, signal) => silent.check(path, signal) }),
@@ -38,6 +58,7 @@ export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check
         majorPageFaults: majorPageFault,
       };
     },
+    runtimeAt,
     openFiles,
   };
 }

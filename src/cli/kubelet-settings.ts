@@ -42,6 +42,11 @@ import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
 
+/** The path of a runtime's endpoint. */
+export function socketOf(endpoint: string): string {
+  return endpoint.replace(/^unix:\/\//, '');
+}
+
 /** The machine kubeling runs on. */
 export function realMachine(): NodeMachine {
   const silent = hostSilentMounts(realClock(), systemRandom());
@@ -103,6 +108,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       runtime: flags.runtimeCgroups || undefined,
       misc: config.systemCgroups || undefined,
     },
+    runtimeSocket: socketOf(config.containerRuntimeEndpoint),
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,

@@ -155,7 +155,8 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
     await tellOthers(home, state, whole, context);
     const about = { name: version.runtimeName, version: version.runtimeVersion };
-    const given = { home, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about };
+    const { endpoint } = runtime;
+    const given = { home, endpoint, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
     await using coming = new Coming(

@@ -220,6 +220,7 @@ export class Kubelet {
       await this.#background.beside(this.#loops(), (inner) => this.#work(inner), signal);
     } finally {
       this.#ahead[Symbol.dispose]();
+      this.statistics[Symbol.dispose]();
       await this.#runtime[Symbol.asyncDispose]();
     }
   }

@@ -34,6 +34,8 @@ export interface KubeletSettings {
         readonly misc?: string | undefined;
       }
     | undefined;
+  /** The socket the runtime is reached by; not known unless given. */
+  readonly runtimeSocket?: string | undefined;
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   /** Whether pods get cgroups of their own. */

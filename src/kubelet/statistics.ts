@@ -26,7 +26,7 @@ interface Opened {
 const minuteMs = 60_000;
 
 /** What the node and its pods have used. What finds it out is loaded when somebody asks for the first time. */
-export class Statistics {
+export class Statistics implements Disposable {
   readonly #settings: KubeletSettings;
   readonly #deps: Deps;
   readonly #parts: StatisticsParts;
@@ -55,6 +55,11 @@ export class Statistics {
   /** For those who are told of it. */
   async pages(): Promise<StatsPages | undefined> {
     return (await this.#open())?.pages;
+  }
+
+  /** Nobody asks any more. */
+  [Symbol.dispose](): void {
+    this.#deps.machine.stats?.directories[Symbol.dispose]?.();
   }
 
   async #logSizes(signal: AbortSignal) {

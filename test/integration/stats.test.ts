@@ -44,7 +44,8 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
   let pages: StatsPages;
 
   before(async () => {
-    node = await InProcessNode.open();
+    const runtimeSocket = (dataDir: string) => join(dataDir, 'containerd/containerd.sock');
+    node = await InProcessNode.open({ settings: (dataDir) => ({ runtimeSocket: runtimeSocket(dataDir) }) });
     await node.put({
       one: { containers: { main }, spec: scratch },
       two: { containers: { main, side: 'sleep 1000' }, spec: scratch },
@@ -71,7 +72,9 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
           (name.startsWith('still') ||
             (containers.some(({ rootfs }) => (rootfs?.usedBytes ?? 0) > 50_000) &&
               (volumes[0]?.usedBytes ?? 0) > 30_000));
-        return pods.length === 3 && pods.every(isWhole) ? true : undefined;
+        const { images } = await provider.node(signal, { maxAgeMs: 1_000 });
+      const isCounted = (images?.own.usedBytes ?? 0) > 0;
+      return isCounted && pods.length === 3 && pods.every(isWhole) ? true : undefined;
       },
       120_000,
     );
@@ -181,9 +184,9 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     for (const part of ['cpu', 'memory', 'swap', 'fs', 'rlimit', 'network'])
       assert.ok(isRecent(at(told, part, 'time')), part);
     const system = listAt(told, 'systemContainers');
-    assert.deepEqual(system.map((each) => String(at(each, 'name'))).sort(), ['kubelet', 'pods']);
+    assert.deepEqual(system.map((each) => String(at(each, 'name'))).sort(), ['kubelet', 'pods', 'runtime']);
     for (const each of system) {
-      const least = String(at(each, 'name')) === 'kubelet' ? 1_000 : 0;
+      const least = String(at(each, 'name')) === 'pods' ? 0 : 1_000;
       assert.deepEqual(
         outside(at(each, 'memory'), { workingSetBytes: [10_000, whole], pageFaults: [least, 1e12] }),
         [],

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
-import type { CriClient, FilesystemUsage } from '../../cri/index.ts';
+import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../../cri/index.ts';
 import type { Clock, FileCount, Tree, TreeAnswer } from '../../lib/index.ts';
 import type { RuntimeContainerStats } from '../../runtime/index.ts';
+import { KeptSample } from './kept-sample.ts';
 import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
 import type { StatsMachine } from './stats-machine.ts';
@@ -30,23 +31,26 @@ interface PodLogs {
 
 type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
 
+/** Runtimes count what they have now and then only; how full the disk is, is looked up each time. */
+const toldForMs = 10_000;
 /** Logs are few files each; whoever has more of them than can be counted in this time is counted in part. */
 const logsWithinMs = 20_000;
 
 /** Finds out how full the disks are, and what pods have written to them. */
 export class DiskSampler {
   readonly #deps: DiskSamplerDeps;
+  readonly #told: KeptSample<ImageFsInfoResponse>;
 
   constructor(deps: DiskSamplerDeps) {
     this.#deps = deps;
+    this.#told = new KeptSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
   }
 
   /** The file systems themselves. Those of the runtime are left out when it does not answer. */
   async disks(signal: AbortSignal): Promise<Disks> {
-    const { rootDir, cri } = this.#deps;
     const [disk, told] = await Promise.all([
-      this.#diskAt(rootDir, signal),
-      cri.imageFsInfo({}, signal).catch(() => undefined),
+      this.#diskAt(this.#deps.rootDir, signal),
+      this.#told.get((_, ageMs) => ageMs < toldForMs, signal).catch(() => undefined),
     ]);
     signal.throwIfAborted();
     const [image] = told?.imageFilesystems ?? [];

@@ -14,7 +14,7 @@ export type {
 } from './node-stats.ts';
 export { type PodSubject, podSubjects } from './pod-subjects.ts';
 export { resourceMetrics } from './resource-metrics.ts';
-export type { OpenFiles, ProcessUsage, StatsMachine } from './stats-machine.ts';
+export type { OpenFiles, ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
 export { type StatsPages, statsPages } from './stats-pages.ts';
 export { type StatsAges, StatsProvider, type StatsProviderDeps } from './stats-provider.ts';
 export { ephemeralOf, summaryOf } from './summary.ts';

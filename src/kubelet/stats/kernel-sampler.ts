@@ -15,7 +15,7 @@ import type { RuntimeContainerStats } from '../../runtime/index.ts';
 import { ContainerCgroups, treeOf } from './container-cgroups.ts';
 import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, Usage } from './node-stats.ts';
 import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
-import type { StatsMachine } from './stats-machine.ts';
+import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
 import { Turns } from './turns.ts';
 import { type RatesPass, UsageRates } from './usage-rates.ts';
 
@@ -23,16 +23,21 @@ export interface KernelSamplerDeps {
   readonly clock: Clock;
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
-  readonly machine: Pick<StatsMachine, 'self'>;
+  readonly machine: Pick<StatsMachine, 'self' | 'runtimeAt'>;
+  /** By which the runtime is found, where its cgroup is not among those below. */
+  readonly runtimeSocket?: string | undefined;
   /** Cgroups beside those of single pods that are told of, by the names they have there. */
   readonly systemCgroups: Readonly<Record<string, string>>;
   /** For containers whose cgroups are not to be found, by id; asked at most once a look. */
   readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
 }
 
-/** What the kernel says at one moment. */
-export interface KernelSample extends Pick<NodeFigures, 'usage' | 'system' | 'network' | 'processes'> {
+/** What the kernel says of the node at one moment. */
+export interface NodeSample extends Pick<NodeFigures, 'usage' | 'system' | 'network' | 'processes'> {
   readonly startTime: string;
+}
+
+export interface KernelSample extends NodeSample {
   readonly pods: readonly SampledPod[];
   /** Whether there is anything whose rate is not known yet, as it was seen for the first time. */
   readonly isFirstOfSome: boolean;
@@ -47,6 +52,8 @@ export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'netw
 export class KernelSampler {
   readonly #deps: KernelSamplerDeps;
   readonly #rates = new UsageRates();
+  /** Of looks at the node alone, which come at other times. */
+  readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
 
   constructor(deps: KernelSamplerDeps) {
@@ -55,16 +62,23 @@ export class KernelSampler {
   }
 
   async sample(pods: readonly PodSubject[], signal: AbortSignal): Promise<KernelSample> {
-    const memory = hostMemory((await this.#read('/proc/meminfo')) ?? '');
     const pass = this.#rates.begin();
-    const look = new Look(this.#deps, pass, memory, await this.#cgroups.find(pods));
+    const look = new Look(this.#deps, pass, await this.#memory(), await this.#cgroups.find(pods));
     const sample = await look.take(pods, signal);
     pass.end();
     return sample;
   }
 
-  async #read(path: string): Promise<string | undefined> {
-    return await this.#deps.host.read(path).catch(() => undefined);
+  /** Without a look at single pods: some twenty files. */
+  async node(): Promise<NodeSample> {
+    const pass = this.#nodeRates.begin();
+    const sample = await new Look(this.#deps, pass, await this.#memory(), new Map()).takeNode();
+    pass.end();
+    return sample;
+  }
+
+  async #memory(): Promise<HostMemory> {
+    return hostMemory(await this.#deps.host.read('/proc/meminfo').catch(() => ''));
   }
 }
 
@@ -93,20 +107,22 @@ class Look {
   }
 
   async take(pods: readonly PodSubject[], signal: AbortSignal): Promise<KernelSample> {
-    const stat = (await this.#read('/proc/stat')) ?? '';
     const sampled: SampledPod[] = [];
     for (const subject of pods) {
       sampled.push(await this.#pod(subject, signal));
       await this.#turns.next();
     }
+    return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
+  }
+
+  async takeNode(): Promise<NodeSample> {
+    const stat = (await this.#read('/proc/stat')) ?? '';
     return {
       startTime: apiTime(Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1_000),
       usage: await this.#node(),
       system: await this.#system(),
       network: await this.#network('/proc/self', undefined),
       processes: await this.#processes(),
-      pods: sampled,
-      isFirstOfSome: this.#isFirstOfSome,
     };
   }
 
@@ -131,28 +147,30 @@ class Look {
   }
 
   async #system(): Promise<readonly ContainerUsage[]> {
-    const { systemCgroups } = this.#deps;
-    const all: ContainerUsage[] = systemCgroups['kubelet'] === undefined ? [this.#self()] : [];
-    for (const [name, path] of Object.entries(systemCgroups)) {
-      const usage = this.#usage(`system/${name}`, await this.#cgroup(path));
+    const { systemCgroups, machine, runtimeSocket } = this.#deps;
+    const runtime = runtimeSocket === undefined ? undefined : await machine.runtimeAt?.(runtimeSocket);
+    const parts = Object.entries(systemCgroups).map(([name, cgroup]) => [name, { cgroup }] as const);
+    const found = new Map<string, SystemPart>([
+      ['kubelet', { process: machine.self() }],
+      ...(runtime === undefined ? [] : [['runtime', runtime] as const]),
+      ...parts,
+    ]);
+    const all: ContainerUsage[] = [];
+    for (const [name, part] of found) {
+      const usage = this.#usage(
+        `system/${name}`,
+        'cgroup' in part ? await this.#cgroup(part.cgroup) : usageOf(part.process),
+      );
       // Of one that is not there nothing is told.
       if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
-      const startTime = name === 'kubelet' ? apiTime(this.#deps.machine.self().startMs) : undefined;
-      all.push({ name, startTime, usage });
+      all.push({ name, startTime: this.#startOf(name, part), usage });
     }
     return all;
   }
 
-  /** Without a cgroup of our own, what our process has used. */
-  #self(): ContainerUsage {
-    const { cpuNanos, rssBytes, startMs, pageFaults, majorPageFaults } = this.#deps.machine.self();
-    const memory = { usageBytes: rssBytes, workingSetBytes: rssBytes, rssBytes, pageFaults, majorPageFaults };
-    const usage = this.#usage('system/kubelet', {
-      cpuNanos,
-      memory: { ...memory, availableBytes: undefined },
-      swapBytes: undefined,
-    });
-    return { name: 'kubelet', startTime: apiTime(startMs), usage };
+  #startOf(name: string, part: SystemPart): string | undefined {
+    if ('process' in part) return apiTime(part.process.startMs);
+    return name === 'kubelet' ? apiTime(this.#deps.machine.self().startMs) : undefined;
   }
 
   async #pod(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
@@ -242,6 +260,12 @@ class Look {
       return undefined;
     }
   }
+}
+
+/** Without a cgroup of its own, what the process has used. */
+function usageOf({ cpuNanos, rssBytes, pageFaults, majorPageFaults }: ProcessUsage): CgroupUsage {
+  const memory = { usageBytes: rssBytes, workingSetBytes: rssBytes, rssBytes, pageFaults, majorPageFaults };
+  return { cpuNanos, memory: { ...memory, availableBytes: undefined }, swapBytes: undefined };
 }
 
 const nothing: CgroupUsage = { cpuNanos: undefined, memory: undefined, swapBytes: undefined };

@@ -9,6 +9,9 @@ export interface ProcessUsage {
   readonly majorPageFaults: number;
 }
 
+/** A part of the machine: a cgroup, below each tree, or a process alone. */
+export type SystemPart = { readonly cgroup: string } | { readonly process: ProcessUsage };
+
 export interface OpenFiles {
   readonly all: number;
   readonly sockets: number;
@@ -18,9 +21,12 @@ export interface OpenFiles {
 export interface StatsMachine {
   /** Of the file system at a path; undefined when it does not answer. */
   space(path: string, signal: AbortSignal): Promise<FileSystemSpace | undefined>;
-  readonly directories: DirectoryUsages;
+  /** Ended with the kubelet, where it can be; who asks after that starts it anew. */
+  readonly directories: DirectoryUsages & Partial<Disposable>;
   /** Our own process. */
   self(): ProcessUsage;
+  /** The runtime, by the socket it is reached by; undefined where it cannot be found. */
+  runtimeAt?(socket: string): Promise<SystemPart | undefined>;
   /** What a process has open; it may be gone. */
   openFiles(pid: number): Promise<OpenFiles>;
   readonly kernel: string;

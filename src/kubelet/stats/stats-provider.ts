@@ -4,7 +4,7 @@ import { listContainerStats, type RuntimeContainerStats } from '../../runtime/in
 import type { Written } from './cadvisor-metrics.ts';
 import { DiskSampler, type DiskSamplerDeps, type Layers, type Logs } from './disk-sampler.ts';
 import { KeptSample } from './kept-sample.ts';
-import { type KernelSample, KernelSampler, type SampledPod } from './kernel-sampler.ts';
+import { type KernelSample, KernelSampler, type NodeSample, type SampledPod } from './kernel-sampler.ts';
 import type { ContainerUsage, NodeFigures, NodeStats, PodUsage, StatsWish } from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
 import type { StatsMachine } from './stats-machine.ts';
@@ -21,6 +21,7 @@ export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'po
   readonly pods: () => readonly PodSubject[];
   /** Cgroups beside those of single pods that are told of, by the names they have there. */
   readonly systemCgroups: Readonly<Record<string, string>>;
+  readonly runtimeSocket?: string | undefined;
   /** Nothing is said of volumes unless given. */
   readonly volumes?: Pick<VolumeUsages, 'of' | 'retain'> | undefined;
 }
@@ -61,6 +62,7 @@ export class StatsProvider {
   readonly #deps: StatsProviderDeps;
   readonly #runtime: KeptSample<ReadonlyMap<string, RuntimeContainerStats>>;
   readonly #kernel: KeptSample<KernelSample>;
+  readonly #node: KeptSample<NodeSample>;
   readonly #disks: KeptSample<Disks>;
   readonly #layers: KeptSample<Layers>;
   readonly #logs: KeptSample<Logs>;
@@ -78,27 +80,28 @@ export class StatsProvider {
     const kernel = new KernelSampler({ ...deps, runtimeStats });
     const disks = new DiskSampler({ ...deps, runtimeStats });
     this.#kernel = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), signal));
+    this.#node = new KeptSample(clock, () => kernel.node());
     this.#disks = new KeptSample(clock, (signal) => disks.disks(signal));
     this.#layers = new KeptSample(clock, (signal) => disks.layers(signal));
     this.#logs = new KeptSample(clock, (signal) => disks.logs(deps.pods(), signal));
   }
 
-  /** The whole node, without a look at single pods but for their memory and processor. */
+  /** The node itself, without a look at single pods: cheap enough to be asked every second. */
   async node(signal: AbortSignal, { maxAgeMs = readerAgeMs }: StatsAges = {}): Promise<NodeFigures> {
     const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
-    const [kernel, disks] = await Promise.all([
-      this.#kernel.get(isGood, signal),
+    const [sample, disks] = await Promise.all([
+      this.#node.get(isGood, signal),
       this.#disks.get(isGood, signal),
     ]);
-    const { usage, system, network, processes } = kernel;
+    const { usage, system, network, processes } = sample;
     return { usage, system, network, processes, ...disks };
   }
 
   async stats(wish: StatsWish, signal: AbortSignal, ages: StatsAges = {}): Promise<NodeStats> {
     const { maxAgeMs = readerAgeMs } = ages;
     const isGood = (_: unknown, ageMs: number) => ageMs < maxAgeMs;
-    const isRated = ({ isFirstOfSome }: KernelSample, ageMs: number) =>
-      ageMs < maxAgeMs && !(isFirstOfSome && ageMs >= secondLookMs);
+    const isRated = (sample: KernelSample, ageMs: number) =>
+      ageMs < maxAgeMs && (ageMs < secondLookMs || this.#isSettled(sample));
     const plain = ({ usage, system, startTime }: KernelSample) => ({
       nodeName: this.#deps.nodeName,
       startTime,
@@ -118,6 +121,13 @@ export class StatsProvider {
     const { network, processes } = kernel;
     const pods = await this.#wholePods(kernel.pods, { layers, logs }, ages, signal);
     return { ...plain(kernel), ...disks, network, processes, pods };
+  }
+
+  /** Whether it knows all that runs, and how fast it goes. */
+  #isSettled({ isFirstOfSome, pods }: KernelSample): boolean {
+    const seen = new Set(pods.flatMap(({ containers }) => containers.map(({ id }) => id)));
+    const running = this.#deps.pods().flatMap(({ containers }) => containers);
+    return !isFirstOfSome && running.every(({ id }) => seen.has(id));
   }
 
   /** What containers have logged; told now and then only. */

@@ -52,6 +52,7 @@ const disk = {
   inodesUsed: 10,
 };
 
+const main = { id: 'c1', name: 'main', image: 'busybox', createdAtMs: Date.parse(started) };
 const subject: PodSubject = {
   uid: 'u1',
   name: 'web',
@@ -61,7 +62,7 @@ const subject: PodSubject = {
   cgroup: '/kubepods/podu1',
   network: 'pod',
   sandbox: { id: 's1', createdAtMs: Date.parse(started) },
-  containers: [{ id: 'c1', name: 'main', image: 'busybox', createdAtMs: Date.parse(started) }],
+  containers: [main],
 };
 
 function statsOf(clock: VirtualClock): ContainerStats {
@@ -83,6 +84,7 @@ function statsOf(clock: VirtualClock): ContainerStats {
 function rig(more: Partial<StatsProviderDeps> = {}) {
   const clock = new VirtualClock();
   const asked: string[] = [];
+  const subjects: PodSubject[] = [subject];
   const files: Record<string, string> = {
     '/proc/meminfo': 'MemTotal: 1000 kB\nMemFree: 300 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n',
     '/proc/stat': 'cpu 1 2 3\nbtime 1700000000\n',
@@ -114,13 +116,14 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
     nodeName: 'n1',
     host: {
       ...hostOf(files),
+      read: async (path) => {
+        if (path === '/proc/meminfo') asked.push('kernel');
+        return await hostOf(files).read(path);
+      },
       subdirectories: async (path) => (path === '/c/kubepods/podu1' ? ['c1', 's1'] : []),
     },
     layout: { version: 2, root: '/c' },
-    pods: () => {
-      asked.push('pods');
-      return [subject];
-    },
+    pods: () => subjects,
     systemCgroups: { pods: '/kubepods' },
     rootDir: '/root',
     podLogsDir: '/logs',
@@ -149,7 +152,7 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
     },
     ...more,
   });
-  return { clock, files, asked, provider };
+  return { clock, files, asked, subjects, provider };
 }
 
 /** What stands at a path such as `node.cpu.time`, as its readers find it. */
@@ -205,25 +208,34 @@ test('who wants processor and memory only gets no more, and nobody else is asked
   for (const path of ['node.cpu.time', 'node.memory.time', 'pods.0.cpu.time']) {
     assert.notEqual(at(summary, path), undefined, path);
   }
-  assert.deepEqual(asked, ['pods']);
+  assert.deepEqual(asked, ['kernel']);
 });
 
 test('all who ask share one look, and what it found for a while; who must know now looks anew', async () => {
-  const { provider, clock, asked } = rig();
-  const looks = () => asked.splice(0).filter((what) => what === 'pods').length;
-  await Promise.all([provider.stats('cpu-and-memory', signal), provider.node(signal)]);
+  const { provider, clock, asked, subjects } = rig();
+  const looks = () => asked.splice(0).filter((what) => what === 'kernel').length;
+  await Promise.all([1, 2, 3].map(() => provider.stats('cpu-and-memory', signal)));
   assert.equal(looks(), 1);
   await clock.advance(1_000);
   await provider.stats('cpu-and-memory', signal);
   assert.equal(looks(), 1, 'the rates of what was seen for the first time are wanted soon');
   await clock.advance(9_000);
-  await provider.stats('cpu-and-memory', signal);
-  await provider.node(signal);
-  assert.equal(looks(), 0);
-  const before = (await provider.node(signal)).usage.atMs;
+  const before = (await provider.stats('cpu-and-memory', signal)).usage.atMs;
+  assert.deepEqual([looks(), clock.now() - before], [0, 9_000]);
+  await provider.stats('cpu-and-memory', signal, { maxAgeMs: 0 });
+  assert.equal(looks(), 1);
   const { usage, disk: node } = await provider.node(signal, { maxAgeMs: 0 });
-  assert.deepEqual([looks(), usage.atMs - before], [1, 9_000]);
-  assert.equal(node?.atMs, clock.now());
+  assert.deepEqual([looks(), usage.atMs, node?.atMs], [1, clock.now(), clock.now()]);
+  await clock.advance(1_000);
+  subjects.push({ ...subject, uid: 'u2', cgroup: '', containers: [] });
+  await provider.stats('cpu-and-memory', signal);
+  assert.equal(looks(), 0, 'of it nothing runs');
+  subjects.push({ ...subject, uid: 'u3', containers: [{ ...main, id: 'c3' }] });
+  assert.equal(
+    (await provider.stats('cpu-and-memory', signal)).pods.length,
+    3,
+    'what has come since is looked at',
+  );
   await clock.advance(1_000);
   const { pods } = await provider.stats('all', signal, { maxAgeMs: 0 });
   assert.equal(pods[0]?.containers[0]?.logs?.atMs, clock.now());
@@ -232,7 +244,7 @@ test('all who ask share one look, and what it found for a while; who must know n
 test('what the kernel does not tell of a container the runtime does', async () => {
   const { provider, asked } = rig({ layout: { version: 2, root: '/elsewhere' } });
   const { pods } = await provider.stats('cpu-and-memory', signal);
-  assert.deepEqual(asked, ['pods', 'runtime']);
+  assert.deepEqual(asked, ['kernel', 'runtime']);
   const [container] = pods[0]?.containers ?? [];
   assert.deepEqual([container?.usage.cpuNanos, container?.usage.memory?.rssBytes], [1.5e9, 2_000]);
 });
