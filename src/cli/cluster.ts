@@ -11,7 +11,6 @@ import { cpuCount, declaredFeatures } from '../resources/index.ts';
 import { realRuntimeFiles } from '../runtime/index.ts';
 import type { HealthCheck } from '../server/index.ts';
 import { type ClientAccess, openClientAccess } from './client-access.ts';
-import { nodeStats } from './cluster-servers/node-stats.ts';
 import { type ClusterServers, type ClusterServersOptions, openClusterServers } from './cluster-servers.ts';
 import type { LiveConfig } from './service/index.ts';
 import { kubernetesVersion } from './version.ts';
@@ -115,7 +114,7 @@ export async function openCluster(
         ],
         api: clients.main,
         images: () => node.images,
-        stats: await nodeStats({ ...options, settings, runtimeCgroups: flags.runtimeCgroups }),
+        stats: await options.kubelet.statistics.pages(),
       });
       port = servers.port ?? port;
       node.onNodeChange(() => servers.addressesChanged());

@@ -54,9 +54,15 @@ import {
   HostVolumeFiles,
   type SelinuxFacts,
 } from '../volumes/index.ts';
+import { hostStatsMachine } from './host-stats-machine.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
+
+/** The path of a runtime's endpoint. */
+export function socketOf(endpoint: string): string {
+  return endpoint.replace(/^unix:\/\//, '');
+}
 
 /** The machine kubeling runs on. */
 export function realMachine(): NodeMachine {
@@ -77,6 +83,7 @@ export function realMachine(): NodeMachine {
     processes: hostProcesses(),
     kernelLog: hostKernelLog(),
     shutdowns: announcedShutdowns(),
+    stats: hostStatsMachine(realClock(), silent),
     readFile: (path) => readFile(path, 'utf8'),
   };
 }
@@ -128,6 +135,12 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     httpCheckMs: config.httpCheckFrequencyMs,
     syncFrequencyMs: config.syncFrequencyMs,
     volumeStatsMs: config.volumeStatsAggPeriodMs,
+    systemCgroups: {
+      kubelet: config.kubeletCgroups || undefined,
+      runtime: flags.runtimeCgroups || undefined,
+      misc: config.systemCgroups || undefined,
+    },
+    runtimeSocket: socketOf(config.containerRuntimeEndpoint),
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,
@@ -136,7 +149,6 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     withheld: withheldAmount(config, capacity, memoryKeptFree(config)),
     kubepodsWeight: flags.kubepodsWeight === 'capacity' ? 'capacity' : `proportional-v${layout.version}`,
     reservedCgroups: reservedCgroups(config),
-    systemCgroups: systemCgroups(config),
     node: {
       cgroups: layout.version === 2 ? 'v2' : 'v1',
       memoryCapacity: BigInt(memoryBytes),
@@ -197,11 +209,6 @@ async function groupsOfShutdown(config: LoadedConfig['config']) {
 function memoryKeptFree(config: LoadedConfig['config']) {
   const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === 'memory.available';
   return evictionThresholds(config).find(isMeant)?.value;
-}
-
-function systemCgroups({ kubeletCgroups, systemCgroups: system }: LoadedConfig['config']) {
-  if (kubeletCgroups === '' && system === '') return undefined;
-  return { own: kubeletCgroups || undefined, system: system || undefined };
 }
 
 function verificationPolicy({

@@ -24,11 +24,8 @@ type ServeAloneOptions = Omit<
 /** Opens the servers others reach a node by that belongs to no cluster; what they need is loaded only then. */
 export async function serveAlone(options: ServeAloneOptions): Promise<ClusterServers> {
   const { loaded, settings, kubelet } = options;
-  const { rootDir, certDir: certDirectory, runtimeCgroups } = loaded.flags;
-  const [{ openClusterServers }, { nodeStats }] = await Promise.all([
-    import('./cluster-servers.ts'),
-    import('./cluster-servers/node-stats.ts'),
-  ]);
+  const { rootDir, certDir: certDirectory } = loaded.flags;
+  const { openClusterServers } = await import('./cluster-servers.ts');
   const { nodeName } = settings;
   return await openClusterServers({
     ...options,
@@ -37,6 +34,6 @@ export async function serveAlone(options: ServeAloneOptions): Promise<ClusterSer
     nodeName,
     nodeAddresses: () => [nodeName, ...kubelet.nodeIps()],
     api: undefined,
-    stats: await nodeStats({ ...options, runtimeCgroups }),
+    stats: await kubelet.statistics.pages(),
   });
 }

@@ -177,11 +177,12 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
     await tellOthers(home, state, whole, context);
     const about = { name: version.runtimeName, version: version.runtimeVersion };
+    const { endpoint } = runtime;
     const shutdown = {
       wholeMs: values['shutdown-grace-period'] ?? 0,
       criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
     };
-    const given = { home, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about, shutdown };
+    const given = { home, endpoint, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about, shutdown };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
     await using coming = new Coming(

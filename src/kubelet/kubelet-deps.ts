@@ -8,6 +8,7 @@ import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
+import type { StatsMachine } from './stats/index.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
 export interface NodeMachine {
@@ -38,6 +39,8 @@ export interface NodeMachine {
   readonly shutdowns?: ShutdownAnnouncer | undefined;
   /** For moving processes to cgroups; none are moved unless given. */
   readonly processes?: ProcessFacts | undefined;
+  /** For what is used of the machine; nothing is told of it unless given. */
+  readonly stats?: StatsMachine | undefined;
   readFile(path: string): Promise<string>;
 }
 

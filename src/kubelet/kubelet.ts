@@ -40,10 +40,10 @@ import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
 import { checkRuntime, RuntimeState, watchRuntime } from './runtime-state.ts';
 import type { KubeletSettings } from './settings.ts';
-import type { VolumePlace } from './stats/index.ts';
+import { Statistics } from './statistics.ts';
 import { streamingHost } from './streaming-host.ts';
 import type { SyncLoop } from './sync-loop.ts';
-import { VolumeMetrics, type VolumeSpaceAt, volumeSpace } from './volume-metrics.ts';
+import { VolumeMetrics, volumeSpace } from './volume-metrics.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** One node's kubelet: all rooms, wired. Nothing runs before `run`. */
@@ -80,8 +80,8 @@ export class Kubelet {
   readonly #earlier: EarlierPods;
   readonly #sources: ReadonlyMap<string, FileSource | HttpSource>;
   readonly #background: Background;
-  /** How much what a pod is shown at a place holds; undefined on a machine that gives no access to its volumes. */
-  readonly volumeSpace: VolumeSpaceAt | undefined;
+  /** What the node and its pods have used. */
+  readonly statistics: Statistics;
   readonly #admission: AdmissionDesk;
   /** Undefined where pods have no resource claims. */
   readonly #claims: NodeClaims | undefined;
@@ -148,7 +148,13 @@ export class Kubelet {
     });
     const { volumes, csi } = this.#kept;
     const space = volumeSpace(deps.machine, csi);
-    this.volumeSpace = space;
+    this.statistics = new Statistics(settings, deps, {
+      space,
+      observed: () => this.pleg.cache.all(),
+      known: (uid) => this.#facts.knownWithStatus(uid),
+      cgroupOf: (pod) => podCgroups.cgroupParent(pod),
+      placesOf: (pod) => volumes.placesOf(pod),
+    });
     new VolumeMetrics({ clock, volumes, space, pods: () => this.pods.getPods() }).register(deps.metrics);
     this.#earlier = new EarlierPods({
       notes: this.#kept.notes,
@@ -240,6 +246,7 @@ export class Kubelet {
       await this.#background.beside(this.#loops(), (inner) => this.#work(inner), signal);
     } finally {
       this.#ahead[Symbol.dispose]();
+      this.statistics[Symbol.dispose]();
       await this.#runtime[Symbol.asyncDispose]();
     }
   }
@@ -299,11 +306,6 @@ export class Kubelet {
   /** The volumes that must stay attached to this node; undefined while that is not known. */
   volumesInUse(): readonly string[] | undefined {
     return this.#kept.csi?.inUse();
-  }
-
-  /** The volumes of the pod that can say how much they hold. */
-  volumePlacesOf(pod: Pod): readonly VolumePlace[] {
-    return this.#kept.volumes.placesOf(pod);
   }
 
   /** Why pods cannot be worked on now. */

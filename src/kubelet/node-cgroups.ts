@@ -129,8 +129,9 @@ function systemCgroups(
   cgroups: CgroupManager,
   { clock, logger, processes }: NodeCgroupDeps,
 ): Partial<CgroupUpkeep> {
-  if (places === undefined || processes === undefined) return {};
-  const mover = new SystemCgroups({ ...places, cgroups, processes, clock, logger });
+  const { kubelet: own, misc: system } = places ?? {};
+  if ((own ?? system) === undefined || processes === undefined) return {};
+  const mover = new SystemCgroups({ own, system, cgroups, processes, clock, logger });
   return { run: (signal) => mover.run(signal) };
 }
 

@@ -46,6 +46,12 @@ export class PodFacts {
     return this.#knowers.workers.activePod(uid)?.pod ?? this.wanted(uid);
   }
 
+  /** The same, with the status it has here. */
+  knownWithStatus(uid: PodUid): Pod | undefined {
+    const pod = this.known(uid);
+    return pod && { ...pod, status: this.#knowers.statuses.getPodStatus(uid) ?? pod.status };
+  }
+
   isTerminationRequested(uid: PodUid): boolean {
     return this.#knowers.workers.queries.isPodTerminationRequested(uid);
   }

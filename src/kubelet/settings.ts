@@ -27,6 +27,19 @@ export interface KubeletSettings {
   readonly syncFrequencyMs: number;
   /** How long what was counted in volumes is used; nothing is counted when it is not above 0, each minute unless given. */
   readonly volumeStatsMs?: number | undefined;
+  /**
+   * The machine's own cgroups, below each tree, as far as they are known; their use is told with that of pods. Kubeling
+   * itself goes to its own, and what lies in the root to `misc`.
+   */
+  readonly systemCgroups?:
+    | {
+        readonly kubelet?: string | undefined;
+        readonly runtime?: string | undefined;
+        readonly misc?: string | undefined;
+      }
+    | undefined;
+  /** The socket the runtime is reached by; not known unless given. */
+  readonly runtimeSocket?: string | undefined;
   readonly cgroupRoot: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   /** Whether pods get cgroups of their own. */
@@ -40,10 +53,6 @@ export interface KubeletSettings {
   readonly kubepodsWeight?: KubepodsWeight | undefined;
   /** Cgroups of others that are held to what is reserved for them; none unless given. */
   readonly reservedCgroups?: readonly ReservedCgroup[] | undefined;
-  /** Where kubeling itself, and what lies in the root, are to run; where they are unless given. */
-  readonly systemCgroups?:
-    | { readonly own: string | undefined; readonly system: string | undefined }
-    | undefined;
   readonly node: LinuxNode;
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;

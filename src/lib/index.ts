@@ -26,6 +26,16 @@ export {
 } from './backoff.ts';
 export * from './cgroups/index.ts';
 export { apiTime, type Clock, type Instant, instant, realClock, type Timer } from './clock.ts';
+export {
+  type DirectoryUsages,
+  DiskWalker,
+  type FileCount,
+  type FileSystemSpace,
+  spaceAt,
+  type Tree,
+  type TreeAnswer,
+  type TreeUsage,
+} from './disk-walk/index.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 export { asError, describeError, isKind, KubelingError, kindOf } from './errors.ts';
 export { formatFlagHelp } from './flag-help.ts';

@@ -67,15 +67,24 @@ export class SilentMounts {
 
   /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
   async check(path: string, signal: AbortSignal = never): Promise<void> {
+    await this.whose(path, signal);
+  }
+
+  /** As above, and who answers for the path: the kernel alone, or somebody elsewhere, who may stop to at any moment. */
+  async whose(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
     const { mounts, foreign } = await this.#mounts();
-    if (foreign.length === 0) return;
+    if (foreign.length === 0) return 'own';
+    let whose: 'own' | 'elsewhere' = 'own';
     const steps = path.split('/');
     let [at, links] = ['', 0];
     for (let step = steps.shift(); step !== undefined && links <= mostLinks; step = steps.shift()) {
       if (step === '' || step === '.') continue;
       const next = step === '..' ? posix.dirname(`${at}/`) : `${at}/${step}`;
       const mount = mountOf(next, foreign) && mountOf(next, mounts);
-      if (mount !== undefined && isFromElsewhere(mount)) await this.#answers(mount, signal);
+      if (mount !== undefined && isFromElsewhere(mount)) {
+        whose = 'elsewhere';
+        await this.#answers(mount, signal);
+      }
       const target = await this.#deps.readLink(next);
       if (target === undefined) {
         at = next === '/' ? '' : next;
@@ -85,6 +94,7 @@ export class SilentMounts {
       steps.unshift(...target.split('/'));
       if (target.startsWith('/')) at = '';
     }
+    return whose;
   }
 
   /** The first mount at the path or below it that may not answer. The path is as the kernel has it, without links. */

@@ -60,6 +60,11 @@ export class PodCache {
     return this.#entries.get(uid)?.lastSeen;
   }
 
+  /** All pods the runtime has something of, as last seen. */
+  all(): readonly ObservedPod[] {
+    return [...this.#entries.values()].flatMap(({ lastSeen }) => lastSeen ?? []);
+  }
+
   isAwaited(uid: PodUid): boolean {
     return this.#waiters.has(uid);
   }

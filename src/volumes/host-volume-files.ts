@@ -15,6 +15,7 @@ import {
   readMountTable,
   runCommand,
   type SilentMounts,
+  spaceAt,
   systemRandom,
   writeFileAtomic,
 } from '../lib/index.ts';
@@ -49,13 +50,13 @@ export class HostVolumeFiles implements VolumeFiles {
   #noswap: 'untried' | 'refused' = 'untried';
   readonly #calls: MountCalls | undefined;
 
-  readonly #silent: Pick<SilentMounts, 'check' | 'firstBelow'>;
+  readonly #silent: Pick<SilentMounts, 'check' | 'firstBelow' | 'whose'>;
 
   /** Without `calls` a program is run for each mount. */
   constructor(
     clock: Clock,
     calls: MountCalls | undefined = mountCalls(),
-    silent: Pick<SilentMounts, 'check' | 'firstBelow'> = hostSilentMounts(clock, systemRandom()),
+    silent: Pick<SilentMounts, 'check' | 'firstBelow' | 'whose'> = hostSilentMounts(clock, systemRandom()),
   ) {
     this.#clock = clock;
     this.#calls = calls;
@@ -220,6 +221,11 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
+    // What the kernel answers for itself is not worth a process.
+    if ((await this.#silent.whose(directory, signal)) === 'own')
+      return await reading(directory, async () => spaceAt(directory), undefined).then(
+        (space) => space ?? Promise.reject(missing(directory)),
+      );
     const result = await this.#run('stat', ['-f', '-c', '%S %b %f %a %c %d', directory], signal);
     const said = failureOf(result);
     const numbers = result.stdout.trim().split(' ').map(Number);
@@ -257,8 +263,7 @@ export class HostVolumeFiles implements VolumeFiles {
       return { group: gid, mode: mode & 0o7777 };
     };
     const found = await this.#reading(directory, look, undefined);
-    if (found === undefined)
-      throw new KubelingError('FILE_READ', `Cannot read ${directory}: it is not there`);
+    if (found === undefined) throw missing(directory);
     return found;
   }
 
@@ -441,4 +446,8 @@ async function writing<T>(
       cause: error,
     });
   }
+}
+
+function missing(path: string): KubelingError {
+  return new KubelingError('FILE_READ', `Cannot read ${path}: it is not there`);
 }

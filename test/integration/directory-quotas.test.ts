@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { parseMountinfo, realClock } from '../../src/lib/index.ts';
+import { DiskWalker, parseMountinfo, realClock } from '../../src/lib/index.ts';
 import { HostDirectoryQuotas } from '../../src/volumes/index.ts';
 import { quotaTools } from '../disks/quota-tools.ts';
 
@@ -211,6 +211,10 @@ describe('quotas of directories on a kernel that has them', { skip: notRoot }, (
     const quotas = new HostDirectoryQuotas({ clock: realClock() });
     assert.equal(await quotas.limit(volume, 4n * mebibyte, signal), undefined);
     writeFileSync(join(volume, 'fits'), Buffer.alloc(3 * 2 ** 20));
+    using walker = new DiskWalker({ clock: realClock(), check: async () => {} });
+    const [counted] = await walker.usagesOf([{ path: volume }], 10_000, signal);
+    assert.ok(counted?.kind === 'counted' && (counted.quotaBytes ?? 0) >= 3 * 2 ** 20);
+    assert.ok(counted.space.capacityBytes > 8 * 2 ** 20, 'of the whole file system');
     assert.throws(() => writeFileSync(join(volume, 'more'), Buffer.alloc(2 * 2 ** 20)), /EDQUOT|ENOSPC/);
     assert.equal(await quotas.release([volume], signal), undefined);
     writeFileSync(join(volume, 'more'), Buffer.alloc(2 * 2 ** 20));

@@ -8,7 +8,7 @@ import type { Cluster } from '../cluster.ts';
 import type { CommandContext } from '../command.ts';
 import { prepareRoot } from '../data-directories.ts';
 import type { Home } from '../home.ts';
-import { kubeletSettings, settleWithRuntime } from '../kubelet-settings.ts';
+import { kubeletSettings, settleWithRuntime, socketOf } from '../kubelet-settings.ts';
 import { type Node, openNode } from '../node-process.ts';
 import type { ApiAccess } from './api-access.ts';
 
@@ -16,6 +16,8 @@ export interface UpKubeletOptions {
   readonly home: Home;
   /** Below which pods get their cgroups. */
   readonly cgroupRoot: string;
+  /** Where the runtime is reached. */
+  readonly endpoint: string;
   readonly cri: CriClient;
   readonly runtime: { readonly name: string; readonly version: string };
   readonly metrics: MetricRegistry;
@@ -114,7 +116,7 @@ function joiningFlags(home: Home, api: ApiAccess): readonly string[] {
 }
 
 async function settingsOf(
-  { home, cri, logger, metrics, api }: UpKubeletOptions,
+  { home, endpoint, cri, logger, metrics, api }: UpKubeletOptions,
   loaded: LoadedConfig,
   { clock, signal }: CommandContext,
 ): Promise<KubeletSettings> {
@@ -129,6 +131,7 @@ async function settingsOf(
     // Controllers of a driver may run here, too: volumes wait for whoever attaches them.
     attaching: 'cluster',
     startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],
+    runtimeSocket: socketOf(endpoint),
     podLogsDir: home.podLogs,
     logLinksDir: join(home.podLogs, 'containers'),
     clusterDns: 'no-cluster',

@@ -1,18 +1,30 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CgroupHost, type CgroupLayout, MetricRegistry, VirtualClock } from '../../lib/index.ts';
-import { type Pod, podUid, type RuntimePod } from '../../pods/index.ts';
 import { cadvisorMetrics } from './cadvisor-metrics.ts';
+import type { PodSubject } from './pod-subjects.ts';
 
 const { signal } = new AbortController();
-const web = { metadata: { name: 'web', namespace: 'default', uid: podUid('u1') } } as Pod;
-const item = { state: 'running', createdAtNs: 1_700_000_000_000_000_000n } as const;
-const running: RuntimePod = {
-  uid: podUid('u1'),
+const createdAtMs = 1_700_000_000_000;
+const web: PodSubject = {
+  uid: 'u1',
   name: 'web',
   namespace: 'default',
-  sandboxes: [{ ...item, id: 'aaa' }],
-  containers: [{ ...item, id: 'bbb', name: 'main', sandboxId: 'aaa', image: 'busybox:1' }],
+  pod: undefined,
+  startTime: undefined,
+  cgroup: '/kubepods/podu1',
+  network: 'pod',
+  sandbox: { id: 'aaa', createdAtMs },
+  containers: [{ id: 'bbb', name: 'main', image: 'busybox:1', createdAtMs }],
+};
+
+const disk = {
+  capacityBytes: 9_000,
+  availableBytes: 5_000,
+  usedBytes: 4_000,
+  inodes: 100,
+  inodesFree: 60,
+  inodesUsed: 40,
 };
 
 async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, string>>): Promise<string> {
@@ -20,7 +32,7 @@ async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, strin
   const host: CgroupHost = {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
     subdirectories: async (path) => (path.endsWith('/podu1') ? ['cri-containerd-aaa.scope', 'bbb'] : []),
-    mountinfo: none,
+    mountinfo: async () => '22 1 8:0 / / rw - ext4 /dev/sda rw\n',
     fsType: none,
     write: none,
     mkdir: none,
@@ -32,13 +44,15 @@ async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, strin
     clock: new VirtualClock(),
     host,
     layout,
-    running: async () => [running],
     pods: () => [web],
-    cgroupOf: () => '/kubepods/podu1',
     otherCgroups: ['/'],
-    openFiles: async () => ({ all: 3, sockets: 1 }),
-    written: async () => ({ bytes: new Map([['bbb', 77]]), capacityBytes: 9_000 }),
-    machine: { cores: 2, memoryBytes: 4_096, kernel: '6.1' },
+    machine: { openFiles: async () => ({ all: 3, sockets: 1 }), kernel: '6.1' },
+    written: async () => ({
+      layers: new Map([['bbb', { atMs: 0, usedBytes: 77, inodesUsed: 1 }]]),
+      disk,
+      disks: new Map([['/root', disk]]),
+    }),
+    capacity: { cores: 2, memoryBytes: 4_096, swapBytes: 0 },
   };
   page.collect((inner) => cadvisorMetrics(sources, inner));
   return await page.expose(signal);
@@ -76,7 +90,8 @@ test('every cgroup has its row in the second version, with all labels, blank whe
   const page = await pageOf(
     { version: 2, root: '/c' },
     {
-      '/proc/partitions': 'major minor  #blocks  name\n\n 8 0 100 sda\n',
+      '/proc/diskstats':
+        '   8       0 sda 5 1 400 2000 7 2 800 3000 1 1500 5000 0 0 0 0 0 0\n   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0\n',
       '/c/cpu.stat': 'usage_usec 9000000\n',
       '/c/kubepods/podu1/memory.current': '700\n',
       [`${dir}/cpu.stat`]:
@@ -128,6 +143,21 @@ test('every cgroup has its row in the second version, with all labels, blank whe
   const network = { ...sandbox, interface: 'eth0' };
   assert.equal(value(page, 'container_network_receive_bytes_total', network), 100);
   assert.equal(value(page, 'container_network_receive_packets_dropped_total', network), 1);
+  const root = { id: '/', device: '/dev/sda' };
+  const disks = {
+    container_fs_limit_bytes: 9_000,
+    container_fs_usage_bytes: 4_000,
+    container_fs_inodes_total: 100,
+    container_fs_inodes_free: 60,
+    container_fs_sector_reads_total: 400,
+    container_fs_read_seconds_total: 2,
+    container_fs_writes_merged_total: 2,
+    container_fs_io_current: 1,
+    container_fs_io_time_seconds_total: 1.5,
+    container_fs_io_time_weighted_seconds_total: 5,
+  };
+  for (const [name, wanted] of Object.entries(disks)) assert.equal(value(page, name, root), wanted, name);
+  assert.doesNotMatch(page, /loop0/, 'what nothing is mounted from is left out');
   assert.match(page, /^machine_cpu_cores 2$/m);
   assert.match(page, /^container_scrape_error 0$/m);
 });

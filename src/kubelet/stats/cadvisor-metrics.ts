@@ -4,37 +4,38 @@ import {
   type CgroupLayout,
   type Clock,
   cgroupPids,
+  type FileSystemSpace,
   type SampledFamily,
 } from '../../lib/index.ts';
-import type { Pod, RuntimePod } from '../../pods/index.ts';
-import { cgroupMeasures, interfacesIn, type Measure } from '../../resources/index.ts';
+import { cgroupMeasures, interfacesIn, type Measure, nothingMoved } from '../../resources/index.ts';
+import { blockDevices, diskMeasures, mainDevice } from './block-devices.ts';
+import { ContainerCgroups, treeOf } from './container-cgroups.ts';
+import type { FileUsage } from './node-stats.ts';
+import type { PodSubject } from './pod-subjects.ts';
+import type { StatsMachine } from './stats-machine.ts';
+import { Turns } from './turns.ts';
 
 /** What the metrics of cgroups are found by; each is a look that changes nothing. */
 export interface CadvisorSources {
   readonly clock: Clock;
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
-  readonly running: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
-  readonly pods: () => readonly Pod[];
-  /** The path of a pod's cgroup below each tree; empty for none. */
-  readonly cgroupOf: (pod: Pod) => string;
+  /** The pods of which something runs now. */
+  readonly pods: () => readonly PodSubject[];
   /** Cgroups beside those of pods. */
   readonly otherCgroups: readonly string[];
-  /** What a process has open; it may be gone. */
-  readonly openFiles: (pid: number) => Promise<OpenFiles>;
-  /** How much each container has written, by its id, and how much there is room for. */
+  readonly machine: Pick<StatsMachine, 'openFiles' | 'kernel'>;
+  /** How much each container has written, by its id, and the disk it is on. */
   readonly written: (signal: AbortSignal) => Promise<Written>;
-  readonly machine: { readonly cores: number; readonly memoryBytes: number; readonly kernel: string };
-}
-
-export interface OpenFiles {
-  readonly all: number;
-  readonly sockets: number;
+  readonly capacity: { readonly cores: number; readonly memoryBytes: number; readonly swapBytes: number };
 }
 
 export interface Written {
-  readonly bytes: ReadonlyMap<string, number>;
-  readonly capacityBytes: number | undefined;
+  readonly layers: ReadonlyMap<string, FileUsage>;
+  /** Where layers lie. */
+  readonly disk: FileSystemSpace | undefined;
+  /** The disks of the node, by where they are mounted or something that is on them. */
+  readonly disks: ReadonlyMap<string, FileSystemSpace>;
 }
 
 /** Of whom a cgroup is; what is not known of it is blank. */
@@ -46,6 +47,8 @@ interface Row {
   readonly namespace: string;
   readonly pod: string;
   readonly startMs: number | undefined;
+  /** Only of what has one. */
+  readonly network?: 'pod' | 'node';
 }
 
 /** The metrics that monitoring has always found under `/metrics/cadvisor`, of every cgroup there is now. */
@@ -53,17 +56,27 @@ export async function cadvisorMetrics(
   sources: CadvisorSources,
   signal: AbortSignal,
 ): Promise<readonly SampledFamily[]> {
-  const rows = await findRows(sources, signal);
-  const deviceName = devicesIn(await sources.host.read('/proc/partitions').catch(() => ''));
+  const rows = await findRows(sources);
   const written = await sources.written(signal);
+  const blocks = await blockDevices(sources.host);
+  const deviceName = (id: string) => blocks.find((block) => block.id === id)?.device ?? '';
+  const main = mainDevice(blocks, written.disks);
   const families = new Map<
     string,
     { labels: Readonly<Record<string, string>>; value: number | undefined; timestampMs: number }[]
   >();
-  const timestampMs = sources.clock.now();
-  // One after the other: files of cgroups are read at once, and all of them together would hold up everything else.
+  const turns = new Turns(sources.clock);
   for (const row of rows) {
-    const measures = [...(await measuresOf(row, deviceName, sources)), ...layerOf(row, written)];
+    await turns.next();
+    const timestampMs = sources.clock.now();
+    const own = await measuresOf(row, deviceName, sources);
+    const isStill = row.container !== '' && !own.some(({ name }) => name === 'fs_reads_total');
+    const measures = [
+      ...own,
+      ...(isStill && main !== undefined ? nothingMoved(main, deviceName) : []),
+      ...layerOf(row, written),
+      ...(row.path === '/' ? diskMeasures(blocks, written.disks) : []),
+    ];
     for (const { name, labels = {}, value } of measures) {
       const samples = families.get(name) ?? [];
       samples.push({ labels: { ...identityOf(row), ...labels }, value, timestampMs });
@@ -97,8 +110,7 @@ function familyOf(name: string, samples: Samples): SampledFamily {
   return { name, type, help: `What the kernel tells of a cgroup: ${words}.`, samples };
 }
 
-function machineFamilies({ machine }: CadvisorSources): readonly SampledFamily[] {
-  const { cores, memoryBytes, kernel } = machine;
+function machineFamilies({ machine, capacity }: CadvisorSources): readonly SampledFamily[] {
   const gauge = (name: string, help: string, value: number, labels = {}): SampledFamily => ({
     name,
     type: 'gauge',
@@ -106,53 +118,44 @@ function machineFamilies({ machine }: CadvisorSources): readonly SampledFamily[]
     samples: [{ labels, value }],
   });
   const versions = {
-    kernelVersion: kernel,
+    kernelVersion: machine.kernel,
     osVersion: '',
     dockerVersion: '',
     cadvisorVersion: '',
     cadvisorRevision: '',
   };
   return [
-    gauge('machine_cpu_cores', 'How many processors the machine has.', cores),
-    gauge('machine_memory_bytes', 'How much memory the machine has.', memoryBytes),
+    gauge('machine_cpu_cores', 'How many processors the machine has.', capacity.cores),
+    gauge('machine_memory_bytes', 'How much memory the machine has.', capacity.memoryBytes),
+    gauge('machine_swap_bytes', 'How much swap the machine has.', capacity.swapBytes),
     gauge('cadvisor_version_info', 'What the machine runs on; always 1.', 1, versions),
   ];
 }
 
-async function findRows(sources: CadvisorSources, signal: AbortSignal): Promise<readonly Row[]> {
-  const known = new Map<string, Pod>(sources.pods().map((pod) => [pod.metadata.uid, pod]));
-  const blank = { container: '', image: '', name: '', namespace: '', pod: '', startMs: undefined };
-  const pods = (await sources.running(signal)).flatMap((running) => {
-    const pod = known.get(running.uid);
-    const path = pod === undefined ? '' : sources.cgroupOf(pod);
-    return path === '' ? [] : [rowsOf(running, path, sources)];
-  });
-  return [...sources.otherCgroups.map((path) => ({ ...blank, path })), ...(await Promise.all(pods)).flat()];
+async function findRows({ pods, host, layout, otherCgroups }: CadvisorSources): Promise<readonly Row[]> {
+  const subjects = pods();
+  const paths = await new ContainerCgroups(host, layout).find(subjects);
+  const others = otherCgroups.map((path) => ({ ...blank, path }));
+  return [...others, ...subjects.flatMap((subject) => rowsOf(subject, paths))];
 }
 
-/** The runtime names the cgroup of a container after its id, alone or with words of its own around it. */
-async function rowsOf(
-  { name: pod, namespace, sandboxes, containers }: RuntimePod,
-  path: string,
-  { layout, host }: CadvisorSources,
-): Promise<readonly Row[]> {
-  const names = await host.subdirectories(join(treeOf(layout), path)).catch(() => []);
-  const row = (id: string, container: string, image: string, createdAtNs: bigint): readonly Row[] => {
-    const found = names.find((each) => each.includes(id));
-    const startMs = Number(createdAtNs / 1_000_000n);
-    return found === undefined
-      ? []
-      : [{ path: join(path, found), container, image, name: id, namespace, pod, startMs }];
+const blank = { container: '', image: '', name: '', namespace: '', pod: '', startMs: undefined };
+
+function rowsOf(
+  { name: pod, namespace, cgroup, sandbox, containers, network }: PodSubject,
+  paths: ReadonlyMap<string, string>,
+): readonly Row[] {
+  if (cgroup === '') return [];
+  const row = (id: string, container: string, image: string, startMs: number): readonly Row[] => {
+    const path = paths.get(id);
+    return path === undefined ? [] : [{ path, container, image, name: id, namespace, pod, startMs }];
   };
+  const [first] = sandbox === undefined ? [] : row(sandbox.id, 'POD', '', sandbox.createdAtMs);
   return [
-    { path, container: '', image: '', name: '', namespace, pod, startMs: undefined },
-    ...sandboxes.flatMap(({ id, createdAtNs }) => row(id, 'POD', '', createdAtNs)),
-    ...containers.flatMap(({ id, name, image, createdAtNs }) => row(id, name, image, createdAtNs)),
+    { ...blank, path: cgroup, namespace, pod },
+    ...(first === undefined ? [] : [{ ...first, network }]),
+    ...containers.flatMap(({ id, name, image, createdAtMs }) => row(id, name, image, createdAtMs)),
   ];
-}
-
-function treeOf(layout: CgroupLayout): string {
-  return layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
 }
 
 async function measuresOf(
@@ -171,15 +174,15 @@ async function measuresOf(
   ];
   if (row.container === '') return [...own, ...times];
   const pids = (await cgroupPids(host, [join(treeOf(layout), row.path)])).filter((pid) => pid > 0);
-  const network = row.container === 'POD' ? await networkOf(pids[0], host) : [];
+  const network = row.network === 'pod' ? await networkOf(pids[0], host) : [];
   return [...own, ...times, ...(await processesOf(pids, sources)), ...network];
 }
 
 async function processesOf(
   pids: readonly number[],
-  { host, openFiles }: CadvisorSources,
+  { host, machine }: CadvisorSources,
 ): Promise<readonly Measure[]> {
-  const open = await Promise.all(pids.map((pid) => openFiles(pid)));
+  const open = await Promise.all(pids.map((pid) => machine.openFiles(pid)));
   const limits = await host.read(`/proc/${pids[0] ?? 0}/limits`).catch(() => '');
   const most = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
   return [
@@ -195,13 +198,13 @@ async function processesOf(
 }
 
 /** Where it lies is the runtime's own business, so that the device is blank. */
-function layerOf({ name }: Row, { bytes, capacityBytes }: Written): readonly Measure[] {
-  const used = bytes.get(name);
-  if (used === undefined) return [];
+function layerOf({ name }: Row, { layers, disk }: Written): readonly Measure[] {
+  const layer = layers.get(name);
+  if (layer === undefined) return [];
   const labels = { device: '' };
   return [
-    { name: 'fs_usage_bytes', labels, value: used },
-    { name: 'fs_limit_bytes', labels, value: capacityBytes },
+    { name: 'fs_usage_bytes', labels, value: layer.usedBytes },
+    { name: 'fs_limit_bytes', labels, value: disk?.capacityBytes },
   ];
 }
 
@@ -222,11 +225,4 @@ async function networkOf(pid: number | undefined, host: CgroupHost): Promise<rea
       ] as const
     ).map(([what, value]) => ({ name: `network_${what}_total`, labels: { interface: each.name }, value })),
   );
-}
-
-/** From the text of /proc/partitions. */
-function devicesIn(text: string): (id: string) => string {
-  const rows = [...text.matchAll(/^\s*(\d+)\s+(\d+)\s+\d+\s+(\S+)$/gm)];
-  const names = new Map(rows.map(([, major, minor, name]) => [`${major}:${minor}`, `/dev/${name}`]));
-  return (id) => names.get(id) ?? '';
 }

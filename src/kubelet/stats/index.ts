@@ -1,7 +1,21 @@
-/** What the node and its pods have used, as metrics-server, `kubectl top` and monitoring ask for it. */
+/** What the node and its pods have used, as eviction, metrics-server, `kubectl top` and monitoring ask for it. */
 export { type CadvisorSources, cadvisorMetrics, scrapeError } from './cadvisor-metrics.ts';
-export type { DiskUsage, FileUsage, NodeStats, StatsWish, VolumeUsage } from './node-stats.ts';
+export type {
+  ContainerUsage,
+  DiskUsage,
+  FileUsage,
+  NodeFigures,
+  NodeStats,
+  PodUsage,
+  RuntimeDisk,
+  StatsWish,
+  Usage,
+  VolumeUsage,
+} from './node-stats.ts';
+export { type PodSubject, podSubjects } from './pod-subjects.ts';
 export { resourceMetrics } from './resource-metrics.ts';
-export { StatsCollector, type StatsSources } from './stats-collector.ts';
-export { summaryOf } from './summary.ts';
+export type { OpenFiles, ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
+export { type StatsPages, statsPages } from './stats-pages.ts';
+export { type StatsAges, StatsProvider, type StatsProviderDeps } from './stats-provider.ts';
+export { ephemeralOf, summaryOf } from './summary.ts';
 export { type VolumePlace, VolumeUsages } from './volume-usages.ts';

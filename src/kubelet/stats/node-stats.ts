@@ -1,4 +1,5 @@
-import type { InterfaceUsage, MemoryUsage } from '../../resources/index.ts';
+import type { FileCount, FileSystemSpace } from '../../lib/index.ts';
+import type { CgroupPressure, InterfaceUsage, MemoryUsage } from '../../resources/index.ts';
 
 /** How much has been used by somebody, at one moment. */
 export interface Usage {
@@ -9,23 +10,28 @@ export interface Usage {
   readonly memory: { readonly [part in keyof MemoryUsage]?: number | undefined } | undefined;
   readonly swapBytes: number | undefined;
   readonly swapAvailableBytes?: number | undefined;
+  /** How long it had to wait for what it needs, where the kernel counts that. */
+  readonly pressure?: CgroupPressure | undefined;
 }
 
-export interface FileUsage {
+export interface FileUsage extends FileCount {
   readonly atMs: number;
-  readonly usedBytes: number;
-  readonly inodesUsed: number;
 }
 
-export interface DiskUsage extends FileUsage {
-  readonly capacityBytes: number;
-  readonly availableBytes: number;
-  readonly inodes: number;
-  readonly inodesFree: number;
+export interface DiskUsage extends FileSystemSpace {
+  readonly atMs: number;
+}
+
+/** A file system of the runtime, and what the runtime has put there. */
+export interface RuntimeDisk {
+  /** Unknown where the runtime does not say what it is, or that does not answer. */
+  readonly disk: DiskUsage | undefined;
+  readonly own: FileUsage;
+  readonly mountPoint: string;
 }
 
 /** What a volume of a pod holds, as far as it is known. */
-export interface VolumeUsage extends Partial<Omit<DiskUsage, 'atMs'>> {
+export interface VolumeUsage extends Partial<FileSystemSpace> {
   readonly atMs: number;
   readonly name: string;
   /** As its driver has it, where one looks after it. */
@@ -61,21 +67,30 @@ export interface PodUsage {
   readonly network?: NetworkUsage | undefined;
   readonly containers: readonly ContainerUsage[];
   readonly volumes?: readonly VolumeUsage[] | undefined;
+  /** What it has written beside its containers and volumes: its own files in its log directory, and its list of hosts. */
+  readonly others?: readonly FileUsage[] | undefined;
 }
 
-/** What a node and its pods have used. */
-export interface NodeStats {
-  readonly nodeName: string;
-  readonly startTime: string;
+/** What the node itself has used, without a look at single pods. */
+export interface NodeFigures {
   readonly usage: Usage;
+  /** The machine's own parts: kubelet, runtime, misc, and all pods together. */
   readonly system: readonly ContainerUsage[];
-  readonly pods: readonly PodUsage[];
   readonly network?: NetworkUsage | undefined;
   /** Where pods write to. */
   readonly disk?: DiskUsage | undefined;
-  /** Where images lie, and what they take there. */
-  readonly images?: { readonly disk: DiskUsage; readonly own: FileUsage } | undefined;
-  readonly processes?: { readonly max: number; readonly current: number } | undefined;
+  /** Where images lie, and where containers write to. */
+  readonly images?: RuntimeDisk | undefined;
+  readonly containers?: RuntimeDisk | undefined;
+  /** Tasks there may be, and are. */
+  readonly processes?: { readonly atMs: number; readonly max: number; readonly current: number } | undefined;
+}
+
+/** What a node and its pods have used. */
+export interface NodeStats extends NodeFigures {
+  readonly nodeName: string;
+  readonly startTime: string;
+  readonly pods: readonly PodUsage[];
 }
 
 /** Whether only what is cheap to find is wanted. */

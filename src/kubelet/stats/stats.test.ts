@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ContainerStats } from '../../cri/index.ts';
 import { type CgroupHost, MetricRegistry, VirtualClock } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import type { RuntimeContainerStats } from '../../runtime/index.ts';
 import type { NodeStats } from './node-stats.ts';
+import type { PodSubject } from './pod-subjects.ts';
 import { resourceMetrics } from './resource-metrics.ts';
-import { StatsCollector, type StatsSources } from './stats-collector.ts';
+import { StatsProvider, type StatsProviderDeps } from './stats-provider.ts';
 import { summaryOf } from './summary.ts';
 import { UsageRates } from './usage-rates.ts';
 
@@ -35,58 +36,123 @@ function hostOf(files: Readonly<Record<string, string>>): CgroupHost {
   };
 }
 
-function rig(more: Partial<StatsSources> = {}) {
+const own = {
+  cpuNanos: 7e9,
+  rssBytes: 80_000,
+  startMs: 0,
+  pageFaults: 5,
+  majorPageFaults: 1,
+};
+const disk = {
+  capacityBytes: 10_000,
+  availableBytes: 6_000,
+  usedBytes: 4_000,
+  inodes: 50,
+  inodesFree: 40,
+  inodesUsed: 10,
+};
+
+const main = { id: 'c1', name: 'main', image: 'busybox', createdAtMs: Date.parse(started) };
+const subject: PodSubject = {
+  uid: 'u1',
+  name: 'web',
+  namespace: 'default',
+  pod: web,
+  startTime: started,
+  cgroup: '/kubepods/podu1',
+  network: 'pod',
+  sandbox: { id: 's1', createdAtMs: Date.parse(started) },
+  containers: [main],
+};
+
+function statsOf(clock: VirtualClock): ContainerStats {
+  const value = (number: number) => ({ value: BigInt(number) });
+  const timestamp = BigInt(clock.now()) * 1_000_000n;
+  return {
+    attributes: {
+      id: 'c1',
+      metadata: { name: 'main', attempt: 0 },
+      labels: { 'io.kubernetes.pod.uid': 'u1' },
+      annotations: {},
+    },
+    cpu: { timestamp, usageCoreNanoSeconds: value(1.5e9) },
+    memory: { timestamp, workingSetBytes: value(3_000), rssBytes: value(2_000) },
+    writableLayer: { timestamp, usedBytes: value(100), inodesUsed: value(2) },
+  } as unknown as ContainerStats;
+}
+
+function rig(more: Partial<StatsProviderDeps> = {}) {
   const clock = new VirtualClock();
+  const asked: string[] = [];
+  const subjects: PodSubject[] = [subject];
   const files: Record<string, string> = {
     '/proc/meminfo': 'MemTotal: 1000 kB\nMemFree: 300 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\n',
     '/proc/stat': 'cpu 1 2 3\nbtime 1700000000\n',
     '/proc/loadavg': '0.1 0.2 0.3 2/345 999\n',
     '/proc/sys/kernel/pid_max': '4194304\n',
+    '/proc/sys/kernel/threads-max': '60000\n',
     '/proc/self/net/dev': ' eth0: 1 0 0 0 0 0 0 0 2 0 0 0 0 0\n',
+    '/proc/11/net/dev': ' eth0: 7 0 0 0 0 0 0 0 8 0 0 0 0 0\n',
+    '/proc/pressure/cpu': 'some avg10=1.50 avg60=0.00 avg300=0.00 total=30\n',
     '/c/cpu.stat': 'usage_usec 10000000\n',
+    '/c/kubepods/cpu.stat': 'usage_usec 3000000\n',
     '/c/kubepods/podu1/cpu.stat': 'usage_usec 2000000\n',
     '/c/kubepods/podu1/memory.current': '5000\n',
     '/c/kubepods/podu1/memory.stat': 'inactive_file 1000\n',
-    '/c/kubepods/podu1/pids.current': '4\n',
+    '/c/kubepods/podu1/memory.pressure':
+      'some avg10=0.00 avg60=0.00 avg300=0.00 total=4\nfull avg10=2.00 avg60=0.00 avg300=0.00 total=3\n',
+    '/c/kubepods/podu1/s1/cgroup.procs': '11\n',
+    '/c/kubepods/podu1/c1/cpu.stat': 'usage_usec 1500000\n',
+    '/c/kubepods/podu1/c1/memory.current': '4000\n',
+    '/c/kubepods/podu1/c1/memory.stat': 'inactive_file 1000\nanon 2000\n',
+    '/c/kubepods/podu1/c1/memory.swap.current': '1000\n',
+    '/c/kubepods/podu1/c1/memory.swap.max': '1500\n',
+    '/c/kubepods/podu1/c1/cgroup.procs': '12\n13\n14\n',
   };
-  const container: RuntimeContainerStats = {
-    id: 'c1',
-    name: 'main',
-    podUid: 'u1',
-    podName: 'web',
-    podNamespace: 'default',
-    atMs: clock.now(),
-    cpuNanos: 1.5e9,
-    nanoCores: undefined,
-    memory: {
-      usageBytes: 4_000,
-      workingSetBytes: 3_000,
-      rssBytes: 2_000,
-      pageFaults: 1,
-      majorPageFaults: 0,
-      availableBytes: undefined,
-    },
-    swapBytes: 1_000,
-    swapAvailableBytes: 500,
-    layer: { atMs: clock.now(), usedBytes: 100, inodesUsed: 2 },
-  };
-  const disk = { capacityBytes: 10_000, availableBytes: 6_000, inodes: 50, inodesFree: 40 };
-  const sources: StatsSources = {
+  const usage = { usedBytes: 30, inodesUsed: 1, isWhole: true };
+  const parts = { main: { usedBytes: 30, inodesUsed: 1 }, '': { usedBytes: 4, inodesUsed: 1 } };
+  const provider = new StatsProvider({
     clock,
     nodeName: 'n1',
-    host: hostOf(files),
+    host: {
+      ...hostOf(files),
+      read: async (path) => {
+        if (path === '/proc/meminfo') asked.push('kernel');
+        return await hostOf(files).read(path);
+      },
+      subdirectories: async (path) => (path === '/c/kubepods/podu1' ? ['c1', 's1'] : []),
+    },
     layout: { version: 2, root: '/c' },
-    containers: async () => [{ ...container, atMs: clock.now() }],
-    pods: () => [web],
-    cgroupOf: () => '/kubepods/podu1',
+    pods: () => subjects,
     systemCgroups: { pods: '/kubepods' },
-    self: () => ({ cpuNanos: 7e9, rssBytes: 80_000, startMs: 0 }),
-    disk: async () => ({ ...disk, atMs: clock.now(), usedBytes: 4_000, inodesUsed: 10 }),
-    images: async () => undefined,
-    logs: async () => ({ atMs: clock.now(), usedBytes: 30, inodesUsed: 1 }),
+    rootDir: '/root',
+    podLogsDir: '/logs',
+    cri: {
+      listContainerStats: async () => {
+        asked.push('runtime');
+        return { stats: [statsOf(clock)] };
+      },
+      imageFsInfo: async () => ({ imageFilesystems: [], containerFilesystems: [] }),
+    } as unknown as StatsProviderDeps['cri'],
+    machine: {
+      kernel: '6.1',
+      self: () => own,
+      space: async () => disk,
+      openFiles: async () => ({ all: 0, sockets: 0 }),
+      directories: {
+        usagesOf: async (trees) => {
+          asked.push(...trees.map(({ path }) => path));
+          return trees.map((tree) => ({
+            kind: 'counted',
+            space: disk,
+            usage: tree.parts === undefined ? { ...usage, usedBytes: 5 } : { ...usage, parts },
+          }));
+        },
+      },
+    },
     ...more,
-  };
-  return { clock, files, collector: new StatsCollector(sources) };
+  });
+  return { clock, files, asked, subjects, provider };
 }
 
 /** What stands at a path such as `node.cpu.time`, as its readers find it. */
@@ -95,8 +161,8 @@ function at(value: unknown, path: string): unknown {
 }
 
 test('the summary tells of the node, its pods and their containers', async () => {
-  const { collector } = rig();
-  const summary = summaryOf(await collector.collect('all', signal), 'all');
+  const { provider } = rig();
+  const summary = summaryOf(await provider.stats('all', signal), 'all');
   const expected = {
     'node.nodeName': 'n1',
     'node.startTime': '2023-11-14T22:13:20Z',
@@ -107,7 +173,8 @@ test('the summary tells of the node, its pods and their containers', async () =>
     'node.fs.capacityBytes': 10_000,
     'node.fs.usedBytes': 4_000,
     'node.network.txBytes': 2,
-    'node.rlimit.maxpid': 4_194_304,
+    'node.rlimit.maxpid': 60_000,
+    'node.cpu.psi.some.avg10': 1.5,
     'node.rlimit.curproc': 345,
     'node.systemContainers.0.name': 'kubelet',
     'node.systemContainers.1.name': 'pods',
@@ -117,7 +184,10 @@ test('the summary tells of the node, its pods and their containers', async () =>
     'pods.0.startTime': started,
     'pods.0.cpu.usageCoreNanoSeconds': 2e9,
     'pods.0.memory.workingSetBytes': 4_000,
-    'pods.0.ephemeral-storage.usedBytes': 130,
+    'pods.0.network.rxBytes': 7,
+    'pods.0.memory.psi.full.total': 3,
+    'pods.0.ephemeral-storage.usedBytes': 100 + 30 + 4 + 5,
+    'pods.0.ephemeral-storage.inodesUsed': 2 + 1 + 1 + 1,
     'pods.0.process_stats.process_count': 4,
     'pods.0.containers.0.name': 'main',
     'pods.0.containers.0.startTime': started,
@@ -129,23 +199,68 @@ test('the summary tells of the node, its pods and their containers', async () =>
   for (const [path, value] of Object.entries(expected)) assert.equal(at(summary, path), value, path);
 });
 
-test('who wants processor and memory only gets no more', async () => {
-  const { collector } = rig({
-    disk: () => assert.fail('nobody asked'),
-    logs: () => assert.fail('nobody asked'),
-  });
-  const summary = summaryOf(await collector.collect('cpu-and-memory', signal), 'cpu-and-memory');
+test('who wants processor and memory only gets no more, and nobody else is asked for it', async () => {
+  const { provider, asked } = rig();
+  const summary = summaryOf(await provider.stats('cpu-and-memory', signal), 'cpu-and-memory');
   for (const path of ['node.fs', 'node.network', 'pods.0.ephemeral-storage']) {
     assert.equal(at(summary, path), undefined, path);
   }
   for (const path of ['node.cpu.time', 'node.memory.time', 'pods.0.cpu.time']) {
     assert.notEqual(at(summary, path), undefined, path);
   }
+  assert.deepEqual(asked, ['kernel']);
+});
+
+test('all who ask share one look, and what it found for a while; who must know now looks anew', async () => {
+  const { provider, clock, asked, subjects } = rig();
+  const looks = () => asked.splice(0).filter((what) => what === 'kernel').length;
+  await Promise.all([1, 2, 3].map(() => provider.stats('cpu-and-memory', signal)));
+  assert.equal(looks(), 1);
+  await clock.advance(1_000);
+  await provider.stats('cpu-and-memory', signal);
+  assert.equal(looks(), 1, 'the rates of what was seen for the first time are wanted soon');
+  await clock.advance(9_000);
+  const before = (await provider.stats('cpu-and-memory', signal)).usage.atMs;
+  assert.deepEqual([looks(), clock.now() - before], [0, 9_000]);
+  await provider.stats('cpu-and-memory', signal, { maxAgeMs: 0 });
+  assert.equal(looks(), 1);
+  const { usage, disk: node } = await provider.node(signal, { maxAgeMs: 0 });
+  assert.deepEqual([looks(), usage.atMs, node?.atMs], [1, clock.now(), clock.now()]);
+  await clock.advance(1_000);
+  subjects.push({ ...subject, uid: 'u2', cgroup: '', containers: [] });
+  await provider.stats('cpu-and-memory', signal);
+  assert.equal(looks(), 0, 'of it nothing runs');
+  subjects.push({ ...subject, uid: 'u3', containers: [{ ...main, id: 'c3' }] });
+  assert.equal(
+    (await provider.stats('cpu-and-memory', signal)).pods.length,
+    3,
+    'what has come since is looked at',
+  );
+  await clock.advance(1_000);
+  const { pods } = await provider.stats('all', signal, { maxAgeMs: 0 });
+  assert.equal(pods[0]?.containers[0]?.logs?.atMs, clock.now());
+});
+
+test('what the kernel does not tell of a container the runtime does', async () => {
+  const { provider, asked } = rig({ layout: { version: 2, root: '/elsewhere' } });
+  const { pods } = await provider.stats('cpu-and-memory', signal);
+  assert.deepEqual(asked, ['kernel', 'runtime']);
+  const [container] = pods[0]?.containers ?? [];
+  assert.deepEqual([container?.usage.cpuNanos, container?.usage.memory?.rssBytes], [1.5e9, 2_000]);
+});
+
+test('a machine whose runtime does not answer tells the rest of what is used, but not what pods have', async () => {
+  const silent = () => Promise.reject(new Error('silence'));
+  const cri = { listContainerStats: silent, imageFsInfo: silent };
+  const { provider } = rig({ cri });
+  const { images, disk: node } = await provider.node(signal);
+  assert.deepEqual([images, node?.capacityBytes], [undefined, 10_000]);
+  await assert.rejects(provider.stats('all', signal), { message: 'silence' });
 });
 
 test('how much is used a second is known from the second look on', async () => {
-  const { collector, clock, files } = rig();
-  const look = async () => (await collector.collect('cpu-and-memory', signal)).usage.nanoCores;
+  const { provider, clock, files } = rig();
+  const look = async () => (await provider.stats('cpu-and-memory', signal)).usage.nanoCores;
   assert.equal(await look(), undefined);
   await clock.advance(10_000);
   files['/c/cpu.stat'] = 'usage_usec 15000000\n';
@@ -169,8 +284,8 @@ test('a counter that begins anew has no rate, and those that are gone are forgot
 });
 
 test('where pods have no cgroup their containers are summed up', async () => {
-  const { collector } = rig({ cgroupOf: () => '' });
-  const { pods } = await collector.collect('cpu-and-memory', signal);
+  const { provider } = rig({ pods: () => [{ ...subject, cgroup: '' }] });
+  const { pods } = await provider.stats('cpu-and-memory', signal);
   assert.deepEqual([pods[0]?.usage.cpuNanos, pods[0]?.usage.memory?.workingSetBytes], [1.5e9, 3_000]);
 });
 
@@ -181,8 +296,8 @@ async function pageOf(stats: NodeStats | undefined): Promise<string> {
 }
 
 test('the page of metrics has a row for the node, each pod and each container, with the time of the look', async () => {
-  const { collector, clock } = rig();
-  const page = await pageOf(await collector.collect('cpu-and-memory', signal));
+  const { provider, clock } = rig();
+  const page = await pageOf(await provider.stats('cpu-and-memory', signal));
   const at = clock.now();
   const lines = page.split('\n');
   for (const line of [
@@ -207,22 +322,25 @@ test('the page of metrics has a row for the node, each pod and each container, w
 
 test('the volumes of a pod are told with their claims, and those on the disk of all pods count as written', async () => {
   const space = { capacityBytes: 1_000, availableBytes: 400, inodes: 100, inodesFree: 90 };
-  const own = { usedBytes: 600, inodesUsed: 10, atMs: 0 };
-  const { collector } = rig({
-    volumes: async () => [
-      { ...space, ...own, name: 'scratch', isScratch: true },
-      { ...space, ...own, name: 'data', isScratch: false, claim: { namespace: 'ns', name: 'c' } },
-    ],
+  const held = { usedBytes: 600, inodesUsed: 10, atMs: 0 };
+  const { provider } = rig({
+    volumes: {
+      retain() {},
+      of: async () => [
+        { ...space, ...held, name: 'scratch', isScratch: true },
+        { ...space, ...held, name: 'data', isScratch: false, claim: { namespace: 'ns', name: 'c' } },
+      ],
+    },
   });
   const { signal } = new AbortController();
-  const all = JSON.parse(JSON.stringify(summaryOf(await collector.collect('all', signal), 'all')));
+  const all = JSON.parse(JSON.stringify(summaryOf(await provider.stats('all', signal), 'all')));
   const { time: _time, ...first } = all.pods[0].volume[0];
   assert.deepEqual(first, { ...space, usedBytes: 600, inodesUsed: 10, name: 'scratch' });
   assert.deepEqual(all.pods[0].volume[1].pvcRef, { name: 'c', namespace: 'ns' });
   assert.deepEqual(
     [all.pods[0]['ephemeral-storage'].usedBytes, all.pods[0]['ephemeral-storage'].inodesUsed],
-    [600 + 100 + 30, 10 + 2 + 1],
+    [600 + 100 + 30 + 4 + 5, 10 + 2 + 1 + 1 + 1],
   );
-  const few = await collector.collect('cpu-and-memory', signal);
+  const few = await provider.stats('cpu-and-memory', signal);
   assert.equal(few.pods[0]?.volumes, undefined);
 });

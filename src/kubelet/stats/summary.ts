@@ -1,7 +1,6 @@
-import { apiTime } from '../../lib/index.ts';
+import { apiTime, type FileSystemSpace } from '../../lib/index.ts';
 import type {
   ContainerUsage,
-  DiskUsage,
   FileUsage,
   NetworkUsage,
   NodeStats,
@@ -17,13 +16,12 @@ export function summaryOf(stats: NodeStats, wish: StatsWish): object {
 }
 
 function nodeOf(stats: NodeStats, wish: StatsWish): object {
-  const { nodeName, startTime, usage, system, network, disk, images, processes } = stats;
-  const time = apiTime(usage.atMs);
+  const { nodeName, startTime, usage, system, network, disk, images, containers, processes } = stats;
   const plain = {
     nodeName,
     systemContainers: system.map((container) => containerOf(container, stats, wish)),
     startTime,
-    ...usageOf(usage),
+    ...usageOf(usage, wish),
   };
   if (wish === 'cpu-and-memory') return plain;
   return {
@@ -31,10 +29,14 @@ function nodeOf(stats: NodeStats, wish: StatsWish): object {
     network: network && networkOf(network),
     fs: disk && diskOf(disk, disk),
     runtime: images && {
-      imageFs: diskOf(images.disk, images.own),
-      containerFs: diskOf(images.disk, images.own),
+      imageFs: diskOf(images.disk ?? {}, images.own),
+      containerFs: containers && diskOf(containers.disk ?? {}, containers.own),
     },
-    rlimit: processes && { time, maxpid: processes.max, curproc: processes.current },
+    rlimit: processes && {
+      time: apiTime(processes.atMs),
+      maxpid: processes.max,
+      curproc: processes.current,
+    },
   };
 }
 
@@ -44,7 +46,7 @@ function podOf(pod: PodUsage, stats: NodeStats, wish: StatsWish): object {
     podRef: { name, namespace, uid },
     startTime: startTime ?? stats.startTime,
     containers: containers.map((container) => containerOf(container, stats, wish)),
-    ...usageOf(usage),
+    ...usageOf(usage, wish),
   };
   if (wish === 'cpu-and-memory') return plain;
   return {
@@ -57,15 +59,15 @@ function podOf(pod: PodUsage, stats: NodeStats, wish: StatsWish): object {
 }
 
 /** What a pod has written that goes with it. */
-function ephemeralOf({ usage, containers, volumes = [] }: PodUsage): FileUsage {
+export function ephemeralOf({ usage, containers, volumes = [], others = [] }: PodUsage): FileUsage {
   const scratch = volumes.filter(({ isScratch }) => isScratch);
-  const written = [...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]), ...scratch].filter(
+  const written = [...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]), ...scratch, ...others].filter(
     (part) => part !== undefined,
   );
   const sum = (of: (part: Partial<FileUsage>) => number | undefined) =>
     written.reduce((total, part) => total + (of(part) ?? 0), 0);
   return {
-    atMs: usage.atMs,
+    atMs: written.reduce((newest, { atMs }) => Math.max(newest, atMs), written.length === 0 ? usage.atMs : 0),
     usedBytes: sum(({ usedBytes }) => usedBytes),
     inodesUsed: sum(({ inodesUsed }) => inodesUsed),
   };
@@ -73,12 +75,12 @@ function ephemeralOf({ usage, containers, volumes = [] }: PodUsage): FileUsage {
 
 function containerOf(
   { name, startTime, usage, rootfs, logs }: ContainerUsage,
-  { startTime: nodeStart, images, disk }: NodeStats,
+  { startTime: nodeStart, containers, disk }: NodeStats,
   wish: StatsWish,
 ): object {
-  const plain = { name, startTime: startTime ?? nodeStart, ...usageOf(usage) };
+  const plain = { name, startTime: startTime ?? nodeStart, ...usageOf(usage, wish) };
   if (wish === 'cpu-and-memory') return plain;
-  const rootDisk = images?.disk ?? disk;
+  const rootDisk = containers?.disk ?? disk;
   return {
     ...plain,
     rootfs: rootfs && rootDisk && diskOf(rootDisk, rootfs),
@@ -86,14 +88,14 @@ function containerOf(
   };
 }
 
-function usageOf({ atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes }: Usage): object {
+function usageOf(usage: Usage, wish: StatsWish): object {
+  const { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes, pressure } = usage;
   const time = apiTime(atMs);
+  const cpu = { time, usageNanoCores: nanoCores, usageCoreNanoSeconds: cpuNanos, psi: pressure?.cpu };
   return {
-    cpu:
-      cpuNanos === undefined
-        ? undefined
-        : { time, usageNanoCores: nanoCores, usageCoreNanoSeconds: cpuNanos },
-    memory: memory && { time, ...memory },
+    cpu: cpuNanos === undefined ? undefined : cpu,
+    memory: memory && { time, ...memory, psi: pressure?.memory },
+    io: wish === 'all' && pressure?.io !== undefined ? { time, psi: pressure.io } : undefined,
     swap: swapBytes === undefined ? undefined : { time, swapAvailableBytes, swapUsageBytes: swapBytes },
   };
 }
@@ -118,7 +120,7 @@ function volumeOf(volume: VolumeUsage): object {
 }
 
 function diskOf(
-  disk: Partial<DiskUsage>,
+  disk: Partial<FileSystemSpace>,
   { atMs, usedBytes, inodesUsed }: Partial<FileUsage> & Pick<FileUsage, 'atMs'>,
 ): object {
   const { availableBytes, capacityBytes, inodesFree, inodes } = disk;

@@ -20,21 +20,32 @@ const data: VolumePlace = { name: 'data', directory: '/d', counts: 'file-system'
 function rig() {
   const clock = new VirtualClock();
   const asked: string[] = [];
-  const dead = new Set<string>();
+  /** Those that do not answer until they are told to. */
+  const held = new Map<string, PromiseWithResolvers<void>>();
   const answer = async <T>(what: string, value: T) => {
     asked.push(what);
-    return dead.has(what) ? await new Promise<never>(() => {}) : value;
+    await held.get(what)?.promise;
+    return value;
   };
+  const quota: { bytes?: number } = {};
   const usages = new VolumeUsages({
     clock,
     periodMs: 60_000,
     space: (directory) => answer(`space ${directory}`, disk),
-    files: {
-      usageIn: (directory) => answer(`usage ${directory}`, { usedBytes: 30, inodesUsed: 3 }),
+    directories: {
+      usagesOf: ([tree]) =>
+        answer(`usage ${tree?.path}`, [
+          {
+            kind: 'counted',
+            space: disk,
+            usage: { usedBytes: 30, inodesUsed: 3, isWhole: true },
+            quotaBytes: quota.bytes,
+          } as const,
+        ]),
     },
     placesOf: () => [scratch, data],
   });
-  return { clock, asked, dead, usages };
+  return { clock, asked, held, quota, usages };
 }
 
 const pod = aPod({ metadata: { uid: podUid('one') } });
@@ -54,37 +65,72 @@ test('it is counted once a period, however many ask, and forgotten with the pod'
   await Promise.all([usages.of(pod, signal), usages.of(pod, signal)]);
   await clock.advance(59_999);
   await usages.of(pod, signal);
-  assert.equal(asked.length, 3);
+  assert.equal(asked.length, 2);
   await clock.advance(1);
   await usages.of(pod, signal);
-  assert.equal(asked.length, 6);
+  assert.equal(asked.length, 4);
   usages.retain([pod]);
   assert.equal(usages.size, 1);
   usages.retain([]);
   assert.equal(usages.size, 0);
 });
 
-test('one that does not answer is left out, and not asked again in the period', async () => {
-  const { clock, asked, dead, usages } = rig();
-  dead.add('space /d');
+test('one that does not answer is left out, not waited for twice, and asked again in time', async () => {
+  const { clock, asked, held, usages } = rig();
+  held.set('space /d', Promise.withResolvers());
   const first = usages.of(pod, signal);
-  await clock.advance(30_000);
-  assert.deepEqual(
-    (await first).map(({ name }) => name),
-    ['scratch'],
-  );
+  await clock.advance(2_000);
+  const names = (all: readonly { readonly name: string }[]) => all.map(({ name }) => name);
+  assert.deepEqual(names(await first), ['scratch']);
   const before = asked.length;
-  assert.equal((await usages.of(pod, signal)).length, 1);
+  assert.deepEqual(names(await usages.of(pod, signal)), ['scratch']);
   assert.equal(asked.length, before);
+  held.clear();
+  await clock.advance(58_000);
+  assert.deepEqual(names(await usages.of(pod, signal)), ['scratch', 'data']);
+});
+
+test('while one is counted anew what was counted before is told, with its time', async () => {
+  const { clock, held, usages } = rig();
+  const [before] = await usages.of(pod, signal);
+  const gate = Promise.withResolvers<void>();
+  held.set('usage /s', gate);
+  await clock.advance(60_000);
+  const again = usages.of(pod, signal);
+  await clock.advance(2_000);
+  assert.deepEqual((await again)[0], before);
+  gate.resolve();
+  await clock.advance(0);
+  assert.equal((await usages.of(pod, signal))[0]?.atMs, clock.now());
+});
+
+test('who must know now has it counted, whenever that was last done', async () => {
+  const { clock, asked, usages } = rig();
+  await usages.of(pod, signal);
+  await clock.advance(1_000);
+  await usages.of(pod, signal, 1_001);
+  assert.equal(asked.length, 2);
+  await usages.of(pod, signal, 0);
+  assert.equal(asked.length, 4);
+});
+
+test('what the file system keeps count of counts', async () => {
+  const { quota, usages } = rig();
+  quota.bytes = 4_096;
+  const [first] = await usages.of(pod, signal);
+  assert.deepEqual([first?.usedBytes, first?.inodesUsed, first?.capacityBytes], [4_096, 3, 1_000]);
 });
 
 test('who gives up takes nothing from others', async () => {
-  const { dead, usages } = rig();
-  dead.add('space /d');
+  const { clock, held, usages } = rig();
+  const gate = Promise.withResolvers<void>();
+  held.set('space /d', gate);
   const own = new AbortController();
   const first = usages.of(pod, own.signal);
+  const second = usages.of(pod, signal);
   own.abort(new Error('enough'));
-  await first;
-  dead.clear();
-  assert.equal((await usages.of(pod, signal)).length, 2);
+  await assert.rejects(first, { message: 'enough' });
+  gate.resolve();
+  await clock.advance(0);
+  assert.equal((await second).length, 2);
 });

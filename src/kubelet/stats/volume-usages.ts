@@ -1,6 +1,13 @@
-import { type Clock, withDeadline } from '../../lib/index.ts';
+import {
+  abortable,
+  type Clock,
+  cancelled,
+  type DirectoryUsages,
+  LinkedController,
+  withDeadline,
+} from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import type { CsiSpace, VolumeFiles } from '../../volumes/index.ts';
+import type { CsiSpace } from '../../volumes/index.ts';
 import type { VolumeUsage } from './node-stats.ts';
 
 /** A volume of a pod that says how much it holds. */
@@ -17,18 +24,29 @@ export interface VolumePlace {
 export interface VolumeUsagesDeps {
   readonly clock: Clock;
   readonly periodMs: number;
+  /** Of what is mounted at a place. */
   readonly space: (place: string, signal: AbortSignal) => Promise<CsiSpace>;
-  readonly files: Pick<VolumeFiles, 'usageIn'>;
+  readonly directories: DirectoryUsages;
   readonly placesOf: (pod: Pod) => readonly VolumePlace[];
 }
 
 interface Known {
-  readonly untilMs: number;
-  readonly usage: Promise<VolumeUsage | undefined>;
+  /** When the last count began. */
+  readonly beganMs: number;
+  /** Resolves when it has ended, whatever came of it. */
+  readonly counting: Promise<void>;
+  isCounting: boolean;
+  last: VolumeUsage | undefined;
+  /** Nobody wants to know any more. */
+  readonly end: () => void;
 }
 
-/** A volume with very many files takes long to count. */
-const answerWithinMs = 30_000;
+/** A volume with very many files takes long to count: beyond this there is at least what was counted. */
+const countWithinMs = 300_000;
+/** Others may have to be counted before it. */
+const giveUpAfterMs = { files: 900_000, 'file-system': 30_000 };
+/** Nobody waits longer than this for a count; what was known before stands in for it. */
+const patienceMs = 2_000;
 
 /** How much the volumes of pods hold, counted when somebody asks and at most once a period. */
 export class VolumeUsages {
@@ -39,50 +57,96 @@ export class VolumeUsages {
     this.#deps = deps;
   }
 
-  /** Those that answer. */
-  async of(pod: Pod, signal: AbortSignal): Promise<readonly VolumeUsage[]> {
+  /** Those that have answered by now, or do so soon. */
+  async of(pod: Pod, signal: AbortSignal, maxAgeMs = this.#deps.periodMs): Promise<readonly VolumeUsage[]> {
     const places = this.#deps.placesOf(pod);
-    const usages = await Promise.all(places.map((place) => this.#usageOf(pod.metadata.uid, place, signal)));
-    return usages.filter((usage) => usage !== undefined);
+    const usages = places.map((place) => this.#usageOf(pod.metadata.uid, place, signal, maxAgeMs));
+    return (await Promise.all(usages)).filter((usage) => usage !== undefined);
   }
 
-  /** Of other pods than these nothing is remembered. */
+  /** Of other pods than these nothing is remembered, and nothing is counted any more. */
   retain(pods: readonly Pod[]): void {
     const there = new Set(pods.map(({ metadata }) => metadata.uid));
-    for (const uid of this.#known.keys()) if (!there.has(uid)) this.#known.delete(uid);
+    for (const [uid, volumes] of this.#known) {
+      if (there.has(uid)) continue;
+      this.#known.delete(uid);
+      for (const { end } of volumes.values()) end();
+    }
   }
 
   get size(): number {
     return this.#known.size;
   }
 
-  /** Whoever asks meanwhile gets the same answer; one that does not come is not waited for again in this period. */
-  #usageOf(uid: PodUid, place: VolumePlace, signal: AbortSignal): Promise<VolumeUsage | undefined> {
-    const { clock, periodMs } = this.#deps;
+  async #usageOf(
+    uid: PodUid,
+    place: VolumePlace,
+    signal: AbortSignal,
+    maxAgeMs: number,
+  ): Promise<VolumeUsage | undefined> {
     const ofPod = this.#known.get(uid) ?? new Map<string, Known>();
     this.#known.set(uid, ofPod);
-    const known = ofPod.get(place.name);
-    const nowMs = clock.monotonicMs();
-    if (known !== undefined && nowMs < known.untilMs) return known.usage;
-    const limit = { clock, ms: answerWithinMs, what: `count what is in the volume ${place.name}` };
-    const usage = withDeadline(limit, (inner) => this.#count(place, inner), signal).catch(() => {
-      // Whoever asked has gone, which says nothing of the volume.
-      if (signal.aborted) ofPod.delete(place.name);
-      return undefined;
-    });
-    ofPod.set(place.name, { untilMs: nowMs + periodMs, usage });
-    return usage;
+    const before = ofPod.get(place.name);
+    const isGood = before !== undefined && (before.isCounting || this.#ageOf(before) < maxAgeMs);
+    const known = isGood ? before : this.#begin(place, before?.last);
+    ofPod.set(place.name, known);
+    const leftMs = patienceMs - this.#ageOf(known);
+    if (known.isCounting && leftMs > 0) await this.#patiently(known.counting, leftMs, signal);
+    return known.last;
   }
 
-  async #count(
-    { name, directory, counts, isScratch, claim }: VolumePlace,
-    signal: AbortSignal,
-  ): Promise<VolumeUsage | undefined> {
-    const { clock, files } = this.#deps;
-    const space = await this.#deps.space(directory, signal);
+  #ageOf({ beganMs }: Known): number {
+    return this.#deps.clock.monotonicMs() - beganMs;
+  }
+
+  async #patiently(counting: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
+    using patience = new LinkedController(signal);
+    using _timer = this.#deps.clock.timer(ms, () => patience.abort(cancelled('It takes longer')));
+    await abortable(counting, patience.signal).catch(() => signal.throwIfAborted());
+  }
+
+  /** It goes on whoever waits for it, as others do too. One that fails is not tried again in this period. */
+  #begin(place: VolumePlace, last: VolumeUsage | undefined): Known {
+    const controller = new AbortController();
+    const limit = {
+      clock: this.#deps.clock,
+      ms: giveUpAfterMs[place.counts],
+      what: `count the volume ${place.name}`,
+    };
+    const counting = withDeadline(limit, (inner) => this.#count(place, inner), controller.signal).then(
+      (usage) => this.#ended(known, usage),
+      () => this.#ended(known, known.last),
+    );
+    const known: Known = {
+      beganMs: this.#deps.clock.monotonicMs(),
+      counting,
+      isCounting: true,
+      last,
+      end: () => controller.abort(cancelled('Nobody wants to know any more')),
+    };
+    return known;
+  }
+
+  #ended(known: Known, usage: VolumeUsage | undefined): void {
+    known.last = usage;
+    known.isCounting = false;
+  }
+
+  async #count(place: VolumePlace, signal: AbortSignal): Promise<VolumeUsage | undefined> {
+    const { clock } = this.#deps;
+    const { name, directory, counts, isScratch, claim } = place;
+    const found =
+      counts === 'files' ? await this.#files(directory, signal) : await this.#deps.space(directory, signal);
     // Some drivers do not say.
-    if (Object.keys(space).length === 0) return undefined;
-    const used = counts === 'files' ? await files.usageIn(directory, signal) : {};
-    return { ...space, ...used, atMs: clock.now(), name, isScratch, claim };
+    if (Object.keys(found).length === 0) return undefined;
+    return { ...found, atMs: clock.now(), name, isScratch, claim };
+  }
+
+  /** What the file system itself keeps count of is the truth; how many files there are only the walk tells. */
+  async #files(directory: string, signal: AbortSignal): Promise<CsiSpace> {
+    const [answer] = await this.#deps.directories.usagesOf([{ path: directory }], countWithinMs, signal);
+    if (answer?.kind !== 'counted') return {};
+    const { space, usage, quotaBytes = usage.usedBytes } = answer;
+    return { ...space, usedBytes: quotaBytes, inodesUsed: usage.inodesUsed };
   }
 }

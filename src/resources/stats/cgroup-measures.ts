@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
-import { fieldsOf } from './cgroup-usage.ts';
+import { fieldsOf } from './text-fields.ts';
 
 /** One number about a cgroup, under the name monitoring knows it by, without the prefix all of them have. */
 export interface Measure {
@@ -230,6 +230,13 @@ function moved(
     { name: `fs_${what}_bytes_total`, labels: { device }, value },
     { name: 'blkio_device_usage_total', labels: { device, major, minor, operation: way }, value },
   ];
+}
+
+/** Where nobody has read or written anything the kernel says nothing at all. */
+export function nothingMoved(id: string, deviceName: (id: string) => string): readonly Measure[] {
+  return (['bytes', 'times'] as const).flatMap((unit) =>
+    ['Read', 'Write'].flatMap((way) => moved(id, way, unit, 0, deviceName)),
+  );
 }
 
 async function pressure(file: Files): Promise<readonly Measure[]> {

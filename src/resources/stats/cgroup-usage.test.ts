@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readCgroupUsage } from './cgroup-usage.ts';
 import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
+import { fieldIn } from './text-fields.ts';
 
 function hostOf(files: Readonly<Record<string, string>>) {
   return {
@@ -20,7 +21,7 @@ test('use is read from a tree of the second version', async () => {
     '/sys/fs/cgroup/kubepods/memory.stat': 'anon 300\ninactive_file 400\npgfault 7\npgmajfault 1\n',
     '/sys/fs/cgroup/kubepods/memory.max': '2000\n',
     '/sys/fs/cgroup/kubepods/memory.swap.current': '50\n',
-    '/sys/fs/cgroup/kubepods/pids.current': '3\n',
+    '/sys/fs/cgroup/kubepods/memory.swap.max': '80\n',
   };
   const usage = await readCgroupUsage({ version: 2, root: '/sys/fs/cgroup' }, '/kubepods', hostOf(files));
   assert.deepEqual(usage, {
@@ -34,7 +35,8 @@ test('use is read from a tree of the second version', async () => {
       availableBytes: 1_400,
     },
     swapBytes: 50,
-    processes: 3,
+    swapAvailableBytes: 30,
+    pressure: undefined,
   });
   const unlimited = { ...files, '/sys/fs/cgroup/kubepods/memory.max': 'max\n' };
   const { memory } = await readCgroupUsage(
@@ -43,6 +45,33 @@ test('use is read from a tree of the second version', async () => {
     hostOf(unlimited),
   );
   assert.equal(memory?.availableBytes, undefined);
+});
+
+test('the root of the second version, which does not count its memory, has what its parts sum up to', async () => {
+  const files = { '/c/memory.stat': 'anon 300\nfile 500\ninactive_file 100\n' };
+  const { memory } = await readCgroupUsage({ version: 2, root: '/c' }, '/', hostOf(files));
+  assert.deepEqual([memory?.usageBytes, memory?.workingSetBytes, memory?.rssBytes], [800, 700, 300]);
+});
+
+test('pressure is read where it is wanted, and swap only on a machine that has some', async () => {
+  const text =
+    'some avg10=1.25 avg60=0.50 avg300=0.10 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n';
+  const files = { '/c/p/memory.current': '1\n', '/c/p/memory.swap.current': '9\n', '/c/p/io.pressure': text };
+  const wish = { swap: 'none', pressure: 'wanted' } as const;
+  const usage = await readCgroupUsage({ version: 2, root: '/c' }, '/p', hostOf(files), wish);
+  assert.deepEqual([usage.swapBytes, usage.pressure?.cpu], [0, undefined]);
+  assert.deepEqual(usage.pressure?.io, {
+    some: { total: 77, avg10: 1.25, avg60: 0.5, avg300: 0.1 },
+    full: { total: 5, avg10: 0, avg60: 0, avg300: 0 },
+  });
+});
+
+test('a field is found at the beginning of a line only', () => {
+  const text = 'total_rss 5\nrss 7\nrss_huge 9\nlast 11';
+  assert.deepEqual(
+    ['rss', 'rss_huge', 'total_rss', 'last', 'none', 'huge'].map((name) => fieldIn(text, name)),
+    [7, 9, 5, 11, undefined, undefined],
+  );
 });
 
 test('use is read from trees of the first version, and what is gone is left out', async () => {
@@ -61,13 +90,13 @@ test('use is read from trees of the first version, and what is gone is left out'
   assert.equal(usage.cpuNanos, 42);
   assert.equal(usage.memory?.workingSetBytes, 0, 'never below nothing');
   assert.equal(usage.memory?.availableBytes, undefined, 'the largest number is no limit');
-  assert.deepEqual([usage.swapBytes, usage.processes], [9, undefined]);
+  assert.deepEqual([usage.swapBytes, usage.swapAvailableBytes], [9, undefined]);
   const gone = await readCgroupUsage(layout, '/gone', hostOf(files));
   assert.deepEqual(gone, {
     cpuNanos: undefined,
     memory: undefined,
     swapBytes: undefined,
-    processes: undefined,
+    swapAvailableBytes: undefined,
   });
 });
 

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
+import { type Pressure, pressureIn } from './pressure.ts';
+import { fieldIn, numberIn } from './text-fields.ts';
 
 export interface MemoryUsage {
   readonly usageBytes: number;
@@ -12,45 +14,77 @@ export interface MemoryUsage {
   readonly availableBytes: number | undefined;
 }
 
+export interface CgroupPressure {
+  readonly cpu: Pressure | undefined;
+  readonly memory: Pressure | undefined;
+  readonly io: Pressure | undefined;
+}
+
 /** What the processes of a cgroup, and of all below it, have used; each part is left out where the kernel does not tell. */
 export interface CgroupUsage {
   readonly cpuNanos: number | undefined;
   readonly memory: MemoryUsage | undefined;
   readonly swapBytes: number | undefined;
-  readonly processes: number | undefined;
+  /** What is left of its limit; undefined without one. */
+  readonly swapAvailableBytes?: number | undefined;
+  /** Only where asked for, and only in the second version. */
+  readonly pressure?: CgroupPressure | undefined;
+}
+
+export interface UsageWish {
+  /** Whether the machine has any: without, nobody uses some. */
+  readonly swap: 'some' | 'none';
+  readonly pressure: 'wanted' | 'unwanted';
 }
 
 type Read = Pick<CgroupHost, 'read'>;
 
 /** Limits from here on are none: the kernel rounds "no limit" to whole pages of 64 bits. */
 const noLimit = 2 ** 62;
+const everything: UsageWish = { swap: 'some', pressure: 'unwanted' };
 
 /** Of a path below each tree of cgroups. */
-export async function readCgroupUsage(layout: CgroupLayout, path: string, host: Read): Promise<CgroupUsage> {
+export async function readCgroupUsage(
+  layout: CgroupLayout,
+  path: string,
+  host: Read,
+  wish: UsageWish = everything,
+): Promise<CgroupUsage> {
   return layout.version === 2
-    ? await unifiedUsage(join(layout.root, path), host)
-    : await splitUsage(layout.controllers, path, host);
+    ? await unifiedUsage(join(layout.root, path).replace(/\/$/, ''), host, wish)
+    : await splitUsage(layout.controllers, path, host, wish);
 }
 
-async function unifiedUsage(dir: string, host: Read): Promise<CgroupUsage> {
-  const file = (name: string) => textOf(host, join(dir, name));
-  const [cpu, current, stat, max, swap, pids] = await Promise.all(
-    ['cpu.stat', 'memory.current', 'memory.stat', 'memory.max', 'memory.swap.current', 'pids.current'].map(
-      file,
-    ),
-  );
-  const counted = fieldsOf(stat);
-  const microseconds = fieldsOf(cpu).get('usage_usec');
+async function unifiedUsage(dir: string, host: Read, wish: UsageWish): Promise<CgroupUsage> {
+  const file = (name: string) => textOf(host, `${dir}/${name}`);
+  const cpu = await file('cpu.stat');
+  const stat = (await file('memory.stat')) ?? '';
+  const [current, max] = [await file('memory.current'), await file('memory.max')];
+  const microseconds = cpu === undefined ? undefined : fieldIn(cpu, 'usage_usec');
+  const [anon, files] = [fieldIn(stat, 'anon'), fieldIn(stat, 'file')];
+  // The root has no file of its own for it.
+  const whole = anon === undefined || files === undefined ? undefined : anon + files;
+  const memory = memoryOf(numberIn(current) ?? whole, numberIn(max), {
+    inactive: fieldIn(stat, 'inactive_file'),
+    rss: anon,
+    faults: fieldIn(stat, 'pgfault'),
+    majorFaults: fieldIn(stat, 'pgmajfault'),
+  });
+  const isSwapped = wish.swap === 'some';
+  const [swap, swapMax] = isSwapped ? [await file('memory.swap.current'), await file('memory.swap.max')] : [];
   return {
     cpuNanos: microseconds === undefined ? undefined : microseconds * 1_000,
-    memory: memoryOf(numberOf(current), numberOf(max), {
-      inactive: counted.get('inactive_file'),
-      rss: counted.get('anon'),
-      faults: counted.get('pgfault'),
-      majorFaults: counted.get('pgmajfault'),
-    }),
-    swapBytes: numberOf(swap),
-    processes: numberOf(pids),
+    memory,
+    ...swapOf(memory, numberIn(swap), numberIn(swapMax)),
+    pressure: wish.pressure === 'wanted' ? await pressureOf(file) : undefined,
+  };
+}
+
+async function pressureOf(file: (name: string) => Promise<string | undefined>): Promise<CgroupPressure> {
+  return {
+    cpu: pressureIn(await file('cpu.pressure')),
+    memory: pressureIn(await file('memory.pressure')),
+    io: pressureIn(await file('io.pressure')),
   };
 }
 
@@ -58,30 +92,36 @@ async function splitUsage(
   controllers: ReadonlyMap<string, string>,
   path: string,
   host: Read,
+  wish: UsageWish,
 ): Promise<CgroupUsage> {
   const file = async (controller: string, name: string) => {
     const root = controllers.get(controller);
     return root === undefined ? undefined : await textOf(host, join(root, path, name));
   };
-  const [cpu, usage, stat, limit, pids] = await Promise.all([
-    file('cpuacct', 'cpuacct.usage'),
-    file('memory', 'memory.usage_in_bytes'),
-    file('memory', 'memory.stat'),
-    file('memory', 'memory.limit_in_bytes'),
-    file('pids', 'pids.current'),
-  ]);
-  const counted = fieldsOf(stat);
+  const stat = (await file('memory', 'memory.stat')) ?? '';
+  const limit = numberIn(await file('memory', 'memory.limit_in_bytes'));
+  const memory = memoryOf(numberIn(await file('memory', 'memory.usage_in_bytes')), limit, {
+    inactive: fieldIn(stat, 'total_inactive_file'),
+    rss: fieldIn(stat, 'total_rss'),
+    faults: fieldIn(stat, 'total_pgfault'),
+    majorFaults: fieldIn(stat, 'total_pgmajfault'),
+  });
+  // Of memory and swap together.
+  const both =
+    wish.swap === 'some' ? numberIn(await file('memory', 'memory.memsw.limit_in_bytes')) : undefined;
+  const swapMax = both === undefined || limit === undefined || both > noLimit ? undefined : both - limit;
   return {
-    cpuNanos: numberOf(cpu),
-    memory: memoryOf(numberOf(usage), numberOf(limit), {
-      inactive: counted.get('total_inactive_file'),
-      rss: counted.get('total_rss'),
-      faults: counted.get('total_pgfault'),
-      majorFaults: counted.get('total_pgmajfault'),
-    }),
-    swapBytes: counted.get('total_swap'),
-    processes: numberOf(pids),
+    cpuNanos: numberIn(await file('cpuacct', 'cpuacct.usage')),
+    memory,
+    ...swapOf(memory, fieldIn(stat, 'total_swap'), swapMax),
   };
+}
+
+/** Where the kernel does not count it there is none to be used. */
+function swapOf(memory: MemoryUsage | undefined, used: number | undefined, most: number | undefined) {
+  const swapBytes = memory === undefined ? undefined : (used ?? 0);
+  const isLimited = most !== undefined && most <= noLimit && swapBytes !== undefined;
+  return { swapBytes, swapAvailableBytes: isLimited ? Math.max(most - swapBytes, 0) : undefined };
 }
 
 interface Counted {
@@ -110,16 +150,9 @@ function memoryOf(
 
 /** A cgroup may go at any moment. */
 async function textOf(host: Read, path: string): Promise<string | undefined> {
-  return await host.read(path).catch(() => undefined);
-}
-
-function numberOf(text: string | undefined): number | undefined {
-  const word = text?.trim() ?? '';
-  return /^\d+$/.test(word) ? Number(word) : undefined;
-}
-
-/** Lines of a name and a number. */
-export function fieldsOf(text = ''): ReadonlyMap<string, number> {
-  const rows = [...text.matchAll(/^([\w().]+):?\s+(\d+)/gm)];
-  return new Map(rows.map(([, name = '', value]) => [name, Number(value)]));
+  try {
+    return await host.read(path);
+  } catch {
+    return undefined;
+  }
 }

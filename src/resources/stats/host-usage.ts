@@ -1,4 +1,5 @@
-import { fieldsOf, type MemoryUsage } from './cgroup-usage.ts';
+import type { MemoryUsage } from './cgroup-usage.ts';
+import { fieldsOf } from './text-fields.ts';
 
 export interface InterfaceUsage {
   readonly name: string;

@@ -1,6 +1,12 @@
 /** What the kernel says has been used. */
-export { cgroupMeasures, type Measure } from './cgroup-measures.ts';
-export { type CgroupUsage, type MemoryUsage, readCgroupUsage } from './cgroup-usage.ts';
+export { cgroupMeasures, type Measure, nothingMoved } from './cgroup-measures.ts';
+export {
+  type CgroupPressure,
+  type CgroupUsage,
+  type MemoryUsage,
+  readCgroupUsage,
+  type UsageWish,
+} from './cgroup-usage.ts';
 export {
   defaultInterface,
   type HostMemory,
@@ -8,3 +14,4 @@ export {
   type InterfaceUsage,
   interfacesIn,
 } from './host-usage.ts';
+export { type Pressure, type PressureFigures, pressureIn } from './pressure.ts';

@@ -1,0 +1,72 @@
+import { readdir, readlink, statfs } from 'node:fs/promises';
+import { release, uptime } from 'node:os';
+import { join } from 'node:path';
+import type { StatsMachine } from '../kubelet/stats/index.ts';
+import {
+  type Clock,
+  DiskWalker,
+  detectCgroupLayout,
+  realCgroupHost,
+  type SilentMounts,
+} from '../lib/index.ts';
+import { RuntimeProcess } from './runtime-process.ts';
+
+/** What this machine says of its use. Nothing is started before somebody asks. */
+export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check'>): StatsMachine {
+  const startMs = clock.now() - process.uptime() * 1_000;
+  const runtimes = new Map<string, RuntimeProcess>();
+  const runtimeAt = (socket: string) => {
+    const found =
+      runtimes.get(socket) ??
+      new RuntimeProcess({
+        socket,
+        monotonicMs: () => clock.monotonicMs(),
+        bootMs: clock.now() - uptime() * 1_000,
+        layout: () => detectCgroupLayout(realCgroupHost()),
+      });
+    runtimes.set(socket, found);
+    return found.part();
+  };
+  return {
+    kernel: release(),
+    directories: new DiskWalker({ clock, check: (path, signal) => silent.check(path, signal) }),
+    async space(path, signal) {
+      try {
+        await silent.check(path, signal);
+        const { blocks, bfree, bavail, bsize, files, ffree } = await statfs(path);
+        return {
+          capacityBytes: blocks * bsize,
+          availableBytes: bavail * bsize,
+          usedBytes: (blocks - bfree) * bsize,
+          inodes: files,
+          inodesFree: ffree,
+          inodesUsed: files - ffree,
+        };
+      } catch {
+        signal.throwIfAborted();
+        return undefined;
+      }
+    },
+    self() {
+      const { user, system } = process.cpuUsage();
+      const { minorPageFault, majorPageFault } = process.resourceUsage();
+      return {
+        cpuNanos: (user + system) * 1_000,
+        rssBytes: process.memoryUsage.rss(),
+        startMs,
+        pageFaults: minorPageFault + majorPageFault,
+        majorPageFaults: majorPageFault,
+      };
+    },
+    runtimeAt,
+    openFiles,
+  };
+}
+
+async function openFiles(pid: number): Promise<{ readonly all: number; readonly sockets: number }> {
+  const directory = `/proc/${pid}/fd`;
+  const names = await readdir(directory).catch(() => []);
+  const targets = await Promise.all(names.map((name) => readlink(join(directory, name)).catch(() => '')));
+  const sockets = targets.filter((target) => target.startsWith('socket:'));
+  return { all: names.length, sockets: sockets.length };
+}

@@ -1,0 +1,95 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import type { ProcessUsage, SystemPart } from '../kubelet/stats/index.ts';
+import type { CgroupLayout } from '../lib/index.ts';
+
+export interface RuntimeProcessDeps {
+  /** The socket the runtime is reached by. */
+  readonly socket: string;
+  readonly monotonicMs: () => number;
+  /** In milliseconds since 1970. */
+  readonly bootMs: number;
+  readonly layout: () => Promise<CgroupLayout>;
+  readonly procDir?: string;
+}
+
+const names: ReadonlySet<string> = new Set(['containerd', 'crio', 'cri-dockerd']);
+/** Whoever is not found is looked for again after this. */
+const lookAgainMs = 300_000;
+const ticksPerSecond = 100;
+const pageBytes = 4_096;
+
+/** The process that serves the runtime's socket: of several runtimes on a machine the one that is ours. */
+export class RuntimeProcess {
+  readonly #deps: RuntimeProcessDeps;
+  readonly #proc: string;
+  #pid: number | undefined;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: RuntimeProcessDeps) {
+    this.#deps = deps;
+    this.#proc = deps.procDir ?? '/proc';
+  }
+
+  /** Its cgroup, or the process alone where it shares that of the machine; undefined when it cannot be found. */
+  async part(): Promise<SystemPart | undefined> {
+    const known = this.#pid === undefined ? undefined : await this.#partOf(this.#pid);
+    if (known !== undefined) return known;
+    const nowMs = this.#deps.monotonicMs();
+    if (nowMs - this.#lookedMs < lookAgainMs) return undefined;
+    this.#lookedMs = nowMs;
+    this.#pid = await this.#find();
+    return this.#pid === undefined ? undefined : await this.#partOf(this.#pid);
+  }
+
+  async #find(): Promise<number | undefined> {
+    const sockets = await this.#read('net/unix');
+    const lines = sockets?.split('\n').filter((line) => line.endsWith(` ${this.#deps.socket}`)) ?? [];
+    const inodes = new Set(lines.map((line) => `socket:[${line.trim().split(/\s+/)[6]}]`));
+    const pids = (await readdir(this.#proc)).filter((name) => /^\d+$/.test(name));
+    for (const pid of pids) {
+      if (!names.has((await this.#read(`${pid}/comm`))?.trim() ?? '')) continue;
+      const files = await readdir(`${this.#proc}/${pid}/fd`).catch(() => []);
+      for (const file of files) {
+        const target = await readlink(`${this.#proc}/${pid}/fd/${file}`).catch(() => '');
+        if (inodes.has(target)) return Number(pid);
+      }
+    }
+    return undefined;
+  }
+
+  async #partOf(pid: number): Promise<SystemPart | undefined> {
+    const [stat, cgroups] = [await this.#read(`${pid}/stat`), await this.#read(`${pid}/cgroup`)];
+    if (stat === undefined || cgroups === undefined) return undefined;
+    const cgroup = memoryCgroup(cgroups, await this.#deps.layout());
+    return cgroup === undefined || cgroup === '/' ? { process: this.#usage(stat) } : { cgroup };
+  }
+
+  #usage(stat: string): ProcessUsage {
+    // The name, which may have blanks, is in brackets.
+    const fields = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number);
+    const [minor = 0, major = 0] = [fields[7], fields[9]];
+    const ticks = (fields[11] ?? 0) + (fields[12] ?? 0);
+    return {
+      cpuNanos: (ticks * 1e9) / ticksPerSecond,
+      rssBytes: (fields[21] ?? 0) * pageBytes,
+      startMs: this.#deps.bootMs + ((fields[19] ?? 0) * 1_000) / ticksPerSecond,
+      pageFaults: minor + major,
+      majorPageFaults: major,
+    };
+  }
+
+  async #read(path: string): Promise<string | undefined> {
+    return await readFile(`${this.#proc}/${path}`, 'utf8').catch(() => undefined);
+  }
+}
+
+/** From the text of a process's `cgroup`. */
+function memoryCgroup(text: string, { version }: CgroupLayout): string | undefined {
+  const rows = text.split('\n').map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
+  const isMeant = (controllers = '') =>
+    version === 2 ? controllers === '' : controllers.split(',').includes('memory');
+  return rows.find((row) => row !== null && isMeant(row[1]))?.[2];
+}

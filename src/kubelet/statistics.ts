@@ -1,0 +1,122 @@
+import { detectCgroupLayout } from '../lib/index.ts';
+import type { ObservedPod, Pod, PodUid } from '../pods/index.ts';
+import { cgroupName, cgroupPath, parseCgroupPath } from '../resources/index.ts';
+import type { KubeletDeps } from './kubelet-deps.ts';
+import type { KubeletSettings } from './settings.ts';
+import type { PodSubject, StatsPages, StatsProvider, VolumePlace } from './stats/index.ts';
+import type { VolumeSpaceAt } from './volume-metrics.ts';
+
+export interface StatisticsParts {
+  /** All the runtime has, as last seen. */
+  readonly observed: () => readonly ObservedPod[];
+  readonly known: (uid: PodUid) => Pod | undefined;
+  readonly cgroupOf: (pod: Pod) => string;
+  readonly placesOf: (pod: Pod) => readonly VolumePlace[];
+  /** Undefined on a machine that gives no access to the files of volumes. */
+  readonly space: VolumeSpaceAt | undefined;
+}
+
+type Deps = Pick<KubeletDeps, 'clock' | 'logger' | 'cri' | 'machine' | 'metrics'>;
+
+interface Opened {
+  readonly provider: StatsProvider;
+  readonly pages: StatsPages;
+}
+
+const minuteMs = 60_000;
+
+/** What the node and its pods have used. What finds it out is loaded when somebody asks for the first time. */
+export class Statistics implements Disposable {
+  readonly #settings: KubeletSettings;
+  readonly #deps: Deps;
+  readonly #parts: StatisticsParts;
+  #opened: Promise<Opened | undefined> | undefined;
+
+  constructor(settings: KubeletSettings, deps: Deps, parts: StatisticsParts) {
+    this.#settings = settings;
+    this.#deps = deps;
+    this.#parts = parts;
+    if (deps.machine.stats !== undefined)
+      deps.metrics.collect(async (signal) => [
+        {
+          name: 'kubelet_container_log_filesystem_used_bytes',
+          type: 'gauge',
+          help: 'What the logs of the container take of the disk.',
+          samples: await this.#logSizes(signal),
+        },
+      ]);
+  }
+
+  /** For those who decide by it; undefined on a machine that tells nothing. */
+  async provider(): Promise<StatsProvider | undefined> {
+    return (await this.#open())?.provider;
+  }
+
+  /** For those who are told of it. */
+  async pages(): Promise<StatsPages | undefined> {
+    return (await this.#open())?.pages;
+  }
+
+  /** Nobody asks any more. */
+  [Symbol.dispose](): void {
+    this.#deps.machine.stats?.directories[Symbol.dispose]?.();
+  }
+
+  async #logSizes(signal: AbortSignal) {
+    const sizes = (await (await this.provider())?.logSizes(signal)) ?? [];
+    return sizes.map(({ usedBytes: value, ...labels }) => ({ labels, value }));
+  }
+
+  #open(): Promise<Opened | undefined> {
+    this.#opened ??= this.#load();
+    return this.#opened;
+  }
+
+  async #load(): Promise<Opened | undefined> {
+    const { clock, logger, cri } = this.#deps;
+    const { stats: machine, cgroups: host } = this.#deps.machine;
+    if (machine === undefined) return undefined;
+    const { StatsProvider, VolumeUsages, podSubjects, statsPages } = await import('./stats/index.ts');
+    const { observed, known, cgroupOf, placesOf, space } = this.#parts;
+    const { volumeStatsMs: periodMs = minuteMs, capacity } = this.#settings;
+    const systemCgroups = this.#systemCgroups();
+    const shared = {
+      clock,
+      host,
+      machine,
+      layout: await detectCgroupLayout(host),
+      pods: (): readonly PodSubject[] => podSubjects(observed(), known, cgroupOf),
+      systemCgroups,
+    };
+    const { directories } = machine;
+    const provider = new StatsProvider({
+      ...this.#settings,
+      ...shared,
+      cri,
+      volumes:
+        periodMs > 0 && space !== undefined
+          ? new VolumeUsages({ clock, periodMs, space, directories, placesOf })
+          : undefined,
+    });
+    const pages = statsPages({
+      ...shared,
+      logger,
+      provider,
+      otherCgroups: ['/', ...Object.values(systemCgroups)],
+      capacity: {
+        cores: capacity.milliCpu / 1_000,
+        memoryBytes: capacity.memoryBytes,
+        swapBytes: Number(this.#settings.node.swapCapacity),
+      },
+    });
+    return { provider, pages };
+  }
+
+  #systemCgroups(): Readonly<Record<string, string>> {
+    const { cgroupRoot, cgroupDriver, cgroupsPerQos, systemCgroups = {} } = this.#settings;
+    const pods = cgroupName(parseCgroupPath(cgroupRoot, cgroupDriver), 'kubepods');
+    const all = { ...systemCgroups, pods: cgroupsPerQos ? cgroupPath(pods, cgroupDriver) : undefined };
+    const known = Object.entries(all).flatMap(([name, path]) => (path === undefined ? [] : [[name, path]]));
+    return Object.fromEntries(known);
+  }
+}

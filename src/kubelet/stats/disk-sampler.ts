@@ -1,0 +1,119 @@
+import { join } from 'node:path';
+import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../../cri/index.ts';
+import type { Clock, FileCount, Tree, TreeAnswer } from '../../lib/index.ts';
+import type { RuntimeContainerStats } from '../../runtime/index.ts';
+import { KeptSample } from './kept-sample.ts';
+import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk } from './node-stats.ts';
+import type { PodSubject } from './pod-subjects.ts';
+import type { StatsMachine } from './stats-machine.ts';
+
+export interface DiskSamplerDeps {
+  readonly clock: Clock;
+  readonly cri: Pick<CriClient, 'imageFsInfo'>;
+  readonly machine: Pick<StatsMachine, 'space' | 'directories'>;
+  readonly rootDir: string;
+  readonly podLogsDir: string;
+  /** By id. */
+  readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
+}
+
+/** What containers have written over their images, by id. */
+export type Layers = ReadonlyMap<string, FileUsage>;
+
+/** By the UID of the pod. */
+export type Logs = ReadonlyMap<string, PodLogs>;
+
+interface PodLogs {
+  /** By the name of the container. */
+  readonly containers: ReadonlyMap<string, FileUsage>;
+  readonly others: readonly FileUsage[];
+}
+
+type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
+
+/** Runtimes count what they have now and then only; how full the disk is, is looked up each time. */
+const toldForMs = 10_000;
+/** Logs are few files each; whoever has more of them than can be counted in this time is counted in part. */
+const logsWithinMs = 20_000;
+
+/** Finds out how full the disks are, and what pods have written to them. */
+export class DiskSampler {
+  readonly #deps: DiskSamplerDeps;
+  readonly #told: KeptSample<ImageFsInfoResponse>;
+
+  constructor(deps: DiskSamplerDeps) {
+    this.#deps = deps;
+    this.#told = new KeptSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
+  }
+
+  /** The file systems themselves. Those of the runtime are left out when it does not answer. */
+  async disks(signal: AbortSignal): Promise<Disks> {
+    const [disk, told] = await Promise.all([
+      this.#diskAt(this.#deps.rootDir, signal),
+      this.#told.get((_, ageMs) => ageMs < toldForMs, signal).catch(() => undefined),
+    ]);
+    signal.throwIfAborted();
+    const [image] = told?.imageFilesystems ?? [];
+    // Older runtimes tell of one only.
+    const container = told?.containerFilesystems[0] ?? image;
+    const images = await this.#runtimeDisk(image, signal);
+    const containers = container === image ? images : await this.#runtimeDisk(container, signal);
+    return { disk, images, containers };
+  }
+
+  async layers(signal: AbortSignal): Promise<Layers> {
+    const stats = await this.#deps.runtimeStats(signal);
+    return new Map(
+      [...stats].flatMap(([id, { layer }]) => (layer === undefined ? [] : [[id, layer] as const])),
+    );
+  }
+
+  /** What lies in the log directories of pods, and beside it what else was written for them. */
+  async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
+    const { machine, rootDir, podLogsDir } = this.#deps;
+    const trees = pods.flatMap(({ uid, name, namespace }): readonly Tree[] => [
+      { path: join(podLogsDir, `${namespace}_${name}_${uid}`), parts: 'by-directory' },
+      { path: join(rootDir, 'pods', uid, 'etc-hosts') },
+    ]);
+    const answers = await machine.directories.usagesOf(trees, logsWithinMs, signal);
+    const atMs = this.#deps.clock.now();
+    return new Map(
+      pods.map(({ uid }, index) => [uid, logsOf(answers[2 * index], answers[2 * index + 1], atMs)]),
+    );
+  }
+
+  async #runtimeDisk(
+    told: FilesystemUsage | undefined,
+    signal: AbortSignal,
+  ): Promise<RuntimeDisk | undefined> {
+    if (told === undefined) return undefined;
+    const mountPoint = told.fsId?.mountpoint ?? '';
+    return {
+      mountPoint,
+      disk: mountPoint === '' ? undefined : await this.#diskAt(mountPoint, signal),
+      own: {
+        atMs: Number(told.timestamp / 1_000_000n),
+        usedBytes: Number(told.usedBytes?.value ?? 0n),
+        inodesUsed: Number(told.inodesUsed?.value ?? 0n),
+      },
+    };
+  }
+
+  async #diskAt(path: string, signal: AbortSignal): Promise<DiskUsage | undefined> {
+    const space = await this.#deps.machine.space(path, signal);
+    return space === undefined ? undefined : { ...space, atMs: this.#deps.clock.now() };
+  }
+}
+
+function logsOf(logs: TreeAnswer | undefined, hosts: TreeAnswer | undefined, atMs: number): PodLogs {
+  const { '': beside, ...containers }: Record<string, FileCount> =
+    logs?.kind === 'counted' ? { ...logs.usage.parts } : {};
+  const of = ({ usedBytes, inodesUsed }: FileCount): FileUsage => ({ atMs, usedBytes, inodesUsed });
+  return {
+    containers: new Map(Object.entries(containers).map(([name, count]) => [name, of(count)])),
+    others: [
+      ...(beside === undefined ? [] : [of(beside)]),
+      ...(hosts?.kind === 'counted' ? [of(hosts.usage)] : []),
+    ],
+  };
+}

@@ -1,0 +1,290 @@
+import { join } from 'node:path';
+import { apiTime, type CgroupHost, type CgroupLayout, type Clock } from '../../lib/index.ts';
+import {
+  type CgroupPressure,
+  type CgroupUsage,
+  defaultInterface,
+  type HostMemory,
+  hostMemory,
+  interfacesIn,
+  pressureIn,
+  readCgroupUsage,
+  type UsageWish,
+} from '../../resources/index.ts';
+import type { RuntimeContainerStats } from '../../runtime/index.ts';
+import { ContainerCgroups, treeOf } from './container-cgroups.ts';
+import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, Usage } from './node-stats.ts';
+import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
+import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
+import { Turns } from './turns.ts';
+import { type RatesPass, UsageRates } from './usage-rates.ts';
+
+export interface KernelSamplerDeps {
+  readonly clock: Clock;
+  readonly host: CgroupHost;
+  readonly layout: CgroupLayout;
+  readonly machine: Pick<StatsMachine, 'self' | 'runtimeAt'>;
+  /** By which the runtime is found, where its cgroup is not among those below. */
+  readonly runtimeSocket?: string | undefined;
+  /** Cgroups beside those of single pods that are told of, by the names they have there. */
+  readonly systemCgroups: Readonly<Record<string, string>>;
+  /** For containers whose cgroups are not to be found, by id; asked at most once a look. */
+  readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
+}
+
+/** What the kernel says of the node at one moment. */
+export interface NodeSample extends Pick<NodeFigures, 'usage' | 'system' | 'network' | 'processes'> {
+  readonly startTime: string;
+}
+
+export interface KernelSample extends NodeSample {
+  readonly pods: readonly SampledPod[];
+  /** Whether there is anything whose rate is not known yet, as it was seen for the first time. */
+  readonly isFirstOfSome: boolean;
+}
+
+export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'network'> {
+  readonly subject: PodSubject;
+  readonly containers: readonly (ContainerSubject & { readonly usage: Usage })[];
+}
+
+/** Reads what the kernel counts of the node and its pods; one look at a time, as the rates of use come from two. */
+export class KernelSampler {
+  readonly #deps: KernelSamplerDeps;
+  readonly #rates = new UsageRates();
+  /** Of looks at the node alone, which come at other times. */
+  readonly #nodeRates = new UsageRates();
+  readonly #cgroups: ContainerCgroups;
+
+  constructor(deps: KernelSamplerDeps) {
+    this.#deps = deps;
+    this.#cgroups = new ContainerCgroups(deps.host, deps.layout);
+  }
+
+  async sample(pods: readonly PodSubject[], signal: AbortSignal): Promise<KernelSample> {
+    const pass = this.#rates.begin();
+    const look = new Look(this.#deps, pass, await this.#memory(), await this.#cgroups.find(pods));
+    const sample = await look.take(pods, signal);
+    pass.end();
+    return sample;
+  }
+
+  /** Without a look at single pods: some twenty files. */
+  async node(): Promise<NodeSample> {
+    const pass = this.#nodeRates.begin();
+    const sample = await new Look(this.#deps, pass, await this.#memory(), new Map()).takeNode();
+    pass.end();
+    return sample;
+  }
+
+  async #memory(): Promise<HostMemory> {
+    return hostMemory(await this.#deps.host.read('/proc/meminfo').catch(() => ''));
+  }
+}
+
+class Look {
+  readonly #deps: KernelSamplerDeps;
+  readonly #rates: RatesPass;
+  readonly #memory: HostMemory;
+  readonly #paths: ReadonlyMap<string, string>;
+  readonly #turns: Turns;
+  readonly #wish: UsageWish;
+  #runtime: Promise<ReadonlyMap<string, RuntimeContainerStats>> | undefined;
+  #isFirstOfSome = false;
+
+  constructor(
+    deps: KernelSamplerDeps,
+    rates: RatesPass,
+    memory: HostMemory,
+    paths: ReadonlyMap<string, string>,
+  ) {
+    this.#deps = deps;
+    this.#rates = rates;
+    this.#memory = memory;
+    this.#paths = paths;
+    this.#turns = new Turns(deps.clock);
+    this.#wish = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'wanted' };
+  }
+
+  async take(pods: readonly PodSubject[], signal: AbortSignal): Promise<KernelSample> {
+    const sampled: SampledPod[] = [];
+    for (const subject of pods) {
+      sampled.push(await this.#pod(subject, signal));
+      await this.#turns.next();
+    }
+    return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
+  }
+
+  async takeNode(): Promise<NodeSample> {
+    const stat = (await this.#read('/proc/stat')) ?? '';
+    return {
+      startTime: apiTime(Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1_000),
+      usage: await this.#node(),
+      system: await this.#system(),
+      network: await this.#network('/proc/self', undefined),
+      processes: await this.#processes(),
+    };
+  }
+
+  async #node(): Promise<Usage> {
+    const { usage, totalBytes, swapUsageBytes, swapTotalBytes } = this.#memory;
+    const whole = await this.#cgroup('/');
+    const used = whole.memory ?? usage;
+    return {
+      ...this.#usage('node', whole),
+      memory: { ...used, availableBytes: Math.max(totalBytes - used.workingSetBytes, 0) },
+      swapBytes: swapUsageBytes,
+      swapAvailableBytes: swapTotalBytes - swapUsageBytes,
+      pressure: await this.#hostPressure(whole.pressure),
+    };
+  }
+
+  /** Not every root says it of itself. */
+  async #hostPressure(own: CgroupPressure | undefined): Promise<CgroupPressure> {
+    const of = async (what: keyof CgroupPressure) =>
+      own?.[what] ?? pressureIn(await this.#read(`/proc/pressure/${what}`));
+    return { cpu: await of('cpu'), memory: await of('memory'), io: await of('io') };
+  }
+
+  async #system(): Promise<readonly ContainerUsage[]> {
+    const { systemCgroups, machine, runtimeSocket } = this.#deps;
+    const runtime = runtimeSocket === undefined ? undefined : await machine.runtimeAt?.(runtimeSocket);
+    const parts = Object.entries(systemCgroups).map(([name, cgroup]) => [name, { cgroup }] as const);
+    const found = new Map<string, SystemPart>([
+      ['kubelet', { process: machine.self() }],
+      ...(runtime === undefined ? [] : [['runtime', runtime] as const]),
+      ...parts,
+    ]);
+    const all: ContainerUsage[] = [];
+    for (const [name, part] of found) {
+      const usage = this.#usage(
+        `system/${name}`,
+        'cgroup' in part ? await this.#cgroup(part.cgroup) : usageOf(part.process),
+      );
+      // Of one that is not there nothing is told.
+      if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
+      all.push({ name, startTime: this.#startOf(name, part), usage });
+    }
+    return all;
+  }
+
+  #startOf(name: string, part: SystemPart): string | undefined {
+    if ('process' in part) return apiTime(part.process.startMs);
+    return name === 'kubelet' ? apiTime(this.#deps.machine.self().startMs) : undefined;
+  }
+
+  async #pod(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
+    const { uid, cgroup, sandbox, network } = subject;
+    const own = cgroup === '' ? undefined : await this.#cgroup(cgroup);
+    const containers: SampledPod['containers'][number][] = [];
+    for (const each of subject.containers)
+      containers.push({ ...each, usage: await this.#container(each.id, signal) });
+    const places = [sandbox?.id ?? '', ...subject.containers.map(({ id }) => id)];
+    const processes = await Promise.all(places.map((id) => this.#processIds(id)));
+    const [pid] = processes.flat();
+    return {
+      subject,
+      containers,
+      usage: own?.memory === undefined ? together(containers) : this.#usage(`pod/${uid}`, own),
+      processes: processes.some((each) => each !== undefined) ? processes.flat().length : undefined,
+      network:
+        network === 'node' || pid === undefined ? undefined : await this.#network(`/proc/${pid}`, 'eth0'),
+    };
+  }
+
+  async #container(id: string, signal: AbortSignal): Promise<Usage> {
+    const path = this.#paths.get(id);
+    const usage = path === undefined ? undefined : await this.#cgroup(path);
+    if (usage?.memory !== undefined) return this.#usage(id, usage);
+    this.#runtime ??= this.#deps.runtimeStats(signal);
+    const told = (await this.#runtime).get(id);
+    if (told === undefined) return this.#usage(id, nothing);
+    const { atMs, cpuNanos, memory, swapBytes, swapAvailableBytes } = told;
+    const nanoCores = told.nanoCores ?? this.#rate(id, atMs, cpuNanos);
+    return { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes };
+  }
+
+  async #cgroup(path: string): Promise<CgroupUsage> {
+    const { layout, host } = this.#deps;
+    return await readCgroupUsage(layout, path, host, this.#wish);
+  }
+
+  #usage(key: string, { cpuNanos, ...rest }: CgroupUsage): Usage {
+    const atMs = this.#deps.clock.now();
+    return { atMs, cpuNanos, nanoCores: this.#rate(key, atMs, cpuNanos), ...rest };
+  }
+
+  #rate(key: string, atMs: number, cpuNanos: number | undefined): number | undefined {
+    const rate = this.#rates.note(key, atMs, cpuNanos);
+    if (rate === undefined && cpuNanos !== undefined) this.#isFirstOfSome = true;
+    return rate;
+  }
+
+  /** Those of a container; undefined where nobody knows. */
+  async #processIds(id: string): Promise<readonly number[] | undefined> {
+    const path = this.#paths.get(id);
+    if (path === undefined) return undefined;
+    const text = await this.#read(join(treeOf(this.#deps.layout), path, 'cgroup.procs'));
+    return text === undefined
+      ? undefined
+      : text
+          .split('\n')
+          .map(Number)
+          .filter((pid) => pid > 0);
+  }
+
+  /** Every process of a pod sees the pod's network. */
+  async #network(process: string, main: string | undefined): Promise<NetworkUsage | undefined> {
+    const dev = await this.#read(`${process}/net/dev`);
+    if (dev === undefined) return undefined;
+    const route = main ?? defaultInterface((await this.#read(`${process}/net/route`)) ?? '');
+    return { atMs: this.#deps.clock.now(), main: route, interfaces: interfacesIn(dev) };
+  }
+
+  /** Every thread counts: each takes a number. */
+  async #processes(): Promise<NodeFigures['processes']> {
+    const current = /\d+\/(\d+)/.exec((await this.#read('/proc/loadavg')) ?? '')?.[1];
+    const most = await Promise.all(
+      ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max'].map((path) => this.#read(path)),
+    );
+    const max = Math.min(...most.filter((text) => text !== undefined).map(Number));
+    return current === undefined || !Number.isFinite(max)
+      ? undefined
+      : { atMs: this.#deps.clock.now(), max, current: Number(current) };
+  }
+
+  async #read(path: string): Promise<string | undefined> {
+    try {
+      return await this.#deps.host.read(path);
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Without a cgroup of its own, what the process has used. */
+function usageOf({ cpuNanos, rssBytes, pageFaults, majorPageFaults }: ProcessUsage): CgroupUsage {
+  const memory = { usageBytes: rssBytes, workingSetBytes: rssBytes, rssBytes, pageFaults, majorPageFaults };
+  return { cpuNanos, memory: { ...memory, availableBytes: undefined }, swapBytes: undefined };
+}
+
+const nothing: CgroupUsage = { cpuNanos: undefined, memory: undefined, swapBytes: undefined };
+
+/** Where a pod has no cgroup of its own, its containers are all there is of it. */
+function together(containers: readonly { readonly usage: Usage }[]): Usage {
+  const sum = (of: (usage: Usage) => number | undefined) => {
+    const parts = containers.map(({ usage }) => of(usage)).filter((part) => part !== undefined);
+    return parts.length === 0 ? undefined : parts.reduce((total, part) => total + part, 0);
+  };
+  return {
+    atMs: Math.max(...containers.map(({ usage }) => usage.atMs)),
+    cpuNanos: sum(({ cpuNanos }) => cpuNanos),
+    nanoCores: sum(({ nanoCores }) => nanoCores),
+    memory: {
+      usageBytes: sum(({ memory }) => memory?.usageBytes) ?? 0,
+      workingSetBytes: sum(({ memory }) => memory?.workingSetBytes) ?? 0,
+      rssBytes: sum(({ memory }) => memory?.rssBytes) ?? 0,
+    },
+    swapBytes: sum(({ swapBytes }) => swapBytes),
+  };
+}

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { realClock } from '../clock.ts';
+import { KubelingError } from '../errors.ts';
+import { VirtualClock } from '../virtual-clock.ts';
+import { Budget } from './budget.ts';
+import { DiskWalker, type WalkThreadEvents } from './disk-walker.ts';
+import type { TreeAnswer, WalkRequest } from './messages.ts';
+
+const { signal } = new AbortController();
+const usage = { usedBytes: 1, inodesUsed: 1, isWhole: true };
+const space = { capacityBytes: 9, availableBytes: 8, usedBytes: 1, inodes: 9, inodesFree: 8, inodesUsed: 1 };
+const counted: TreeAnswer = { kind: 'counted', usage, space };
+
+function rig() {
+  const clock = new VirtualClock();
+  const threads: { events: WalkThreadEvents; sent: WalkRequest[]; ended: number }[] = [];
+  const walker = new DiskWalker({
+    clock,
+    check: async (path) => {
+      if (path.startsWith('/dead')) throw new KubelingError('MOUNT_SILENT', `${path} does not answer`);
+    },
+    start: (events) => {
+      const thread = { events, sent: [] as WalkRequest[], ended: 0 };
+      threads.push(thread);
+      return { send: (request) => void thread.sent.push(request), end: () => void thread.ended++ };
+    },
+  });
+  const counts = (thread = threads.at(-1)) =>
+    thread?.sent.flatMap((each) => (each.do === 'count' ? [each] : [])) ?? [];
+  return { clock, walker, threads, counts };
+}
+
+test('one thread serves all who ask, and ends when nobody has for a while', async () => {
+  const { clock, walker, threads, counts } = rig();
+  assert.equal(walker.isAwake, false, 'nothing is started before somebody asks');
+  const both = [
+    walker.usagesOf([{ path: '/a' }], 1_000, signal),
+    walker.usagesOf([{ path: '/b' }], 1_000, signal),
+  ];
+  await clock.advance(0);
+  assert.equal(threads.length, 1);
+  for (const { id } of counts()) threads[0]?.events.replied({ id, answers: [counted] });
+  assert.deepEqual(await Promise.all(both), [[counted], [counted]]);
+  await clock.advance(29_000);
+  assert.equal(walker.isAwake, true);
+  await clock.advance(2_000);
+  assert.deepEqual([walker.isAwake, threads[0]?.ended], [false, 1]);
+});
+
+test('what does not answer is not even tried, the rest is', async () => {
+  const { clock, walker, threads, counts } = rig();
+  const answer = walker.usagesOf([{ path: '/a' }, { path: '/dead/b' }, { path: '/c' }], 1_000, signal);
+  await clock.advance(0);
+  const [request] = counts();
+  assert.deepEqual(
+    request?.trees.map(({ path }) => path),
+    ['/a', '/c'],
+  );
+  threads[0]?.events.replied({ id: request?.id ?? 0, answers: [counted, { kind: 'gone' }] });
+  assert.deepEqual(
+    (await answer).map(({ kind }) => kind),
+    ['counted', 'failed', 'gone'],
+  );
+  assert.deepEqual(
+    (await walker.usagesOf([{ path: '/dead' }], 1, signal)).map(({ kind }) => kind),
+    ['failed'],
+  );
+});
+
+test('who gives up stops his walk only', async () => {
+  const { clock, walker, threads, counts } = rig();
+  const own = new AbortController();
+  const first = walker.usagesOf([{ path: '/a' }], 1_000, own.signal);
+  const second = walker.usagesOf([{ path: '/b' }], 1_000, signal);
+  await clock.advance(0);
+  const [one, two] = counts();
+  own.abort(new Error('enough'));
+  await assert.rejects(first, { message: 'enough' });
+  assert.deepEqual(
+    threads[0]?.sent.filter(({ do: what }) => what === 'stop'),
+    [{ do: 'stop', id: one?.id }],
+  );
+  threads[0]?.events.replied({ id: two?.id ?? 0, answers: [counted] });
+  assert.deepEqual(await second, [counted]);
+});
+
+test('a thread that is held in the kernel is left, and there are never many of them', async () => {
+  const { clock, walker, threads } = rig();
+  for (const _ of [1, 2]) {
+    const stuck = assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /does not answer/);
+    await clock.advance(61_000);
+    await stuck;
+  }
+  assert.equal(threads.length, 2);
+  await assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /2 threads are held/);
+  threads[0]?.events.ended(new Error('free again'));
+  const again = walker.usagesOf([{ path: '/a' }], 1_000, signal);
+  await clock.advance(0);
+  assert.equal(threads.length, 3);
+  threads[2]?.events.ended(new Error('died'));
+  await assert.rejects(again, { message: 'died' });
+});
+
+test('one that answers its pings may take as long as it likes', async () => {
+  const { clock, walker, threads, counts } = rig();
+  const long = walker.usagesOf([{ path: '/a' }], 900_000, signal);
+  for (let minute = 0; minute < 10; minute++) {
+    await clock.advance(30_000);
+    threads[0]?.events.replied({ id: 0, answers: [] });
+    await clock.advance(30_000);
+  }
+  threads[0]?.events.replied({ id: counts()[0]?.id ?? 0, answers: [counted] });
+  assert.deepEqual(await long, [counted]);
+});
+
+test('a real thread counts real files, tells of their file system, and what is gone', async () => {
+  const path = mkdtempSync(join(tmpdir(), 'klg-walker-'));
+  mkdirSync(join(path, 'a'));
+  writeFileSync(join(path, 'a/file'), Buffer.alloc(10_000, 1));
+  using walker = new DiskWalker({ clock: realClock(), check: async () => {} });
+  const [found, gone] = await walker.usagesOf([{ path }, { path: join(path, 'nowhere') }], 30_000, signal);
+  assert.ok(found?.kind === 'counted');
+  assert.equal(found.usage.inodesUsed, 3);
+  assert.ok(found.usage.usedBytes >= 10_000 && found.space.capacityBytes > found.space.availableBytes);
+  assert.deepEqual([found.usage.isWhole, found.quotaBytes], [true, undefined]);
+  assert.deepEqual(gone, { kind: 'gone' });
+  rmSync(path, { recursive: true });
+});
+
+test('what is spent beyond the budget is waited for, by all together', async () => {
+  let nowMs = 0;
+  const slept: number[] = [];
+  const sleep = async (ms: number) => {
+    slept.push(ms);
+    nowMs += ms;
+  };
+  const budget = new Budget({ monotonicMs: () => nowMs, sleep, perSecond: 1_000, burst: 100 });
+  for (let round = 0; round < 11; round++) await budget.spend(100);
+  assert.equal(nowMs, 1_000);
+  assert.equal(slept[0], 0, 'a few are free');
+});

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { parseMountinfo } from '../mountinfo.ts';
+import { Budget } from './budget.ts';
+import type { Tree, TreeAnswer, WalkReply, WalkRequest } from './messages.ts';
+import { spaceAndQuota } from './space.ts';
+import { walkTree } from './walk.ts';
+
+const perSecond = 10_000;
+const burst = 4_000;
+/** Behind everything else of the machine. */
+const lowest = 19;
+const mountsForMs = 1_000;
+const shortMs = 30_000;
+/** Each may hold some memory. */
+const mostLong = 4;
+
+type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
+
+/**
+ * The thread that counts files. Its calls wait in the kernel, which is why it is one of its own; several trees are counted
+ * beside each other, under one budget. It loads next to nothing, as all it loads is there twice.
+ */
+export function serveWalks(port: MessagePort): void {
+  const monotonicMs = () => performance.now();
+  const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
+  const budget = new Budget({ monotonicMs, sleep, perSecond, burst });
+  const mountPoints = mountPointsNow(monotonicMs);
+  const asked = new Set<number>();
+  const stopped = new Set<number>();
+  const waiting: CountRequest[] = [];
+  const under = new Set<number>();
+
+  async function count(tree: Tree, id: number, endMs: number): Promise<TreeAnswer> {
+    try {
+      const found = spaceAndQuota(tree.path);
+      const rest = async (looks: number) => {
+        await budget.spend(looks);
+        return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'go-on';
+      };
+      return { kind: 'counted', ...found, usage: await walkTree(tree, { mountPoints, rest }) };
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      return code === 'ENOENT' ? { kind: 'gone' } : { kind: 'failed', message };
+    }
+  }
+
+  async function answer({ id, trees, limitMs }: CountRequest): Promise<void> {
+    const endMs = monotonicMs() + limitMs;
+    const answers: TreeAnswer[] = [];
+    for (const tree of trees) answers.push(await count(tree, id, endMs));
+    for (const ids of [asked, under, stopped]) ids.delete(id);
+    port.postMessage({ id, answers } satisfies WalkReply);
+    next();
+  }
+
+  /** Those that may take long wait for each other, and nobody for them. */
+  function next(): void {
+    const request = under.size < mostLong ? waiting.shift() : undefined;
+    if (request === undefined) return;
+    under.add(request.id);
+    void answer(request);
+  }
+
+  port.on('message', (request: WalkRequest) => {
+    if (request.do === 'ping') return port.postMessage({ id: 0, answers: [] } satisfies WalkReply);
+    if (request.do === 'stop') return void (asked.has(request.id) && stopped.add(request.id));
+    asked.add(request.id);
+    if (request.limitMs <= shortMs) void answer(request);
+    else {
+      waiting.push(request);
+      next();
+    }
+  });
+}
+
+function mountPointsNow(monotonicMs: () => number): () => readonly string[] {
+  let last: { readonly atMs: number; readonly text: string; readonly points: readonly string[] } | undefined;
+  return () => {
+    const atMs = monotonicMs();
+    if (last !== undefined && atMs - last.atMs < mountsForMs) return last.points;
+    const text = readFileSync('/proc/self/mountinfo', 'utf8');
+    const points =
+      last?.text === text ? last.points : parseMountinfo(text).map(({ mountPoint }) => mountPoint);
+    last = { atMs, text, points };
+    return points;
+  };
+}
+
+// Loaded by anybody else, it is only code.
+if (parentPort !== null && workerData === 'disk-walk') {
+  try {
+    // Of this thread alone, as Linux has it.
+    setPriority(lowest);
+  } catch {
+    // Not to be had: it walks all the same.
+  }
+  serveWalks(parentPort);
+}
