@@ -14,6 +14,8 @@ import {
   dialHttp,
   hostSilentMounts,
   mountCalls,
+  parseQuantity,
+  quantityValue,
   readFileIfExists,
   realCgroupHost,
   realClock,
@@ -24,6 +26,7 @@ import { checkMachine, OwnOomScore, readMachineFacts, reservedAmount } from '../
 import {
   idsOfBlock,
   processPlugins,
+  realRotationFiles,
   realRuntimeFiles,
   realVolumeParts,
   type VerificationPolicy,
@@ -50,6 +53,7 @@ export function realMachine(): NodeMachine {
     dialHttp,
     files: realRuntimeFiles(silent),
     volumeParts: realVolumeParts(realClock(), silent),
+    logFiles: realRotationFiles(),
     volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
     blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
@@ -140,6 +144,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       qps: config.registryPullQPS,
       burst: config.registryBurst,
     },
+    containerLogs: containerLogPolicy(config),
     gc: {
       minAgeMs: flags.minimumContainerTtlMs,
       maxPerContainer: flags.maxDeadContainersPerContainer,
@@ -156,6 +161,18 @@ function verificationPolicy({
   // Empty where the feature gate is off.
   if (kind === '') return undefined;
   return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
+}
+
+/** Undefined where logs may grow for ever. */
+function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
+  const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
+  if (maxBytes < 0) return undefined;
+  return {
+    maxBytes,
+    maxFiles: config.containerLogMaxFiles,
+    workers: config.containerLogMaxWorkers,
+    intervalMs: config.containerLogMonitorIntervalMs,
+  };
 }
 
 async function selinuxFacts(gates: LoadedConfig['gates']): Promise<SelinuxFacts | undefined> {

@@ -2,7 +2,7 @@ import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
-import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
+import type { RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
@@ -17,6 +17,8 @@ export interface NodeMachine {
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
   readonly volumeParts: VolumeParts;
+  /** For container logs that are full; they grow on unless given. */
+  readonly logFiles?: RotationFiles | undefined;
   /** For volumes that are filled from here; pods cannot have any unless given. */
   readonly volumeFiles?: VolumeFiles | undefined;
   /** For volumes on other machines; pods cannot have any unless given. */

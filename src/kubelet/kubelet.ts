@@ -21,6 +21,7 @@ import { ImageAccess } from './image-access.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
+import { logLoops } from './make-log-manager.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
 import { makePodSyncer } from './make-pod-syncer.ts';
@@ -246,6 +247,7 @@ export class Kubelet {
         watchdog: this.#makeWatchdog(),
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
+        ...logLoops(this.#settings, this.#deps, this.pleg.cache),
         ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },

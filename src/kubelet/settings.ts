@@ -1,5 +1,12 @@
 import type { NodeAmount } from '../resources/index.ts';
-import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
+import type {
+  ClusterDns,
+  ContainerLogPolicy,
+  LinuxNode,
+  PluginSpec,
+  SysctlRules,
+  VerificationPolicy,
+} from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
 import type { NodeEvent } from './node-journal.ts';
 
@@ -71,6 +78,8 @@ export interface KubeletSettings {
       }
     | undefined;
   readonly pulls: { readonly maxParallel: number | undefined; readonly qps: number; readonly burst: number };
+  /** When logs of containers are rotated, and how much of them is kept; they grow on unless given. */
+  readonly containerLogs?: ContainerLogPolicy | undefined;
   readonly gc: {
     readonly minAgeMs: number;
     readonly maxPerContainer: number;

@@ -60,6 +60,11 @@ export class PodCache {
     return this.#entries.get(uid)?.lastSeen;
   }
 
+  /** What was last seen of each pod. */
+  *allLastSeen(): Iterable<ObservedPod> {
+    for (const { lastSeen } of this.#entries.values()) if (lastSeen !== undefined) yield lastSeen;
+  }
+
   isAwaited(uid: PodUid): boolean {
     return this.#waiters.has(uid);
   }

@@ -53,6 +53,7 @@ export {
   podUidOfLogDirectory,
   restartCountFromLogs,
 } from './log-paths.ts';
+export * from './log-rotation/index.ts';
 export * from './logs/index.ts';
 export { type FileStore, mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 export { type StartObserver, startMetrics } from './metrics.ts';

@@ -57,7 +57,7 @@ export class ContainerLogs {
 
   async #read(reading: LogReading, signal: AbortSignal): Promise<OpenedLog> {
     try {
-      const trail = await LogTrail.open(this.#deps.files, reading.path);
+      const trail = await LogTrail.open(this.#deps, reading.path);
       if (reading.follow !== undefined || trail.upcoming !== undefined)
         return { kind: 'open', chunks: readOnce(new LogReader(this.#deps, reading, trail), trail, signal) };
       await trail[Symbol.asyncDispose]();

@@ -27,7 +27,7 @@ class Rig {
   end: 'open' | 'ended' | unknown = 'open';
 
   async follow(reading: Partial<LogReading> = {}): Promise<void> {
-    const trail = await LogTrail.open(this.files, path);
+    const trail = await LogTrail.open(this, path);
     const follow = { isRunning: async () => this.#running };
     const reader = new LogReader(this, { path, view: {}, follow, ...reading }, trail);
     void this.#consume(reader, trail).then(
@@ -195,6 +195,36 @@ test('several rotations between two looks are all seen', async () => {
   rig.lines();
   rig.rotate();
   rig.compress(1);
+  rig.lines();
+  await rig.passUntil(() => rig.out === rig.wanted);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('files that come fast are read without a pause between them', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.stall();
+  for (let rotation = 1; rotation <= 10; rotation++) {
+    rig.lines(3);
+    rig.rotate();
+    await rig.clock.advance(20);
+    rig.files.remove(stemOf(rotation - 2));
+  }
+  await rig.clock.advance(100);
+  rig.takeAgain();
+  const startMs = rig.clock.monotonicMs();
+  while (rig.out !== rig.wanted && rig.clock.monotonicMs() - startMs < 100) await rig.clock.advance(1);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('one that was removed before anybody looked takes no other with it', async () => {
+  const rig = new Rig();
+  rig.lines();
+  await rig.follow();
+  rig.rotate();
+  rig.lines();
+  rig.rotate();
+  rig.files.remove(stemOf(1));
   rig.lines();
   await rig.passUntil(() => rig.out === rig.wanted);
   assert.equal(rig.out, rig.wanted);

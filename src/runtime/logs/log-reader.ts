@@ -42,6 +42,8 @@ export class LogReader {
   readonly #decoder: LogDecoder;
   readonly #hints: HintLatch;
   #lookDue = true;
+  /** When a file was last seen to grow after another took its place. */
+  #grewAtMs = Number.NEGATIVE_INFINITY;
 
   /** The trail is the caller's to close. */
   constructor(deps: LogReaderDeps, reading: LogReading, trail: LogTrail) {
@@ -170,21 +172,33 @@ export class LogReader {
     return this.#trail.upcoming !== undefined;
   }
 
+  /** Whether more has come to a file though another has taken its place; the longer ago that was, the sooner it is told. */
   async #grows(file: TrailFile, at: number, signal: AbortSignal): Promise<boolean> {
-    await this.#deps.clock.sleep(settleMs, signal);
-    return (await sizeOf(file, at)) > at;
+    const { clock } = this.#deps;
+    const restingMs = Math.min(this.#trail.upcomingForMs, clock.monotonicMs() - this.#grewAtMs);
+    if (restingMs < settleMs) await clock.sleep(settleMs - restingMs, signal);
+    const isGrown = (await sizeOf(file, at)) > at;
+    if (isGrown) this.#grewAtMs = clock.monotonicMs();
+    return isGrown;
   }
 
-  /** Hints, and looks now and then also while nobody takes what was read: files must not come and go unseen. */
+  /**
+   * Hints, and looks at once when a name has changed and now and then without, also while nobody takes what was read:
+   * files must not come and go unseen.
+   */
   #watch(): Disposable {
     const { files, clock } = this.#deps;
+    // What fails here fails again when the reader itself looks, and is told then.
+    const look = () => void this.#trail.look().catch(() => {});
     const watch = files.watch(posix.dirname(this.#reading.path), (what) => {
-      if (what === 'renamed') this.#lookDue = true;
+      if (what === 'renamed') {
+        this.#lookDue = true;
+        look();
+      }
       this.#hints.raise();
     });
     const tick = () => {
-      // What fails here fails again when the reader itself looks, and is told then.
-      this.#trail.look().catch(() => {});
+      look();
       timer = clock.timer(pollMs, tick);
     };
     let timer = clock.timer(pollMs, tick);

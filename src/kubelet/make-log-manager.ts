@@ -1,0 +1,27 @@
+import type { PodCache } from '../pleg/index.ts';
+import { ContainerLogManager, type LoggingContainer } from '../runtime/index.ts';
+import type { BackgroundLoops } from './background.ts';
+import type { KubeletDeps } from './kubelet-deps.ts';
+import type { KubeletSettings } from './settings.ts';
+
+/** What rotates the logs of containers; nothing where they may grow. */
+export function logLoops(
+  { containerLogs: policy, podLogsDir }: KubeletSettings,
+  { clock, logger, cri, machine: { logFiles: files } }: KubeletDeps,
+  cache: Pick<PodCache, 'allLastSeen'>,
+): BackgroundLoops['again'] {
+  if (policy === undefined || files === undefined) return {};
+  const containers = () => loggingContainers(cache);
+  return {
+    'container logs': new ContainerLogManager({ cri, clock, logger, files, policy, podLogsDir, containers }),
+  };
+}
+
+function* loggingContainers(cache: Pick<PodCache, 'allLastSeen'>): Iterable<LoggingContainer> {
+  for (const pod of cache.allLastSeen()) {
+    for (const { id, state, logPath } of pod.containers) {
+      if (state === 'running') yield { id, logPath, state };
+      else if (state === 'exited') yield { id, logPath, state: 'ended' };
+    }
+  }
+}
