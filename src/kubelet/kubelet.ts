@@ -3,7 +3,7 @@ import { type Pleg, RunningPods } from '../pleg/index.ts';
 import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
-import type { PodRuntime, Surplus } from '../runtime/index.ts';
+import { LogFollowers, type PodRuntime, type Surplus } from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
@@ -58,6 +58,8 @@ export class Kubelet {
   /** The ways into running pods. */
   readonly streams: StreamingHost;
   readonly probes: PodProbes;
+  /** To be told of whoever reads a log of this node. */
+  readonly logFollowers = new LogFollowers();
   readonly #settings: KubeletSettings;
   readonly #deps: KubeletDeps;
   readonly #journal: PodJournal;
@@ -247,7 +249,7 @@ export class Kubelet {
         watchdog: this.#makeWatchdog(),
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
-        ...logLoops(this.#settings, this.#deps, this.pleg.cache),
+        ...logLoops(this.#settings, this.#deps, { cache: this.pleg.cache, followers: this.logFollowers }),
         ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },

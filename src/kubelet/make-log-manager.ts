@@ -1,5 +1,5 @@
 import type { PodCache } from '../pleg/index.ts';
-import { ContainerLogManager, type LoggingContainer } from '../runtime/index.ts';
+import { ContainerLogManager, type LogFollowers, type LoggingContainer } from '../runtime/index.ts';
 import type { BackgroundLoops } from './background.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { KubeletSettings } from './settings.ts';
@@ -8,13 +8,12 @@ import type { KubeletSettings } from './settings.ts';
 export function logLoops(
   { containerLogs: policy, podLogsDir }: KubeletSettings,
   { clock, logger, cri, machine: { logFiles: files } }: KubeletDeps,
-  cache: Pick<PodCache, 'allLastSeen'>,
+  { cache, followers }: { readonly cache: Pick<PodCache, 'allLastSeen'>; readonly followers: LogFollowers },
 ): BackgroundLoops['again'] {
   if (policy === undefined || files === undefined) return {};
   const containers = () => loggingContainers(cache);
-  return {
-    'container logs': new ContainerLogManager({ cri, clock, logger, files, policy, podLogsDir, containers }),
-  };
+  const deps = { cri, clock, logger, files, policy, podLogsDir, containers, followers };
+  return { 'container logs': new ContainerLogManager(deps) };
 }
 
 function* loggingContainers(cache: Pick<PodCache, 'allLastSeen'>): Iterable<LoggingContainer> {

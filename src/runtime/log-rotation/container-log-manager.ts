@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import type { CriClient } from '../../cri/index.ts';
 import { type Clock, describeError, HintLatch, KubelingError, type Logger, Slots } from '../../lib/index.ts';
+import type { LogFollowers } from '../logs/index.ts';
 import { LogGrowth } from './log-growth.ts';
 import { readLogName } from './log-names.ts';
 import { isNoSpace, LogRotator } from './log-rotator.ts';
@@ -29,6 +30,8 @@ export interface ContainerLogManagerDeps {
   readonly files: RotationFiles;
   readonly policy: ContainerLogPolicy;
   readonly podLogsDir: string;
+  /** Those who read these logs; nobody does unless given. */
+  readonly followers?: Pick<LogFollowers, 'catchUp'> | undefined;
   /** Those that run, and those that have ended and are still there. */
   readonly containers: () => Iterable<LoggingContainer>;
 }

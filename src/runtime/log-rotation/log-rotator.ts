@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import type { CriClient } from '../../cri/index.ts';
-import { type Clock, errnoOf, type Logger } from '../../lib/index.ts';
+import { type Clock, errnoOf, type Logger, withDeadline } from '../../lib/index.ts';
+import type { LogFollowers } from '../logs/index.ts';
 import { type NamedLog, nextStamp, readLogName } from './log-names.ts';
 import type { RotationFiles } from './rotation-files.ts';
 import { expendable, type LogOwner, type RotationPolicy, type TidyPlan, tidyPlan } from './tidy-plan.ts';
@@ -11,7 +12,11 @@ export interface LogRotatorDeps {
   readonly logger: Logger;
   readonly files: RotationFiles;
   readonly policy: RotationPolicy;
+  /** Those who read these logs; nobody does unless given. */
+  readonly followers?: Pick<LogFollowers, 'catchUp'> | undefined;
 }
+
+const catchUpMs = 1_000;
 
 /** What is done to the files of one container's logs. One call for one container at a time is the caller's duty. */
 export class LogRotator {
@@ -52,6 +57,7 @@ export class LogRotator {
     const { files, policy } = this.#deps;
     const logs = await this.#logs(directory);
     const plan = tidyPlan(logs, owner, policy);
+    if (plan.remove.length > 0) await this.#catchUp(directory);
     for (const name of plan.remove) {
       const path = posix.join(directory, name);
       if (!isBeingWritten(path)) await files.remove(path);
@@ -64,9 +70,20 @@ export class LogRotator {
     const [oldest] = expendable(await this.#logs(directory), owner);
     if (oldest === undefined) return false;
     const path = posix.join(directory, oldest.name);
+    await this.#catchUp(directory);
     await this.#deps.files.remove(path);
     this.#deps.logger.warn('Removed the oldest log of a container as the disk is full', { path });
     return true;
+  }
+
+  /** Whoever follows has hold of a file before it goes; somebody who takes too long for that will miss it. */
+  async #catchUp(directory: string): Promise<void> {
+    const { clock, followers } = this.#deps;
+    if (followers === undefined) return;
+    const limit = { clock, ms: catchUpMs, what: `let readers of ${directory} catch up` };
+    await withDeadline(limit, () => followers.catchUp(directory), new AbortController().signal).catch(
+      () => {},
+    );
   }
 
   async #withRoom(path: string, owner: LogOwner, act: () => Promise<void>): Promise<void> {

@@ -88,7 +88,7 @@ export class LogReader {
 
   async *#readOlder({ older, offset }: Start, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     for (let index = older; index < this.#trail.olderCount && !this.#decoder.isDone; index++) {
-      const file = await this.#trail.openOlder(index);
+      const file = await this.#trail.takeOlder(index);
       if (file === undefined) continue;
       yield* this.#read(file, { from: index === older ? offset : 0 }, signal);
       yield* this.#endFile();

@@ -35,6 +35,9 @@ export class LogTrail implements AsyncDisposable {
   readonly #path: string;
   /** Names without `.gz` of the rotated ones, in order; those still to be read. */
   #older: readonly string[] = [];
+  /** By their place among those: the ones that were opened before their turn. */
+  readonly #olderKept = new Map<number, TrailFile>();
+  #olderTaken = 0;
   #known: ReadonlySet<string> = new Set();
   #newest: string | undefined;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
@@ -73,6 +76,26 @@ export class LogTrail implements AsyncDisposable {
     if (file?.handle.identity !== this.#newest) return file;
     if (file !== undefined) await this.release(file);
     return undefined;
+  }
+
+  /** The same to read it, in this order; each once. */
+  async takeOlder(index: number): Promise<TrailFile | undefined> {
+    this.#olderTaken = index + 1;
+    const kept = this.#olderKept.get(index);
+    this.#olderKept.delete(index);
+    return kept ?? (await this.openOlder(index));
+  }
+
+  /** Takes hold of all that is still to be read, before some of it goes. */
+  async catchUp(): Promise<void> {
+    for (let index = this.#olderTaken; index < this.#older.length; index++) {
+      if (this.#olderKept.has(index)) continue;
+      const file = await this.openOlder(index);
+      if (file === undefined) continue;
+      if (index < this.#olderTaken || this.#isClosed()) await this.release(file);
+      else this.#olderKept.set(index, file);
+    }
+    await this.look();
   }
 
   /** The file that is to be read after the older ones, and then whatever took its place; undefined for none yet. */
