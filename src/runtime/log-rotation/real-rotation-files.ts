@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, lstatSync, readdirSync, statfsSync } from 'node:fs';
+import { lstatSync, readdirSync, statfsSync } from 'node:fs';
 import { constants, type FileHandle, link, lstat, open, rename, rm, unlink } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -72,16 +72,11 @@ async function compress(path: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The compression itself runs in the thread pool. */
+/** The compression itself runs in the thread pool. Closes both, also when it fails. */
 async function pack(source: FileHandle, target: FileHandle, signal: AbortSignal): Promise<void> {
-  try {
-    const read = createReadStream('', { fd: source, autoClose: false, highWaterMark: pieceBytes });
-    const write = createWriteStream('', { fd: target, autoClose: false, highWaterMark: pieceBytes });
-    await pipeline(read, createGzip({ chunkSize: pieceBytes }), write, { signal });
-    await target.datasync();
-  } finally {
-    await target.close();
-  }
+  const read = source.createReadStream({ highWaterMark: pieceBytes });
+  const write = target.createWriteStream({ highWaterMark: pieceBytes, flush: true });
+  await pipeline(read, createGzip({ chunkSize: pieceBytes }), write, { signal });
 }
 
 async function openIfThere(path: string): Promise<FileHandle | undefined> {
