@@ -1,4 +1,4 @@
-import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
+import { access, constants, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { availableParallelism, hostname, networkInterfaces, release, totalmem } from 'node:os';
 import { Fingerprint, hostFiles, type LoadedConfig, readCredentialPlugins } from '../config/index.ts';
 import {
@@ -24,6 +24,7 @@ import {
 import { hostPluginHost } from '../plugins/index.ts';
 import { checkMachine, OwnOomScore, readMachineFacts, reservedAmount } from '../resources/index.ts';
 import {
+  type DiskSpace,
   idsOfBlock,
   processPlugins,
   realRotationFiles,
@@ -54,6 +55,7 @@ export function realMachine(): NodeMachine {
     files: realRuntimeFiles(silent),
     volumeParts: realVolumeParts(realClock(), silent),
     logFiles: realRotationFiles(),
+    diskSpace: realDiskSpace,
     volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
     blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
@@ -145,6 +147,12 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       burst: config.registryBurst,
     },
     containerLogs: containerLogPolicy(config),
+    imageGc: {
+      highPercent: config.imageGCHighThresholdPercent,
+      lowPercent: config.imageGCLowThresholdPercent,
+      minAgeMs: config.imageMinimumGCAgeMs,
+      maxAgeMs: config.imageMaximumGCAgeMs,
+    },
     gc: {
       minAgeMs: flags.minimumContainerTtlMs,
       maxPerContainer: flags.maxDeadContainersPerContainer,
@@ -161,6 +169,11 @@ function verificationPolicy({
   // Empty where the feature gate is off.
   if (kind === '') return undefined;
   return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
+}
+
+async function realDiskSpace(path: string): Promise<DiskSpace> {
+  const { blocks, bavail, bsize } = await statfs(path);
+  return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize };
 }
 
 /** Undefined where logs may grow for ever. */

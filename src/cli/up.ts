@@ -155,7 +155,8 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
     await tellOthers(home, state, whole, context);
     const about = { name: version.runtimeName, version: version.runtimeVersion };
-    const given = { home, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about };
+    const images = kind === 'private' ? ('ours' as const) : ('everybodys' as const);
+    const given = { home, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about, images };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
     await using coming = new Coming(

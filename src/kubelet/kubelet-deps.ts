@@ -2,7 +2,7 @@ import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
-import type { RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
+import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
@@ -31,6 +31,8 @@ export interface NodeMachine {
   readonly blockDevices?: BlockDevices | undefined;
   /** For drivers and plugins in processes of their own; there are none unless given. */
   readonly plugins?: PluginHost | undefined;
+  /** Of the file system at a place, for images nobody uses; all stay unless given. */
+  readonly diskSpace?: ((path: string) => Promise<DiskSpace | undefined>) | undefined;
   readonly cgroups: CgroupHost;
   readFile(path: string): Promise<string>;
 }

@@ -3,7 +3,7 @@ import { type Pleg, RunningPods } from '../pleg/index.ts';
 import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
-import { LogFollowers, type PodRuntime, type Surplus } from '../runtime/index.ts';
+import { type ImageGcManager, LogFollowers, type PodRuntime, type Surplus } from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
@@ -18,6 +18,7 @@ import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { ImageAccess } from './image-access.ts';
+import { ImageCollector, makeImageGc } from './image-collector.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
@@ -60,6 +61,8 @@ export class Kubelet {
   readonly probes: PodProbes;
   /** To be told of whoever reads a log of this node. */
   readonly logFollowers = new LogFollowers();
+  /** Removes images nobody uses; undefined where all stay. */
+  readonly imageGc: ImageGcManager | undefined;
   readonly #settings: KubeletSettings;
   readonly #deps: KubeletDeps;
   readonly #journal: PodJournal;
@@ -146,6 +149,7 @@ export class Kubelet {
       sources: this.config,
     });
     this.#images = new ImageAccess(settings, { ...deps, journal });
+    this.imageGc = makeImageGc(settings, deps, { node: this.node, leases: this.#images.leases });
     this.#runtime = this.#makeRuntime(podCgroups, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
     this.streams = streamingHost(this.pods, this.#runtime.streams);
@@ -249,12 +253,19 @@ export class Kubelet {
         watchdog: this.#makeWatchdog(),
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
+        ...this.#imageLoops(),
         ...logLoops(this.#settings, this.#deps, { cache: this.pleg.cache, followers: this.logFollowers }),
         ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },
       once: { ...beside?.once, pleg: this.pleg },
     };
+  }
+
+  #imageLoops(): BackgroundLoops['again'] {
+    const manager = this.imageGc;
+    if (manager === undefined) return {};
+    return { 'image garbage': new ImageCollector({ ...this.#deps, node: this.node, manager }) };
   }
 
   #pluginLoops(): BackgroundLoops['again'] {

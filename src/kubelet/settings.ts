@@ -2,6 +2,7 @@ import type { NodeAmount } from '../resources/index.ts';
 import type {
   ClusterDns,
   ContainerLogPolicy,
+  ImageGcPolicy,
   LinuxNode,
   PluginSpec,
   SysctlRules,
@@ -80,6 +81,8 @@ export interface KubeletSettings {
   readonly pulls: { readonly maxParallel: number | undefined; readonly qps: number; readonly burst: number };
   /** When logs of containers are rotated, and how much of them is kept; they grow on unless given. */
   readonly containerLogs?: ContainerLogPolicy | undefined;
+  /** When images nobody uses are removed; never unless given. */
+  readonly imageGc?: ImageGcPolicy | undefined;
   readonly gc: {
     readonly minAgeMs: number;
     readonly maxPerContainer: number;

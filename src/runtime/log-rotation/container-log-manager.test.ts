@@ -139,6 +139,18 @@ test('a disk that fills up has all logs looked at', async () => {
   assert.equal(rig.reopened, 1);
 });
 
+test('on a disk that is full whoever has most gives its oldest file', async () => {
+  const rig = new Rig();
+  rig.files.freeBytes = async () => (rig.names().length > 2 ? 0 : 1e9);
+  for (let at = 0; at < 3; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}.gz`, 'x');
+  rig.store.write('/logs/other/0.log.20200101-000000.gz', 'x');
+  rig.start(0);
+  rig.run();
+  await rig.clock.advance(5_000);
+  await rig.stop();
+  assert.deepEqual(rig.names(), ['0.log', '0.log.20200101-000002.gz']);
+});
+
 test('a runtime that does not open the log anew leaves it as it was, and it is tried again', async () => {
   const rig = new Rig();
   rig.start(0);

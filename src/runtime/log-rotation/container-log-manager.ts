@@ -52,6 +52,8 @@ interface Watched {
 const aroundMs = 1_000;
 /** What is written faster than this between two rotations is gone before it would be compressed. */
 const calmMs = 2_000;
+/** A disk with less than this left takes no more lines, or will not in a moment. */
+const fullBytes = 1 << 20;
 /** A runtime that does not answer for one container keeps no other from being rotated. */
 const rotationsAtOnce = 8;
 
@@ -120,6 +122,24 @@ export class ContainerLogManager {
     if (freeBytes !== undefined && used >= policy.maxBytes)
       for (const watched of this.#watched.values()) watched.dueMs = Math.min(watched.dueMs, nowMs);
     this.#freeBytes = freeBytes;
+    if (freeBytes !== undefined && freeBytes < fullBytes) await this.#makeRoomOnDisk();
+  }
+
+  /** Nothing more can be logged: whoever has most of what was rotated gives its oldest file. */
+  async #makeRoomOnDisk(): Promise<void> {
+    const directories = new Map<string, LoggingContainer>();
+    for (const { container } of this.#watched.values())
+      directories.set(posix.dirname(container.logPath), container);
+    let most: { readonly directory: string; readonly owner: LogOwner; readonly bytes: number } | undefined;
+    for (const [directory, container] of directories) {
+      const owner = this.#ownerOf(container);
+      const bytes = await this.#rotator.expendableBytes(directory, owner).catch(() => 0);
+      if (bytes > (most?.bytes ?? 0)) most = { directory, owner, bytes };
+    }
+    if (most === undefined) return;
+    await this.#rotator.makeRoom(most.directory, most.owner).catch((error) => {
+      this.#deps.logger.error('Cannot remove the oldest log of a container', error);
+    });
   }
 
   #meet(container: LoggingContainer, nowMs: number): void {

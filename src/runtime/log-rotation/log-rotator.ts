@@ -65,6 +65,11 @@ export class LogRotator {
     return plan.compress.map((name) => posix.join(directory, name));
   }
 
+  /** What could be given back by removing all that may go. */
+  async expendableBytes(directory: string, owner: LogOwner): Promise<number> {
+    return expendable(await this.#logs(directory), owner).reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
   /** Removes the oldest log that may go, for room on a full disk; answers whether there was one. */
   async makeRoom(directory: string, owner: LogOwner): Promise<boolean> {
     const [oldest] = expendable(await this.#logs(directory), owner);

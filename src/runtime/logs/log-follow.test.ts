@@ -220,6 +220,19 @@ test('files that come fast are read without a pause between them', async () => {
   assert.equal(rig.out, rig.wanted);
 });
 
+test('a line that has begun in a file is waited for though another file is there', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.files.append(path, '2026-01-01T00:00:00Z stdout F ha');
+  const old = rig.files.writer(path);
+  rig.rotate();
+  rig.files.append(path, '2026-01-01T00:00:00Z stdout F more\n');
+  await rig.clock.advance(900);
+  old('lf\n');
+  await rig.clock.advance(1_000);
+  assert.equal(rig.out, 'half\nmore\n');
+});
+
 test('whoever is told before files go reads them all the same', async () => {
   const rig = new Rig();
   for (let rotation = 1; rotation <= 4; rotation++) {

@@ -27,6 +27,8 @@ const pollMs = 1_000;
  * opened the next file: so long nothing may come before a file counts as read.
  */
 const settleMs = 100;
+/** The same for a line that has begun, or on a machine that has much to do. */
+const longestSettleMs = 2_000;
 
 /** Where to begin: at a place in one of the older files, or, past all of these, in the one that is written now. */
 interface Start {
@@ -172,14 +174,30 @@ export class LogReader {
     return this.#trail.upcoming !== undefined;
   }
 
-  /** Whether more has come to a file though another has taken its place; the longer ago that was, the sooner it is told. */
+  /**
+   * Whether more comes to a file though another has taken its place; the longer ago that was, the sooner it is told. A
+   * line that has not ended will, and on a machine that lets even us wait the runtime has more time.
+   */
   async #grows(file: TrailFile, at: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#deps;
-    const restingMs = Math.min(this.#trail.upcomingForMs, clock.monotonicMs() - this.#grewAtMs);
-    if (restingMs < settleMs) await clock.sleep(settleMs - restingMs, signal);
+    const beganMs = clock.monotonicMs();
+    const restingMs = Math.min(this.#trail.upcomingForMs, beganMs - this.#grewAtMs);
+    let dueMs = settleMs - restingMs;
+    while (dueMs > 0 || (this.#decoder.isInLine && this.#mayWait(file, beganMs))) {
+      const startMs = clock.monotonicMs();
+      await clock.sleep(Math.max(dueMs, settleMs / 4), signal);
+      const isSlow = clock.monotonicMs() - startMs > 2 * settleMs;
+      dueMs = isSlow && this.#mayWait(file, beganMs) ? settleMs : 0;
+      if ((await sizeOf(file, at)) > at) break;
+    }
     const isGrown = (await sizeOf(file, at)) > at;
     if (isGrown) this.#grewAtMs = clock.monotonicMs();
     return isGrown;
+  }
+
+  /** What is compressed has got all it will. */
+  #mayWait({ format }: TrailFile, sinceMs: number): boolean {
+    return format === 'plain' && this.#deps.clock.monotonicMs() - sinceMs < longestSettleMs;
   }
 
   /**
