@@ -1,4 +1,4 @@
-import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
+import { access, constants, readdir, readFile, stat, statfs } from 'node:fs/promises';
 import { availableParallelism, hostname, networkInterfaces, release, totalmem } from 'node:os';
 import {
   type EvictionThreshold,
@@ -22,6 +22,8 @@ import {
   dialHttp,
   hostSilentMounts,
   mountCalls,
+  parseQuantity,
+  quantityValue,
   readFileIfExists,
   realCgroupHost,
   realClock,
@@ -39,8 +41,10 @@ import {
   withheldAmount,
 } from '../resources/index.ts';
 import {
+  type DiskSpace,
   idsOfBlock,
   processPlugins,
+  realRotationFiles,
   realRuntimeFiles,
   realVolumeParts,
   type VerificationPolicy,
@@ -73,6 +77,8 @@ export function realMachine(): NodeMachine {
     dialHttp,
     files: realRuntimeFiles(silent),
     volumeParts: realVolumeParts(realClock(), silent),
+    logFiles: realRotationFiles(),
+    diskSpace: realDiskSpace,
     volumeFiles: new HostVolumeFiles(realClock(), mountCalls(), silent),
     blockDevices: new HostBlockDevices(realClock()),
     disks: new HostDisks(realClock()),
@@ -189,6 +195,13 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       qps: config.registryPullQPS,
       burst: config.registryBurst,
     },
+    containerLogs: containerLogPolicy(config),
+    imageGc: {
+      highPercent: config.imageGCHighThresholdPercent,
+      lowPercent: config.imageGCLowThresholdPercent,
+      minAgeMs: config.imageMinimumGCAgeMs,
+      maxAgeMs: config.imageMaximumGCAgeMs,
+    },
     gc: {
       minAgeMs: flags.minimumContainerTtlMs,
       maxPerContainer: flags.maxDeadContainersPerContainer,
@@ -218,6 +231,23 @@ function verificationPolicy({
   // Empty where the feature gate is off.
   if (kind === '') return undefined;
   return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
+}
+
+async function realDiskSpace(path: string): Promise<DiskSpace> {
+  const { blocks, bavail, bsize } = await statfs(path);
+  return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize };
+}
+
+/** Undefined where logs may grow for ever. */
+function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
+  const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
+  if (maxBytes < 0) return undefined;
+  return {
+    maxBytes,
+    maxFiles: config.containerLogMaxFiles,
+    workers: config.containerLogMaxWorkers,
+    intervalMs: config.containerLogMonitorIntervalMs,
+  };
 }
 
 async function selinuxFacts(gates: LoadedConfig['gates']): Promise<SelinuxFacts | undefined> {

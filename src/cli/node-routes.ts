@@ -1,7 +1,7 @@
 import type { CriClient } from '../cri/index.ts';
 import type { Clock, MetricRegistry } from '../lib/index.ts';
 import type { Pod, RuntimePod } from '../pods/index.ts';
-import { ContainerLogs, parseLogTime, realLogFiles } from '../runtime/index.ts';
+import { ContainerLogs, type LogFollowers, parseLogTime, realLogFiles } from '../runtime/index.ts';
 import {
   containerLogsRoute,
   type HealthCheck,
@@ -23,6 +23,7 @@ export interface ServedKubelet {
   readonly flights: { all(): readonly unknown[]; find(key: string): readonly unknown[] };
   readonly node: { story(): unknown };
   readonly probes: { readonly metrics: MetricRegistry };
+  readonly logFollowers: LogFollowers;
   podsToTell(): Promise<readonly Pod[]>;
   podsWithStatus(): readonly Pod[];
   sourceProblems(): readonly SourceProblem[];
@@ -72,7 +73,13 @@ function viewOf(kubelet: ServedKubelet): KubeletView {
 }
 
 function logsRoute({ kubelet, clock, cri, podLogsDir, splitStreams, token }: NodeRoutesOptions): Route {
-  const logs = new ContainerLogs({ clock, cri, podLogsDir, files: realLogFiles(podLogsDir) });
+  const logs = new ContainerLogs({
+    clock,
+    cri,
+    podLogsDir,
+    files: realLogFiles(podLogsDir),
+    followers: kubelet.logFollowers,
+  });
   return containerLogsRoute({
     clock,
     token,

@@ -182,7 +182,9 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
       wholeMs: values['shutdown-grace-period'] ?? 0,
       criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
     };
-    const given = { home, endpoint, cri, metrics, ...log, cgroupRoot: homeCgroup(home), runtime: about, shutdown };
+    const images = kind === 'private' ? ('ours' as const) : ('everybodys' as const);
+    const cgroupRoot = homeCgroup(home);
+    const given = { home, endpoint, cri, metrics, ...log, cgroupRoot, runtime: about, shutdown, images };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
     await using coming = new Coming(

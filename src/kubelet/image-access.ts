@@ -3,6 +3,7 @@ import { type Clock, describeError, type Logger, type MetricRegistry } from '../
 import type { PodJournal } from '../pods/index.ts';
 import {
   type CredentialProvider,
+  ImageLeases,
   NodeDockerConfig,
   noPullSecrets,
   noServiceAccounts,
@@ -33,6 +34,8 @@ export class ImageAccess {
   readonly credentials: CredentialProvider;
   /** Undefined where every pod may use whatever is there. */
   readonly records: PullRecords | undefined;
+  /** Between those who need an image and those who remove it. */
+  readonly leases = new ImageLeases();
   readonly #deps: ImageAccessDeps;
   #prunedAtMs: number | undefined;
 

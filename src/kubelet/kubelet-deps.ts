@@ -4,7 +4,7 @@ import type { ShutdownAnnouncer } from '../node/shutdown/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
 import type { KernelLog, ProcessFacts } from '../resources/index.ts';
-import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
+import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
@@ -20,6 +20,8 @@ export interface NodeMachine {
   readonly prober?: Prober | undefined;
   readonly files: RuntimeFiles;
   readonly volumeParts: VolumeParts;
+  /** For container logs that are full; they grow on unless given. */
+  readonly logFiles?: RotationFiles | undefined;
   /** For volumes that are filled from here; pods cannot have any unless given. */
   readonly volumeFiles?: VolumeFiles | undefined;
   /** For volumes on other machines; pods cannot have any unless given. */
@@ -32,6 +34,8 @@ export interface NodeMachine {
   readonly blockDevices?: BlockDevices | undefined;
   /** For drivers and plugins in processes of their own; there are none unless given. */
   readonly plugins?: PluginHost | undefined;
+  /** Of the file system at a place, for images nobody uses; all stay unless given. */
+  readonly diskSpace?: ((path: string) => Promise<DiskSpace | undefined>) | undefined;
   readonly cgroups: CgroupHost;
   /** Who ran out of memory is not told unless given. */
   readonly kernelLog?: KernelLog | undefined;

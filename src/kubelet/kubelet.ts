@@ -4,7 +4,7 @@ import { type Pleg, RunningPods } from '../pleg/index.ts';
 import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
-import type { PodRuntime, Surplus } from '../runtime/index.ts';
+import { type ImageGcManager, LogFollowers, type PodRuntime, type Surplus } from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
@@ -19,10 +19,12 @@ import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { ImageAccess } from './image-access.ts';
+import { ImageCollector, makeImageGc } from './image-collector.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
 import { makeClaims, type NodeClaims } from './make-claims.ts';
+import { logLoops } from './make-log-manager.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
 import { makePodSyncer } from './make-pod-syncer.ts';
@@ -61,6 +63,10 @@ export class Kubelet {
   /** The ways into running pods. */
   readonly streams: StreamingHost;
   readonly probes: PodProbes;
+  /** To be told of whoever reads a log of this node. */
+  readonly logFollowers = new LogFollowers();
+  /** Removes images nobody uses; undefined where all stay. */
+  readonly imageGc: ImageGcManager | undefined;
   readonly #settings: KubeletSettings;
   readonly #deps: KubeletDeps;
   readonly #journal: PodJournal;
@@ -162,6 +168,7 @@ export class Kubelet {
       sources: this.config,
     });
     this.#images = new ImageAccess(settings, { ...deps, journal });
+    this.imageGc = makeImageGc(settings, deps, { node: this.node, leases: this.#images.leases });
     this.#runtime = this.#makeRuntime(podCgroups, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
     this.streams = streamingHost(this.pods, this.#runtime.streams);
@@ -286,11 +293,19 @@ export class Kubelet {
           observed: (uid) => this.pleg.cache.lastSeen(uid),
         }),
         ...(this.shutdown && { 'node shutdown': this.shutdown }),
+        ...this.#imageLoops(),
+        ...logLoops(this.#settings, this.#deps, { cache: this.pleg.cache, followers: this.logFollowers }),
         ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },
       once: { ...beside?.once, pleg: this.pleg },
     };
+  }
+
+  #imageLoops(): BackgroundLoops['again'] {
+    const manager = this.imageGc;
+    if (manager === undefined) return {};
+    return { 'image garbage': new ImageCollector({ ...this.#deps, node: this.node, manager }) };
   }
 
   #pluginLoops(): BackgroundLoops['again'] {

@@ -19,7 +19,7 @@ export interface PodRuntimeParts {
   readonly node: NodeJournal;
   readonly cgroups: PodCgroups;
   readonly kept: KeptPods;
-  readonly images: Pick<ImageAccess, 'credentials' | 'records'>;
+  readonly images: Pick<ImageAccess, 'credentials' | 'records' | 'leases'>;
   readonly facts: Pick<PodFacts, 'known'>;
   readonly pods: GcPods;
   readonly abilities: () => RuntimeAbilities;
@@ -59,6 +59,7 @@ export function makePodRuntime(
     hookNotes: kept.notes.hooks,
     credentials: images.credentials,
     pullRecords: images.records,
+    imageLeases: images.leases,
     startObserver: startMetrics(metrics),
     startNotes: kept.notes.starts,
     aboutToStop: (uid) => kept.notes.keepDeadline(uid),

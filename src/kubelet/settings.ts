@@ -1,6 +1,14 @@
 import type { ShutdownGroup } from '../node/shutdown/index.ts';
 import type { KubepodsWeight, NodeAmount, ReservedCgroup } from '../resources/index.ts';
-import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
+import type {
+  ClusterDns,
+  ContainerLogPolicy,
+  ImageGcPolicy,
+  LinuxNode,
+  PluginSpec,
+  SysctlRules,
+  VerificationPolicy,
+} from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
 import type { NodeEvent } from './node-journal.ts';
 
@@ -93,6 +101,10 @@ export interface KubeletSettings {
       }
     | undefined;
   readonly pulls: { readonly maxParallel: number | undefined; readonly qps: number; readonly burst: number };
+  /** When logs of containers are rotated, and how much of them is kept; they grow on unless given. */
+  readonly containerLogs?: ContainerLogPolicy | undefined;
+  /** When images nobody uses are removed; never unless given. */
+  readonly imageGc?: ImageGcPolicy | undefined;
   readonly gc: {
     readonly minAgeMs: number;
     readonly maxPerContainer: number;

@@ -167,6 +167,7 @@ export const errorKinds = {
   IMAGE_PULL_RATE: 'Unavailable',
   IMAGE_CREDENTIALS: 'Failed',
   CONTAINER_GC: 'Failed',
+  IMAGE_GC: 'Failed',
   CONTAINER_TARGET: 'NotFound',
   PROBE_UNASKABLE: 'Failed',
   HTTP_CUT_OFF: 'Failed',

@@ -18,6 +18,7 @@ import {
   readImageName,
 } from '../pods/index.ts';
 import type { CredentialProvider, PullCredential } from './credentials/index.ts';
+import type { ImageLeases } from './image-gc/index.ts';
 import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';
 import type { StartObserver } from './metrics.ts';
 import { tellPull } from './pull-news.ts';
@@ -53,6 +54,11 @@ export type EnsuredImage =
       readonly waitMs?: number;
     };
 
+/** With the id the runtime lists the image by. */
+type Ensured =
+  | Extract<EnsuredImage, { ok: false }>
+  | (Extract<EnsuredImage, { ok: true }> & { readonly id: string });
+
 export interface ImageRequest {
   readonly pod: Pod;
   readonly container: {
@@ -65,6 +71,8 @@ export interface ImageRequest {
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
   /** What this sync has seen of images already, by name; filled by the call. */
   readonly seen: Map<string, Image>;
+  /** Keeps the image from being removed until it is disposed of, once a container is made of it. */
+  readonly hold: (lease: Disposable) => void;
 }
 
 export interface ImageManagerDeps {
@@ -76,6 +84,7 @@ export interface ImageManagerDeps {
   /** Who may use which image; without, every pod may use whatever is here. */
   readonly pullRecords?: PullRecords | undefined;
   readonly limits: PullLimits;
+  readonly leases: ImageLeases;
   readonly startObserver?: Pick<StartObserver, 'imagePulled'> | undefined;
 }
 
@@ -131,6 +140,19 @@ export class ImageManager {
 
   /** Rejects only when the signal is aborted; all else is an answer. */
   async ensureImageExists(request: ImageRequest, signal: AbortSignal): Promise<EnsuredImage> {
+    const { leases } = this.#deps;
+    for (;;) {
+      const mark = leases.mark();
+      const ensured = await this.#ensure(request, signal);
+      if (!ensured.ok) return ensured;
+      const lease = await leases.hold(ensured.id, mark, signal);
+      if (lease === undefined) continue;
+      request.hold(lease);
+      return { ok: true, image: ensured.image };
+    }
+  }
+
+  async #ensure(request: ImageRequest, signal: AbortSignal): Promise<Ensured> {
     const { image } = request.container;
     const name = readImageName(image);
     if (!name.ok) {
@@ -177,11 +199,11 @@ export class ImageManager {
     request: ImageRequest,
     { reference, credentials }: WantedPull,
     signal: AbortSignal,
-  ): Promise<EnsuredImage | 'absent' | 'not-permitted'> {
-    const { pod, container, seen } = request;
+  ): Promise<Ensured | 'absent' | 'not-permitted'> {
+    const { pod, container } = request;
     let image: Image | undefined;
     try {
-      image = seen.get(reference) ?? (await this.#look(pod, reference, signal));
+      image = this.#seen(request, reference) ?? (await this.#look(pod, reference, signal));
     } catch (error) {
       signal.throwIfAborted();
       const message = `Failed to inspect image "${container.image}": ${describeError(error)}`;
@@ -190,10 +212,16 @@ export class ImageManager {
     }
     if (image === undefined) return 'absent';
     if (!(await this.#mayUse(container.image, image, credentials, signal))) return 'not-permitted';
-    seen.set(reference, image);
+    request.seen.set(reference, image);
     const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
     this.#event(request, 'Normal', 'Pulled', text);
-    return { ok: true, image: factsOf(image.id, image) };
+    return { ok: true, image: factsOf(image.id, image), id: image.id };
+  }
+
+  /** What was seen of an image that was removed since says nothing any more. */
+  #seen({ seen }: ImageRequest, reference: string): Image | undefined {
+    const image = seen.get(reference);
+    return image === undefined || this.#deps.leases.wasRemoved(image.id) ? undefined : image;
   }
 
   /** Who has credentials that cannot be used may not use what needs some; the pull then says what is wrong with them. */
@@ -218,7 +246,7 @@ export class ImageManager {
     return (await this.#deps.cri.imageStatus({ image: { image, annotations } }, signal)).image;
   }
 
-  #neverPulled(request: ImageRequest): EnsuredImage {
+  #neverPulled(request: ImageRequest): Ensured {
     const message = `Container image "${request.container.image}" is not present with pull policy of Never`;
     this.#event(request, 'Warning', 'ErrImageNeverPull', message);
     return { ok: false, reason: 'ErrImageNeverPull', message };
@@ -228,7 +256,7 @@ export class ImageManager {
     request: ImageRequest,
     pull: WantedPull,
     signal: AbortSignal,
-  ): Promise<EnsuredImage> {
+  ): Promise<Ensured> {
     const { image } = request.container;
     const key = backoffKey(request.pod.metadata.uid, image);
     const waitMs = this.#backoff.waitMs(key, { nowMs: this.#deps.clock.monotonicMs() });
@@ -244,7 +272,8 @@ export class ImageManager {
       const pulled = await this.#pullOnRecord(request, pull, signal);
       this.#notePulled(request, pulled, this.#deps.clock.monotonicMs() - startMs);
       if (pulled.image !== undefined) request.seen.set(pull.reference, pulled.image);
-      return { ok: true, image: factsOf(pulled.imageRef, pulled.image) };
+      const id = pulled.image?.id ?? pulled.imageRef;
+      return { ok: true, image: factsOf(pulled.imageRef, pulled.image), id };
     } catch (error) {
       signal.throwIfAborted();
       return this.#pullFailed(request, key, fingerprint, error);
@@ -301,7 +330,7 @@ export class ImageManager {
     return await this.#pulls.pull(pull, signal);
   }
 
-  #backingOff(request: ImageRequest, key: string, waitMs: number): EnsuredImage {
+  #backingOff(request: ImageRequest, key: string, waitMs: number): Ensured {
     const text = `Back-off pulling image "${request.container.image}"`;
     this.#event(request, 'Normal', 'BackOff', text);
     const last = this.#lastErrors.peek(key);
@@ -328,7 +357,7 @@ export class ImageManager {
     this.#backoff.collect(clock.monotonicMs());
   }
 
-  #pullFailed(request: ImageRequest, key: string, fingerprint: string, error: unknown): EnsuredImage {
+  #pullFailed(request: ImageRequest, key: string, fingerprint: string, error: unknown): Ensured {
     const { image, name } = request.container;
     const text = describeError(error);
     this.#event(request, 'Warning', 'Failed', `Failed to pull image "${image}": ${text}`);

@@ -8,12 +8,13 @@ import {
   LinkedController,
   LruMap,
   SingleFlight,
+  Slots,
 } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { PullCredential } from './credentials/index.ts';
 import { repositoryOf } from './image-name.ts';
 import { type Arrival, IngestWatch, type Look } from './ingest-watch.ts';
-import { PullRate, PullSlots } from './pull-turns.ts';
+import { PullRate } from './pull-rate.ts';
 
 export interface PullLimits {
   /** How many pulls run at once; undefined for any number. */
@@ -91,13 +92,13 @@ export class ImagePulls {
   readonly #running = new Map<string, RunningPull>();
   /** Images that pulls have brought. */
   readonly #brought = new LruMap<string, true>({ capacity: rememberedImages });
-  readonly #slots: PullSlots;
+  readonly #slots: Slots;
   readonly #rate: PullRate;
   readonly #ingests: IngestWatch;
 
   constructor(deps: PullDeps) {
     this.#deps = deps;
-    this.#slots = new PullSlots(deps.limits.maxParallel ?? Number.POSITIVE_INFINITY);
+    this.#slots = new Slots(deps.limits.maxParallel ?? Number.POSITIVE_INFINITY);
     this.#rate = new PullRate(deps.limits, deps.clock);
     this.#ingests = new IngestWatch(deps);
   }

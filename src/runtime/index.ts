@@ -26,6 +26,7 @@ export { type HookObserver, hookMetrics } from './hooks/hook-metrics.ts';
 export { LifecycleHooks, type LifecycleHooksDeps } from './hooks/lifecycle-hooks.ts';
 export { kernelHostname, type PodHostname, podHostname } from './hostname.ts';
 export { type HostsFileInputs, hostsFile, hostsFilePath } from './hosts-file.ts';
+export * from './image-gc/index.ts';
 export {
   type EnsuredImage,
   type ImageFacts,
@@ -53,6 +54,7 @@ export {
   podUidOfLogDirectory,
   restartCountFromLogs,
 } from './log-paths.ts';
+export * from './log-rotation/index.ts';
 export * from './logs/index.ts';
 export { type FileStore, mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 export { type StartObserver, startMetrics } from './metrics.ts';

@@ -5,7 +5,7 @@ import { containerFieldPath, describePod, newestInstance, type ObservedContainer
 import { readContainerAnnotations } from './container-annotations.ts';
 import type { ContainerRemover } from './container-remover.ts';
 import { type ContainerStart, StartFailure, type StartStory } from './container-start.ts';
-import type { ImageFacts, ImageManager } from './image-manager.ts';
+import type { ImageFacts, ImageManager, ImageRequest } from './image-manager.ts';
 import { explainRefusal, imageVolumesOf } from './image-volumes.ts';
 import { labels } from './labels.ts';
 import { restartCountFromLogs } from './log-paths.ts';
@@ -38,6 +38,7 @@ interface WantedImage {
   readonly image: string;
   readonly pullPolicy: string | undefined;
   readonly fieldPath: string | undefined;
+  readonly hold: ImageRequest['hold'];
 }
 
 const logDirectoryMode = 0o755;
@@ -53,7 +54,9 @@ export class ContainerMaker {
 
   /** Throws a StartFailure, or CANCELLED when `mayMake`, asked right before the runtime is told to, says no. */
   async make(start: ContainerStart, mayMake: () => boolean, signal: AbortSignal): Promise<MadeContainer> {
-    const images = await this.#images(start, signal);
+    using leases = new DisposableStack();
+    const hold = (lease: Disposable) => void leases.use(lease);
+    const images = await this.#images(start, hold, signal);
     await this.#removeUnstarted(start, signal);
     const first = await this.#restartCount(start);
     for (let restartCount = first; ; restartCount++) {
@@ -89,22 +92,26 @@ export class ContainerMaker {
   }
 
   /** Its own, and those it mounts: the failure of one is shown by the containers that want it and by no other. */
-  async #images(start: ContainerStart, signal: AbortSignal): Promise<StartImages> {
+  async #images(
+    start: ContainerStart,
+    hold: ImageRequest['hold'],
+    signal: AbortSignal,
+  ): Promise<StartImages> {
     const { pod, container } = start;
     const volumes = new Map<string, MountableImage>();
     for (const { name, reference, pullPolicy } of imageVolumesOf(pod, container)) {
-      const wanted = { image: reference, pullPolicy, fieldPath: undefined };
+      const wanted = { image: reference, pullPolicy, fieldPath: undefined, hold };
       const { ref } = await this.#ensure(start, wanted, signal);
       volumes.set(name, { kind: 'image', image: ref, asked: reference });
     }
     const { image = '', imagePullPolicy: pullPolicy, name } = container;
-    const wanted = { image, pullPolicy, fieldPath: containerFieldPath(pod, name) };
+    const wanted = { image, pullPolicy, fieldPath: containerFieldPath(pod, name), hold };
     return { own: await this.#ensure(start, wanted, signal), volumes };
   }
 
   async #ensure(start: ContainerStart, wanted: WantedImage, signal: AbortSignal): Promise<ImageFacts> {
     const { pod, container, sandbox, seenImages } = start;
-    const { image, pullPolicy, fieldPath } = wanted;
+    const { image, pullPolicy, fieldPath, hold } = wanted;
     const ensured = await this.#deps.images.ensureImageExists(
       {
         pod,
@@ -112,6 +119,7 @@ export class ContainerMaker {
         fieldPath,
         sandboxConfig: sandbox.config,
         seen: seenImages,
+        hold,
       },
       signal,
     );

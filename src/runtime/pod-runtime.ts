@@ -9,6 +9,7 @@ import type { CredentialProvider } from './credentials/index.ts';
 import { type HookNotes, noHookNotes } from './hook-notes.ts';
 import type { HookRunner } from './hook-runner.ts';
 import { PostStart } from './hooks/post-start.ts';
+import { ImageLeases } from './image-gc/index.ts';
 import { ImageManager } from './image-manager.ts';
 import type { PullLimits } from './image-pulls.ts';
 import { type StartObserver, unobservedStarts } from './metrics.ts';
@@ -42,6 +43,8 @@ export interface PodRuntimeDeps {
   readonly hooks: HookRunner;
   readonly credentials: CredentialProvider;
   readonly pullRecords?: PullRecords | undefined;
+  /** Against whoever removes images; nobody does unless given. */
+  readonly imageLeases?: ImageLeases | undefined;
   readonly pods: GcPods;
   readonly settings: PodRuntimeSettings;
   readonly startObserver?: StartObserver | undefined;
@@ -121,7 +124,8 @@ export class PodRuntime implements AsyncDisposable {
     this.#deletor = new ContainerDeletor(parts);
     this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
     const { startObserver = unobservedStarts, startNotes = noStartNotes, hookNotes = noHookNotes } = deps;
-    this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls });
+    const { imageLeases: leases = new ImageLeases() } = deps;
+    this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls, leases });
     const postStart = new PostStart({ ...parts, hookNotes });
     this.#containers = new ContainerStarter({ ...parts, startNotes, postStart, images: this.#images });
     this.#sync = {

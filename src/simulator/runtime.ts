@@ -151,6 +151,11 @@ export class SimulatedRuntime implements AsyncDisposable {
     this.#context.network.ready = state === 'ready';
   }
 
+  /** By any of its names, or its id. */
+  hasImage(reference: string): boolean {
+    return this.#context.images.resolve(reference) !== undefined;
+  }
+
   importImage(image: SimulatedImage): void {
     this.#context.images.import(image);
   }

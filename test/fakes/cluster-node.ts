@@ -14,6 +14,7 @@ import {
   seededRandom,
   Verbosity,
 } from '../../src/lib/index.ts';
+import { LogFollowers } from '../../src/runtime/index.ts';
 import { type Authority, CertificateFolder, type KeyPair } from './certificate-authority.ts';
 import { aPod } from './pods.ts';
 import { SigningApi } from './signing-api.ts';
@@ -199,6 +200,7 @@ function servedKubelet(): ServedKubelet {
   const { uid, name, namespace } = pod.metadata;
   const container = { id: 'c1', name: 'main', sandboxId: 's1', image: '', state: 'running', createdAtNs: 0n };
   return {
+    logFollowers: new LogFollowers(),
     health: {
       live: [{ name: 'ping', problem: () => undefined }],
       ready: [{ name: 'runtime', problem: () => 'it is away' }],

@@ -47,6 +47,8 @@ export interface LifeOptions {
   readonly calling: (method: string, request: unknown) => void;
   /** Told of each answer to a command run in a container. */
   readonly answered: (request: ExecSyncRequest, answer: ExecSyncResponse | undefined) => void;
+  /** Runs beside the kubelet, in its process. */
+  readonly beside?: ((kubelet: Kubelet, clock: Clock, signal: AbortSignal) => Promise<void>) | undefined;
   readonly died: () => void;
   /** The kubelet gave up by itself, which it never should. */
   readonly ended: (error: unknown) => void;
@@ -153,7 +155,7 @@ export class KubeletLife {
     cluster?.attach(kubelet);
     mutate.kubelet?.(kubelet);
     const life = new KubeletLife(kubelet, deps.metrics, gate, cluster);
-    life.#run(options.ended);
+    life.#run(options.ended, (signal) => options.beside?.(kubelet, clock, signal));
     return life;
   }
 
@@ -195,9 +197,9 @@ export class KubeletLife {
     return left;
   }
 
-  #run(ended: (error: unknown) => void): void {
+  #run(ended: (error: unknown) => void, beside: (signal: AbortSignal) => Promise<void> | undefined): void {
     const { signal } = this.#controller;
-    this.#running = this.kubelet.run(signal).then(
+    this.#running = Promise.all([this.kubelet.run(signal), beside(signal)]).then(
       () => (signal.aborted ? undefined : ended(undefined)),
       (error) => (signal.aborted ? undefined : ended(error)),
     );
@@ -217,6 +219,8 @@ function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
     disks: around(machine.disks),
     blockDevices: around(machine.blockDevices),
     plugins: plugins && gatedPlugins(gate, plugins),
+    logFiles: around(machine.logFiles),
+    diskSpace: machine.diskSpace,
     cgroups: gate.around(machine.cgroups),
     prober: around(machine.prober),
     httpGet,

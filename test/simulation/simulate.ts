@@ -93,7 +93,8 @@ class SeedRun {
     this.#volumeRandom = seededRandom(seed * 11 + 5);
     const volumes = cluster && options.volumes && { random: this.#volumeRandom };
     const settings = { maxRestartWaitMs };
-    this.#world = new World({ ...options, seed, flavour, settings, cluster, volumes }, this);
+    const scarceDisk = options.disk && { random: seededRandom(seed * 13 + 7) };
+    this.#world = new World({ ...options, seed, flavour, settings, cluster, volumes, scarceDisk }, this);
     this.#desk = new Desk(() => this.#world.clock.monotonicMs());
     this.#rules = allRules({
       desk: this.#desk,
@@ -105,6 +106,7 @@ class SeedRun {
       maxRestartWaitMs,
       cluster: this.#clusterParts(),
       volumes: this.#world.volumes,
+      logs: this.#world.scarceDisk && this.#world.files,
       report: (rule, what) => this.#report(rule, what),
     });
     this.#scenario = this.#makeScenario();

@@ -22,6 +22,7 @@ import {
 } from '../../src/simulator/index.ts';
 import { MemoryManifestFiles } from '../../src/sources/index.ts';
 import { ClusterWorld, type ClusterWorldOptions } from './cluster/cluster-world.ts';
+import { ScarceDisk } from './disk/scarce-disk.ts';
 import { KubeletLife, type LifeOptions, type Mutation } from './kubelet-life.ts';
 import { manifestDirectory, manifestPath, manifestText } from './manifests.ts';
 import { PodApi } from './pod-api.ts';
@@ -45,6 +46,8 @@ export interface WorldOptions {
   readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs' | 'copies'> | undefined;
   /** For pods with volumes of all kinds; their files lie nowhere and no driver is there unless given. */
   readonly volumes?: Pick<VolumeWorldOptions, 'random'> | undefined;
+  /** For a disk that is often full and containers that talk much; there is room for all unless given. */
+  readonly scarceDisk?: { readonly random: Random } | undefined;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */
@@ -74,6 +77,7 @@ export class World {
   readonly api = new PodApi();
   readonly cluster: ClusterWorld | undefined;
   readonly volumes: VolumeWorld | undefined;
+  readonly scarceDisk: ScarceDisk | undefined;
   readonly network: PodNetwork;
   /** Everything that happened, one line each. */
   readonly history: string[] = [];
@@ -88,14 +92,17 @@ export class World {
     this.#witness = witness;
     this.#random = seededRandom(options.seed);
     this.clock = new VirtualClock({ random: this.#random });
+    this.scarceDisk = options.scarceDisk && new ScarceDisk(options.scarceDisk.random, this.files);
     this.logs = options.logs === 'kept' ? collectLogs(this.clock) : undefined;
     this.runtime = createSimulatedRuntime({
       clock: this.clock,
       random: this.#random,
       files: this.files,
       flavour: options.flavour ?? 'containerd-1.6',
-      script: (_sandbox, config) => scriptOf(config),
-      images: [{ reference: images.present, command: ['app'] }],
+      script: (_sandbox, config) =>
+        options.scarceDisk === undefined ? scriptOf(config) : ScarceDisk.talking(scriptOf(config)),
+      // Nobody offers it: once removed it would be gone for good.
+      images: [{ reference: images.present, command: ['app'], pinned: options.scarceDisk !== undefined }],
       registry: registryOf([
         { reference: images.pulled, command: ['app'], pullMs: 2_000 },
         { reference: images.slow, command: ['app'], pullMs: 15_000 },
@@ -126,6 +133,7 @@ export class World {
       blockDevices: this.volumes?.blockDevices,
       plugins: this.volumes?.plugins,
       volumeParts: memoryVolumeParts((path) => this.files.read(path)),
+      ...this.scarceDisk?.machine,
       cgroups: this.cgroups,
       httpGet: () => Promise.reject(new Error('There is no network')),
       dialHttp: () => Promise.reject(new Error('There is no network')),
@@ -164,7 +172,12 @@ export class World {
       machine: this.machine,
       mutate: this.#options.mutate,
       cluster: this.cluster,
-      settings: { apiPods: this.cluster ? 'expected' : this.api.state, ...this.#options.settings },
+      settings: {
+        apiPods: this.cluster ? 'expected' : this.api.state,
+        ...this.scarceDisk?.settings,
+        ...this.#options.settings,
+      },
+      beside: (...given) => this.scarceDisk?.reclaim(...given) ?? Promise.resolve(),
       aroundCri: this.#options.aroundCri,
       probes: this.#options.probes ?? ((question) => this.network.answer(question)),
       calling: (method, request) => this.#calling(method, request),
@@ -255,7 +268,7 @@ const silent: Logger = {
 };
 
 function isTold(method: string): boolean {
-  return /^(run|create|start|stop|remove|pull)/.test(method);
+  return /^(run|create|start|stop|remove|pull|reopen)/.test(method);
 }
 
 interface AnyRequest {

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hostFiles, type LoadedConfig, loadConfig } from '../../config/index.ts';
+import { busyboxImageName } from '../../containerd/index.ts';
 import type { CriClient } from '../../cri/index.ts';
 import type { KubeletSettings } from '../../kubelet/index.ts';
 import type { Logger, MetricRegistry, Verbosity } from '../../lib/index.ts';
@@ -20,6 +21,8 @@ export interface UpKubeletOptions {
   readonly endpoint: string;
   readonly cri: CriClient;
   readonly runtime: { readonly name: string; readonly version: string };
+  /** Whether others may have use for images that we have none for. */
+  readonly images: 'ours' | 'everybodys';
   readonly metrics: MetricRegistry;
   readonly logger: Logger;
   readonly verbosity: Verbosity;
@@ -116,7 +119,7 @@ function joiningFlags(home: Home, api: ApiAccess): readonly string[] {
 }
 
 async function settingsOf(
-  { home, endpoint, cri, logger, metrics, api }: UpKubeletOptions,
+  { home, endpoint, cri, logger, metrics, api, images }: UpKubeletOptions,
   loaded: LoadedConfig,
   { clock, signal }: CommandContext,
 ): Promise<KubeletSettings> {
@@ -135,8 +138,14 @@ async function settingsOf(
     podLogsDir: home.podLogs,
     logLinksDir: join(home.podLogs, 'containers'),
     clusterDns: 'no-cluster',
+    imageGc: images === 'ours' ? imageGcOf(settled) : undefined,
     ...(api === undefined ? {} : { manifestReferences: 'allowed' }),
   };
+}
+
+/** No registry has what we brought ourselves. */
+function imageGcOf({ imageGc }: KubeletSettings): KubeletSettings['imageGc'] {
+  return imageGc && { ...imageGc, kept: [busyboxImageName] };
 }
 
 /** A node that stands alone need not load what ties others to an API. */

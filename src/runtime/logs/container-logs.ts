@@ -6,6 +6,7 @@ import { readOwner } from '../labels.ts';
 import { podLogDirectory } from '../log-paths.ts';
 import type { LogView } from './log-decoder.ts';
 import type { LogFiles } from './log-files.ts';
+import type { LogFollowers } from './log-followers.ts';
 import { chooseLogInstance, type WantedInstance } from './log-instance.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
 import { LogTrail } from './log-trail.ts';
@@ -15,6 +16,8 @@ export interface ContainerLogsDeps {
   readonly clock: Clock;
   readonly files: LogFiles;
   readonly podLogsDir: string;
+  /** Where to be known as one who follows a log; nobody asks unless given. */
+  readonly followers?: Pick<LogFollowers, 'add'> | undefined;
 }
 
 export interface ContainerLogRequest {
@@ -57,9 +60,15 @@ export class ContainerLogs {
 
   async #read(reading: LogReading, signal: AbortSignal): Promise<OpenedLog> {
     try {
-      const trail = await LogTrail.open(this.#deps.files, reading.path);
-      if (reading.follow !== undefined || trail.upcoming !== undefined)
-        return { kind: 'open', chunks: readOnce(new LogReader(this.#deps, reading, trail), trail, signal) };
+      const trail = await LogTrail.open(this.#deps, reading.path);
+      if (reading.follow !== undefined || trail.upcoming !== undefined) {
+        const followed = this.#deps.followers?.add(reading.path, trail);
+        const close = async () => {
+          followed?.[Symbol.dispose]();
+          await trail[Symbol.asyncDispose]();
+        };
+        return { kind: 'open', chunks: readOnce(new LogReader(this.#deps, reading, trail), close, signal) };
+      }
       await trail[Symbol.asyncDispose]();
       return { kind: 'refused', message: `the log ${reading.path} is not there` };
     } catch (error) {
@@ -113,8 +122,11 @@ function unreadable(containerId: string): OpenedLog {
 }
 
 /** Closes what is open whether it is read to its end, given up on the way, or never read at all. */
-function readOnce(reader: LogReader, trail: LogTrail, signal: AbortSignal): AsyncIterable<Uint8Array> {
-  const close = () => trail[Symbol.asyncDispose]();
+function readOnce(
+  reader: LogReader,
+  close: () => Promise<void>,
+  signal: AbortSignal,
+): AsyncIterable<Uint8Array> {
   const link = onAbort(signal, () => void close().catch(() => {}));
   async function* read() {
     try {

@@ -34,6 +34,11 @@ export class LineSplitter {
     this.#position = position;
   }
 
+  /** Whether a line has begun that has not ended. */
+  get isInLine(): boolean {
+    return this.#state !== 'head' || this.#carry.length > 0;
+  }
+
   feed(chunk: Uint8Array): void {
     const base = this.#position;
     let at = 0;

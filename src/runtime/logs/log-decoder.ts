@@ -50,6 +50,11 @@ export class LogDecoder {
     return this.#left <= 0;
   }
 
+  /** Whether a line of the file has begun that has not ended. */
+  get isInLine(): boolean {
+    return this.#lines.isInLine;
+  }
+
   /** Answers what is to be shown; the chunk may be used anew after it. */
   decode(chunk: Uint8Array): Uint8Array {
     this.#lines.feed(chunk);

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { cancelled, VirtualClock } from '../../lib/index.ts';
+import { LogFollowers } from './log-followers.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
 import { LogTrail } from './log-trail.ts';
 import { MemoryLogFiles } from './memory-log-files.ts';
@@ -14,6 +15,7 @@ const stemOf = (rotation: number) => `${path}.20260101-${String(rotation).padSta
 class Rig {
   readonly clock = new VirtualClock();
   readonly files = new MemoryLogFiles();
+  readonly followers = new LogFollowers();
   readonly #controller = new AbortController();
   #write = this.files.writer(path);
   #lines = 0;
@@ -27,7 +29,7 @@ class Rig {
   end: 'open' | 'ended' | unknown = 'open';
 
   async follow(reading: Partial<LogReading> = {}): Promise<void> {
-    const trail = await LogTrail.open(this.files, path);
+    const trail = await LogTrail.open(this, path);
     const follow = { isRunning: async () => this.#running };
     const reader = new LogReader(this, { path, view: {}, follow, ...reading }, trail);
     void this.#consume(reader, trail).then(
@@ -43,6 +45,7 @@ class Rig {
 
   async #consume(reader: LogReader, trail: LogTrail): Promise<void> {
     await using _trail = trail;
+    using _follower = this.followers.add(path, trail);
     for await (const chunk of reader.chunks(this.#controller.signal)) {
       this.out += Buffer.from(chunk).toString();
       await this.#taking;
@@ -195,6 +198,70 @@ test('several rotations between two looks are all seen', async () => {
   rig.lines();
   rig.rotate();
   rig.compress(1);
+  rig.lines();
+  await rig.passUntil(() => rig.out === rig.wanted);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('files that come fast are read without a pause between them', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.stall();
+  for (let rotation = 1; rotation <= 10; rotation++) {
+    rig.lines(3);
+    rig.rotate();
+    await rig.clock.advance(20);
+    rig.files.remove(stemOf(rotation - 2));
+  }
+  await rig.clock.advance(100);
+  rig.takeAgain();
+  const startMs = rig.clock.monotonicMs();
+  while (rig.out !== rig.wanted && rig.clock.monotonicMs() - startMs < 100) await rig.clock.advance(1);
+  assert.equal(rig.out, rig.wanted);
+});
+
+test('a line that has begun in a file is waited for though another file is there', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.files.append(path, '2026-01-01T00:00:00Z stdout F ha');
+  const old = rig.files.writer(path);
+  rig.rotate();
+  rig.files.append(path, '2026-01-01T00:00:00Z stdout F more\n');
+  await rig.clock.advance(900);
+  old('lf\n');
+  await rig.clock.advance(1_000);
+  assert.equal(rig.out, 'half\nmore\n');
+});
+
+test('whoever is told before files go reads them all the same', async () => {
+  const rig = new Rig();
+  for (let rotation = 1; rotation <= 4; rotation++) {
+    rig.lines(3);
+    rig.rotate();
+  }
+  rig.lines();
+  rig.stall();
+  await rig.follow();
+  rig.rotate();
+  rig.lines();
+  await rig.followers.catchUp('/logs/ns_pod_uid/main');
+  for (let rotation = 1; rotation <= 5; rotation++) rig.files.remove(stemOf(rotation));
+  rig.takeAgain();
+  await rig.passUntil(() => rig.out === rig.wanted);
+  assert.equal(rig.out, rig.wanted);
+  rig.stop();
+  await rig.passUntil(() => rig.end !== 'open');
+  assert.deepEqual([rig.left, rig.followers.size], [[0, 0, 0], 0]);
+});
+
+test('one that was removed before anybody looked takes no other with it', async () => {
+  const rig = new Rig();
+  rig.lines();
+  await rig.follow();
+  rig.rotate();
+  rig.lines();
+  rig.rotate();
+  rig.files.remove(stemOf(1));
   rig.lines();
   await rig.passUntil(() => rig.out === rig.wanted);
   assert.equal(rig.out, rig.wanted);

@@ -20,11 +20,11 @@ const textOf = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => `line ${from + index}\n`).join('');
 
 async function read(files: MemoryLogFiles, reading: Partial<LogReading> = {}): Promise<Buffer> {
-  await using trail = await LogTrail.open(files, path);
+  const deps = { files, clock: new VirtualClock() };
+  await using trail = await LogTrail.open(deps, path);
   const whole: LogReading = { path, view: {}, ...reading };
   const chunks: Uint8Array[] = [];
-  for await (const chunk of new LogReader({ files, clock: new VirtualClock() }, whole, trail).chunks(never))
-    chunks.push(Buffer.from(chunk));
+  for await (const chunk of new LogReader(deps, whole, trail).chunks(never)) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks);
 }
 

@@ -27,6 +27,8 @@ const pollMs = 1_000;
  * opened the next file: so long nothing may come before a file counts as read.
  */
 const settleMs = 100;
+/** The same for a line that has begun, or on a machine that has much to do. */
+const longestSettleMs = 2_000;
 
 /** Where to begin: at a place in one of the older files, or, past all of these, in the one that is written now. */
 interface Start {
@@ -42,6 +44,8 @@ export class LogReader {
   readonly #decoder: LogDecoder;
   readonly #hints: HintLatch;
   #lookDue = true;
+  /** When a file was last seen to grow after another took its place. */
+  #grewAtMs = Number.NEGATIVE_INFINITY;
 
   /** The trail is the caller's to close. */
   constructor(deps: LogReaderDeps, reading: LogReading, trail: LogTrail) {
@@ -86,7 +90,7 @@ export class LogReader {
 
   async *#readOlder({ older, offset }: Start, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     for (let index = older; index < this.#trail.olderCount && !this.#decoder.isDone; index++) {
-      const file = await this.#trail.openOlder(index);
+      const file = await this.#trail.takeOlder(index);
       if (file === undefined) continue;
       yield* this.#read(file, { from: index === older ? offset : 0 }, signal);
       yield* this.#endFile();
@@ -170,21 +174,49 @@ export class LogReader {
     return this.#trail.upcoming !== undefined;
   }
 
+  /**
+   * Whether more comes to a file though another has taken its place; the longer ago that was, the sooner it is told. A
+   * line that has not ended will, and on a machine that lets even us wait the runtime has more time.
+   */
   async #grows(file: TrailFile, at: number, signal: AbortSignal): Promise<boolean> {
-    await this.#deps.clock.sleep(settleMs, signal);
-    return (await sizeOf(file, at)) > at;
+    const { clock } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    const restingMs = Math.min(this.#trail.upcomingForMs, beganMs - this.#grewAtMs);
+    let dueMs = settleMs - restingMs;
+    while (dueMs > 0 || (this.#decoder.isInLine && this.#mayWait(file, beganMs))) {
+      const startMs = clock.monotonicMs();
+      await clock.sleep(Math.max(dueMs, settleMs / 4), signal);
+      const isSlow = clock.monotonicMs() - startMs > 2 * settleMs;
+      dueMs = isSlow && this.#mayWait(file, beganMs) ? settleMs : 0;
+      if ((await sizeOf(file, at)) > at) break;
+    }
+    const isGrown = (await sizeOf(file, at)) > at;
+    if (isGrown) this.#grewAtMs = clock.monotonicMs();
+    return isGrown;
   }
 
-  /** Hints, and looks now and then also while nobody takes what was read: files must not come and go unseen. */
+  /** What is compressed has got all it will. */
+  #mayWait({ format }: TrailFile, sinceMs: number): boolean {
+    return format === 'plain' && this.#deps.clock.monotonicMs() - sinceMs < longestSettleMs;
+  }
+
+  /**
+   * Hints, and looks at once when a name has changed and now and then without, also while nobody takes what was read:
+   * files must not come and go unseen.
+   */
   #watch(): Disposable {
     const { files, clock } = this.#deps;
+    // What fails here fails again when the reader itself looks, and is told then.
+    const look = () => void this.#trail.look().catch(() => {});
     const watch = files.watch(posix.dirname(this.#reading.path), (what) => {
-      if (what === 'renamed') this.#lookDue = true;
+      if (what === 'renamed') {
+        this.#lookDue = true;
+        look();
+      }
       this.#hints.raise();
     });
     const tick = () => {
-      // What fails here fails again when the reader itself looks, and is told then.
-      this.#trail.look().catch(() => {});
+      look();
       timer = clock.timer(pollMs, tick);
     };
     let timer = clock.timer(pollMs, tick);

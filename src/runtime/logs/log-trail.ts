@@ -1,10 +1,23 @@
 import { posix } from 'node:path';
+import type { Clock } from '../../lib/index.ts';
 import type { LogFiles, LogHandle } from './log-files.ts';
 
 /** One file of a log, open. */
 export interface TrailFile {
   readonly handle: LogHandle;
   readonly format: 'plain' | 'gzip';
+}
+
+/** One that queues up to be read. */
+interface WaitingFile {
+  readonly file: TrailFile;
+  /** When it was seen that it took the place of the one before it. */
+  readonly sinceMs: number;
+}
+
+export interface LogTrailDeps {
+  readonly files: LogFiles;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
 /** A file that took the place of another while its log is followed is opened at once; of so many we keep hold. */
@@ -22,20 +35,26 @@ export class LogTrail implements AsyncDisposable {
   readonly #path: string;
   /** Names without `.gz` of the rotated ones, in order; those still to be read. */
   #older: readonly string[] = [];
+  /** By their place among those: the ones that were opened before their turn. */
+  readonly #olderKept = new Map<number, TrailFile>();
+  #olderTaken = 0;
   #known: ReadonlySet<string> = new Set();
   #newest: string | undefined;
-  readonly #waiting: TrailFile[] = [];
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #waiting: WaitingFile[] = [];
   readonly #held = new Set<LogHandle>();
   #looking: Promise<void> | undefined;
+  #isLookDue = false;
   #state: 'open' | 'closed' = 'open';
 
-  private constructor(files: LogFiles, path: string) {
+  private constructor({ files, clock }: LogTrailDeps, path: string) {
     this.#files = files;
+    this.#clock = clock;
     this.#path = path;
   }
 
-  static async open(files: LogFiles, path: string): Promise<LogTrail> {
-    const trail = new LogTrail(files, path);
+  static async open(deps: LogTrailDeps, path: string): Promise<LogTrail> {
+    const trail = new LogTrail(deps, path);
     try {
       await trail.#openFirst();
       return trail;
@@ -59,22 +78,56 @@ export class LogTrail implements AsyncDisposable {
     return undefined;
   }
 
+  /** The same to read it, in this order; each once. */
+  async takeOlder(index: number): Promise<TrailFile | undefined> {
+    this.#olderTaken = index + 1;
+    const kept = this.#olderKept.get(index);
+    this.#olderKept.delete(index);
+    return kept ?? (await this.openOlder(index));
+  }
+
+  /** Takes hold of all that is still to be read, before some of it goes. */
+  async catchUp(): Promise<void> {
+    for (let index = this.#olderTaken; index < this.#older.length; index++) {
+      if (this.#olderKept.has(index)) continue;
+      const file = await this.openOlder(index);
+      if (file === undefined) continue;
+      if (index < this.#olderTaken || this.#isClosed()) await this.release(file);
+      else this.#olderKept.set(index, file);
+    }
+    await this.look();
+  }
+
   /** The file that is to be read after the older ones, and then whatever took its place; undefined for none yet. */
   next(): TrailFile | undefined {
-    return this.#waiting.shift();
+    return this.#waiting.shift()?.file;
   }
 
   /** The one `next` would answer. */
   get upcoming(): TrailFile | undefined {
-    return this.#waiting[0];
+    return this.#waiting[0]?.file;
   }
 
-  /** Looks whether another file has taken the place of the last one. One look at a time; others join it. */
+  /** For how long it has been known that there is another one to read. */
+  get upcomingForMs(): number {
+    const [first] = this.#waiting;
+    return first === undefined ? 0 : this.#clock.monotonicMs() - first.sinceMs;
+  }
+
+  /** Looks whether another file has taken the place of the last one. One look at a time: who comes meanwhile has it repeated. */
   look(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
+    this.#isLookDue = true;
+    this.#looking ??= this.#lookWhileDue().finally(() => {
       this.#looking = undefined;
     });
     return this.#looking;
+  }
+
+  async #lookWhileDue(): Promise<void> {
+    while (this.#isLookDue) {
+      this.#isLookDue = false;
+      await this.#look();
+    }
   }
 
   async release({ handle }: TrailFile): Promise<void> {
@@ -128,7 +181,7 @@ export class LogTrail implements AsyncDisposable {
 
   /**
    * What was rotated after the newest file we know. That one is among them under a name of its own now: found by its
-   * identity, or, compressed already, as the first of the names that are new.
+   * identity, or, compressed already, as the first of the names that are new; unless it is gone for being too old.
    */
   async #since(stems: readonly string[]): Promise<readonly string[]> {
     const fresh = stems.filter((stem) => !this.#known.has(stem));
@@ -136,16 +189,22 @@ export class LogTrail implements AsyncDisposable {
     for (const [index, stem] of fresh.entries()) {
       if (await this.#isAt(stem, this.#newest)) return fresh.slice(index + 1);
     }
-    return fresh.slice(1);
+    const [first] = fresh;
+    const isCompressed = first !== undefined && (await this.#identityOf(first)) === undefined;
+    return isCompressed ? fresh.slice(1) : fresh;
+  }
+
+  async #identityOf(stem: string): Promise<string | undefined> {
+    return await this.#files.identityAt(this.#beside(stem));
   }
 
   async #isAt(stem: string, identity: string | undefined): Promise<boolean> {
-    return identity !== undefined && (await this.#files.identityAt(this.#beside(stem))) === identity;
+    return identity !== undefined && (await this.#identityOf(stem)) === identity;
   }
 
   #enqueue(file: TrailFile): void {
     this.#newest = file.handle.identity;
-    this.#waiting.push(file);
+    this.#waiting.push({ file, sinceMs: this.#clock.monotonicMs() });
   }
 
   /** Compressing puts the compressed one beside the plain one before that goes, so one of them is always there. */

@@ -3,8 +3,10 @@ import { statusesGoOn } from './api-statuses.ts';
 import { crashBackoffHolds } from './crash-backoff.ts';
 import { graceOnlyShrinks } from './grace.ts';
 import { ephemeralOnce, postStartRuns, preStopOnce } from './hooks.ts';
+import { imagesStayForContainers } from './images.ts';
 import { initOrder } from './init-order.ts';
 import { Ledger } from './ledger.ts';
+import { logsStaySmall } from './log-sizes.ts';
 import { oneOfEachContainer, oneOfEachName } from './one-of-each.ts';
 import { probeResultsStay } from './probe-results.ts';
 import { restartsWriteNothing } from './quiet-restart.ts';
@@ -43,13 +45,15 @@ export function allRules(scene: Scene): readonly Rule[] {
     postStartRuns,
     ephemeralOnce,
     removesOnce,
+    imagesStayForContainers,
   ];
-  const { cluster, volumes } = scene;
+  const { cluster, volumes, logs } = scene;
   const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];
   const volumeRules = [startsWithItsVolumes, volumesOutliveContainers, disksOutlivePods, readersSeeWholes];
   return [
     ledger,
     ...rules.map((rule) => rule({ ...scene, ledger })),
+    ...(logs === undefined ? [] : [logsStaySmall(scene, logs)]),
     ...(cluster === undefined ? [] : clusterRules.map((rule) => rule({ ...scene, ledger, cluster }))),
     ...(volumes === undefined ? [] : volumeRules.map((rule) => rule({ ...scene, ledger, volumes }))),
   ];

@@ -2,7 +2,7 @@ import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.t
 import type { Kubelet, NodeMachine } from '../../../src/kubelet/index.ts';
 import type { SimulatedCgroupHost } from '../../../src/lib/index.ts';
 import type { ProbeQuestion } from '../../../src/probes/index.ts';
-import type { SimulatedRuntime, StoreChange, TraceEntry } from '../../../src/simulator/index.ts';
+import type { MemoryFiles, SimulatedRuntime, StoreChange, TraceEntry } from '../../../src/simulator/index.ts';
 import type { ClusterWorld } from '../cluster/cluster-world.ts';
 import type { Desk } from '../desk.ts';
 import type { KubeletLife } from '../kubelet-life.ts';
@@ -25,6 +25,8 @@ export interface Scene {
   readonly cluster?: ClusterParts | undefined;
   /** The volumes of a world that has all kinds of them. */
   readonly volumes?: VolumeWorld | undefined;
+  /** Of a world in which they are rotated. */
+  readonly logs?: Pick<MemoryFiles, 'paths' | 'read'> | undefined;
   readonly report: (rule: string, what: string) => void;
 }
 

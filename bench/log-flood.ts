@@ -1,0 +1,108 @@
+/** A container that logs as fast as it can, and what is seen of its log meanwhile. */
+import { Worker } from 'node:worker_threads';
+import { realClock } from '../src/lib/index.ts';
+import { ContainerLogs, realLogFiles } from '../src/runtime/index.ts';
+import type { InProcessNode } from '../test/in-process-node.ts';
+
+const lineBytes = 1_024;
+
+/** Numbers begin anew after so many lines: nothing in a container counts as fast as it can write. */
+const linesOfBlock = 20_011;
+
+/** Numbered lines of the same length, as fast as they are taken, until the seconds are over. */
+export function floodScript(seconds: number): string {
+  const awk = `BEGIN { pad = sprintf("%${lineBytes - 14}s", ""); gsub(/ /, "x", pad); for (i = 0; i < ${linesOfBlock}; i++) printf "%012d %s\\n", i, pad }`;
+  return `awk '${awk}' >/block; timeout ${seconds} sh -c 'while true; do cat /block; done'; while true; do sleep 1; done`;
+}
+
+export interface Followed {
+  readonly bytes: number;
+  /** Where the lines were not the ones that follow each other. */
+  readonly problem: string | undefined;
+}
+
+/** Follows a log until it rests, and looks whether every line follows the one before. */
+export async function followFlood(
+  node: InProcessNode,
+  name: string,
+  until: () => boolean,
+): Promise<Followed> {
+  const podLogsDir = node.podLogs;
+  const { cri } = node.runtime;
+  const followers = node.kubelet.logFollowers;
+  const deps = { clock: realClock(), cri, podLogsDir, files: realLogFiles(podLogsDir), followers };
+  const pod = await node.podIs(name, 'running', ({ phase }) => phase === 'Running');
+  const controller = new AbortController();
+  const { signal } = controller;
+  const log = await new ContainerLogs(deps).open(
+    { pod, container: 'main', instance: { which: 'newest' }, view: {}, follow: 'until-ended' },
+    signal,
+  );
+  if (log.kind !== 'open') throw new Error(log.message);
+  let bytes = 0;
+  let problem: string | undefined;
+  const watch = setInterval(() => {
+    if (until()) controller.abort(new Error('enough'));
+  }, 200);
+  try {
+    for await (const chunk of log.chunks) {
+      problem ??= checkChunk(chunk, bytes);
+      bytes += chunk.length;
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    clearInterval(watch);
+  }
+  return { bytes, problem };
+}
+
+/** With lines of one length the number of each is known by its place. */
+function checkChunk(chunk: Uint8Array, from: number): string | undefined {
+  const skip = (lineBytes - (from % lineBytes)) % lineBytes;
+  const last = Math.floor((chunk.length - skip) / lineBytes) - 1;
+  for (const line of last > 0 ? [0, last] : [0]) {
+    const at = skip + line * lineBytes;
+    if (at + 12 > chunk.length) return undefined;
+    const seen = Buffer.from(chunk.subarray(at, at + 12)).toString('latin1');
+    const wanted = String(((from + at) / lineBytes) % linesOfBlock).padStart(12, '0');
+    if (seen !== wanted) return `after ${from} bytes there is line ${seen} instead of ${wanted}`;
+  }
+  return undefined;
+}
+
+/** The most bytes that files below a directory were seen to hold, looked at beside the main thread. */
+export class SizeWatch implements AsyncDisposable {
+  readonly #worker: Worker;
+  readonly #shared = new Float64Array(new SharedArrayBuffer(16));
+
+  constructor(directory: string) {
+    const code = `
+      const { readdirSync, lstatSync } = require('node:fs');
+      const { workerData: { directory, shared } } = require('node:worker_threads');
+      const sleeper = new Int32Array(new SharedArrayBuffer(4));
+      const sizeOf = (dir) => readdirSync(dir, { withFileTypes: true }).reduce((sum, entry) => {
+        const path = dir + '/' + entry.name;
+        if (entry.isDirectory()) return sum + sizeOf(path);
+        return sum + (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0);
+      }, 0);
+      for (;;) {
+        try { shared[1] = sizeOf(directory); shared[0] = Math.max(shared[0], shared[1]); } catch {}
+        Atomics.wait(sleeper, 0, 0, 20);
+      }`;
+    const workerData = { directory, shared: this.#shared };
+    this.#worker = new Worker(code, { eval: true, workerData });
+  }
+
+  get most(): number {
+    return this.#shared[0] ?? 0;
+  }
+
+  get now(): number {
+    return this.#shared[1] ?? 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker.terminate();
+  }
+}

@@ -1,0 +1,9 @@
+export {
+  ContainerLogManager,
+  type ContainerLogManagerDeps,
+  type ContainerLogPolicy,
+  type LoggingContainer,
+} from './container-log-manager.ts';
+export { memoryRotationFiles, type RenamingStore } from './memory-rotation-files.ts';
+export { realRotationFiles } from './real-rotation-files.ts';
+export type { LogFile, RotationFiles } from './rotation-files.ts';

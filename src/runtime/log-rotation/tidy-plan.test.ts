@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type NamedLog, readLogName } from './log-names.ts';
+import { tidyPlan } from './tidy-plan.ts';
+
+const policy = { maxBytes: 10, maxFiles: 3 };
+const stamp = (at: number) => `20260101-${String(at).padStart(6, '0')}`;
+const logsOf = (files: Readonly<Record<string, number>>): readonly NamedLog[] =>
+  Object.entries(files).flatMap(([name, bytes]) => readLogName({ name, bytes }) ?? []);
+const running = { running: 0, known: new Set([0]) };
+
+test('the newest rotated log stays as it is, older ones are compressed, the oldest go', () => {
+  const files = {
+    '0.log': 1,
+    [`0.log.${stamp(4)}`]: 9,
+    [`0.log.${stamp(3)}`]: 9,
+    [`0.log.${stamp(2)}.gz`]: 1,
+    [`0.log.${stamp(1)}.gz`]: 1,
+  };
+  assert.deepEqual(tidyPlan(logsOf(files), running, policy), {
+    remove: [`0.log.${stamp(1)}.gz`, `0.log.${stamp(2)}.gz`],
+    compress: [`0.log.${stamp(3)}`],
+  });
+});
+
+test('what a compression left half done goes, and what was compressed', () => {
+  const files = {
+    '0.log': 1,
+    [`0.log.${stamp(1)}`]: 5,
+    [`0.log.${stamp(1)}.gz`]: 1,
+    [`0.log.${stamp(2)}.tmp`]: 3,
+  };
+  assert.deepEqual(tidyPlan(logsOf(files), running, policy), {
+    remove: [`0.log.${stamp(1)}`, `0.log.${stamp(2)}.tmp`],
+    compress: [],
+  });
+});
+
+test('instances that restart again and again share what one may have', () => {
+  const files = {
+    '0.log': 9,
+    '1.log': 9,
+    [`2.log.${stamp(1)}`]: 9,
+    '2.log': 4,
+    [`3.log.${stamp(2)}`]: 8,
+    '3.log': 2,
+  };
+  const owner = { running: 3, known: new Set([2, 3]) };
+  assert.deepEqual(tidyPlan(logsOf(files), owner, policy), {
+    remove: ['0.log', '1.log', `2.log.${stamp(1)}`],
+    compress: [],
+  });
+});
+
+test('of a container that has ended all that was rotated is compressed and its last log stays', () => {
+  const files = { '4.log': 9, [`4.log.${stamp(1)}`]: 9 };
+  const plan = tidyPlan(logsOf(files), { running: undefined, known: new Set() }, policy);
+  assert.deepEqual(plan, { remove: [], compress: [`4.log.${stamp(1)}`] });
+});
+
+const anyFile = fc.tuple(
+  fc.nat(3),
+  fc.option(fc.nat(5), { nil: undefined }),
+  fc.constantFrom('', '.gz', '.tmp'),
+  fc.nat(12),
+);
+
+test('whatever is there, bounds hold and what is needed stays', () => {
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(anyFile, {
+        selector: ([instance, at, form]) => `${instance} ${at} ${at === undefined ? '' : form}`,
+      }),
+      fc.option(fc.nat(3), { nil: undefined }),
+      fc.uniqueArray(fc.nat(3)),
+      (files, runs, known) => {
+        const logs = files.flatMap(([instance, at, form, bytes]) => {
+          const name = at === undefined ? `${instance}.log` : `${instance}.log.${stamp(at)}${form}`;
+          return readLogName({ name, bytes }) ?? [];
+        });
+        const { remove, compress } = tidyPlan(logs, { running: runs, known: new Set(known) }, policy);
+        const left = logs.filter(({ name }) => !remove.includes(name));
+        const isNeeded = ({ instance, stamp: at }: NamedLog) =>
+          at === '' && (instance === runs || known.includes(instance));
+        const newest = left.findLast(({ instance, stamp: at }) => instance === runs && at !== '');
+        const rest = left.filter((log) => !isNeeded(log) && log !== newest);
+        assert.ok(logs.filter(isNeeded).every((log) => left.includes(log)));
+        assert.ok(rest.length <= policy.maxFiles || rest.every(({ stamp: at }) => at === ''));
+        assert.ok(left.every(({ form }) => form !== 'unfinished'));
+        assert.ok(compress.every((name) => left.some((log) => log.name === name && log.form === 'plain')));
+      },
+    ),
+  );
+});

@@ -1,0 +1,47 @@
+import type { Kubelet, KubeletSettings, NodeMachine } from '../../../src/kubelet/index.ts';
+import { type Clock, type Random, randomInt } from '../../../src/lib/index.ts';
+import { memoryRotationFiles } from '../../../src/runtime/index.ts';
+import type { ContainerScript, MemoryFiles } from '../../../src/simulator/index.ts';
+
+/** Logs small enough that they are rotated all the time. */
+export const logPolicy = { maxBytes: 2_000, maxFiles: 3, intervalMs: 10_000, workers: 1 };
+const printMs = 500;
+const line = `${'x'.repeat(100)}\n`;
+
+/** A node with a disk that is often full, containers that talk much, and images that come and go. */
+export class ScarceDisk {
+  readonly #random: Random;
+  readonly #files: MemoryFiles;
+  readonly settings: Partial<KubeletSettings>;
+
+  constructor(random: Random, files: MemoryFiles) {
+    this.#random = random;
+    this.#files = files;
+    const maxAgeMs = random.next() < 0.5 ? 0 : 60_000;
+    this.settings = {
+      containerLogs: logPolicy,
+      imageGc: { highPercent: 85, lowPercent: 80, minAgeMs: 0, maxAgeMs },
+    };
+  }
+
+  get machine(): Pick<NodeMachine, 'logFiles' | 'diskSpace'> {
+    return {
+      logFiles: memoryRotationFiles(this.#files),
+      diskSpace: async () => ({ capacityBytes: 1e9, availableBytes: this.#random.next() < 0.5 ? 0 : 5e8 }),
+    };
+  }
+
+  /** The same, and prints all the time. */
+  static talking(script: ContainerScript | undefined): ContainerScript | undefined {
+    return script && { ...script, output: [{ atMs: 0, everyMs: printMs, text: line }] };
+  }
+
+  /** Somebody short of room has images removed, again and again. */
+  async reclaim(kubelet: Kubelet, clock: Clock, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const waitMs = randomInt(this.#random, this.#random.next() < 0.5 ? 500 : 10_000);
+      await clock.sleep(waitMs, signal).catch(() => {});
+      if (!signal.aborted) await kubelet.imageGc?.deleteUnusedImages(signal).catch(() => {});
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { before, describe, it } from 'node:test';
+import { playAgain, playSeeds, seedsUpTo } from './seeds.ts';
+import { prepareSimulation, simulate } from './simulate.ts';
+
+const seeds = 60;
+const options = { disk: 'scarce' } as const;
+
+describe('a node with little room, in simulation', () => {
+  before(prepareSimulation);
+
+  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), options));
+
+  it('lives the same life again under the same seed', () => playAgain(seedsUpTo(5), options, new Map()));
+
+  it('rotates logs and removes images while pods come and go', async () => {
+    const { history } = await simulate(4, options);
+    for (const what of ['image-removed', 'call reopenContainerLog'])
+      assert.ok(
+        history.some((line) => line.includes(what)),
+        `nothing of ${what}`,
+      );
+  });
+});
