@@ -73,8 +73,8 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
             (containers.some(({ rootfs }) => (rootfs?.usedBytes ?? 0) > 50_000) &&
               (volumes[0]?.usedBytes ?? 0) > 30_000));
         const { images } = await provider.node(signal, { maxAgeMs: 1_000 });
-      const isCounted = (images?.own.usedBytes ?? 0) > 0;
-      return isCounted && pods.length === 3 && pods.every(isWhole) ? true : undefined;
+        const isCounted = (images?.own.usedBytes ?? 0) > 0;
+        return isCounted && pods.length === 3 && pods.every(isWhole) ? true : undefined;
       },
       120_000,
     );

@@ -16,7 +16,9 @@ beforeEach(async () => {
 
 afterEach(() => rm(directory, { recursive: true }));
 
-const text = Array.from({ length: 50_000 }, (_, index) => `2026-01-01T00:00:00Z stdout F ${index}\n`).join('');
+const text = Array.from({ length: 50_000 }, (_, index) => `2026-01-01T00:00:00Z stdout F ${index}\n`).join(
+  '',
+);
 
 test('what is compressed has the same content and mode, and the plain one goes', async () => {
   const path = join(directory, '0.log.20260101-000000');
