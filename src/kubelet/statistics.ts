@@ -60,6 +60,7 @@ export class Statistics implements Disposable {
   /** Nobody asks any more. */
   [Symbol.dispose](): void {
     this.#deps.machine.stats?.directories[Symbol.dispose]?.();
+    void this.#opened?.then((opened) => opened?.provider[Symbol.dispose]());
   }
 
   async #logSizes(signal: AbortSignal) {

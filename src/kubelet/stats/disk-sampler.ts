@@ -72,8 +72,8 @@ export class DiskSampler {
   async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
     const { machine, rootDir, podLogsDir } = this.#deps;
     const trees = pods.flatMap(({ uid, name, namespace }): readonly Tree[] => [
-      { path: join(podLogsDir, `${namespace}_${name}_${uid}`), parts: 'by-directory' },
-      { path: join(rootDir, 'pods', uid, 'etc-hosts') },
+      { path: join(podLogsDir, `${namespace}_${name}_${uid}`), parts: 'by-directory', space: 'unwanted' },
+      { path: join(rootDir, 'pods', uid, 'etc-hosts'), space: 'unwanted' },
     ]);
     const answers = await machine.directories.usagesOf(trees, logsWithinMs, signal);
     const atMs = this.#deps.clock.now();

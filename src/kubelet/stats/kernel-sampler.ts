@@ -1,5 +1,11 @@
-import { join } from 'node:path';
-import { apiTime, type CgroupHost, type CgroupLayout, type Clock } from '../../lib/index.ts';
+import {
+  apiTime,
+  type CgroupHost,
+  type CgroupLayout,
+  type Clock,
+  type KeptReader,
+  type Timer,
+} from '../../lib/index.ts';
 import {
   type CgroupPressure,
   type CgroupUsage,
@@ -32,6 +38,9 @@ export interface KernelSamplerDeps {
   readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
 }
 
+/** Whoever looks again and again does so sooner; others need not have files kept open for them. */
+const openForMs = 30_000;
+
 /** What the kernel says of the node at one moment. */
 export interface NodeSample extends Pick<NodeFigures, 'usage' | 'system' | 'network' | 'processes'> {
   readonly startTime: string;
@@ -49,30 +58,50 @@ export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'netw
 }
 
 /** Reads what the kernel counts of the node and its pods; one look at a time, as the rates of use come from two. */
-export class KernelSampler {
+export class KernelSampler implements Disposable {
   readonly #deps: KernelSamplerDeps;
   readonly #rates = new UsageRates();
   /** Of looks at the node alone, which come at other times. */
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
+  readonly #files: KeptReader;
+  #idle: Timer | undefined;
 
   constructor(deps: KernelSamplerDeps) {
     this.#deps = deps;
-    this.#cgroups = new ContainerCgroups(deps.host, deps.layout);
+    const { host, layout } = deps;
+    this.#cgroups = new ContainerCgroups(host, layout);
+    this.#files = host.keptReader?.() ?? { read: (path) => host.read(path), sweep() {}, close() {} };
+  }
+
+  /** No file stays open. */
+  [Symbol.dispose](): void {
+    this.#idle?.cancel();
+    this.#files.close();
   }
 
   async sample(pods: readonly PodSubject[], signal: AbortSignal): Promise<KernelSample> {
     const pass = this.#rates.begin();
-    const look = new Look(this.#deps, pass, await this.#memory(), await this.#cgroups.find(pods));
+    const paths = await this.#cgroups.find(pods);
+    const look = new Look(this.#deps, this.#files, pass, await this.#memory(), paths);
     const sample = await look.take(pods, signal);
     pass.end();
+    this.#files.sweep();
+    this.#idle?.cancel();
+    this.#idle = this.#deps.clock.timer(openForMs, () => this.#files.close());
     return sample;
   }
 
   /** Without a look at single pods: some twenty files. */
   async node(): Promise<NodeSample> {
     const pass = this.#nodeRates.begin();
-    const sample = await new Look(this.#deps, pass, await this.#memory(), new Map()).takeNode();
+    const sample = await new Look(
+      this.#deps,
+      this.#deps.host,
+      pass,
+      await this.#memory(),
+      new Map(),
+    ).takeNode();
     pass.end();
     return sample;
   }
@@ -84,6 +113,7 @@ export class KernelSampler {
 
 class Look {
   readonly #deps: KernelSamplerDeps;
+  readonly #files: Pick<KeptReader, 'read'>;
   readonly #rates: RatesPass;
   readonly #memory: HostMemory;
   readonly #paths: ReadonlyMap<string, string>;
@@ -94,11 +124,13 @@ class Look {
 
   constructor(
     deps: KernelSamplerDeps,
+    files: Pick<KeptReader, 'read'>,
     rates: RatesPass,
     memory: HostMemory,
     paths: ReadonlyMap<string, string>,
   ) {
     this.#deps = deps;
+    this.#files = files;
     this.#rates = rates;
     this.#memory = memory;
     this.#paths = paths;
@@ -205,8 +237,7 @@ class Look {
   }
 
   async #cgroup(path: string): Promise<CgroupUsage> {
-    const { layout, host } = this.#deps;
-    return await readCgroupUsage(layout, path, host, this.#wish);
+    return await readCgroupUsage(this.#deps.layout, path, this.#files, this.#wish);
   }
 
   #usage(key: string, { cpuNanos, ...rest }: CgroupUsage): Usage {
@@ -224,7 +255,9 @@ class Look {
   async #processIds(id: string): Promise<readonly number[] | undefined> {
     const path = this.#paths.get(id);
     if (path === undefined) return undefined;
-    const text = await this.#read(join(treeOf(this.#deps.layout), path, 'cgroup.procs'));
+    const text = await this.#files
+      .read(`${treeOf(this.#deps.layout)}${path}/cgroup.procs`)
+      .catch(() => undefined);
     return text === undefined
       ? undefined
       : text

@@ -58,8 +58,9 @@ type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
  * What the node and its pods have used. All who ask share what was found last, as long as it is new enough for them, and
  * one look under way: 0 asks for one that begins now or is under way. Each figure has its time.
  */
-export class StatsProvider {
+export class StatsProvider implements Disposable {
   readonly #deps: StatsProviderDeps;
+  readonly #sampler: KernelSampler;
   readonly #runtime: KeptSample<ReadonlyMap<string, RuntimeContainerStats>>;
   readonly #kernel: KeptSample<KernelSample>;
   readonly #node: KeptSample<NodeSample>;
@@ -78,12 +79,18 @@ export class StatsProvider {
     const runtimeStats = (signal: AbortSignal) =>
       this.#runtime.get((_, ageMs) => ageMs < secondLookMs, signal);
     const kernel = new KernelSampler({ ...deps, runtimeStats });
+    this.#sampler = kernel;
     const disks = new DiskSampler({ ...deps, runtimeStats });
     this.#kernel = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), signal));
     this.#node = new KeptSample(clock, () => kernel.node());
     this.#disks = new KeptSample(clock, (signal) => disks.disks(signal));
     this.#layers = new KeptSample(clock, (signal) => disks.layers(signal));
     this.#logs = new KeptSample(clock, (signal) => disks.logs(deps.pods(), signal));
+  }
+
+  /** Nothing stays open; who asks after that opens it anew. */
+  [Symbol.dispose](): void {
+    this.#sampler[Symbol.dispose]();
   }
 
   /** The node itself, without a look at single pods: cheap enough to be asked every second. */

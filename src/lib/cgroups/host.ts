@@ -12,6 +12,7 @@ import {
 import { readFile, rmdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
+import { hostKeptReader, type KeptReader } from './kept-reader.ts';
 
 const writeTo = promisify(write);
 
@@ -33,6 +34,8 @@ export interface CgroupHost {
   subdirectories(path: string): Promise<readonly string[]>;
   /** SIGKILL. */
   kill(pid: number): void;
+  /** For what is read again and again; by `read` unless given. */
+  keptReader?(): KeptReader;
 }
 
 /**
@@ -49,6 +52,7 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
     rmdir: (path) => rmdir(path),
     subdirectories,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
+    keptReader: hostKeptReader,
   };
 }
 

@@ -24,6 +24,8 @@ export interface FileSystemSpace extends FileCount {
 export interface Tree {
   readonly path: string;
   readonly parts?: 'by-directory' | undefined;
+  /** Whether how full its file system is, is wanted too; it is unless told. */
+  readonly space?: 'unwanted' | undefined;
 }
 
 export type TreeAnswer =
@@ -31,7 +33,7 @@ export type TreeAnswer =
       readonly kind: 'counted';
       readonly usage: TreeUsage;
       /** Of the file system it is on; without the quota of the directory, where it has one. */
-      readonly space: FileSystemSpace;
+      readonly space?: FileSystemSpace | undefined;
       /** What the file system itself says all of the tree takes, where it keeps a quota for it. */
       readonly quotaBytes?: number | undefined;
     }

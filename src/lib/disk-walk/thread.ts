@@ -34,7 +34,7 @@ export function serveWalks(port: MessagePort): void {
 
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeAnswer> {
     try {
-      const found = spaceAndQuota(tree.path);
+      const found = tree.space === 'unwanted' ? {} : spaceAndQuota(tree.path);
       const rest = async (looks: number) => {
         await budget.spend(looks);
         return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'go-on';

@@ -94,9 +94,10 @@ async function splitUsage(
   host: Read,
   wish: UsageWish,
 ): Promise<CgroupUsage> {
+  const below = path === '/' ? '' : path;
   const file = async (controller: string, name: string) => {
     const root = controllers.get(controller);
-    return root === undefined ? undefined : await textOf(host, join(root, path, name));
+    return root === undefined ? undefined : await textOf(host, `${root}${below}/${name}`);
   };
   const stat = (await file('memory', 'memory.stat')) ?? '';
   const limit = numberIn(await file('memory', 'memory.limit_in_bytes'));
