@@ -3,6 +3,7 @@ import { setPriority } from 'node:os';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { parseMountinfo } from '../mountinfo.ts';
 import { Budget } from './budget.ts';
+import { countFewFiles } from './few-files.ts';
 import type { Tree, TreeAnswer, WalkReply, WalkRequest } from './messages.ts';
 import { spaceAndQuota } from './space.ts';
 import { walkTree } from './walk.ts';
@@ -13,6 +14,7 @@ const burst = 4_000;
 const lowest = 19;
 const mountsForMs = 1_000;
 const shortMs = 30_000;
+const looksBetweenRests = 256;
 /** Each may hold some memory. */
 const mostLong = 4;
 
@@ -31,12 +33,19 @@ export function serveWalks(port: MessagePort): void {
   const stopped = new Set<number>();
   const waiting: CountRequest[] = [];
   const under = new Set<number>();
+  /** Not spent yet. */
+  let looks = 0;
 
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeAnswer> {
     try {
       const found = tree.space === 'unwanted' ? {} : spaceAndQuota(tree.path);
-      const rest = async (looks: number) => {
-        await budget.spend(looks);
+      const few = countFewFiles(tree, mountPoints());
+      if (few !== undefined) {
+        looks += few.inodesUsed;
+        return { kind: 'counted', ...found, usage: few };
+      }
+      const rest = async (number: number) => {
+        await budget.spend(number);
         return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'go-on';
       };
       return { kind: 'counted', ...found, usage: await walkTree(tree, { mountPoints, rest }) };
@@ -49,7 +58,13 @@ export function serveWalks(port: MessagePort): void {
   async function answer({ id, trees, limitMs }: CountRequest): Promise<void> {
     const endMs = monotonicMs() + limitMs;
     const answers: TreeAnswer[] = [];
-    for (const tree of trees) answers.push(await count(tree, id, endMs));
+    for (const tree of trees) {
+      answers.push(await count(tree, id, endMs));
+      if (looks <= looksBetweenRests) continue;
+      const spent = looks;
+      looks = 0;
+      await budget.spend(spent);
+    }
     for (const ids of [asked, under, stopped]) ids.delete(id);
     port.postMessage({ id, answers } satisfies WalkReply);
     next();
