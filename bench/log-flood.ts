@@ -12,7 +12,8 @@ const linesOfBlock = 20_011;
 /** Numbered lines of the same length, as fast as they are taken, until the seconds are over. */
 export function floodScript(seconds: number): string {
   const awk = `BEGIN { pad = sprintf("%${lineBytes - 14}s", ""); gsub(/ /, "x", pad); for (i = 0; i < ${linesOfBlock}; i++) printf "%012d %s\\n", i, pad }`;
-  return `awk '${awk}' >/block; timeout ${seconds} sh -c 'while true; do cat /block; done'; while true; do sleep 1; done`;
+  // Shells tell of what was ended by a signal, which is no line of ours.
+  return `exec 2>/dev/null; awk '${awk}' >/block; timeout ${seconds} sh -c 'while true; do cat /block; done'; while true; do sleep 1; done`;
 }
 
 export interface Followed {

@@ -5,6 +5,7 @@ import { cancelled, collectLogs, KubelingError, realClock } from '../lib/index.t
 import { type Pod, pullPolicyOf, readImageName } from '../pods/index.ts';
 import { noLatency, registryOf, scriptedFaults } from '../simulator/index.ts';
 import { noCredentials, pullCredential } from './credentials/pull-credential.ts';
+import { ImageLeases } from './image-gc/index.ts';
 import { memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { PullRecords, RecordFiles } from './pull-records/index.ts';
 
@@ -85,6 +86,35 @@ describe('images of containers', () => {
       rig.eventsOf('ErrImageNeverPull')[0],
       'Container image "localhost/other:1" is not present with pull policy of Never',
     );
+  });
+
+  it('are held until the container is there, and found again when they were removed meanwhile', async () => {
+    const leases = new ImageLeases();
+    using rig = new PodRuntimeRig({ registry, deps: { imageLeases: leases } });
+    const pod = podOf({ a: { image: remote, imagePullPolicy: 'Always', script: 'sleep 1000' } });
+    const remove = () =>
+      rig.cri.listImages({}, rig.signal).then(async ({ images }) => {
+        const found = images.find(({ repoTags }) => repoTags.includes(remote));
+        if (found === undefined) return 'absent';
+        const act = () => rig.cri.removeImage({ image: { image: found.id } }, rig.signal);
+        return (await leases.remove(found.id, act)) === 'held' ? 'held' : 'removed';
+      });
+    await rig.done(rig.cri.pullImage({ image: { image: remote } }, rig.signal));
+    const outcomes: string[] = [];
+    const { createContainer } = rig.cri;
+    Object.assign(rig.cri, {
+      createContainer: async (...given: Parameters<typeof createContainer>) => {
+        outcomes.push(await remove());
+        return await createContainer(...given);
+      },
+    });
+    const syncing = rig.sync(pod);
+    await rig.clock.advance(700);
+    outcomes.push(await rig.done(remove()));
+    assert.equal((await syncing).error, undefined);
+    assert.deepEqual(outcomes, ['removed', 'held']);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2, 'one of them is ours');
+    assert.equal(leases.size, 0);
   });
 
   it('back off from 10 s to 300 s after failed pulls, and say why all the time', async () => {

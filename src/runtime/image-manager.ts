@@ -145,11 +145,26 @@ export class ImageManager {
       const mark = leases.mark();
       const ensured = await this.#ensure(request, signal);
       if (!ensured.ok) return ensured;
-      const lease = await leases.hold(ensured.id, mark, signal);
+      const lease =
+        (await leases.hold(ensured.id, mark, signal)) ??
+        (await this.#holdIfThere(request, ensured.id, signal));
       if (lease === undefined) continue;
       request.hold(lease);
       return { ok: true, image: ensured.image };
     }
+  }
+
+  /** It was removed while it was looked for or pulled: what came after that is there. Undefined when nothing did. */
+  async #holdIfThere(
+    { pod }: ImageRequest,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<Disposable | undefined> {
+    const { leases } = this.#deps;
+    const mark = leases.mark();
+    const found = await this.#look(pod, id, signal).catch(() => undefined);
+    signal.throwIfAborted();
+    return found === undefined ? undefined : await leases.hold(id, mark, signal);
   }
 
   async #ensure(request: ImageRequest, signal: AbortSignal): Promise<Ensured> {

@@ -35,14 +35,26 @@ describe('logs of containers that write much', { timeout: 300_000, skip: skipRea
     });
     assert.equal(followed.problem, undefined);
     assert.ok(followed.bytes > 50 * mebibyte, `${followed.bytes}`);
-    const names = await eventually('older logs to be compressed', async () => {
-      const found = (await readdir(directory)).sort();
-      const plain = found.filter((name) => /-\d+$/.test(name));
-      return plain.length <= 1 && found.some((name) => name.endsWith('.gz')) ? found : undefined;
-    });
+    const names = await readdir(directory);
     assert.ok(names.length <= 3 && names.includes('0.log'), names.join());
+  });
+
+  it('are compressed once the next one is full', async () => {
+    const flags = ['--container-log-max-size=1Mi', '--container-log-max-files=4'];
+    await using node = await InProcessNode.open({ flags });
+    const line = 'x'.repeat(1_000);
+    const burst = `i=0; while [ $i -lt 1200 ]; do echo "$i ${line}"; i=$((i+1)); done; sleep 3`;
+    await node.put({ bursts: { containers: { main: `while true; do ${burst}; done` } } });
+    const directory = await logDirectory(node, 'bursts');
+    const names = await eventually('two logs to be compressed', async () => {
+      const found = (await readdir(directory)).sort();
+      return found.filter((name) => name.endsWith('.gz')).length === 2 ? found : undefined;
+    });
+    assert.ok(names.includes('0.log'), names.join());
     const packed = await readFile(join(directory, names.find((name) => name.endsWith('.gz')) ?? ''));
-    assert.match(String(gunzipSync(packed).subarray(0, 50)), /^\S+ stdout F \d{12} /);
+    const lines = String(gunzipSync(packed)).trimEnd().split('\n');
+    assert.ok(lines.length >= 1_000);
+    assert.ok(lines.every((text) => /^\S+ stdout F \d+ x{1000}$/.test(text)));
   });
 
   it('make room on a disk that is full by their oldest file', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { clusterMutations } from './cluster/cluster-mutations.ts';
+import { diskMutations } from './disk/disk-mutations.ts';
 import { mutations } from './mutations.ts';
 import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { playSeeds } from './seeds.ts';
@@ -19,6 +20,7 @@ describe('the rules of the simulation', () => {
     ...clusterMutations,
     ...volumeMutations,
     ...machineMutations,
+    ...diskMutations,
   })) {
     it(`find a classic bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };

@@ -3,20 +3,32 @@ import type { MemoryFiles } from '../../../src/simulator/index.ts';
 import { logPolicy } from '../disk/scarce-disk.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** What one prints between two looks, and a little more while the runtime does not answer. */
-const slackBytes = 5_000;
+/** What one prints between two looks, and while the file that is full gets its name. */
+const slackBytes = 3_000;
+/** What was written while nobody could do anything about it is dealt with after so long. */
+const patienceMs = 15_000;
 
 /** When all is calm the logs of a container, of all its instances together, hold no more than they may. */
-export function logsStaySmall({ report }: Scene, files: Pick<MemoryFiles, 'paths' | 'read'>): Rule {
+export function logsStaySmall({ report, nowMs }: Scene, files: Pick<MemoryFiles, 'paths' | 'read'>): Rule {
+  const most = logPolicy.maxBytes * logPolicy.maxFiles + slackBytes;
+  let largeSince: ReadonlyMap<string, number> = new Map();
   return {
+    kubeletStarted() {
+      largeSince = new Map();
+    },
     settled() {
       const logs = files.paths().filter((path) => path.startsWith('/var/log/pods/'));
+      const large = new Map<string, number>();
       for (const [directory, paths] of Map.groupBy(logs, posix.dirname)) {
         const bytes = paths.reduce((sum, path) => sum + (files.read(path)?.length ?? 0), 0);
-        const most = logPolicy.maxBytes * logPolicy.maxFiles + slackBytes;
+        if (bytes <= most) continue;
+        const since = largeSince.get(directory) ?? nowMs();
+        large.set(directory, since);
         const names = paths.map((path) => posix.basename(path)).sort();
-        if (bytes > most) report('logs hold no more than they may', `${directory}: ${bytes} in ${names}`);
+        if (nowMs() - since >= patienceMs)
+          report('logs hold no more than they may', `${directory}: ${bytes} in ${names}`);
       }
+      largeSince = large;
     },
   };
 }
