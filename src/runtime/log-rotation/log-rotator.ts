@@ -16,7 +16,7 @@ export interface LogRotatorDeps {
   readonly followers?: Pick<LogFollowers, 'catchUp'> | undefined;
 }
 
-const catchUpMs = 1_000;
+const catchUpMs = 3_000;
 
 /** What is done to the files of one container's logs. One call for one container at a time is the caller's duty. */
 export class LogRotator {

@@ -254,6 +254,21 @@ test('whoever is told before files go reads them all the same', async () => {
   assert.deepEqual([rig.left, rig.followers.size], [[0, 0, 0], 0]);
 });
 
+test('many small files are held for one who reads slowly', async () => {
+  const rig = new Rig();
+  await rig.follow();
+  rig.stall();
+  for (let rotation = 1; rotation <= 60; rotation++) {
+    rig.lines(3);
+    rig.rotate();
+    await rig.clock.advance(10);
+    rig.files.remove(stemOf(rotation - 2));
+  }
+  rig.takeAgain();
+  await rig.passUntil(() => rig.out === rig.wanted);
+  assert.equal(rig.out, rig.wanted);
+});
+
 test('one that was removed before anybody looked takes no other with it', async () => {
   const rig = new Rig();
   rig.lines();

@@ -20,8 +20,13 @@ export interface LogTrailDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
-/** A file that took the place of another while its log is followed is opened at once; of so many we keep hold. */
-const maxWaiting = 16;
+/**
+ * A file that took the place of another while its log is followed is opened at once. Of so many we keep hold, and of more
+ * while they are small: what is open takes room on the disk after it was removed.
+ */
+const freelyWaiting = 16;
+const maxWaiting = 128;
+const maxWaitingBytes = 128 << 20;
 const compressed = '.gz';
 
 /**
@@ -159,7 +164,7 @@ export class LogTrail implements AsyncDisposable {
   }
 
   async #look(): Promise<void> {
-    if (this.#state === 'closed' || this.#waiting.length >= maxWaiting) return;
+    if (this.#state === 'closed' || (await this.#holdsEnough())) return;
     const identity = await this.#files.identityAt(this.#path);
     if (identity === undefined || identity === this.#newest) return;
     const current = await this.#open(this.#path, 'plain');
@@ -173,6 +178,13 @@ export class LogTrail implements AsyncDisposable {
     }
     this.#known = new Set(stems);
     this.#enqueue(current);
+  }
+
+  async #holdsEnough(): Promise<boolean> {
+    if (this.#waiting.length < freelyWaiting) return false;
+    if (this.#waiting.length >= maxWaiting) return true;
+    const sizes = await Promise.all(this.#waiting.map(({ file }) => file.handle.size()));
+    return sizes.reduce((sum, bytes) => sum + bytes, 0) >= maxWaitingBytes;
   }
 
   #isClosed(): boolean {
