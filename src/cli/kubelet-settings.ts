@@ -37,6 +37,7 @@ import {
   HostVolumeFiles,
   type SelinuxFacts,
 } from '../volumes/index.ts';
+import { allotmentSettings } from './allotment-settings.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
 import { ownedUserIds, realUserIdMachine } from './user-ids.ts';
@@ -113,6 +114,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
     },
+    allotment: allotmentSettings(config, memoryBytes),
     selinux: await selinuxFacts(gates),
     attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
     thermalThrottlePaths: await thermalThrottlePaths(),

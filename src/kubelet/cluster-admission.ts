@@ -3,6 +3,7 @@ import { type Clock, type Logger, type MetricRegistry, withDeadline } from '../l
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import {
   type AdmissionFacts,
+  type Allotter,
   admissionMetrics,
   declaredFeatures,
   PodAdmitter,
@@ -26,6 +27,7 @@ export interface ClusterAdmissionParts {
   /** Pods that use, or will use, resources of the node, without that one and without those that came after it. */
   readonly beside: (pod: Pod) => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
+  readonly allotments: Allotter;
   readonly wasAdmitted: (uid: PodUid) => boolean;
 }
 
@@ -34,7 +36,7 @@ const leastKillMs = 10_000;
 
 /** The admission of a node of a cluster: by labels, taints, resources and all else, with room made for critical pods. */
 export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmissionParts): PodAdmitter {
-  const { clock, logger, metrics, fetchNode, wasAdmitted } = parts;
+  const { clock, logger, metrics, fetchNode, wasAdmitted, allotments } = parts;
   return new PodAdmitter({
     clock,
     logger,
@@ -43,6 +45,7 @@ export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmiss
     preempt: (victim, signal) => preempt(victim, parts, signal),
     // What was admitted is noted with the pod itself, before anything of it is made.
     admitted: { has: wasAdmitted, add() {} },
+    allotter: allotments,
     observer: admissionMetrics(metrics),
   });
 }

@@ -2,7 +2,7 @@ import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
 import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
-import type { CgroupManager, PodCgroups } from '../resources/index.ts';
+import type { Allotments, CgroupManager, PodCgroups } from '../resources/index.ts';
 import type { PodRuntime, Surplus } from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
@@ -28,6 +28,7 @@ import { makeSyncLoop } from './make-sync-loop.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
 import { NodeJournal } from './node-journal.ts';
+import { openAllotments, type PodView } from './open-allotments.ts';
 import { PodFacts } from './pod-facts.ts';
 import { PodHandlers } from './pod-handlers.ts';
 import { PodProbes } from './pod-probes.ts';
@@ -79,22 +80,28 @@ export class Kubelet {
   /** How much what a pod is shown at a place holds; undefined on a machine that gives no access to its volumes. */
   readonly volumeSpace: VolumeSpaceAt | undefined;
   readonly #admission: AdmissionDesk;
+  readonly #allotments: Allotments;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
-    return new Kubelet(settings, deps, cgroups, runtimeName);
+    const made: { kubelet?: Kubelet } = {};
+    const allotments = await openAllotments(settings, deps, () => made.kubelet?.podView());
+    made.kubelet = new Kubelet(settings, deps, cgroups, allotments, runtimeName);
+    return made.kubelet;
   }
 
   private constructor(
     settings: KubeletSettings,
     deps: KubeletDeps,
     cgroups: CgroupManager,
+    allotments: Allotments,
     runtimeName: string,
   ) {
     const { clock, random, logger } = deps;
     const { cluster } = deps;
     this.#settings = settings;
     this.#deps = deps;
+    this.#allotments = allotments;
     this.flights = new FlightRecorder({ clock, nodeName: settings.nodeName });
     const journal = cluster?.journal(this.flights) ?? this.flights;
     this.#journal = journal;
@@ -124,6 +131,7 @@ export class Kubelet {
       logger,
       journal,
       activePods: (quality) => this.#facts.active((pod) => qosClass(pod) === quality),
+      hasExclusiveCpus: (pod) => allotments.hasExclusiveCpus(pod),
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
@@ -183,6 +191,7 @@ export class Kubelet {
       standing: (pod) => this.#earlier.standing(pod),
       active: () => this.#facts.active(),
       abilities: () => this.runtimeState.abilities,
+      allotments,
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
     });
     this.loop = makeSyncLoop(
@@ -204,7 +213,12 @@ export class Kubelet {
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     for (const event of this.#settings.startEvents ?? []) this.node.event(event);
     try {
-      await Promise.all([this.#cgroups.start(signal), this.#kept.open(signal), this.#images.open()]);
+      await Promise.all([
+        this.#cgroups.start(signal),
+        this.#kept.open(signal),
+        this.#images.open(),
+        this.#allotments.open(signal),
+      ]);
     } catch (error) {
       // Told to end before it began: an end like any other.
       if (signal.aborted) return;
@@ -247,6 +261,7 @@ export class Kubelet {
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
         ...this.#pluginLoops(),
+        ...this.#allotments.loops(),
         ...Object.fromEntries(this.#sources),
       },
       once: { ...beside?.once, pleg: this.pleg },
@@ -305,6 +320,15 @@ export class Kubelet {
       background: this.#background,
     };
     return { live: livenessChecks(source), ready: readinessChecks(source) };
+  }
+
+  /** The pods as those see them who give out what has its place on the machine. */
+  podView(): PodView {
+    return {
+      active: () => (this.config.allReady() ? this.#facts.active() : undefined),
+      isTerminationRequested: (uid) => this.#facts.isTerminationRequested(uid),
+      observed: (uid) => this.pleg.cache.lastSeen(uid),
+    };
   }
 
   /** What the rooms remember of pods: all zero on an empty node with nothing under way. */
@@ -374,6 +398,7 @@ export class Kubelet {
       nodeIps: () => this.nodeIps(),
       node: this.node,
       cgroups,
+      allotments: this.#allotments,
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,

@@ -1,12 +1,15 @@
 import type { Node } from '../kinds/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import type { Allotments } from '../resources/index.ts';
 import type { PodWorkers } from '../workers/index.ts';
 import { nodeAdmission, type PodStanding } from './admission.ts';
-import { AdmissionDesk } from './admission-desk.ts';
+import { AdmissionDesk, type AdmissionDeskDeps } from './admission-desk.ts';
 import { clusterAdmission } from './cluster-admission.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
+
+type Judge = AdmissionDeskDeps['judge'];
 
 export interface AdmissionParts {
   readonly journal: PodJournal;
@@ -15,6 +18,7 @@ export interface AdmissionParts {
   /** Pods that use, or will use, anything of the node. */
   readonly active: () => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
+  readonly allotments: Allotments;
   /** Also by an earlier kubelet. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
 }
@@ -27,8 +31,16 @@ export function makeAdmission(
 ): AdmissionDesk {
   const { clock, logger, cluster } = deps;
   if (cluster === undefined) {
-    const judge = nodeAdmission(settings, parts.abilities);
-    return new AdmissionDesk({ clock, logger, judge, settle: async () => ({ admit: true }) });
+    const judge = adopting(nodeAdmission(settings, parts.abilities), parts.allotments);
+    return new AdmissionDesk({
+      clock,
+      logger,
+      judge: allotted(judge, parts.allotments),
+      settle: async (pod, _judgement, signal) => {
+        const refusal = await parts.allotments.allot(pod, signal);
+        return refusal === undefined ? { admit: true } : { admit: false, ...refusal };
+      },
+    });
   }
   const admitter = clusterAdmission(settings, {
     ...deps,
@@ -43,10 +55,27 @@ export function makeAdmission(
   const desk: AdmissionDesk = new AdmissionDesk({
     clock,
     logger,
-    judge: (pod) => admitter.judge(pod),
+    judge: adopting((pod) => admitter.judge(pod), parts.allotments),
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
   });
   return desk;
+}
+
+/** A pod that lives here since before this kubelet keeps what it has to itself. */
+function adopting(judge: Judge, allotments: Allotments): Judge {
+  return (pod, others, standing) => {
+    if (standing === 'lives-here') allotments.adopt(pod);
+    return judge(pod, others, standing);
+  };
+}
+
+/** On a node that is alone nothing else has to be settled. */
+function allotted(judge: Judge, allotments: Allotments): Judge {
+  return (pod, others, standing) => {
+    const judgement = judge(pod, others, standing);
+    const isNext = judgement.kind === 'admit' && standing !== 'lives-here' && allotments.isAskedBy(pod);
+    return isNext ? { kind: 'allot' } : judgement;
+  };
 }
 
 /** What can be said of the node before the API has told. */

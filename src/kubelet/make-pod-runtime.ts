@@ -1,5 +1,5 @@
 import type { PodJournal } from '../pods/index.ts';
-import type { PodCgroups } from '../resources/index.ts';
+import type { Allotments, PodCgroups } from '../resources/index.ts';
 import { cpuTimesIn, type GcPods, PodRuntime, SandboxTurns, startMetrics } from '../runtime/index.ts';
 import type { ImageAccess } from './image-access.ts';
 import type { KeptPods } from './kept-pods.ts';
@@ -18,6 +18,7 @@ export interface PodRuntimeParts {
   readonly journal: PodJournal;
   readonly node: NodeJournal;
   readonly cgroups: PodCgroups;
+  readonly allotments: Allotments;
   readonly kept: KeptPods;
   readonly images: Pick<ImageAccess, 'credentials' | 'records'>;
   readonly facts: Pick<PodFacts, 'known'>;
@@ -68,7 +69,7 @@ export function makePodRuntime(
 }
 
 function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRuntimeParts) {
-  const { journal, node, cgroups, kept, facts, abilities, nodeIps } = parts;
+  const { journal, node, cgroups, kept, facts, abilities, nodeIps, allotments } = parts;
   const { directories, users, volumes } = kept;
   return makeNodePlanner(settings, {
     ...deps,
@@ -76,6 +77,7 @@ function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRunti
     node,
     podsDir: directories.podsDir,
     cgroups,
+    allotments,
     abilities,
     nodeIps,
     users,

@@ -24,6 +24,7 @@ export interface NodeCgroupDeps {
   readonly logger: Logger;
   readonly journal: PodJournal;
   readonly activePods: (quality: QosClass) => readonly Pod[];
+  readonly hasExclusiveCpus?: (pod: Pod) => boolean;
 }
 
 /** The cgroups above those of pods: made at the start and kept up from then on. */
@@ -78,6 +79,7 @@ export function nodeCgroups(
       podPidsLimit,
       hugePageSizes,
     },
+    hasExclusiveCpus: deps.hasExclusiveCpus,
     journal,
     logger,
   });

@@ -1,4 +1,4 @@
-import type { NodeAmount } from '../resources/index.ts';
+import type { AllotmentSettings, NodeAmount } from '../resources/index.ts';
 import type { ClusterDns, LinuxNode, PluginSpec, SysctlRules, VerificationPolicy } from '../runtime/index.ts';
 import type { SelinuxFacts } from '../volumes/index.ts';
 import type { NodeEvent } from './node-journal.ts';
@@ -34,6 +34,8 @@ export interface KubeletSettings {
   /** Of the capacity, what pods may not have. */
   readonly reserved: NodeAmount;
   readonly node: LinuxNode;
+  /** Whether pods get processors and memory of certain places of the machine; from anywhere unless given. */
+  readonly allotment?: AllotmentSettings | undefined;
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;
   /** Who attaches volumes to this node; the cluster unless given. */

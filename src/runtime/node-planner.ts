@@ -10,7 +10,7 @@ import type { ClusterDns, DnsSettings } from './dns.ts';
 import type { ObjectLookup } from './environment.ts';
 import { podHostname } from './hostname.ts';
 import { hostsFile, hostsFilePath } from './hosts-file.ts';
-import type { LinuxNode } from './linux-resources.ts';
+import type { LinuxNode, ResourceGrants } from './linux-resources.ts';
 import {
   getsHostsFile,
   hostsFileOf,
@@ -60,6 +60,11 @@ export interface NodePlannerDeps {
   readonly users: (pod: Pod, runtimeHandler: string) => Promise<MessageInit<UserNamespace>>;
   readonly objects: ObjectLookup | undefined;
   readonly services: () => KnownServices;
+  /** What the container, or the pod as a whole, is given of the machine for itself; nothing unless given. */
+  readonly placement?: {
+    container(uid: PodUid, name: string): ResourceGrants;
+    pod(pod: Pod): ResourceGrants;
+  };
   /** Those of the pod that are mounted, by their names in the pod. */
   readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
   /** Groups that own the pod's volumes. */
@@ -94,6 +99,7 @@ export class NodePlanner implements PodPlanner {
       cgroupParent: this.#deps.cgroupParent(pod),
       dns: await this.#dns(),
       node: this.#settings.node,
+      grants: this.#deps.placement?.pod(pod) ?? {},
       extraGroups: this.#deps.volumeGroups(pod.metadata.uid),
       userNamespace: await this.#deps.users(pod, runtimeHandler),
     });
@@ -136,6 +142,7 @@ export class NodePlanner implements PodPlanner {
           thermalThrottlePaths,
         },
         node,
+        grants: this.#deps.placement?.container(uid, container.name) ?? {},
         stopSignals,
         ...(targetId === undefined ? {} : { targetId }),
       },

@@ -28,6 +28,8 @@ export interface AllocationTerms {
  * finds that out for himself.
  */
 export interface HintProvider {
+  /** Whether the pod asks for any of it; each may, unless given. */
+  readonly concerns?: (pod: Pod) => boolean;
   /** Quick, without effect. A container that has its share already gets just the hint that it fits. */
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined;
   /** The same for all of a pod together. */
@@ -40,5 +42,8 @@ export interface HintProvider {
   allocate(pod: Pod, container: Container, terms: AllocationTerms): Promise<Refusal | undefined>;
 }
 
-/** No hint at all: any NUMA node will do. */
+/** Any NUMA node will do. */
 export const anywhere: TopologyHint = { numaNodes: undefined, preferred: true };
+
+/** Nobody has looked where it could come from. */
+export const unaligned: TopologyHint = { numaNodes: undefined, preferred: false };

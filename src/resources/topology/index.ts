@@ -4,4 +4,5 @@ export {
   type HintProvider,
   type TopologyHint,
   type TopologyHints,
+  unaligned,
 } from './hint-provider.ts';
