@@ -6,9 +6,12 @@ import { type AllotmentSettings, cpuCount } from '../resources/index.ts';
 type Config = LoadedConfig['config'];
 
 /** Undefined where nothing has its place on the machine, as is the default. */
-export function allotmentSettings(config: Config, memoryBytes: number): AllotmentSettings | undefined {
+export function allotmentSettings(
+  { config, gates }: Pick<LoadedConfig, 'config' | 'gates'>,
+  memoryBytes: number,
+): AllotmentSettings | undefined {
   const { topologyManagerPolicy: policy, topologyManagerScope: scope } = config;
-  const cpu = config.cpuManagerPolicy === 'static' ? cpuSettings(config) : undefined;
+  const cpu = config.cpuManagerPolicy === 'static' ? cpuSettings(config, gates) : undefined;
   const memory = config.memoryManagerPolicy === 'Static' ? memorySettings(config, memoryBytes) : undefined;
   const options = config.topologyManagerPolicyOptions;
   const topology = policy === 'none' ? undefined : { policy, scope, options };
@@ -17,7 +20,7 @@ export function allotmentSettings(config: Config, memoryBytes: number): Allotmen
     : { cpu, memory, topology };
 }
 
-function cpuSettings(config: Config): NonNullable<AllotmentSettings['cpu']> {
+function cpuSettings(config: Config, gates: LoadedConfig['gates']): NonNullable<AllotmentSettings['cpu']> {
   const amount = reservedOf(config).get('cpu');
   const cores = amount === undefined ? 0 : Math.ceil(Number(quantityMilliValue(amount)) / 1_000);
   const reservedCpus = config.reservedSystemCPUs;
@@ -26,6 +29,7 @@ function cpuSettings(config: Config): NonNullable<AllotmentSettings['cpu']> {
     reservedCount: reservedCpus === '' ? cores : cpuCount(reservedCpus),
     options: config.cpuManagerPolicyOptions,
     reconcileMs: config.cpuManagerReconcilePeriodMs,
+    quota: gates.enabled('DisableCPUQuotaWithExclusiveCPUs') ? 'lifted' : 'kept',
   };
 }
 

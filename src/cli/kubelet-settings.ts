@@ -114,7 +114,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
     },
-    allotment: allotmentSettings(config, memoryBytes),
+    allotment: allotmentSettings({ config, gates }, memoryBytes),
     selinux: await selinuxFacts(gates),
     attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
     thermalThrottlePaths: await thermalThrottlePaths(),

@@ -27,8 +27,9 @@ export interface ClusterAdmissionParts {
   /** Pods that use, or will use, resources of the node, without that one and without those that came after it. */
   readonly beside: (pod: Pod) => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
-  readonly allotments: Allotter;
   readonly wasAdmitted: (uid: PodUid) => boolean;
+  readonly allotter?: Allotter | undefined;
+  readonly nodeFor?: ((pod: Pod, node: Node) => Node) | undefined;
 }
 
 /** A victim has its own time to end, and half as much again; this at least. */
@@ -36,7 +37,7 @@ const leastKillMs = 10_000;
 
 /** The admission of a node of a cluster: by labels, taints, resources and all else, with room made for critical pods. */
 export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmissionParts): PodAdmitter {
-  const { clock, logger, metrics, fetchNode, wasAdmitted, allotments } = parts;
+  const { clock, logger, metrics, fetchNode, wasAdmitted, allotter } = parts;
   return new PodAdmitter({
     clock,
     logger,
@@ -45,7 +46,7 @@ export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmiss
     preempt: (victim, signal) => preempt(victim, parts, signal),
     // What was admitted is noted with the pod itself, before anything of it is made.
     admitted: { has: wasAdmitted, add() {} },
-    allotter: allotments,
+    allotter,
     observer: admissionMetrics(metrics),
   });
 }
@@ -54,6 +55,7 @@ function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionPa
   const { isGateEnabled } = settings;
   const declared = declaredFeatures(isGateEnabled);
   const standing = parts.standing(pod);
+  const node = parts.node();
   // One that lives here stays, whoever else there is.
   const others = standing === 'lives-here' ? [] : parts.beside(pod);
   const { queries } = parts.workers();
@@ -63,7 +65,7 @@ function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionPa
   );
   return {
     standing,
-    node: parts.node(),
+    node: node && (parts.nodeFor?.(pod, node) ?? node),
     others,
     ending: new Set(ending.map(({ metadata }) => metadata.uid)),
     pressures: [],

@@ -191,7 +191,8 @@ export class Kubelet {
       standing: (pod) => this.#earlier.standing(pod),
       active: () => this.#facts.active(),
       abilities: () => this.runtimeState.abilities,
-      allotments,
+      allotter: allotments,
+      adopt: (pod) => allotments.adopt(pod),
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
     });
     this.loop = makeSyncLoop(
@@ -326,7 +327,14 @@ export class Kubelet {
   podView(): PodView {
     return {
       active: () => (this.config.allReady() ? this.#facts.active() : undefined),
-      isTerminationRequested: (uid) => this.#facts.isTerminationRequested(uid),
+      providers: () => [],
+      mayRun: (uid) => this.workers.queries.couldHaveRunningContainers(uid),
+      isAnyEnding: (besides) => {
+        const { queries } = this.workers;
+        const isEnding = (uid: PodUid) =>
+          queries.isPodTerminationRequested(uid) && queries.couldHaveRunningContainers(uid);
+        return [...this.workers.uids()].some((uid) => uid !== besides && isEnding(uid));
+      },
       observed: (uid) => this.pleg.cache.lastSeen(uid),
     };
   }
@@ -398,10 +406,11 @@ export class Kubelet {
       nodeIps: () => this.nodeIps(),
       node: this.node,
       cgroups,
-      allotments: this.#allotments,
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,
+      grants: async (pod, { name }) => this.#allotments.grantsFor(pod, name),
+      podGrants: (pod) => ({ exclusiveCpus: this.#allotments.hasExclusiveCpus(pod) }),
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),

@@ -1,6 +1,6 @@
 import type { Node } from '../kinds/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
-import type { Allotments } from '../resources/index.ts';
+import type { Allotter } from '../resources/index.ts';
 import type { PodWorkers } from '../workers/index.ts';
 import { nodeAdmission, type PodStanding } from './admission.ts';
 import { AdmissionDesk, type AdmissionDeskDeps } from './admission-desk.ts';
@@ -9,8 +9,6 @@ import type { KubeletDeps } from './kubelet-deps.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
 
-type Judge = AdmissionDeskDeps['judge'];
-
 export interface AdmissionParts {
   readonly journal: PodJournal;
   readonly workers: () => PodWorkers;
@@ -18,7 +16,12 @@ export interface AdmissionParts {
   /** Pods that use, or will use, anything of the node. */
   readonly active: () => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
-  readonly allotments: Allotments;
+  /** Nothing comes by the piece unless given. */
+  readonly allotter?: Allotter | undefined;
+  /** Told of each pod that lives here since before this kubelet: it keeps what it has for itself. */
+  readonly adopt?: ((pod: Pod) => void) | undefined;
+  /** The node as the pod may see it, by what it has got already. */
+  readonly nodeFor?: ((pod: Pod, node: Node) => Node) | undefined;
   /** Also by an earlier kubelet. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
 }
@@ -30,18 +33,7 @@ export function makeAdmission(
   parts: AdmissionParts,
 ): AdmissionDesk {
   const { clock, logger, cluster } = deps;
-  if (cluster === undefined) {
-    const judge = adopting(nodeAdmission(settings, parts.abilities), parts.allotments);
-    return new AdmissionDesk({
-      clock,
-      logger,
-      judge: allotted(judge, parts.allotments),
-      settle: async (pod, _judgement, signal) => {
-        const refusal = await parts.allotments.allot(pod, signal);
-        return refusal === undefined ? { admit: true } : { admit: false, ...refusal };
-      },
-    });
-  }
+  if (cluster === undefined) return admissionAlone(settings, deps, parts);
   const admitter = clusterAdmission(settings, {
     ...deps,
     ...parts,
@@ -55,26 +47,38 @@ export function makeAdmission(
   const desk: AdmissionDesk = new AdmissionDesk({
     clock,
     logger,
-    judge: adopting((pod) => admitter.judge(pod), parts.allotments),
+    judge: adopting(parts, (pod) => admitter.judge(pod)),
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
   });
   return desk;
 }
 
-/** A pod that lives here since before this kubelet keeps what it has to itself. */
-function adopting(judge: Judge, allotments: Allotments): Judge {
-  return (pod, others, standing) => {
-    if (standing === 'lives-here') allotments.adopt(pod);
-    return judge(pod, others, standing);
-  };
+function admissionAlone(
+  settings: KubeletSettings,
+  { clock, logger }: Pick<KubeletDeps, 'clock' | 'logger'>,
+  parts: AdmissionParts,
+): AdmissionDesk {
+  const { abilities, active, standing, allotter } = parts;
+  const judge = nodeAdmission(settings, abilities);
+  return new AdmissionDesk({
+    clock,
+    logger,
+    judge: adopting(parts, (pod, others, is) =>
+      judge(pod, others, is, allotter?.isAskedBy(pod) === true ? 'awaited' : undefined),
+    ),
+    settle: async (pod, _judgement, signal) => {
+      const refusal = await allotter?.allot(pod, signal);
+      const others = () => active().filter(({ metadata: { uid } }) => uid !== pod.metadata.uid);
+      const judgement = judge(pod, others, standing(pod), refusal);
+      return judgement.kind === 'refuse' ? { admit: false, ...judgement.refusal } : { admit: true };
+    },
+  });
 }
 
-/** On a node that is alone nothing else has to be settled. */
-function allotted(judge: Judge, allotments: Allotments): Judge {
+function adopting({ adopt }: AdmissionParts, judge: AdmissionDeskDeps['judge']): AdmissionDeskDeps['judge'] {
   return (pod, others, standing) => {
-    const judgement = judge(pod, others, standing);
-    const isNext = judgement.kind === 'admit' && standing !== 'lives-here' && allotments.isAskedBy(pod);
-    return isNext ? { kind: 'allot' } : judgement;
+    if (standing === 'lives-here') adopt?.(pod);
+    return judge(pod, others, standing);
   };
 }
 

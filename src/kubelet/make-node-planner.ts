@@ -1,10 +1,11 @@
 import { posix } from 'node:path';
 import type { Random } from '../lib/index.ts';
 import type { PodJournal, PodUid } from '../pods/index.ts';
-import type { Allotments, PodCgroups } from '../resources/index.ts';
+import type { PodCgroups } from '../resources/index.ts';
 import {
   handlersAsClasses,
   NodePlanner,
+  type NodePlannerDeps,
   podUsers,
   runtimeHandlerOf,
   type SubPath,
@@ -27,17 +28,17 @@ export interface NodePlannerParts {
   readonly node: NodeJournal;
   readonly podsDir: string;
   readonly cgroups: PodCgroups;
-  readonly allotments: Allotments;
   readonly abilities: () => RuntimeAbilities;
   readonly users: UserNamespaces;
   readonly volumesOf: (uid: PodUid) => ReturnType<PlainVolumes['of']>;
   readonly volumeGroupsOf: PlainVolumes['groupsOf'];
+  readonly grants?: NodePlannerDeps['grants'];
+  readonly podGrants?: NodePlannerDeps['podGrants'];
 }
 
 /** The planner of this node: what pods may ask of it, and where their parts come from. */
 export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerParts): NodePlanner {
-  const { random, machine, journal, cgroups, podsDir, volumesOf, abilities, cluster, nodeIps, allotments } =
-    parts;
+  const { random, machine, journal, cgroups, podsDir, volumesOf, abilities, cluster, nodeIps } = parts;
   const { node, podLogsDir, clusterDns, clusterDomain, resolvConf } = settings;
   const { volumeParts } = machine;
   const classes = cluster?.runtimeClasses ?? handlersAsClasses(parts.cri);
@@ -66,14 +67,12 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       runtimeHandler: (pod, signal) => runtimeHandlerOf(pod, classes, signal),
       supportsRecursiveReadOnly: (handler) => handlers().get(handler)?.recursiveReadOnly ?? false,
       users: (pod, handler) => podUsers(pod, handler, { handlers, namespaces: parts.users }),
-      placement: {
-        container: (uid, name) => allotments.grantsFor(uid, name),
-        pod: (pod) => ({ exclusiveCpus: allotments.hasExclusiveCpus(pod) }),
-      },
       objects: cluster?.objects,
       services: cluster?.services ?? (() => ({ state: 'none' })),
       volumes: volumesOf,
       volumeGroups: parts.volumeGroupsOf,
+      grants: parts.grants,
+      podGrants: parts.podGrants,
       subPath: async (podDir, part, signal) => {
         const target = subPathTarget(podDir, part);
         await volumeParts.bind(part.volumePath, part.path, target, signal);

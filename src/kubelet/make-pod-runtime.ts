@@ -1,11 +1,11 @@
 import type { PodJournal } from '../pods/index.ts';
-import type { Allotments, PodCgroups } from '../resources/index.ts';
+import type { PodCgroups } from '../resources/index.ts';
 import { cpuTimesIn, type GcPods, PodRuntime, SandboxTurns, startMetrics } from '../runtime/index.ts';
 import type { ImageAccess } from './image-access.ts';
 import type { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeHooks } from './make-hooks.ts';
-import { makeNodePlanner } from './make-node-planner.ts';
+import { makeNodePlanner, type NodePlannerParts } from './make-node-planner.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { PodFacts } from './pod-facts.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
@@ -18,13 +18,14 @@ export interface PodRuntimeParts {
   readonly journal: PodJournal;
   readonly node: NodeJournal;
   readonly cgroups: PodCgroups;
-  readonly allotments: Allotments;
   readonly kept: KeptPods;
   readonly images: Pick<ImageAccess, 'credentials' | 'records'>;
   readonly facts: Pick<PodFacts, 'known'>;
   readonly pods: GcPods;
   readonly abilities: () => RuntimeAbilities;
   readonly nodeIps: () => readonly string[];
+  readonly grants?: NodePlannerParts['grants'];
+  readonly podGrants?: NodePlannerParts['podGrants'];
 }
 
 /** The pods of this node's runtime. */
@@ -69,7 +70,7 @@ export function makePodRuntime(
 }
 
 function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRuntimeParts) {
-  const { journal, node, cgroups, kept, facts, abilities, nodeIps, allotments } = parts;
+  const { journal, node, cgroups, kept, facts, abilities, nodeIps } = parts;
   const { directories, users, volumes } = kept;
   return makeNodePlanner(settings, {
     ...deps,
@@ -77,9 +78,10 @@ function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRunti
     node,
     podsDir: directories.podsDir,
     cgroups,
-    allotments,
     abilities,
     nodeIps,
+    grants: parts.grants,
+    podGrants: parts.podGrants,
     users,
     volumeGroupsOf: (uid) => volumes.groupsOf(uid),
     volumesOf: (uid) => {

@@ -164,8 +164,7 @@ export class PodHandlers implements SyncHandler {
     if (judgement.kind === 'admit') this.#settled(uid, { admit: true });
     else if (judgement.kind === 'refuse') this.#settled(uid, { admit: false, ...judgement.refusal });
     else {
-      const message = whatFor(judgement);
-      journal.step(uid, { stage: 'admitted', outcome: 'waiting', message });
+      journal.step(uid, { stage: 'admitted', outcome: 'waiting', message: whatItWaitsFor(judgement) });
       admission.settle(pod, judgement, (settled) => this.#settled(uid, settled));
     }
   }
@@ -261,6 +260,13 @@ export class PodHandlers implements SyncHandler {
   }
 }
 
+function whatItWaitsFor(judgement: Exclude<Judgement, { kind: 'admit' }>): string {
+  if (judgement.kind === 'make-room') return 'others end for it';
+  return judgement.kind === 'allot'
+    ? 'what it is to have for itself is set aside'
+    : judgement.refusal.message;
+}
+
 function createdAt(pod: Pod): number {
   const { creationTimestamp } = pod.metadata;
   return creationTimestamp === undefined ? 0 : Date.parse(creationTimestamp);
@@ -268,12 +274,4 @@ function createdAt(pod: Pod): number {
 
 function seenIn(pod: Pod): string {
   return pod.metadata.annotations?.['kubernetes.io/config.source'] ?? 'api';
-}
-
-/** What the pod waits for. */
-function whatFor(judgement: Exclude<Judgement, { kind: 'admit' | 'refuse' }>): string {
-  if (judgement.kind === 'make-room') return 'others end for it';
-  return judgement.kind === 'allot'
-    ? 'what it is to have for itself is set aside'
-    : judgement.refusal.message;
 }

@@ -20,7 +20,7 @@ export {
   type TolerationRules,
   type VictimChoice,
 } from './admission/index.ts';
-export type { Allotments, PlacementGrants } from './allotment/allotter.ts';
+export type { Allotments, GivenPlaces, PlacementGrants } from './allotment/allotter.ts';
 export type { AllotmentSettings } from './allotment/settings.ts';
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
 export { minShares, sharesToWeight, weightToShares } from './cgroup-math.ts';
@@ -33,7 +33,6 @@ export {
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
 export type { RunningContainer } from './cpu/cpu-manager.ts';
-export type { RuntimeCpus } from './cpu/restore-cpu-state.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';
 export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metrics.ts';
@@ -48,5 +47,6 @@ export {
   podCgroupValues,
 } from './pod-values.ts';
 export { QosContainerManager, type QosContainerManagerDeps } from './qos-container-manager.ts';
+export type { RuntimePlacement } from './runtime-placement.ts';
 export * from './stats/index.ts';
 export type { HintProvider, TopologyHint, TopologyHints } from './topology/index.ts';

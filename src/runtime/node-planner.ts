@@ -5,7 +5,7 @@ import { KubelingError, type Random } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod, PodEvent, PodJournal, PodUid, ResourceList } from '../pods/index.ts';
 import { computePodActions } from './compute-pod-actions.ts';
-import { containerConfig } from './container-config.ts';
+import { type ContainerInputs, containerConfig } from './container-config.ts';
 import type { ClusterDns, DnsSettings } from './dns.ts';
 import type { ObjectLookup } from './environment.ts';
 import { podHostname } from './hostname.ts';
@@ -60,15 +60,16 @@ export interface NodePlannerDeps {
   readonly users: (pod: Pod, runtimeHandler: string) => Promise<MessageInit<UserNamespace>>;
   readonly objects: ObjectLookup | undefined;
   readonly services: () => KnownServices;
-  /** What the container, or the pod as a whole, is given of the machine for itself; nothing unless given. */
-  readonly placement?: {
-    container(uid: PodUid, name: string): ResourceGrants;
-    pod(pod: Pod): ResourceGrants;
-  };
   /** Those of the pod that are mounted, by their names in the pod. */
   readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
   /** Groups that own the pod's volumes. */
   readonly volumeGroups: (uid: PodUid) => readonly number[];
+  /** What was set aside for the container, made ready for it; nothing unless given. */
+  readonly grants?:
+    | ((pod: Pod, container: Container, signal: AbortSignal) => Promise<ContainerInputs['grants']>)
+    | undefined;
+  /** What was set aside for any container of the pod, as far as it matters to the whole; nothing unless given. */
+  readonly podGrants?: ((pod: Pod) => ResourceGrants) | undefined;
   /** Answers where a part of a volume is to be found; what it throws may name no path of the host. */
   readonly subPath?: (podDir: string, subPath: SubPath, signal: AbortSignal) => Promise<string>;
   /** The text of a file in a volume; throws when there is none. */
@@ -99,7 +100,7 @@ export class NodePlanner implements PodPlanner {
       cgroupParent: this.#deps.cgroupParent(pod),
       dns: await this.#dns(),
       node: this.#settings.node,
-      grants: this.#deps.placement?.pod(pod) ?? {},
+      grants: this.#deps.podGrants?.(pod) ?? {},
       extraGroups: this.#deps.volumeGroups(pod.metadata.uid),
       userNamespace: await this.#deps.users(pod, runtimeHandler),
     });
@@ -142,7 +143,7 @@ export class NodePlanner implements PodPlanner {
           thermalThrottlePaths,
         },
         node,
-        grants: this.#deps.placement?.container(uid, container.name) ?? {},
+        grants: await this.#deps.grants?.(pod, container, signal),
         stopSignals,
         ...(targetId === undefined ? {} : { targetId }),
       },

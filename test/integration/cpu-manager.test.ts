@@ -102,4 +102,13 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
     await node.put({ next: alone });
     assert.equal(await cpusOf('next'), list(all.slice(-1)));
   });
+
+  it('lets go of everybody when the policy is no longer wanted', async () => {
+    await node.stop();
+    await node.start({ allotment: undefined });
+    await moved('next', list(all));
+    await moved('shared', list(all));
+    const text = await readFile(node.path('kubelet', 'cpu_manager_state'), 'utf8');
+    assert.equal(decodeCpuCheckpoint(text).policyName, 'none');
+  });
 });

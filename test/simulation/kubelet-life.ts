@@ -218,6 +218,7 @@ function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
     blockDevices: around(machine.blockDevices),
     plugins: plugins && gatedPlugins(gate, plugins),
     cgroups: gate.around(machine.cgroups),
+    facts: machine.facts,
     prober: around(machine.prober),
     httpGet,
     dialHttp,

@@ -1,5 +1,5 @@
 import type { Node } from '../../kinds/index.ts';
-import { type Clock, describeError, LinkedController, type Logger, Waiters } from '../../lib/index.ts';
+import { type Clock, describeError, type Logger, Waiters } from '../../lib/index.ts';
 import { describePod, type Pod, type PodUid } from '../../pods/index.ts';
 import { type AdmissionFacts, judgePod } from './judge-pod.ts';
 import type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
@@ -135,7 +135,7 @@ export class PodAdmitter {
     signal: AbortSignal,
   ): Promise<Admission | undefined> {
     const leftMs = progress.untilMs - this.#deps.clock.monotonicMs();
-    if (leftMs > 0) await this.#release(Math.min(leftMs, roomPollMs), signal);
+    if (leftMs > 0) await this.#waiting.waitWithin(this.#deps.clock, Math.min(leftMs, roomPollMs), signal);
     else if (progress.hasMadeRoom === true) return yes;
     else if (progress.isTooLate === true) return no(refusal);
     else progress.isTooLate = true;
@@ -174,17 +174,6 @@ export class PodAdmitter {
     } catch (error) {
       signal.throwIfAborted();
       logger.error('A pod that was to make room has not ended in time', error, fields);
-    }
-  }
-
-  async #release(ms: number, signal: AbortSignal): Promise<void> {
-    using controller = new LinkedController(signal);
-    const enough = new Error('waited long enough');
-    using _timer = this.#deps.clock.timer(ms, () => controller.abort(enough));
-    try {
-      await this.#waiting.wait(controller.signal);
-    } catch (error) {
-      if (error !== enough) throw error;
     }
   }
 }

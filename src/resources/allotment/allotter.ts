@@ -2,6 +2,9 @@ import type { Clock, Logger } from '../../lib/index.ts';
 import { describePod, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Allotter, Refusal } from '../admission/index.ts';
 import type { CpuManager } from '../cpu/cpu-manager.ts';
+import { sortedCpus } from '../cpu/cpu-set.ts';
+import type { MemoryManager } from '../memory/memory-manager.ts';
+import type { MemoryBlock } from '../memory/memory-state.ts';
 import type { HintProvider } from '../topology/hint-provider.ts';
 import type { TopologyManager } from '../topology/topology-manager.ts';
 
@@ -12,6 +15,24 @@ export interface PlacementGrants {
   readonly cpusetMems?: string;
 }
 
+/** Of each kind there is a manager of; nothing of the others. */
+export interface GivenPlaces {
+  /** Processors that are one container's alone. */
+  readonly cpus?: GivenShares<readonly number[]> | undefined;
+  readonly memory?: GivenShares<readonly GivenMemory[]> | undefined;
+}
+
+export interface GivenMemory {
+  readonly type: string;
+  readonly bytes: bigint;
+  readonly numaNodes: readonly number[];
+}
+
+export interface GivenShares<Share> {
+  of(uid: PodUid, container: string): Share;
+  allocatable(): Share;
+}
+
 /** Who gives pods their places on the machine, as the kubelet sees it. */
 export interface Allotments extends Allotter {
   /** Goes on from what an earlier kubelet has noted; before anything else is asked. */
@@ -19,8 +40,10 @@ export interface Allotments extends Allotter {
   /** One that lives here since before this kubelet has its share, or gets one where that can be; it is not refused. */
   adopt(pod: Pod): void;
   /** For a container that is about to be made. */
-  grantsFor(uid: PodUid, container: string): PlacementGrants;
+  grantsFor(pod: Pod, container: string): PlacementGrants;
   hasExclusiveCpus(pod: Pod): boolean;
+  /** What was given to whom, and all that can be, for whoever asks. */
+  given(): GivenPlaces;
   /** Loops to be run beside, by name. */
   loops(): Readonly<Record<string, { run(signal: AbortSignal): Promise<void> }>>;
 }
@@ -29,8 +52,13 @@ export interface MachineAllotterDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly topology: TopologyManager;
-  readonly providers: readonly HintProvider[];
+  readonly providers: () => readonly HintProvider[];
   readonly cpu: CpuManager | undefined;
+  /** Of containers with processors of their own. */
+  readonly quota: 'kept' | 'lifted';
+  readonly memory: MemoryManager | undefined;
+  /** Undoes first what another policy has done. */
+  readonly leave?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Whether any other pod that has something is about to end. */
   readonly isAnyEnding: (besides: Pod) => boolean;
 }
@@ -43,19 +71,23 @@ const lookAgainMs = 1_000;
 export class MachineAllotter implements Allotments {
   readonly #deps: MachineAllotterDeps;
   /** Whose adoption is under way. */
-  readonly #adopting = new Map<PodUid, Promise<void>>();
-  readonly #ended = new AbortController();
+  readonly #adopting = new Set<PodUid>();
+  /** Ends with the kubelet. */
+  #life: AbortSignal | undefined;
 
   constructor(deps: MachineAllotterDeps) {
     this.#deps = deps;
   }
 
   async open(signal: AbortSignal): Promise<void> {
+    this.#life = signal;
+    await this.#deps.leave?.(signal);
     await this.#deps.cpu?.open(signal);
+    await this.#deps.memory?.open(signal);
   }
 
   isAskedBy(pod: Pod): boolean {
-    return this.#deps.providers.some(({ concerns }) => concerns?.(pod) ?? true);
+    return this.#deps.providers().some((provider) => provider.isAskedBy?.(pod) ?? true);
   }
 
   async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
@@ -70,24 +102,40 @@ export class MachineAllotter implements Allotments {
 
   adopt(pod: Pod): void {
     const { uid } = pod.metadata;
-    if (!this.isAskedBy(pod) || this.#adopting.has(uid)) return;
-    const work = this.#adopt(pod).finally(() => this.#adopting.delete(uid));
-    this.#adopting.set(uid, work);
+    if (this.#life === undefined || this.#adopting.has(uid) || !this.isAskedBy(pod)) return;
+    this.#adopting.add(uid);
+    void this.#adopt(pod, this.#life).finally(() => this.#adopting.delete(uid));
   }
 
-  grantsFor(uid: PodUid, container: string): PlacementGrants {
-    const { cpu } = this.#deps;
-    if (cpu === undefined) return {};
+  grantsFor(pod: Pod, container: string): PlacementGrants {
+    const { cpu, memory } = this.#deps;
+    const { uid } = pod.metadata;
     return {
-      exclusiveCpus: cpu.exclusiveCpus(uid, container).size > 0,
-      cpusetCpus: cpu.cpusetFor(uid, container),
+      ...(cpu && {
+        exclusiveCpus: this.#isUnbound(uid, container),
+        cpusetCpus: cpu.cpusetFor(uid, container),
+      }),
+      ...(memory && { cpusetMems: memory.memsFor(pod, container) }),
     };
   }
 
   hasExclusiveCpus({ metadata: { uid }, spec }: Pod): boolean {
-    const { cpu } = this.#deps;
     const containers = [...(spec.initContainers ?? []), ...spec.containers];
-    return cpu !== undefined && containers.some(({ name }) => cpu.exclusiveCpus(uid, name).size > 0);
+    return containers.some(({ name }) => this.#isUnbound(uid, name));
+  }
+
+  given(): GivenPlaces {
+    const { cpu, memory } = this.#deps;
+    return {
+      cpus: cpu && {
+        of: (uid, container) => sortedCpus(cpu.exclusiveCpus(uid, container)),
+        allocatable: () => sortedCpus(cpu.allocatable),
+      },
+      memory: memory && {
+        of: (uid, container) => memory.memoryOf(uid, container).map(asGiven),
+        allocatable: () => memory.allocatable.map(asGiven),
+      },
+    };
   }
 
   loops(): ReturnType<Allotments['loops']> {
@@ -95,17 +143,28 @@ export class MachineAllotter implements Allotments {
     return cpu === undefined ? {} : { 'CPU manager': cpu };
   }
 
-  async #adopt(pod: Pod): Promise<void> {
+  /** Whether its processors are all that bounds the container. */
+  #isUnbound(uid: PodUid, container: string): boolean {
+    const { cpu, quota } = this.#deps;
+    return quota === 'lifted' && cpu !== undefined && cpu.exclusiveCpus(uid, container).size > 0;
+  }
+
+  async #adopt(pod: Pod, signal: AbortSignal): Promise<void> {
     const { topology, logger } = this.#deps;
     try {
-      const refusal = await topology.admit(pod, this.#ended.signal);
+      const refusal = await topology.admit(pod, signal);
       if (refusal === undefined) return;
       const fields = { pod: describePod(pod), why: refusal.message };
       logger.warn('A pod that runs cannot have what it asks for to itself: it goes on as it is', fields);
     } catch (error) {
+      if (signal.aborted) return;
       logger.error('Cannot give a pod that runs what it asks for to itself', error, {
         pod: describePod(pod),
       });
     }
   }
+}
+
+function asGiven({ type, size, numaAffinity }: MemoryBlock): GivenMemory {
+  return { type, bytes: BigInt(size), numaNodes: numaAffinity };
 }

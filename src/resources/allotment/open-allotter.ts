@@ -12,6 +12,11 @@ import { parseCpuSet } from '../cpu/cpu-set.ts';
 import { type AlignmentCounter, cpuMetrics } from '../cpu/metrics.ts';
 import { StaticCpuPolicy } from '../cpu/static-cpu-policy.ts';
 import type { FactFiles } from '../machine-facts.ts';
+import { memoryStateFile } from '../memory/memory-checkpoint.ts';
+import { MemoryManager } from '../memory/memory-manager.ts';
+import { checkedReservations, hugePageResource } from '../memory/memory-reservations.ts';
+import { memoryMetrics } from '../memory/metrics.ts';
+import { initialMachineMemory, StaticMemoryPolicy } from '../memory/static-memory-policy.ts';
 import type { StateFile } from '../state-keeper.ts';
 import type { HintProvider } from '../topology/hint-provider.ts';
 import { type MachineTopology, readMachineTopology } from '../topology/machine-topology.ts';
@@ -22,8 +27,8 @@ import { alignmentMetrics, topologyMetrics } from './metrics.ts';
 import type { AllotmentSettings } from './settings.ts';
 
 export interface AllotterParts
-  extends Pick<CpuManagerDeps, 'activePods' | 'runningContainers' | 'fromRuntime' | 'update'>,
-    Pick<MachineAllotterDeps, 'isAnyEnding'> {
+  extends Pick<CpuManagerDeps, 'activePods' | 'mayRun' | 'runningContainers' | 'fromRuntime' | 'update'>,
+    Pick<MachineAllotterDeps, 'isAnyEnding' | 'leave'> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
@@ -32,7 +37,7 @@ export interface AllotterParts
   /** A file below the root directory, by its name. */
   readonly stateFile: (name: string) => StateFile;
   /** Who else gives out something that has its place; asked before those of here. */
-  readonly providers?: readonly HintProvider[] | undefined;
+  readonly providers?: (() => readonly HintProvider[]) | undefined;
 }
 
 /** Throws ALLOCATION_CONFIG or MACHINE_TOPOLOGY where it cannot be on this machine as it is configured. */
@@ -41,11 +46,14 @@ export async function openAllotter(settings: AllotmentSettings, parts: AllotterP
   const machine = await readMachineTopology(parts.files);
   const count = alignmentMetrics(metrics);
   const cpu = settings.cpu && makeCpuManager(settings.cpu, machine, parts, count);
-  const providers = [...(parts.providers ?? []), ...(cpu === undefined ? [] : [cpu])];
+  const memory = settings.memory && makeMemoryManager(settings.memory, machine, parts);
+  const own = [cpu, memory].filter((provider) => provider !== undefined);
+  const providers = () => [...(parts.providers?.() ?? []), ...own];
   const alignment = settings.topology && alignmentOf(settings.topology, machine);
   const observer = topologyMetrics(metrics, count);
   const topology = new TopologyManager({ clock, logger, providers, alignment, observer });
-  return new MachineAllotter({ ...parts, topology, providers, cpu });
+  const quota = settings.cpu?.quota ?? 'lifted';
+  return new MachineAllotter({ ...parts, topology, providers, cpu, memory, quota });
 }
 
 function makeCpuManager(
@@ -71,6 +79,26 @@ function makeCpuManager(
   });
   const observer = cpuMetrics(parts.metrics, groups, fullPcpusOnly ? 'whole-only' : 'any', count);
   return new CpuManager({ ...parts, policy, reconcileMs, file: parts.stateFile(cpuStateFile), observer });
+}
+
+function makeMemoryManager(
+  settings: NonNullable<AllotmentSettings['memory']>,
+  machine: MachineTopology,
+  parts: AllotterParts,
+): MemoryManager {
+  const reserved = checkedReservations(settings, machine.numaNodes);
+  const nodes = machine.numaNodes.map(({ id, memoryBytes, hugePages }) => ({
+    id,
+    memoryBytes,
+    hugePages: hugePages.map(({ pageBytes, count }) => ({
+      type: hugePageResource(pageBytes),
+      bytes: pageBytes * count,
+    })),
+  }));
+  const reservedOn = (id: number, type: string) => Number(reserved.get(id)?.get(type) ?? 0n);
+  const policy = new StaticMemoryPolicy(initialMachineMemory(nodes, reservedOn));
+  const file = parts.stateFile(memoryStateFile);
+  return new MemoryManager({ ...parts, policy, file, observer: memoryMetrics(parts.metrics) });
 }
 
 function switches(options: Readonly<Record<string, string>>): (name: string) => boolean {

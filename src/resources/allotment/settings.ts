@@ -12,6 +12,8 @@ export interface AllotmentSettings {
         /** As written. */
         readonly options: Readonly<Record<string, string>>;
         readonly reconcileMs: number;
+        /** Whether containers with processors of their own are held to a quota as well; they are not unless given. */
+        readonly quota?: 'kept' | 'lifted' | undefined;
       }
     | undefined;
   /** The static policy; containers have memory of any NUMA node unless given. */

@@ -1,5 +1,5 @@
 import { podUid } from '../../pods/index.ts';
-import { compareKeys, goChecksum, goMap, goStruct } from '../go-text.ts';
+import { type GoField, goChecksum, goMap, jsonObject, sortedByKey } from '../go-text.ts';
 import { formatCpuSet, parseCpuSet } from './cpu-set.ts';
 import type { CpuState } from './cpu-state.ts';
 
@@ -23,10 +23,10 @@ export interface CpuCheckpoint {
 const typeNames = ['CPUManagerCheckpoint', 'CPUManagerCheckpointV2'];
 
 export function encodeCpuCheckpoint({ policyName, state }: CpuCheckpoint): string {
-  const entries = sortedEntries(
+  const entries = sortedByKey(
     [...state.assignments].map(([uid, own]) => [
       uid,
-      sortedEntries([...own].map(([name, cpus]) => [name, formatCpuSet(cpus)])),
+      sortedByKey([...own].map(([name, cpus]) => [name, formatCpuSet(cpus)])),
     ]),
   );
   const checkpoint = { policyName, defaultCpuSet: formatCpuSet(state.defaultCpuSet), entries };
@@ -41,11 +41,14 @@ export function encodeCpuCheckpoint({ policyName, state }: CpuCheckpoint): strin
 
 /** Throws an error that says what is wrong with it. */
 export function decodeCpuCheckpoint(text: string): CpuCheckpoint {
-  const json = object(JSON.parse(text), 'it');
+  const json = jsonObject(JSON.parse(text), 'it');
   const { policyName, defaultCpuSet, checksum } = json;
   if (typeof policyName !== 'string' || typeof defaultCpuSet !== 'string' || typeof checksum !== 'number')
     throw new Error('policyName, defaultCpuSet or checksum is missing');
-  if (json['podEntries'] !== undefined && Object.keys(object(json['podEntries'], 'podEntries')).length > 0)
+  if (
+    json['podEntries'] !== undefined &&
+    Object.keys(jsonObject(json['podEntries'], 'podEntries')).length > 0
+  )
     throw new Error('it has assignments of whole pods, which are not known here');
   const checkpoint = { policyName, defaultCpuSet, entries: readEntries(json['entries'] ?? {}) };
   // Files of old had none.
@@ -76,33 +79,22 @@ function checksumsOf(checkpoint: Checkpoint): readonly number[] {
 function checksumOf(
   { policyName, defaultCpuSet, entries }: Checkpoint,
   typeName: string,
-  more: readonly (readonly [string, string, string])[] = [],
+  more: readonly GoField[] = [],
 ): number {
-  const text = goStruct(`state.${typeName}`, [
+  return goChecksum(`state.${typeName}`, [
     ['PolicyName', 'string', policyName],
     ['DefaultCPUSet', 'string', defaultCpuSet],
     ['Entries', 'map[string]map[string]string', goMap(entries, (own) => goMap(own, (cpus) => cpus))],
     ...more,
     ['Checksum', 'checksum.Checksum', '0'],
   ]);
-  return goChecksum(text);
 }
 
 function readEntries(value: unknown): Entries {
   return new Map(
-    Object.entries(object(value, 'entries')).map(([uid, own]) => [
+    Object.entries(jsonObject(value, 'entries')).map(([uid, own]) => [
       uid,
-      new Map(Object.entries(object(own, 'an entry')).map(([name, cpus]) => [name, `${cpus}`])),
+      new Map(Object.entries(jsonObject(own, 'an entry')).map(([name, cpus]) => [name, `${cpus}`])),
     ]),
   );
-}
-
-function object(value: unknown, what: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error(`${what} is not an object`);
-  return value as Readonly<Record<string, unknown>>;
-}
-
-function sortedEntries<V>(entries: readonly (readonly [string, V])[]): ReadonlyMap<string, V> {
-  return new Map(entries.toSorted(([one], [other]) => compareKeys(one, other)));
 }

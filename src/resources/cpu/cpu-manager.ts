@@ -2,13 +2,14 @@ import type { Container } from '../../kinds/index.ts';
 import { type Clock, HintLatch, type Logger } from '../../lib/index.ts';
 import { initContainersOf, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
+import type { RuntimePlacement } from '../runtime-placement.ts';
 import { type StateFile, StateKeeper } from '../state-keeper.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
 import { encodeCpuCheckpoint } from './cpu-checkpoint.ts';
 import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';
 import { assignedTo, type CpuState, exclusiveCpus, withoutAssignment } from './cpu-state.ts';
 import type { CpuObserver } from './metrics.ts';
-import { type RuntimeCpus, restoreCpuState } from './restore-cpu-state.ts';
+import { restoreCpuState } from './restore-cpu-state.ts';
 import { exclusiveCpuCount, type StaticCpuPolicy } from './static-cpu-policy.ts';
 
 export interface CpuManagerDeps {
@@ -18,9 +19,11 @@ export interface CpuManagerDeps {
   readonly file: StateFile;
   /** Pods that use, or will use, anything of the node; undefined before all sources have told theirs. */
   readonly activePods: () => readonly Pod[] | undefined;
+  /** Whether something of a pod may run that is not among them. */
+  readonly mayRun: (uid: PodUid) => boolean;
   /** The containers of the pod that run now, with their ids. */
   readonly runningContainers: (uid: PodUid) => readonly RunningContainer[];
-  readonly fromRuntime: (signal: AbortSignal) => Promise<readonly RuntimeCpus[]>;
+  readonly fromRuntime: (signal: AbortSignal) => Promise<readonly RuntimePlacement[]>;
   /** Moves a running container. */
   readonly update: (containerId: string, cpusetCpus: string, signal: AbortSignal) => Promise<void>;
   /** How often containers are looked at when nothing is known to have changed. */
@@ -65,8 +68,9 @@ export class CpuManager implements HintProvider {
     await this.#keeper.save();
   }
 
-  readonly concerns = (pod: Pod): boolean =>
-    containersOf(pod).some((container) => exclusiveCpuCount(pod, container) > 0);
+  isAskedBy(pod: Pod): boolean {
+    return containersOf(pod).some((container) => exclusiveCpuCount(pod, container) > 0);
+  }
 
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined {
     this.#dropStale();
@@ -184,11 +188,16 @@ export class CpuManager implements HintProvider {
     const names = new Map(
       active.map((pod) => [pod.metadata.uid, new Set(containersOf(pod).map(({ name }) => name))]),
     );
+    const isKept = (uid: PodUid, container: string) =>
+      names.get(uid)?.has(container) ?? this.#deps.mayRun(uid);
     let state = this.#state;
     for (const [uid, own] of state.assignments)
       for (const container of own.keys())
-        if (names.get(uid)?.has(container) !== true) state = withoutAssignment(state, uid, container);
-    if (state !== this.#state) this.#set(state);
+        if (!isKept(uid, container)) state = withoutAssignment(state, uid, container);
+    if (state !== this.#state) {
+      this.#set(state);
+      void this.#keeper.save();
+    }
     for (const uid of this.#planned.keys()) if (!names.has(uid)) this.#planned.delete(uid);
   }
 

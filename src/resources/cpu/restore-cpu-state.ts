@@ -1,20 +1,8 @@
 import { describeError } from '../../lib/index.ts';
-import type { PodUid } from '../../pods/index.ts';
+import type { RuntimePlacement } from '../runtime-placement.ts';
 import { type CpuCheckpoint, decodeCpuCheckpoint } from './cpu-checkpoint.ts';
-import type { CpuSet } from './cpu-set.ts';
 import { type CpuState, withAssignment } from './cpu-state.ts';
 import type { StaticCpuPolicy } from './static-cpu-policy.ts';
-
-/** A container as the runtime has it, whether or not it runs now. */
-export interface RuntimeCpus {
-  readonly uid: PodUid;
-  readonly container: string;
-  /** Empty for all. */
-  readonly cpus: CpuSet;
-  readonly cpuShares: number;
-  readonly cpuQuotaUs: number;
-  readonly cpuPeriodUs: number;
-}
 
 export interface RestoredCpus {
   readonly state: CpuState;
@@ -29,7 +17,7 @@ export interface RestoredCpus {
 export async function restoreCpuState(
   text: string | undefined,
   policy: StaticCpuPolicy,
-  fromRuntime: () => Promise<readonly RuntimeCpus[]>,
+  fromRuntime: () => Promise<readonly RuntimePlacement[]>,
 ): Promise<RestoredCpus> {
   if (text === undefined) return { state: policy.initialState };
   const read = tryDecode(text);
@@ -58,7 +46,7 @@ function problemOf({ policyName, state }: CpuCheckpoint, policy: StaticCpuPolicy
 }
 
 /** Of what was noted, or else is seen, as much as can be true on this machine now: nothing belongs to two pods. */
-function rebuilt(policy: StaticCpuPolicy, read: Read, seen: readonly RuntimeCpus[]): CpuState {
+function rebuilt(policy: StaticCpuPolicy, read: Read, seen: readonly RuntimePlacement[]): CpuState {
   const there = new Set(seen.map(({ uid }) => uid));
   const noted = 'state' in read && read.policyName === 'static' ? [...read.state.assignments] : undefined;
   const claims =
@@ -76,7 +64,7 @@ function rebuilt(policy: StaticCpuPolicy, read: Read, seen: readonly RuntimeCpus
 }
 
 /** Just as much time as it has processors, and no quota: so do only containers with processors of their own. */
-function looksPinned({ cpus, cpuShares, cpuQuotaUs, cpuPeriodUs }: RuntimeCpus): boolean {
+function looksPinned({ cpus, cpuShares, cpuQuotaUs, cpuPeriodUs }: RuntimePlacement): boolean {
   const isUnbound = cpuQuotaUs <= 0 || cpuQuotaUs === cpus.size * cpuPeriodUs;
   return cpus.size > 0 && cpuShares === cpus.size * 1_024 && isUnbound;
 }

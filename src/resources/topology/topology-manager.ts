@@ -16,7 +16,7 @@ export interface Alignment {
 export interface TopologyManagerDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly providers: readonly HintProvider[];
+  readonly providers: () => readonly HintProvider[];
   /** Nobody is asked where things could come from unless given. */
   readonly alignment?: Alignment | undefined;
   readonly observer?: TopologyObserver | undefined;
@@ -48,6 +48,7 @@ export class TopologyManager {
    * own until it is inactive. May be asked again for the same pod. Throws only when it is aborted.
    */
   async admit(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+    for (const provider of this.#deps.providers()) await provider.ready?.(pod, signal);
     using _turn = await this.#turns.acquire('allocation', signal);
     const { clock, observer } = this.#deps;
     const before = clock.monotonicMs();
@@ -89,7 +90,7 @@ export class TopologyManager {
     alignment: Alignment,
     hintsOf: (provider: HintProvider) => TopologyHints | undefined,
   ): TopologyHint | undefined {
-    const { hint, admit } = alignment.merge(this.#deps.providers.map(hintsOf));
+    const { hint, admit } = alignment.merge(this.#deps.providers().map(hintsOf));
     if (admit) return hint;
     this.#count(alignment, 'failed');
     return undefined;
@@ -119,7 +120,7 @@ export class TopologyManager {
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
     try {
-      for (const provider of this.#deps.providers) {
+      for (const provider of this.#deps.providers()) {
         const refusal = await provider.allocate(pod, container, { affinity, signal });
         if (refusal !== undefined) return refusal;
       }
