@@ -2,6 +2,7 @@ import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
+import type { DeviceHost } from '../resources/index.ts';
 import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
@@ -29,6 +30,8 @@ export interface NodeMachine {
   readonly blockDevices?: BlockDevices | undefined;
   /** For drivers and plugins in processes of their own; there are none unless given. */
   readonly plugins?: PluginHost | undefined;
+  /** For plugins that offer devices; there are none unless given. */
+  readonly devices?: DeviceHost | undefined;
   readonly cgroups: CgroupHost;
   readFile(path: string): Promise<string>;
 }

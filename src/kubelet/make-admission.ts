@@ -1,5 +1,6 @@
 import type { Node } from '../kinds/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import type { Allotter } from '../resources/index.ts';
 import type { PodWorkers } from '../workers/index.ts';
 import { nodeAdmission, type PodStanding } from './admission.ts';
 import { AdmissionDesk } from './admission-desk.ts';
@@ -15,6 +16,10 @@ export interface AdmissionParts {
   /** Pods that use, or will use, anything of the node. */
   readonly active: () => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
+  /** Nothing comes by the piece unless given. */
+  readonly allotter?: Allotter | undefined;
+  /** The node as the pod may see it, by what it has got already. */
+  readonly nodeFor?: ((pod: Pod, node: Node) => Node) | undefined;
   /** Also by an earlier kubelet. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
 }
@@ -26,10 +31,7 @@ export function makeAdmission(
   parts: AdmissionParts,
 ): AdmissionDesk {
   const { clock, logger, cluster } = deps;
-  if (cluster === undefined) {
-    const judge = nodeAdmission(settings, parts.abilities);
-    return new AdmissionDesk({ clock, logger, judge, settle: async () => ({ admit: true }) });
-  }
+  if (cluster === undefined) return admissionAlone(settings, deps, parts);
   const admitter = clusterAdmission(settings, {
     ...deps,
     ...parts,
@@ -47,6 +49,26 @@ export function makeAdmission(
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
   });
   return desk;
+}
+
+function admissionAlone(
+  settings: KubeletSettings,
+  { clock, logger }: Pick<KubeletDeps, 'clock' | 'logger'>,
+  { abilities, active, standing, allotter }: AdmissionParts,
+): AdmissionDesk {
+  const judge = nodeAdmission(settings, abilities);
+  return new AdmissionDesk({
+    clock,
+    logger,
+    judge: (pod, others, is) =>
+      judge(pod, others, is, allotter?.isAskedBy(pod) === true ? 'awaited' : undefined),
+    settle: async (pod, _judgement, signal) => {
+      const refusal = await allotter?.allot(pod, signal);
+      const others = () => active().filter(({ metadata: { uid } }) => uid !== pod.metadata.uid);
+      const judgement = judge(pod, others, standing(pod), refusal);
+      return judgement.kind === 'refuse' ? { admit: false, ...judgement.refusal } : { admit: true };
+    },
+  });
 }
 
 /** What can be said of the node before the API has told. */

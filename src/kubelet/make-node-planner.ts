@@ -5,6 +5,7 @@ import type { PodCgroups } from '../resources/index.ts';
 import {
   handlersAsClasses,
   NodePlanner,
+  type NodePlannerDeps,
   podUsers,
   runtimeHandlerOf,
   type SubPath,
@@ -31,6 +32,7 @@ export interface NodePlannerParts {
   readonly users: UserNamespaces;
   readonly volumesOf: (uid: PodUid) => ReturnType<PlainVolumes['of']>;
   readonly volumeGroupsOf: PlainVolumes['groupsOf'];
+  readonly grants?: NodePlannerDeps['grants'];
 }
 
 /** The planner of this node: what pods may ask of it, and where their parts come from. */
@@ -68,6 +70,7 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       services: cluster?.services ?? (() => ({ state: 'none' })),
       volumes: volumesOf,
       volumeGroups: parts.volumeGroupsOf,
+      grants: parts.grants,
       subPath: async (podDir, part, signal) => {
         const target = subPathTarget(podDir, part);
         await volumeParts.bind(part.volumePath, part.path, target, signal);

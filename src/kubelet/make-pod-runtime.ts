@@ -5,7 +5,7 @@ import type { ImageAccess } from './image-access.ts';
 import type { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeHooks } from './make-hooks.ts';
-import { makeNodePlanner } from './make-node-planner.ts';
+import { makeNodePlanner, type NodePlannerParts } from './make-node-planner.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { PodFacts } from './pod-facts.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
@@ -24,6 +24,7 @@ export interface PodRuntimeParts {
   readonly pods: GcPods;
   readonly abilities: () => RuntimeAbilities;
   readonly nodeIps: () => readonly string[];
+  readonly grants?: NodePlannerParts['grants'];
 }
 
 /** The pods of this node's runtime. */
@@ -78,6 +79,7 @@ function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRunti
     cgroups,
     abilities,
     nodeIps,
+    grants: parts.grants,
     users,
     volumeGroupsOf: (uid) => volumes.groupsOf(uid),
     volumesOf: (uid) => {

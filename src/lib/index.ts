@@ -1,6 +1,7 @@
 export {
   abortable,
   cancelled,
+  type DeadlineOptions,
   LinkedController,
   onAbort,
   outlasting,
@@ -52,6 +53,7 @@ export {
   type ParsedFlags,
   parseFlags,
 } from './flags.ts';
+export { fnv1a32 } from './fnv.ts';
 export {
   durationMs,
   durationNanos,

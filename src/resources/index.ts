@@ -4,6 +4,7 @@ export {
   type AdmissionObserver,
   type AdmissionStanding,
   type AdmittedPods,
+  type Allotter,
   admissionMetrics,
   chooseVictims,
   declaredFeatures,
@@ -19,6 +20,7 @@ export {
   type TolerationRules,
   type VictimChoice,
 } from './admission/index.ts';
+export { allotPod } from './allot-pod.ts';
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
 export { minShares, sharesToWeight, weightToShares } from './cgroup-math.ts';
 export {
@@ -29,6 +31,7 @@ export {
   parseCgroupPath,
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
+export { type DeviceHost, hostDeviceHost } from './devices/device-host.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';
 export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metrics.ts';
@@ -44,3 +47,4 @@ export {
 } from './pod-values.ts';
 export { QosContainerManager, type QosContainerManagerDeps } from './qos-container-manager.ts';
 export * from './stats/index.ts';
+export type { AllocationTerms, HintProvider, TopologyHint, TopologyHints } from './topology/index.ts';

@@ -30,7 +30,7 @@ export interface ContainerInputs {
   readonly mounts: Omit<MountInputs, 'lookup' | 'podIps'>;
   readonly security: Omit<SecurityInputs, 'namespaces'>;
   readonly node: LinuxNode;
-  readonly grants?: ResourceGrants & DeviceGrants;
+  readonly grants?: (ResourceGrants & DeviceGrants) | undefined;
   readonly userNamespace?: MessageInit<UserNamespace>;
   /** The container whose processes this one is to see. */
   readonly targetId?: string;

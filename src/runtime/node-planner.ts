@@ -5,7 +5,7 @@ import { KubelingError, type Random } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod, PodEvent, PodJournal, PodUid, ResourceList } from '../pods/index.ts';
 import { computePodActions } from './compute-pod-actions.ts';
-import { containerConfig } from './container-config.ts';
+import { type ContainerInputs, containerConfig } from './container-config.ts';
 import type { ClusterDns, DnsSettings } from './dns.ts';
 import type { ObjectLookup } from './environment.ts';
 import { podHostname } from './hostname.ts';
@@ -64,6 +64,10 @@ export interface NodePlannerDeps {
   readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
   /** Groups that own the pod's volumes. */
   readonly volumeGroups: (uid: PodUid) => readonly number[];
+  /** What was set aside for the container, made ready for it; nothing unless given. */
+  readonly grants?:
+    | ((pod: Pod, container: Container, signal: AbortSignal) => Promise<ContainerInputs['grants']>)
+    | undefined;
   /** Answers where a part of a volume is to be found; what it throws may name no path of the host. */
   readonly subPath?: (podDir: string, subPath: SubPath, signal: AbortSignal) => Promise<string>;
   /** The text of a file in a volume; throws when there is none. */
@@ -136,6 +140,7 @@ export class NodePlanner implements PodPlanner {
           thermalThrottlePaths,
         },
         node,
+        grants: await this.#deps.grants?.(pod, container, signal),
         stopSignals,
         ...(targetId === undefined ? {} : { targetId }),
       },
