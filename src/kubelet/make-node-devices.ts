@@ -6,7 +6,7 @@ import type { KubeletSettings } from './settings.ts';
 
 /** What of the kubelet the devices of pods depend on. */
 export interface NodeDevicesParts {
-  readonly facts: Pick<PodFacts, 'wanted' | 'isActive'>;
+  readonly facts: Pick<PodFacts, 'wanted' | 'isActive' | 'isTerminationRequested'>;
   readonly sources: { allReady(): boolean };
   readonly couldRun: (uid: PodUid) => boolean;
   readonly lastSeen: (uid: PodUid) => ObservedPod | undefined;
@@ -32,6 +32,8 @@ export function makeNodeDevices(
       // Nobody's pod may have containers all the same.
       return !sources.allReady() || runs(uid) || (pod === undefined && couldRun(uid));
     },
+    isEnding: (uid) =>
+      facts.isTerminationRequested(uid) || (sources.allReady() && facts.wanted(uid) === undefined),
     isServed: (pod, { name }) => isServed(pod, name, lastSeen(pod.metadata.uid)),
     changed: () => cluster?.devicesChanged?.(),
   });

@@ -21,7 +21,7 @@ import type { LoopInput } from './input-mux.ts';
 import { serveNodeSocket } from './node-socket.ts';
 
 export interface NodeDevicesDeps
-  extends Pick<DeviceManagerDeps, 'mayUse' | 'isServed' | 'changed' | 'numaNodes'> {
+  extends Pick<DeviceManagerDeps, 'mayUse' | 'isEnding' | 'isServed' | 'changed' | 'numaNodes'> {
   readonly rootDir: string;
   readonly host: DeviceHost;
   readonly files: RuntimeFiles;
@@ -169,7 +169,10 @@ export class NodeDevices
   }
 
   async #load(): Promise<DeviceManager> {
-    this.#loading ??= this.#make();
+    this.#loading ??= this.#make().catch((error: unknown) => {
+      this.#loading = undefined;
+      throw error;
+    });
     return await this.#loading;
   }
 

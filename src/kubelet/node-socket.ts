@@ -26,6 +26,8 @@ export async function serveNodeSocket(
     logger.warn('Nobody can call at a socket whose path is this long', { socket });
     return await untilAborted(signal);
   }
-  await using _server = await host.serve(socket, fill);
+  const failed = (path: string, error: unknown) =>
+    logger.error('A call from the machine failed', error, { socket, path });
+  await using _server = await host.serve(socket, { fill, failed });
   return await untilAborted(signal);
 }

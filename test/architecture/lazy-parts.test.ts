@@ -29,6 +29,17 @@ for (const command of ['run', 'up', 'status', 'explain']) {
   });
 }
 
+for (const command of ['run', 'up']) {
+  test(`kubeling ${command} does not load what serves devices before there is a plugin`, async () => {
+    const loaded = await loadedWith(`src/cli/${command}.ts`);
+    const lazy = /^src\/resources\/(?:devices\/device-manager|pod-resources\/)/;
+    assert.deepEqual(
+      [...loaded].filter((path) => lazy.test(path)),
+      [],
+    );
+  });
+}
+
 test('the embedded API is found where it is loaded at once', async () => {
   const loaded = await loadedWith('src/cli/local/up-api.ts');
   assert.ok(loaded.has('src/local-api/index.ts') && loaded.has('src/local-api/store/index.ts'));

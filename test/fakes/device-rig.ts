@@ -20,6 +20,8 @@ export class DeviceRig implements AsyncDisposable {
   readonly store = mapFileStore();
   readonly logs = collectLogs(this.clock);
   readonly ended = new Set<PodUid>();
+  /** Told to end, and not over yet. */
+  readonly ending = new Set<PodUid>();
   readonly served = new Set<string>();
   readonly unwell: PodUid[] = [];
   readonly registered: string[] = [];
@@ -35,9 +37,12 @@ export class DeviceRig implements AsyncDisposable {
     await this.manager.open();
     await this.host.clear(directory);
     const { manager } = this;
-    this.#server = await this.host.serve(`${directory}/kubelet.sock`, async (server) =>
-      serveRegistration(server, manager, this.logs.logger),
-    );
+    this.#server = await this.host.serve(`${directory}/kubelet.sock`, {
+      fill: async (server) => serveRegistration(server, manager, this.logs.logger),
+      failed: (_path, error) => {
+        throw error;
+      },
+    });
     await this.clock.advance(100);
   }
 
@@ -98,6 +103,7 @@ export class DeviceRig implements AsyncDisposable {
       observer: { registered: (resource) => this.registered.push(resource), allocated: () => {} },
       numaNodes: this.numaNodes,
       mayUse: (uid) => !this.ended.has(uid),
+      isEnding: (uid) => this.ending.has(uid),
       isServed: (pod, { name }) => this.served.has(`${pod.metadata.uid} ${name}`),
       changed: () => {
         this.changes++;

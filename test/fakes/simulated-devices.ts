@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
-import { GrpcError, type ServiceAdder } from '../../src/lib/grpc/index.ts';
+import { GrpcError } from '../../src/lib/grpc/index.ts';
 import { type Clock, onAbort } from '../../src/lib/index.ts';
-import type { DeviceHost } from '../../src/resources/index.ts';
+import type { DeviceHost, OnDemand } from '../../src/resources/devices/device-host.ts';
 
 export interface SimulatedDevice {
   readonly id: string;
@@ -152,13 +152,14 @@ export class SimulatedPlugin {
   }
 
   #response({ containerRequests: [first] }: AllocateCall): object {
-    const ids = [...(first?.devicesIds ?? [])].toSorted().join(',');
+    const sorted = [...(first?.devicesIds ?? [])].toSorted();
+    const ids = sorted.join(',');
     return {
       envs: { [this.resource]: ids },
       mounts: [],
       devices: [],
       annotations: { [this.resource]: ids },
-      cdiDevices: [],
+      cdiDevices: sorted.map((id) => ({ name: `${this.resource}=${id}` })),
     };
   }
 }
@@ -199,7 +200,7 @@ export class SimulatedDevices implements DeviceHost {
     if (posix.basename(directory) === 'device-plugins') this.#directory = directory;
   }
 
-  async serve(socket: string, fill: (server: ServiceAdder) => Promise<void>): Promise<AsyncDisposable> {
+  async serve(socket: string, { fill }: OnDemand): Promise<AsyncDisposable> {
     // Nobody here asks what pods have.
     if (posix.dirname(socket) !== this.#directory) return { [Symbol.asyncDispose]: async () => {} };
     const loaded = async () => {

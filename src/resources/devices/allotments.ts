@@ -17,6 +17,18 @@ export function idsOf({ devices }: Pick<Allotment, 'devices'>): ReadonlySet<stri
   return new Set([...devices.values()].flat());
 }
 
+export function byNumaNode(
+  ids: readonly string[],
+  numaNodesOf: (id: string) => readonly number[],
+): Allotment['devices'] {
+  const placed = ids.flatMap((id) => {
+    const nodes = numaNodesOf(id);
+    return (nodes.length === 0 ? [noNumaNode] : nodes).map((node) => ({ node, id }));
+  });
+  const nodes = Map.groupBy(placed, ({ node }) => node);
+  return new Map([...nodes].map(([node, devices]) => [node, devices.map(({ id }) => id)]));
+}
+
 /** Who has which devices. Never two pods one device. */
 export class Allotments {
   readonly #pods = new Map<PodUid, Allotment[]>();
@@ -60,9 +72,10 @@ export class Allotments {
     return this.all().some((one) => one.resource === resource);
   }
 
-  /** All devices of the resource that somebody has. */
-  taken(resource: string): ReadonlySet<string> {
-    return new Set(this.all().flatMap((one) => (one.resource === resource ? [...idsOf(one)] : [])));
+  /** All devices of the resource that somebody has, of those who are meant. */
+  taken(resource: string, isMeant: (uid: PodUid) => boolean = () => true): ReadonlySet<string> {
+    const meant = this.all().filter((one) => one.resource === resource && isMeant(one.uid));
+    return new Set(meant.flatMap((one) => [...idsOf(one)]));
   }
 
   /** How many devices are taken, by resource. */

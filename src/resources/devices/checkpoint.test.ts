@@ -7,8 +7,8 @@ import { ContainerAllocateResponse } from './gen/device-plugin.ts';
 
 /** Written by the Go kubelet's own code. */
 const written = [
-  String.raw`{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":3467439661}`,
-  String.raw`{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{"example.com/a":["two","one"],"z.com/b":[]}},"Checksum":2800227346}`,
+  `{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":3467439661}`,
+  `{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{"example.com/a":["two","one"],"z.com/b":[]}},"Checksum":2800227346}`,
   String.raw`{"Data":{"PodDeviceEntries":[{"PodUID":"pod-1","ContainerName":"main","ResourceName":"example.com/gadget","DeviceIDs":{"-1":["c"],"0":["a"],"1":["a","b"],"10":["d"]},"AllocResp":"Cg4KB0dBREdFVFMSA2EsYhIKCgIvYxICL2gYARoVCgYvZGV2L2MSBi9kZXYvaBoDbXJ3IgYKAWsSAXYqCwoJdi5jb20vYz1k"},{"PodUID":"pod-2","ContainerName":"other","ResourceName":"example.com/\u003c\u0026\u003e","DeviceIDs":{"-1":["ü"]},"AllocResp":""}],"RegisteredDevices":{"example.com/gadget":["a","b","c","d"]}},"Checksum":2972599055}`,
 ];
 

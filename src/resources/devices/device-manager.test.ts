@@ -174,6 +174,38 @@ describe('devices', () => {
     assert.deepEqual(rig.devicesOf(pod), ['a']);
   });
 
+  it('of pods that are ending are waited for, if that helps', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    const [first, second] = [podOf('first', 2), podOf('second', 1)];
+    await rig.admit(first);
+    await rig.admit(second);
+    const readiness = (count: number, name = 'next') => {
+      const is = { state: 'waits' };
+      void rig.manager.ready(podOf(name, count), signal).then(() => {
+        is.state = 'ready';
+      });
+      return is;
+    };
+    const hopeless = readiness(1);
+    await rig.clock.advance(0);
+    assert.equal(hopeless.state, 'ready');
+    rig.ending.add(first.metadata.uid);
+    const [waiting, tooMany] = [readiness(2), readiness(3)];
+    await rig.clock.advance(5_000);
+    assert.deepEqual([waiting.state, tooMany.state], ['waits', 'ready']);
+    rig.ended.add(first.metadata.uid);
+    await rig.clock.advance(1_000);
+    assert.equal(waiting.state, 'ready');
+    assert.equal(await rig.admit(podOf('next', 2)), undefined);
+    rig.ending.add(second.metadata.uid);
+    const late = readiness(1, 'late');
+    await rig.clock.advance(29_000);
+    assert.equal(late.state, 'waits');
+    await rig.clock.advance(1_000);
+    assert.equal(late.state, 'ready');
+  });
+
   it('that nobody offers are none of our business', async () => {
     await using rig = new DeviceRig();
     await rig.start();

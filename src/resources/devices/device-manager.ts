@@ -8,13 +8,12 @@ import {
   quantityValue,
   type Random,
   type Timer,
-  Waiters,
 } from '../../lib/index.ts';
 import type { Plugin, PluginHandler } from '../../plugins/index.ts';
 import { initContainersOf, type Pod, type PodUid, podLimits } from '../../pods/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
-import { type Allotment, Allotments, idsOf, noNumaNode } from './allotments.ts';
+import { type Allotment, Allotments, byNumaNode, idsOf, noNumaNode } from './allotments.ts';
 import { checkpointName } from './checkpoint.ts';
 import { chooseDevices } from './choose-devices.ts';
 import { containerGrants } from './container-grants.ts';
@@ -22,6 +21,7 @@ import { type Device, deviceRequests } from './device.ts';
 import type { DeviceHost } from './device-host.ts';
 import { deviceStatus } from './device-status.ts';
 import { type DeviceAmounts, DeviceTable } from './device-table.ts';
+import { DeviceWaits } from './device-waits.ts';
 import type { DeviceObserver } from './metrics.ts';
 import type { PluginConnection } from './plugin-connection.ts';
 import { PluginLives } from './plugin-lives.ts';
@@ -42,6 +42,8 @@ export interface DeviceManagerDeps {
   readonly numaNodes?: readonly number[] | undefined;
   /** Whether the pod, or what is left of it, may still use what it was given; yes while nobody knows. */
   readonly mayUse: (uid: PodUid) => boolean;
+  /** Whether it is on its way out, so that what it has is free soon. */
+  readonly isEnding: (uid: PodUid) => boolean;
   /** Whether the container runs, or has ended for good: it needs nothing any more that it does not have. */
   readonly isServed: (pod: Pod, container: Container) => boolean;
   /** What there is to be given out has become another. */
@@ -63,7 +65,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   readonly #plugins: PluginLives;
   /** By resource: nobody chooses among devices while another does. */
   readonly #turns = new KeyedMutex<string>();
-  readonly #told = new Waiters<'told'>();
+  readonly #waits: DeviceWaits;
   /** Those that were found by their sockets, by what they are registered as. */
   readonly #watched = new Map<string, PluginConnection>();
   #forgetting: Timer | undefined;
@@ -72,6 +74,12 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     this.#deps = deps;
     const { clock, directory, files } = deps;
     this.#table = new DeviceTable(() => clock.monotonicMs(), expectedForMs);
+    this.#waits = new DeviceWaits({
+      ...deps,
+      table: this.#table,
+      allotments: this.#allotments,
+      free: () => this.free(),
+    });
     this.#hints = new DeviceHints(this.#table, this.#allotments, deps.numaNodes);
     const record = () => ({ allotments: this.#allotments.all(), registered: this.#table.registered() });
     this.#record = new RecordKeeper(posix.join(directory, checkpointName), files, record);
@@ -146,16 +154,13 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return containersOf(pod).some((container) => this.#requests(pod, container).length > 0);
   }
 
-  /** Waits for plugins that are expected, as long as that is worth while. */
+  /** Waits for plugins that are expected, and for devices of pods that are ending, as long as that is worth while. */
   async ready(pod: Pod, signal: AbortSignal): Promise<void> {
     const resources = containersOf(pod)
       .filter((container) => !this.#deps.isServed(pod, container))
       .flatMap((container) => this.#requests(pod, container).map(([resource]) => resource));
-    for (;;) {
-      const ms = Math.max(0, ...resources.map((resource) => this.#table.expectedForMs(resource)));
-      if (ms === 0) return;
-      await this.#told.waitWithin(this.#deps.clock, ms, signal);
-    }
+    await this.#waits.forPlugins(resources, signal);
+    await this.#waits.forRoom(pod, resources, signal);
   }
 
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined {
@@ -286,7 +291,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
       uid,
       container: container.name,
       resource,
-      devices: this.#byNumaNode(resource, ids),
+      devices: byNumaNode(ids, (id) => this.#table.device(resource, id)?.numaNodes ?? []),
       response,
     });
     await this.#record.save();
@@ -321,15 +326,6 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     }
   }
 
-  #byNumaNode(resource: string, ids: readonly string[]): ReadonlyMap<number, readonly string[]> {
-    const placed = ids.flatMap((id) => {
-      const { numaNodes = [] } = this.#table.device(resource, id) ?? {};
-      return (numaNodes.length === 0 ? [noNumaNode] : numaNodes).map((node) => ({ node, id }));
-    });
-    const nodes = Map.groupBy(placed, ({ node }) => node);
-    return new Map([...nodes].map(([node, devices]) => [node, devices.map(({ id }) => id)]));
-  }
-
   async #preStart(allotment: Allotment, signal: AbortSignal): Promise<void> {
     const { resource } = allotment;
     if (!this.#table.needsPreStart(resource)) return;
@@ -341,13 +337,13 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     const ids = [...new Set([...before.keys(), ...now.keys()])];
     const changed = ids.filter((id) => before.get(id)?.isHealthy !== now.get(id)?.isHealthy);
     for (const uid of this.#allotments.owners(resource, new Set(changed))) this.#deps.healthChanged(uid);
-    this.#told.serveAll('told');
+    this.#waits.told();
     this.#saveSoon();
   }
 
   #changed(): void {
     this.#planForgetting();
-    this.#told.serveAll('told');
+    this.#waits.told();
     this.#deps.changed();
   }
 
