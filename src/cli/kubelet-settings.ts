@@ -20,7 +20,13 @@ import {
   systemRandom,
 } from '../lib/index.ts';
 import { hostPluginHost } from '../plugins/index.ts';
-import { checkMachine, OwnOomScore, readMachineFacts, reservedAmount } from '../resources/index.ts';
+import {
+  checkMachine,
+  hostDeviceHost,
+  OwnOomScore,
+  readMachineFacts,
+  reservedAmount,
+} from '../resources/index.ts';
 import {
   idsOfBlock,
   processPlugins,
@@ -57,6 +63,7 @@ export function realMachine(): NodeMachine {
     directoryQuotas: new HostDirectoryQuotas({ clock: realClock() }),
     networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
     plugins: hostPluginHost(realClock(), systemRandom()),
+    devices: hostDeviceHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
     readFile: (path) => readFile(path, 'utf8'),
   };

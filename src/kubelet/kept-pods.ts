@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { PluginRegistry } from '../plugins/index.ts';
+import { type PluginHandler, PluginRegistry } from '../plugins/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
 import { CrashBackoff, idsOfBlock, podField, resourceField, UserNamespaces } from '../runtime/index.ts';
@@ -42,6 +42,8 @@ export interface KeptPodsDeps
   extends Pick<KubeletDeps, 'clock' | 'random' | 'logger' | 'machine' | 'cluster' | 'metrics'> {
   readonly journal: Pick<PodJournal, 'event'>;
   readonly node: Pick<NodeJournal, 'event' | 'trouble' | 'mended'>;
+  /** Those who register with their sockets like drivers do. */
+  readonly devices?: PluginHandler | undefined;
   /** Something the pod waits for has come, or may have come after this long. */
   readonly lookAgain: (uid: PodUid, delayMs?: number) => void;
 }
@@ -320,7 +322,10 @@ function driverVolumes(
     inUseChanged: () => cluster?.volumesChanged(),
   });
   const directory = posix.join(rootDir, 'plugins_registry');
-  const handlers = new Map([['CSIPlugin', drivers]]);
+  const handlers = new Map<string, PluginHandler>([
+    ['CSIPlugin', drivers],
+    ...(deps.devices === undefined ? [] : [['DevicePlugin', deps.devices] as const]),
+  ]);
   const plugins = new PluginRegistry({ directory, host, handlers, clock, random, logger });
   return { csi, plugins, updates };
 }

@@ -2,7 +2,7 @@ import type { CriClient } from '../cri/index.ts';
 import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from '../lib/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
-import type { FactFiles } from '../resources/index.ts';
+import type { DeviceHost, FactFiles } from '../resources/index.ts';
 import type { RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
@@ -30,6 +30,8 @@ export interface NodeMachine {
   readonly blockDevices?: BlockDevices | undefined;
   /** For drivers and plugins in processes of their own; there are none unless given. */
   readonly plugins?: PluginHost | undefined;
+  /** For plugins that offer devices; there are none unless given. */
+  readonly devices?: DeviceHost | undefined;
   readonly cgroups: CgroupHost;
   /** What the kernel tells of the machine's parts; read as any file unless given. */
   readonly facts?: FactFiles | undefined;

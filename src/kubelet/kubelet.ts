@@ -1,4 +1,5 @@
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
+import type { DeviceAmounts } from '../node/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
 import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
@@ -21,17 +22,20 @@ import { ImageAccess } from './image-access.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
+import { makeNodeDevices } from './make-node-devices.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
-import { makePodSyncer } from './make-pod-syncer.ts';
+import { makePodSyncer, type PodSyncerParts } from './make-pod-syncer.ts';
 import { makeSyncLoop } from './make-sync-loop.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
+import type { NodeDevices } from './node-devices.ts';
 import { NodeJournal } from './node-journal.ts';
 import { openAllotments, type PodView } from './open-allotments.ts';
 import { PodFacts } from './pod-facts.ts';
 import { PodHandlers } from './pod-handlers.ts';
 import { PodProbes } from './pod-probes.ts';
+import { PodResourcesServer } from './pod-resources-server.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
@@ -81,6 +85,8 @@ export class Kubelet {
   readonly volumeSpace: VolumeSpaceAt | undefined;
   readonly #admission: AdmissionDesk;
   readonly #allotments: Allotments;
+  /** Undefined on a machine without plugins for devices. */
+  readonly #devices: NodeDevices | undefined;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
@@ -135,8 +141,16 @@ export class Kubelet {
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
+    this.#devices = makeNodeDevices(settings, deps, {
+      facts: this.#facts,
+      sources: this.config,
+      couldRun: (uid) => this.workers.queries.couldHaveRunningContainers(uid),
+      lastSeen: (uid) => this.pleg.cache.lastSeen(uid),
+      numaNodes: allotments.numaNodes,
+    });
     this.#kept = new KeptPods(settings, {
       ...deps,
+      devices: this.#devices,
       journal,
       node: this.node,
       lookAgain: (uid, delayMs) => this.syncSoon(uid, delayMs),
@@ -191,13 +205,21 @@ export class Kubelet {
       standing: (pod) => this.#earlier.standing(pod),
       active: () => this.#facts.active(),
       abilities: () => this.runtimeState.abilities,
-      allotter: allotments,
+      // Those of plugins are given with the rest where anything else has its place.
+      allotter: settings.allotment === undefined ? this.#devices : allotments,
       adopt: (pod) => allotments.adopt(pod),
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
+      nodeFor: (pod, node) => this.#devices?.nodeFor(pod, node) ?? node,
     });
     this.loop = makeSyncLoop(
       deps,
-      { sources: this.config, pleg: this.pleg, housekeeping: this.#housekeeping, probes: this.probes },
+      {
+        sources: this.config,
+        pleg: this.pleg,
+        housekeeping: this.#housekeeping,
+        probes: this.probes,
+        devices: this.#devices,
+      },
       { handler: this.#makeHandlers(), problems: () => this.problems() },
     );
     const countEnds = endedContainers(deps.metrics);
@@ -219,6 +241,7 @@ export class Kubelet {
         this.#kept.open(signal),
         this.#images.open(),
         this.#allotments.open(signal),
+        this.#devices?.open(),
       ]);
     } catch (error) {
       // Told to end before it began: an end like any other.
@@ -242,6 +265,7 @@ export class Kubelet {
       await this.#admission[Symbol.asyncDispose]();
       await this.probes[Symbol.asyncDispose]();
       await this.workers[Symbol.asyncDispose]();
+      await this.#devices?.[Symbol.asyncDispose]();
       await this.#housekeeping[Symbol.asyncDispose]();
     }
   }
@@ -273,9 +297,28 @@ export class Kubelet {
     const { plugins, csi, csiUpdates } = this.#kept;
     return {
       ...(plugins && { plugins }),
+      ...(this.#devices && { 'plugins for devices': this.#devices }),
+      ...this.#podResources(),
       ...(csi && { 'CSI volumes': csi }),
       ...(csiUpdates && { 'limits of CSI drivers': csiUpdates }),
     };
+  }
+
+  #podResources(): BackgroundLoops['again'] {
+    const { machine } = this.#deps;
+    if (machine.devices === undefined) return {};
+    const server = new PodResourcesServer({
+      ...this.#deps,
+      rootDir: this.#settings.rootDir,
+      host: machine.devices,
+      pods: {
+        active: () => this.#facts.active(),
+        all: () => this.pods.getPods(),
+        find: (namespace, name) => this.pods.getPodByName(namespace, name),
+      },
+      given: () => ({ devices: this.#devices?.given(), ...this.#allotments.given() }),
+    });
+    return { 'resources of pods': server };
   }
 
   /** The volumes that must stay attached to this node; undefined while that is not known. */
@@ -286,6 +329,16 @@ export class Kubelet {
   /** The volumes of the pod that can say how much they hold. */
   volumePlacesOf(pod: Pod): readonly VolumePlace[] {
     return this.#kept.volumes.placesOf(pod);
+  }
+
+  /** What plugins offer of devices. */
+  deviceAmounts(): DeviceAmounts {
+    return this.#devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] };
+  }
+
+  /** Whether what an existing Node says of devices is from an earlier life of the machine. */
+  get areDevicesForgotten(): boolean {
+    return this.#devices?.areForgotten === true;
   }
 
   /** Why pods cannot be worked on now. */
@@ -327,7 +380,7 @@ export class Kubelet {
   podView(): PodView {
     return {
       active: () => (this.config.allReady() ? this.#facts.active() : undefined),
-      providers: () => [],
+      providers: () => (this.#devices === undefined ? [] : [this.#devices]),
       mayRun: (uid) => this.workers.queries.couldHaveRunningContainers(uid),
       isAnyEnding: (besides) => {
         const { queries } = this.workers;
@@ -353,6 +406,7 @@ export class Kubelet {
       users: this.#kept.users.size,
       claims: this.#deps.cluster?.claims.size ?? 0,
       drivers: this.#kept.csi?.size ?? 0,
+      devices: this.#devices?.size ?? 0,
       pods: pods.getPods().length,
     };
   }
@@ -409,7 +463,10 @@ export class Kubelet {
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,
-      grants: async (pod, { name }) => this.#allotments.grantsFor(pod, name),
+      grants: async (pod, container, signal) => ({
+        ...(await this.#devices?.grants(pod, container, signal)),
+        ...this.#allotments.grantsFor(pod, container.name),
+      }),
       podGrants: (pod) => ({ exclusiveCpus: this.#allotments.hasExclusiveCpus(pod) }),
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
@@ -428,6 +485,7 @@ export class Kubelet {
       journal,
       nodeIps: () => this.nodeIps(),
       rejected: (reason) => this.#observer.rejected(reason),
+      deviceStatus: this.#deviceStatus(),
       cluster: this.#deps.cluster,
       runtime: this.#runtime,
       statuses,
@@ -474,9 +532,17 @@ export class Kubelet {
       users,
       probes: this.probes,
       forgetPod: (uid) => this.#forgetPod(uid),
-      collectBackoffs: () => this.#kept.collectBackoffs(),
+      collectBackoffs: () => {
+        this.#kept.collectBackoffs();
+        this.#devices?.free();
+      },
       collectGarbage: () => this.#garbage.collectSoon(),
     });
+  }
+
+  #deviceStatus(): PodSyncerParts['deviceStatus'] {
+    if (!this.#settings.isGateEnabled('ResourceHealthStatus')) return undefined;
+    return (uid, container) => this.#devices?.statusOf(uid, container) ?? [];
   }
 
   #makeWatchdog(): Watchdog {

@@ -10,7 +10,7 @@ import type { RuntimeState } from './runtime-state.ts';
 export interface PodSyncerParts
   extends Pick<
     SyncerDeps,
-    'runtime' | 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'rejected' | 'cluster'
+    'runtime' | 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'rejected' | 'cluster' | 'deviceStatus'
   > {
   readonly journal: PodJournal;
   readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
@@ -49,6 +49,7 @@ export function makePodSyncer(
     networkProblems: () => runtimeState.problems().network,
     nodeIps,
     rejected: parts.rejected,
+    deviceStatus: parts.deviceStatus,
     cluster,
     lastSeen: (uid) => pleg.cache.lastSeen(uid),
     supportsRecursiveReadOnly: (handler) =>

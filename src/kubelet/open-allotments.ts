@@ -23,6 +23,7 @@ type Deps = Pick<KubeletDeps, 'clock' | 'logger' | 'metrics' | 'cri' | 'machine'
 
 /** Nothing has its place: what most nodes do, and what costs nothing. */
 export const noAllotments: Allotments = {
+  numaNodes: undefined,
   open: async () => {},
   isAskedBy: () => false,
   allot: async () => undefined,

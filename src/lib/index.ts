@@ -1,6 +1,7 @@
 export {
   abortable,
   cancelled,
+  type DeadlineOptions,
   LinkedController,
   onAbort,
   outlasting,

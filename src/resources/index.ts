@@ -20,6 +20,7 @@ export {
   type TolerationRules,
   type VictimChoice,
 } from './admission/index.ts';
+export { allotPod } from './allot-pod.ts';
 export type { Allotments, GivenPlaces, PlacementGrants } from './allotment/allotter.ts';
 export type { AllotmentSettings } from './allotment/settings.ts';
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
@@ -33,6 +34,7 @@ export {
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
 export type { RunningContainer } from './cpu/cpu-manager.ts';
+export { type DeviceHost, hostDeviceHost } from './devices/device-host.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';
 export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metrics.ts';
@@ -49,4 +51,4 @@ export {
 export { QosContainerManager, type QosContainerManagerDeps } from './qos-container-manager.ts';
 export type { RuntimePlacement } from './runtime-placement.ts';
 export * from './stats/index.ts';
-export type { HintProvider, TopologyHint, TopologyHints } from './topology/index.ts';
+export type { AllocationTerms, HintProvider, TopologyHint, TopologyHints } from './topology/index.ts';

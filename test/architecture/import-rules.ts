@@ -48,6 +48,14 @@ const extraDoors: ReadonlyMap<string, string> = new Map([
     'src/resources/allotment/index.ts',
     'only a node that gives pods places of the machine should pay for loading what finds them',
   ],
+  [
+    'src/resources/devices/index.ts',
+    'only a node with plugins for devices should pay for loading what serves them',
+  ],
+  [
+    'src/resources/pod-resources/index.ts',
+    'only a node that is asked what pods have should pay for loading who answers',
+  ],
   ['src/sources/api-source.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/mirror/index.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/writer/index.ts', 'only a node of a cluster should pay for loading the API client'],

@@ -30,6 +30,17 @@ for (const command of ['run', 'up', 'status', 'explain']) {
 }
 
 for (const command of ['run', 'up']) {
+  test(`kubeling ${command} does not load what serves devices before there is a plugin`, async () => {
+    const loaded = await loadedWith(`src/cli/${command}.ts`);
+    const lazy = /^src\/resources\/(?:devices\/device-manager|pod-resources\/)/;
+    assert.deepEqual(
+      [...loaded].filter((path) => lazy.test(path)),
+      [],
+    );
+  });
+}
+
+for (const command of ['run', 'up']) {
   test(`kubeling ${command} does not load what gives out processors before it is asked for`, async () => {
     const loaded = await loadedWith(`src/cli/${command}.ts`);
     const parts = /^src\/resources\/(?:allotment|cpu|memory)\//;

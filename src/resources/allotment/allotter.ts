@@ -35,6 +35,8 @@ export interface GivenShares<Share> {
 
 /** Who gives pods their places on the machine, as the kubelet sees it. */
 export interface Allotments extends Allotter {
+  /** Of the machine, ascending; undefined where nobody has looked. */
+  readonly numaNodes: readonly number[] | undefined;
   /** Goes on from what an earlier kubelet has noted; before anything else is asked. */
   open(signal: AbortSignal): Promise<void>;
   /** One that lives here since before this kubelet has its share, or gets one where that can be; it is not refused. */
@@ -52,6 +54,7 @@ export interface MachineAllotterDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly topology: TopologyManager;
+  readonly numaNodes: readonly number[];
   readonly providers: () => readonly HintProvider[];
   readonly cpu: CpuManager | undefined;
   /** Of containers with processors of their own. */
@@ -77,6 +80,10 @@ export class MachineAllotter implements Allotments {
 
   constructor(deps: MachineAllotterDeps) {
     this.#deps = deps;
+  }
+
+  get numaNodes(): readonly number[] {
+    return this.#deps.numaNodes;
   }
 
   async open(signal: AbortSignal): Promise<void> {

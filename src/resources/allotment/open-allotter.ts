@@ -53,7 +53,8 @@ export async function openAllotter(settings: AllotmentSettings, parts: AllotterP
   const observer = topologyMetrics(metrics, count);
   const topology = new TopologyManager({ clock, logger, providers, alignment, observer });
   const quota = settings.cpu?.quota ?? 'lifted';
-  return new MachineAllotter({ ...parts, topology, providers, cpu, memory, quota });
+  const numaNodes = machine.numaNodes.map(({ id }) => id);
+  return new MachineAllotter({ ...parts, topology, numaNodes, providers, cpu, memory, quota });
 }
 
 function makeCpuManager(
