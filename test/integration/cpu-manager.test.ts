@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { detectCgroupLayout, realCgroupHost } from '../../src/lib/index.ts';
 import { decodeCpuCheckpoint } from '../../src/resources/cpu/cpu-checkpoint.ts';
 import { formatCpuSet } from '../../src/resources/cpu/cpu-set.ts';
+import { decodeMemoryCheckpoint } from '../../src/resources/memory/memory-checkpoint.ts';
 import { InProcessNode, type PodParts } from '../in-process-node.ts';
 import { eventually } from '../kubeling-node.ts';
 
@@ -110,5 +111,49 @@ describe('the static CPU policy on this machine', { skip, timeout: 300_000 }, ()
     await moved('shared', list(all));
     const text = await readFile(node.path('kubelet', 'cpu_manager_state'), 'utf8');
     assert.equal(decodeCpuCheckpoint(text).policyName, 'none');
+  });
+});
+
+describe('memory and topology policies on this machine', { skip, timeout: 300_000 }, () => {
+  const reserved = Array.from({ length: availableParallelism() - 1 }, (_, cpu) => cpu).join(',');
+  let node: InProcessNode;
+
+  before(async () => {
+    node = await InProcessNode.open({
+      flags: [
+        '--cpu-manager-policy=static',
+        `--reserved-cpus=${reserved}`,
+        '--memory-manager-policy=Static',
+        '--kube-reserved=memory=100Mi',
+        // With what evictions keep free.
+        '--reserved-memory=0:memory=200Mi',
+        '--topology-manager-policy=single-numa-node',
+        '--topology-manager-scope=pod',
+      ],
+    });
+  });
+  after(() => node?.[Symbol.asyncDispose]());
+
+  it('bind a container to the NUMA node its memory comes from', async () => {
+    await node.put({ alone });
+    const { metadata, status } = await node.podIs('alone', 'running', ({ phase }) => phase === 'Running');
+    const containerId = (status.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');
+    const { signal } = new AbortController();
+    const told = await node.runtime.cri.containerStatus({ containerId }, signal);
+    assert.equal(told.status?.resources?.linux?.cpusetMems, '0');
+    const text = await readFile(node.path('kubelet', 'memory_manager_state'), 'utf8');
+    const { state } = decodeMemoryCheckpoint(text);
+    assert.deepEqual(state.assignments.get(metadata.uid)?.get('main'), [
+      { numaAffinity: [0], type: 'memory', size: 64 * 2 ** 20 },
+    ]);
+  });
+
+  it('refuse who cannot have all of it from one place', async () => {
+    await node.put({ late: alone });
+    const { status } = await node.podIs('late', 'over', ({ phase }) => phase === 'Failed');
+    assert.deepEqual(
+      [status.reason, status.message],
+      ['TopologyAffinityError', 'Pod was rejected: Resources cannot be allocated with Topology locality'],
+    );
   });
 });
