@@ -17,6 +17,8 @@ const outputs = [
   { room: 'src/plugins', file: 'registration.ts', lib: '../../lib', protos: /\.proto$/ },
   { room: 'src/resources/dra', file: 'plugin.ts', lib: '../../../lib', protos: /\.proto$/ },
   { room: 'src/volumes/csi', file: 'node.ts', lib: '../../../lib', protos: /\.proto$/ },
+  { room: 'src/resources/devices', file: 'device-plugin.ts', lib: '../../../lib', protos: /\.proto$/ },
+  { room: 'src/resources/pod-resources', file: 'pod-resources.ts', lib: '../../../lib', protos: /\.proto$/ },
   { room: 'src/kinds', file: 'kinds.ts', protos: /\.proto$/, render: renderKinds },
 ];
 

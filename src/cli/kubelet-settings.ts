@@ -32,6 +32,7 @@ import {
 import { hostPluginHost } from '../plugins/index.ts';
 import {
   checkMachine,
+  hostDeviceHost,
   hostKernelLog,
   hostProcesses,
   OwnOomScore,
@@ -58,6 +59,7 @@ import {
   HostVolumeFiles,
   type SelinuxFacts,
 } from '../volumes/index.ts';
+import { allotmentSettings } from './allotment-settings.ts';
 import { hostStatsMachine } from './host-stats-machine.ts';
 import { readSelinuxFacts } from './selinux-facts.ts';
 import { realSwapMachine, swappedVolumes } from './swapped-volumes.ts';
@@ -85,6 +87,7 @@ export function realMachine(): NodeMachine {
     directoryQuotas: new HostDirectoryQuotas({ clock: realClock() }),
     networkMounts: new HostNetworkMounts({ clock: realClock(), mounted: () => silent.renew() }),
     plugins: hostPluginHost(realClock(), systemRandom()),
+    devices: hostDeviceHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
     processes: hostProcesses(),
     kernelLog: hostKernelLog(),
@@ -167,6 +170,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
       oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
     },
+    allotment: allotmentSettings({ config, gates }, memoryBytes),
     selinux: await selinuxFacts(gates),
     attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
     thermalThrottlePaths: await thermalThrottlePaths(),

@@ -1,5 +1,5 @@
 import type { Pod } from '../pods/index.ts';
-import type { Admission, Judgement } from '../resources/index.ts';
+import type { Admission, Judgement, Refusal } from '../resources/index.ts';
 import { appArmorProblem, sysctlProblem } from '../runtime/index.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
@@ -17,6 +17,8 @@ export interface AdmissionRequest {
   readonly maxPods: number;
   /** Why the pod may not have the sysctls it asks for. */
   readonly sysctlProblem?: string | undefined;
+  /** What became of what it asks for by the piece. */
+  readonly allotment?: 'awaited' | Refusal | undefined;
   /** Why the pod cannot be confined as it asks for. */
   readonly appArmorProblem?: string | undefined;
   /** Why the pod cannot have just the groups it names. */
@@ -27,8 +29,10 @@ export interface AdmissionRequest {
 /** Of several reasons to refuse it the first counts. */
 export function admitPod(request: AdmissionRequest): Admission {
   if (request.standing === 'lives-here') return { admit: true };
+  const allotment = request.allotment === 'awaited' ? undefined : request.allotment;
   const refusals = [
     ['SysctlForbidden', request.sysctlProblem],
+    [allotment?.reason ?? '', allotment?.message],
     ['SupplementalGroupsPolicyNotSupported', request.groupsProblem],
     ['OutOfpods', roomProblem(request)],
     ['AppArmor', request.appArmorProblem],
@@ -62,14 +66,22 @@ export function groupsProblem({ spec }: Pod, { strictGroups }: RuntimeAbilities)
   return 'SupplementalGroupsPolicy=Strict is not supported in this node';
 }
 
+export type JudgeNode = (
+  pod: Pod,
+  others: () => readonly Pod[],
+  standing: PodStanding,
+  allotment?: AdmissionRequest['allotment'],
+) => Judgement;
+
 /** Decides for this node, by what its runtime can do now. */
 export function nodeAdmission(
   settings: Pick<KubeletSettings, 'kernel' | 'maxPods'>,
   parts: { readonly abilities: () => RuntimeAbilities; readonly isShuttingDown: () => boolean },
-): (pod: Pod, others: () => readonly Pod[], standing: PodStanding) => Judgement {
-  return (pod, others, standing) =>
+): JudgeNode {
+  return (pod, others, standing, allotment) =>
     judgementOf({
       standing,
+      allotment,
       others: others().length,
       ...kernelProblems(pod, settings),
       groupsProblem: groupsProblem(pod, parts.abilities()),
@@ -78,8 +90,11 @@ export function nodeAdmission(
     });
 }
 
-/** Nothing of it has to be waited for. */
+/** Nothing is set aside for a pod that is refused before that is looked at. */
 function judgementOf(request: AdmissionRequest): Judgement {
+  const { standing, allotment, sysctlProblem } = request;
+  const isAwaited = allotment === 'awaited' && standing === 'new' && sysctlProblem === undefined;
+  if (isAwaited) return { kind: 'allot' };
   const admission = admitPod(request);
   if (admission.admit) return { kind: 'admit' };
   const { reason, message } = admission;

@@ -3,6 +3,7 @@ import { type Clock, type Logger, type MetricRegistry, withDeadline } from '../l
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import {
   type AdmissionFacts,
+  type Allotter,
   admissionMetrics,
   declaredFeatures,
   PodAdmitter,
@@ -28,6 +29,8 @@ export interface ClusterAdmissionParts {
   readonly abilities: () => RuntimeAbilities;
   readonly isShuttingDown: () => boolean;
   readonly wasAdmitted: (uid: PodUid) => boolean;
+  readonly allotter?: Allotter | undefined;
+  readonly nodeFor?: ((pod: Pod, node: Node) => Node) | undefined;
 }
 
 /** A victim has its own time to end, and half as much again; this at least. */
@@ -35,7 +38,7 @@ const leastKillMs = 10_000;
 
 /** The admission of a node of a cluster: by labels, taints, resources and all else, with room made for critical pods. */
 export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmissionParts): PodAdmitter {
-  const { clock, logger, metrics, fetchNode, wasAdmitted } = parts;
+  const { clock, logger, metrics, fetchNode, wasAdmitted, allotter } = parts;
   return new PodAdmitter({
     clock,
     logger,
@@ -44,6 +47,7 @@ export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmiss
     preempt: (victim, signal) => preempt(victim, parts, signal),
     // What was admitted is noted with the pod itself, before anything of it is made.
     admitted: { has: wasAdmitted, add() {} },
+    allotter,
     observer: admissionMetrics(metrics),
   });
 }
@@ -52,6 +56,7 @@ function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionPa
   const { isGateEnabled } = settings;
   const declared = declaredFeatures(isGateEnabled);
   const standing = parts.standing(pod);
+  const node = parts.node();
   // One that lives here stays, whoever else there is.
   const others = standing === 'lives-here' ? [] : parts.beside(pod);
   const { queries } = parts.workers();
@@ -61,7 +66,7 @@ function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionPa
   );
   return {
     standing,
-    node: parts.node(),
+    node: node && (parts.nodeFor?.(pod, node) ?? node),
     others,
     ending: new Set(ending.map(({ metadata }) => metadata.uid)),
     pressures: [],

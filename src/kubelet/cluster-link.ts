@@ -23,6 +23,8 @@ export interface ClusterLink {
   readonly csiNode: Pick<CsiNodeTeller, 'collision' | 'installed' | 'removed'>;
   /** The volumes that must not be taken from this node have become others. */
   readonly volumesChanged: () => void;
+  /** There are other devices to be had on this node than before. */
+  readonly devicesChanged?: (() => void) | undefined;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
   /** Which handler of the runtime runs the pods of a class. */

@@ -44,6 +44,8 @@ export interface KeptPodsDeps
   readonly node: Pick<NodeJournal, 'event' | 'trouble' | 'mended'>;
   /** Who knows the drivers of resource claims; there are none unless given. */
   readonly claimDrivers?: PluginHandler | undefined;
+  /** Those who register with their sockets like drivers do. */
+  readonly devices?: PluginHandler | undefined;
   /** Something the pod waits for has come, or may have come after this long. */
   readonly lookAgain: (uid: PodUid, delayMs?: number) => void;
 }
@@ -325,6 +327,7 @@ function driverVolumes(
   const handlers = new Map<string, PluginHandler>([
     ['CSIPlugin', drivers],
     ...(deps.claimDrivers === undefined ? [] : [['DRAPlugin', deps.claimDrivers] as const]),
+    ...(deps.devices === undefined ? [] : [['DevicePlugin', deps.devices] as const]),
   ]);
   const plugins = new PluginRegistry({ directory, host, handlers, clock, random, logger });
   return { csi, plugins, updates };

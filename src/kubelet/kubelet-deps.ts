@@ -3,7 +3,7 @@ import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from
 import type { ShutdownAnnouncer } from '../node/shutdown/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
-import type { KernelLog, ProcessFacts } from '../resources/index.ts';
+import type { DeviceHost, FactFiles, KernelLog, ProcessFacts } from '../resources/index.ts';
 import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
@@ -36,7 +36,6 @@ export interface NodeMachine {
   readonly plugins?: PluginHost | undefined;
   /** Of the file system at a place, for images nobody uses; all stay unless given. */
   readonly diskSpace?: ((path: string) => Promise<DiskSpace | undefined>) | undefined;
-  readonly cgroups: CgroupHost;
   /** Who ran out of memory is not told unless given. */
   readonly kernelLog?: KernelLog | undefined;
   /** Shutdowns of the machine are not announced unless given. */
@@ -45,6 +44,11 @@ export interface NodeMachine {
   readonly processes?: ProcessFacts | undefined;
   /** For what is used of the machine; nothing is told of it unless given. */
   readonly stats?: StatsMachine | undefined;
+  /** For plugins that offer devices; there are none unless given. */
+  readonly devices?: DeviceHost | undefined;
+  readonly cgroups: CgroupHost;
+  /** What the kernel tells of the machine's parts; read as any file unless given. */
+  readonly facts?: FactFiles | undefined;
   readFile(path: string): Promise<string>;
 }
 

@@ -1,10 +1,17 @@
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
+import type { DeviceAmounts } from '../node/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
 import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
-import type { CgroupManager, PodCgroups } from '../resources/index.ts';
-import { type ImageGcManager, LogFollowers, type PodRuntime, type Surplus } from '../runtime/index.ts';
+import type { Allotments, CgroupManager, PodCgroups } from '../resources/index.ts';
+import {
+  type ContainerInputs,
+  type ImageGcManager,
+  LogFollowers,
+  type PodRuntime,
+  type Surplus,
+} from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
@@ -25,18 +32,22 @@ import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
 import { makeClaims, type NodeClaims } from './make-claims.ts';
 import { logLoops } from './make-log-manager.ts';
+import { makeNodeDevices } from './make-node-devices.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
-import { makePodSyncer } from './make-pod-syncer.ts';
+import { makePodSyncer, type PodSyncerParts } from './make-pod-syncer.ts';
 import { makeSyncLoop } from './make-sync-loop.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
+import type { NodeDevices } from './node-devices.ts';
 import { NodeJournal } from './node-journal.ts';
 import { loadShutdown, type MakeShutdown } from './node-shutdown.ts';
 import { oomLoop } from './oom-loop.ts';
+import { openAllotments, type PodView } from './open-allotments.ts';
 import { PodFacts } from './pod-facts.ts';
 import { PodHandlers } from './pod-handlers.ts';
 import { PodProbes } from './pod-probes.ts';
+import { PodResourcesServer } from './pod-resources-server.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
@@ -47,6 +58,13 @@ import { streamingHost } from './streaming-host.ts';
 import type { SyncLoop } from './sync-loop.ts';
 import { VolumeMetrics, volumeSpace } from './volume-metrics.ts';
 import { Watchdog } from './watchdog.ts';
+
+/** What is opened before there is a kubelet. */
+interface OpenedParts {
+  readonly cgroups: CgroupManager;
+  readonly allotments: Allotments;
+  readonly makeShutdown: MakeShutdown | undefined;
+}
 
 /** One node's kubelet: all rooms, wired. Nothing runs before `run`. */
 export class Kubelet {
@@ -93,23 +111,30 @@ export class Kubelet {
   readonly #claims: NodeClaims | undefined;
   /** Ends the pods when the machine shuts down; undefined where they go down with it. */
   readonly shutdown: NodeShutdown | undefined;
+  readonly #allotments: Allotments;
+  /** Undefined on a machine without plugins for devices. */
+  readonly #devices: NodeDevices | undefined;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
+    const made: { kubelet?: Kubelet } = {};
+    const allotments = await openAllotments(settings, deps, () => made.kubelet?.podView());
     const makeShutdown = await loadShutdown(settings);
-    return new Kubelet(settings, deps, { cgroups, makeShutdown }, runtimeName);
+    made.kubelet = new Kubelet(settings, deps, { cgroups, allotments, makeShutdown }, runtimeName);
+    return made.kubelet;
   }
 
   private constructor(
     settings: KubeletSettings,
     deps: KubeletDeps,
-    { cgroups, makeShutdown }: { cgroups: CgroupManager; makeShutdown: MakeShutdown | undefined },
+    { cgroups, allotments, makeShutdown }: OpenedParts,
     runtimeName: string,
   ) {
     const { clock, random, logger } = deps;
     const { cluster } = deps;
     this.#settings = settings;
     this.#deps = deps;
+    this.#allotments = allotments;
     this.flights = new FlightRecorder({ clock, nodeName: settings.nodeName });
     const journal = cluster?.journal(this.flights) ?? this.flights;
     this.#journal = journal;
@@ -141,12 +166,21 @@ export class Kubelet {
       node: this.node,
       processes: deps.machine.processes,
       activePods: (quality) => this.#facts.active((pod) => qosClass(pod) === quality),
+      hasExclusiveCpus: (pod) => allotments.hasExclusiveCpus(pod),
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
     this.#claims = makeClaims(settings, deps, (uid) => this.workers.queries.couldHaveRunningContainers(uid));
+    this.#devices = makeNodeDevices(settings, deps, {
+      facts: this.#facts,
+      sources: this.config,
+      couldRun: (uid) => this.workers.queries.couldHaveRunningContainers(uid),
+      lastSeen: (uid) => this.pleg.cache.lastSeen(uid),
+      numaNodes: allotments.numaNodes,
+    });
     this.#kept = new KeptPods(settings, {
       ...deps,
+      devices: this.#devices,
       claimDrivers: this.#claims?.drivers,
       journal,
       node: this.node,
@@ -210,7 +244,11 @@ export class Kubelet {
       active: () => this.#facts.active(),
       abilities: () => this.runtimeState.abilities,
       isShuttingDown: () => this.shutdown?.isNow ?? false,
+      // Those of plugins are given with the rest where anything else has its place.
+      allotter: settings.allotment === undefined ? this.#devices : allotments,
+      adopt: (pod) => allotments.adopt(pod),
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
+      nodeFor: (pod, node) => this.#devices?.nodeFor(pod, node) ?? node,
     });
     this.shutdown = makeShutdown?.(deps, {
       node: this.node,
@@ -221,7 +259,13 @@ export class Kubelet {
     });
     this.loop = makeSyncLoop(
       deps,
-      { sources: this.config, pleg: this.pleg, housekeeping: this.#housekeeping, probes: this.probes },
+      {
+        sources: this.config,
+        pleg: this.pleg,
+        housekeeping: this.#housekeeping,
+        probes: this.probes,
+        devices: this.#devices,
+      },
       { handler: this.#makeHandlers(), problems: () => this.problems() },
     );
     const countEnds = endedContainers(deps.metrics);
@@ -243,6 +287,8 @@ export class Kubelet {
         this.#kept.open(signal),
         this.#images.open(),
         this.#claims?.manager.open(),
+        this.#allotments.open(signal),
+        this.#devices?.open(),
       ]);
     } catch (error) {
       // Told to end before it began: an end like any other.
@@ -267,6 +313,7 @@ export class Kubelet {
       await this.#admission[Symbol.asyncDispose]();
       await this.probes[Symbol.asyncDispose]();
       await this.workers[Symbol.asyncDispose]();
+      await this.#devices?.[Symbol.asyncDispose]();
       await this.#housekeeping[Symbol.asyncDispose]();
     }
   }
@@ -296,6 +343,7 @@ export class Kubelet {
         ...this.#imageLoops(),
         ...logLoops(this.#settings, this.#deps, { cache: this.pleg.cache, followers: this.logFollowers }),
         ...this.#pluginLoops(),
+        ...this.#allotments.loops(),
         ...Object.fromEntries(this.#sources),
       },
       once: { ...beside?.once, pleg: this.pleg },
@@ -313,14 +361,43 @@ export class Kubelet {
     return {
       ...(plugins && { plugins }),
       ...(this.#claims && { 'resource claims': this.#claims.manager }),
+      ...(this.#devices && { 'plugins for devices': this.#devices }),
+      ...this.#podResources(),
       ...(csi && { 'CSI volumes': csi }),
       ...(csiUpdates && { 'limits of CSI drivers': csiUpdates }),
     };
   }
 
+  #podResources(): BackgroundLoops['again'] {
+    const { machine } = this.#deps;
+    if (machine.devices === undefined) return {};
+    const server = new PodResourcesServer({
+      ...this.#deps,
+      rootDir: this.#settings.rootDir,
+      host: machine.devices,
+      pods: {
+        active: () => this.#facts.active(),
+        all: () => this.pods.getPods(),
+        find: (namespace, name) => this.pods.getPodByName(namespace, name),
+      },
+      given: () => ({ devices: this.#devices?.given(), ...this.#allotments.given() }),
+    });
+    return { 'resources of pods': server };
+  }
+
   /** The volumes that must stay attached to this node; undefined while that is not known. */
   volumesInUse(): readonly string[] | undefined {
     return this.#kept.csi?.inUse();
+  }
+
+  /** What plugins offer of devices. */
+  deviceAmounts(): DeviceAmounts {
+    return this.#devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] };
+  }
+
+  /** Whether what an existing Node says of devices is from an earlier life of the machine. */
+  get areDevicesForgotten(): boolean {
+    return this.#devices?.areForgotten === true;
   }
 
   /** Why pods cannot be worked on now. */
@@ -358,6 +435,22 @@ export class Kubelet {
     return { live: livenessChecks(source), ready: readinessChecks(source) };
   }
 
+  /** The pods as those see them who give out what has its place on the machine. */
+  podView(): PodView {
+    return {
+      active: () => (this.config.allReady() ? this.#facts.active() : undefined),
+      providers: () => (this.#devices === undefined ? [] : [this.#devices]),
+      mayRun: (uid) => this.workers.queries.couldHaveRunningContainers(uid),
+      isAnyEnding: (besides) => {
+        const { queries } = this.workers;
+        const isEnding = (uid: PodUid) =>
+          queries.isPodTerminationRequested(uid) && queries.couldHaveRunningContainers(uid);
+        return [...this.workers.uids()].some((uid) => uid !== besides && isEnding(uid));
+      },
+      observed: (uid) => this.pleg.cache.lastSeen(uid),
+    };
+  }
+
   /** What the rooms remember of pods: all zero on an empty node with nothing under way. */
   held(): Readonly<Record<string, number>> {
     const { workers, pleg, statuses, pods } = this;
@@ -373,6 +466,7 @@ export class Kubelet {
       claims: this.#deps.cluster?.claims.size ?? 0,
       drivers: this.#kept.csi?.size ?? 0,
       resourceClaims: this.#claims?.manager.size ?? 0,
+      devices: this.#devices?.size ?? 0,
       pods: pods.getPods().length,
     };
   }
@@ -419,6 +513,21 @@ export class Kubelet {
     this.#deps.cluster?.tokens.forgetPod(uid);
   }
 
+  /** What was set aside for a container: by plugins, by claims, and of the machine itself. */
+  async #grants(
+    pod: Pod,
+    container: Pod['spec']['containers'][number],
+    signal: AbortSignal,
+  ): Promise<ContainerInputs['grants']> {
+    const ofDevices = await this.#devices?.grants(pod, container, signal);
+    const claimed = this.#claims?.manager.cdiDevices(pod, container) ?? [];
+    return {
+      ...ofDevices,
+      cdiDevices: [...(ofDevices?.cdiDevices ?? []), ...claimed],
+      ...this.#allotments.grantsFor(pod, container.name),
+    };
+  }
+
   #makeRuntime(cgroups: PodCgroups, runtimeName: string): PodRuntime {
     return makePodRuntime(this.#settings, this.#deps, {
       runtimeName,
@@ -429,9 +538,8 @@ export class Kubelet {
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,
-      grants: async (pod, container) => ({
-        cdiDevices: this.#claims?.manager.cdiDevices(pod, container) ?? [],
-      }),
+      grants: (pod, container, signal) => this.#grants(pod, container, signal),
+      podGrants: (pod) => ({ exclusiveCpus: this.#allotments.hasExclusiveCpus(pod) }),
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),
@@ -450,6 +558,7 @@ export class Kubelet {
       nodeIps: () => this.nodeIps(),
       rejected: (reason) => this.#observer.rejected(reason),
       claims: this.#claims?.manager,
+      deviceStatus: this.#deviceStatus(),
       cluster: this.#deps.cluster,
       runtime: this.#runtime,
       statuses,
@@ -496,9 +605,17 @@ export class Kubelet {
       users,
       probes: this.probes,
       forgetPod: (uid) => this.#forgetPod(uid),
-      collectBackoffs: () => this.#kept.collectBackoffs(),
+      collectBackoffs: () => {
+        this.#kept.collectBackoffs();
+        this.#devices?.free();
+      },
       collectGarbage: () => this.#garbage.collectSoon(),
     });
+  }
+
+  #deviceStatus(): PodSyncerParts['deviceStatus'] {
+    if (!this.#settings.isGateEnabled('ResourceHealthStatus')) return undefined;
+    return (uid, container) => this.#devices?.statusOf(uid, container) ?? [];
   }
 
   #makeWatchdog(): Watchdog {

@@ -1,8 +1,9 @@
 import type { Node } from '../kinds/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import type { Allotter } from '../resources/index.ts';
 import type { PodWorkers } from '../workers/index.ts';
 import { nodeAdmission, type PodStanding } from './admission.ts';
-import { AdmissionDesk } from './admission-desk.ts';
+import { AdmissionDesk, type AdmissionDeskDeps } from './admission-desk.ts';
 import { clusterAdmission } from './cluster-admission.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
@@ -16,6 +17,12 @@ export interface AdmissionParts {
   readonly active: () => readonly Pod[];
   readonly abilities: () => RuntimeAbilities;
   readonly isShuttingDown: () => boolean;
+  /** Nothing comes by the piece unless given. */
+  readonly allotter?: Allotter | undefined;
+  /** Told of each pod that lives here since before this kubelet: it keeps what it has for itself. */
+  readonly adopt?: ((pod: Pod) => void) | undefined;
+  /** The node as the pod may see it, by what it has got already. */
+  readonly nodeFor?: ((pod: Pod, node: Node) => Node) | undefined;
   /** Also by an earlier kubelet. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
 }
@@ -27,10 +34,7 @@ export function makeAdmission(
   parts: AdmissionParts,
 ): AdmissionDesk {
   const { clock, logger, cluster } = deps;
-  if (cluster === undefined) {
-    const judge = nodeAdmission(settings, parts);
-    return new AdmissionDesk({ clock, logger, judge, settle: async () => ({ admit: true }) });
-  }
+  if (cluster === undefined) return admissionAlone(settings, deps, parts);
   const admitter = clusterAdmission(settings, {
     ...deps,
     ...parts,
@@ -44,10 +48,39 @@ export function makeAdmission(
   const desk: AdmissionDesk = new AdmissionDesk({
     clock,
     logger,
-    judge: (pod) => admitter.judge(pod),
+    judge: adopting(parts, (pod) => admitter.judge(pod)),
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
   });
   return desk;
+}
+
+function admissionAlone(
+  settings: KubeletSettings,
+  { clock, logger }: Pick<KubeletDeps, 'clock' | 'logger'>,
+  parts: AdmissionParts,
+): AdmissionDesk {
+  const { active, standing, allotter } = parts;
+  const judge = nodeAdmission(settings, parts);
+  return new AdmissionDesk({
+    clock,
+    logger,
+    judge: adopting(parts, (pod, others, is) =>
+      judge(pod, others, is, allotter?.isAskedBy(pod) === true ? 'awaited' : undefined),
+    ),
+    settle: async (pod, _judgement, signal) => {
+      const refusal = await allotter?.allot(pod, signal);
+      const others = () => active().filter(({ metadata: { uid } }) => uid !== pod.metadata.uid);
+      const judgement = judge(pod, others, standing(pod), refusal);
+      return judgement.kind === 'refuse' ? { admit: false, ...judgement.refusal } : { admit: true };
+    },
+  });
+}
+
+function adopting({ adopt }: AdmissionParts, judge: AdmissionDeskDeps['judge']): AdmissionDeskDeps['judge'] {
+  return (pod, others, standing) => {
+    if (standing === 'lives-here') adopt?.(pod);
+    return judge(pod, others, standing);
+  };
 }
 
 /** What can be said of the node before the API has told. */

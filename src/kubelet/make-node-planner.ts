@@ -33,6 +33,7 @@ export interface NodePlannerParts {
   readonly volumesOf: (uid: PodUid) => ReturnType<PlainVolumes['of']>;
   readonly volumeGroupsOf: PlainVolumes['groupsOf'];
   readonly grants?: NodePlannerDeps['grants'];
+  readonly podGrants?: NodePlannerDeps['podGrants'];
 }
 
 /** The planner of this node: what pods may ask of it, and where their parts come from. */
@@ -71,6 +72,7 @@ export function makeNodePlanner(settings: KubeletSettings, parts: NodePlannerPar
       volumes: volumesOf,
       volumeGroups: parts.volumeGroupsOf,
       grants: parts.grants,
+      podGrants: parts.podGrants,
       subPath: async (podDir, part, signal) => {
         const target = subPathTarget(podDir, part);
         await volumeParts.bind(part.volumePath, part.path, target, signal);

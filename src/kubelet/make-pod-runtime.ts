@@ -25,6 +25,7 @@ export interface PodRuntimeParts {
   readonly abilities: () => RuntimeAbilities;
   readonly nodeIps: () => readonly string[];
   readonly grants?: NodePlannerParts['grants'];
+  readonly podGrants?: NodePlannerParts['podGrants'];
 }
 
 /** The pods of this node's runtime. */
@@ -81,6 +82,7 @@ function plannerOf(settings: KubeletSettings, deps: KubeletDeps, parts: PodRunti
     abilities,
     nodeIps,
     grants: parts.grants,
+    podGrants: parts.podGrants,
     users,
     volumeGroupsOf: (uid) => volumes.groupsOf(uid),
     volumesOf: (uid) => {

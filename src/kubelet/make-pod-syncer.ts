@@ -10,7 +10,15 @@ import type { RuntimeState } from './runtime-state.ts';
 export interface PodSyncerParts
   extends Pick<
     SyncerDeps,
-    'runtime' | 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'rejected' | 'claims' | 'cluster'
+    | 'runtime'
+    | 'statuses'
+    | 'cgroups'
+    | 'probes'
+    | 'nodeIps'
+    | 'rejected'
+    | 'claims'
+    | 'cluster'
+    | 'deviceStatus'
   > {
   readonly journal: PodJournal;
   readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
@@ -50,6 +58,7 @@ export function makePodSyncer(
     nodeIps,
     rejected: parts.rejected,
     claims: parts.claims,
+    deviceStatus: parts.deviceStatus,
     cluster,
     lastSeen: (uid) => pleg.cache.lastSeen(uid),
     supportsRecursiveReadOnly: (handler) =>

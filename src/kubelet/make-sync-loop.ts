@@ -10,6 +10,8 @@ const silent = { next: () => new Promise<undefined>(() => {}) };
 
 /** Those who tell the loop of something. */
 export interface LoopSpeakers extends Pick<SyncLoopInputs, 'housekeeping' | 'probes'> {
+  /** Nobody has devices unless given. */
+  readonly devices?: SyncLoopInputs['devices'] | undefined;
   readonly sources: {
     someChanged(signal: AbortSignal): Promise<void>;
     /** All that has changed since the last time; undefined if nothing has. */
@@ -21,7 +23,7 @@ export interface LoopSpeakers extends Pick<SyncLoopInputs, 'housekeeping' | 'pro
 /** The loop of this node. */
 export function makeSyncLoop(
   { clock, random, logger }: Pick<KubeletDeps, 'clock' | 'random' | 'logger'>,
-  { sources, pleg, housekeeping, probes }: LoopSpeakers,
+  { sources, pleg, housekeeping, probes, devices = silent }: LoopSpeakers,
   rules: Pick<SyncLoopOptions, 'handler' | 'problems'>,
 ): SyncLoop {
   const config = async (signal: AbortSignal) => {
@@ -39,7 +41,7 @@ export function makeSyncLoop(
       sync: ticker(clock, tickMs),
       housekeeping,
       probes,
-      devices: silent,
+      devices,
     },
   });
 }

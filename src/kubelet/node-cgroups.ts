@@ -32,6 +32,7 @@ export interface NodeCgroupDeps {
   /** None are moved unless given. */
   readonly processes?: ProcessFacts | undefined;
   readonly activePods: (quality: QosClass) => readonly Pod[];
+  readonly hasExclusiveCpus?: (pod: Pod) => boolean;
 }
 
 /** The cgroups above those of pods: made at the start and kept up from then on. */
@@ -79,6 +80,7 @@ export function nodeCgroups(
       podPidsLimit,
       hugePageSizes,
     },
+    hasExclusiveCpus: deps.hasExclusiveCpus,
     journal,
     logger,
   });

@@ -164,8 +164,7 @@ export class PodHandlers implements SyncHandler {
     if (judgement.kind === 'admit') this.#settled(uid, { admit: true });
     else if (judgement.kind === 'refuse') this.#settled(uid, { admit: false, ...judgement.refusal });
     else {
-      const message = judgement.kind === 'make-room' ? 'others end for it' : judgement.refusal.message;
-      journal.step(uid, { stage: 'admitted', outcome: 'waiting', message });
+      journal.step(uid, { stage: 'admitted', outcome: 'waiting', message: whatItWaitsFor(judgement) });
       admission.settle(pod, judgement, (settled) => this.#settled(uid, settled));
     }
   }
@@ -259,6 +258,13 @@ export class PodHandlers implements SyncHandler {
       return !isOver || workers.queries.isPodTerminationRequested(uid);
     });
   }
+}
+
+function whatItWaitsFor(judgement: Exclude<Judgement, { kind: 'admit' }>): string {
+  if (judgement.kind === 'make-room') return 'others end for it';
+  return judgement.kind === 'allot'
+    ? 'what it is to have for itself is set aside'
+    : judgement.refusal.message;
 }
 
 function createdAt(pod: Pod): number {

@@ -1,4 +1,4 @@
-import type { PodStatus } from '../kinds/index.ts';
+import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
   describePod,
@@ -87,6 +87,8 @@ export interface SyncerDeps {
   readonly lastSeen: (uid: PodUid) => ObservedPod | undefined;
   /** Whether the newest sandbox can go on serving the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
+  /** How the devices of a container are; nobody has any unless given. */
+  readonly deviceStatus?: ((uid: PodUid, container: string) => readonly ResourceStatus[]) | undefined;
   /** Whether that handler of the runtime can make mounts read-only to their last submount. */
   readonly supportsRecursiveReadOnly: (handler: string) => boolean;
 }
@@ -367,6 +369,7 @@ export class KubeletPodSyncer implements PodSyncer {
       stopped,
       noted: (containerId) => notes.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
+      devices: (container) => this.#deps.deviceStatus?.(pod.metadata.uid, container) ?? [],
       recursiveReadOnly: this.#deps.supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
       // A pod whose containers are being started ends with the next sync, not in the middle of this one.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),

@@ -1,5 +1,5 @@
 import type { ShutdownGroup } from '../node/shutdown/index.ts';
-import type { KubepodsWeight, NodeAmount, ReservedCgroup } from '../resources/index.ts';
+import type { AllotmentSettings, KubepodsWeight, NodeAmount, ReservedCgroup } from '../resources/index.ts';
 import type {
   ClusterDns,
   ContainerLogPolicy,
@@ -62,6 +62,8 @@ export interface KubeletSettings {
   /** Cgroups of others that are held to what is reserved for them; none unless given. */
   readonly reservedCgroups?: readonly ReservedCgroup[] | undefined;
   readonly node: LinuxNode;
+  /** Whether pods get processors and memory of certain places of the machine; from anywhere unless given. */
+  readonly allotment?: AllotmentSettings | undefined;
   /** The machine has no SELinux unless given. */
   readonly selinux?: SelinuxFacts | undefined;
   /** Who attaches volumes to this node; the cluster unless given. */

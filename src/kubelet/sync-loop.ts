@@ -19,7 +19,7 @@ export interface LifecycleHint {
   readonly sync?: 'asked-for' | undefined;
 }
 
-/** What the loop listens to. Device health has nobody to send it yet: its input stays silent. */
+/** What the loop listens to. */
 export interface SyncLoopInputs {
   /** Called when its turn has come, so that what is handled is what holds then; it may find nothing to do. */
   readonly config: LoopInput<() => ConfigUpdate | undefined>;

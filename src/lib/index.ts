@@ -1,6 +1,7 @@
 export {
   abortable,
   cancelled,
+  type DeadlineOptions,
   LinkedController,
   onAbort,
   outlasting,
@@ -62,6 +63,7 @@ export {
   type ParsedFlags,
   parseFlags,
 } from './flags.ts';
+export { fnv1a32 } from './fnv.ts';
 export {
   durationMs,
   durationNanos,

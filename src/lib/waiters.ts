@@ -1,4 +1,5 @@
 import { onAbort } from './abort.ts';
+import type { Clock } from './clock.ts';
 
 /**
  * Callers who wait their turn for something to be handed to them, first come first served. One who gives up leaves
@@ -22,6 +23,31 @@ export class Waiters<T> {
       this.#line.add(take);
       const link = onAbort(signal, (reason) => {
         this.#line.delete(take);
+        reject(reason);
+      });
+    });
+  }
+
+  /** The same, but for this long and no longer. */
+  async waitWithin(clock: Clock, ms: number, signal: AbortSignal): Promise<T | 'time'> {
+    signal.throwIfAborted();
+    return await new Promise<T | 'time'>((resolve, reject) => {
+      const end = () => {
+        timer.cancel();
+        link[Symbol.dispose]();
+        this.#line.delete(take);
+      };
+      const take = (value: T) => {
+        end();
+        resolve(value);
+      };
+      this.#line.add(take);
+      const timer = clock.timer(ms, () => {
+        end();
+        resolve('time');
+      });
+      const link = onAbort(signal, (reason) => {
+        end();
         reject(reason);
       });
     });

@@ -4,6 +4,7 @@ export {
   type AdmissionObserver,
   type AdmissionStanding,
   type AdmittedPods,
+  type Allotter,
   admissionMetrics,
   chooseVictims,
   declaredFeatures,
@@ -19,6 +20,9 @@ export {
   type TolerationRules,
   type VictimChoice,
 } from './admission/index.ts';
+export { allotPod } from './allot-pod.ts';
+export type { Allotments, GivenPlaces, PlacementGrants } from './allotment/allotter.ts';
+export type { AllotmentSettings } from './allotment/settings.ts';
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
 export { minShares, sharesToWeight, weightToShares } from './cgroup-math.ts';
 export {
@@ -29,6 +33,8 @@ export {
   parseCgroupPath,
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
+export type { RunningContainer } from './cpu/cpu-manager.ts';
+export { type DeviceHost, hostDeviceHost } from './devices/device-host.ts';
 export * from './dra/index.ts';
 export { settleKernelTunables, type TunableFiles } from './kernel-tunables.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
@@ -52,6 +58,7 @@ export {
   type QosContainerManagerDeps,
 } from './qos-container-manager.ts';
 export { enforceReserved, type ReservedCgroup, reservedCgroups } from './reserved-cgroups.ts';
+export type { RuntimePlacement } from './runtime-placement.ts';
 export * from './stats/index.ts';
 export {
   hostProcesses,
@@ -59,3 +66,4 @@ export {
   SystemCgroups,
   type SystemCgroupsDeps,
 } from './system-cgroups.ts';
+export type { AllocationTerms, HintProvider, TopologyHint, TopologyHints } from './topology/index.ts';

@@ -10,6 +10,7 @@ import {
 } from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import { type CgroupName, cgroupName } from './cgroup-name.ts';
+import type { CgroupValues } from './cgroup-values.ts';
 import type { OrphanRules, PodCgroups } from './pod-cgroups.ts';
 import { type PodCgroupSettings, podCgroupValues } from './pod-values.ts';
 import type { QosContainerManager } from './qos-container-manager.ts';
@@ -18,6 +19,8 @@ export interface PodContainerManagerDeps {
   readonly cgroups: CgroupManager;
   readonly qos: QosContainerManager;
   readonly settings: PodCgroupSettings;
+  /** Pods with processors of their own are not slowed down by a quota. */
+  readonly hasExclusiveCpus?: ((pod: Pod) => boolean) | undefined;
   readonly journal: PodJournal;
   readonly logger: Logger;
 }
@@ -65,8 +68,7 @@ export class PodContainerManager implements PodCgroups {
 
   /** Sets the values the pod's spec asks for now on the cgroup that is there. Throws CGROUP_UPDATE. */
   async update(pod: Pod): Promise<void> {
-    const { cgroups, settings } = this.#deps;
-    await cgroups.update(this.nameOf(pod), podCgroupValues(pod, settings));
+    await this.#deps.cgroups.update(this.nameOf(pod), this.#valuesOf(pod));
   }
 
   /** Kills whatever is left in the pod's cgroup and removes it. Not there is done. Throws CGROUP_BUSY. */
@@ -109,14 +111,14 @@ export class PodContainerManager implements PodCgroups {
   }
 
   async #create(pod: Pod, signal: AbortSignal): Promise<'created'> {
-    const { cgroups, qos, settings, journal, logger } = this.#deps;
+    const { cgroups, qos, journal, logger } = this.#deps;
     const name = this.nameOf(pod);
     // A wrong weight of the whole class is mended within a minute; it is no reason to keep the pod waiting.
     await qos.update(signal).catch((error: unknown) => {
       signal.throwIfAborted();
       logger.error('Cannot give Burstable pods the weight they ask for', error);
     });
-    const failures = await cgroups.create(name, podCgroupValues(pod, settings));
+    const failures = await cgroups.create(name, this.#valuesOf(pod));
     // A pod without one of its limits runs, as it would under any kubelet; but nobody should have to guess it.
     for (const failure of failures) {
       logger.error('The cgroup of a pod lacks one of its values', failure, { pod: describePod(pod) });
@@ -124,6 +126,11 @@ export class PodContainerManager implements PodCgroups {
       journal.step(pod.metadata.uid, { stage: 'cgroup', outcome: 'failed', message });
     }
     return 'created';
+  }
+
+  #valuesOf(pod: Pod): CgroupValues {
+    const { settings, hasExclusiveCpus = () => false } = this.#deps;
+    return podCgroupValues(pod, { ...settings, cpuCfsQuota: settings.cpuCfsQuota && !hasExclusiveCpus(pod) });
   }
 
   #reportFailure(pod: Pod, error: unknown): void {

@@ -10,7 +10,7 @@ import type { ClusterDns, DnsSettings } from './dns.ts';
 import type { ObjectLookup } from './environment.ts';
 import { podHostname } from './hostname.ts';
 import { hostsFile, hostsFilePath } from './hosts-file.ts';
-import type { LinuxNode } from './linux-resources.ts';
+import type { LinuxNode, ResourceGrants } from './linux-resources.ts';
 import {
   getsHostsFile,
   hostsFileOf,
@@ -68,6 +68,8 @@ export interface NodePlannerDeps {
   readonly grants?:
     | ((pod: Pod, container: Container, signal: AbortSignal) => Promise<ContainerInputs['grants']>)
     | undefined;
+  /** What was set aside for any container of the pod, as far as it matters to the whole; nothing unless given. */
+  readonly podGrants?: ((pod: Pod) => ResourceGrants) | undefined;
   /** Answers where a part of a volume is to be found; what it throws may name no path of the host. */
   readonly subPath?: (podDir: string, subPath: SubPath, signal: AbortSignal) => Promise<string>;
   /** The text of a file in a volume; throws when there is none. */
@@ -98,6 +100,7 @@ export class NodePlanner implements PodPlanner {
       cgroupParent: this.#deps.cgroupParent(pod),
       dns: await this.#dns(),
       node: this.#settings.node,
+      grants: this.#deps.podGrants?.(pod) ?? {},
       extraGroups: this.#deps.volumeGroups(pod.metadata.uid),
       userNamespace: await this.#deps.users(pod, runtimeHandler),
     });

@@ -71,13 +71,21 @@ export function containerStatuses(
     });
   return {
     init: make('init', initContainersOf(pod), previous.initContainerStatuses),
-    regular: byName(make('regular', pod.spec.containers, previous.containerStatuses)),
+    regular: byName(make('regular', pod.spec.containers, previous.containerStatuses)).map((status) =>
+      withDevices(status, context),
+    ),
     ephemeral: byName(make('ephemeral', ephemeralContainersOf(pod), previous.ephemeralContainerStatuses)),
   };
 }
 
 export function byName(statuses: readonly ContainerStatus[]): readonly ContainerStatus[] {
   return statuses.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+/** Users see them of regular containers only. */
+function withDevices(status: ContainerStatus, { devices }: StatusContext): ContainerStatus {
+  const allocatedResourcesStatus = devices?.(status.name) ?? [];
+  return allocatedResourcesStatus.length === 0 ? status : { ...status, allocatedResourcesStatus };
 }
 
 function containerStatus(subject: Subject): ContainerStatus {

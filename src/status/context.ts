@@ -1,4 +1,4 @@
-import type { PodStatus } from '../kinds/index.ts';
+import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
 
 /** Why a container could not be started, as its waiting state shows it. */
 export interface StartError {
@@ -35,6 +35,8 @@ export interface StatusContext {
   readonly noted?: ((containerId: string) => ProbedFlags | undefined) | undefined;
   /** Whether the pod's runtime can make mounts read-only to their last submount; left out for no. */
   readonly recursiveReadOnly?: 'supported' | 'unsupported' | undefined;
+  /** How the devices of a container are; it has none unless given. */
+  readonly devices?: ((container: string) => readonly ResourceStatus[]) | undefined;
   /** The machine's addresses, the preferred first. */
   readonly nodeIps: readonly string[];
   /** Set when the pod has to end whatever its containers do, as when its deadline has passed. */

@@ -44,6 +44,18 @@ const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([]);
 const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/kubelet/cluster/index.ts', 'only a node of a cluster should pay for loading what ties it there'],
   ['src/kubelet/stats/index.ts', 'only a node whose use is asked for should pay for loading what finds it'],
+  [
+    'src/resources/allotment/index.ts',
+    'only a node that gives pods places of the machine should pay for loading what finds them',
+  ],
+  [
+    'src/resources/devices/index.ts',
+    'only a node with plugins for devices should pay for loading what serves them',
+  ],
+  [
+    'src/resources/pod-resources/index.ts',
+    'only a node that is asked what pods have should pay for loading who answers',
+  ],
   ['src/sources/api-source.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/mirror/index.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/writer/index.ts', 'only a node of a cluster should pay for loading the API client'],

@@ -29,6 +29,33 @@ for (const command of ['run', 'up', 'status', 'explain']) {
   });
 }
 
+for (const command of ['run', 'up']) {
+  test(`kubeling ${command} does not load what serves devices before there is a plugin`, async () => {
+    const loaded = await loadedWith(`src/cli/${command}.ts`);
+    const lazy = /^src\/resources\/(?:devices\/device-manager|pod-resources\/)/;
+    assert.deepEqual(
+      [...loaded].filter((path) => lazy.test(path)),
+      [],
+    );
+  });
+}
+
+for (const command of ['run', 'up']) {
+  test(`kubeling ${command} does not load what gives out processors before it is asked for`, async () => {
+    const loaded = await loadedWith(`src/cli/${command}.ts`);
+    const parts = /^src\/resources\/(?:allotment|cpu|memory)\//;
+    assert.deepEqual(
+      [...loaded].filter((path) => parts.test(path)),
+      [],
+    );
+  });
+}
+
+test('what gives out processors is found where it is loaded at once', async () => {
+  const loaded = await loadedWith('src/resources/allotment/index.ts');
+  assert.ok(loaded.has('src/resources/cpu/cpu-manager.ts'));
+});
+
 test('the embedded API is found where it is loaded at once', async () => {
   const loaded = await loadedWith('src/cli/local/up-api.ts');
   assert.ok(loaded.has('src/local-api/index.ts') && loaded.has('src/local-api/store/index.ts'));

@@ -222,6 +222,7 @@ function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
     logFiles: around(machine.logFiles),
     diskSpace: machine.diskSpace,
     cgroups: gate.around(machine.cgroups),
+    facts: machine.facts,
     prober: around(machine.prober),
     httpGet,
     dialHttp,

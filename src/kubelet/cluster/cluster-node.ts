@@ -242,6 +242,7 @@ export class ClusterNode {
       storage: new StorageObjects(clients.main),
       csiNode: this.#csiNode,
       volumesChanged: () => this.hint(),
+      devicesChanged: () => this.hint(),
       tokens,
       services: () => services.known(),
       runtimeClasses: this.#classes,

@@ -1,6 +1,7 @@
 import type { CriClient } from '../../cri/index.ts';
 import type {
   CsiNodeTeller,
+  DeviceAmounts,
   ImageFacts,
   MachineCapacity,
   NodeHealth,
@@ -32,6 +33,14 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
 
   capacity(): MachineCapacity | undefined {
     return this.#options.capacity();
+  }
+
+  devices(): DeviceAmounts {
+    return this.#kubelet.deviceAmounts();
+  }
+
+  areDevicesForgotten(): boolean {
+    return this.#kubelet.areDevicesForgotten;
   }
 
   async check(signal: AbortSignal): Promise<void> {

@@ -115,9 +115,9 @@ function statusOf(headers: Headers): GrpcError | 'ok' | undefined {
   if (code === undefined) {
     const http = Number(headers.get(':status') ?? 200);
     if (http === 200) return undefined;
-    return new GrpcError(grpcCodeOfHttp(http), `The other side answered with HTTP status ${http}`);
+    return GrpcError.said(grpcCodeOfHttp(http), `The other side answered with HTTP status ${http}`);
   }
-  return new GrpcError(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
+  return GrpcError.said(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
 }
 
 /** Some resets say no more than that the stream is over. */

@@ -1,5 +1,6 @@
 export { GrpcChannel, type GrpcChannelOptions } from './channel.ts';
-export { GrpcServer, type GrpcServerOptions } from './server.ts';
+export { serveOnDemand } from './serve-on-demand.ts';
+export { GrpcServer, type GrpcServerOptions, type ServiceAdder } from './server.ts';
 export {
   type CallOptions,
   type MethodType,
@@ -10,4 +11,4 @@ export {
   serviceType,
   type Unary,
 } from './service.ts';
-export { type GrpcCode, GrpcError } from './status.ts';
+export { describeStatus, type GrpcCode, GrpcError, shownCode } from './status.ts';

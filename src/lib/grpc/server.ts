@@ -1,5 +1,6 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
 import { type Route, refuse, serveCall } from './server-call.ts';
 import type { MethodType, ServiceImplementation, ServiceType } from './service.ts';
 import { GrpcError } from './status.ts';
@@ -9,6 +10,8 @@ export interface GrpcServerOptions {
   /** Told of failures in a method that are not GrpcErrors: bugs of the implementation. */
   readonly onBug?: (path: string, error: unknown) => void;
 }
+
+export type ServiceAdder = Pick<GrpcServer, 'add'>;
 
 /** A gRPC server for unary calls and server streams, on a unix socket. */
 export class GrpcServer implements AsyncDisposable {
@@ -57,6 +60,11 @@ export class GrpcServer implements AsyncDisposable {
     chmodSync(socketPath, 0o600);
   }
 
+  /** Serves whoever has connected to somebody else that listens. */
+  accept(socket: Socket): void {
+    this.#server.emit('connection', socket);
+  }
+
   /** Ends every call and stops listening; the socket file goes with it. May be called twice. */
   async close(): Promise<void> {
     for (const session of this.#sessions) session.destroy();
@@ -85,6 +93,6 @@ export class GrpcServer implements AsyncDisposable {
 }
 
 /** Anything but a socket at that path is not ours to remove. */
-function removeSocket(path: string): void {
+export function removeSocket(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path, { force: true });
 }

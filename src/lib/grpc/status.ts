@@ -23,12 +23,34 @@ export type GrpcCode = (typeof grpcCodes)[number];
 /** A call that ended with a status other than OK, said by the other side or found by ourselves. */
 export class GrpcError extends Error {
   readonly grpcCode: GrpcCode;
+  /** Whether the other side ended the call with this status; otherwise nobody knows how it is. */
+  readonly isSaid: boolean = false;
 
   constructor(grpcCode: GrpcCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'GrpcError';
     this.grpcCode = grpcCode;
   }
+
+  /** As the other side told it. */
+  static said(grpcCode: GrpcCode, message: string): GrpcError {
+    return Object.assign(new GrpcError(grpcCode, message), { isSaid: true });
+  }
+}
+
+/** In the form in which users of events know what plugins and drivers say. */
+export function describeStatus(code: GrpcCode, message: string): string {
+  return `rpc error: code = ${shownCode(code)} desc = ${message}`;
+}
+
+/** As the API and metrics spell it. */
+export function shownCode(code: GrpcCode): string {
+  if (code === 'OK') return code;
+  if (code === 'CANCELLED') return 'Canceled';
+  return code
+    .split('_')
+    .map((word) => `${word.slice(0, 1)}${word.slice(1).toLowerCase()}`)
+    .join('');
 }
 
 export function grpcCodeOf(number: number): GrpcCode {

@@ -1,6 +1,7 @@
+export { isExtendedResource } from './amounts.ts';
 export { declaredFeatures } from './declared-features.ts';
 export { type AdmissionFacts, type AdmissionStanding, judgePod } from './judge-pod.ts';
-export type { Admission, Judgement, Preemption, Refusal } from './judgement.ts';
+export type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
 export { admissionMetrics } from './metrics.ts';
 export { matchesNodeSelector } from './node-affinity.ts';
 export {

@@ -48,7 +48,7 @@ function judged(pod: Pod, facts: Partial<AdmissionFacts> = {}): string {
     const { victims, resource } = judgement.preemption;
     return `make-room ${resource}: ${victims.map(({ metadata }) => metadata.name).join(' ')}`;
   }
-  if (judgement.kind === 'admit') return 'admit';
+  if (judgement.kind === 'admit' || judgement.kind === 'allot') return judgement.kind;
   const { reason, message } = judgement.refusal;
   return `${judgement.kind === 'refuse' ? '' : `${judgement.kind} `}${reason}: ${message}`;
 }
@@ -325,11 +325,11 @@ describe('a node that is short of something', () => {
 describe('of several reasons', () => {
   const sysctlProblem = 'forbidden sysctl';
   const appArmorProblem = 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
-  const allotmentRefusal = { reason: 'TopologyAffinityError', message: 'no' };
+  const allotment = { reason: 'TopologyAffinityError', message: 'no' };
   const all = {
     pressures: ['DiskPressure'],
     sysctlProblem,
-    allotmentRefusal,
+    allotment,
     appArmorProblem,
     isShuttingDown: true,
   };
@@ -339,10 +339,16 @@ describe('of several reasons', () => {
   it('the first counts, in the order users know', () => {
     assert.equal(reasonOf(all), 'Evicted');
     assert.equal(reasonOf({ ...all, pressures: [] }), 'SysctlForbidden');
-    assert.equal(reasonOf({ allotmentRefusal, appArmorProblem }), 'TopologyAffinityError');
+    assert.equal(reasonOf({ allotment, appArmorProblem }), 'TopologyAffinityError');
     assert.equal(reasonOf({ appArmorProblem, isShuttingDown: true }), 'NodeAffinity');
     assert.equal(reasonOf({ appArmorProblem, isShuttingDown: true }, aPod()), 'AppArmor');
     assert.equal(reasonOf({ isShuttingDown: true }, aPod()), 'NodeShutdown');
+  });
+
+  it('what has to be set aside first is, unless it is refused before that', () => {
+    assert.equal(judged(pod, { allotment: 'awaited', appArmorProblem }), 'allot');
+    assert.equal(reasonOf({ allotment: 'awaited', sysctlProblem }), 'SysctlForbidden');
+    assert.equal(judged(pod, { allotment: 'awaited', standing: 'lives-here' }), 'admit');
   });
 
   it('what is certain counts before anybody is asked, ended or waited for', () => {

@@ -42,8 +42,8 @@ export interface AdmissionFacts {
   readonly sysctlProblem?: string | undefined;
   /** Why the pod cannot be confined as it asks for. */
   readonly appArmorProblem?: string | undefined;
-  /** Why those who allot processors, memory and devices refuse it. */
-  readonly allotmentRefusal?: Refusal | undefined;
+  /** What became of what it asks for by the piece: a refusal, or not known yet; left out when there is nothing in the way. */
+  readonly allotment?: 'awaited' | Refusal | undefined;
 }
 
 /** Whether the pod may run here. Pure. Of several reasons against it the first counts, in the order users know. */
@@ -52,9 +52,11 @@ export function judgePod(pod: Pod, facts: AdmissionFacts): Judgement {
   const before = firstOf(
     pressureRefusal(pod, facts.pressures, facts.tolerationRules),
     named('SysctlForbidden', facts.sysctlProblem),
-    facts.allotmentRefusal,
   );
   if (before !== undefined) return { kind: 'refuse', refusal: before };
+  const { allotment } = facts;
+  if (allotment === 'awaited') return { kind: 'allot' };
+  if (allotment !== undefined) return { kind: 'refuse', refusal: allotment };
   const judgement = judgeOnNode(pod, facts);
   // Nobody ends, and nobody waits, for a pod that is refused in any case.
   const after = judgement.kind === 'refuse' ? undefined : laterRefusal(pod, facts);

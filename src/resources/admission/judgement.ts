@@ -12,12 +12,22 @@ export type Admission = { readonly admit: true } | ({ readonly admit: false } & 
 export type Judgement =
   | { readonly kind: 'admit' }
   | { readonly kind: 'refuse'; readonly refusal: Refusal }
+  /** What it asks for by the piece has to be set aside first. */
+  | { readonly kind: 'allot' }
   /** Only the labels of the node speak against it, and the copy of the node at hand may be old. */
   | { readonly kind: 'ask-node'; readonly refusal: Refusal }
   /** It will fit once pods have ended that are ending already. */
   | { readonly kind: 'wait-for-room'; readonly refusal: Refusal }
   /** It matters more than these, which are to end for it. */
   | { readonly kind: 'make-room'; readonly preemption: Preemption };
+
+/** Who gives out what comes by the piece: devices, processors, memory of one part of the machine. */
+export interface Allotter {
+  /** Whether the pod asks for any of it. Quick. */
+  isAskedBy(pod: Pod): boolean;
+  /** Sets aside all the pod asks for, and answers why it cannot have it. Throws only when it is aborted. */
+  allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined>;
+}
 
 export interface Preemption {
   readonly victims: readonly Pod[];

@@ -4,7 +4,7 @@ import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
 import type { Node } from '../../kinds/index.ts';
 import { collectLogs, MetricRegistry, VirtualClock } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
-import type { Admission } from './judgement.ts';
+import type { Admission, Refusal } from './judgement.ts';
 import { admissionMetrics } from './metrics.ts';
 import { PodAdmitter } from './pod-admitter.ts';
 
@@ -33,6 +33,8 @@ function aWorld(first: readonly Pod[] = []) {
     fetches: 0,
     preempted: [] as string[],
     preempt: async (_victim: Pod): Promise<void> => {},
+    /** What becomes of what pods ask for by the piece; nobody asks for any unless given. */
+    allot: undefined as (() => Promise<Refusal | undefined>) | undefined,
   };
   const admitter = new PodAdmitter({
     clock,
@@ -57,6 +59,10 @@ function aWorld(first: readonly Pod[] = []) {
     preempt: async (victim) => {
       world.preempted.push(victim.metadata.name);
       await world.preempt(victim);
+    },
+    allotter: {
+      isAskedBy: () => world.allot !== undefined,
+      allot: async () => await world.allot?.(),
     },
     admitted: { has: (uid) => kept.has(uid), add: (pod) => kept.add(pod.metadata.uid) },
     observer: admissionMetrics(registry),
@@ -101,6 +107,27 @@ describe('PodAdmitter', () => {
     assert.equal((refused.is as { reason?: string }).reason, 'NodeAffinity');
     assert.equal(world.fetches, 2);
     assert.ok(!kept.has(podUid('other')));
+  });
+
+  it('has set aside what a pod asks for by the piece before it looks at anything else', async () => {
+    const { begin, clock, world, kept, admitter } = aWorld();
+    let done: (refusal: Refusal | undefined) => void = () => {};
+    world.allot = () =>
+      new Promise((resolve) => {
+        done = resolve;
+      });
+    assert.deepEqual(admitter.judge(selecting('a')), { kind: 'allot' });
+    const taken = begin(selecting('a'));
+    await clock.advance(60_000);
+    assert.deepEqual([taken.is, kept.size], [undefined, 0]);
+    done(undefined);
+    await clock.advance(0);
+    assert.deepEqual([taken.is, kept.size], [{ admit: true }, 1]);
+    const refusal = { reason: 'TopologyAffinityError', message: 'no' };
+    world.allot = async () => refusal;
+    const refused = begin(sized('other', '1m', { nodeSelector: { zone: 'c' } }));
+    await clock.advance(0);
+    assert.deepEqual(refused.is, { admit: false, ...refusal });
   });
 
   it('goes by what it knows when the API does not answer', async () => {

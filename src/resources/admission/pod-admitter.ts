@@ -1,8 +1,8 @@
 import type { Node } from '../../kinds/index.ts';
-import { type Clock, describeError, LinkedController, type Logger, Waiters } from '../../lib/index.ts';
+import { type Clock, describeError, type Logger, Waiters } from '../../lib/index.ts';
 import { describePod, type Pod, type PodUid } from '../../pods/index.ts';
 import { type AdmissionFacts, judgePod } from './judge-pod.ts';
-import type { Admission, Judgement, Preemption, Refusal } from './judgement.ts';
+import type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
 
 /** Remembers, also over restarts and reboots, which pods were taken. What it cannot keep it says in the log. */
 export interface AdmittedPods {
@@ -23,6 +23,8 @@ export interface PodAdmitterDeps {
    */
   readonly preempt: (victim: Pod, signal: AbortSignal) => Promise<void>;
   readonly admitted: AdmittedPods;
+  /** Nothing comes by the piece unless given. */
+  readonly allotter?: Allotter | undefined;
   readonly observer?: AdmissionObserver | undefined;
 }
 
@@ -34,6 +36,8 @@ export interface AdmissionObserver {
 /** How far the admission of one pod has come. */
 interface Progress {
   readonly untilMs: number;
+  /** What became of what the pod asks for by the piece. */
+  allotment?: 'done' | Refusal;
   /** As the API told it. */
   node?: Node;
   hasMadeRoom?: true;
@@ -58,7 +62,7 @@ export class PodAdmitter {
   }
 
   judge(pod: Pod): Judgement {
-    return this.#noted(pod, judgePod(pod, this.#facts(pod)));
+    return this.#noted(pod, judgePod(pod, this.#facts(pod, undefined)));
   }
 
   /** Resources have become free: whoever waits for room looks again. */
@@ -88,6 +92,9 @@ export class PodAdmitter {
         return yes;
       case 'refuse':
         return no(judgement.refusal);
+      case 'allot':
+        progress.allotment = (await this.#deps.allotter?.allot(pod, signal)) ?? 'done';
+        return undefined;
       case 'ask-node':
         return (await this.#askNode(pod, progress, signal)) ? undefined : no(judgement.refusal);
       case 'make-room':
@@ -101,14 +108,16 @@ export class PodAdmitter {
     }
   }
 
-  #facts(pod: Pod): AdmissionFacts {
-    const facts = this.#deps.facts(pod);
+  #facts(pod: Pod, allotment: Progress['allotment']): AdmissionFacts {
+    const isAwaited = allotment === undefined && this.#deps.allotter?.isAskedBy(pod) === true;
+    const refused = allotment === 'done' ? undefined : allotment;
+    const facts = { ...this.#deps.facts(pod), allotment: isAwaited ? ('awaited' as const) : refused };
     const isKnown = facts.standing === 'new' && this.#deps.admitted.has(pod.metadata.uid);
     return isKnown ? { ...facts, standing: 'admitted-before' } : facts;
   }
 
-  #judgeAgain(pod: Pod, { node, isTooLate }: Progress): Judgement {
-    const facts = this.#facts(pod);
+  #judgeAgain(pod: Pod, { node, isTooLate, allotment }: Progress): Judgement {
+    const facts = this.#facts(pod, allotment);
     // Nothing more is expected of pods that have not ended in time.
     const ending = isTooLate === true ? new Set<PodUid>() : facts.ending;
     return judgePod(pod, { ...facts, ...(node !== undefined && { node }), ending });
@@ -126,7 +135,7 @@ export class PodAdmitter {
     signal: AbortSignal,
   ): Promise<Admission | undefined> {
     const leftMs = progress.untilMs - this.#deps.clock.monotonicMs();
-    if (leftMs > 0) await this.#release(Math.min(leftMs, roomPollMs), signal);
+    if (leftMs > 0) await this.#waiting.waitWithin(this.#deps.clock, Math.min(leftMs, roomPollMs), signal);
     else if (progress.hasMadeRoom === true) return yes;
     else if (progress.isTooLate === true) return no(refusal);
     else progress.isTooLate = true;
@@ -165,17 +174,6 @@ export class PodAdmitter {
     } catch (error) {
       signal.throwIfAborted();
       logger.error('A pod that was to make room has not ended in time', error, fields);
-    }
-  }
-
-  async #release(ms: number, signal: AbortSignal): Promise<void> {
-    using controller = new LinkedController(signal);
-    const enough = new Error('waited long enough');
-    using _timer = this.#deps.clock.timer(ms, () => controller.abort(enough));
-    try {
-      await this.#waiting.wait(controller.signal);
-    } catch (error) {
-      if (error !== enough) throw error;
     }
   }
 }

@@ -1,4 +1,4 @@
-import { type GrpcCode, GrpcError } from '../../lib/grpc/index.ts';
+import { describeStatus, type GrpcCode, GrpcError, shownCode } from '../../lib/grpc/index.ts';
 import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import type { PluginChannel } from '../../plugins/index.ts';
 import {
@@ -95,16 +95,12 @@ export function csiClient(
 function translated(error: unknown): KubelingError {
   if (!(error instanceof GrpcError)) {
     const message = error instanceof Error ? error.message : String(error);
-    const text = isKind(error, 'DeadlineExceeded') ? described('DEADLINE_EXCEEDED', message) : message;
+    const text = isKind(error, 'DeadlineExceeded') ? describeStatus('DEADLINE_EXCEEDED', message) : message;
     return new KubelingError('CSI_UNCERTAIN', text, { cause: error });
   }
   const { grpcCode, message } = error;
   const code = uncertain.has(grpcCode) ? 'CSI_UNCERTAIN' : 'CSI_REFUSED';
-  return new KubelingError(code, described(grpcCode, message), { details: { grpcCode } });
-}
-
-function described(code: GrpcCode, message: string): string {
-  return `rpc error: code = ${shownCode(code)} desc = ${message}`;
+  return new KubelingError(code, describeStatus(grpcCode, message), { details: { grpcCode } });
 }
 
 function wireName(method: string): string {
@@ -115,13 +111,4 @@ function codeOf(error: unknown, signal: AbortSignal): GrpcCode {
   if (signal.aborted) return 'CANCELLED';
   if (error instanceof GrpcError) return error.grpcCode;
   return isKind(error, 'DeadlineExceeded') ? 'DEADLINE_EXCEEDED' : 'UNKNOWN';
-}
-
-function shownCode(code: GrpcCode): string {
-  if (code === 'OK') return code;
-  if (code === 'CANCELLED') return 'Canceled';
-  return code
-    .split('_')
-    .map((word) => `${word.slice(0, 1)}${word.slice(1).toLowerCase()}`)
-    .join('');
 }

@@ -1,0 +1,69 @@
+import type { CpuPlace, MachineTopology } from '../topology/machine-topology.ts';
+import { type CpuSet, noCpus } from './cpu-set.ts';
+
+/** What processors share. */
+export type Level = keyof CpuPlace;
+
+const levels: readonly Level[] = ['numaNode', 'socket', 'core', 'uncoreCache'];
+
+/** The processors of a machine by what they share. */
+export class CpuGroups {
+  readonly all: CpuSet;
+  readonly #places: ReadonlyMap<number, CpuPlace>;
+  readonly #groups: Readonly<Record<Level, ReadonlyMap<number, CpuSet>>>;
+
+  constructor({ cpus }: Pick<MachineTopology, 'cpus'>) {
+    this.#places = cpus;
+    this.all = new Set(cpus.keys());
+    this.#groups = Object.fromEntries(levels.map((level) => [level, groupsOf(cpus, level)])) as Record<
+      Level,
+      ReadonlyMap<number, CpuSet>
+    >;
+  }
+
+  count(level: Level): number {
+    return this.#groups[level].size;
+  }
+
+  /** Of the machine, ascending. */
+  ids(level: Level): readonly number[] {
+    return [...this.#groups[level].keys()];
+  }
+
+  cpusIn(level: Level, id: number): CpuSet {
+    return this.#groups[level].get(id) ?? noCpus;
+  }
+
+  idOf(level: Level, cpu: number): number | undefined {
+    return this.#places.get(cpu)?.[level];
+  }
+
+  /** The groups that have any of these, ascending. */
+  idsWith(level: Level, cpus: Iterable<number>): readonly number[] {
+    const ids = new Set<number>();
+    for (const cpu of cpus) {
+      const id = this.idOf(level, cpu);
+      if (id !== undefined) ids.add(id);
+    }
+    return [...ids].toSorted((one, other) => one - other);
+  }
+
+  cpusInAll(level: Level, ids: readonly number[]): CpuSet {
+    return new Set(ids.flatMap((id) => [...this.cpusIn(level, id)]));
+  }
+
+  /** On average: machines of several kinds of cores have no single number. */
+  get cpusPerCore(): number {
+    return Math.floor(this.all.size / this.count('core'));
+  }
+
+  get cpusPerUncoreCache(): number {
+    return Math.floor(this.all.size / this.count('uncoreCache'));
+  }
+}
+
+function groupsOf(cpus: ReadonlyMap<number, CpuPlace>, level: Level): ReadonlyMap<number, CpuSet> {
+  const groups = Map.groupBy(cpus, ([, place]) => place[level]);
+  const sorted = [...groups].toSorted(([one], [other]) => one - other);
+  return new Map(sorted.map(([id, members]) => [id, new Set(members.map(([cpu]) => cpu))]));
+}

@@ -1,0 +1,114 @@
+import { fnv1a32, KubelingError } from '../../lib/index.ts';
+import type { PodUid } from '../../pods/index.ts';
+import type { Allotment } from './allotments.ts';
+
+/** Beside the sockets, by the name under which the Go kubelet looks for it. */
+export const checkpointName = 'kubelet_internal_checkpoint';
+
+/** What outlives the kubelet. */
+export interface DeviceRecord {
+  readonly allotments: readonly Allotment[];
+  /** The healthy devices of each resource that has a plugin. */
+  readonly registered: ReadonlyMap<string, readonly string[]>;
+}
+
+interface Entry {
+  readonly PodUID: string;
+  readonly ContainerName: string;
+  readonly ResourceName: string;
+  readonly DeviceIDs: Readonly<Record<string, readonly string[]>> | null;
+  /** Protobuf in base64. */
+  readonly AllocResp: string | null;
+}
+
+interface Data {
+  readonly PodDeviceEntries: readonly Entry[] | null;
+  readonly RegisteredDevices: Readonly<Record<string, readonly string[] | null>> | null;
+}
+
+export function encodeCheckpoint({ allotments, registered }: DeviceRecord): string {
+  const entries = allotments.map(
+    ({ uid, container, resource, devices, response }): Entry => ({
+      PodUID: uid,
+      ContainerName: container,
+      ResourceName: resource,
+      DeviceIDs: Object.fromEntries(devices),
+      AllocResp: Buffer.from(response).toString('base64'),
+    }),
+  );
+  const data: Data = {
+    PodDeviceEntries: entries.length === 0 ? null : entries,
+    RegisteredDevices: Object.fromEntries(registered),
+  };
+  return JSON.stringify({ Data: data, Checksum: checksum(data) });
+}
+
+/** Throws DEVICE_CHECKPOINT for what is not whole. */
+export function decodeCheckpoint(text: string): DeviceRecord {
+  try {
+    const { Data: data, Checksum: expected } = JSON.parse(text) as { Data: Data; Checksum: number };
+    const found = checksum(data);
+    if (found !== expected) throw new Error(`its checksum is ${found} and should be ${expected}`);
+    return {
+      allotments: (data.PodDeviceEntries ?? []).map(readEntry),
+      registered: new Map(
+        Object.entries(data.RegisteredDevices ?? {}).map(([name, ids]) => [name, ids ?? []]),
+      ),
+    };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new KubelingError('DEVICE_CHECKPOINT', `The record of devices cannot be used: ${why}`, { cause });
+  }
+}
+
+function readEntry({ PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp }: Entry): Allotment {
+  const devices = new Map(Object.entries(DeviceIDs ?? {}).map(([node, ids]) => [Number(node), ids]));
+  return {
+    uid: PodUID as PodUid,
+    container: ContainerName,
+    resource: ResourceName,
+    devices,
+    response: Buffer.from(AllocResp ?? '', 'base64'),
+  };
+}
+
+/** Over the text in which Go dumps the data, so that either kubelet takes over from the other. */
+function checksum({ PodDeviceEntries: entries, RegisteredDevices: registered }: Data): number {
+  const list = entries === null ? '<nil>' : `[${entries.map(entryText).join(' ')}]`;
+  const fields = [
+    `PodDeviceEntries:([]checkpoint.PodDevicesEntry)${list}`,
+    `RegisteredDevices:(map[string][]string)${mapText(registered, byBytes)}`,
+  ];
+  return fnv1a32(`(checkpoint.checkpointData){${fields.join(' ')}}`);
+}
+
+function entryText(entry: Entry): string {
+  const response = entry.AllocResp === null ? '<nil>' : `[${bytesOf(entry.AllocResp).join(' ')}]`;
+  const fields = [
+    `PodUID:(string)${entry.PodUID}`,
+    `ContainerName:(string)${entry.ContainerName}`,
+    `ResourceName:(string)${entry.ResourceName}`,
+    `DeviceIDs:(checkpoint.DevicesPerNUMA)${mapText(entry.DeviceIDs, (a, b) => Number(a) - Number(b))}`,
+    `AllocResp:([]uint8)${response}`,
+  ];
+  return `{${fields.join(' ')}}`;
+}
+
+function mapText(
+  map: Readonly<Record<string, readonly string[] | null>> | null,
+  compare: (one: string, other: string) => number,
+): string {
+  if (map === null) return '<nil>';
+  const parts = Object.keys(map)
+    .toSorted(compare)
+    .map((key) => `${key}:${map[key] === null ? '<nil>' : `[${(map[key] ?? []).join(' ')}]`}`);
+  return `map[${parts.join(' ')}]`;
+}
+
+function bytesOf(base64: string): readonly number[] {
+  return [...Buffer.from(base64, 'base64')];
+}
+
+function byBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}

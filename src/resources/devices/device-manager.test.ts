@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { container, DeviceRig, gadget, podOf, signal } from '../../../test/fakes/device-rig.ts';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { GrpcError } from '../../lib/grpc/index.ts';
+import { podUid } from '../../pods/index.ts';
+
+const three = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
+const failed = (why: string) => `Allocate failed due to ${why}, which is unexpected`;
+const sidecar = { restartPolicy: 'Always' };
+
+describe('devices', () => {
+  it('are given to pods, each to one, until none is left', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    const [one, two, third] = [podOf('one', 2), podOf('two', 1), podOf('three', 1)];
+    assert.deepEqual([await rig.admit(one), await rig.admit(two)], [undefined, undefined]);
+    assert.deepEqual([rig.devicesOf(one), rig.devicesOf(two)], [['a', 'b'], ['c']]);
+    const why = `requested number of devices unavailable for ${gadget}. Requested: 1, Available: 0`;
+    assert.equal(await rig.admit(third), failed(why));
+    rig.ended.add(one.metadata.uid);
+    assert.equal(await rig.admit(podOf('four', 2)), undefined);
+  });
+
+  it('are counted as healthy ones and all of them', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, [{ id: 'a' }, { id: 'b', health: 'Unhealthy' }]);
+    const is = () => {
+      const { capacity, allocatable, removed } = rig.manager.amounts();
+      return `${allocatable[gadget]} of ${capacity[gadget]}${removed.length === 0 ? '' : ' removed'}`;
+    };
+    assert.equal(is(), '1 of 2');
+    plugin.tell(three);
+    await rig.clock.advance(0);
+    assert.equal(is(), '3 of 3');
+    plugin.die();
+    await rig.clock.advance(0);
+    assert.equal(is(), '0 of 3');
+    await rig.clock.advance(299_000);
+    assert.equal(is(), '0 of 3');
+    const { changes } = rig;
+    await rig.clock.advance(1_000);
+    assert.equal(is(), 'undefined of undefined removed');
+    assert.equal(rig.changes, changes + 1);
+    plugin.comeBack();
+    await rig.pass(rig.host.register(plugin));
+    await rig.clock.advance(1);
+    assert.equal(is(), '3 of 3');
+  });
+
+  it('of an init container go to those after it; those of a sidecar stay its own', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    const pod = aPod({
+      spec: {
+        initContainers: [container('init', 2), container('side', 1, sidecar), container('later', 1)],
+        containers: [container('main', 1), container('other', 1)],
+      },
+    });
+    assert.equal(await rig.admit(pod), undefined);
+    const of = (name: string) => rig.devicesOf(pod, name).join('');
+    assert.deepEqual(['init', 'side', 'later', 'main', 'other'].map(of), ['ab', 'a', 'b', 'b', 'c']);
+    assert.equal(
+      await rig.admit(podOf('next', 1)),
+      failed(`requested number of devices unavailable for ${gadget}. Requested: 1, Available: 0`),
+    );
+  });
+
+  it('are those the plugin prefers, as far as they are free', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, three, { getPreferredAllocationAvailable: true });
+    plugin.preferred = ['c', 'nonsense', 'b'];
+    const pod = podOf('one', 1);
+    await rig.admit(pod);
+    assert.deepEqual(rig.devicesOf(pod), ['c']);
+    const [question = ''] = plugin.calls.filter((call) => call.startsWith('getPreferredAllocation'));
+    assert.deepEqual(JSON.parse(question.slice(question.indexOf('{'))), {
+      containerRequests: [
+        { availableDeviceIDs: ['a', 'b', 'c'], mustIncludeDeviceIDs: [], allocationSize: 1 },
+      ],
+    });
+    plugin.troubles.set('getPreferredAllocation', GrpcError.said('INTERNAL', 'no idea'));
+    const why =
+      'device plugin GetPreferredAllocation rpc failed with err: rpc error: code = Internal desc = no idea';
+    assert.equal(await rig.admit(podOf('two', 1)), failed(why));
+  });
+
+  it('are near the NUMA nodes that were decided on, then elsewhere, then nowhere in particular', async () => {
+    await using rig = new DeviceRig();
+    const placed = [
+      { id: 'nowhere' },
+      { id: 'far', numaNodes: [1] },
+      { id: 'near', numaNodes: [0] },
+      { id: 'both', numaNodes: [0, 1] },
+    ];
+    await rig.startWith(gadget, placed);
+    const affinity = { numaNodes: [0], preferred: true };
+    const [one, two] = [podOf('one', 1), podOf('two', 2)];
+    await rig.admit(one, affinity);
+    await rig.admit(two, affinity);
+    assert.deepEqual([rig.devicesOf(one), rig.devicesOf(two)], [['near'], ['both', 'far']]);
+  });
+
+  it('that a plugin refuses to set aside are free for others', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, [{ id: 'a' }]);
+    plugin.troubles.set('allocate', GrpcError.said('UNKNOWN', 'not today'));
+    assert.equal(await rig.admit(podOf('one', 1)), failed('rpc error: code = Unknown desc = not today'));
+    plugin.troubles.clear();
+    assert.equal(await rig.admit(podOf('two', 1)), undefined);
+  });
+
+  it('are told of when they change, to whom has them', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, three);
+    const pod = podOf('one', 2);
+    await rig.admit(pod);
+    plugin.tell([{ id: 'a' }, { id: 'b', health: 'Unhealthy' }, { id: 'c', health: 'Unhealthy' }]);
+    await rig.clock.advance(0);
+    assert.deepEqual(rig.unwell, [pod.metadata.uid]);
+    const health = () => rig.manager.statusOf(pod.metadata.uid, 'main');
+    const is = (a: string, b: string) => [
+      {
+        name: gadget,
+        resources: [
+          { resourceID: 'a', health: a },
+          { resourceID: 'b', health: b },
+        ],
+      },
+    ];
+    assert.deepEqual(health(), is('Healthy', 'Unhealthy'));
+    plugin.tell([{ id: 'a' }]);
+    await rig.clock.advance(0);
+    assert.deepEqual(rig.unwell, [pod.metadata.uid, pod.metadata.uid]);
+    assert.deepEqual(health(), is('Healthy', 'Unknown'));
+    plugin.tell([{ id: 'a' }]);
+    await rig.clock.advance(0);
+    assert.equal(rig.unwell.length, 2);
+  });
+
+  it('are made ready for each start of their container, if the plugin asks for that', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, three, { preStartRequired: true });
+    const pod = podOf('one', 1);
+    await rig.admit(pod);
+    const grants = () => rig.pass(rig.manager.grants(pod, container('main', 1), signal));
+    const { variables = [], annotations } = (await grants()) ?? {};
+    assert.deepEqual(
+      variables.map(({ name, value }) => `${name}=${value}`),
+      [`${gadget}=a`],
+    );
+    assert.deepEqual(annotations, { [gadget]: 'a' });
+    await grants();
+    assert.deepEqual(
+      plugin.calls.filter((call) => call.startsWith('preStart')),
+      Array(2).fill('preStartContainer {"devicesIds":["a"]}'),
+    );
+    plugin.troubles.set('preStartContainer', GrpcError.said('UNKNOWN', 'it burns'));
+    await assert.rejects(grants(), {
+      message:
+        'device plugin PreStartContainer rpc failed with err: rpc error: code = Unknown desc = it burns',
+    });
+    plugin.die();
+    await rig.clock.advance(0);
+    await assert.rejects(grants(), { message: `endpoint ${gadget} has been stopped` });
+  });
+
+  it('that got lost are given anew when the container starts', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    const pod = podOf('one', 1);
+    const grants = await rig.pass(rig.manager.grants(pod, container('main', 1), signal));
+    assert.deepEqual(grants?.annotations, { [gadget]: 'a' });
+    assert.deepEqual(rig.devicesOf(pod), ['a']);
+  });
+
+  it('of pods that are ending are waited for, if that helps', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    const [first, second] = [podOf('first', 2), podOf('second', 1)];
+    await rig.admit(first);
+    await rig.admit(second);
+    const readiness = (count: number, name = 'next') => {
+      const is = { state: 'waits' };
+      void rig.manager.ready(podOf(name, count), signal).then(() => {
+        is.state = 'ready';
+      });
+      return is;
+    };
+    const hopeless = readiness(1);
+    await rig.clock.advance(0);
+    assert.equal(hopeless.state, 'ready');
+    rig.ending.add(first.metadata.uid);
+    const [waiting, tooMany] = [readiness(2), readiness(3)];
+    await rig.clock.advance(5_000);
+    assert.deepEqual([waiting.state, tooMany.state], ['waits', 'ready']);
+    rig.ended.add(first.metadata.uid);
+    await rig.clock.advance(1_000);
+    assert.equal(waiting.state, 'ready');
+    assert.equal(await rig.admit(podOf('next', 2)), undefined);
+    rig.ending.add(second.metadata.uid);
+    const late = readiness(1, 'late');
+    await rig.clock.advance(29_000);
+    assert.equal(late.state, 'waits');
+    await rig.clock.advance(1_000);
+    assert.equal(late.state, 'ready');
+  });
+
+  it('that nobody offers are none of our business', async () => {
+    await using rig = new DeviceRig();
+    await rig.start();
+    const pod = podOf('one', 1);
+    assert.equal(rig.manager.isAskedBy(pod), false);
+    assert.equal(await rig.admit(pod), undefined);
+    assert.equal(await rig.manager.grants(pod, container('main', 1), signal), undefined);
+  });
+
+  it('of a claim are given out elsewhere', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    const requestMappings = [{ containerName: 'main', resourceName: gadget, requestName: 'r' }];
+    const pod = aPod({
+      metadata: { uid: podUid('claimed') },
+      spec: { containers: [container('main', 1)] },
+      status: { extendedResourceClaimStatus: { requestMappings, resourceClaimName: 'c' } },
+    });
+    assert.equal(rig.manager.isAskedBy(pod), false);
+  });
+});

@@ -1,0 +1,65 @@
+import { type Clock, quantityValue, Waiters } from '../../lib/index.ts';
+import { type Pod, type PodUid, podLimits } from '../../pods/index.ts';
+import type { Allotments } from './allotments.ts';
+import type { DeviceTable } from './device-table.ts';
+
+export interface DeviceWaitsDeps {
+  readonly clock: Clock;
+  readonly table: DeviceTable;
+  readonly allotments: Allotments;
+  readonly isEnding: (uid: PodUid) => boolean;
+  /** Takes their devices from pods that are over. */
+  readonly free: () => void;
+}
+
+/** How long a pod waits for others that are ending. */
+const roomMs = 30_000;
+const roomPollMs = 1_000;
+
+/** What a pod that comes waits for, so that it is not refused for what is there a moment later. */
+export class DeviceWaits {
+  readonly #deps: DeviceWaitsDeps;
+  readonly #waiting = new Waiters<'told'>();
+
+  constructor(deps: DeviceWaitsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Something has changed: whoever waits looks again. */
+  told(): void {
+    this.#waiting.serveAll('told');
+  }
+
+  /** Until plugins that are expected have told of their devices, or are late. */
+  async forPlugins(resources: readonly string[], signal: AbortSignal): Promise<void> {
+    const { table, clock } = this.#deps;
+    for (;;) {
+      const ms = Math.max(0, ...resources.map((resource) => table.expectedForMs(resource)));
+      if (ms === 0) return;
+      await this.#waiting.waitWithin(clock, ms, signal);
+    }
+  }
+
+  /** Until pods that are ending have given back what is missing, if that will be enough. */
+  async forRoom(pod: Pod, resources: readonly string[], signal: AbortSignal): Promise<void> {
+    const { clock, free, isEnding } = this.#deps;
+    const untilMs = clock.monotonicMs() + roomMs;
+    const isAwaited = (resource: string) =>
+      this.#isShort(pod, resource, () => true) && !this.#isShort(pod, resource, (other) => !isEnding(other));
+    free();
+    while (clock.monotonicMs() < untilMs && resources.some(isAwaited)) {
+      await this.#waiting.waitWithin(clock, roomPollMs, signal);
+      free();
+    }
+  }
+
+  /** Whether there is too little for the pod beside those others that stay. */
+  #isShort(pod: Pod, resource: string, stays: (uid: PodUid) => boolean): boolean {
+    const { table, allotments } = this.#deps;
+    const { uid } = pod.metadata;
+    const limit = podLimits(pod, { overhead: 'excluded' }).get(resource);
+    const taken = allotments.taken(resource, (other) => other !== uid && stays(other));
+    const free = table.healthy(resource).filter(({ id }) => !taken.has(id)).length;
+    return limit !== undefined && quantityValue(limit) > free;
+  }
+}

@@ -1,0 +1,199 @@
+import { describeStatus, GrpcError } from '../../lib/grpc/index.ts';
+import {
+  type Clock,
+  type DeadlineOptions,
+  describeError,
+  isKind,
+  KubelingError,
+  withDeadline,
+} from '../../lib/index.ts';
+import type { PreferenceQuestion } from './choose-devices.ts';
+import { type Device, readDevices } from './device.ts';
+import type { DeviceChannel, DeviceHost } from './device-host.ts';
+import { ContainerAllocateResponse, DevicePlugin, type DevicePluginOptions } from './gen/device-plugin.ts';
+
+export interface ConnectionDeps {
+  readonly host: Pick<DeviceHost, 'open' | 'identity'>;
+  readonly clock: Clock;
+}
+
+export const dialMs = 10_000;
+const dialPauseMs = 250;
+/** Plugins may reset a device before they answer. */
+const allocateMs = 120_000;
+const preferredMs = 30_000;
+const preStartMs = 30_000;
+
+export interface PluginPlace {
+  readonly resource: string;
+  readonly socket: string;
+  /** How long it may take until it answers. */
+  readonly withinMs?: number;
+}
+
+/** One life of one plugin, for one resource. */
+export class PluginConnection implements Disposable {
+  readonly resource: string;
+  readonly socket: string;
+  readonly options: DevicePluginOptions;
+  /** Of the socket when it was connected to. */
+  readonly identity: string | undefined;
+  readonly #deps: ConnectionDeps;
+  readonly #channel: DeviceChannel;
+  readonly #end = new AbortController();
+
+  private constructor(
+    deps: ConnectionDeps,
+    { resource, socket }: PluginPlace,
+    channel: DeviceChannel,
+    options: DevicePluginOptions,
+  ) {
+    this.#deps = deps;
+    this.resource = resource;
+    this.socket = socket;
+    this.options = options;
+    this.#channel = channel;
+    this.identity = deps.host.identity(socket);
+  }
+
+  /** Throws DEVICE_PLUGIN when the plugin is not there, or does not say how it wants to be called. */
+  static async open(
+    deps: ConnectionDeps,
+    { resource, socket, withinMs = dialMs }: PluginPlace,
+    signal: AbortSignal,
+  ): Promise<PluginConnection> {
+    const channel = deps.host.open(socket);
+    try {
+      const options = await askOptions(
+        channel,
+        { clock: deps.clock, ms: withinMs, what: 'reach the plugin' },
+        signal,
+      );
+      return new PluginConnection(deps, { resource, socket }, channel, options);
+    } catch (error) {
+      channel.close();
+      throw error;
+    }
+  }
+
+  get isClosed(): boolean {
+    return this.#end.signal.aborted;
+  }
+
+  /** Hands over each list until there are no more. Never rejects: answers whether the plugin itself ended it. */
+  async follow(told: (devices: ReadonlyMap<string, Device>) => void): Promise<'ended' | 'lost'> {
+    const { signal } = this.#end;
+    try {
+      for await (const { devices } of this.#channel.client(DevicePlugin).listAndWatch({}, { signal })) {
+        if (signal.aborted) break;
+        told(readDevices(devices));
+      }
+      return 'ended';
+    } catch (error) {
+      return error instanceof GrpcError && !error.isSaid && error.grpcCode === 'UNAVAILABLE'
+        ? 'lost'
+        : 'ended';
+    }
+  }
+
+  /** What a container needs to use these devices, as it came. */
+  async allocate(ids: readonly string[], signal: AbortSignal): Promise<Uint8Array> {
+    const request = { containerRequests: [{ devicesIds: ids }] };
+    const { containerResponses } = await this.#call(
+      { what: 'have devices set aside', ms: allocateMs, failed: '' },
+      (inner) => this.#channel.client(DevicePlugin).allocate(request, { signal: inner }),
+      signal,
+    );
+    const [response] = containerResponses;
+    if (response === undefined)
+      throw new KubelingError('DEVICE_PLUGIN', 'no containers return in allocation response');
+    return ContainerAllocateResponse.encode(response);
+  }
+
+  /** Empty for a plugin that does not mind. */
+  async preferred(question: PreferenceQuestion, signal: AbortSignal): Promise<readonly string[]> {
+    if (!this.options.getPreferredAllocationAvailable) return [];
+    const { available, mustInclude, size } = question;
+    const one = {
+      availableDeviceIDs: available,
+      mustIncludeDeviceIDs: mustInclude,
+      allocationSize: size,
+    };
+    const failed = 'device plugin GetPreferredAllocation rpc failed with err: ';
+    const { containerResponses } = await this.#call(
+      { what: 'know which devices are best', ms: preferredMs, failed },
+      (inner) =>
+        this.#channel
+          .client(DevicePlugin)
+          .getPreferredAllocation({ containerRequests: [one] }, { signal: inner }),
+      signal,
+    );
+    return containerResponses[0]?.deviceIDs ?? [];
+  }
+
+  /** Does nothing for a plugin that does not ask for it. */
+  async preStart(ids: readonly string[], signal: AbortSignal): Promise<void> {
+    if (!this.options.preStartRequired) return;
+    const failed = 'device plugin PreStartContainer rpc failed with err: ';
+    await this.#call(
+      { what: 'have devices made ready', ms: preStartMs, failed },
+      (inner) => this.#channel.client(DevicePlugin).preStartContainer({ devicesIds: ids }, { signal: inner }),
+      signal,
+    );
+  }
+
+  /** Ends all that is asked of it. */
+  [Symbol.dispose](): void {
+    this.#end.abort(new KubelingError('CANCELLED', 'The plugin is not asked any more'));
+    this.#channel.close();
+  }
+
+  async #call<Answer>(
+    { what, ms, failed }: { readonly what: string; readonly ms: number; readonly failed: string },
+    work: (signal: AbortSignal) => Promise<Answer>,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    try {
+      return await withDeadline({ clock: this.#deps.clock, ms, what }, work, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw pluginError(failed, error);
+    }
+  }
+}
+
+/** A plugin may make itself known a moment before it listens. */
+async function askOptions(
+  channel: DeviceChannel,
+  deadline: DeadlineOptions,
+  signal: AbortSignal,
+): Promise<DevicePluginOptions> {
+  const ask = async (inner: AbortSignal): Promise<DevicePluginOptions> => {
+    for (;;) {
+      try {
+        return await channel.client(DevicePlugin).getDevicePluginOptions({}, { signal: inner });
+      } catch (error) {
+        const isAway = error instanceof GrpcError && !error.isSaid && error.grpcCode === 'UNAVAILABLE';
+        if (!isAway) throw error;
+        await deadline.clock.sleep(dialPauseMs, inner);
+      }
+    }
+  };
+  try {
+    return await withDeadline(deadline, ask, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const isAway = isKind(error, 'DeadlineExceeded');
+    throw pluginError(
+      isAway ? 'failed to dial device plugin: ' : 'failed to get device plugin options: ',
+      error,
+    );
+  }
+}
+
+/** In the words in which users know it. */
+function pluginError(failed: string, error: unknown): KubelingError {
+  const why =
+    error instanceof GrpcError ? describeStatus(error.grpcCode, error.message) : describeError(error);
+  return new KubelingError('DEVICE_PLUGIN', `${failed}${why}`, { cause: error });
+}

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import {
+  checkpointPath,
+  container,
+  DeviceRig,
+  gadget,
+  podOf,
+  signal,
+} from '../../../test/fakes/device-rig.ts';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { initContainersOf, isSidecar, type Pod, podUid } from '../../pods/index.ts';
+
+const three = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
+const unexpected = (why: string) => `Allocate failed due to ${why}, which is unexpected`;
+
+describe('after a restart of the kubelet', () => {
+  it('containers have the devices they had, and nobody else gets those', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    const pod = podOf('one', 2);
+    await rig.admit(pod);
+    await rig.start();
+    assert.equal(await rig.admit(pod), undefined);
+    const grants = await rig.pass(rig.manager.grants(pod, container('main', 2), signal));
+    assert.deepEqual(grants?.annotations, { [gadget]: 'a,b' });
+    const next = podOf('next', 1);
+    await rig.admit(next);
+    assert.deepEqual([rig.devicesOf(pod), rig.devicesOf(next)], [['a', 'b'], ['c']]);
+  });
+
+  it('resources of before count as none until their plugin is back, and for a while pods wait for it', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, three);
+    const pod = podOf('one', 1);
+    await rig.admit(pod);
+    plugin.die();
+    await rig.start();
+    assert.deepEqual(rig.manager.amounts(), {
+      capacity: { [gadget]: '0' },
+      allocatable: { [gadget]: '0' },
+      removed: [],
+    });
+    let isReady = false;
+    const ready = rig.manager.ready(pod, signal).then(() => {
+      isReady = true;
+    });
+    await rig.clock.advance(20_000);
+    assert.equal(isReady, false);
+    plugin.comeBack();
+    await rig.pass(rig.host.register(plugin));
+    await rig.clock.advance(10);
+    await ready;
+    assert.equal(await rig.admit(pod), undefined);
+    assert.deepEqual(rig.devicesOf(pod), ['a']);
+  });
+
+  it('pods whose plugin does not come back in time are refused, all but those that are served', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, three);
+    const [pod, served] = [podOf('one', 1), podOf('served', 1)];
+    await rig.admit(pod);
+    await rig.admit(served);
+    plugin.die();
+    await rig.start();
+    rig.served.add('served main');
+    await rig.pass(rig.manager.ready(served, signal));
+    assert.equal(await rig.admit(served), undefined);
+    const ready = rig.manager.ready(pod, signal);
+    await rig.clock.advance(45_000);
+    await ready;
+    assert.equal(
+      await rig.admit(pod),
+      unexpected(`no healthy devices present; cannot allocate unhealthy devices ${gadget}`),
+    );
+    await rig.clock.advance(300_000);
+    assert.equal(
+      await rig.admit(podOf('late', 1)),
+      unexpected(`cannot allocate unregistered device ${gadget}`),
+    );
+  });
+
+  it('a container whose devices are not well any more is refused, and so is one that wants another number', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, three);
+    const pod = podOf('one', 1);
+    await rig.admit(pod);
+    plugin.devices = [{ id: 'a', health: 'Unhealthy' }, { id: 'b' }];
+    await rig.start();
+    assert.equal(
+      await rig.admit(pod),
+      unexpected(
+        `previously allocated devices are no longer healthy; cannot allocate unhealthy devices ${gadget}`,
+      ),
+    );
+    rig.ended.clear();
+    assert.equal(
+      await rig.admit(podOf('one', 2)),
+      unexpected(`pod "one" container "main" changed request for resource "${gadget}" from 1 to 2`),
+    );
+  });
+
+  it('what is noted and damaged is not used, and said so', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, three);
+    await rig.admit(podOf('one', 1));
+    const text = rig.store.read(checkpointPath) ?? '';
+    rig.store.write(checkpointPath, text.replace('"a"', '"b"'));
+    await rig.start();
+    assert.equal(rig.manager.size, 0);
+    assert.equal(rig.manager.isRecorded, true);
+    assert.match(JSON.stringify(rig.logs.records.toArray()), /its checksum is \d+ and should be \d+/);
+  });
+});
+
+type Step =
+  | { readonly do: 'admit'; readonly pod: number }
+  | { readonly do: 'end'; readonly pod: number }
+  | { readonly do: 'start'; readonly pod: number }
+  | { readonly do: 'tell'; readonly well: readonly boolean[] }
+  | { readonly do: 'die' }
+  | { readonly do: 'return' }
+  | { readonly do: 'restart' }
+  | { readonly do: 'fail'; readonly times: 'once' };
+
+const ids = ['a', 'b', 'c', 'd', 'e'];
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('admit' as const), pod: fc.nat(5) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('end' as const), pod: fc.nat(5) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('start' as const), pod: fc.nat(5) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('tell' as const),
+      well: fc.array(fc.boolean(), { minLength: ids.length, maxLength: ids.length }),
+    }),
+  },
+  fc.constant({ do: 'die' as const }),
+  fc.constant({ do: 'return' as const }),
+  fc.constant({ do: 'restart' as const }),
+  fc.constant({ do: 'fail' as const, times: 'once' as const }),
+);
+const shape = fc.record({
+  init: fc.nat(3),
+  side: fc.nat(2),
+  main: fc.nat(3),
+});
+
+function shaped(name: string, { init, side, main }: { init: number; side: number; main: number }): Pod {
+  return aPod({
+    metadata: { uid: podUid(name), name },
+    spec: {
+      initContainers: [container('init', init), container('side', side, { restartPolicy: 'Always' })],
+      containers: [container('main', main)],
+    },
+  });
+}
+
+/** Containers that run at the same time share no device; neither do pods. */
+function assertOneOwner(rig: DeviceRig, pods: readonly Pod[]): void {
+  const ofPods = new Map<string, string>();
+  const ofContainers = new Map<string, string>();
+  const own = (owners: Map<string, string>, id: string, owner: string) => {
+    assert.equal(owners.get(id) ?? owner, owner, `${id} has two owners`);
+    owners.set(id, owner);
+  };
+  for (const pod of pods) {
+    const { name } = pod.metadata;
+    for (const one of [...initContainersOf(pod), ...pod.spec.containers])
+      for (const id of rig.devicesOf(pod, one.name)) {
+        own(ofPods, id, name);
+        // What ends before the others begin may share with them.
+        const ends = initContainersOf(pod).includes(one) && !isSidecar(one);
+        if (!ends) own(ofContainers, id, `${name}/${one.name}`);
+      }
+  }
+}
+
+describe('in any order of events', () => {
+  it('no device has two owners, and no container changes its devices', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(shape, { minLength: 6, maxLength: 6 }),
+        fc.array(step, { maxLength: 25 }),
+        async (shapes, steps) => {
+          await using rig = new DeviceRig();
+          const plugin = await rig.startWith(
+            gadget,
+            ids.map((id) => ({ id })),
+          );
+          // Each may come again once it has ended, as another.
+          const lives = shapes.map(() => 0);
+          const podAt = (index: number) =>
+            shaped(`p${index}-${lives[index]}`, shapes[index] ?? { init: 0, side: 0, main: 0 });
+          const had = new Map<string, string>();
+          const admitted = new Map<number, Pod>();
+          const check = () => {
+            assertOneOwner(rig, [...admitted.values()]);
+            for (const pod of admitted.values())
+              for (const { name } of [...initContainersOf(pod), ...pod.spec.containers]) {
+                const key = `${pod.metadata.uid} ${name}`;
+                const devices = rig.devicesOf(pod, name).join();
+                assert.equal(had.get(key) ?? devices, devices, key);
+                had.set(key, devices);
+              }
+          };
+          for (const one of steps) {
+            switch (one.do) {
+              case 'admit': {
+                if (admitted.has(one.pod)) break;
+                const pod = podAt(one.pod);
+                if ((await rig.admit(pod)) === undefined) admitted.set(one.pod, pod);
+                else lives[one.pod] = (lives[one.pod] ?? 0) + 1;
+                break;
+              }
+              case 'end': {
+                const pod = admitted.get(one.pod);
+                if (pod === undefined) break;
+                rig.ended.add(pod.metadata.uid);
+                admitted.delete(one.pod);
+                lives[one.pod] = (lives[one.pod] ?? 0) + 1;
+                break;
+              }
+              case 'start': {
+                const pod = admitted.get(one.pod);
+                const main = pod?.spec.containers[0];
+                if (pod === undefined || main === undefined) break;
+                await rig.pass(rig.manager.grants(pod, main, signal)).catch(() => {});
+                break;
+              }
+              case 'tell':
+                plugin.tell(
+                  ids.map((id, index) => ({
+                    id,
+                    health: one.well[index] === true ? ('Healthy' as const) : ('Unhealthy' as const),
+                  })),
+                );
+                break;
+              case 'die':
+                plugin.die();
+                break;
+              case 'return':
+                plugin.comeBack();
+                await rig.pass(rig.host.register(plugin).catch(() => {}));
+                break;
+              case 'restart':
+                await rig.start();
+                break;
+              case 'fail':
+                plugin.troubles.set('allocate', new Error('no'));
+                await rig.admit(shaped('failing', { init: 1, side: 1, main: 1 }));
+                plugin.troubles.clear();
+            }
+            await rig.clock.advance(5);
+            check();
+          }
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+});

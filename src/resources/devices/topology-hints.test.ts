@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { container, DeviceRig, gadget, podOf } from '../../../test/fakes/device-rig.ts';
+import { aPod } from '../../../test/fakes/pods.ts';
+import type { TopologyHints } from '../topology/index.ts';
+
+const four = [0, 0, 1, 1].map((node, index) => ({ id: `d${index}`, numaNodes: [node] }));
+
+function written(hints: TopologyHints | undefined): readonly string[] | undefined {
+  return hints
+    ?.get(gadget)
+    ?.map(({ numaNodes = [], preferred }) => `${numaNodes.join('+')}${preferred ? '!' : ''}`);
+}
+
+describe('from where devices could come', () => {
+  it('is every set of NUMA nodes with enough of them; the fewest that would do on an empty machine are preferred', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, four);
+    const hints = (count: number) =>
+      written(rig.manager.getTopologyHints(podOf('p', count), container('main', count)));
+    assert.deepEqual(hints(1), ['0!', '1!', '0+1']);
+    assert.deepEqual(hints(3), ['0+1!']);
+    assert.deepEqual(hints(5), []);
+    await rig.admit(podOf('other', 1), { numaNodes: [0], preferred: true });
+    // Two on one node would do if nobody else were there, so that two nodes are not what is preferred.
+    assert.deepEqual(hints(2), ['1!', '0+1']);
+  });
+
+  it('is anywhere for devices that are nowhere in particular, and nothing is said of what nobody asks for', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, [{ id: 'a' }]);
+    const pod = podOf('p', 1);
+    assert.deepEqual(
+      [...(rig.manager.getTopologyHints(pod, container('main', 1)) ?? [])],
+      [[gadget, undefined]],
+    );
+    assert.equal(rig.manager.getTopologyHints(pod, { name: 'main' }), undefined);
+  });
+
+  it('is where they are for a container that has them', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, four);
+    const pod = podOf('p', 1);
+    await rig.admit(pod, { numaNodes: [1], preferred: true });
+    assert.deepEqual(written(rig.manager.getTopologyHints(pod, container('main', 1))), ['1!', '0+1']);
+    assert.deepEqual(written(rig.manager.getTopologyHints(pod, container('main', 2))), []);
+    assert.deepEqual(written(rig.manager.getPodTopologyHints(pod)), ['1!', '0+1']);
+  });
+
+  it('takes in the devices of init containers that are used again', async () => {
+    await using rig = new DeviceRig();
+    await rig.startWith(gadget, four);
+    const pod = aPod({
+      spec: { initContainers: [container('init', 1)], containers: [container('main', 2)] },
+    });
+    await rig.admit({ ...pod, spec: { ...pod.spec, containers: [] } }, { numaNodes: [1], preferred: true });
+    assert.deepEqual(written(rig.manager.getTopologyHints(pod, container('main', 2))), ['1!', '0+1']);
+  });
+
+  it('leaves out NUMA nodes that the machine does not have', async () => {
+    await using rig = new DeviceRig();
+    rig.numaNodes = [0, 1];
+    await rig.startWith(gadget, [{ id: 'a', numaNodes: [0, 7] }]);
+    assert.deepEqual(written(rig.manager.getTopologyHints(podOf('p', 1), container('main', 1))), ['0!']);
+  });
+});

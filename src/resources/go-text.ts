@@ -1,0 +1,44 @@
+import { fnv1a32 } from '../lib/index.ts';
+
+/**
+ * The checksum that checkpoints of all kubelets carry is one over the text that Go's own kubelet makes of the value in its
+ * memory. These are the parts of such a text: fields of structs have their types before them, elements of maps and lists
+ * do not.
+ */
+export type GoField = readonly [name: string, type: string, text: string];
+
+export function goStruct(fields: readonly GoField[]): string {
+  return `{${fields.map(([name, type, text]) => `${name}:(${type})${text}`).join(' ')}}`;
+}
+
+export function goMap<V>(entries: ReadonlyMap<string | number, V>, textOf: (value: V) => string): string {
+  const sorted = [...entries].toSorted(([one], [other]) => compareKeys(one, other));
+  return `map[${sorted.map(([key, value]) => `${key}:${textOf(value)}`).join(' ')}]`;
+}
+
+export function goList<V>(values: readonly V[], textOf: (value: V) => string = String): string {
+  return `[${values.map(textOf).join(' ')}]`;
+}
+
+/** Of a pointer to a struct of that type. */
+export function goChecksum(type: string, fields: readonly GoField[]): number {
+  return fnv1a32(`(*${type})${goStruct(fields)}`);
+}
+
+/** As Go does: numbers by size, texts by their bytes. */
+export function compareKeys(one: string | number, other: string | number): number {
+  if (typeof one === 'number' && typeof other === 'number') return one - other;
+  return Buffer.compare(Buffer.from(`${one}`), Buffer.from(`${other}`));
+}
+
+/** In the order of Go's JSON. */
+export function sortedByKey<K extends string | number, V>(entries: Iterable<readonly [K, V]>): Map<K, V> {
+  return new Map([...entries].toSorted(([one], [other]) => compareKeys(one, other)));
+}
+
+/** Throws an error that names what should be one. */
+export function jsonObject(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error(`${what} is not an object`);
+  return value as Readonly<Record<string, unknown>>;
+}

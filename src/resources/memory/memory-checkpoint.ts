@@ -1,0 +1,168 @@
+import { podUid } from '../../pods/index.ts';
+import { type GoField, goChecksum, goList, goMap, goStruct, jsonObject, sortedByKey } from '../go-text.ts';
+import type { MemoryBlock, MemoryState, MemoryTable, NumaMemory } from './memory-state.ts';
+
+/** Below the root directory; the same file whichever kubelet runs. */
+export const memoryStateFile = 'memory_manager_state';
+
+export interface MemoryCheckpoint {
+  readonly policyName: string;
+  readonly state: MemoryState;
+}
+
+/** The names one kubelet or another has given what is hashed, all for the same content. */
+const typeNames = ['MemoryManagerCheckpoint', 'MemoryManagerCheckpointV1'];
+
+export function encodeMemoryCheckpoint(checkpoint: MemoryCheckpoint): string {
+  const { policyName, state } = checkpoint;
+  const machineState = written(state.machine, ({ numberOfAssignments, memoryMap, cells }) => ({
+    numberOfAssignments,
+    memoryMap: written(memoryMap, ({ total, systemReserved, allocatable, reserved, free }) => ({
+      total,
+      systemReserved,
+      allocatable,
+      reserved,
+      free,
+    })),
+    cells,
+  }));
+  const entries = written(state.assignments, (own) =>
+    written(own, (blocks) => blocks.map(({ numaAffinity, type, size }) => ({ numaAffinity, type, size }))),
+  );
+  return JSON.stringify({
+    policyName,
+    machineState,
+    ...(state.assignments.size === 0 ? {} : { entries }),
+    checksum: checksumOf(checkpoint, typeNames[0] ?? ''),
+  });
+}
+
+/** Throws an error that says what is wrong with it. */
+export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
+  const json = jsonObject(JSON.parse(text), 'it');
+  const { policyName, checksum } = json;
+  if (typeof policyName !== 'string' || typeof checksum !== 'number')
+    throw new Error('policyName or checksum is missing');
+  if (
+    json['podEntries'] !== undefined &&
+    Object.keys(jsonObject(json['podEntries'], 'podEntries')).length > 0
+  )
+    throw new Error('it has assignments of whole pods, which are not known here');
+  const machine = read(json['machineState'], 'machineState', readNode);
+  const assignments = read(json['entries'] ?? {}, 'entries', (own) => read(own, 'an entry', readBlocks));
+  const checkpoint: MemoryCheckpoint = {
+    policyName,
+    state: {
+      machine: new Map([...machine].map(([id, node]) => [Number(id), node])),
+      assignments: new Map([...assignments].map(([uid, own]) => [podUid(uid), own])),
+    },
+  };
+  // Files of old had none.
+  if (checksum !== 0 && !checksumsOf(checkpoint).includes(checksum))
+    throw new Error('its checksum does not match');
+  return checkpoint;
+}
+
+function checksumsOf(checkpoint: MemoryCheckpoint): readonly number[] {
+  return [
+    ...typeNames.map((name) => checksumOf(checkpoint, name)),
+    checksumOf(checkpoint, 'MemoryManagerCheckpoint', [
+      ['PodEntries', 'state.PodMemoryAssignments', 'map[]'],
+    ]),
+  ];
+}
+
+function checksumOf(
+  { policyName, state }: MemoryCheckpoint,
+  typeName: string,
+  more: readonly GoField[] = [],
+): number {
+  const entries = goMap(state.assignments, (own) => goMap(own, (blocks) => goList(blocks, goBlock)));
+  return goChecksum(`state.${typeName}`, [
+    ['PolicyName', 'string', policyName],
+    ['MachineState', 'state.NUMANodeMap', goMap(state.machine, goNode)],
+    ['Entries', 'state.ContainerMemoryAssignments', entries],
+    ...more,
+    ['Checksum', 'checksum.Checksum', '0'],
+  ]);
+}
+
+function goNode({ numberOfAssignments, memoryMap, cells }: NumaMemory): string {
+  const fields = goStruct([
+    ['NumberOfAssignments', 'int', `${numberOfAssignments}`],
+    ['MemoryMap', 'map[v1.ResourceName]*state.MemoryTable', goMap(memoryMap, goTable)],
+    ['Cells', '[]int', goList(cells)],
+  ]);
+  return `<*>${fields}`;
+}
+
+function goTable({ total, systemReserved, allocatable, reserved, free }: MemoryTable): string {
+  const fields = goStruct([
+    ['TotalMemSize', 'uint64', `${total}`],
+    ['SystemReserved', 'uint64', `${systemReserved}`],
+    ['Allocatable', 'uint64', `${allocatable}`],
+    ['Reserved', 'uint64', `${reserved}`],
+    ['Free', 'uint64', `${free}`],
+  ]);
+  return `<*>${fields}`;
+}
+
+function goBlock({ numaAffinity, type, size }: MemoryBlock): string {
+  return goStruct([
+    ['NUMAAffinity', '[]int', goList(numaAffinity)],
+    ['Type', 'v1.ResourceName', type],
+    ['Size', 'uint64', `${size}`],
+  ]);
+}
+
+function written<K extends string | number, V, W>(
+  entries: ReadonlyMap<K, V>,
+  of: (value: V) => W,
+): Readonly<Record<string, W>> {
+  return Object.fromEntries([...sortedByKey(entries)].map(([key, value]) => [`${key}`, of(value)]));
+}
+
+function read<W>(value: unknown, what: string, of: (value: unknown) => W): ReadonlyMap<string, W> {
+  return new Map(Object.entries(jsonObject(value, what)).map(([key, part]) => [key, of(part)]));
+}
+
+function readNode(value: unknown): NumaMemory {
+  const { numberOfAssignments, memoryMap, cells } = jsonObject(value, 'the state of a NUMA node');
+  return {
+    numberOfAssignments: readNumber(numberOfAssignments, 'numberOfAssignments'),
+    memoryMap: read(memoryMap, 'memoryMap', readTable),
+    cells: readNumbers(cells, 'cells'),
+  };
+}
+
+function readTable(value: unknown): MemoryTable {
+  const table = jsonObject(value, 'a kind of memory');
+  const field = (name: keyof MemoryTable) => readNumber(table[name], name);
+  return {
+    total: field('total'),
+    systemReserved: field('systemReserved'),
+    allocatable: field('allocatable'),
+    reserved: field('reserved'),
+    free: field('free'),
+  };
+}
+
+function readBlocks(value: unknown): readonly MemoryBlock[] {
+  if (!Array.isArray(value)) throw new Error('the blocks of a container are no list');
+  return value.map((block) => {
+    const { numaAffinity, type, size } = jsonObject(block, 'a block');
+    if (typeof type !== 'string') throw new Error('a block has no type');
+    return { numaAffinity: readNumbers(numaAffinity, 'numaAffinity'), type, size: readNumber(size, 'size') };
+  });
+}
+
+function readNumbers(value: unknown, what: string): readonly number[] {
+  if (!Array.isArray(value)) throw new Error(`${what} is no list`);
+  return value.map((number) => readNumber(number, what));
+}
+
+function readNumber(value: unknown, what: string): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
+    throw new Error(`${what} is no whole number`);
+  return value;
+}

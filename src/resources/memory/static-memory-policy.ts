@@ -1,0 +1,324 @@
+import type { Container } from '../../kinds/index.ts';
+import { KubelingError, quantityValue } from '../../lib/index.ts';
+import {
+  hasPodLevelResources,
+  initContainersOf,
+  isHugePages,
+  isSidecar,
+  type Pod,
+  qosClass,
+  readResources,
+} from '../../pods/index.ts';
+import type { TopologyHint, TopologyHints } from '../topology/hint-provider.ts';
+import { numaChoices } from '../topology/numa-choices.ts';
+import {
+  blocksOf,
+  type MachineMemory,
+  type MemoryBlock,
+  type MemoryState,
+  type NumaMemory,
+  taken,
+  withBlocks,
+} from './memory-state.ts';
+
+/** Bytes by the name of the resource. */
+type Amounts = ReadonlyMap<string, number>;
+
+interface Choice {
+  readonly numaNodes: readonly number[];
+  readonly preferred: boolean;
+}
+
+/** Guaranteed pods get their memory from as few NUMA nodes as can give it. Decides only. */
+export class StaticMemoryPolicy {
+  readonly #initial: MachineMemory;
+
+  constructor(initial: MachineMemory) {
+    this.#initial = initial;
+  }
+
+  get initialState(): MemoryState {
+    return { machine: this.#initial, assignments: new Map() };
+  }
+
+  /** Why the state is none of this machine and these settings. */
+  problemOf(state: MemoryState): string | undefined {
+    let expected = this.#initial;
+    for (const [uid, own] of state.assignments) {
+      for (const [name, blocks] of own) {
+        for (const block of blocks) {
+          const where = `(pod: ${uid}, container: ${name})`;
+          const nodes = block.numaAffinity.map((id) => expected.get(id));
+          if (nodes.includes(undefined))
+            return `${where} the memory assignment uses the NUMA that does not exist`;
+          if (nodes.some((node) => node?.memoryMap.has(block.type) !== true))
+            return `${where} the memory assignment uses memory resource that does not exist`;
+          expected = taken(expected, block);
+        }
+      }
+    }
+    return isSameMachine(state.machine, expected)
+      ? undefined
+      : 'the expected machine state is different from the real one';
+  }
+
+  /** The same state when the container gets nothing, or has it already. Throws ALLOCATION_FAILED. */
+  allocate(state: MemoryState, pod: Pod, container: Container, affinity: TopologyHint): MemoryState {
+    const { uid } = pod.metadata;
+    if (!getsPinned(pod) || blocksOf(state, uid, container.name) !== undefined) return state;
+    const asked = requestedBy(container);
+    const numaAffinity = this.#nodesFor(state, pod, asked, affinity);
+    let machine = state.machine;
+    const blocks = [...asked].map(([type, size]) => ({ numaAffinity, type, size }));
+    for (const block of blocks)
+      machine = taken(
+        machine,
+        block,
+        Math.max(0, block.size - reusable(state, pod, numaAffinity, block.type)),
+      );
+    const given = withBlocks({ ...state, machine }, uid, container.name, blocks);
+    return blocks.reduce((after, block) => withoutReused(after, pod, container, block), given);
+  }
+
+  hints(state: MemoryState, pod: Pod, container: Container): TopologyHints | undefined {
+    if (!getsPinned(pod)) return undefined;
+    const asked = requestedBy(container);
+    const present = blocksOf(state, pod.metadata.uid, container.name);
+    return present === undefined ? asHints(this.#choices(state, pod, asked), asked) : again(present, asked);
+  }
+
+  podHints(state: MemoryState, pod: Pod): TopologyHints | undefined {
+    if (!getsPinned(pod)) return undefined;
+    const asked = requestedByPod(pod);
+    if (asked.size === 0) return undefined;
+    for (const { name } of [...initContainersOf(pod), ...pod.spec.containers]) {
+      const present = blocksOf(state, pod.metadata.uid, name);
+      if (present !== undefined) return again(present, asked);
+    }
+    return asHints(this.#choices(state, pod, asked), asked);
+  }
+
+  #nodesFor(state: MemoryState, pod: Pod, asked: Amounts, hint: TopologyHint): readonly number[] {
+    const near = hint.numaNodes === undefined ? this.#default(state, pod, asked, hint) : hint;
+    const numaNodes = near.numaNodes ?? [];
+    const chosen = hasEnough(state.machine, numaNodes, asked)
+      ? numaNodes
+      : this.#extended(state, pod, asked, numaNodes, near.preferred);
+    if (mixesGroups(state.machine, chosen)) throw failed('preferred hint violates NUMA node allocation');
+    return chosen;
+  }
+
+  #default(state: MemoryState, pod: Pod, asked: Amounts, hint: TopologyHint): Choice {
+    const best = bestOf(this.#choices(state, pod, asked));
+    if (best === undefined)
+      throw failed('failed to get the default NUMA affinity, no NUMA nodes with enough memory is available');
+    if (!best.preferred && hint.preferred) throw failed('failed to find the default preferred hint');
+    return best;
+  }
+
+  /** What all agreed on may be less than what memory alone would have taken. */
+  #extended(
+    state: MemoryState,
+    pod: Pod,
+    asked: Amounts,
+    numaNodes: readonly number[],
+    preferred: boolean,
+  ): readonly number[] {
+    const wider = this.#choices(state, pod, asked).filter((choice) =>
+      numaNodes.every((id) => choice.numaNodes.includes(id)),
+    );
+    const best = bestOf(wider);
+    if (best === undefined) throw failed('failed to find NUMA nodes to extend the current topology hint');
+    if (!best.preferred && preferred) throw failed('failed to find the extended preferred hint');
+    return best.numaNodes;
+  }
+
+  /** A NUMA node gives memory either alone or always together with the same others. */
+  #choices({ machine, assignments }: MemoryState, pod: Pod, asked: Amounts): readonly Choice[] {
+    const ids = [...machine.keys()].toSorted((one, other) => one - other);
+    const possible: (readonly number[])[] = [];
+    let fewest = ids.length;
+    for (const numaNodes of numaChoices(ids)) {
+      const nodes = numaNodes.flatMap((id) => machine.get(id) ?? []);
+      const sum = (type: string, what: 'free' | 'allocatable') =>
+        nodes.reduce((all, { memoryMap }) => all + (memoryMap.get(type)?.[what] ?? 0), 0);
+      if ([...asked].some(([type, size]) => sum(type, 'allocatable') < size)) continue;
+      fewest = Math.min(fewest, numaNodes.length);
+      const isOthers = numaNodes.length === 1 && nodes.some(({ cells }) => cells.length > 1);
+      if (isOthers || mixesGroups(machine, numaNodes)) continue;
+      const state = { machine, assignments };
+      const isEnough = ([type, size]: readonly [string, number]) =>
+        sum(type, 'free') + reusable(state, pod, numaNodes, type) >= size;
+      if ([...asked].every(isEnough)) possible.push(numaNodes);
+    }
+    return possible.map((numaNodes) => ({ numaNodes, preferred: numaNodes.length === fewest }));
+  }
+}
+
+/** As the machine is before anything is given out. */
+export function initialMachineMemory(
+  nodes: readonly {
+    readonly id: number;
+    readonly memoryBytes: number;
+    readonly hugePages: readonly { readonly type: string; readonly bytes: number }[];
+  }[],
+  reservedOn: (id: number, type: string) => number,
+): MachineMemory {
+  return new Map(
+    nodes.map(({ id, memoryBytes, hugePages }) => {
+      const inPages = hugePages.reduce((sum, { bytes }) => sum + bytes, 0);
+      const table = (type: string, total: number, kept: number) => {
+        const systemReserved = reservedOn(id, type);
+        const allocatable = Math.max(0, total - systemReserved - kept);
+        return [type, { total, systemReserved, allocatable, reserved: 0, free: allocatable }] as const;
+      };
+      const memoryMap = new Map([
+        ...hugePages.map(({ type, bytes }) => table(type, bytes, 0)),
+        table('memory', memoryBytes, inPages),
+      ]);
+      return [id, { numberOfAssignments: 0, memoryMap, cells: [id] }] as const;
+    }),
+  );
+}
+
+export function getsPinned(pod: Pod): boolean {
+  return qosClass(pod) === 'Guaranteed' && !hasPodLevelResources(pod);
+}
+
+function failed(why: string): KubelingError {
+  return new KubelingError('ALLOCATION_FAILED', `[memorymanager] ${why}`);
+}
+
+function requestedBy(container: Container): Amounts {
+  const requests = readResources(container.resources?.requests);
+  return new Map(
+    [...requests].flatMap(([type, amount]) =>
+      type === 'memory' || isHugePages(type) ? [[type, Number(quantityValue(amount))] as const] : [],
+    ),
+  );
+}
+
+/** At its hungriest, of what its regular containers ask for. */
+function requestedByPod(pod: Pod): Amounts {
+  const sidecars = new Map<string, number>();
+  const initializing = new Map<string, number>();
+  for (const container of initContainersOf(pod)) {
+    for (const [type, size] of requestedBy(container)) {
+      const needed = (sidecars.get(type) ?? 0) + size;
+      if (isSidecar(container)) sidecars.set(type, needed);
+      else initializing.set(type, Math.max(initializing.get(type) ?? 0, needed));
+    }
+  }
+  const running = new Map<string, number>();
+  for (const container of pod.spec.containers)
+    for (const [type, size] of requestedBy(container)) running.set(type, (running.get(type) ?? 0) + size);
+  return new Map(
+    [...running].map(([type, size]) => [
+      type,
+      Math.max(size + (sidecars.get(type) ?? 0), initializing.get(type) ?? 0),
+    ]),
+  );
+}
+
+/** What init containers of the pod have on just these NUMA nodes, and nobody has used again yet. */
+function reusable(state: MemoryState, pod: Pod, numaNodes: readonly number[], type: string): number {
+  const blocks = initContainersOf(pod)
+    .filter((container) => !isSidecar(container))
+    .flatMap(({ name }) => blocksOf(state, pod.metadata.uid, name) ?? []);
+  return blocks
+    .filter((block) => block.type === type && isSameGroup(block.numaAffinity, numaNodes))
+    .reduce((sum, { size }) => sum + size, 0);
+}
+
+/** What the container uses again is no longer the init containers': the sum of all blocks is what the pod really has. */
+function withoutReused(state: MemoryState, pod: Pod, container: Container, block: MemoryBlock): MemoryState {
+  const { uid } = pod.metadata;
+  let left = block.size;
+  let after = state;
+  for (const earlier of initContainersOf(pod)) {
+    if (earlier.name === container.name) break;
+    const blocks = isSidecar(earlier) ? undefined : blocksOf(after, uid, earlier.name);
+    if (blocks === undefined) continue;
+    const kept = blocks.map((one) => {
+      if (one.type !== block.type || !isSameGroup(one.numaAffinity, block.numaAffinity)) return one;
+      const part = Math.min(left, one.size);
+      left -= part;
+      return { ...one, size: one.size - part };
+    });
+    after = withBlocks(after, uid, earlier.name, kept);
+  }
+  return after;
+}
+
+function asHints(choices: readonly Choice[], asked: Amounts): TopologyHints {
+  return new Map(choices.length === 0 ? [] : [...asked.keys()].map((type) => [type, choices] as const));
+}
+
+/** For one that has its share. Where that is not what is asked for any more nothing can be said. */
+function again(blocks: readonly MemoryBlock[], asked: Amounts): TopologyHints | undefined {
+  const isAsked = blocks.length === asked.size && blocks.every(({ type, size }) => asked.get(type) === size);
+  if (!isAsked) return undefined;
+  return new Map(
+    blocks.map(({ type, numaAffinity }) => [type, [{ numaNodes: numaAffinity, preferred: true }]]),
+  );
+}
+
+function bestOf(choices: readonly Choice[]): Choice | undefined {
+  // They come with the fewest NUMA nodes first.
+  return choices.reduce<Choice | undefined>(
+    (best, choice) => (best === undefined || isBetter(choice, best) ? choice : best),
+    undefined,
+  );
+}
+
+function isBetter(one: Choice, other: Choice): boolean {
+  if (one.preferred !== other.preferred) return one.preferred;
+  const [width, otherWidth] = [one.numaNodes.length, other.numaNodes.length];
+  if (width !== otherWidth) return width < otherWidth;
+  const last = one.numaNodes.findLastIndex((id, place) => id !== other.numaNodes[place]);
+  return last !== -1 && (one.numaNodes[last] ?? 0) < (other.numaNodes[last] ?? 0);
+}
+
+function hasEnough(machine: MachineMemory, numaNodes: readonly number[], asked: Amounts): boolean {
+  const free = (type: string) =>
+    numaNodes.reduce((sum, id) => sum + (machine.get(id)?.memoryMap.get(type)?.free ?? 0), 0);
+  return [...asked].every(([type, size]) => free(type) >= size);
+}
+
+/** Whether several NUMA nodes would give together of which one is in use alone, or with others. */
+function mixesGroups(machine: MachineMemory, numaNodes: readonly number[]): boolean {
+  if (numaNodes.length === 1) return false;
+  return numaNodes
+    .flatMap((id) => machine.get(id) ?? [])
+    .some(
+      ({ numberOfAssignments, cells }) =>
+        numberOfAssignments > 0 && (cells.length === 1 || !isSameGroup(cells, numaNodes)),
+    );
+}
+
+function isSameGroup(one: readonly number[], other: readonly number[]): boolean {
+  return one.length === other.length && one.every((id) => other.includes(id));
+}
+
+/** Nodes that give together need agree only on what they have together. */
+function isSameMachine(one: MachineMemory, other: MachineMemory): boolean {
+  const sum = (machine: MachineMemory, { cells }: NumaMemory, type: string, what: 'free' | 'reserved') =>
+    cells.reduce((all, id) => all + (machine.get(id)?.memoryMap.get(type)?.[what] ?? 0), 0);
+  if (one.size !== other.size) return false;
+  return [...one].every(([id, node]) => {
+    const twin = other.get(id);
+    if (twin === undefined || node.numberOfAssignments !== twin.numberOfAssignments) return false;
+    if (!isSameGroup(node.cells, twin.cells) || node.memoryMap.size !== twin.memoryMap.size) return false;
+    return [...node.memoryMap].every(([type, table]) => {
+      const same = twin.memoryMap.get(type);
+      return (
+        same !== undefined &&
+        table.total === same.total &&
+        table.systemReserved === same.systemReserved &&
+        table.allocatable === same.allocatable &&
+        sum(one, node, type, 'free') === sum(other, node, type, 'free') &&
+        sum(one, node, type, 'reserved') === sum(other, node, type, 'reserved')
+      );
+    });
+  });
+}

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { socketFolder } from '../../../test/fakes/socket-folder.ts';
+import { GrpcChannel, GrpcServer } from '../../lib/grpc/index.ts';
+import { MetricRegistry, realClock, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { type Pod, podUid } from '../../pods/index.ts';
+import { PodResourcesLister } from './gen/pod-resources.ts';
+import { podResourcesMetrics } from './metrics.ts';
+import { type GivenResources, servePodResources } from './pod-resources-lister.ts';
+
+const { signal } = new AbortController();
+const none = { cpuIds: [], memory: [], dynamicResources: [] };
+const withSidecar = aPod({
+  metadata: { uid: podUid('u1'), name: 'web' },
+  spec: {
+    initContainers: [{ name: 'init' }, { name: 'side', restartPolicy: 'Always' }],
+    containers: [{ name: 'main' }],
+  },
+});
+const over = aPod({ metadata: { uid: podUid('u2'), name: 'over' } });
+const given: GivenResources = {
+  devices: {
+    of: (uid, container) =>
+      uid === 'u1' && container === 'main'
+        ? [
+            { resource: 'a/b', id: 'both', numaNodes: [0, 1] },
+            { resource: 'a/b', id: 'nowhere', numaNodes: [] },
+          ]
+        : [],
+    allocatable: () => [{ resource: 'a/b', id: 'free', numaNodes: [1] }],
+  },
+  cpus: { of: (_uid, container) => (container === 'side' ? [2, 3] : []), allocatable: () => [0, 1, 2, 3] },
+  memory: {
+    of: () => [],
+    allocatable: () => [{ type: 'memory', bytes: 1024n, numaNodes: [0] }],
+  },
+};
+
+/** Served on a real socket. */
+async function rig(pods: readonly Pod[], active = pods) {
+  const stack = new AsyncDisposableStack();
+  const folder = stack.use(socketFolder());
+  const clock = new VirtualClock();
+  const metrics = new MetricRegistry({ onError: () => {} });
+  const server = stack.use(new GrpcServer());
+  servePodResources(server, {
+    clock,
+    pods: {
+      active: () => active,
+      all: () => pods,
+      find: (namespace, name) =>
+        pods.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name),
+    },
+    given: () => given,
+    observer: podResourcesMetrics(metrics),
+  });
+  await server.listen(folder.path('kubelet.sock'));
+  const target = `unix://${folder.path('kubelet.sock')}`;
+  const channel = stack.use(new GrpcChannel({ target, clock: realClock(), random: seededRandom(1) }));
+  const client = channel.client(PodResourcesLister);
+  const firstVersion: typeof PodResourcesLister = {
+    ...PodResourcesLister,
+    fullName: 'v1alpha1.PodResourcesLister',
+  };
+  const first = channel.client(firstVersion);
+  return { clock, metrics, client, first, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+const at = (node: bigint) => ({ nodes: [{ ID: node }] });
+const entry = (id: string, node?: bigint) => ({
+  resourceName: 'a/b',
+  deviceIds: [id],
+  topology: node === undefined ? undefined : at(node),
+});
+
+describe('what pods have', () => {
+  it('is told of active ones: sidecars first, one entry for each NUMA node of a device', async () => {
+    await using world = await rig([withSidecar, over], [withSidecar]);
+    const { podResources } = await world.client.list({}, { signal });
+    const expected = {
+      name: 'web',
+      namespace: 'default',
+      containers: [
+        { ...none, name: 'side', devices: [], cpuIds: [2n, 3n] },
+        { ...none, name: 'main', devices: [entry('both', 0n), entry('both', 1n), entry('nowhere')] },
+      ],
+    };
+    assert.deepEqual(podResources, [expected]);
+    const one = await world.client.get({ podNamespace: 'default', podName: 'web' }, { signal });
+    assert.deepEqual(one.podResources, expected);
+  });
+
+  it('is told of all of them without sidecars to who speaks the first version', async () => {
+    await using world = await rig([withSidecar, over], [withSidecar]);
+    const { podResources } = await world.first.list({}, { signal });
+    assert.deepEqual(
+      podResources.map(({ name, containers }) => [name, containers.map((one) => one.name)]),
+      [
+        ['web', ['main']],
+        ['over', ['main']],
+      ],
+    );
+    await assert.rejects(world.first.getAllocatableResources({}, { signal }), { grpcCode: 'UNIMPLEMENTED' });
+  });
+
+  it('is not told of pods nobody knows, and counted', async () => {
+    await using world = await rig([withSidecar]);
+    await assert.rejects(world.client.get({ podNamespace: 'n', podName: 'x' }, { signal }), {
+      grpcCode: 'UNKNOWN',
+      message: 'pod x in namespace n not found',
+    });
+    await world.client.list({}, { signal });
+    const text = await world.metrics.expose(signal);
+    for (const line of [
+      'requests_total{server_api_version="v1"} 2',
+      'requests_get{server_api_version="v1"} 1',
+      'errors_get{server_api_version="v1"} 1',
+      'requests_list{server_api_version="v1"} 1',
+    ])
+      assert.ok(text.includes(`kubelet_pod_resources_endpoint_${line}\n`), line);
+  });
+
+  it('is told beside what could be given', async () => {
+    await using world = await rig([]);
+    assert.deepEqual(await world.client.getAllocatableResources({}, { signal }), {
+      devices: [entry('free', 1n)],
+      cpuIds: [0n, 1n, 2n, 3n],
+      memory: [{ memoryType: 'memory', size: 1024n, topology: at(0n) }],
+    });
+  });
+
+  it('is told a hundred times a second and no more', async () => {
+    await using world = await rig([]);
+    const ask = () =>
+      world.client.list({}, { signal }).then(
+        () => 'told',
+        (error: Error) => error.message,
+      );
+    const answers = await Promise.all(Array.from({ length: 12 }, ask));
+    assert.deepEqual(answers, [...Array(10).fill('told'), ...Array(2).fill('rejected by rate limit')]);
+    await world.clock.advance(10);
+    assert.deepEqual([await ask(), await ask()], ['told', 'rejected by rate limit']);
+  });
+});

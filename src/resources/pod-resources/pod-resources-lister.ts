@@ -1,0 +1,172 @@
+import { GrpcError, type ServiceAdder } from '../../lib/grpc/index.ts';
+import type { Clock } from '../../lib/index.ts';
+import type { MessageInit } from '../../lib/protobuf/index.ts';
+import { initContainersOf, isSidecar, type Pod, type PodUid } from '../../pods/index.ts';
+import {
+  type AllocatableResourcesResponse,
+  type ContainerDevices,
+  type ContainerMemory,
+  type ContainerResources,
+  type DynamicResource,
+  type PodResources,
+  PodResourcesLister,
+} from './gen/pod-resources.ts';
+import type { PodResourcesObserver } from './metrics.ts';
+
+/** Devices by their resource: each with the NUMA nodes it is near. */
+export type ListedDevices = readonly {
+  readonly resource: string;
+  readonly id: string;
+  readonly numaNodes: readonly number[];
+}[];
+
+export type ListedMemory = readonly {
+  readonly type: string;
+  readonly bytes: bigint;
+  readonly numaNodes: readonly number[];
+}[];
+
+/** Who knows what was given to containers. What nobody gives out is left out. */
+export interface GivenResources {
+  readonly devices?: GivenOut<ListedDevices> | undefined;
+  /** CPUs that are one container's alone, by their numbers. */
+  readonly cpus?: GivenOut<readonly number[]> | undefined;
+  readonly memory?: GivenOut<ListedMemory> | undefined;
+  readonly claims?: Pick<GivenOut<readonly MessageInit<DynamicResource>[]>, 'of'> | undefined;
+}
+
+export interface GivenOut<Share> {
+  of(uid: PodUid, container: string): Share;
+  allocatable(): Share;
+}
+
+export interface PodResourcesDeps {
+  readonly clock: Clock;
+  readonly pods: {
+    active(): readonly Pod[];
+    all(): readonly Pod[];
+    find(namespace: string, name: string): Pod | undefined;
+  };
+  readonly given: () => GivenResources;
+  readonly observer: PodResourcesObserver;
+}
+
+const perSecond = 100;
+const burst = 10;
+
+/** Answers agents of the node that ask what pods have. */
+export function servePodResources(server: ServiceAdder, deps: PodResourcesDeps): void {
+  const { pods, given, observer } = deps;
+  const rate = new CallRate(deps.clock);
+  const ask = <Answer>(
+    version: string,
+    method: 'list' | 'get' | 'get_allocatable' | undefined,
+    answer: () => Answer,
+  ): Promise<Answer> => {
+    if (!rate.take()) return Promise.reject(new GrpcError('RESOURCE_EXHAUSTED', 'rejected by rate limit'));
+    observer.asked(version, method);
+    try {
+      return Promise.resolve(answer());
+    } catch (error) {
+      if (method !== undefined) observer.failed(version, method);
+      return Promise.reject(error);
+    }
+  };
+  server.add(PodResourcesLister, {
+    list: () =>
+      ask('v1', 'list', () => ({ podResources: pods.active().map((pod) => resourcesOf(pod, given())) })),
+    getAllocatableResources: () => ask('v1', 'get_allocatable', () => allocatableOf(given())),
+    get: ({ podName, podNamespace }) =>
+      ask('v1', 'get', () => {
+        const pod = pods.find(podNamespace, podName);
+        if (pod === undefined)
+          throw new GrpcError('UNKNOWN', `pod ${podName} in namespace ${podNamespace} not found`);
+        return { podResources: resourcesOf(pod, given()) };
+      }),
+  });
+  // The first version says less of the same, in the same places.
+  const first = {
+    fullName: 'v1alpha1.PodResourcesLister',
+    methods: { list: PodResourcesLister.methods.list },
+  };
+  server.add(
+    first as unknown as typeof PodResourcesLister,
+    {
+      list: () =>
+        ask('v1alpha1', undefined, () => ({
+          podResources: pods.all().map((pod) => devicesOnly(pod, given())),
+        })),
+    } as never,
+  );
+}
+
+function resourcesOf(pod: Pod, given: GivenResources): MessageInit<PodResources> {
+  const { uid, name, namespace } = pod.metadata;
+  const containers = [...initContainersOf(pod).filter(isSidecar), ...pod.spec.containers].map(
+    (container): MessageInit<ContainerResources> => ({
+      name: container.name,
+      devices: (given.devices?.of(uid, container.name) ?? []).flatMap(deviceEntries),
+      cpuIds: (given.cpus?.of(uid, container.name) ?? []).map(BigInt),
+      memory: (given.memory?.of(uid, container.name) ?? []).map(memoryEntry),
+      dynamicResources: given.claims?.of(uid, container.name) ?? [],
+    }),
+  );
+  return { name, namespace, containers };
+}
+
+function devicesOnly(pod: Pod, { devices }: GivenResources): MessageInit<PodResources> {
+  const { uid, name, namespace } = pod.metadata;
+  const containers = pod.spec.containers.map((container) => ({
+    name: container.name,
+    devices: (devices?.of(uid, container.name) ?? []).flatMap(deviceEntries),
+  }));
+  return { name, namespace, containers };
+}
+
+function allocatableOf({ devices, cpus, memory }: GivenResources): MessageInit<AllocatableResourcesResponse> {
+  return {
+    devices: (devices?.allocatable() ?? []).flatMap(deviceEntries),
+    cpuIds: (cpus?.allocatable() ?? []).map(BigInt),
+    memory: (memory?.allocatable() ?? []).map(memoryEntry),
+  };
+}
+
+/** One for each NUMA node the device is near. */
+function deviceEntries({
+  resource: resourceName,
+  id,
+  numaNodes,
+}: ListedDevices[number]): readonly MessageInit<ContainerDevices>[] {
+  const entry = { resourceName, deviceIds: [id] };
+  if (numaNodes.length === 0) return [entry];
+  return numaNodes.map((node) => ({ ...entry, topology: topologyOf([node]) }));
+}
+
+function memoryEntry({ type, bytes, numaNodes }: ListedMemory[number]): MessageInit<ContainerMemory> {
+  return { memoryType: type, size: bytes, topology: topologyOf(numaNodes) };
+}
+
+function topologyOf(numaNodes: readonly number[]) {
+  return { nodes: numaNodes.map((node) => ({ ID: BigInt(node) })) };
+}
+
+/** A bucket that fills steadily; who finds it empty is sent away. */
+class CallRate {
+  readonly #clock: Clock;
+  #tokens = burst;
+  #atMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#atMs = clock.monotonicMs();
+  }
+
+  take(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    this.#tokens = Math.min(burst, this.#tokens + ((nowMs - this.#atMs) * perSecond) / 1_000);
+    this.#atMs = nowMs;
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
+    return true;
+  }
+}

@@ -1,0 +1,166 @@
+import type { TopologyHint, TopologyHints } from './hint-provider.ts';
+
+export type TopologyPolicy = 'best-effort' | 'restricted' | 'single-numa-node';
+
+export interface MergeRules {
+  readonly policy: TopologyPolicy;
+  /** The NUMA nodes of the machine, ascending. */
+  readonly numaNodes: readonly number[];
+  /** How far one NUMA node is from another; given where the closest ones are preferred to the lowest. */
+  readonly distance?: ((from: number, to: number) => number) | undefined;
+}
+
+export interface MergedHint {
+  readonly hint: TopologyHint;
+  readonly admit: boolean;
+}
+
+/** NUMA nodes as bits, by their place in the list of the machine's. */
+type Mask = number;
+
+/** One way to give one resource; from anywhere when the mask is undefined. */
+interface Way {
+  readonly mask: Mask | undefined;
+  readonly preferred: boolean;
+}
+
+/** What some ways taken together come to. `agreed` is what all of them name, as long as they are preferred. */
+interface Together {
+  readonly mask: Mask;
+  readonly agreed: Mask | undefined;
+  readonly preferred: boolean;
+}
+
+/**
+ * Of all combinations of one way for each resource the best: one that everybody prefers, and then the narrowest or
+ * closest. Among those not everybody prefers, one as wide as the widest of what the resources need at least, or nearly.
+ */
+export function mergeHints(provided: readonly (TopologyHints | undefined)[], rules: MergeRules): MergedHint {
+  const masks = new Masks(rules.numaNodes);
+  const every = provided.flatMap((hints) => waysOf(hints, masks));
+  const lists = rules.policy === 'single-numa-node' ? every.map(onSingleNodes) : every;
+  const best = bestOf(combine(lists, masks.all), lists, masks, rules) ?? {
+    mask: masks.all,
+    preferred: false,
+  };
+  const isAnywhere = rules.policy === 'single-numa-node' && best.mask === masks.all;
+  const hint = {
+    numaNodes: isAnywhere ? undefined : masks.nodesIn(best.mask),
+    preferred: best.preferred,
+  };
+  return { hint, admit: rules.policy === 'best-effort' || best.preferred };
+}
+
+class Masks {
+  readonly all: Mask;
+  readonly #numaNodes: readonly number[];
+  readonly #bits: ReadonlyMap<number, Mask>;
+
+  constructor(numaNodes: readonly number[]) {
+    this.#numaNodes = numaNodes;
+    this.#bits = new Map(numaNodes.map((id, place) => [id, 2 ** place]));
+    this.all = 2 ** numaNodes.length - 1;
+  }
+
+  of(ids: readonly number[]): Mask {
+    return ids.reduce((mask, id) => mask | (this.#bits.get(id) ?? 0), 0);
+  }
+
+  nodesIn(mask: Mask): readonly number[] {
+    return this.#numaNodes.filter((_, place) => (mask & (2 ** place)) !== 0);
+  }
+}
+
+/** One list for each resource; a provider that has nothing to say counts as one that takes anything. */
+function waysOf(hints: TopologyHints | undefined, masks: Masks): readonly (readonly Way[])[] {
+  if (hints === undefined || hints.size === 0) return [[{ mask: undefined, preferred: true }]];
+  return [...hints.values()].map((ways) => {
+    if (ways === undefined) return [{ mask: undefined, preferred: true }];
+    if (ways.length === 0) return [{ mask: undefined, preferred: false }];
+    return ways.map(({ numaNodes, preferred }) => ({ mask: numaNodes && masks.of(numaNodes), preferred }));
+  });
+}
+
+function onSingleNodes(ways: readonly Way[]): readonly Way[] {
+  return ways.filter(({ mask, preferred }) => preferred && (mask === undefined || bitCount(mask) === 1));
+}
+
+/** Every outcome there is, each once: combinations are many more. What has no NUMA node left is none. */
+function combine(lists: readonly (readonly Way[])[], all: Mask): readonly Together[] {
+  let outcomes: readonly Together[] = [{ mask: all, agreed: undefined, preferred: true }];
+  for (const ways of lists) {
+    const next = new Map<number, Together>();
+    for (const before of outcomes) {
+      for (const way of ways) {
+        const together = joined(before, way);
+        if (together.mask !== 0) next.set(keyOf(together), together);
+      }
+    }
+    outcomes = [...next.values()];
+  }
+  return outcomes;
+}
+
+function joined(before: Together, way: Way): Together {
+  const agreed = before.agreed ?? way.mask;
+  const agrees = way.mask === undefined || way.mask === agreed;
+  const mask = way.mask === undefined ? before.mask : before.mask & way.mask;
+  const preferred = before.preferred && way.preferred && agrees;
+  return { mask, agreed: preferred ? agreed : 0, preferred };
+}
+
+function keyOf({ mask, agreed, preferred }: Together): number {
+  return mask * 4 + (preferred ? 2 : 0) + (agreed === undefined ? 1 : 0);
+}
+
+type Outcome = Pick<Together, 'mask' | 'preferred'>;
+
+function bestOf(
+  outcomes: readonly Together[],
+  lists: readonly (readonly Way[])[],
+  masks: Masks,
+  rules: MergeRules,
+): Outcome | undefined {
+  const wanted = Math.max(0, ...lists.map(narrowest));
+  const far = spread(masks, rules);
+  const isBetter = (one: Outcome, other: Outcome) => {
+    if (one.preferred !== other.preferred) return one.preferred;
+    const [width, otherWidth] = [bitCount(one.mask), bitCount(other.mask)];
+    if (width !== otherWidth)
+      return one.preferred ? width < otherWidth : shortfall(width, wanted) < shortfall(otherWidth, wanted);
+    const [own, others] = [far(one.mask), far(other.mask)];
+    return own === others ? one.mask < other.mask : own < others;
+  };
+  let best: Outcome | undefined;
+  for (const outcome of outcomes) if (best === undefined || isBetter(outcome, best)) best = outcome;
+  return best;
+}
+
+/** The fewest NUMA nodes the resource can come from; 0 where it does not matter. */
+function narrowest(ways: readonly Way[]): number {
+  const widths = ways.flatMap(({ mask }) => (mask === undefined ? [] : [bitCount(mask)]));
+  return widths.length === 0 ? 0 : Math.min(...widths);
+}
+
+const widestMachine = 64;
+
+/** As wide as wanted is best, then as little below it as can be; above it is worse than anything below. */
+function shortfall(width: number, wanted: number): number {
+  return width <= wanted ? wanted - width : widestMachine + width;
+}
+
+/** How far apart the NUMA nodes are on average. One alone counts as well: it may be slow by itself. */
+function spread(masks: Masks, { policy, distance }: MergeRules): (mask: Mask) => number {
+  if (distance === undefined || policy === 'single-numa-node') return () => 0;
+  return (mask) => {
+    const nodes = masks.nodesIn(mask);
+    const sum = nodes.reduce((all, from) => nodes.reduce((part, to) => part + distance(from, to), all), 0);
+    return sum / nodes.length ** 2;
+  };
+}
+
+function bitCount(mask: Mask): number {
+  let count = 0;
+  for (let left = mask; left !== 0; left &= left - 1) count++;
+  return count;
+}

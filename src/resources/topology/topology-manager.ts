@@ -1,0 +1,140 @@
+import type { Container } from '../../kinds/index.ts';
+import { type Clock, describeError, KeyedMutex, type Logger } from '../../lib/index.ts';
+import { describePod, initContainersOf, type Pod } from '../../pods/index.ts';
+import type { Refusal } from '../admission/index.ts';
+import { type HintProvider, type TopologyHint, type TopologyHints, unaligned } from './hint-provider.ts';
+import type { MergedHint } from './merge-hints.ts';
+
+/** How a topology policy decides. */
+export interface Alignment {
+  readonly scope: 'container' | 'pod';
+  readonly merge: (provided: readonly (TopologyHints | undefined)[]) => MergedHint;
+  /** Whether it is sure that whatever is admitted comes from one NUMA node. */
+  readonly isGuaranteed: boolean;
+}
+
+export interface TopologyManagerDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly providers: () => readonly HintProvider[];
+  /** Nobody is asked where things could come from unless given. */
+  readonly alignment?: Alignment | undefined;
+  readonly observer?: TopologyObserver | undefined;
+}
+
+/** Told what was decided, to be counted. Never throws. */
+export interface TopologyObserver {
+  admitted(durationMs: number): void;
+  refused(durationMs: number): void;
+  aligned(scope: Alignment['scope'], outcome: 'done' | 'failed'): void;
+}
+
+const affinityError: Refusal = {
+  reason: 'TopologyAffinityError',
+  message: 'Resources cannot be allocated with Topology locality',
+};
+
+/** Gives pods what has its place on the machine, all of it from the same NUMA nodes where the policy asks for that. */
+export class TopologyManager {
+  readonly #deps: TopologyManagerDeps;
+  readonly #turns = new KeyedMutex<'allocation'>();
+
+  constructor(deps: TopologyManagerDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * One pod at a time, in the order they come. Answers why the pod cannot run here; what it has got until then stays its
+   * own until it is inactive. May be asked again for the same pod. Throws only when it is aborted.
+   */
+  async admit(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+    for (const provider of this.#deps.providers()) await provider.ready?.(pod, signal);
+    using _turn = await this.#turns.acquire('allocation', signal);
+    const { clock, observer } = this.#deps;
+    const before = clock.monotonicMs();
+    const refusal = await this.#admit(pod, signal);
+    const durationMs = clock.monotonicMs() - before;
+    if (refusal === undefined) observer?.admitted(durationMs);
+    else observer?.refused(durationMs);
+    return refusal;
+  }
+
+  async #admit(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+    const { alignment } = this.#deps;
+    const containers = [...initContainersOf(pod), ...pod.spec.containers];
+    if (alignment === undefined) return await this.#allocateAll(pod, containers, () => unaligned, signal);
+    if (alignment.scope === 'pod') return await this.#admitWhole(pod, containers, alignment, signal);
+    return await this.#allocateAll(
+      pod,
+      containers,
+      (container) => this.#decide(alignment, (provider) => provider.getTopologyHints(pod, container)),
+      signal,
+    );
+  }
+
+  async #admitWhole(
+    pod: Pod,
+    containers: readonly Container[],
+    alignment: Alignment,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    const hint = this.#decide(alignment, (provider) => provider.getPodTopologyHints(pod));
+    if (hint === undefined) return affinityError;
+    const refusal = await this.#allocateAll(pod, containers, () => hint, signal);
+    if (refusal === undefined) this.#count(alignment, 'done');
+    return refusal;
+  }
+
+  /** Undefined when the policy does not admit what the hints come to. */
+  #decide(
+    alignment: Alignment,
+    hintsOf: (provider: HintProvider) => TopologyHints | undefined,
+  ): TopologyHint | undefined {
+    const { hint, admit } = alignment.merge(this.#deps.providers().map(hintsOf));
+    if (admit) return hint;
+    this.#count(alignment, 'failed');
+    return undefined;
+  }
+
+  async #allocateAll(
+    pod: Pod,
+    containers: readonly Container[],
+    affinityOf: (container: Container) => TopologyHint | undefined,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    const { alignment } = this.#deps;
+    for (const container of containers) {
+      const affinity = affinityOf(container);
+      if (affinity === undefined) return affinityError;
+      const refusal = await this.#allocate(pod, container, affinity, signal);
+      if (refusal !== undefined) return refusal;
+      if (alignment?.scope === 'container') this.#count(alignment, 'done');
+    }
+    return undefined;
+  }
+
+  async #allocate(
+    pod: Pod,
+    container: Container,
+    affinity: TopologyHint,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    try {
+      for (const provider of this.#deps.providers()) {
+        const refusal = await provider.allocate(pod, container, { affinity, signal });
+        if (refusal !== undefined) return refusal;
+      }
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      const fields = { pod: describePod(pod), container: container.name };
+      this.#deps.logger.error('Cannot give a container what it asks for', error, fields);
+      const message = `Allocate failed due to ${describeError(error)}, which is unexpected`;
+      return { reason: 'UnexpectedAdmissionError', message };
+    }
+  }
+
+  #count({ scope, isGuaranteed }: Alignment, outcome: 'done' | 'failed'): void {
+    if (isGuaranteed) this.#deps.observer?.aligned(scope, outcome);
+  }
+}

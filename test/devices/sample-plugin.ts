@@ -1,0 +1,215 @@
+/**
+ * A plugin for devices as a third party would write one, in a process of its own. What it offers, and how, is in a file of its
+ * folder that is read again at SIGHUP; each call is a line in its log; a control file makes calls fail or hang.
+ * usage: sample-plugin.ts <resource> <folder> <directory of device plugins> [<registry of plugins>]
+ */
+import {
+  appendFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  watch,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  credentials,
+  loadPackageDefinition,
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type ServiceClientConstructor,
+  type ServiceDefinition,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+
+const [resource = '', folder = '', directory = '', registry = ''] = process.argv.slice(2);
+const endpoint = `${resource.replaceAll(/[^a-z0-9]/g, '-')}.sock`;
+
+interface Offer {
+  readonly devices: readonly { readonly id: string; readonly health?: string; readonly numa?: number }[];
+  readonly preStart?: boolean;
+  /** Which it would rather give. */
+  readonly preferred?: readonly string[];
+  /** Whether it names its devices for the runtime to find them. */
+  readonly cdi?: boolean;
+}
+
+interface ContainerRequests {
+  readonly container_requests: readonly { readonly devices_ids: readonly string[] }[];
+}
+
+const offer = (): Offer => JSON.parse(readFileSync(join(folder, 'offer.json'), 'utf8'));
+const log = (line: string) => appendFileSync(join(folder, 'calls.log'), `${line}\n`);
+
+function load(file: string): Record<string, unknown> {
+  const proto = fileURLToPath(new URL(`../../src/${file}`, import.meta.url));
+  const definition = loadSync(proto, { keepCase: true, defaults: true, enums: String });
+  return loadPackageDefinition(definition) as Record<string, unknown>;
+}
+
+const { v1beta1 } = load('resources/devices/proto/device_plugin.proto') as {
+  readonly v1beta1: {
+    readonly DevicePlugin: { readonly service: ServiceDefinition };
+    readonly Registration: ServiceClientConstructor;
+  };
+};
+
+function trouble(method: string): string | undefined {
+  const file = join(folder, 'trouble.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8'))[method] : undefined;
+}
+
+const listeners = new Set<ServerWritableStream<object, object>>();
+
+function listed(): object {
+  const devices = offer().devices.map(({ id, health = 'Healthy', numa }) => ({
+    ID: id,
+    health,
+    ...(numa === undefined ? {} : { topology: { nodes: [{ ID: numa }] } }),
+  }));
+  return { devices };
+}
+
+function responseFor(ids: readonly string[]): object {
+  for (const id of ids) writeFileSync(join(folder, id), `I am ${id}\n`);
+  return {
+    envs: { [`${resource.split('/')[1]?.toUpperCase()}_DEVICES`]: ids.toSorted().join(',') },
+    mounts: ids.map((id) => ({
+      container_path: `/devices/${id}`,
+      host_path: join(folder, id),
+      read_only: true,
+    })),
+    devices: ids.map((id) => ({ container_path: `/dev/${id}`, host_path: '/dev/zero', permissions: 'rw' })),
+    annotations: { 'devices.test/given': ids.toSorted().join(',') },
+    cdi_devices: offer().cdi === true ? ids.map((id) => ({ name: `${resource}=${id}` })) : [],
+  };
+}
+
+const answers: Readonly<Record<string, (request: never) => object>> = {
+  GetDevicePluginOptions: () => {
+    const { preStart = false, preferred } = offer();
+    return { pre_start_required: preStart, get_preferred_allocation_available: preferred !== undefined };
+  },
+  GetPreferredAllocation: ({
+    container_requests,
+  }: {
+    readonly container_requests: readonly {
+      readonly available_deviceIDs: readonly string[];
+      readonly must_include_deviceIDs: readonly string[];
+      readonly allocation_size: number;
+    }[];
+  }) => ({
+    container_responses: container_requests.map((request) => {
+      const liked = (offer().preferred ?? []).filter((id) => request.available_deviceIDs.includes(id));
+      const all = [...new Set([...request.must_include_deviceIDs, ...liked])];
+      return { deviceIDs: all.slice(0, request.allocation_size) };
+    }),
+  }),
+  Allocate: ({ container_requests }: ContainerRequests) => ({
+    container_responses: container_requests.map(({ devices_ids }) => responseFor(devices_ids)),
+  }),
+  PreStartContainer: () => ({}),
+};
+
+function unary(method: string, work: (request: never) => object) {
+  return (call: ServerUnaryCall<object, object>, done: sendUnaryData<object>) => {
+    log(`${method} ${JSON.stringify(call.request)}`);
+    const wanted = trouble(method);
+    if (wanted === 'hang') return;
+    if (wanted === undefined) done(null, work(call.request as never));
+    else done({ code: 2, details: wanted });
+  };
+}
+
+function listAndWatch(stream: ServerWritableStream<object, object>): void {
+  log('ListAndWatch');
+  const wanted = trouble('ListAndWatch');
+  if (wanted !== undefined) {
+    stream.emit('error', { code: 2, details: wanted });
+    return;
+  }
+  listeners.add(stream);
+  stream.on('cancelled', () => listeners.delete(stream));
+  stream.write(listed());
+}
+
+async function serve(at: string, definition: ServiceDefinition, implementation: object): Promise<void> {
+  rmSync(at, { force: true });
+  const server = new Server();
+  server.addService(definition, implementation as never);
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix://${at}`, ServerCredentials.createInsecure(), (error) =>
+      error === null ? resolve() : reject(error),
+    );
+  });
+}
+
+async function servePlugin(at: string): Promise<void> {
+  await serve(at, v1beta1.DevicePlugin.service, {
+    ...Object.fromEntries(Object.entries(answers).map(([method, work]) => [method, unary(method, work)])),
+    ListAndWatch: listAndWatch,
+  });
+}
+
+/** Tells the kubelet that it is there. */
+function register(): void {
+  const kubelet = new v1beta1.Registration(
+    `unix://${join(directory, 'kubelet.sock')}`,
+    credentials.createInsecure(),
+    // What became of an earlier connection to that path says nothing of this one.
+    { 'grpc.use_local_subchannel_pool': 1 },
+  );
+  const metadata = new Metadata({ waitForReady: true });
+  const request = { version: 'v1beta1', endpoint, resource_name: resource };
+  kubelet['Register']?.(request, metadata, (error: { readonly details: string } | null) => {
+    log(error === null ? 'registered' : `refused: ${error.details}`);
+    kubelet.close();
+  });
+}
+
+async function serveForRegistration(): Promise<void> {
+  const { pluginregistration } = load('plugins/proto/registration.proto') as {
+    readonly pluginregistration: { readonly Registration: { readonly service: ServiceDefinition } };
+  };
+  const socket = join(folder, 'plugin.sock');
+  await servePlugin(socket);
+  await serve(join(registry, endpoint), pluginregistration.Registration.service, {
+    GetInfo: (_call: unknown, done: sendUnaryData<object>) =>
+      done(null, { type: 'DevicePlugin', name: resource, endpoint: socket, supported_versions: ['v1beta1'] }),
+    NotifyRegistrationStatus: (
+      { request }: { readonly request: { readonly plugin_registered: boolean; readonly error: string } },
+      done: sendUnaryData<object>,
+    ) => {
+      log(request.plugin_registered ? 'registered' : `refused: ${request.error}`);
+      done(null, {});
+    },
+  });
+}
+
+process.on('SIGHUP', () => {
+  for (const stream of listeners) stream.write(listed());
+});
+mkdirSync(folder, { recursive: true });
+if (registry !== '') await serveForRegistration();
+else {
+  // A kubelet that starts takes all sockets away and has another one itself: then it is served and told of anew.
+  const kubelet = join(directory, 'kubelet.sock');
+  let known = '';
+  const look = async () => {
+    const facts = lstatSync(kubelet, { bigint: true, throwIfNoEntry: false });
+    const identity = facts === undefined ? '' : `${facts.ino} ${facts.birthtimeNs}`;
+    if (identity === '' || identity === known) return;
+    known = identity;
+    await servePlugin(join(directory, endpoint));
+    register();
+  };
+  watch(directory, () => void look());
+  await look();
+}

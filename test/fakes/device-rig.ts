@@ -1,0 +1,125 @@
+import type { Container } from '../../src/kinds/index.ts';
+import { collectLogs, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
+import { allotPod } from '../../src/resources/allot-pod.ts';
+import { DeviceManager } from '../../src/resources/devices/device-manager.ts';
+import { serveRegistration } from '../../src/resources/devices/serve-registration.ts';
+import type { TopologyHint } from '../../src/resources/topology/index.ts';
+import { mapFileStore, memoryRuntimeFiles } from '../../src/runtime/index.ts';
+import { aPod } from './pods.ts';
+import { SimulatedDevices, type SimulatedPlugin } from './simulated-devices.ts';
+
+export const directory = '/var/lib/kubelet/device-plugins';
+export const checkpointPath = `${directory}/kubelet_internal_checkpoint`;
+export const { signal } = new AbortController();
+
+/** A machine with plugins that live on while managers of their devices come and go. */
+export class DeviceRig implements AsyncDisposable {
+  readonly clock = new VirtualClock();
+  readonly host = new SimulatedDevices(this.clock);
+  readonly store = mapFileStore();
+  readonly logs = collectLogs(this.clock);
+  readonly ended = new Set<PodUid>();
+  /** Told to end, and not over yet. */
+  readonly ending = new Set<PodUid>();
+  readonly served = new Set<string>();
+  readonly unwell: PodUid[] = [];
+  readonly registered: string[] = [];
+  changes = 0;
+  numaNodes: readonly number[] | undefined;
+  manager: DeviceManager = this.#make();
+  #server: AsyncDisposable | undefined;
+
+  /** As a kubelet does that starts. */
+  async start(): Promise<void> {
+    await this.#server?.[Symbol.asyncDispose]();
+    this.manager = this.#make();
+    await this.manager.open();
+    await this.host.clear(directory);
+    const { manager } = this;
+    this.#server = await this.host.serve(`${directory}/kubelet.sock`, {
+      fill: async (server) => serveRegistration(server, manager, this.logs.logger),
+      failed: (_path, error) => {
+        throw error;
+      },
+    });
+    await this.clock.advance(100);
+  }
+
+  /** Starts, with this plugin there. */
+  async startWith(...args: Parameters<SimulatedDevices['add']>): Promise<SimulatedPlugin> {
+    const plugin = this.host.add(...args);
+    await this.start();
+    return plugin;
+  }
+
+  /** As at admission; answers why not, and lets time pass for it. */
+  async admit(pod: Pod, affinity?: TopologyHint): Promise<string | undefined> {
+    const provider =
+      affinity === undefined
+        ? this.manager
+        : {
+            allocate: (of: Pod, container: Container) =>
+              this.manager.allocate(of, container, { affinity, signal }),
+          };
+    const { metadata } = pod;
+    const refusal = await this.pass(allotPod(pod, [provider], signal));
+    if (refusal !== undefined) this.ended.add(metadata.uid);
+    return refusal?.message;
+  }
+
+  /** Lets time pass until it is settled. */
+  async pass<T>(work: Promise<T>): Promise<T> {
+    let isOver = false;
+    const done = () => {
+      isOver = true;
+    };
+    work.then(done, done);
+    for (let steps = 0; !isOver && steps < 1_000; steps++) await this.clock.advance(1);
+    return await work;
+  }
+
+  /** The devices of a container, sorted. */
+  devicesOf(pod: Pod, container = 'main'): readonly string[] {
+    return this.manager
+      .devicesOf(pod.metadata.uid, container)
+      .map(({ id }) => id)
+      .toSorted();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server?.[Symbol.asyncDispose]();
+    await this.manager[Symbol.asyncDispose]();
+  }
+
+  #make(): DeviceManager {
+    return new DeviceManager({
+      directory,
+      host: this.host,
+      files: memoryRuntimeFiles(this.store),
+      clock: this.clock,
+      random: seededRandom(1),
+      logger: this.logs.logger,
+      observer: { registered: (resource) => this.registered.push(resource), allocated: () => {} },
+      numaNodes: this.numaNodes,
+      mayUse: (uid) => !this.ended.has(uid),
+      isEnding: (uid) => this.ending.has(uid),
+      isServed: (pod, { name }) => this.served.has(`${pod.metadata.uid} ${name}`),
+      changed: () => {
+        this.changes++;
+      },
+      healthChanged: (uid) => this.unwell.push(uid),
+    });
+  }
+}
+
+export const gadget = 'example.com/gadget';
+
+export function container(name: string, count: number, more: Partial<Container> = {}): Container {
+  return { name, image: 'i', resources: { limits: { [gadget]: `${count}`, cpu: '1' } }, ...more };
+}
+
+/** Of one container that wants so many. */
+export function podOf(name: string, count: number): Pod {
+  return aPod({ metadata: { uid: podUid(name), name }, spec: { containers: [container('main', count)] } });
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { existsSync, statSync } from 'node:fs';
+import { test } from 'node:test';
+import { RuntimeService, type RuntimeServiceMethods } from '../../../src/cri/index.ts';
+import {
+  GrpcChannel,
+  type ServiceAdder,
+  type ServiceImplementation,
+  serveOnDemand,
+} from '../../../src/lib/grpc/index.ts';
+import { realClock, seededRandom } from '../../../src/lib/index.ts';
+import { answering, failsWith, forever, rig } from './rig.ts';
+
+const fill = (server: ServiceAdder) =>
+  server.add(RuntimeService, answering as ServiceImplementation<RuntimeServiceMethods>);
+
+test('what answers is loaded with the first caller, once', async () => {
+  await using setup = rig();
+  let loads = 0;
+  await using _server = await serveOnDemand(setup.path, async (server) => {
+    loads++;
+    fill(server);
+  });
+  assert.equal(statSync(setup.path).mode & 0o777, 0o600);
+  assert.equal(loads, 0);
+  using other = new GrpcChannel({
+    target: `unix://${setup.path}`,
+    clock: realClock(),
+    random: seededRandom(1),
+  });
+  const answers = await Promise.all(
+    [setup.client, other.client(RuntimeService)].map((client) => client.version({}, forever)),
+  );
+  assert.deepEqual(
+    answers.map(({ runtimeName }) => runtimeName),
+    ['ours', 'ours'],
+  );
+  assert.equal(loads, 1);
+});
+
+test('what could not be loaded is tried again with the next caller', async () => {
+  await using setup = rig({ baseBackoffMs: 1, maxBackoffMs: 1 });
+  let loads = 0;
+  const bugs: unknown[] = [];
+  await using _server = await serveOnDemand(
+    setup.path,
+    async (server) => {
+      if (loads++ === 0) throw new Error('not yet');
+      fill(server);
+    },
+    { onBug: (_path, error) => bugs.push(error) },
+  );
+  await assert.rejects(setup.client.version({}, forever), failsWith('UNAVAILABLE'));
+  assert.equal(String(bugs[0]), 'Error: not yet');
+  for (let tries = 0; ; tries++) {
+    const answer = await setup.client.version({}, forever).catch((error) => {
+      if (tries > 1_000) throw error;
+    });
+    if (answer !== undefined) break;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal(loads, 2);
+});
+
+test('it ends with all who have connected, called or not', async () => {
+  await using setup = rig();
+  const server = await serveOnDemand(setup.path, async (adder) => fill(adder));
+  await setup.client.version({}, forever);
+  await server[Symbol.asyncDispose]();
+  assert.ok(!existsSync(setup.path));
+  await assert.rejects(setup.client.version({}, forever), failsWith('UNAVAILABLE'));
+});

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { describe, it } from 'node:test';
+import type { Container } from '../../src/kinds/index.ts';
+import { collectLogs, MetricRegistry, VirtualClock } from '../../src/lib/index.ts';
+import { type Pod, podUid } from '../../src/pods/index.ts';
+import { openAllotter } from '../../src/resources/allotment/index.ts';
+import { decodeCpuCheckpoint, encodeCpuCheckpoint } from '../../src/resources/cpu/cpu-checkpoint.ts';
+import type { AllotmentSettings } from '../../src/resources/index.ts';
+import {
+  decodeMemoryCheckpoint,
+  encodeMemoryCheckpoint,
+} from '../../src/resources/memory/memory-checkpoint.ts';
+import type { MemoryBlock } from '../../src/resources/memory/memory-state.ts';
+import { aPod } from '../fakes/pods.ts';
+import { type SketchedMachine, sysTree, treeFiles } from '../fakes/sketched-machine.ts';
+
+/** What the managers of the Go kubelet decided and noted, step by step, on machines of every shape. */
+interface Scenario {
+  readonly machine: string;
+  readonly cpuOptions: Readonly<Record<string, string>>;
+  readonly reservedCpus: string;
+  readonly reservedMilliCpu: number;
+  readonly memoryPolicy: 'None' | 'Static';
+  readonly reservedMemory?: Readonly<Record<string, number>>;
+  readonly topologyPolicy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+  readonly topologyScope: 'container' | 'pod';
+  readonly topologyOptions: Readonly<Record<string, string>>;
+  readonly steps: readonly Step[];
+}
+
+interface Step {
+  readonly add?: { readonly uid: string; readonly containers: readonly Asking[] };
+  readonly remove?: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly cpu: object;
+  readonly memory?: object;
+}
+
+interface Asking {
+  readonly name: string;
+  readonly init?: 'init' | 'sidecar';
+  readonly ask: Readonly<Record<string, string>>;
+}
+
+const file = new URL('../testdata/allotment/decisions.jsonl', import.meta.url);
+const lines = (await readFile(file, 'utf8')).trim().split('\n');
+const recorded = lines.map((line) => JSON.parse(line) as SketchedMachine | Scenario);
+const machines = recorded.filter((line) => 'nodes' in line);
+const scenarios = recorded.filter((line) => 'steps' in line);
+
+function settingsOf(scenario: Scenario): AllotmentSettings {
+  const { topologyPolicy: policy, topologyScope: scope, reservedMemory = {} } = scenario;
+  const reserved = Object.entries(reservedMemory).map(([id, bytes]) => ({
+    numaNode: Number(id),
+    limits: new Map([['memory', BigInt(bytes)]]),
+  }));
+  const sum = Object.values(reservedMemory).reduce((all, bytes) => all + bytes, 0);
+  return {
+    cpu: {
+      reservedCpus: scenario.reservedCpus,
+      reservedCount: Math.ceil(scenario.reservedMilliCpu / 1_000),
+      options: scenario.cpuOptions,
+      reconcileMs: 10_000,
+    },
+    memory:
+      scenario.memoryPolicy === 'None'
+        ? undefined
+        : { reserved, required: new Map([['memory', BigInt(sum)]]) },
+    topology: policy === 'none' ? undefined : { policy, scope, options: scenario.topologyOptions },
+  };
+}
+
+function podOf({ uid, containers }: NonNullable<Step['add']>): Pod {
+  const made = ({ name, init, ask }: Asking): Container => ({
+    name,
+    resources: { requests: ask, limits: ask },
+    ...(init === 'sidecar' && { restartPolicy: 'Always' }),
+  });
+  return aPod({
+    metadata: { uid: podUid(uid), name: uid },
+    spec: {
+      initContainers: containers.filter(({ init }) => init !== undefined).map(made),
+      containers: containers.filter(({ init }) => init === undefined).map(made),
+    },
+  });
+}
+
+const signal = new AbortController().signal;
+const idle: Pod = aPod({ metadata: { uid: podUid('idle'), name: 'idle' } });
+
+async function replay(scenario: Scenario): Promise<void> {
+  const machine = machines.find(({ name }) => name === scenario.machine);
+  assert.ok(machine);
+  const active = new Map<string, Pod>();
+  const written = new Map<string, string>();
+  const clock = new VirtualClock();
+  const allotter = await openAllotter(settingsOf(scenario), {
+    clock,
+    logger: collectLogs(clock).logger,
+    metrics: new MetricRegistry({ onError: assert.ifError }),
+    files: treeFiles(sysTree(machine)),
+    stateFile: (name) => ({
+      read: async () => written.get(name),
+      write: async (text) => void written.set(name, text),
+    }),
+    activePods: () => [...active.values()],
+    mayRun: () => false,
+    runningContainers: () => [],
+    isAnyEnding: () => false,
+    fromRuntime: async () => [],
+    update: async () => {},
+  });
+  await allotter.open(signal);
+  for (const [index, step] of scenario.steps.entries()) {
+    const where = `step ${index}: ${JSON.stringify(step.add ?? step.remove)}`;
+    if (step.add === undefined) active.delete(step.remove ?? '');
+    else {
+      const pod = podOf(step.add);
+      active.set(step.add.uid, pod);
+      const refusal = await allotter.allot(pod, signal);
+      assert.deepEqual([refusal?.reason, refusal?.message], [step.reason, step.message], where);
+      if (refusal !== undefined) active.delete(step.add.uid);
+    }
+    // Whoever comes next finds what is nobody's any more.
+    await allotter.allot(idle, signal);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(JSON.parse(written.get('cpu_manager_state') ?? ''), step.cpu, where);
+    if (step.memory !== undefined)
+      assert.deepEqual(
+        comparable(written.get('memory_manager_state') ?? ''),
+        comparable(JSON.stringify(step.memory)),
+        where,
+      );
+  }
+}
+
+/** Go notes the blocks of a container in any order, which is in the checksum as well. */
+function comparable(text: string): unknown {
+  const {
+    checksum: _sum,
+    entries = {},
+    ...rest
+  } = JSON.parse(text) as {
+    checksum: number;
+    entries?: Record<string, Record<string, MemoryBlock[]>>;
+  };
+  for (const own of Object.values(entries))
+    for (const blocks of Object.values(own)) blocks.sort((one, other) => (one.type < other.type ? -1 : 1));
+  return { ...rest, entries };
+}
+
+describe('processors and memory go where the Go kubelet gives them', () => {
+  for (const [index, scenario] of scenarios.entries()) {
+    const { machine, cpuOptions, memoryPolicy, topologyPolicy, topologyScope } = scenario;
+    const options = Object.keys(cpuOptions).join(' ');
+    const name = `${index}: ${machine} ${options} ${memoryPolicy} ${topologyPolicy} ${topologyScope}`;
+    it(name, () => replay(scenario));
+  }
+});
+
+describe('checkpoints of the Go kubelet', () => {
+  const steps = scenarios.flatMap((scenario) => scenario.steps);
+
+  it('are read, and written again to the byte', () => {
+    for (const { cpu, memory } of steps) {
+      const text = JSON.stringify(cpu);
+      assert.equal(encodeCpuCheckpoint(decodeCpuCheckpoint(text)), text);
+      if (memory === undefined) continue;
+      const noted = JSON.stringify(memory);
+      assert.equal(encodeMemoryCheckpoint(decodeMemoryCheckpoint(noted)), noted);
+    }
+  });
+
+  it('are refused when a number in them was changed', () => {
+    const noted = steps.flatMap(({ memory }) => (memory === undefined ? [] : [JSON.stringify(memory)]));
+    for (const text of noted.slice(0, 20))
+      assert.throws(() => decodeMemoryCheckpoint(text.replace('"free":', '"free":1')), /checksum/);
+  });
+});
