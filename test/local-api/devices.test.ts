@@ -5,6 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Node, Pod } from '../../src/kinds/index.ts';
+import { GrpcChannel } from '../../src/lib/grpc/index.ts';
+import { realClock, systemRandom } from '../../src/lib/index.ts';
+import { PodResourcesLister } from '../../src/resources/pod-resources/gen/pod-resources.ts';
 import { type Offer, PluginProcess } from '../devices/plugin-process.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
@@ -83,6 +86,23 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
     assert.deepEqual(
       noted().map((entry: { readonly DeviceIDs: object }) => entry.DeviceIDs),
       [{ '-1': devices.split(',') }],
+    );
+  });
+
+  it('are told of to agents of the node', async () => {
+    const target = `unix://${join(cluster.node.dataDir, 'kubelet/pod-resources/kubelet.sock')}`;
+    using channel = new GrpcChannel({ target, clock: realClock(), random: systemRandom() });
+    const agent = channel.client(PodResourcesLister);
+    const { podResources } = await agent.list({}, { signal });
+    const devices = podResources.find(({ name }) => name === 'one')?.containers[0]?.devices;
+    assert.deepEqual(
+      devices?.map(({ resourceName, deviceIds }) => `${resourceName} ${deviceIds}`),
+      (await given('one')).split(',').map((id) => `${resource} ${id}`),
+    );
+    const allocatable = await agent.getAllocatableResources({}, { signal });
+    assert.deepEqual(
+      allocatable.devices.map(({ deviceIds }) => deviceIds[0]),
+      ['g1', 'g2', 'g3'],
     );
   });
 

@@ -1,7 +1,7 @@
 import type { PodUid } from '../../src/pods/index.ts';
 import { settings } from './kubelet-life.ts';
 import { lastingOf, mayEndOtherwise, outcomeOf } from './outcome.ts';
-import type { ContainerSketch, PodSketch } from './sketch.ts';
+import { type ContainerSketch, everyContainer, type PodSketch } from './sketch.ts';
 import type { World } from './world.ts';
 
 const farMs = 10 * 60_000;
@@ -16,19 +16,28 @@ export function unsettled(
 ): readonly string[] {
   const kubelet = world.life?.kubelet;
   const outcome = outcomeOf(sketch);
-  if (outcome === 'never-settles')
-    return kubelet?.workers.activePod(uid as PodUid) === undefined ? [`${uid} has no worker`] : [];
-  if (isFarFromDeadline(world, uid, sketch)) return [];
-  const phase = kubelet?.statuses.getPodStatus(uid as PodUid)?.phase ?? 'unknown';
+  const status = kubelet?.statuses.getPodStatus(uid as PodUid);
   const seen: Seen = {
-    phase,
+    phase: status?.phase ?? 'unknown',
     running: world.runtime.runningContainers().filter((one) => one.podUid === uid),
     sandboxes: world.runtime.sandboxes().filter((one) => one.podUid === uid && one.running).length,
   };
+  const told = (problems: readonly string[]) =>
+    problems.map((problem) => `${uid} of ${sketch.name} ${problem}`);
+  // Who came when there were too few devices is refused for good.
+  if (status?.reason === 'UnexpectedAdmissionError' && everyContainer(sketch).some(hasDevices))
+    return told(unsound(seen));
+  if (outcome === 'never-settles')
+    return kubelet?.workers.activePod(uid as PodUid) === undefined ? [`${uid} has no worker`] : [];
+  if (isFarFromDeadline(world, uid, sketch)) return [];
   const volumeProblems = world.cluster?.hadVolumes(uid) === true ? unlikeItsVolumes(world, uid, seen) : [];
   const mayDiffer = fate === 'disturbed' && mayEndOtherwise(sketch);
   const problems = mayDiffer ? unsound(seen) : unlike(seen, withFate(sketch, fate), outcome);
-  return [...problems, ...volumeProblems].map((problem) => `${uid} of ${sketch.name} ${problem}`);
+  return told([...problems, ...volumeProblems]);
+}
+
+function hasDevices({ devices = 0 }: ContainerSketch): boolean {
+  return devices > 0;
 }
 
 /** Of those who look into a pod nobody is started again, however they ended. */

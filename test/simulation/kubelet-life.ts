@@ -10,6 +10,7 @@ import { Kubelet, type KubeletSettings, type NodeMachine } from '../../src/kubel
 import { type Clock, type Logger, MetricRegistry, type Random, settle } from '../../src/lib/index.ts';
 import type { PluginHost } from '../../src/plugins/index.ts';
 import { type ScriptedProberOptions, scriptedProber } from '../../src/probes/index.ts';
+import type { DeviceHost } from '../../src/resources/index.ts';
 import type { SimulatedRuntime } from '../../src/simulator/index.ts';
 import { clusterLife } from './cluster/cluster-life.ts';
 import type { ClusterWorld } from './cluster/cluster-world.ts';
@@ -209,7 +210,7 @@ export class KubeletLife {
 /** The machine as the process reaches it. */
 function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
   const around = <T extends object>(part: T | undefined) => part && gate.around(part);
-  const { httpGet, dialHttp, readFile, plugins } = machine;
+  const { httpGet, dialHttp, readFile, plugins, devices } = machine;
   return {
     manifests: gate.around(machine.manifests),
     files: gate.around(machine.files),
@@ -221,6 +222,7 @@ function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
     plugins: plugins && gatedPlugins(gate, plugins),
     logFiles: around(machine.logFiles),
     diskSpace: machine.diskSpace,
+    devices: devices && gatedDevices(gate, devices),
     cgroups: gate.around(machine.cgroups),
     facts: machine.facts,
     prober: around(machine.prober),
@@ -241,6 +243,15 @@ function gatedPlugins(gate: ProcessGate, plugins: PluginHost): PluginHost {
     };
   };
   return { prepare, sockets, watch, open };
+}
+
+function gatedDevices(gate: ProcessGate, devices: DeviceHost): DeviceHost {
+  const { clear, serve, identity } = gate.around(devices);
+  const open: DeviceHost['open'] = (socket) => {
+    const channel = devices.open(socket);
+    return { client: () => gate.around(channel.client({} as never) as object) as never, close: () => {} };
+  };
+  return { clear, serve, identity, open };
 }
 
 function told(client: ApiClient, calling: (verb: string, what: unknown) => void): ApiClient {

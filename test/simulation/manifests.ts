@@ -4,6 +4,7 @@ import type { YamlTree } from '../../src/lib/index.ts';
 import { withPodDefaults } from '../../src/pods/defaults/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { StaticUidMaker } from '../../src/sources/uid/static-uid.ts';
+import { gadget } from './devices/device-world.ts';
 import {
   type ContainerSketch,
   type HookSketch,
@@ -98,6 +99,7 @@ function containerOf(sketch: ContainerSketch) {
     postStart,
     preStop,
     probes = {},
+    devices,
     ...behaviour
   } = sketch;
   const hooks = {
@@ -109,6 +111,7 @@ function containerOf(sketch: ContainerSketch) {
     image,
     imagePullPolicy: pullPolicy ?? 'IfNotPresent',
     command: ['app', JSON.stringify(behaviour)],
+    ...(devices !== undefined && { resources: { limits: { [gadget]: `${devices}` } } }),
     ...(restartPolicy && { restartPolicy }),
     ...(restartRules && { restartPolicyRules: restartRules.map(ruleOf) }),
     ...(Object.keys(hooks).length > 0 && { lifecycle: hooks }),

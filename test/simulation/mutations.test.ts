@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { clusterMutations } from './cluster/cluster-mutations.ts';
+import { deviceMutations } from './devices/device-mutations.ts';
 import { diskMutations } from './disk/disk-mutations.ts';
 import { mutations } from './mutations.ts';
 import type { SeedOptions, SeedResult } from './seed-options.ts';
@@ -21,6 +22,7 @@ describe('the rules of the simulation', () => {
     ...volumeMutations,
     ...machineMutations,
     ...diskMutations,
+    ...deviceMutations,
   })) {
     it(`find a classic bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };

@@ -1,7 +1,8 @@
 /**
  * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
  *
- *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind]] [--disk scarce]
+ *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind]]
+ *       [--disk scarce] [--devices offered]
  *     npm run simulate -- --seed 42
  */
 import { execFile } from 'node:child_process';
@@ -30,6 +31,8 @@ const { values } = parseArgs({
     volumes: { type: 'string' },
     /** `scarce` for worlds whose disk is often full; there is room for all unless given. */
     disk: { type: 'string' },
+    /** `offered` for pods that ask for devices; none do unless given. */
+    devices: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     /** For a process that plays a part of the seeds for another. */
     part: { type: 'boolean', default: false },
@@ -39,7 +42,8 @@ const { values } = parseArgs({
 const cluster = values.cluster === 'joined' || values.cluster === 'alone' ? values.cluster : undefined;
 const volumes = values.volumes === 'every-kind' ? values.volumes : undefined;
 const disk = values.disk === 'scarce' ? values.disk : undefined;
-const options: SeedOptions = { cluster, volumes, disk };
+const devices = values.devices === 'offered' ? values.devices : undefined;
+const options: SeedOptions = { cluster, volumes, disk, devices };
 
 /** Until the first that fails. */
 async function play(from: number, count: number): Promise<Played> {
@@ -60,6 +64,7 @@ function playElsewhere(from: number, count: number): Promise<Played> {
     ...(cluster ? ['--cluster', cluster] : []),
     ...(volumes ? ['--volumes', volumes] : []),
     ...(disk ? ['--disk', disk] : []),
+    ...(devices ? ['--devices', devices] : []),
   ];
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, (error, stdout) =>

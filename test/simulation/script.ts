@@ -1,6 +1,7 @@
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
 import type { FaultRates, RestartOptions } from '../../src/simulator/index.ts';
 import type { ClusterStep } from './cluster/cluster-steps.ts';
+import type { DeviceStep } from './devices/device-world.ts';
 import type { PodSketch } from './sketch.ts';
 import { type Feature, Sketcher } from './sketcher.ts';
 import type { VolumeStep } from './volumes/volume-steps.ts';
@@ -26,7 +27,8 @@ export type Step =
   | { readonly do: 'network'; readonly state: 'ready' | 'not-ready' }
   | { readonly do: 'jump-clock'; readonly ms: number }
   | { readonly do: 'cluster'; readonly what: ClusterStep }
-  | { readonly do: 'volumes'; readonly what: VolumeStep };
+  | { readonly do: 'volumes'; readonly what: VolumeStep }
+  | { readonly do: 'devices'; readonly what: DeviceStep };
 
 export interface TimedStep {
   readonly atMs: number;

@@ -13,6 +13,8 @@ export interface SeedOptions extends ScriptWishes {
   readonly volumes?: 'every-kind' | undefined;
   /** Whether the disk is often full and containers talk much; there is room for all unless given. */
   readonly disk?: 'scarce' | undefined;
+  /** Whether pods ask for devices of a plugin that comes and goes; there is none unless given. */
+  readonly devices?: 'offered' | undefined;
   /** How long to wait for what is wanted; half an hour unless given. */
   readonly patienceMs?: number | undefined;
 }

@@ -9,6 +9,7 @@ import {
 import { clusterOf, withCluster } from './cluster/cluster-script.ts';
 import { Scenario } from './cluster/scenario.ts';
 import { Desk } from './desk.ts';
+import { withDevices } from './devices/device-world.ts';
 import { isFarFromDeadline, leftovers, remembered, unsettled } from './end-state.ts';
 import { allRules, type ClusterParts, type Rule } from './invariants/index.ts';
 import type { KubeletLife } from './kubelet-life.ts';
@@ -34,9 +35,11 @@ const quietMs = 70_000;
 /** Whoever was asked to end before has ended after this long. */
 const calmMs = 35_000;
 
-/** The first parse loads the parser, which takes real time; it must not fall into a simulation. */
+/** What is loaded when it is first used takes real time: it must not fall into a simulation. */
 export async function prepareSimulation(): Promise<void> {
   await readYaml('kind: Pod');
+  await import('../../src/resources/devices/index.ts');
+  await import('../../src/pods/validation/index.ts');
 }
 
 /** Plays one seed. */
@@ -68,6 +71,7 @@ class SeedRun {
   /** Apart from the other, so that the seeds without a cluster are as they would be if there were none. */
   readonly #clusterRandom: Random;
   readonly #volumeRandom: Random;
+  readonly #deviceRandom: Random;
   readonly #violations: string[] = [];
   /** Pods the runtime was in trouble with, which may have to be made anew. */
   readonly #damaged = new Set<string>();
@@ -92,9 +96,12 @@ class SeedRun {
     const cluster = clusterOf(this.#clusterRandom, options.cluster ?? 'alone');
     this.#volumeRandom = seededRandom(seed * 11 + 5);
     const volumes = cluster && options.volumes && { random: this.#volumeRandom };
+    this.#deviceRandom = seededRandom(seed * 13 + 7);
+    const devices = options.devices && { random: this.#deviceRandom };
     const settings = { maxRestartWaitMs };
-    const scarceDisk = options.disk && { random: seededRandom(seed * 13 + 7) };
-    this.#world = new World({ ...options, seed, flavour, settings, cluster, volumes, scarceDisk }, this);
+    const scarceDisk = options.disk && { random: seededRandom(seed * 17 + 11) };
+    const parts = { cluster, volumes, devices, scarceDisk };
+    this.#world = new World({ ...options, seed, flavour, settings, ...parts }, this);
     this.#desk = new Desk(() => this.#world.clock.monotonicMs());
     this.#rules = allRules({
       desk: this.#desk,
@@ -107,6 +114,7 @@ class SeedRun {
       cluster: this.#clusterParts(),
       volumes: this.#world.volumes,
       logs: this.#world.scarceDisk && this.#world.files,
+      devices: this.#world.devices,
       report: (rule, what) => this.#report(rule, what),
     });
     this.#scenario = this.#makeScenario();
@@ -229,6 +237,9 @@ class SeedRun {
       case 'volumes':
         world.note(`volumes: ${JSON.stringify(step.what)}`);
         return world.cluster && world.volumes?.take(step.what, world.cluster.api);
+      case 'devices':
+        world.note(`devices: ${JSON.stringify(step.what)}`);
+        return world.devices?.take(step.what);
       case 'write':
         if (this.#scenario !== undefined && step.sketch.source === 'api')
           return this.#desk.sketchOf(step.sketch.name) === undefined
@@ -349,6 +360,7 @@ class SeedRun {
     for (const name of this.#desk.names()) this.#mend(name);
     this.#world.cluster?.heal();
     this.#world.volumes?.heal();
+    this.#world.devices?.heal();
     await this.#world.startKubelet();
   }
 
@@ -447,7 +459,8 @@ class SeedRun {
   }
 
   #script(): readonly TimedStep[] {
-    const script = writeScript(this.#random, this.#trouble, this.#wishes);
+    const plain = writeScript(this.#random, this.#trouble, this.#wishes);
+    const script = this.#world.devices === undefined ? plain : withDevices(this.#deviceRandom, plain);
     if (this.#scenario === undefined) return script;
     const all = withCluster(this.#clusterRandom, script);
     return this.#world.volumes === undefined ? all : withVolumeTrouble(this.#volumeRandom, all);

@@ -52,6 +52,8 @@ export interface ContainerSketch extends Behaviour {
   readonly postStart?: HookSketch;
   readonly preStop?: HookSketch;
   readonly probes?: { readonly [type in ProbeType]?: ProbeSketch };
+  /** How many devices of a plugin it asks for. */
+  readonly devices?: number;
 }
 
 export interface PodSketch {

@@ -22,6 +22,7 @@ import {
 } from '../../src/simulator/index.ts';
 import { MemoryManifestFiles } from '../../src/sources/index.ts';
 import { ClusterWorld, type ClusterWorldOptions } from './cluster/cluster-world.ts';
+import { DeviceWorld } from './devices/device-world.ts';
 import { ScarceDisk } from './disk/scarce-disk.ts';
 import { KubeletLife, type LifeOptions, type Mutation } from './kubelet-life.ts';
 import { manifestDirectory, manifestPath, manifestText } from './manifests.ts';
@@ -48,6 +49,8 @@ export interface WorldOptions {
   readonly volumes?: Pick<VolumeWorldOptions, 'random'> | undefined;
   /** For a disk that is often full and containers that talk much; there is room for all unless given. */
   readonly scarceDisk?: { readonly random: Random } | undefined;
+  /** For pods that ask for devices; nobody offers any unless given. */
+  readonly devices?: { readonly random: Random } | undefined;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */
@@ -78,6 +81,7 @@ export class World {
   readonly cluster: ClusterWorld | undefined;
   readonly volumes: VolumeWorld | undefined;
   readonly scarceDisk: ScarceDisk | undefined;
+  readonly devices: DeviceWorld | undefined;
   readonly network: PodNetwork;
   /** Everything that happened, one line each. */
   readonly history: string[] = [];
@@ -123,6 +127,7 @@ export class World {
     this.manifests.makeDirectory(manifestDirectory);
     const files = memoryRuntimeFiles(this.files);
     this.volumes = options.volumes && this.#makeVolumes(options.volumes.random, files);
+    this.devices = options.devices && new DeviceWorld(this.clock, options.devices.random);
     const { aroundMachine = (machine: NodeMachine) => machine } = options;
     this.machine = aroundMachine({
       manifests: this.manifests,
@@ -132,6 +137,7 @@ export class World {
       disks: this.volumes?.disks,
       blockDevices: this.volumes?.blockDevices,
       plugins: this.volumes?.plugins,
+      devices: this.devices?.host,
       volumeParts: memoryVolumeParts((path) => this.files.read(path)),
       ...this.scarceDisk?.machine,
       cgroups: this.cgroups,

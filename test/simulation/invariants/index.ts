@@ -1,6 +1,7 @@
 import { apiObjectsGoLast } from './api-removals.ts';
 import { statusesGoOn } from './api-statuses.ts';
 import { crashBackoffHolds } from './crash-backoff.ts';
+import { devicesHaveOneOwner } from './devices.ts';
 import { graceOnlyShrinks } from './grace.ts';
 import { ephemeralOnce, postStartRuns, preStopOnce } from './hooks.ts';
 import { imagesStayForContainers } from './images.ts';
@@ -47,7 +48,7 @@ export function allRules(scene: Scene): readonly Rule[] {
     removesOnce,
     imagesStayForContainers,
   ];
-  const { cluster, volumes, logs } = scene;
+  const { cluster, volumes, logs, devices } = scene;
   const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];
   const volumeRules = [startsWithItsVolumes, volumesOutliveContainers, disksOutlivePods, readersSeeWholes];
   return [
@@ -55,6 +56,7 @@ export function allRules(scene: Scene): readonly Rule[] {
     ...rules.map((rule) => rule({ ...scene, ledger })),
     ...(logs === undefined ? [] : [logsStaySmall(scene, logs)]),
     ...(cluster === undefined ? [] : clusterRules.map((rule) => rule({ ...scene, ledger, cluster }))),
+    ...(devices === undefined ? [] : [devicesHaveOneOwner(scene)]),
     ...(volumes === undefined ? [] : volumeRules.map((rule) => rule({ ...scene, ledger, volumes }))),
   ];
 }

@@ -5,6 +5,7 @@ import type { ProbeQuestion } from '../../../src/probes/index.ts';
 import type { MemoryFiles, SimulatedRuntime, StoreChange, TraceEntry } from '../../../src/simulator/index.ts';
 import type { ClusterWorld } from '../cluster/cluster-world.ts';
 import type { Desk } from '../desk.ts';
+import type { DeviceWorld } from '../devices/device-world.ts';
 import type { KubeletLife } from '../kubelet-life.ts';
 import type { VolumeWorld } from '../volumes/volume-world.ts';
 import type { Ledger } from './ledger.ts';
@@ -27,6 +28,8 @@ export interface Scene {
   readonly volumes?: VolumeWorld | undefined;
   /** Of a world in which they are rotated. */
   readonly logs?: Pick<MemoryFiles, 'paths' | 'read'> | undefined;
+  /** Whether pods ask for devices. */
+  readonly devices?: DeviceWorld | undefined;
   readonly report: (rule: string, what: string) => void;
 }
 
