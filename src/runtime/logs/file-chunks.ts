@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { TrailFile } from './log-trail.ts';
 
-const chunkBytes = 64 << 10;
+const chunkBytes = 256 << 10;
 
 export interface ChunkRange {
   readonly from: number;

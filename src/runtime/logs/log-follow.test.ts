@@ -299,6 +299,29 @@ test('a rotation in the very moment the log is opened takes nothing away', async
   assert.equal(rig.out, rig.wanted);
 });
 
+test('two rotations in the midst of a look change no order', async () => {
+  for (const moment of ['open', 'later']) {
+    const rig = new Rig();
+    rig.lines();
+    if (moment === 'later') await rig.follow();
+    const { names } = rig.files;
+    rig.files.names = async (directory) => {
+      rig.files.names = names;
+      for (const _rotation of [1, 2]) {
+        rig.lines(2);
+        rig.rotate();
+      }
+      return await names.call(rig.files, directory);
+    };
+    if (moment === 'open') await rig.follow();
+    rig.lines();
+    rig.rotate();
+    rig.lines();
+    await rig.passUntil(() => rig.out.length >= rig.wanted.length);
+    assert.equal(rig.out, rig.wanted, moment);
+  }
+});
+
 test('a log emptied in place is read from its beginning again', async () => {
   const rig = new Rig();
   rig.lines(5);

@@ -26,7 +26,7 @@ export interface LogTrailDeps {
  */
 const freelyWaiting = 16;
 const maxWaiting = 128;
-const maxWaitingBytes = 128 << 20;
+const maxWaitingBytes = 256 << 20;
 const compressed = '.gz';
 
 /**
@@ -156,11 +156,18 @@ export class LogTrail implements AsyncDisposable {
     const current = await this.#open(this.#path, 'plain');
     const stems = await this.#stems();
     const last = stems.at(-1);
-    const isCurrent = last !== undefined && (await this.#isAt(last, current?.handle.identity));
-    this.#known = new Set(isCurrent ? stems.slice(0, -1) : stems);
+    const before = await this.#writtenBefore(stems, current);
+    this.#known = new Set(before);
     const written = current ?? (last === undefined ? undefined : await this.#openRotated(last));
-    this.#older = current === undefined ? stems.slice(0, -1) : stems;
+    this.#older = current === undefined ? stems.slice(0, -1) : before;
     if (written !== undefined) this.#enqueue(written);
+  }
+
+  /** Those that were rotated before the file; all when it was not rotated itself since it was opened. */
+  async #writtenBefore(stems: readonly string[], file: TrailFile | undefined): Promise<readonly string[]> {
+    for (const [index, stem] of stems.entries())
+      if (await this.#isAt(stem, file?.handle.identity)) return stems.slice(0, index);
+    return stems;
   }
 
   async #look(): Promise<void> {
@@ -173,8 +180,14 @@ export class LogTrail implements AsyncDisposable {
     if (this.#isClosed()) return await this.release(current);
     for (const stem of await this.#since(stems)) {
       const between = await this.#openRotated(stem);
-      if (between?.handle.identity === current.handle.identity) await this.release(between);
-      else if (between !== undefined) this.#enqueue(between);
+      if (between?.handle.identity === current.handle.identity) {
+        await this.release(between);
+        // It was rotated meanwhile: whatever came after it is for another look.
+        this.#known = new Set(stems.slice(0, stems.indexOf(stem) + 1));
+        this.#isLookDue = true;
+        return this.#enqueue(current);
+      }
+      if (between !== undefined) this.#enqueue(between);
     }
     this.#known = new Set(stems);
     this.#enqueue(current);
