@@ -1,9 +1,16 @@
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
-import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
+import {
+  isTerminalPhase,
+  type Pod,
+  type PodJournal,
+  PodManager,
+  type PodUid,
+  qosClass,
+} from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { CgroupManager, PodCgroups } from '../resources/index.ts';
-import type { PodRuntime, Surplus } from '../runtime/index.ts';
+import type { PodLimitsAccess, PodRuntime, Surplus } from '../runtime/index.ts';
 import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
@@ -21,6 +28,7 @@ import { ImageAccess } from './image-access.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
+import { NodeAllocation } from './make-allocation.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
 import { makePodSyncer } from './make-pod-syncer.ts';
@@ -69,7 +77,8 @@ export class Kubelet {
   /** Raised when the runtime may have gone away or come back. */
   readonly #runtimeHints: HintLatch;
   readonly #housekeeping: Housekeeping;
-  readonly #facts = new PodFacts(this);
+  readonly #facts = new PodFacts(this, (pod) => this.#allocation.manager.withAllocation(pod));
+  readonly #allocation: NodeAllocation;
   readonly #kept: KeptPods;
   readonly #ahead: RestartAhead;
   readonly #images: ImageAccess;
@@ -119,7 +128,11 @@ export class Kubelet {
       node: this.node,
       ranHere: (uid) => this.#kept.notes.ranInThisBoot(uid),
     });
-    const { upkeep, pods: podCgroups } = nodeCgroups(settings, cgroups, {
+    const {
+      upkeep,
+      pods: podCgroups,
+      limits,
+    } = nodeCgroups(settings, cgroups, {
       clock,
       logger,
       journal,
@@ -127,6 +140,7 @@ export class Kubelet {
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
+    this.#allocation = this.#makeAllocation();
     this.#kept = new KeptPods(settings, {
       ...deps,
       journal,
@@ -143,7 +157,7 @@ export class Kubelet {
       sources: this.config,
     });
     this.#images = new ImageAccess(settings, { ...deps, journal });
-    this.#runtime = this.#makeRuntime(podCgroups, runtimeName);
+    this.#runtime = this.#makeRuntime(podCgroups, limits, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
     this.streams = streamingHost(this.pods, this.#runtime.streams);
     this.probes = new PodProbes({
@@ -181,7 +195,7 @@ export class Kubelet {
       journal,
       workers: () => this.workers,
       standing: (pod) => this.#earlier.standing(pod),
-      active: () => this.#facts.active(),
+      active: () => this.#facts.active().map((pod) => this.#allocation.manager.counted(pod)),
       abilities: () => this.runtimeState.abilities,
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
     });
@@ -196,6 +210,8 @@ export class Kubelet {
       const ms = startedAfterMs(change, clock.now());
       if (ms !== undefined) this.#observer.startedToRun(ms);
       void this.#kept.notes.published(change.pod, change.after);
+      if (change.isFinished || isTerminalPhase(change.after.phase))
+        this.#allocation.manager.ended(change.uid);
     });
   }
 
@@ -204,7 +220,12 @@ export class Kubelet {
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     for (const event of this.#settings.startEvents ?? []) this.node.event(event);
     try {
-      await Promise.all([this.#cgroups.start(signal), this.#kept.open(signal), this.#images.open()]);
+      await Promise.all([
+        this.#cgroups.start(signal),
+        this.#kept.open(signal),
+        this.#images.open(),
+        this.#allocation.open(),
+      ]);
     } catch (error) {
       // Told to end before it began: an end like any other.
       if (signal.aborted) return;
@@ -246,6 +267,7 @@ export class Kubelet {
         watchdog: this.#makeWatchdog(),
         cgroups: this.#cgroups,
         'garbage collector': this.#garbage,
+        resizes: this.#allocation.manager,
         ...this.#pluginLoops(),
         ...Object.fromEntries(this.#sources),
       },
@@ -315,6 +337,7 @@ export class Kubelet {
       ...named('pleg', pleg.remembered),
       ...named('runtime', this.#runtime.held()),
       ...named('probes', this.probes.held()),
+      ...named('resources', this.#allocation.held()),
       statuses: statuses.size,
       directories: this.#housekeeping.orphanDirectories,
       notes: this.#kept.notes.size,
@@ -367,13 +390,15 @@ export class Kubelet {
     this.#deps.cluster?.tokens.forgetPod(uid);
   }
 
-  #makeRuntime(cgroups: PodCgroups, runtimeName: string): PodRuntime {
+  #makeRuntime(cgroups: PodCgroups, podLimits: PodLimitsAccess | undefined, runtimeName: string): PodRuntime {
     return makePodRuntime(this.#settings, this.#deps, {
       runtimeName,
       journal: this.#journal,
       nodeIps: () => this.nodeIps(),
       node: this.node,
       cgroups,
+      podLimits,
+      allocation: this.#allocation,
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,
@@ -403,6 +428,7 @@ export class Kubelet {
       facts: this.#facts,
       pleg,
       runtimeState,
+      allocation: this.#allocation,
     });
     return new PodWorkers({
       clock,
@@ -412,6 +438,7 @@ export class Kubelet {
       syncer,
       observed: pleg.cache,
       requestRelist: (uid) => pleg.requestRelist(uid),
+      withAllocation: (pod) => this.#allocation.manager.withAllocation(pod),
       queue: this.#queue,
       mayJudge: (uid) => this.#earlier.mayJudge(uid),
       syncFrequencyMs: this.#settings.syncFrequencyMs,
@@ -438,10 +465,26 @@ export class Kubelet {
       earlier: this.#earlier,
       notes,
       users,
+      allocation: this.#allocation,
       probes: this.probes,
       forgetPod: (uid) => this.#forgetPod(uid),
       collectBackoffs: () => this.#kept.collectBackoffs(),
       collectGarbage: () => this.#garbage.collectSoon(),
+    });
+  }
+
+  #makeAllocation(): NodeAllocation {
+    return new NodeAllocation(this.#settings, this.#deps, {
+      journal: this.#journal,
+      node: this.node,
+      findPod: (uid) => (this.#facts.hasEnded(uid) ? undefined : this.#facts.wanted(uid)),
+      areSourcesReady: () => this.config.allReady(),
+      judge: (pod) => this.#admission.judgeResize(pod),
+      syncPod: (pod) => {
+        const { mirrorPod } = this.pods.getPodAndMirrorPod(pod);
+        const startStamp = this.#deps.clock.stamp();
+        this.workers.updatePod({ updateType: 'update', pod, mirrorPod, startStamp });
+      },
     });
   }
 
@@ -479,6 +522,7 @@ export class Kubelet {
       rejected: (reason) => this.#observer.rejected(reason),
       earlier: this.#earlier,
       admission: this.#admission,
+      allocation: this.#allocation.manager,
       deleteSurplus: (uid, containerId) =>
         this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
       cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),

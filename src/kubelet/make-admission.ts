@@ -45,6 +45,7 @@ export function makeAdmission(
     logger,
     judge: (pod) => admitter.judge(pod),
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
+    judgeResize: (pod) => admitter.judgeResize(pod),
   });
   return desk;
 }

@@ -2,6 +2,7 @@ import type { Clock, Logger } from '../lib/index.ts';
 import type { ObservedPod, PodJournal, PodUid } from '../pods/index.ts';
 import { decideSandbox } from '../runtime/index.ts';
 import type { KeptPods } from './kept-pods.ts';
+import type { NodeAllocation } from './make-allocation.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { KubeletPodSyncer, type SyncerDeps } from './pod-syncer.ts';
 import type { RuntimeState } from './runtime-state.ts';
@@ -18,7 +19,9 @@ export interface PodSyncerParts
   readonly pleg: {
     readonly cache: { lastSeen(uid: PodUid): ObservedPod | undefined };
     runningUnder(name: string, namespace: string): readonly PodUid[];
+    requestReinspect(uid: PodUid): void;
   };
+  readonly allocation: Pick<NodeAllocation, 'manager' | 'conditions'>;
   readonly runtimeState: Pick<RuntimeState, 'problems' | 'abilities'>;
 }
 
@@ -29,6 +32,7 @@ export function makePodSyncer(
 ): KubeletPodSyncer {
   const { journal, runtime, statuses, cgroups, probes, kept, facts, pleg, runtimeState, nodeIps, cluster } =
     parts;
+  const { allocation } = parts;
   const { directories, volumes, users, notes } = kept;
   return new KubeletPodSyncer({
     clock,
@@ -51,6 +55,9 @@ export function makePodSyncer(
     rejected: parts.rejected,
     cluster,
     lastSeen: (uid) => pleg.cache.lastSeen(uid),
+    reinspect: (uid) => pleg.requestReinspect(uid),
+    resizes: allocation.manager,
+    resizeConditions: (uid) => allocation.conditions.of(uid),
     supportsRecursiveReadOnly: (handler) =>
       runtimeState.abilities.handlers.get(handler)?.recursiveReadOnly === true,
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',

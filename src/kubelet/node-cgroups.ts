@@ -17,6 +17,7 @@ import {
   parseCgroupPath,
   QosContainerManager,
 } from '../resources/index.ts';
+import type { PodLimitsAccess } from '../runtime/index.ts';
 import type { KubeletSettings } from './settings.ts';
 
 export interface NodeCgroupDeps {
@@ -36,6 +37,8 @@ export interface CgroupUpkeep {
 export interface NodeCgroups {
   readonly upkeep: CgroupUpkeep;
   readonly pods: PodCgroups;
+  /** Undefined where pods have no cgroups of their own. */
+  readonly limits: PodLimitsAccess | undefined;
 }
 
 /** Throws CGROUPS_UNUSABLE when the machine lacks what pods need. */
@@ -56,7 +59,7 @@ export function nodeCgroups(
   cgroups: CgroupManager,
   deps: NodeCgroupDeps,
 ): NodeCgroups {
-  if (!settings.cgroupsPerQos) return { upkeep: noUpkeep, pods: noPodCgroups };
+  if (!settings.cgroupsPerQos) return { upkeep: noUpkeep, pods: noPodCgroups, limits: undefined };
   const { node, podPidsLimit, cgroupRoot, cgroupDriver, capacity, reserved } = settings;
   const { hugePageSizes, cpuQuota, cpuPeriodUs } = node;
   const { clock, logger, journal, activePods } = deps;
@@ -81,7 +84,7 @@ export function nodeCgroups(
     journal,
     logger,
   });
-  return { upkeep: qos, pods };
+  return { upkeep: qos, pods, limits: pods };
 }
 
 /** A loop that ended by itself would count as one that is down. */

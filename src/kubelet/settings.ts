@@ -52,6 +52,8 @@ export interface KubeletSettings {
   readonly emptyDirQuota?: 'enforced' | 'off' | undefined;
   /** Whether volumes of dead servers are taken out of sight where nothing unmounts them; they stay unless given. */
   readonly deadVolumes?: 'detach' | 'keep' | undefined;
+  /** What Guaranteed pods are given in whole pieces of their own, which stay as they are; nothing unless given. */
+  readonly exclusive?: { readonly cpu: boolean; readonly memory: boolean } | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;

@@ -52,6 +52,7 @@ export {
   type ParsedFlags,
   parseFlags,
 } from './flags.ts';
+export { fnv1a32 } from './fnv.ts';
 export {
   durationMs,
   durationNanos,

@@ -2,6 +2,7 @@ export {
   type Admission,
   type AdmissionFacts,
   type AdmissionObserver,
+  type AdmissionOperation,
   type AdmissionStanding,
   type AdmittedPods,
   admissionMetrics,
@@ -19,6 +20,7 @@ export {
   type TolerationRules,
   type VictimChoice,
 } from './admission/index.ts';
+export * from './allocation/index.ts';
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
 export { minShares, sharesToWeight, weightToShares } from './cgroup-math.ts';
 export {
@@ -43,4 +45,5 @@ export {
   podCgroupValues,
 } from './pod-values.ts';
 export { QosContainerManager, type QosContainerManagerDeps } from './qos-container-manager.ts';
+export type { CgroupLimits } from './read-values.ts';
 export * from './stats/index.ts';

@@ -1,4 +1,5 @@
 import type { Container } from '../kinds/index.ts';
+import { fnv1a32 } from '../lib/index.ts';
 
 /**
  * What of a container's spec restarts it when changed: its name and image. Other kubelets compute the same number, so
@@ -20,12 +21,4 @@ const escapes: Readonly<Record<string, string>> = {
 
 function escapeHtml(json: string): string {
   return json.replace(/[<>&\u2028\u2029]/g, (character) => escapes[character] ?? character);
-}
-
-const fnvPrime = 0x01000193;
-
-function fnv1a32(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, fnvPrime);
-  return hash >>> 0;
 }
