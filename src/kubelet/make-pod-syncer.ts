@@ -4,16 +4,15 @@ import { decideSandbox } from '../runtime/index.ts';
 import type { KeptPods } from './kept-pods.ts';
 import type { NodeAllocation } from './make-allocation.ts';
 import type { PodFacts } from './pod-facts.ts';
+import { PodResizes, type PodResizesDeps } from './pod-resizes.ts';
 import { KubeletPodSyncer, type SyncerDeps } from './pod-syncer.ts';
 import type { RuntimeState } from './runtime-state.ts';
 
 /** What of the kubelet a worker's steps depend on. */
 export interface PodSyncerParts
-  extends Pick<
-    SyncerDeps,
-    'runtime' | 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'rejected' | 'cluster'
-  > {
+  extends Pick<SyncerDeps, 'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'rejected' | 'cluster'> {
   readonly journal: PodJournal;
+  readonly runtime: SyncerDeps['runtime'] & PodResizesDeps['runtime'];
   readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
   readonly facts: Pick<PodFacts, 'wanted' | 'isTerminationRequested'>;
   readonly pleg: {
@@ -32,7 +31,6 @@ export function makePodSyncer(
 ): KubeletPodSyncer {
   const { journal, runtime, statuses, cgroups, probes, kept, facts, pleg, runtimeState, nodeIps, cluster } =
     parts;
-  const { allocation } = parts;
   const { directories, volumes, users, notes } = kept;
   return new KubeletPodSyncer({
     clock,
@@ -55,9 +53,12 @@ export function makePodSyncer(
     rejected: parts.rejected,
     cluster,
     lastSeen: (uid) => pleg.cache.lastSeen(uid),
-    reinspect: (uid) => pleg.requestReinspect(uid),
-    resizes: allocation.manager,
-    resizeConditions: (uid) => allocation.conditions.of(uid),
+    resizes: new PodResizes({
+      manager: parts.allocation.manager,
+      conditions: parts.allocation.conditions,
+      runtime,
+      reinspect: (uid) => pleg.requestReinspect(uid),
+    }),
     supportsRecursiveReadOnly: (handler) =>
       runtimeState.abilities.handlers.get(handler)?.recursiveReadOnly === true,
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',

@@ -100,7 +100,7 @@ export class PodHandlers implements SyncHandler {
     else if (op === 'RECONCILE') this.#reconcile(pods);
     else this.#updates(pods);
     this.#deps.sources.markHandled(source);
-    this.#deps.allocation.added();
+    if (op !== 'RECONCILE') this.#deps.allocation.added();
     for (const pod of pods)
       if (isStaticPod(pod) || isMirrorPod(pod)) this.#deps.staticChanged(fullNameOf(pod));
   }

@@ -1,4 +1,4 @@
-import type { PodCondition, PodStatus } from '../kinds/index.ts';
+import type { PodStatus } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
   describePod,
@@ -7,12 +7,10 @@ import {
   mayRun,
   type ObservedPod,
   type Pod,
-  type PodAllocation,
   type PodJournal,
   type PodUid,
   type RuntimePod,
 } from '../pods/index.ts';
-import type { AllocationManager } from '../resources/index.ts';
 import {
   initializedSandbox,
   type KillPodRequest,
@@ -37,6 +35,7 @@ import type { PlainVolumes } from './plain-volumes.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { PodNotebook } from './pod-notebook.ts';
 import type { PodProbes } from './pod-probes.ts';
+import type { PodResizes } from './pod-resizes.ts';
 import { runsWhole } from './runs-whole.ts';
 
 export interface SyncerDeps {
@@ -50,9 +49,6 @@ export interface SyncerDeps {
     /** `graceSeconds` is asked right before the first container is told to stop. */
     killRuntimePod(pod: RuntimePod, graceSeconds: () => number, signal: AbortSignal): Promise<KillResult>;
     removePod(pod: Pod, signal: AbortSignal): Promise<void>;
-    actuatedOf(pod: Pod, observed: ObservedPod): PodAllocation | undefined;
-    isResizeInProgress(pod: Pod, observed: ObservedPod): boolean;
-    cgroupMade(pod: Pod): void;
   };
   readonly statuses: {
     previousStatus(pod: Pod): PodStatus;
@@ -86,11 +82,7 @@ export interface SyncerDeps {
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
   /** What was last seen of the pod. */
   readonly lastSeen: (uid: PodUid) => ObservedPod | undefined;
-  /** The pod is to be looked at in all details, and worked on then. */
-  readonly reinspect: (uid: PodUid) => void;
-  readonly resizes: Pick<AllocationManager, 'seen' | 'failed'>;
-  /** Where the resize of the pod stands. */
-  readonly resizeConditions: (uid: PodUid) => readonly PodCondition[];
+  readonly resizes: Pick<PodResizes, 'see' | 'shown' | 'synced' | 'cgroupMade'>;
   /** Whether the newest sandbox can go on serving the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
   /** Whether that handler of the runtime can make mounts read-only to their last submount. */
@@ -121,7 +113,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const { pod } = context;
     const { startUnderWay } = this.#deps.notes.get(pod.metadata.uid) ?? {};
     const observed = withUnansweredStart(context.observed, startUnderWay);
-    this.#seeResize(pod, observed);
+    this.#deps.resizes.see(pod, observed);
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {
       await this.#noteEnd(pod, status);
@@ -156,7 +148,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const work = (inner: AbortSignal) => this.#deps.runtime.syncPod(request, inner);
     const result = await beforeDeadline(this.#deps.clock, pod, status, work, signal).finally(() => noted);
     if (result.actions.length > 0) context.lookAgain();
-    this.#tellResize(pod, result);
+    this.#deps.resizes.synced(pod, result);
     if (result.error !== undefined) {
       // Why a container does not start is known now, and nobody should have to wait for the next sync to see it. It may
       // have taken long: what was seen meanwhile is not taken back.
@@ -225,19 +217,6 @@ export class KubeletPodSyncer implements PodSyncer {
     await this.#deps.cgroups.destroy(pod, signal);
     await this.#deps.notes.ended(uid, fate);
     this.#deps.statuses.terminatePod(pod);
-  }
-
-  #seeResize(pod: Pod, observed: ObservedPod): void {
-    const { resizes, runtime } = this.#deps;
-    resizes.seen(pod, runtime.isResizeInProgress(pod, observed) ? 'in-progress' : 'none');
-  }
-
-  /** What the runtime has made of a resize shows in details that nobody looks at otherwise. */
-  #tellResize(pod: Pod, { actions }: SyncPodResult): void {
-    const done = actions.filter(({ action }) => action === 'ResizePodInPlace');
-    for (const { failure } of done)
-      if (failure !== undefined) this.#deps.resizes.failed(pod, failure.message);
-    if (done.length > 0) this.#deps.reinspect(pod.metadata.uid);
   }
 
   /** Others should run it instead. */
@@ -330,7 +309,7 @@ export class KubeletPodSyncer implements PodSyncer {
     // Neither goes on beside a sync that has failed.
     await Promise.allSettled(making);
     const [made] = await Promise.all(making);
-    if (made === 'created') this.#deps.runtime.cgroupMade(pod);
+    if (made === 'created') this.#deps.resizes.cgroupMade(pod);
     if (made === 'created')
       this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'made' });
     if (made === 'created' && observed.containers.some(({ state }) => state === 'running')) {
@@ -386,8 +365,7 @@ export class KubeletPodSyncer implements PodSyncer {
       stopped,
       noted: (containerId) => notes.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
-      resize: this.#deps.resizeConditions(pod.metadata.uid),
-      actuated: runtime.actuatedOf(pod, observed),
+      ...this.#deps.resizes.shown(pod, observed),
       recursiveReadOnly: this.#deps.supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
       // A pod whose containers are being started ends with the next sync, not in the middle of this one.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),

@@ -1,6 +1,7 @@
 import type { PodUid } from '../../src/pods/index.ts';
 import { settings } from './kubelet-life.ts';
 import { lastingOf, mayEndOtherwise, outcomeOf } from './outcome.ts';
+import { unlikeItsSize } from './resizes/resize-rest.ts';
 import type { ContainerSketch, PodSketch } from './sketch.ts';
 import type { World } from './world.ts';
 
@@ -26,9 +27,13 @@ export function unsettled(
     sandboxes: world.runtime.sandboxes().filter((one) => one.podUid === uid && one.running).length,
   };
   const volumeProblems = world.cluster?.hadVolumes(uid) === true ? unlikeItsVolumes(world, uid, seen) : [];
+  if (sketch.mayBeRefused === true && phase === 'Failed') return [];
+  const sizeProblems = unlikeItsSize(world, uid, sketch);
   const mayDiffer = fate === 'disturbed' && mayEndOtherwise(sketch);
   const problems = mayDiffer ? unsound(seen) : unlike(seen, withFate(sketch, fate), outcome);
-  return [...problems, ...volumeProblems].map((problem) => `${uid} of ${sketch.name} ${problem}`);
+  return [...problems, ...volumeProblems, ...sizeProblems].map(
+    (problem) => `${uid} of ${sketch.name} ${problem}`,
+  );
 }
 
 /** Of those who look into a pod nobody is started again, however they ended. */

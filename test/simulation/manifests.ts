@@ -5,6 +5,7 @@ import { withPodDefaults } from '../../src/pods/defaults/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { StaticUidMaker } from '../../src/sources/uid/static-uid.ts';
 import {
+  type ContainerSize,
   type ContainerSketch,
   type HookSketch,
   type PodSketch,
@@ -98,6 +99,8 @@ function containerOf(sketch: ContainerSketch) {
     postStart,
     preStop,
     probes = {},
+    size,
+    restartsForSize,
     ...behaviour
   } = sketch;
   const hooks = {
@@ -110,6 +113,10 @@ function containerOf(sketch: ContainerSketch) {
     imagePullPolicy: pullPolicy ?? 'IfNotPresent',
     command: ['app', JSON.stringify(behaviour)],
     ...(restartPolicy && { restartPolicy }),
+    ...(size && { resources: resourcesOf(size) }),
+    ...(restartsForSize && {
+      resizePolicy: [{ resourceName: restartsForSize, restartPolicy: 'RestartContainer' }],
+    }),
     ...(restartRules && { restartPolicyRules: restartRules.map(ruleOf) }),
     ...(Object.keys(hooks).length > 0 && { lifecycle: hooks }),
     ...Object.fromEntries(
@@ -119,6 +126,11 @@ function containerOf(sketch: ContainerSketch) {
       }),
     ),
   };
+}
+
+function resourcesOf({ milliCpu, mebibytes }: ContainerSize) {
+  const amounts = { cpu: `${milliCpu}m`, memory: `${mebibytes}Mi` };
+  return { requests: amounts, limits: amounts };
 }
 
 function ruleOf({ action, operator, values }: RestartRuleSketch) {

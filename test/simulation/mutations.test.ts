@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { clusterMutations } from './cluster/cluster-mutations.ts';
 import { mutations } from './mutations.ts';
+import { resizeMutations } from './resizes/resize-mutations.ts';
 import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { playSeeds } from './seeds.ts';
 import { prepareSimulation, simulate } from './simulate.ts';
-
 import { machineMutations } from './volumes/machine-mutations.ts';
 import { volumeMutations } from './volumes/volume-mutations.ts';
 
@@ -19,6 +19,7 @@ describe('the rules of the simulation', () => {
     ...clusterMutations,
     ...volumeMutations,
     ...machineMutations,
+    ...resizeMutations,
   })) {
     it(`find a classic bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };

@@ -1,7 +1,7 @@
 /**
  * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
  *
- *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind]]
+ *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind] [--resizes many]]
  *     npm run simulate -- --seed 42
  */
 import { execFile } from 'node:child_process';
@@ -28,6 +28,8 @@ const { values } = parseArgs({
     cluster: { type: 'string' },
     /** `every-kind` for pods with all kinds of volumes, in worlds with an API server; few unless given. */
     volumes: { type: 'string' },
+    /** `many` for pods that are resized, in worlds with an API server; none unless given. */
+    resizes: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     /** For a process that plays a part of the seeds for another. */
     part: { type: 'boolean', default: false },
@@ -36,7 +38,8 @@ const { values } = parseArgs({
 
 const cluster = values.cluster === 'joined' || values.cluster === 'alone' ? values.cluster : undefined;
 const volumes = values.volumes === 'every-kind' ? values.volumes : undefined;
-const options: SeedOptions = { cluster, volumes };
+const resizes = values.resizes === 'many' ? values.resizes : undefined;
+const options: SeedOptions = { cluster, volumes, resizes };
 
 /** Until the first that fails. */
 async function play(from: number, count: number): Promise<Played> {
@@ -56,6 +59,7 @@ function playElsewhere(from: number, count: number): Promise<Played> {
     ...part,
     ...(cluster ? ['--cluster', cluster] : []),
     ...(volumes ? ['--volumes', volumes] : []),
+    ...(resizes ? ['--resizes', resizes] : []),
   ];
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, (error, stdout) =>

@@ -11,6 +11,8 @@ export interface SeedOptions extends ScriptWishes {
   readonly cluster?: 'joined' | 'alone' | undefined;
   /** Whether pods of the API have volumes of all kinds, on a node that belongs to a cluster; few unless given. */
   readonly volumes?: 'every-kind' | undefined;
+  /** Whether pods of the API are resized, on a node that belongs to a cluster; none unless given. */
+  readonly resizes?: 'many' | undefined;
   /** How long to wait for what is wanted; half an hour unless given. */
   readonly patienceMs?: number | undefined;
 }

@@ -14,6 +14,7 @@ import { allRules, type ClusterParts, type Rule } from './invariants/index.ts';
 import type { KubeletLife } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
 import { mayBeProbedToDeath, outcomeOf } from './outcome.ts';
+import { withResizes } from './resizes/resize-script.ts';
 import {
   type ScriptWishes,
   type Step,
@@ -68,6 +69,8 @@ class SeedRun {
   /** Apart from the other, so that the seeds without a cluster are as they would be if there were none. */
   readonly #clusterRandom: Random;
   readonly #volumeRandom: Random;
+  /** Undefined where nothing is resized. */
+  readonly #resizeRandom: Random | undefined;
   readonly #violations: string[] = [];
   /** Pods the runtime was in trouble with, which may have to be made anew. */
   readonly #damaged = new Set<string>();
@@ -91,6 +94,7 @@ class SeedRun {
     this.#clusterRandom = seededRandom(seed * 7 + 3);
     const cluster = clusterOf(this.#clusterRandom, options.cluster ?? 'alone');
     this.#volumeRandom = seededRandom(seed * 11 + 5);
+    this.#resizeRandom = options.resizes && seededRandom(seed * 13 + 7);
     const volumes = cluster && options.volumes && { random: this.#volumeRandom };
     const settings = { maxRestartWaitMs };
     this.#world = new World({ ...options, seed, flavour, settings, cluster, volumes }, this);
@@ -447,7 +451,8 @@ class SeedRun {
   #script(): readonly TimedStep[] {
     const script = writeScript(this.#random, this.#trouble, this.#wishes);
     if (this.#scenario === undefined) return script;
-    const all = withCluster(this.#clusterRandom, script);
+    const joined = withCluster(this.#clusterRandom, script);
+    const all = this.#resizeRandom === undefined ? joined : withResizes(this.#resizeRandom, joined);
     return this.#world.volumes === undefined ? all : withVolumeTrouble(this.#volumeRandom, all);
   }
 

@@ -94,7 +94,7 @@ export class AllocationManager {
     if (given !== pod) this.#pending.add(uid);
   }
 
-  /** All pods that came together are taken or refused: those that wait for a resize may be looked at. */
+  /** All pods that came or changed together are seen to: those that wait for a resize may be looked at. */
   added(): void {
     if (this.#pending.size > 0) this.retrySoon('pods_added');
   }

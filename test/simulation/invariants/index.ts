@@ -10,6 +10,7 @@ import { probeResultsStay } from './probe-results.ts';
 import { restartsWriteNothing } from './quiet-restart.ts';
 import { readyMeansRunning } from './readiness.ts';
 import { removesOnce } from './removals.ts';
+import { neverMoreThanTheNode } from './resizes.ts';
 import type { Rule, Scene } from './scene.ts';
 import { sidecarOrder } from './sidecar-order.ts';
 import { startsOnlyWhatIsWanted } from './starts.ts';
@@ -43,6 +44,7 @@ export function allRules(scene: Scene): readonly Rule[] {
     postStartRuns,
     ephemeralOnce,
     removesOnce,
+    neverMoreThanTheNode,
   ];
   const { cluster, volumes } = scene;
   const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];
