@@ -189,6 +189,10 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     hookLimitMs: flags.hookTimeoutMs,
     emptyDirQuota: flags.emptyDirQuota ? 'enforced' : 'off',
     deadVolumes: flags.detachDeadVolumes ? 'detach' : 'keep',
+    exclusive: {
+      cpu: config.cpuManagerPolicy === 'static',
+      memory: config.memoryManagerPolicy === 'Static',
+    },
     maxRestartWaitMs: config.crashLoopBackOff.maxContainerRestartPeriodMs ?? 300_000,
     images: {
       verification: verificationPolicy(config),

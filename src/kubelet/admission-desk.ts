@@ -1,6 +1,6 @@
 import { type Clock, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
-import type { Admission, Judgement, PodAdmitter } from '../resources/index.ts';
+import type { Admission, Judgement, PodAdmitter, Refusal } from '../resources/index.ts';
 import type { PodStanding } from './admission.ts';
 
 export interface AdmissionDeskDeps {
@@ -10,6 +10,8 @@ export interface AdmissionDeskDeps {
   readonly judge: (pod: Pod, others: () => readonly Pod[], standing: PodStanding) => Judgement;
   /** Carries out what a judgement asks for that is none yet. */
   readonly settle: PodAdmitter['settle'];
+  /** Why a pod that runs cannot have what its spec asks for now; it always can unless given. */
+  readonly judgeResize?: ((pod: Pod) => Refusal | undefined) | undefined;
 }
 
 interface Settling {
@@ -32,6 +34,10 @@ export class AdmissionDesk implements AsyncDisposable {
 
   judge(pod: Pod, others: () => readonly Pod[], standing: PodStanding): Judgement {
     return this.#deps.judge(pod, others, standing);
+  }
+
+  judgeResize(pod: Pod): Refusal | undefined {
+    return this.#deps.judgeResize?.(pod);
   }
 
   /** Whether it is not clear yet that the pod may run. */

@@ -3,6 +3,7 @@ import { type Clock, type Logger, type MetricRegistry, withDeadline } from '../l
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import {
   type AdmissionFacts,
+  type AdmissionOperation,
   type Allotter,
   admissionMetrics,
   declaredFeatures,
@@ -42,7 +43,7 @@ export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmiss
   return new PodAdmitter({
     clock,
     logger,
-    facts: (pod) => factsFor(pod, settings, parts),
+    facts: (pod, operation) => factsFor(pod, operation, settings, parts),
     fetchNode,
     preempt: (victim, signal) => preempt(victim, parts, signal),
     // What was admitted is noted with the pod itself, before anything of it is made.
@@ -52,10 +53,16 @@ export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmiss
   });
 }
 
-function factsFor(pod: Pod, settings: KubeletSettings, parts: ClusterAdmissionParts): AdmissionFacts {
+function factsFor(
+  pod: Pod,
+  operation: AdmissionOperation,
+  settings: KubeletSettings,
+  parts: ClusterAdmissionParts,
+): AdmissionFacts {
   const { isGateEnabled } = settings;
   const declared = declaredFeatures(isGateEnabled);
-  const standing = parts.standing(pod);
+  // What a pod that lives here asks for in addition it has to ask for like any other.
+  const standing = operation === 'resize' ? 'new' : parts.standing(pod);
   const node = parts.node();
   // One that lives here stays, whoever else there is.
   const others = standing === 'lives-here' ? [] : parts.beside(pod);

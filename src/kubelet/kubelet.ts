@@ -2,13 +2,21 @@ import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
 import type { DeviceAmounts } from '../node/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
-import { type Pod, type PodJournal, PodManager, type PodUid, qosClass } from '../pods/index.ts';
+import {
+  isTerminalPhase,
+  type Pod,
+  type PodJournal,
+  PodManager,
+  type PodUid,
+  qosClass,
+} from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
 import type { Allotments, CgroupManager, PodCgroups } from '../resources/index.ts';
 import {
   type ContainerInputs,
   type ImageGcManager,
   LogFollowers,
+  type PodLimitsAccess,
   type PodRuntime,
   type Surplus,
 } from '../runtime/index.ts';
@@ -30,6 +38,7 @@ import { ImageCollector, makeImageGc } from './image-collector.ts';
 import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
+import { NodeAllocation } from './make-allocation.ts';
 import { makeClaims, type NodeClaims } from './make-claims.ts';
 import { logLoops } from './make-log-manager.ts';
 import { makeNodeDevices } from './make-node-devices.ts';
@@ -97,7 +106,8 @@ export class Kubelet {
   /** Raised when the runtime may have gone away or come back. */
   readonly #runtimeHints: HintLatch;
   readonly #housekeeping: Housekeeping;
-  readonly #facts = new PodFacts(this);
+  readonly #facts = new PodFacts(this, (pod) => this.#allocation.manager.withAllocation(pod));
+  readonly #allocation: NodeAllocation;
   readonly #kept: KeptPods;
   readonly #ahead: RestartAhead;
   readonly #images: ImageAccess;
@@ -159,7 +169,11 @@ export class Kubelet {
       node: this.node,
       ranHere: (uid) => this.#kept.notes.ranInThisBoot(uid),
     });
-    const { upkeep, pods: podCgroups } = nodeCgroups(settings, cgroups, {
+    const {
+      upkeep,
+      pods: podCgroups,
+      limits,
+    } = nodeCgroups(settings, cgroups, {
       clock,
       logger,
       journal,
@@ -178,6 +192,7 @@ export class Kubelet {
       lastSeen: (uid) => this.pleg.cache.lastSeen(uid),
       numaNodes: allotments.numaNodes,
     });
+    this.#allocation = this.#makeAllocation();
     this.#kept = new KeptPods(settings, {
       ...deps,
       devices: this.#devices,
@@ -203,7 +218,7 @@ export class Kubelet {
     });
     this.#images = new ImageAccess(settings, { ...deps, journal });
     this.imageGc = makeImageGc(settings, deps, { node: this.node, leases: this.#images.leases });
-    this.#runtime = this.#makeRuntime(podCgroups, runtimeName);
+    this.#runtime = this.#makeRuntime(podCgroups, limits, runtimeName);
     this.running = new RunningPods(clock, this.#runtime);
     this.streams = streamingHost(this.pods, this.#runtime.streams);
     this.probes = new PodProbes({
@@ -241,7 +256,7 @@ export class Kubelet {
       journal,
       workers: () => this.workers,
       standing: (pod) => this.#earlier.standing(pod),
-      active: () => this.#facts.active(),
+      active: () => this.#facts.active().map((pod) => this.#allocation.manager.counted(pod)),
       abilities: () => this.runtimeState.abilities,
       isShuttingDown: () => this.shutdown?.isNow ?? false,
       // Those of plugins are given with the rest where anything else has its place.
@@ -274,6 +289,8 @@ export class Kubelet {
       const ms = startedAfterMs(change, clock.now());
       if (ms !== undefined) this.#observer.startedToRun(ms);
       void this.#kept.notes.published(change.pod, change.after);
+      if (change.isFinished || isTerminalPhase(change.after.phase))
+        this.#allocation.manager.ended(change.uid);
     });
   }
 
@@ -289,6 +306,7 @@ export class Kubelet {
         this.#claims?.manager.open(),
         this.#allotments.open(signal),
         this.#devices?.open(),
+        this.#allocation.open(),
       ]);
     } catch (error) {
       // Told to end before it began: an end like any other.
@@ -342,6 +360,7 @@ export class Kubelet {
         ...(this.shutdown && { 'node shutdown': this.shutdown }),
         ...this.#imageLoops(),
         ...logLoops(this.#settings, this.#deps, { cache: this.pleg.cache, followers: this.logFollowers }),
+        resizes: this.#allocation.manager,
         ...this.#pluginLoops(),
         ...this.#allotments.loops(),
         ...Object.fromEntries(this.#sources),
@@ -459,6 +478,7 @@ export class Kubelet {
       ...named('pleg', pleg.remembered),
       ...named('runtime', this.#runtime.held()),
       ...named('probes', this.probes.held()),
+      ...named('resources', this.#allocation.held()),
       statuses: statuses.size,
       directories: this.#housekeeping.orphanDirectories,
       notes: this.#kept.notes.size,
@@ -528,13 +548,15 @@ export class Kubelet {
     };
   }
 
-  #makeRuntime(cgroups: PodCgroups, runtimeName: string): PodRuntime {
+  #makeRuntime(cgroups: PodCgroups, podLimits: PodLimitsAccess | undefined, runtimeName: string): PodRuntime {
     return makePodRuntime(this.#settings, this.#deps, {
       runtimeName,
       journal: this.#journal,
       nodeIps: () => this.nodeIps(),
       node: this.node,
       cgroups,
+      podLimits,
+      allocation: this.#allocation,
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,
@@ -568,6 +590,7 @@ export class Kubelet {
       facts: this.#facts,
       pleg,
       runtimeState,
+      allocation: this.#allocation,
     });
     return new PodWorkers({
       clock,
@@ -577,6 +600,7 @@ export class Kubelet {
       syncer,
       observed: pleg.cache,
       requestRelist: (uid) => pleg.requestRelist(uid),
+      withAllocation: (pod) => this.#allocation.manager.withAllocation(pod),
       queue: this.#queue,
       mayJudge: (uid) => this.#earlier.mayJudge(uid),
       syncFrequencyMs: this.#settings.syncFrequencyMs,
@@ -603,6 +627,7 @@ export class Kubelet {
       earlier: this.#earlier,
       notes,
       users,
+      allocation: this.#allocation,
       probes: this.probes,
       forgetPod: (uid) => this.#forgetPod(uid),
       collectBackoffs: () => {
@@ -616,6 +641,21 @@ export class Kubelet {
   #deviceStatus(): PodSyncerParts['deviceStatus'] {
     if (!this.#settings.isGateEnabled('ResourceHealthStatus')) return undefined;
     return (uid, container) => this.#devices?.statusOf(uid, container) ?? [];
+  }
+
+  #makeAllocation(): NodeAllocation {
+    return new NodeAllocation(this.#settings, this.#deps, {
+      journal: this.#journal,
+      node: this.node,
+      findPod: (uid) => (this.#facts.hasEnded(uid) ? undefined : this.#facts.wanted(uid)),
+      areSourcesReady: () => this.config.allReady(),
+      judge: (pod) => this.#admission.judgeResize(pod),
+      syncPod: (pod) => {
+        const { mirrorPod } = this.pods.getPodAndMirrorPod(pod);
+        const startStamp = this.#deps.clock.stamp();
+        this.workers.updatePod({ updateType: 'update', pod, mirrorPod, startStamp });
+      },
+    });
   }
 
   #makeWatchdog(): Watchdog {
@@ -652,6 +692,7 @@ export class Kubelet {
       rejected: (reason) => this.#observer.rejected(reason),
       earlier: this.#earlier,
       admission: this.#admission,
+      allocation: this.#allocation.manager,
       deleteSurplus: (uid, containerId) =>
         this.#runtime.deleteSurplus(this.pleg.cache.get(uid), this.#surplus(uid, containerId)),
       cleanUp: (found, signal) => this.#housekeeping.cleanUp(found, signal),

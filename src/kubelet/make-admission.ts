@@ -50,6 +50,7 @@ export function makeAdmission(
     logger,
     judge: adopting(parts, (pod) => admitter.judge(pod)),
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
+    judgeResize: (pod) => admitter.judgeResize(pod),
   });
   return desk;
 }

@@ -1,9 +1,18 @@
 import type { PodJournal } from '../pods/index.ts';
 import type { PodCgroups } from '../resources/index.ts';
-import { cpuTimesIn, type GcPods, PodRuntime, SandboxTurns, startMetrics } from '../runtime/index.ts';
+import {
+  cpuTimesIn,
+  type GcPods,
+  type PodLimitsAccess,
+  PodRuntime,
+  resizeDurations,
+  SandboxTurns,
+  startMetrics,
+} from '../runtime/index.ts';
 import type { ImageAccess } from './image-access.ts';
 import type { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
+import type { NodeAllocation } from './make-allocation.ts';
 import { makeHooks } from './make-hooks.ts';
 import { makeNodePlanner, type NodePlannerParts } from './make-node-planner.ts';
 import type { NodeJournal } from './node-journal.ts';
@@ -18,6 +27,8 @@ export interface PodRuntimeParts {
   readonly journal: PodJournal;
   readonly node: NodeJournal;
   readonly cgroups: PodCgroups;
+  readonly podLimits: PodLimitsAccess | undefined;
+  readonly allocation: Pick<NodeAllocation, 'allocated' | 'actuated'>;
   readonly kept: KeptPods;
   readonly images: Pick<ImageAccess, 'credentials' | 'records' | 'leases'>;
   readonly facts: Pick<PodFacts, 'known'>;
@@ -34,7 +45,7 @@ export function makePodRuntime(
   deps: KubeletDeps,
   parts: PodRuntimeParts,
 ): PodRuntime {
-  const { runtimeName, journal, kept, images, pods } = parts;
+  const { runtimeName, journal, kept, images, pods, podLimits, allocation } = parts;
   const { clock, random, logger, cri, machine, metrics } = deps;
   const { podLogsDir, logLinksDir, pulls, gc } = settings;
   const runtime: PodRuntime = new PodRuntime({
@@ -64,6 +75,10 @@ export function makePodRuntime(
     startObserver: startMetrics(metrics),
     startNotes: kept.notes.starts,
     aboutToStop: (uid) => kept.notes.keepDeadline(uid),
+    actuated: allocation.actuated,
+    allocationKept: () => allocation.allocated.settled(),
+    podLimits,
+    resizeObserver: resizeDurations(metrics),
     pods,
     settings: { runtimeName, podLogsDir, logLinksDir, pulls, gc },
   });

@@ -2,7 +2,9 @@ import type { Clock, Logger } from '../lib/index.ts';
 import type { ObservedPod, PodJournal, PodUid } from '../pods/index.ts';
 import { decideSandbox } from '../runtime/index.ts';
 import type { KeptPods } from './kept-pods.ts';
+import type { NodeAllocation } from './make-allocation.ts';
 import type { PodFacts } from './pod-facts.ts';
+import { PodResizes, type PodResizesDeps } from './pod-resizes.ts';
 import { KubeletPodSyncer, type SyncerDeps } from './pod-syncer.ts';
 import type { RuntimeState } from './runtime-state.ts';
 
@@ -10,23 +12,18 @@ import type { RuntimeState } from './runtime-state.ts';
 export interface PodSyncerParts
   extends Pick<
     SyncerDeps,
-    | 'runtime'
-    | 'statuses'
-    | 'cgroups'
-    | 'probes'
-    | 'nodeIps'
-    | 'rejected'
-    | 'claims'
-    | 'cluster'
-    | 'deviceStatus'
+    'statuses' | 'cgroups' | 'probes' | 'nodeIps' | 'rejected' | 'claims' | 'cluster' | 'deviceStatus'
   > {
   readonly journal: PodJournal;
+  readonly runtime: SyncerDeps['runtime'] & PodResizesDeps['runtime'];
   readonly kept: Pick<KeptPods, 'directories' | 'volumes' | 'users' | 'notes'>;
   readonly facts: Pick<PodFacts, 'wanted' | 'isTerminationRequested'>;
   readonly pleg: {
     readonly cache: { lastSeen(uid: PodUid): ObservedPod | undefined };
     runningUnder(name: string, namespace: string): readonly PodUid[];
+    requestReinspect(uid: PodUid): void;
   };
+  readonly allocation: Pick<NodeAllocation, 'manager' | 'conditions'>;
   readonly runtimeState: Pick<RuntimeState, 'problems' | 'abilities'>;
 }
 
@@ -61,6 +58,12 @@ export function makePodSyncer(
     deviceStatus: parts.deviceStatus,
     cluster,
     lastSeen: (uid) => pleg.cache.lastSeen(uid),
+    resizes: new PodResizes({
+      manager: parts.allocation.manager,
+      conditions: parts.allocation.conditions,
+      runtime,
+      reinspect: (uid) => pleg.requestReinspect(uid),
+    }),
     supportsRecursiveReadOnly: (handler) =>
       runtimeState.abilities.handlers.get(handler)?.recursiveReadOnly === true,
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',

@@ -21,6 +21,7 @@ import {
   QosContainerManager,
   SystemCgroups,
 } from '../resources/index.ts';
+import type { PodLimitsAccess } from '../runtime/index.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { KubeletSettings } from './settings.ts';
 
@@ -45,6 +46,8 @@ export interface CgroupUpkeep {
 export interface NodeCgroups {
   readonly upkeep: CgroupUpkeep;
   readonly pods: PodCgroups;
+  /** Undefined where pods have no cgroups of their own. */
+  readonly limits: PodLimitsAccess | undefined;
 }
 
 /** Throws CGROUPS_UNUSABLE when the machine lacks what pods need. */
@@ -66,7 +69,7 @@ export function nodeCgroups(
   deps: NodeCgroupDeps,
 ): NodeCgroups {
   const system = systemCgroups(settings, cgroups, deps);
-  if (!settings.cgroupsPerQos) return { upkeep: together([system]), pods: noPodCgroups };
+  if (!settings.cgroupsPerQos) return { upkeep: together([system]), pods: noPodCgroups, limits: undefined };
   const { node, podPidsLimit } = settings;
   const { hugePageSizes, cpuQuota, cpuPeriodUs } = node;
   const { logger, journal } = deps;
@@ -84,7 +87,7 @@ export function nodeCgroups(
     journal,
     logger,
   });
-  return { upkeep: together([qos, reservedUpkeep(settings, cgroups, deps), system]), pods };
+  return { upkeep: together([qos, reservedUpkeep(settings, cgroups, deps), system]), pods, limits: pods };
 }
 
 function qosCgroups(

@@ -76,6 +76,7 @@ function rig() {
     earlier: { mayJudge: () => true, secondsLeft: () => undefined },
     notes: { retain: () => {} },
     users: { retain: () => {} },
+    allocation: { retain: () => {} },
     forgetPod: () => {},
     collectBackoffs: () => {},
     collectGarbage: () => {},

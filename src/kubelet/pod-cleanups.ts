@@ -47,6 +47,8 @@ export interface CleanupDeps {
   readonly probes: { retain(mayRun: (uid: PodUid) => boolean): void };
   readonly notes: { retain(isKept: (uid: PodUid) => boolean): void };
   readonly users: { retain(isKept: (uid: PodUid) => boolean): void };
+  /** The resources of pods. */
+  readonly allocation: { retain(isKept: (uid: PodUid) => boolean): void };
   /** Nothing of the pod is left: whoever remembers it may forget it. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
@@ -143,6 +145,7 @@ export class PodCleanups implements AsyncDisposable {
     const isKept = (uid: PodUid) => there.has(uid) || this.#isKnown(uid);
     this.#deps.notes.retain(isKept);
     this.#deps.users.retain(isKept);
+    this.#deps.allocation.retain(isKept);
     const orphans = directories.filter((uid) => this.#isOrphan(uid) && !alive.has(uid));
     this.#deps.directories.removeSoon(new Set(orphans), signal);
     return orphans.length;

@@ -21,9 +21,12 @@ export interface PodKnowers {
 /** What several parts of the kubelet ask about pods, answered from what is wanted, worked on and published. */
 export class PodFacts {
   readonly #knowers: PodKnowers;
+  readonly #withAllocation: (pod: Pod) => Pod;
 
-  constructor(knowers: PodKnowers) {
+  /** `withAllocation` answers a pod with what it was allocated in place of what it asks for. */
+  constructor(knowers: PodKnowers, withAllocation: (pod: Pod) => Pod = (pod) => pod) {
     this.#knowers = knowers;
+    this.#withAllocation = withAllocation;
   }
 
   /** As a source wants it. */
@@ -64,9 +67,12 @@ export class PodFacts {
     return !isOver || this.isTerminationRequested(uid);
   }
 
-  /** Of those that are meant; of all unless given. */
+  /** Of those that are meant, or of all unless given, with what they were allocated. */
   active(isMeant: (pod: Pod) => boolean = () => true): readonly Pod[] {
-    return this.#knowers.pods.getPods().filter((pod) => isMeant(pod) && this.isActive(pod));
+    return this.#knowers.pods
+      .getPods()
+      .filter((pod) => isMeant(pod) && this.isActive(pod))
+      .map(this.#withAllocation);
   }
 
   /** Whether the pod is over, or has been told to end. */

@@ -10,7 +10,7 @@ import {
   type PodJournal,
   type PodUid,
 } from '../pods/index.ts';
-import type { Admission, Judgement } from '../resources/index.ts';
+import type { Admission, AllocationManager, Judgement } from '../resources/index.ts';
 import { rejectedPodStatus } from '../status/index.ts';
 import type { UpdatePodOptions } from '../workers/index.ts';
 import type { PodStanding } from './admission.ts';
@@ -69,6 +69,11 @@ export interface HandlerDeps {
   /** A pod was refused. */
   readonly rejected: (reason: string) => void;
   readonly admission: Pick<AdmissionDesk, 'judge' | 'settle' | 'isSettling' | 'drop'>;
+  /** What the node has set aside for pods. */
+  readonly allocation: Pick<
+    AllocationManager,
+    'withAllocation' | 'admitted' | 'added' | 'updated' | 'removed'
+  >;
   /** Removes dead containers beyond those that are kept for their logs. */
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
@@ -95,6 +100,7 @@ export class PodHandlers implements SyncHandler {
     else if (op === 'RECONCILE') this.#reconcile(pods);
     else this.#updates(pods);
     this.#deps.sources.markHandled(source);
+    if (op !== 'RECONCILE') this.#deps.allocation.added();
     for (const pod of pods)
       if (isStaticPod(pod) || isMirrorPod(pod)) this.#deps.staticChanged(fullNameOf(pod));
   }
@@ -154,8 +160,9 @@ export class PodHandlers implements SyncHandler {
   }
 
   #judge(pod: Pod): Judgement {
-    const { admission, earlier } = this.#deps;
-    return admission.judge(pod, () => this.#activeBeside(pod), earlier.standing(pod));
+    const { admission, earlier, allocation } = this.#deps;
+    const allocated = allocation.withAllocation(pod);
+    return admission.judge(allocated, () => this.#activeBeside(pod), earlier.standing(pod));
   }
 
   #admit(pod: Pod, judgement: Judgement): void {
@@ -179,8 +186,9 @@ export class PodHandlers implements SyncHandler {
 
   #taken(pod: Pod): void {
     const { uid } = pod.metadata;
-    const { journal, earlier, workers } = this.#deps;
+    const { journal, earlier, workers, allocation } = this.#deps;
     journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
+    allocation.admitted(pod);
     const secondsLeft = earlier.secondsLeft(uid);
     if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
     else this.#update(pod, 'create');
@@ -198,8 +206,11 @@ export class PodHandlers implements SyncHandler {
   }
 
   #updates(updated: readonly Pod[]): void {
+    const { pods, allocation } = this.#deps;
     for (const pod of updated) {
-      this.#deps.pods.updatePod(pod);
+      const before = pods.getPodByUid(pod.metadata.uid);
+      pods.updatePod(pod);
+      if (!isMirrorPod(pod)) allocation.updated(before, pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       else this.#update(pod, 'update');
     }
@@ -209,6 +220,7 @@ export class PodHandlers implements SyncHandler {
     for (const pod of removed) {
       this.#deps.pods.removePod(pod);
       this.#deps.admission.drop(pod.metadata.uid);
+      this.#deps.allocation.removed(pod.metadata.uid);
       if (!isMirrorPod(pod)) this.#deps.earlier.removed(pod);
       if (isMirrorPod(pod)) this.#touchStatic(pod);
       // Before its source is ready a missing pod proves nothing; housekeeping will find it then.

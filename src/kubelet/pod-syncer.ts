@@ -36,6 +36,7 @@ import type { PlainVolumes } from './plain-volumes.ts';
 import type { PodDirectories } from './pod-files.ts';
 import type { PodNotebook } from './pod-notebook.ts';
 import type { PodProbes } from './pod-probes.ts';
+import type { PodResizes } from './pod-resizes.ts';
 import { prepareClaims } from './prepare-claims.ts';
 import { runsWhole } from './runs-whole.ts';
 
@@ -85,6 +86,7 @@ export interface SyncerDeps {
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
   /** What was last seen of the pod. */
   readonly lastSeen: (uid: PodUid) => ObservedPod | undefined;
+  readonly resizes: Pick<PodResizes, 'see' | 'shown' | 'synced' | 'cgroupMade'>;
   /** Whether the newest sandbox can go on serving the pod. */
   readonly hasUsableSandbox: (pod: Pod, observed: ObservedPod) => boolean;
   /** How the devices of a container are; nobody has any unless given. */
@@ -117,6 +119,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const { pod } = context;
     const { startUnderWay } = this.#deps.notes.get(pod.metadata.uid) ?? {};
     const observed = withUnansweredStart(context.observed, startUnderWay);
+    this.#deps.resizes.see(pod, observed);
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {
       await this.#noteEnd(pod, status);
@@ -153,6 +156,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const work = (inner: AbortSignal) => this.#deps.runtime.syncPod(request, inner);
     const result = await beforeDeadline(this.#deps.clock, pod, status, work, signal).finally(() => noted);
     if (result.actions.length > 0) context.lookAgain();
+    this.#deps.resizes.synced(pod, result);
     if (result.error !== undefined) {
       // Why a container does not start is known now, and nobody should have to wait for the next sync to see it. It may
       // have taken long: what was seen meanwhile is not taken back.
@@ -314,6 +318,7 @@ export class KubeletPodSyncer implements PodSyncer {
     // Neither goes on beside a sync that has failed.
     await Promise.allSettled(making);
     const [made] = await Promise.all(making);
+    if (made === 'created') this.#deps.resizes.cgroupMade(pod);
     if (made === 'created')
       this.#deps.journal.step(uid, { stage: 'cgroup', outcome: 'done', message: 'made' });
     if (made === 'created' && observed.containers.some(({ state }) => state === 'running')) {
@@ -370,6 +375,7 @@ export class KubeletPodSyncer implements PodSyncer {
       noted: (containerId) => notes.get(pod.metadata.uid)?.status?.probed?.[containerId],
       nodeIps: nodeIps(),
       devices: (container) => this.#deps.deviceStatus?.(pod.metadata.uid, container) ?? [],
+      ...this.#deps.resizes.shown(pod, observed),
       recursiveReadOnly: this.#deps.supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
       // A pod whose containers are being started ends with the next sync, not in the middle of this one.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),

@@ -84,6 +84,8 @@ export interface KubeletSettings {
   readonly deadVolumes?: 'detach' | 'keep' | undefined;
   /** How long pods have when the machine shuts down, by priority; they go down with it unless given. */
   readonly shutdownGroups?: readonly ShutdownGroup[] | undefined;
+  /** What Guaranteed pods are given in whole pieces of their own, which stay as they are; nothing unless given. */
+  readonly exclusive?: { readonly cpu: boolean; readonly memory: boolean } | undefined;
   readonly podPidsLimit: number;
   readonly clusterDns: ClusterDns;
   readonly clusterDomain: string;

@@ -171,6 +171,7 @@ export const errorKinds = {
   RESERVATION_TOO_LARGE: 'Invalid',
   POD_SYNC: 'Failed',
   POD_KILL: 'Failed',
+  POD_RESIZE: 'Failed',
   IMAGE_PULL_RATE: 'Unavailable',
   IMAGE_CREDENTIALS: 'Failed',
   CONTAINER_GC: 'Failed',

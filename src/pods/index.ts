@@ -1,3 +1,10 @@
+export {
+  allocationOf,
+  type PodAllocation,
+  sameAllocation,
+  sameResources,
+  withAllocation,
+} from './allocation.ts';
 export { claimNameOf } from './claim-names.ts';
 export {
   containerFieldPath,
@@ -7,6 +14,7 @@ export {
   newestInstance,
 } from './containers.ts';
 export { cpuQuotaUs, cpuShares, quotaUsToMilliCpu, sharesToMilliCpu } from './cpu-time.ts';
+export { effectiveAllocation, effectiveResources } from './effective-resources.ts';
 export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equality.ts';
 export { heldLimits, isHeldTo } from './held-limits.ts';
 export { actionPort, actionRequest } from './http-action.ts';

@@ -15,6 +15,7 @@ import { type CgroupDriver, type CgroupName, cgroupPath, parseCgroupPath } from 
 import type { CgroupValues } from './cgroup-values.ts';
 import { makeDirectories, readWords } from './make-directories.ts';
 import type { CgroupObserver, CgroupOperation } from './metrics.ts';
+import { type CgroupLimits, readLimits } from './read-values.ts';
 import { type CgroupPlace, writeValues } from './write-values.ts';
 
 export interface CgroupManagerDeps {
@@ -142,6 +143,11 @@ export class CgroupManager {
     }
     const path = this.path(name);
     return [...found].toSorted().map((child) => this.parse(`${path === '/' ? '' : path}/${child}`));
+  }
+
+  /** What those in the cgroup are held to now. */
+  async limits(name: CgroupName): Promise<CgroupLimits> {
+    return await readLimits(this.#place(name));
   }
 
   async memoryUsage(name: CgroupName): Promise<number> {

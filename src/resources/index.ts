@@ -2,6 +2,7 @@ export {
   type Admission,
   type AdmissionFacts,
   type AdmissionObserver,
+  type AdmissionOperation,
   type AdmissionStanding,
   type AdmittedPods,
   type Allotter,
@@ -20,6 +21,7 @@ export {
   type TolerationRules,
   type VictimChoice,
 } from './admission/index.ts';
+export * from './allocation/index.ts';
 export { allotPod } from './allot-pod.ts';
 export type { Allotments, GivenPlaces, PlacementGrants } from './allotment/allotter.ts';
 export type { AllotmentSettings } from './allotment/settings.ts';
@@ -57,6 +59,7 @@ export {
   QosContainerManager,
   type QosContainerManagerDeps,
 } from './qos-container-manager.ts';
+export type { CgroupLimits } from './read-values.ts';
 export { enforceReserved, type ReservedCgroup, reservedCgroups } from './reserved-cgroups.ts';
 export type { RuntimePlacement } from './runtime-placement.ts';
 export * from './stats/index.ts';

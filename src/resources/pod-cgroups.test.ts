@@ -373,3 +373,24 @@ describe('a node that makes no cgroups', () => {
     assert.equal((await noPodCgroups.list()).size, 0);
   });
 });
+
+describe('what a pod is held to', () => {
+  for (const mode of ['v1', 'hybrid', 'v2'] as const) {
+    it(`is read as it was set, and is lifted where there is no limit any more (${mode})`, async () => {
+      const { active, qos, pods } = await aNode(new SimulatedCgroupHost({ mode }));
+      await qos.start(signal);
+      const odd = { cpu: '333m', memory: '64000001' };
+      const before = podWith('g-1', { requests: odd, limits: odd });
+      active.push(before);
+      await pods.ensureExists(before, signal);
+      assert.deepEqual(await pods.current(before), pods.wanted(before));
+      const after = podWith('g-1', { requests: { cpu: '700m', memory: '1Mi' } });
+      const unlimited = { ...after, status: { qosClass: 'Guaranteed' } };
+      assert.deepEqual([pods.wanted(burstable).cpuQuotaUs, pods.wanted(burstable).memoryBytes], [-1, -1]);
+      await pods.set(before, { cpuShares: 716, cpuQuotaUs: -1, memoryBytes: -1 });
+      const { cpuShares, cpuQuotaUs, memoryBytes } = await pods.current(unlimited);
+      assert.deepEqual([cpuQuotaUs, memoryBytes], [-1, -1]);
+      assert.equal(cpuShares, pods.wanted(unlimited).cpuShares);
+    });
+  }
+});

@@ -9,11 +9,13 @@ import {
   qosClass,
 } from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
+import { minShares } from './cgroup-math.ts';
 import { type CgroupName, cgroupName } from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import type { OrphanRules, PodCgroups } from './pod-cgroups.ts';
 import { type PodCgroupSettings, podCgroupValues } from './pod-values.ts';
 import type { QosContainerManager } from './qos-container-manager.ts';
+import { asKept, type CgroupLimits } from './read-values.ts';
 
 export interface PodContainerManagerDeps {
   readonly cgroups: CgroupManager;
@@ -66,9 +68,31 @@ export class PodContainerManager implements PodCgroups {
     }
   }
 
-  /** Sets the values the pod's spec asks for now on the cgroup that is there. Throws CGROUP_UPDATE. */
-  async update(pod: Pod): Promise<void> {
-    await this.#deps.cgroups.update(this.nameOf(pod), this.#valuesOf(pod));
+  /** What the pod with these resources is to be held to; -1 for no limit. */
+  wanted(pod: Pod): CgroupLimits {
+    const { cgroups, settings } = this.#deps;
+    const { cpuShares = minShares, cpuQuotaUs = -1, memoryBytes = -1 } = this.#valuesOf(pod);
+    const cpuPeriodUs = settings.cpuCfsQuotaPeriodUs;
+    return asKept({ cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes }, cgroups.version);
+  }
+
+  /** What it is held to now. */
+  async current(pod: Pod): Promise<CgroupLimits> {
+    return await this.#deps.cgroups.limits(this.nameOf(pod));
+  }
+
+  /** Sets some of them on the cgroup that is there. Throws CGROUP_UPDATE. */
+  async set(pod: Pod, limits: Partial<CgroupLimits>): Promise<void> {
+    await this.#deps.cgroups.update(this.nameOf(pod), limits);
+  }
+
+  async memoryUsage(pod: Pod): Promise<number> {
+    return await this.#deps.cgroups.memoryUsage(this.nameOf(pod));
+  }
+
+  /** A pod has other shares than before: so has its class as a whole. */
+  async changed(signal: AbortSignal): Promise<void> {
+    await this.#deps.qos.update(signal);
   }
 
   /** Kills whatever is left in the pod's cgroup and removes it. Not there is done. Throws CGROUP_BUSY. */

@@ -15,6 +15,7 @@ import { initContainerActions, passedInitialization } from './init-container-act
 import type { PlanContext } from './plan-context.ts';
 import type { ContainerToKill, ContainerToReset, PodActions } from './pod-actions.ts';
 import { regularContainerActions } from './regular-container-actions.ts';
+import { planResize, type ResizePlan } from './resize/resize-plan.ts';
 import { restoreContainer } from './restored-spec.ts';
 import { decideSandbox, type SandboxDecision } from './sandbox-changed.ts';
 
@@ -28,9 +29,29 @@ export function computePodActions(pod: Pod, observed: ObservedPod, context: Plan
     const containersToKill = byId(noLongerInSpec(pod, observed));
     return { ...idle(sandbox), containersToKill, containersToReset: containersToReset(pod, observed) };
   }
-  return sandbox.kind === 'create'
-    ? actionsForNewSandbox(pod, observed, sandbox)
-    : actionsInSandbox(pod, observed, context, sandbox);
+  const plan =
+    sandbox.kind === 'create'
+      ? actionsForNewSandbox(pod, observed, sandbox)
+      : actionsInSandbox(pod, observed, context, sandbox);
+  const resize = resizeOf(pod, observed, context, plan);
+  return resize === undefined ? plan : { ...plan, resize };
+}
+
+/** Of a pod that is to end nothing is resized; in a new sandbox nothing runs that could be. */
+function resizeOf(
+  pod: Pod,
+  observed: ObservedPod,
+  { actuated }: PlanContext,
+  plan: PodActions,
+): ResizePlan | undefined {
+  if (plan.killPod && !plan.createSandbox) return undefined;
+  const init = plan.initContainersToStart.map((index) => initContainersOf(pod)[index]);
+  const regular = plan.containersToStart.map((index) => pod.spec.containers[index]);
+  const starting = new Set([...init, ...regular].flatMap((container) => container?.name ?? []));
+  const stopping = new Set(
+    plan.killPod ? observed.containers.map(({ id }) => id) : plan.containersToKill.keys(),
+  );
+  return planResize(pod, observed, actuated, { starting, stopping });
 }
 
 function idle(sandbox: SandboxDecision): PodActions {

@@ -39,6 +39,7 @@ export { containerLabels, type LabelledOwner, labels, readOwner, sandboxLabels }
 export {
   containerResources,
   type LinuxNode,
+  mayUseSwap,
   overheadResources,
   type ResourceGrants,
   sandboxResources,
@@ -57,7 +58,7 @@ export {
 export * from './log-rotation/index.ts';
 export * from './logs/index.ts';
 export { type FileStore, mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
-export { type StartObserver, startMetrics } from './metrics.ts';
+export { resizeDurations, type StartObserver, startMetrics } from './metrics.ts';
 export { containerMounts, type MountableVolume, type MountInputs, type SubPath } from './mounts.ts';
 export {
   NodePlanner,
@@ -87,6 +88,8 @@ export type { SyncPodRequest } from './pod-sync.ts';
 export { type PodUsersDeps, podUsers } from './pod-users.ts';
 export * from './pull-records/index.ts';
 export { ReasonCache, type StartOutcome, type WaitingReason } from './reason-cache.ts';
+export type { ActuatedResources } from './resize/actuated.ts';
+export type { PodLimits, PodLimitsAccess } from './resize/pod-limits.ts';
 export { parseResolvConf, type ResolverConfig } from './resolv-conf.ts';
 export { resourceField } from './resource-field.ts';
 export { restoreContainer, restorePod } from './restored-spec.ts';

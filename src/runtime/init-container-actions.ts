@@ -12,6 +12,8 @@ import {
 } from '../pods/index.ts';
 import type { PlanContext } from './plan-context.ts';
 import type { ContainerToKill } from './pod-actions.ts';
+import { resizeKill } from './regular-container-actions.ts';
+import { restartsForResize } from './resize/resize-plan.ts';
 import { decideSandbox } from './sandbox-changed.ts';
 import { specHash } from './spec-hash.ts';
 
@@ -137,7 +139,7 @@ function seen(
       // Created but never started: an earlier start failed half-way.
       return { start: [place.index] };
     case 'running':
-      return sidecar ? runningSidecar(container, newest, place, context) : {};
+      return sidecar ? runningSidecar(pod, container, newest, place, context) : {};
     case 'exited':
       return sidecar ? { start: [place.index] } : exitedPlain(pod, container, newest, place);
     case 'unknown':
@@ -146,6 +148,7 @@ function seen(
 }
 
 function runningSidecar(
+  pod: Pod,
   container: Container,
   newest: ObservedContainer,
   { index, isLast, passed }: Place,
@@ -162,7 +165,7 @@ function runningSidecar(
   if (startup !== 'success') return {};
   const next = isLast || passed ? [] : [index + 1];
   const done = isLast ? ({ initialized: true } as const) : {};
-  const restart = whyRestart(container, newest, context);
+  const restart = whyRestart(pod, container, newest, context);
   return restart === undefined
     ? { ...done, start: next }
     : { ...done, start: [index, ...next], kill: restart };
@@ -170,6 +173,7 @@ function runningSidecar(
 
 /** Independent of the pod's restart policy: a sidecar always comes back. */
 function whyRestart(
+  pod: Pod,
   container: Container,
   newest: ObservedContainer,
   context: PlanContext,
@@ -181,7 +185,7 @@ function whyRestart(
   if (container.livenessProbe !== undefined && context.liveness(newest.id) === 'failure') {
     return kill(container, newest, `Init container ${name} failed liveness probe`, 'LivenessProbe');
   }
-  return undefined;
+  return restartsForResize(pod, container, context.actuated) ? resizeKill(container, newest) : undefined;
 }
 
 function exitedPlain(pod: Pod, container: Container, newest: ObservedContainer, place: Place): Step {

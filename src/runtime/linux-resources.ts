@@ -4,6 +4,7 @@ import type { MessageInit } from '../lib/protobuf/index.ts';
 import {
   cpuQuotaUs,
   cpuShares,
+  effectiveResources,
   hasPodLevelResources,
   hugePageAmounts,
   isCriticalPod,
@@ -13,7 +14,6 @@ import {
   podLimits,
   podRequests,
   qosClass,
-  type ResourceList,
   readResources,
 } from '../pods/index.ts';
 import { oomScoreAdj } from './oom-score.ts';
@@ -57,7 +57,7 @@ export function containerResources(
   grants: ResourceGrants = {},
 ): Resources {
   const requests = readResources(container.resources?.requests);
-  const limits = effectiveLimits(pod, container);
+  const limits = readResources(effectiveResources(pod, container).limits);
   const amounts = {
     cpuRequest: requests.has('cpu') ? milliCpuOf(requests) : undefined,
     cpuLimit: milliCpuOf(limits),
@@ -73,6 +73,32 @@ export function containerResources(
     cpusetMems: grants.cpusetMems,
     memorySwapLimitInBytes: swap.memorySwapLimitInBytes,
     unified: { ...base.unified, ...swap.unified },
+  };
+}
+
+/** The limits a container that runs has, and is to have no more. */
+export interface LiftedLimits {
+  readonly cpu: boolean;
+  readonly memory: boolean;
+}
+
+/** What a container that runs is to have from now on; what cannot be changed any more is left out. */
+export function resizedResources(
+  pod: Pod,
+  container: Container,
+  node: LinuxNode,
+  lifted: LiftedLimits,
+  grants: ResourceGrants = {},
+): Resources {
+  const all = containerResources(pod, container, node, grants);
+  const { unified: _unified, hugepageLimits: _pages, ...resources } = all;
+  // A limit that is left out stays as it is.
+  const hasSwap = resources.memorySwapLimitInBytes !== undefined;
+  return {
+    ...resources,
+    ...(lifted.cpu && node.cpuQuota === 'enforced' && { cpuQuota: -1n }),
+    ...(lifted.memory && { memoryLimitInBytes: -1n }),
+    ...(lifted.memory && hasSwap && { memorySwapLimitInBytes: -1n }),
   };
 }
 
@@ -108,23 +134,6 @@ function baseResources(amounts: Amounts, node: LinuxNode, { exclusiveCpus }: Res
   };
 }
 
-/** A container without a limit of its own may use up to what the pod as a whole may. */
-function effectiveLimits(pod: Pod, container: Container): ResourceList {
-  const own = readResources(container.resources?.limits);
-  if (!hasPodLevelResources(pod)) return own;
-  const whole = readResources(pod.spec.resources?.limits);
-  const fill = (name: string) => {
-    const amount = own.get(name);
-    return amount === undefined || amount.nanos === 0n ? whole.get(name) : amount;
-  };
-  return new Map(
-    ['cpu', 'memory'].flatMap((name) => {
-      const amount = fill(name);
-      return amount === undefined ? [] : [[name, amount] as const];
-    }),
-  );
-}
-
 /** Every size the machine has gets a limit: what is not asked for is forbidden. */
 function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): MessageInit<HugepageLimit>[] {
   const asked = new Map([
@@ -139,6 +148,11 @@ function swapResources(pod: Pod, container: Container, memoryLimit: bigint, node
   // On v1 the number limits memory and swap together, so the same as memory means no swap.
   if (node.cgroups === 'v1') return { memorySwapLimitInBytes: memoryLimit };
   return { unified: { 'memory.swap.max': `${swapShare(pod, container, node)}` } };
+}
+
+/** Whether the container may use swap, of which it has the more the more memory it asks for. */
+export function mayUseSwap(pod: Pod, container: Container, node: LinuxNode): boolean {
+  return node.swapController === 'present' && node.cgroups === 'v2' && swapShare(pod, container, node) > 0n;
 }
 
 /** Swap in proportion to the memory asked for; only for pods that promised neither all nor nothing. */

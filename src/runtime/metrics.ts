@@ -108,3 +108,20 @@ export function containerTypeOf(pod: Pod, name: string): ContainerType {
 function imageSize(bytes: bigint | undefined): string {
   return imageSizes.find(([, above]) => bytes !== undefined && bytes > above)?.[0] ?? 'N/A';
 }
+
+const resizeBuckets = [
+  10, 50, 100, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000,
+];
+
+/** Told how long each resize took; the name is the one dashboards know. */
+export function resizeDurations(
+  registry: MetricRegistry,
+): (outcome: { readonly ms: number; readonly success: boolean }) => void {
+  const durations = registry.histogram({
+    name: 'kubelet_pod_resize_duration_milliseconds',
+    help: 'Time in milliseconds to give a pod other resources.',
+    labels: ['success'],
+    buckets: resizeBuckets,
+  });
+  return ({ ms, success }) => durations.with({ success: `${success}` }).observe(ms);
+}

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { UserNamespace } from '../cri/index.ts';
+import type { LinuxContainerResources, UserNamespace } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
 import { KubelingError, type Random } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
@@ -10,7 +10,13 @@ import type { ClusterDns, DnsSettings } from './dns.ts';
 import type { ObjectLookup } from './environment.ts';
 import { podHostname } from './hostname.ts';
 import { hostsFile, hostsFilePath } from './hosts-file.ts';
-import type { LinuxNode, ResourceGrants } from './linux-resources.ts';
+import {
+  type LiftedLimits,
+  type LinuxNode,
+  overheadResources,
+  type ResourceGrants,
+  resizedResources,
+} from './linux-resources.ts';
 import {
   getsHostsFile,
   hostsFileOf,
@@ -152,6 +158,18 @@ export class NodePlanner implements PodPlanner {
     const hosts = await this.#hostsFile(pod, container, podIps, hostsFileOf(podDir));
     const last = terminationFile === undefined ? [] : [emptyFile(terminationFile)];
     return { config, files: [...hosts, ...last] };
+  }
+
+  updatedResources(
+    pod: Pod,
+    container: Container,
+    lifted: LiftedLimits,
+  ): MessageInit<LinuxContainerResources> {
+    return resizedResources(pod, container, this.#settings.node, lifted);
+  }
+
+  overheadResources(pod: Pod): MessageInit<LinuxContainerResources> {
+    return overheadResources(pod, this.#settings.node);
   }
 
   /** On the host network the pod's addresses are the node's. */

@@ -1,3 +1,5 @@
+import type { PodAllocation } from '../pods/index.ts';
+
 export type ProbeResult = 'success' | 'failure' | 'unknown';
 
 /** What a plan depends on besides the pod's spec and what the runtime says. Values only: a plan asks nobody. */
@@ -12,4 +14,6 @@ export interface PlanContext {
   readonly initializedSandboxId?: string | undefined;
   /** Set when an exit asked for all containers to be restarted. */
   readonly restart?: 'all-containers' | undefined;
+  /** The resources the runtime was last told, where that is known: containers that have others are resized. */
+  readonly actuated?: PodAllocation | undefined;
 }

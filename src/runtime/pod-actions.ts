@@ -1,4 +1,5 @@
 import type { Container } from '../kinds/index.ts';
+import type { ResizePlan } from './resize/resize-plan.ts';
 
 /** Why a container is stopped; part of what users see. */
 export type KillReason =
@@ -6,6 +7,7 @@ export type KillReason =
   | 'LivenessProbe'
   | 'StartupProbe'
   | 'SpecChanged'
+  | 'Resize'
   | 'FailedPostStartHook'
   | 'RestartAllContainers'
   | 'PodTermination';
@@ -46,4 +48,6 @@ export interface PodActions {
   readonly containersToKill: ReadonlyMap<string, ContainerToKill>;
   /** In the order to do it. When there are any, nothing is started in this sync: the next one begins anew. */
   readonly containersToReset: readonly ContainerToReset[];
+  /** What has to change about resources before anything is started; undefined for nothing. */
+  readonly resize?: ResizePlan | undefined;
 }

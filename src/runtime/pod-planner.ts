@@ -1,8 +1,9 @@
-import type { ContainerConfig, PodSandboxConfig } from '../cri/index.ts';
+import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { ObservedPod, Pod } from '../pods/index.ts';
 import type { ImageFacts } from './image-manager.ts';
+import type { LiftedLimits } from './linux-resources.ts';
 import type { MountableImage } from './mounts.ts';
 import type { PlanContext } from './plan-context.ts';
 import type { PodActions } from './pod-actions.ts';
@@ -42,4 +43,12 @@ export interface PodPlanner {
   computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions;
   sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan>;
   containerPlan(request: ContainerRequest, signal: AbortSignal): Promise<ContainerPlan>;
+  /** What a container that runs is to have from now on. */
+  updatedResources(
+    pod: Pod,
+    container: Container,
+    lifted: LiftedLimits,
+  ): MessageInit<LinuxContainerResources>;
+  /** What the pod's runtime class costs by itself. */
+  overheadResources(pod: Pod): MessageInit<LinuxContainerResources>;
 }

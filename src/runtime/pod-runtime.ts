@@ -1,6 +1,6 @@
 import type { CriClient, VersionResponse } from '../cri/index.ts';
 import type { Clock, Logger, Random } from '../lib/index.ts';
-import type { ObservedPod, Pod, PodJournal, PodUid, RuntimePod } from '../pods/index.ts';
+import type { ObservedPod, Pod, PodAllocation, PodJournal, PodUid, RuntimePod } from '../pods/index.ts';
 import { ContainerDeletor, type Surplus } from './container-deletor.ts';
 import { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
 import { ContainerRemover } from './container-remover.ts';
@@ -20,6 +20,10 @@ import { PodStreams } from './pod-streams.ts';
 import { PodSync, type PodSyncDeps, type SyncPodRequest } from './pod-sync.ts';
 import type { PullRecords } from './pull-records/index.ts';
 import { ReasonCache } from './reason-cache.ts';
+import { type ActuatedResources, actuatedOf, memoryActuated, noteCreated } from './resize/actuated.ts';
+import { noPodLimits, type PodLimitsAccess } from './resize/pod-limits.ts';
+import { PodResizer, type PodResizerDeps } from './resize/pod-resizer.ts';
+import { isResizeInProgress } from './resize/resize-plan.ts';
 import { announcedExit } from './restart-ahead.ts';
 import { restorePod } from './restored-spec.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
@@ -51,6 +55,12 @@ export interface PodRuntimeDeps {
   readonly startNotes?: StartNotes | undefined;
   readonly aboutToStop?: ((uid: PodUid) => Promise<void>) | undefined;
   readonly hookNotes?: HookNotes | undefined;
+  /** What the runtime was told of resources outlives this process only where it is given. */
+  readonly actuated?: ActuatedResources | undefined;
+  /** Pods have no cgroups of their own unless given. */
+  readonly podLimits?: PodLimitsAccess | undefined;
+  readonly allocationKept?: PodResizerDeps['allocationKept'] | undefined;
+  readonly resizeObserver?: PodResizerDeps['observe'];
 }
 
 export interface PodRuntimeSettings {
@@ -104,6 +114,7 @@ export class PodRuntime implements AsyncDisposable {
   readonly #images: ImageManager;
   readonly #containers: ContainerStarter;
   readonly #sync: PodSyncDeps;
+  readonly #actuated: ActuatedResources;
   /** Pods that are being synced. */
   readonly #syncing = new Set<PodUid>();
   /** What was seen of pods before something was done about them. */
@@ -126,13 +137,29 @@ export class PodRuntime implements AsyncDisposable {
     const { startObserver = unobservedStarts, startNotes = noStartNotes, hookNotes = noHookNotes } = deps;
     const { imageLeases: leases = new ImageLeases() } = deps;
     this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls, leases });
+    const { actuated = memoryActuated(), podLimits: limits = noPodLimits } = deps;
+    this.#actuated = actuated;
     const postStart = new PostStart({ ...parts, hookNotes });
-    this.#containers = new ContainerStarter({ ...parts, startNotes, postStart, images: this.#images });
+    this.#containers = new ContainerStarter({
+      ...parts,
+      startNotes,
+      postStart,
+      actuated,
+      images: this.#images,
+    });
     this.#sync = {
       ...parts,
       startObserver,
       sandboxes: new SandboxStarter({ ...parts, startObserver, turns: deps.sandboxTurns ?? anybodysTurn }),
       postStart,
+      actuated,
+      resizer: new PodResizer({
+        ...parts,
+        limits,
+        actuated,
+        allocationKept: deps.allocationKept ?? (async () => {}),
+        observe: deps.resizeObserver,
+      }),
       containers: this.#containers,
     };
   }
@@ -186,6 +213,21 @@ export class PodRuntime implements AsyncDisposable {
       this.#syncing.delete(uid);
       this.reasons.update(uid, sync.starts);
     }
+  }
+
+  /** What the runtime was told to give the containers of the pod, as far as is known. */
+  actuatedOf(pod: Pod, observed: ObservedPod): PodAllocation | undefined {
+    return actuatedOf(pod, observed, this.#actuated.get(pod.metadata.uid));
+  }
+
+  /** Whether something of the pod runs with other resources than the pod is given with. */
+  isResizeInProgress(pod: Pod, observed: ObservedPod): boolean {
+    return isResizeInProgress(pod, observed, this.actuatedOf(pod, observed));
+  }
+
+  /** The cgroup of the pod was made, with what the pod was allocated. */
+  cgroupMade(pod: Pod): void {
+    noteCreated(this.#actuated, pod);
   }
 
   /**

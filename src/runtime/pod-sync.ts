@@ -9,6 +9,7 @@ import {
   type ObservedContainer,
   type ObservedPod,
   type Pod,
+  type PodAllocation,
   type PodJournal,
 } from '../pods/index.ts';
 import type { ContainerRemover } from './container-remover.ts';
@@ -20,6 +21,8 @@ import type { PodActions } from './pod-actions.ts';
 import type { ContainerKill, PodKiller } from './pod-kill.ts';
 import type { PodPlanner } from './pod-planner.ts';
 import type { StartOutcome } from './reason-cache.ts';
+import { type ActuatedResources, actuatedOf } from './resize/actuated.ts';
+import type { PodResizer } from './resize/pod-resizer.ts';
 import { restoreContainer } from './restored-spec.ts';
 import type { ContainerStarter } from './start-container.ts';
 import type { ReadySandbox, SandboxStarter } from './start-sandbox.ts';
@@ -53,12 +56,15 @@ export interface PodSyncDeps {
   readonly containers: ContainerStarter;
   readonly startObserver: StartObserver;
   readonly postStart: PostStart;
+  readonly actuated: ActuatedResources;
+  readonly resizer: PodResizer;
 }
 
 /** Carries out one sync of one pod. Made for that one, and told by `carryOut` when to begin. */
 export class PodSync {
   readonly #deps: PodSyncDeps;
   readonly #request: SyncPodRequest;
+  readonly #actuated: PodAllocation | undefined;
   readonly #plan: PodActions;
   readonly #actions: SyncAction[] = [];
   readonly #starts: StartOutcome[] = [];
@@ -69,7 +75,10 @@ export class PodSync {
   constructor(deps: PodSyncDeps, request: SyncPodRequest) {
     this.#deps = deps;
     this.#request = request;
-    this.#plan = deps.planner.computePodActions(request.pod, request.observed, request.context);
+    const { pod, observed, context } = request;
+    const actuated = actuatedOf(pod, observed, deps.actuated.get(pod.metadata.uid));
+    this.#actuated = actuated;
+    this.#plan = deps.planner.computePodActions(pod, observed, { ...context, actuated });
   }
 
   /** What became of containers so far, also of a sync that was given up. */
@@ -86,6 +95,7 @@ export class PodSync {
     if (mayStart) {
       await this.#pruneInitContainers(signal);
       await this.#resumePostStarts(signal);
+      await this.#resize(signal);
       await this.#startAll(signal);
     }
     return this.#result();
@@ -215,6 +225,15 @@ export class PodSync {
     const failure = await this.#deps.postStart.run({ pod, container, id: due }, signal);
     if (failure !== undefined) this.#stopped.add(due);
     this.#tell(container.name, failure);
+  }
+
+  /** What starts now does so whether or not the others could be given what they are to have. */
+  async #resize(signal: AbortSignal): Promise<void> {
+    const { resize: plan, createSandbox, sandboxId } = this.#plan;
+    if (plan === undefined || this.#actuated === undefined) return;
+    const { pod } = this.#request;
+    const request = { pod, plan, sandboxId: createSandbox ? '' : sandboxId, actuated: this.#actuated };
+    this.#actions.push(await this.#deps.resizer.resize(request, signal));
   }
 
   async #startAll(signal: AbortSignal): Promise<void> {

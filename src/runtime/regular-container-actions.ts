@@ -9,6 +9,7 @@ import {
 } from '../pods/index.ts';
 import type { PlanContext } from './plan-context.ts';
 import type { ContainerToKill } from './pod-actions.ts';
+import { restartsForResize } from './resize/resize-plan.ts';
 import { specHash } from './spec-hash.ts';
 
 export interface RegularContainerActions {
@@ -55,12 +56,23 @@ function notRunning(pod: Pod, container: Container, newest: ObservedContainer | 
 
 function running(pod: Pod, container: Container, newest: ObservedContainer, context: PlanContext): Step {
   const why = whyStop(container, newest, context);
-  if (why === undefined) return { do: 'keep' };
+  if (why === undefined) return resized(pod, container, newest, context);
   // A changed spec is always brought to life. A failed probe is judged by policy alone: rules need an exit code.
   const restart = why.reason === 'SpecChanged' || effectiveRestartPolicy(pod, container) !== 'Never';
   const message = restart ? `${why.message}, will be restarted` : why.message;
   const kill = { id: newest.id, name: container.name, container, message, reason: why.reason };
   return restart ? { do: 'start', kill } : { do: 'kill', kill };
+}
+
+/** Whatever the policy for its end: it has not come to one. */
+function resized(pod: Pod, container: Container, newest: ObservedContainer, context: PlanContext): Step {
+  if (!restartsForResize(pod, container, context.actuated)) return { do: 'keep' };
+  return { do: 'start', kill: resizeKill(container, newest) };
+}
+
+export function resizeKill(container: Container, { id }: ObservedContainer): ContainerToKill {
+  const { name } = container;
+  return { id, name, container, message: `Container ${name} resize requires restart`, reason: 'Resize' };
 }
 
 function whyStop(

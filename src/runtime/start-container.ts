@@ -1,11 +1,19 @@
 import type { CriClient } from '../cri/index.ts';
 import { isKind, LruMap, outlasting } from '../lib/index.ts';
-import { describePod, newestInstance, type PodJournal, type PodUid } from '../pods/index.ts';
+import {
+  describePod,
+  effectiveResources,
+  newestInstance,
+  type PodJournal,
+  type PodUid,
+  sameResources,
+} from '../pods/index.ts';
 import { type ContainerStart, StartFailure, StartStory } from './container-start.ts';
 import type { CrashBackoff, RestartDelay } from './crash-backoff.ts';
 import type { PostStart } from './hooks/post-start.ts';
 import { containerLogLink } from './log-paths.ts';
 import { ContainerMaker, type ContainerMakerDeps } from './make-container.ts';
+import { type ActuatedResources, noteStart, toldResources } from './resize/actuated.ts';
 import { type MadeContainer, Preparations, type Prepared } from './restart-ahead.ts';
 import { specHash } from './spec-hash.ts';
 import { isOnlyStart, type StartNotes } from './start-notes.ts';
@@ -19,6 +27,7 @@ export interface ContainerStarterDeps extends Omit<ContainerMakerDeps, 'story'> 
   readonly postStart: PostStart;
   readonly logLinksDir: string;
   readonly startNotes: StartNotes;
+  readonly actuated: ActuatedResources;
 }
 
 const rememberedFailures = 1_000;
@@ -136,8 +145,8 @@ export class ContainerStarter {
   }
 
   /** What was made for just this start when the end of the instance before it was announced. */
-  async #prepared({ pod, ...start }: ContainerStart, signal: AbortSignal): Promise<Prepared> {
-    const { uid } = pod.metadata;
+  async #prepared(start: ContainerStart, signal: AbortSignal): Promise<Prepared> {
+    const { uid } = start.pod.metadata;
     const prepared = await this.#preparations.take(uid, start.container.name, fitOf(start), signal);
     signal.throwIfAborted();
     return prepared;
@@ -155,7 +164,7 @@ export class ContainerStarter {
   }
 
   /** One that an earlier sync made and could not start any more, because kubeling ended or gave up in between. */
-  #madeBefore({ observed, container, sandbox }: ContainerStart): MadeContainer | undefined {
+  #madeBefore({ pod, observed, container, sandbox }: ContainerStart): MadeContainer | undefined {
     const newest = newestInstance(observed, container.name);
     const usable =
       newest?.state === 'created' &&
@@ -163,6 +172,7 @@ export class ContainerStarter {
       newest.finishedAtNs <= 0n &&
       newest.sandboxId === sandbox.id &&
       newest.hash === specHash(container) &&
+      sameResources(toldResources(pod, container, newest), effectiveResources(pod, container)) &&
       !this.#refused.has(newest.id);
     return usable ? { id: newest.id, logPath: newest.logPath } : undefined;
   }
@@ -172,6 +182,7 @@ export class ContainerStarter {
     const { crashBackoff, clock, startNotes, postStart, cri } = this.#deps;
     await crashBackoff.noteRestart(pod, container, observed, clock.now());
     await postStart.announce({ pod, container, id });
+    await noteStart(this.#deps.actuated, pod, container);
     const isNoted = isOnlyStart(pod, container);
     if (isNoted) await startNotes.underWay(pod, id);
     const begin = (inner: AbortSignal) => cri.startContainer({ containerId: id }, inner);
@@ -234,6 +245,6 @@ export class ContainerStarter {
 }
 
 /** What a container is made for: one that was made for anything else is of no use. */
-function fitOf({ container, sandbox }: Pick<ContainerStart, 'container' | 'sandbox'>): string {
-  return `${sandbox.id} ${specHash(container)}`;
+function fitOf({ pod, container, sandbox }: Pick<ContainerStart, 'pod' | 'container' | 'sandbox'>): string {
+  return `${sandbox.id} ${specHash(container)} ${JSON.stringify(effectiveResources(pod, container))}`;
 }

@@ -8,7 +8,8 @@ export type SyncActionKind =
   | 'RemoveContainer'
   | 'CreatePodSandbox'
   | 'ConfigPodSandbox'
-  | 'StartContainer';
+  | 'StartContainer'
+  | 'ResizePodInPlace';
 
 /** One thing that was tried, and why it failed if it did. */
 export interface SyncAction {

@@ -75,6 +75,8 @@ export type ContainerView = ReturnType<typeof containerFacts> & {
   readonly state: ReturnType<typeof containerState>;
   readonly running: boolean;
   readonly removing: boolean;
+  /** What it is allowed at this moment. */
+  readonly resources: ContainerRecord['resources'];
 };
 
 export type SandboxView = ReturnType<typeof sandboxFacts> & {
@@ -337,7 +339,14 @@ export class SimulatedRuntime implements AsyncDisposable {
 
 function viewOf(record: ContainerRecord): ContainerView {
   const removing = record.busy === 'removing';
-  return { ...containerFacts(record), state: containerState(record), running: hasProcess(record), removing };
+  const { resources } = record;
+  return {
+    ...containerFacts(record),
+    state: containerState(record),
+    running: hasProcess(record),
+    removing,
+    resources,
+  };
 }
 
 function newId(random: Random): string {

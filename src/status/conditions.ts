@@ -20,6 +20,10 @@ export function isOwnedCondition(type: string): boolean {
   return owned.has(type);
 }
 
+export function isResizeCondition(type: string): boolean {
+  return type === 'PodResizePending' || type === 'PodResizeInProgress';
+}
+
 /** Whether a change of it is a change of the kubelet's own. */
 export function isOurCondition(type: string): boolean {
   return owned.has(type) || type === shared;
@@ -43,6 +47,8 @@ export interface ConditionInput {
   readonly status: PodStatus;
   readonly previous: PodStatus;
   readonly hasUsableSandbox: boolean;
+  /** Those of a resize. */
+  readonly resize?: readonly PodCondition[] | undefined;
 }
 
 /** All conditions of the pod. Those of others pass through; times of transition are for the status manager to set. */
@@ -51,7 +57,8 @@ export function podConditions(input: ConditionInput): readonly PodCondition[] {
   const foreign = (pod.status.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
   const kept = findCondition(previous, shared);
   const disruption = kept === undefined ? [] : [kept];
-  const others = [...foreign.filter(({ type }) => kept === undefined || type !== shared), ...disruption];
+  const mine = foreign.filter(({ type }) => kept === undefined || type !== shared);
+  const others = [...mine, ...(input.resize ?? []), ...disruption];
   return [
     ...others,
     condition(pod, 'PodReadyToStartContainers', input.hasUsableSandbox ? yes : { is: 'False' }),

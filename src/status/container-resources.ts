@@ -17,19 +17,27 @@ interface Told {
   readonly limits: { readonly cpu: Quantity | undefined; readonly memory: Quantity | undefined };
 }
 
+/** What is known besides. */
+export interface KnownResources {
+  /** What was published. */
+  readonly old: ContainerStatus | undefined;
+  /** What the runtime was told to give it. */
+  readonly actuated: ResourceRequirements | undefined;
+}
+
 /**
  * What the container has: what it was allotted, with what the runtime tells put over it while it runs. Where the
- * runtime is silent, what was published of the very same instance stands.
+ * runtime is silent, what it was told stands, or else what was published of the very same instance.
  */
 export function givenResources(
   { resources = {} }: Container,
   instance: ObservedContainer,
-  old: ContainerStatus | undefined,
+  { old, actuated }: KnownResources,
 ): ResourceRequirements {
   if (instance.state !== 'running') return resources;
   const told = toldBy(instance);
   const isSame = old?.containerID === `${instance.runtimeName}://${instance.id}`;
-  const before = isSame && old?.state?.running !== undefined ? old.resources : undefined;
+  const before = actuated ?? (isSame && old?.state?.running !== undefined ? old.resources : undefined);
   return {
     ...resources,
     ...overridden('requests', resources, told.requests, before),

@@ -169,7 +169,7 @@ function isLostInit({ pod, observed, container, list }: Subject, status: Contain
 }
 
 function ofInstance(instance: ObservedContainer, subject: Subject): ContainerStatus {
-  const { container, old } = subject;
+  const { container, context, old } = subject;
   const containerID = fullId(instance);
   const state = withPublishedEnd(stateOf(instance, subject), subject);
   return {
@@ -182,7 +182,10 @@ function ofInstance(instance: ObservedContainer, subject: Subject): ContainerSta
     imageID: instance.imageRef,
     containerID,
     allocatedResources: container.resources?.requests,
-    resources: givenResources(container, instance, old),
+    resources: givenResources(container, instance, {
+      old,
+      actuated: context.actuated?.containers[container.name],
+    }),
     volumeMounts: old?.volumeMounts ?? volumeMounts(subject),
     user: instance.user === undefined ? undefined : { linux: instance.user },
   };

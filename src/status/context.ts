@@ -1,4 +1,5 @@
-import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
+import type { PodCondition, PodStatus, ResourceStatus } from '../kinds/index.ts';
+import type { PodAllocation } from '../pods/index.ts';
 
 /** Why a container could not be started, as its waiting state shows it. */
 export interface StartError {
@@ -37,6 +38,10 @@ export interface StatusContext {
   readonly recursiveReadOnly?: 'supported' | 'unsupported' | undefined;
   /** How the devices of a container are; it has none unless given. */
   readonly devices?: ((container: string) => readonly ResourceStatus[]) | undefined;
+  /** Where a resize of the pod stands; none unless given. */
+  readonly resize?: readonly PodCondition[] | undefined;
+  /** What the runtime was told to give the pod: for what it does not say itself. */
+  readonly actuated?: PodAllocation | undefined;
   /** The machine's addresses, the preferred first. */
   readonly nodeIps: readonly string[];
   /** Set when the pod has to end whatever its containers do, as when its deadline has passed. */

@@ -29,7 +29,7 @@ export function generatePodStatus(pod: Pod, observed: ObservedPod, context: Stat
     ),
     ...addresses(pod, observed, context),
     ...untouched(pod),
-    ...podResourceFields(pod),
+    ...podResourceFields(pod, context.actuated),
     qosClass: qosClass(pod),
     observedGeneration: pod.metadata.generation,
     containerStatuses: lists.regular,
@@ -37,7 +37,10 @@ export function generatePodStatus(pod: Pod, observed: ObservedPod, context: Stat
     ephemeralContainerStatuses: orNothing(lists.ephemeral),
   };
   const { previous, hasUsableSandbox } = context;
-  const conditions = podConditions({ pod, observed, status, previous, hasUsableSandbox });
+  // A pod that ends is not resized any more.
+  const isOver = context.isTerminal || isTerminalPhase(status.phase);
+  const resize = isOver ? [] : context.resize;
+  const conditions = podConditions({ pod, observed, status, previous, hasUsableSandbox, resize });
   return normalizeStatus(pod, { ...status, conditions });
 }
 

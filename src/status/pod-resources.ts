@@ -1,13 +1,25 @@
 import type { PodStatus } from '../kinds/index.ts';
 import { formatQuantity } from '../lib/index.ts';
-import { heldLimits, type Pod, podRequests, type ResourceList } from '../pods/index.ts';
+import {
+  heldLimits,
+  type Pod,
+  type PodAllocation,
+  podRequests,
+  type ResourceList,
+  withAllocation,
+} from '../pods/index.ts';
 
 /** What the pod as a whole was allotted, and what its own cgroup holds it to. */
-export function podResourceFields(pod: Pod): Pick<PodStatus, 'allocatedResources' | 'resources'> {
-  const requests = written(podRequests(pod));
-  const limits = written(heldLimits(pod));
+export function podResourceFields(
+  pod: Pod,
+  actuated: PodAllocation | undefined,
+): Pick<PodStatus, 'allocatedResources' | 'resources'> {
+  const whole = actuated?.pod ?? pod.spec.resources;
+  const given = actuated === undefined ? pod : withAllocation(pod, { ...actuated, pod: whole });
+  const requests = written(podRequests(given));
+  const limits = written(heldLimits(given));
   return {
-    allocatedResources: requests,
+    allocatedResources: written(podRequests(pod)),
     resources: {
       ...(requests === undefined ? {} : { requests }),
       ...(limits === undefined ? {} : { limits }),

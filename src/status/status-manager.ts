@@ -8,7 +8,7 @@ import {
   TypedEvents,
 } from '../lib/index.ts';
 import { describePod, isStaticPod, isTerminalPhase, type Pod, type PodUid } from '../pods/index.ts';
-import { findCondition, isOurCondition, replaceReadiness } from './conditions.ts';
+import { findCondition, isOurCondition, isResizeCondition, replaceReadiness } from './conditions.ts';
 import { finalStatus } from './final-status.ts';
 import { normalizeStatus } from './normalize.ts';
 import { sameStatus } from './same-status.ts';
@@ -258,7 +258,8 @@ function withFalseReadiness(pod: Pod, status: PodStatus): PodStatus {
 }
 
 function withTransitionTime(condition: PodCondition, before: PodStatus, now: string): PodCondition {
-  if (!isOurCondition(condition.type)) return condition;
+  // A resize keeps its own time: also of another reason.
+  if (!isOurCondition(condition.type) || isResizeCondition(condition.type)) return condition;
   const old = findCondition(before, condition.type);
   const isKept = old?.status === condition.status && old.lastTransitionTime !== undefined;
   const observedGeneration = highest(old?.observedGeneration, condition.observedGeneration);

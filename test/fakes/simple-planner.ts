@@ -25,6 +25,8 @@ export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
   });
   return {
     computePodActions,
+    updatedResources: () => ({}),
+    overheadResources: () => ({}),
     sandboxPlan: async (pod, attempt) => ({ config: sandboxConfig(pod, attempt), runtimeHandler: '' }),
     async containerPlan({ pod, container, restartCount, image, volumeImages }) {
       const file = restartCount.toString(16).padStart(8, '0');

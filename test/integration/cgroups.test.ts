@@ -148,13 +148,17 @@ describe('pod cgroups on this machine', { skip }, () => {
 
   it('follow a change of the spec', async () => {
     const more = { cpu: '1', memory: '128Mi' };
-    await pods.update(podWith(guaranteed.metadata.uid, { requests: more, limits: more }));
+    const grown = podWith(guaranteed.metadata.uid, { requests: more, limits: more });
+    await pods.set(grown, pods.wanted(grown));
+    assert.deepEqual(await pods.current(grown), pods.wanted(grown));
     const files = ['cpu.shares', 'cpu.cfs_quota_us'].map((file) => ['cpu', guaranteedPath, file] as const);
     assert.deepEqual(await held([...files, ['memory', guaranteedPath, 'memory.limit_in_bytes']]), [
       '1024',
       '100000',
       '134217728',
     ]);
+    await pods.set(grown, { cpuQuotaUs: -1, memoryBytes: -1 });
+    assert.deepEqual(await pods.current(grown), { ...pods.wanted(grown), cpuQuotaUs: -1, memoryBytes: -1 });
   });
 
   it('are held to what the node may give, and that is tried again while they have more', async () => {

@@ -1,6 +1,7 @@
 import type { PodUid } from '../../src/pods/index.ts';
 import { settings } from './kubelet-life.ts';
 import { lastingOf, mayEndOtherwise, outcomeOf } from './outcome.ts';
+import { unlikeItsSize } from './resizes/resize-rest.ts';
 import { type ContainerSketch, everyContainer, type PodSketch } from './sketch.ts';
 import type { World } from './world.ts';
 
@@ -31,9 +32,11 @@ export function unsettled(
     return kubelet?.workers.activePod(uid as PodUid) === undefined ? [`${uid} has no worker`] : [];
   if (isFarFromDeadline(world, uid, sketch)) return [];
   const volumeProblems = world.cluster?.hadVolumes(uid) === true ? unlikeItsVolumes(world, uid, seen) : [];
+  if (sketch.mayBeRefused === true && seen.phase === 'Failed') return [];
+  const sizeProblems = unlikeItsSize(world, uid, sketch);
   const mayDiffer = fate === 'disturbed' && mayEndOtherwise(sketch);
   const problems = mayDiffer ? unsound(seen) : unlike(seen, withFate(sketch, fate), outcome);
-  return told([...problems, ...volumeProblems]);
+  return told([...problems, ...volumeProblems, ...sizeProblems]);
 }
 
 function hasDevices({ devices = 0 }: ContainerSketch): boolean {

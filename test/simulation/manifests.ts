@@ -6,6 +6,7 @@ import { type Pod, podUid } from '../../src/pods/index.ts';
 import { StaticUidMaker } from '../../src/sources/uid/static-uid.ts';
 import { gadget } from './devices/device-world.ts';
 import {
+  type ContainerSize,
   type ContainerSketch,
   type HookSketch,
   type PodSketch,
@@ -100,6 +101,8 @@ function containerOf(sketch: ContainerSketch) {
     preStop,
     probes = {},
     devices,
+    size,
+    restartsForSize,
     ...behaviour
   } = sketch;
   const hooks = {
@@ -113,6 +116,10 @@ function containerOf(sketch: ContainerSketch) {
     command: ['app', JSON.stringify(behaviour)],
     ...(devices !== undefined && { resources: { limits: { [gadget]: `${devices}` } } }),
     ...(restartPolicy && { restartPolicy }),
+    ...(size && { resources: resourcesOf(size) }),
+    ...(restartsForSize && {
+      resizePolicy: [{ resourceName: restartsForSize, restartPolicy: 'RestartContainer' }],
+    }),
     ...(restartRules && { restartPolicyRules: restartRules.map(ruleOf) }),
     ...(Object.keys(hooks).length > 0 && { lifecycle: hooks }),
     ...Object.fromEntries(
@@ -122,6 +129,11 @@ function containerOf(sketch: ContainerSketch) {
       }),
     ),
   };
+}
+
+function resourcesOf({ milliCpu, mebibytes }: ContainerSize) {
+  const amounts = { cpu: `${milliCpu}m`, memory: `${mebibytes}Mi` };
+  return { requests: amounts, limits: amounts };
 }
 
 function ruleOf({ action, operator, values }: RestartRuleSketch) {

@@ -4,10 +4,10 @@ import { clusterMutations } from './cluster/cluster-mutations.ts';
 import { deviceMutations } from './devices/device-mutations.ts';
 import { diskMutations } from './disk/disk-mutations.ts';
 import { mutations } from './mutations.ts';
+import { resizeMutations } from './resizes/resize-mutations.ts';
 import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { playSeeds } from './seeds.ts';
 import { prepareSimulation, simulate } from './simulate.ts';
-
 import { machineMutations } from './volumes/machine-mutations.ts';
 import { volumeMutations } from './volumes/volume-mutations.ts';
 
@@ -23,6 +23,7 @@ describe('the rules of the simulation', () => {
     ...machineMutations,
     ...diskMutations,
     ...deviceMutations,
+    ...resizeMutations,
   })) {
     it(`find a classic bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };

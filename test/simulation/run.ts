@@ -1,7 +1,7 @@
 /**
  * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
  *
- *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind]]
+ *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind] [--resizes many]]
  *       [--disk scarce] [--devices offered]
  *     npm run simulate -- --seed 42
  */
@@ -33,6 +33,8 @@ const { values } = parseArgs({
     disk: { type: 'string' },
     /** `offered` for pods that ask for devices; none do unless given. */
     devices: { type: 'string' },
+    /** `many` for pods that are resized, in worlds with an API server; none unless given. */
+    resizes: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     /** For a process that plays a part of the seeds for another. */
     part: { type: 'boolean', default: false },
@@ -43,7 +45,8 @@ const cluster = values.cluster === 'joined' || values.cluster === 'alone' ? valu
 const volumes = values.volumes === 'every-kind' ? values.volumes : undefined;
 const disk = values.disk === 'scarce' ? values.disk : undefined;
 const devices = values.devices === 'offered' ? values.devices : undefined;
-const options: SeedOptions = { cluster, volumes, disk, devices };
+const resizes = values.resizes === 'many' ? values.resizes : undefined;
+const options: SeedOptions = { cluster, volumes, disk, devices, resizes };
 
 /** Until the first that fails. */
 async function play(from: number, count: number): Promise<Played> {
@@ -65,6 +68,7 @@ function playElsewhere(from: number, count: number): Promise<Played> {
     ...(volumes ? ['--volumes', volumes] : []),
     ...(disk ? ['--disk', disk] : []),
     ...(devices ? ['--devices', devices] : []),
+    ...(resizes ? ['--resizes', resizes] : []),
   ];
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, (error, stdout) =>

@@ -15,6 +15,8 @@ export interface SeedOptions extends ScriptWishes {
   readonly disk?: 'scarce' | undefined;
   /** Whether pods ask for devices of a plugin that comes and goes; there is none unless given. */
   readonly devices?: 'offered' | undefined;
+  /** Whether pods of the API are resized, on a node that belongs to a cluster; none unless given. */
+  readonly resizes?: 'many' | undefined;
   /** How long to wait for what is wanted; half an hour unless given. */
   readonly patienceMs?: number | undefined;
 }

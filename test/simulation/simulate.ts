@@ -15,6 +15,7 @@ import { allRules, type ClusterParts, type Rule } from './invariants/index.ts';
 import type { KubeletLife } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
 import { mayBeProbedToDeath, outcomeOf } from './outcome.ts';
+import { withResizes } from './resizes/resize-script.ts';
 import {
   type ScriptWishes,
   type Step,
@@ -72,6 +73,8 @@ class SeedRun {
   readonly #clusterRandom: Random;
   readonly #volumeRandom: Random;
   readonly #deviceRandom: Random;
+  /** Undefined where nothing is resized. */
+  readonly #resizeRandom: Random | undefined;
   readonly #violations: string[] = [];
   /** Pods the runtime was in trouble with, which may have to be made anew. */
   readonly #damaged = new Set<string>();
@@ -95,6 +98,7 @@ class SeedRun {
     this.#clusterRandom = seededRandom(seed * 7 + 3);
     const cluster = clusterOf(this.#clusterRandom, options.cluster ?? 'alone');
     this.#volumeRandom = seededRandom(seed * 11 + 5);
+    this.#resizeRandom = options.resizes && seededRandom(seed * 19 + 13);
     const volumes = cluster && options.volumes && { random: this.#volumeRandom };
     this.#deviceRandom = seededRandom(seed * 13 + 7);
     const devices = options.devices && { random: this.#deviceRandom };
@@ -462,7 +466,8 @@ class SeedRun {
     const plain = writeScript(this.#random, this.#trouble, this.#wishes);
     const script = this.#world.devices === undefined ? plain : withDevices(this.#deviceRandom, plain);
     if (this.#scenario === undefined) return script;
-    const all = withCluster(this.#clusterRandom, script);
+    const joined = withCluster(this.#clusterRandom, script);
+    const all = this.#resizeRandom === undefined ? joined : withResizes(this.#resizeRandom, joined);
     return this.#world.volumes === undefined ? all : withVolumeTrouble(this.#volumeRandom, all);
   }
 

@@ -42,6 +42,12 @@ export interface RestartRuleSketch {
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 
+/** What a container asks for, and has at most. */
+export interface ContainerSize {
+  readonly milliCpu: number;
+  readonly mebibytes: number;
+}
+
 export interface ContainerSketch extends Behaviour {
   readonly name: string;
   readonly image: string;
@@ -54,6 +60,10 @@ export interface ContainerSketch extends Behaviour {
   readonly probes?: { readonly [type in ProbeType]?: ProbeSketch };
   /** How many devices of a plugin it asks for. */
   readonly devices?: number;
+  /** It asks for nothing unless given. */
+  readonly size?: ContainerSize;
+  /** Of which resource it has another amount only after it has begun anew. */
+  readonly restartsForSize?: 'cpu' | 'memory';
 }
 
 export interface PodSketch {
@@ -67,6 +77,8 @@ export interface PodSketch {
   readonly deadlineSeconds?: number | undefined;
   readonly init: readonly ContainerSketch[];
   readonly containers: readonly ContainerSketch[];
+  /** Whether the node may have no room for it. */
+  readonly mayBeRefused?: true;
   /** Added to the pod while it runs. */
   readonly ephemeral?: readonly ContainerSketch[];
 }

@@ -100,7 +100,6 @@ function orderCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
 
 function listCauses(old: PodSpec, spec: PodSpec, list: List): readonly FieldCause[] {
   return (old[list] ?? []).flatMap((was, index) => {
-    if (list === 'initContainers' && !isSidecar(was)) return [];
     const { resources: is, resizePolicy } = spec[list]?.[index] ?? {};
     const field = `spec.${list}[${index}]`;
     return [
@@ -118,12 +117,20 @@ function besidesCause(list: List, field: string): FieldCause {
     : forbiddenField(field, 'only cpu and memory resources for init or sidecar containers are mutable');
 }
 
-/** Containers that run once before the others stay as they are. */
+/** A container that runs once before the others cannot begin anew. */
 function onceCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
-  const isChanged = (old.initContainers ?? []).some(
-    (was, index) => !isSidecar(was) && !sameValue(was, spec.initContainers?.[index]),
-  );
-  return isChanged ? [forbiddenField('spec', 'resources for non-sidecar init containers are immutable')] : [];
+  return (old.initContainers ?? []).flatMap((was, index) => {
+    if (isSidecar(was) || sameValue(was, spec.initContainers?.[index])) return [];
+    const restarting = (spec.initContainers?.[index]?.resizePolicy ?? []).filter(
+      ({ restartPolicy }) => restartPolicy === 'RestartContainer',
+    );
+    return restarting.map(() =>
+      forbiddenField(
+        `spec.initContainers[${index}]`,
+        'non-sidecar init containers with a resize policy of RestartContainer cannot be resized',
+      ),
+    );
+  });
 }
 
 function removedCauses(

@@ -5,10 +5,15 @@ import { declaredFeatures } from './declared-features.ts';
 test('a node declares what it can do and its gates allow, and nothing where it is not to tell', () => {
   assert.deepEqual(
     declaredFeatures(() => true),
-    ['ExtendWebSocketsToKubelet', 'RestartAllContainersOnContainerExits'],
+    [
+      'ExtendWebSocketsToKubelet',
+      'InPlacePodLevelResourcesVerticalScaling',
+      'InPlacePodVerticalScalingInitContainers',
+      'RestartAllContainersOnContainerExits',
+    ],
   );
   assert.deepEqual(
-    declaredFeatures((gate) => gate !== 'ExtendWebSocketsToKubelet'),
+    declaredFeatures((gate) => !gate.startsWith('ExtendWeb') && !gate.startsWith('InPlacePod')),
     ['RestartAllContainersOnContainerExits'],
   );
   assert.equal(

@@ -6,6 +6,7 @@ export { admissionMetrics } from './metrics.ts';
 export { matchesNodeSelector } from './node-affinity.ts';
 export {
   type AdmissionObserver,
+  type AdmissionOperation,
   type AdmittedPods,
   PodAdmitter,
   type PodAdmitterDeps,

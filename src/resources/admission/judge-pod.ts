@@ -77,7 +77,7 @@ function judgeOnNode(pod: Pod, facts: AdmissionFacts): Judgement {
   const staying = facts.others.filter(({ metadata: { uid } }) => !facts.ending.has(uid));
   const lasting = failuresOf(pod, node, facts, staying);
   if (lasting.length === 0) return { kind: 'wait-for-room', refusal };
-  return isCriticalPod(pod) ? judgeCritical(pod, staying, lasting) : { kind: 'refuse', refusal };
+  return isCriticalPod(pod) ? judgeCritical(pod, staying, lasting, refusal) : { kind: 'refuse', refusal };
 }
 
 function failuresOf(pod: Pod, node: Node, facts: AdmissionFacts, others: readonly Pod[]): readonly Failure[] {
@@ -87,14 +87,19 @@ function failuresOf(pod: Pod, node: Node, facts: AdmissionFacts, others: readonl
 }
 
 /** A critical pod is never refused for want of room, as long as others can make some. */
-function judgeCritical(pod: Pod, others: readonly Pod[], failures: readonly Failure[]): Judgement {
+function judgeCritical(
+  pod: Pod,
+  others: readonly Pod[],
+  failures: readonly Failure[],
+  refusal: Refusal,
+): Judgement {
   const mismatch = failures.find(({ kind }) => kind === 'mismatch');
   if (mismatch !== undefined) return { kind: 'refuse', refusal: refusalOf(mismatch) };
   const short = failures.filter((one): one is Shortage => one.kind === 'shortage');
   const choice = chooseVictims(pod, others, short);
   if (choice.found) {
     const { victims } = choice;
-    return { kind: 'make-room', preemption: { victims, resource: short[0]?.resource ?? '' } };
+    return { kind: 'make-room', preemption: { victims, resource: short[0]?.resource ?? '', refusal } };
   }
   const cause = `no set of running pods found to reclaim resources: ${choice.lacking}`;
   return refuse(

@@ -33,6 +33,8 @@ export interface Preemption {
   readonly victims: readonly Pod[];
   /** The first resource that was short. */
   readonly resource: string;
+  /** What is told of the pod if nobody makes room. */
+  readonly refusal: Refusal;
 }
 
 export function refuse(reason: string, message: string): Judgement {

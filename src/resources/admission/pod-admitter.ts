@@ -10,11 +10,14 @@ export interface AdmittedPods {
   add(pod: Pod): void;
 }
 
+/** Whether a pod is to be taken, or one that was taken is to have other resources. */
+export type AdmissionOperation = 'add' | 'resize';
+
 export interface PodAdmitterDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   /** What there is to know about the pod now. Pods being settled are among the others of those that came after them. */
-  readonly facts: (pod: Pod) => AdmissionFacts;
+  readonly facts: (pod: Pod, operation: AdmissionOperation) => AdmissionFacts;
   /** This node as the API itself has it. */
   readonly fetchNode: (signal: AbortSignal) => Promise<Node>;
   /**
@@ -65,6 +68,13 @@ export class PodAdmitter {
     return this.#noted(pod, judgePod(pod, this.#facts(pod, undefined)));
   }
 
+  /** Why a pod that was taken cannot have now what its spec asks for; nobody ends for it. */
+  judgeResize(pod: Pod): Refusal | undefined {
+    const judgement = judgePod(pod, this.#deps.facts(pod, 'resize'));
+    if (judgement.kind === 'admit' || judgement.kind === 'allot') return undefined;
+    return judgement.kind === 'make-room' ? judgement.preemption.refusal : judgement.refusal;
+  }
+
   /** Resources have become free: whoever waits for room looks again. */
   released(): void {
     this.#waiting.serveAll('released');
@@ -111,7 +121,7 @@ export class PodAdmitter {
   #facts(pod: Pod, allotment: Progress['allotment']): AdmissionFacts {
     const isAwaited = allotment === undefined && this.#deps.allotter?.isAskedBy(pod) === true;
     const refused = allotment === 'done' ? undefined : allotment;
-    const facts = { ...this.#deps.facts(pod), allotment: isAwaited ? ('awaited' as const) : refused };
+    const facts = { ...this.#deps.facts(pod, 'add'), allotment: isAwaited ? ('awaited' as const) : refused };
     const isKnown = facts.standing === 'new' && this.#deps.admitted.has(pod.metadata.uid);
     return isKnown ? { ...facts, standing: 'admitted-before' } : facts;
   }

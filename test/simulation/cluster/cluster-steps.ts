@@ -1,5 +1,5 @@
 import type { ApiFaultRates } from '../../../src/simulator/index.ts';
-import type { ContainerSketch, PodSketch } from '../sketch.ts';
+import type { ContainerSize, ContainerSketch, PodSketch } from '../sketch.ts';
 
 /** One thing that is done to the API server, or through it. */
 export type ClusterStep =
@@ -7,6 +7,12 @@ export type ClusterStep =
   /** Of labels and annotations: nothing that runs may notice. */
   | { readonly do: 'label'; readonly name: string; readonly value: string }
   | { readonly do: 'new-image'; readonly name: string }
+  /** Containers that are not named stay as they are. */
+  | {
+      readonly do: 'resize';
+      readonly name: string;
+      readonly sizes: Readonly<Record<string, ContainerSize>>;
+    }
   | { readonly do: 'look-into'; readonly name: string; readonly container: ContainerSketch }
   /** By force if it has no grace; with another of the same name after it if that is given. */
   | {

@@ -101,12 +101,13 @@ export class ClusterWorld {
   /** The same pod, as the sketch has it now. */
   edit(sketch: PodSketch): void {
     const { spec } = this.#podOf(sketch);
-    const { containers, ephemeralContainers } = spec;
+    const { containers, initContainers, ephemeralContainers } = spec;
     this.api.change({ resource: pods, namespace, name: sketch.name }, (pod) => ({
       ...pod,
       spec: {
         ...pod.spec,
         containers,
+        ...(initContainers !== undefined && { initContainers }),
         ...(ephemeralContainers !== undefined && { ephemeralContainers }),
       } as unknown as JsonObject,
     }));

@@ -3,7 +3,7 @@ import { type Random, randomInt, type VirtualClock } from '../../../src/lib/inde
 import type { StoreChange } from '../../../src/simulator/index.ts';
 import type { Desk } from '../desk.ts';
 import { uidOf } from '../manifests.ts';
-import { images, type PodSketch } from '../sketch.ts';
+import { type ContainerSketch, images, type PodSketch } from '../sketch.ts';
 import { type RestScene, unlikeTheNode } from './cluster-rest.ts';
 import type { ClusterStep } from './cluster-steps.ts';
 import type { ClusterWorld } from './cluster-world.ts';
@@ -56,6 +56,9 @@ export class Scenario {
         break;
       case 'new-image':
         this.#changeImage(step.name);
+        break;
+      case 'resize':
+        this.#resize(step);
         break;
       case 'look-into':
         this.#lookInto(step);
@@ -149,6 +152,19 @@ export class Scenario {
     const image = first.image === present ? pulled : present;
     this.#options.disturbed(uidOf(sketch));
     this.edit({ ...sketch, containers: [{ ...first, image }, ...others] });
+  }
+
+  #resize({ name, sizes }: Extract<ClusterStep, { do: 'resize' }>): void {
+    const sketch = this.#current(name);
+    if (sketch === undefined) return;
+    const resized = (container: ContainerSketch) => {
+      const size = sizes[container.name];
+      return size === undefined ? container : { ...container, size };
+    };
+    const [init, containers] = [sketch.init.map(resized), sketch.containers.map(resized)];
+    if ([...init, ...containers].some(({ restartsForSize }) => restartsForSize !== undefined))
+      this.#options.disturbed(uidOf(sketch));
+    this.edit({ ...sketch, init, containers });
   }
 
   #lookInto({ name, container }: Extract<ClusterStep, { do: 'look-into' }>): void {

@@ -13,6 +13,7 @@ import { probeResultsStay } from './probe-results.ts';
 import { restartsWriteNothing } from './quiet-restart.ts';
 import { readyMeansRunning } from './readiness.ts';
 import { removesOnce } from './removals.ts';
+import { neverMoreThanTheNode } from './resizes.ts';
 import type { Rule, Scene } from './scene.ts';
 import { sidecarOrder } from './sidecar-order.ts';
 import { startsOnlyWhatIsWanted } from './starts.ts';
@@ -47,6 +48,7 @@ export function allRules(scene: Scene): readonly Rule[] {
     ephemeralOnce,
     removesOnce,
     imagesStayForContainers,
+    neverMoreThanTheNode,
   ];
   const { cluster, volumes, logs, devices } = scene;
   const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];

@@ -1,0 +1,85 @@
+import type { Container, ResourceRequirements } from '../kinds/index.ts';
+import { compareQuantities } from '../lib/index.ts';
+import { sameJson } from './equality.ts';
+import type { Pod } from './pod.ts';
+import { readResources } from './resources.ts';
+
+/**
+ * The resources of a pod and its containers at one station of a resize: as they are wanted by the spec, as the node has
+ * set them aside (allocated), or as the runtime has taken them (actuated).
+ */
+export interface PodAllocation {
+  /** By the name of the container. */
+  readonly containers: Readonly<Record<string, ResourceRequirements>>;
+  /** Of the pod as a whole. */
+  readonly pod?: ResourceRequirements | undefined;
+}
+
+/** What the spec asks for. */
+export function allocationOf({ spec }: Pod): PodAllocation {
+  const all = [...(spec.initContainers ?? []), ...spec.containers];
+  return {
+    containers: Object.fromEntries(all.map(({ name, resources = {} }) => [name, resources])),
+    pod: spec.resources,
+  };
+}
+
+/** The pod with these resources in its spec; the very same pod where nothing of it differs. */
+export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
+  const { spec } = pod;
+  const given = (container: Container) => {
+    const own = Object.hasOwn(allocation.containers, container.name);
+    const resources = own ? allocation.containers[container.name] : undefined;
+    return resources === undefined || sameResources(container.resources, resources)
+      ? container
+      : { ...container, resources };
+  };
+  const containers = spec.containers.map(given);
+  const initContainers = spec.initContainers?.map(given);
+  const isSame =
+    containers.every((one, index) => one === spec.containers[index]) &&
+    (initContainers ?? []).every((one, index) => one === spec.initContainers?.[index]);
+  const isSameWhole = sameResources(spec.resources, allocation.pod);
+  if (isSame && isSameWhole) return pod;
+  const { resources: _wanted, ...rest } = spec;
+  const resources = isSameWhole ? spec.resources : allocation.pod;
+  return {
+    ...pod,
+    spec: {
+      ...rest,
+      containers,
+      ...(initContainers && { initContainers }),
+      ...(resources && { resources }),
+    },
+  };
+}
+
+export function sameAllocation(a: PodAllocation, b: PodAllocation): boolean {
+  const names = new Set([...Object.keys(a.containers), ...Object.keys(b.containers)]);
+  return (
+    sameResources(a.pod, b.pod) &&
+    [...names].every((name) => sameResources(a.containers[name], b.containers[name]))
+  );
+}
+
+/** Whether both ask for the same amounts, however they are spelt. */
+export function sameResources(a: ResourceRequirements = {}, b: ResourceRequirements = {}): boolean {
+  return (
+    a === b ||
+    (sameList(a.requests, b.requests) &&
+      sameList(a.limits, b.limits) &&
+      sameJson(a.claims ?? [], b.claims ?? []))
+  );
+}
+
+type WrittenList = Readonly<Record<string, string>>;
+
+function sameList(a: WrittenList = {}, b: WrittenList = {}): boolean {
+  if (sameJson(a, b)) return true;
+  const [one, other] = [readResources(a), readResources(b)];
+  if (one.size !== other.size) return false;
+  return [...one].every(([name, amount]) => {
+    const its = other.get(name);
+    return its !== undefined && compareQuantities(amount, its) === 0;
+  });
+}

@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import type { PodCondition, ResourceRequirements } from '../../kinds/index.ts';
+import { collectLogs, settle, VirtualClock } from '../../lib/index.ts';
+import {
+  memoryOf,
+  milliCpuOf,
+  type Pod,
+  type PodEvent,
+  type PodUid,
+  podRequests,
+  podUid,
+  qosClass,
+} from '../../pods/index.ts';
+import { AllocationManager, type AllocationManagerDeps } from './allocation-manager.ts';
+import type { ResizeTrigger } from './metrics.ts';
+import { PodResourceFile } from './pod-resource-file.ts';
+import { ResizeConditions } from './resize-conditions.ts';
+
+interface Wanted {
+  readonly name?: string;
+  readonly cpu: string;
+  readonly generation?: number;
+  readonly priority?: number;
+  readonly resources?: ResourceRequirements;
+  readonly conditions?: readonly PodCondition[];
+}
+
+function asking({ name = 'a', cpu, generation = 1, priority, resources, conditions }: Wanted): Pod {
+  return aPod({
+    metadata: { name, uid: podUid(name), generation },
+    spec: {
+      containers: [{ name: 'main', image: 'i', resources: resources ?? { requests: { cpu } } }],
+      ...(priority !== undefined && { priority }),
+    },
+    status: conditions === undefined ? {} : { conditions },
+  });
+}
+
+/** A node of so many thousandths of a core. */
+function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
+  const clock = new VirtualClock();
+  const { logger } = collectLogs(clock);
+  const files = new Map<string, string>();
+  const file = (path: string) =>
+    new PodResourceFile({
+      path,
+      logger,
+      spoilt() {},
+      files: {
+        readEnd: async (where) => (files.has(where) ? Buffer.from(files.get(where) ?? '') : undefined),
+        replace: async (where, text) => void files.set(where, text),
+      },
+    });
+  const pods = new Map<PodUid, Pod>();
+  const events: string[] = [];
+  const synced: string[] = [];
+  const accepted: ResizeTrigger[] = [];
+  let ready = true;
+  const begin = async () => {
+    const [allocated, actuated] = [file('allocated'), file('actuated')];
+    await allocated.open();
+    await actuated.open();
+    const conditions = new ResizeConditions(clock);
+    const manager: AllocationManager = new AllocationManager({
+      clock,
+      logger,
+      journal: {
+        event: (_pod, event: PodEvent) => void events.push(`${event.reason} ${event.message}`),
+        step() {},
+      },
+      conditions,
+      allocated,
+      actuated,
+      findPod: (uid) => pods.get(uid),
+      areSourcesReady: () => ready,
+      infeasibility: () => undefined,
+      judge: (pod) => {
+        const others = [...pods.values()].filter((other) => other.metadata.uid !== pod.metadata.uid);
+        const used = others.reduce((sum, one) => sum + milliCpuOf(podRequests(manager.counted(one))), 0n);
+        const isFitting = used + milliCpuOf(podRequests(pod)) <= BigInt(capacity);
+        return isFitting ? undefined : { reason: 'OutOfcpu', message: `used: ${used}` };
+      },
+      syncPod: (pod) => void synced.push(pod.metadata.name),
+      observer: { requested() {}, infeasible() {}, acceptedAfterWaiting: (one) => void accepted.push(one) },
+      ...over,
+    });
+    const node = {
+      manager,
+      allocated,
+      actuated,
+      conditions,
+      take(pod: Pod) {
+        pods.set(pod.metadata.uid, pod);
+        manager.admitted(pod);
+      },
+      edit(pod: Pod) {
+        const before = pods.get(pod.metadata.uid);
+        pods.set(pod.metadata.uid, pod);
+        manager.updated(before, pod);
+      },
+      remove(name: string) {
+        pods.delete(podUid(name));
+        manager.removed(podUid(name));
+      },
+      has: (name: string) => {
+        const pod = pods.get(podUid(name));
+        return pod && milliCpuOf(podRequests(manager.withAllocation(pod)));
+      },
+      state: (name: string) =>
+        conditions
+          .of(podUid(name))
+          .map(({ type, reason }) => `${type}${reason === undefined ? '' : ` ${reason}`}`),
+    };
+    return node;
+  };
+  return {
+    clock,
+    events,
+    synced,
+    accepted,
+    begin,
+    files,
+    pods,
+    setReady(on: boolean) {
+      ready = on;
+    },
+  };
+}
+
+test('an edit that fits is allocated at once, and told', async () => {
+  const { begin, events, synced } = rig(1_000);
+  const node = await begin();
+  node.take(asking({ cpu: '100m' }));
+  node.edit(asking({ cpu: '200m', generation: 2 }));
+  assert.equal(node.has('a'), 200n);
+  assert.deepEqual(node.state('a'), ['PodResizeInProgress']);
+  assert.deepEqual(events, [
+    'ResizeStarted Pod resize started: {"containers":[{"name":"main","resources":{"requests":{"cpu":"200m"}}}],"generation":2}',
+  ]);
+  // Whoever told of the edit has the pod worked on.
+  assert.deepEqual(synced, []);
+});
+
+test('one that has no room waits, is told once, and comes to its turn when another gives room', async () => {
+  const { begin, events, synced, clock, accepted } = rig(1_000);
+  const node = await begin();
+  node.take(asking({ cpu: '500m' }));
+  node.take(asking({ name: 'b', cpu: '400m' }));
+  node.edit(asking({ cpu: '700m', generation: 2 }));
+  node.edit(asking({ cpu: '700m', generation: 2 }));
+  assert.equal(node.has('a'), 500n);
+  assert.deepEqual(node.state('a'), ['PodResizePending Deferred']);
+  assert.deepEqual(events, [
+    'ResizeDeferred Pod resize OutOfcpu: {"containers":[{"name":"main","resources":{"requests":{"cpu":"700m"}}}],"generation":2,"error":"used: 400"}',
+  ]);
+  const end = new AbortController();
+  const running = node.manager.run(end.signal);
+  node.remove('b');
+  await clock.advance(1);
+  assert.equal(node.has('a'), 700n);
+  assert.deepEqual(node.state('a'), ['PodResizeInProgress']);
+  assert.deepEqual(synced, ['a']);
+  assert.deepEqual(accepted, ['pods_removed']);
+  end.abort();
+  await running;
+});
+
+test('those that wait are looked at every three minutes, and not before all sources have spoken', async () => {
+  const { begin, clock, pods, setReady } = rig(1_000);
+  const node = await begin();
+  const end = new AbortController();
+  setReady(false);
+  node.take(asking({ cpu: '500m' }));
+  node.take(asking({ name: 'b', cpu: '400m' }));
+  const running = node.manager.run(end.signal);
+  node.edit(asking({ cpu: '600m', generation: 2 }));
+  assert.deepEqual([node.has('a'), node.state('a')], [500n, []]);
+  setReady(true);
+  await clock.advance(30_000);
+  assert.equal(node.has('a'), 600n);
+  node.edit(asking({ cpu: '700m', generation: 3 }));
+  pods.delete(podUid('b'));
+  await clock.advance(179_000);
+  assert.equal(node.has('a'), 600n);
+  await clock.advance(1_000);
+  assert.equal(node.has('a'), 700n);
+  end.abort();
+  await running;
+});
+
+test('what gives back goes first, then by priority, then Guaranteed, then who waits longest', async () => {
+  const order: string[] = [];
+  const { begin, clock } = rig(0, {
+    judge: ({ metadata: { name } }) => {
+      order.push(name);
+      return { reason: 'OutOfcpu', message: '' };
+    },
+  });
+  const node = await begin();
+  const both = (cpu: string) => ({ requests: { cpu, memory: '1' }, limits: { cpu, memory: '1' } });
+  const late = asking({ name: 'late', cpu: '1' });
+  node.take(late);
+  node.take(asking({ name: 'early', cpu: '1' }));
+  node.take(asking({ name: 'sure', cpu: '', resources: both('1') }));
+  node.take(asking({ name: 'vip', cpu: '1', priority: 5 }));
+  node.take(asking({ name: 'less', cpu: '2' }));
+  node.edit(asking({ name: 'early', cpu: '2', generation: 2 }));
+  await clock.advance(2_000);
+  node.edit(asking({ name: 'late', cpu: '2', generation: 2 }));
+  node.edit(asking({ name: 'sure', cpu: '', resources: both('2'), generation: 2 }));
+  assert.equal(qosClass(asking({ cpu: '', resources: both('1') })), 'Guaranteed');
+  node.edit(asking({ name: 'vip', cpu: '2', priority: 5, generation: 2 }));
+  order.length = 0;
+  node.edit(asking({ name: 'less', cpu: '1', generation: 2 }));
+  assert.deepEqual(order, ['less', 'vip', 'sure', 'early', 'late']);
+});
+
+test('what can never be done is told as that, and not tried again', async () => {
+  const { begin, events } = rig(1_000, {
+    infeasibility: () => ({ message: 'not with swap', detail: 'swap_limitation' }),
+  });
+  const node = await begin();
+  node.take(asking({ cpu: '100m' }));
+  node.edit(asking({ cpu: '200m', generation: 2 }));
+  assert.deepEqual(node.state('a'), ['PodResizePending Infeasible']);
+  assert.match(events[0] ?? '', /^ResizeInfeasible Pod resize Infeasible: .*"error":"not with swap"}$/);
+  assert.equal(node.manager.size, 0);
+});
+
+test('an edit that is taken back leaves nothing waiting', async () => {
+  const { begin } = rig(100);
+  const node = await begin();
+  node.take(asking({ cpu: '100m' }));
+  node.edit(asking({ cpu: '200m', generation: 2 }));
+  node.edit(asking({ cpu: '0.1', generation: 3 }));
+  assert.deepEqual(node.state('a'), []);
+  assert.equal(node.manager.size, 0);
+});
+
+test('a resize is over when the pod is seen to have what it was allocated, but not by an older look', async () => {
+  const { begin, events } = rig(1_000);
+  const node = await begin();
+  const old = asking({ cpu: '100m' });
+  node.take(old);
+  const edited = asking({ cpu: '200m', generation: 2 });
+  node.edit(edited);
+  node.manager.seen(old, 'none');
+  assert.deepEqual(node.state('a'), ['PodResizeInProgress']);
+  node.manager.seen(edited, 'in-progress');
+  node.manager.failed(edited, 'too little');
+  node.manager.failed(edited, 'too little');
+  assert.deepEqual(node.state('a'), ['PodResizeInProgress Error']);
+  node.manager.seen(edited, 'none');
+  assert.deepEqual(node.state('a'), []);
+  assert.deepEqual(
+    events.map((text) => text.split(' ')[0]),
+    ['ResizeStarted', 'ResizeError', 'ResizeCompleted'],
+  );
+});
+
+test('what was allocated wins over the spec after a restart, and what waited goes on waiting', async () => {
+  const { begin, clock, events } = rig(1_000);
+  const before = await begin();
+  before.take(asking({ cpu: '500m' }));
+  before.take(asking({ name: 'b', cpu: '400m' }));
+  before.edit(asking({ cpu: '700m', generation: 2 }));
+  await settle();
+  const conditions = before.conditions.of(podUid('a'));
+  const told = events.length;
+  await clock.advance(60_000);
+  const node = await begin();
+  node.take(asking({ cpu: '700m', generation: 2, conditions }));
+  node.take(asking({ name: 'b', cpu: '400m' }));
+  assert.equal(node.has('a'), 500n);
+  const end = new AbortController();
+  const running = node.manager.run(end.signal);
+  node.manager.added();
+  await clock.advance(1);
+  assert.deepEqual(node.conditions.of(podUid('a')), conditions);
+  assert.equal(events.length, told);
+  end.abort();
+  await running;
+});
+
+test('what was allocated to a pod whose record is lost is taken from its status', async () => {
+  const { begin } = rig(1_000);
+  const node = await begin();
+  const pod = asking({ cpu: '700m', generation: 2 });
+  node.take({
+    ...pod,
+    status: {
+      observedGeneration: 1,
+      containerStatuses: [
+        {
+          name: 'main',
+          ready: true,
+          restartCount: 0,
+          image: '',
+          imageID: '',
+          allocatedResources: { cpu: '500m' },
+          resources: { requests: { cpu: '500m' } },
+        },
+      ],
+    },
+  });
+  assert.equal(node.has('a'), 500n);
+});
+
+test('what a pod still has counts until it is given back', async () => {
+  const { begin } = rig(1_000);
+  const node = await begin();
+  node.take(asking({ cpu: '900m' }));
+  await node.actuated.set(podUid('a'), { containers: { main: { requests: { cpu: '900m', memory: '5' } } } });
+  node.take(asking({ name: 'b', cpu: '100m' }));
+  const less = asking({ cpu: '100m', generation: 2 });
+  node.edit(less);
+  assert.equal(node.has('a'), 100n);
+  assert.equal(memoryOf(podRequests(node.manager.counted(less))), 5n);
+  node.edit(asking({ name: 'b', cpu: '200m', generation: 2 }));
+  assert.deepEqual(node.state('b'), ['PodResizePending Deferred']);
+});

@@ -1,0 +1,247 @@
+import { type Clock, HintLatch, type Logger } from '../../lib/index.ts';
+import {
+  allocationOf,
+  describePod,
+  type Pod,
+  type PodAllocation,
+  type PodJournal,
+  type PodUid,
+  sameAllocation,
+  withAllocation,
+} from '../../pods/index.ts';
+import type { Refusal } from '../admission/index.ts';
+import { largerOf } from './larger-allocation.ts';
+import type { ResizeObserver, ResizeTrigger } from './metrics.ts';
+import type { PodResourceFile } from './pod-resource-file.ts';
+import { publishedAllocation } from './published-allocation.ts';
+import { requestedResizes } from './requested-resizes.ts';
+import type { PendingReason, ResizeConditions } from './resize-conditions.ts';
+import type { Infeasible } from './resize-feasibility.ts';
+import { resizeMessage } from './resize-messages.ts';
+import { inResizeOrder } from './resize-order.ts';
+
+export interface AllocationManagerDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly journal: Pick<PodJournal, 'event' | 'step'>;
+  readonly conditions: ResizeConditions;
+  readonly allocated: PodResourceFile;
+  readonly actuated: Pick<PodResourceFile, 'get'>;
+  /** As it is wanted; undefined for one that is not, or that is to end. */
+  readonly findPod: (uid: PodUid) => Pod | undefined;
+  /** Whether all sources have told which pods they want: before that nobody knows what room there is. */
+  readonly areSourcesReady: () => boolean;
+  readonly infeasibility: (pod: Pod, allocated: Pod) => Infeasible | undefined;
+  /** Why the node has no room now for the pod with what its spec asks for. */
+  readonly judge: (pod: Pod) => Refusal | undefined;
+  /** Has the pod worked on, as something about it has changed. */
+  readonly syncPod: (pod: Pod) => void;
+  readonly observer?: ResizeObserver | undefined;
+}
+
+/** Until the sources are ready, and from then on. */
+const firstRetryMs = 30_000;
+const retryMs = 180_000;
+
+/**
+ * What the node has set aside for each pod. A pod that is taken gets what its spec asks for; an edit of the spec is a
+ * resize, which is allocated as soon as there is room. Everybody who acts on a pod acts on what it was allocated.
+ */
+export class AllocationManager {
+  readonly #deps: AllocationManagerDeps;
+  /** Those whose spec asks for something else than they were allocated, unless it can never be had. */
+  readonly #pending = new Set<PodUid>();
+  readonly #hint: HintLatch;
+  #trigger: ResizeTrigger = 'periodic_retry';
+  /** A pod is asked for by many, and who compares specs looks whether they are the very same. */
+  readonly #applied = new WeakMap<Pod, { readonly allocation: PodAllocation; readonly pod: Pod }>();
+
+  constructor(deps: AllocationManagerDeps) {
+    this.#deps = deps;
+    this.#hint = new HintLatch(deps.clock);
+  }
+
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  /** The pod with what it was allocated in place of what it asks for; the very same pod where that is no other. */
+  withAllocation(pod: Pod): Pod {
+    const allocation = this.#deps.allocated.get(pod.metadata.uid) ?? publishedAllocation(pod);
+    if (allocation === undefined) return pod;
+    const known = this.#applied.get(pod);
+    if (known?.allocation === allocation) return known.pod;
+    const applied = withAllocation(pod, allocation);
+    this.#applied.set(pod, { allocation, pod: applied });
+    return applied;
+  }
+
+  /** What the pod takes of the node: what it was allocated, and what it still has while that is more. */
+  counted(pod: Pod): Pod {
+    const allocated = this.withAllocation(pod);
+    const { uid } = pod.metadata;
+    const actuated = this.#deps.conditions.isInProgress(uid) ? this.#deps.actuated.get(uid) : undefined;
+    return actuated === undefined ? allocated : largerOf(allocated, actuated);
+  }
+
+  /** The node takes the pod: it has what it had, or what it asks for. */
+  admitted(pod: Pod): void {
+    const { allocated, conditions } = this.#deps;
+    const { uid } = pod.metadata;
+    conditions.restore(pod);
+    const given = this.withAllocation(pod);
+    void allocated.set(uid, allocationOf(given));
+    if (given !== pod) this.#pending.add(uid);
+  }
+
+  /** All pods that came or changed together are seen to: those that wait for a resize may be looked at. */
+  added(): void {
+    if (this.#pending.size > 0) this.retrySoon('pods_added');
+  }
+
+  /** The pod was edited. What it may have at once it is allocated before this returns. */
+  updated(before: Pod | undefined, pod: Pod): void {
+    const { uid } = pod.metadata;
+    if (this.#deps.allocated.get(uid) === undefined) return;
+    if (before !== undefined && sameAllocation(allocationOf(before), allocationOf(pod))) return;
+    if (before !== undefined)
+      for (const one of requestedResizes(before, pod)) this.#deps.observer?.requested(one);
+    if (this.withAllocation(pod) === pod) {
+      this.#pending.delete(uid);
+      this.#deps.conditions.clearPending(uid);
+      return;
+    }
+    this.#pending.add(uid);
+    // The one that was edited is worked on in any case.
+    this.#retry('pod_updated', uid);
+  }
+
+  removed(uid: PodUid): void {
+    this.#pending.delete(uid);
+    this.#deps.conditions.forget(uid);
+    if (this.#pending.size > 0) this.retrySoon('pods_removed');
+  }
+
+  /** Something has become free. */
+  released(trigger: ResizeTrigger): void {
+    if (this.#pending.size > 0) this.retrySoon(trigger);
+  }
+
+  retrySoon(trigger: ResizeTrigger): void {
+    this.#trigger = trigger;
+    this.#hint.raise();
+  }
+
+  /** Looks again at those that wait, when told to and every few minutes. Ends with the signal, without an error. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const waitMs = this.#deps.areSourcesReady() ? retryMs : firstRetryMs;
+      const woken = await this.#hint.wait(waitMs, signal).catch(() => undefined);
+      if (woken === undefined) return;
+      this.#hint.clear();
+      this.#retry(woken === 'hint' ? this.#trigger : 'periodic_retry');
+    }
+  }
+
+  /** The pod is worked on: whether it has what it was allocated. */
+  seen(pod: Pod, resize: 'in-progress' | 'none'): void {
+    const { conditions, journal } = this.#deps;
+    if (resize === 'in-progress') {
+      conditions.goOn(pod);
+      return;
+    }
+    const completed = conditions.complete(pod);
+    if (completed === undefined) return;
+    const message = resizeMessage('Pod resize completed', pod, completed.generation);
+    journal.event(pod, { type: 'Normal', reason: 'ResizeCompleted', message });
+    this.released('pod_resized');
+  }
+
+  failed(pod: Pod, why: string): void {
+    const { conditions, journal } = this.#deps;
+    const news = conditions.fail(pod, why);
+    if (news === undefined) return;
+    const message = resizeMessage('Pod resize error', pod, news.generation, why);
+    journal.event(pod, { type: 'Warning', reason: 'ResizeError', message });
+  }
+
+  /** The pod has ended: it is not resized any more. */
+  ended(uid: PodUid): void {
+    this.#pending.delete(uid);
+    this.#deps.conditions.forget(uid);
+    this.released('pod_terminated');
+  }
+
+  retain(isKept: (uid: PodUid) => boolean): void {
+    this.#deps.allocated.retain(isKept);
+    this.#deps.conditions.retain(isKept);
+    for (const uid of this.#pending) if (!isKept(uid)) this.#pending.delete(uid);
+  }
+
+  #retry(trigger: ResizeTrigger, edited?: PodUid): void {
+    if (this.#pending.size === 0 || !this.#deps.areSourcesReady()) return;
+    const { conditions, syncPod } = this.#deps;
+    for (const pod of this.#inOrder()) {
+      const { uid } = pod.metadata;
+      const before = JSON.stringify(conditions.of(uid));
+      const wasDeferred = conditions.pendingReason(uid) === 'Deferred';
+      const outcome = this.#try(pod);
+      if (outcome !== 'deferred') this.#pending.delete(uid);
+      if (outcome === 'allocated' && wasDeferred) this.#deps.observer?.acceptedAfterWaiting(trigger);
+      const isNews = outcome === 'allocated' || before !== JSON.stringify(conditions.of(uid));
+      if (isNews && uid !== edited) syncPod(pod);
+    }
+  }
+
+  #inOrder(): readonly Pod[] {
+    const { findPod, conditions } = this.#deps;
+    const waiting = [...this.#pending].flatMap((uid) => {
+      const pod = findPod(uid);
+      if (pod === undefined) this.#pending.delete(uid);
+      const sinceMs = conditions.pendingSinceMs(uid);
+      return pod === undefined ? [] : [{ pod, allocated: this.withAllocation(pod), sinceMs }];
+    });
+    return inResizeOrder(waiting).map(({ pod }) => pod);
+  }
+
+  #try(pod: Pod): 'allocated' | 'as-it-is' | 'deferred' | 'infeasible' {
+    const { conditions, judge, infeasibility, observer } = this.#deps;
+    const { uid } = pod.metadata;
+    const allocated = this.withAllocation(pod);
+    if (allocated === pod) {
+      conditions.clearPending(uid);
+      return 'as-it-is';
+    }
+    const never = infeasibility(pod, allocated);
+    if (never !== undefined) {
+      observer?.infeasible(never.detail);
+      this.#wait(pod, 'Infeasible', { reason: 'Infeasible', message: never.message });
+      return 'infeasible';
+    }
+    const refusal = judge(pod);
+    if (refusal !== undefined) {
+      this.#wait(pod, 'Deferred', refusal);
+      return 'deferred';
+    }
+    this.#allocate(pod);
+    return 'allocated';
+  }
+
+  #allocate(pod: Pod): void {
+    const { allocated, conditions, journal, logger } = this.#deps;
+    const { uid, generation } = pod.metadata;
+    void allocated.set(uid, allocationOf(pod));
+    conditions.clearPending(uid);
+    conditions.begin(pod);
+    const message = resizeMessage('Pod resize started', pod, generation);
+    journal.event(pod, { type: 'Normal', reason: 'ResizeStarted', message });
+    logger.info('A pod is resized', { pod: describePod(pod), generation });
+  }
+
+  #wait(pod: Pod, pending: PendingReason, { reason, message }: Refusal): void {
+    const { conditions, journal } = this.#deps;
+    if (!conditions.setPending(pod, pending, message)) return;
+    const text = resizeMessage(`Pod resize ${reason}`, pod, pod.metadata.generation, message);
+    journal.event(pod, { type: 'Warning', reason: `Resize${pending}`, message: text });
+  }
+}

@@ -1,0 +1,84 @@
+import type { ResourceRequirements } from '../../kinds/index.ts';
+import { describeError, fnv1a32, tryParseQuantity } from '../../lib/index.ts';
+import { mayBePodUid, type PodAllocation, type PodUid } from '../../pods/index.ts';
+
+export type Allocations = ReadonlyMap<PodUid, PodAllocation>;
+
+/** What a file was found to hold, or why it is of no use. */
+export type ReadCheckpoint =
+  | { readonly ok: true; readonly entries: Allocations }
+  | { readonly ok: false; readonly why: string };
+
+/** The text of the file as other kubelets read and write it: JSON in JSON, with a checksum of the inner one. */
+export function encodeAllocations(entries: Allocations): {
+  readonly text: string;
+  readonly checksum: number;
+} {
+  const data = JSON.stringify(entries.size === 0 ? {} : { entries: Object.fromEntries(written(entries)) });
+  const checksum = checksumOf(data);
+  return { text: JSON.stringify({ data, checksum }), checksum };
+}
+
+function* written(entries: Allocations): Iterable<[string, object]> {
+  const byUid = [...entries].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  for (const [uid, { containers, pod }] of byUid)
+    yield [uid, { ContainerResources: containers, PodLevelResources: pod ?? null }];
+}
+
+/** Half of the entries would be worse than none: one that makes no sense spoils them all. */
+export function decodeAllocations(text: string): ReadCheckpoint {
+  try {
+    const outer: unknown = JSON.parse(text);
+    if (!isRecord(outer) || typeof outer['data'] !== 'string') return bad('it has no data');
+    const { data, checksum } = outer;
+    if (checksum !== checksumOf(data)) return bad(`its checksum must be ${checksumOf(data)}`);
+    const inner: unknown = JSON.parse(data);
+    if (!isRecord(inner)) return bad('its data is no object');
+    const { entries = {} } = inner;
+    if (!isRecord(entries)) return bad('its entries are no object');
+    const found = new Map<PodUid, PodAllocation>();
+    for (const [uid, entry] of Object.entries(entries)) {
+      const allocation = mayBePodUid(uid) ? allocationIn(entry) : undefined;
+      if (allocation === undefined) return bad(`what it has of the pod ${uid} makes no sense`);
+      found.set(uid as PodUid, allocation);
+    }
+    return { ok: true, entries: found };
+  } catch (error) {
+    return bad(describeError(error));
+  }
+}
+
+/** As it was first made of a value of some type, whose name is a part of what is summed up. */
+function checksumOf(data: string): number {
+  return fnv1a32(`(string)${data}`);
+}
+
+function bad(why: string): ReadCheckpoint {
+  return { ok: false, why };
+}
+
+function allocationIn(entry: unknown): PodAllocation | undefined {
+  if (!isRecord(entry)) return undefined;
+  const containers = entry['ContainerResources'] ?? {};
+  const pod = entry['PodLevelResources'] ?? undefined;
+  if (!isRecord(containers) || !Object.values(containers).every(areResources)) return undefined;
+  if (pod !== undefined && !areResources(pod)) return undefined;
+  return { containers: containers as PodAllocation['containers'], pod };
+}
+
+function areResources(value: unknown): value is ResourceRequirements {
+  if (!isRecord(value)) return false;
+  const { limits = {}, requests = {}, claims = [] } = value;
+  return areAmounts(limits) && areAmounts(requests) && Array.isArray(claims);
+}
+
+function areAmounts(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    Object.values(value).every((text) => typeof text === 'string' && tryParseQuantity(text) !== undefined)
+  );
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

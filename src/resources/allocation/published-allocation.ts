@@ -1,0 +1,29 @@
+import type { ContainerStatus, ResourceRequirements } from '../../kinds/index.ts';
+import { allocationOf, type Pod, type PodAllocation } from '../../pods/index.ts';
+
+/**
+ * What a pod was allocated, as an earlier kubelet has published it: for one whose record is lost. undefined where
+ * nothing says that it is anything else than its spec asks for.
+ */
+export function publishedAllocation(pod: Pod): PodAllocation | undefined {
+  const { status, metadata } = pod;
+  const isBehind = (status.observedGeneration ?? 0) < (metadata.generation ?? 0);
+  const waits = status.conditions?.some(({ type }) => type === 'PodResizePending') === true;
+  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+  if ((!waits && !isBehind) || statuses.length === 0) return undefined;
+  const wanted = allocationOf(pod);
+  const containers = Object.entries(wanted.containers).map(([name, resources]) => {
+    const told = statuses.find((one) => one.name === name);
+    return [name, told === undefined ? resources : toldBy(told, resources)] as const;
+  });
+  return { containers: Object.fromEntries(containers), pod: wanted.pod };
+}
+
+function toldBy(
+  { allocatedResources: requests, resources }: ContainerStatus,
+  wanted: ResourceRequirements,
+): ResourceRequirements {
+  if (requests === undefined) return wanted;
+  const { limits } = resources ?? {};
+  return { ...wanted, requests, ...(limits && { limits }) };
+}

@@ -1,0 +1,173 @@
+import type { PodCondition } from '../../kinds/index.ts';
+import { apiTime, type Clock } from '../../lib/index.ts';
+import type { Pod, PodUid } from '../../pods/index.ts';
+
+export type PendingReason = 'Deferred' | 'Infeasible';
+
+/** One of the two conditions of a resize; it is there or not, and never false. */
+interface Standing {
+  /** Empty for none. */
+  readonly reason: string;
+  readonly message: string;
+  /** Of the pod when the resize was asked for. */
+  readonly generation: number | undefined;
+  /** When it came to have this reason; wall time, as users see it. */
+  readonly sinceMs: number;
+}
+
+interface Entry {
+  readonly pending?: Standing | undefined;
+  readonly inProgress?: Standing | undefined;
+}
+
+const pendingType = 'PodResizePending';
+const inProgressType = 'PodResizeInProgress';
+
+/** Where the resize of each pod stands, as its status shows it. */
+export class ResizeConditions {
+  readonly #clock: Clock;
+  readonly #entries = new Map<PodUid, Entry>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Takes up what an earlier kubelet has published. */
+  restore({ metadata: { uid }, status }: Pod): void {
+    const found = (type: string) => {
+      const condition = status.conditions?.find((one) => one.type === type);
+      return condition === undefined ? undefined : this.#restored(condition);
+    };
+    const before = this.#entries.get(uid);
+    this.#put(uid, {
+      pending: before?.pending ?? found(pendingType),
+      inProgress: before?.inProgress ?? found(inProgressType),
+    });
+  }
+
+  of(uid: PodUid): readonly PodCondition[] {
+    const { pending, inProgress } = this.#entries.get(uid) ?? {};
+    return [
+      ...(pending === undefined ? [] : [conditionOf(pendingType, pending)]),
+      ...(inProgress === undefined ? [] : [conditionOf(inProgressType, inProgress)]),
+    ];
+  }
+
+  pendingReason(uid: PodUid): string | undefined {
+    return this.#entries.get(uid)?.pending?.reason;
+  }
+
+  /** Since when the pod waits for more or less; undefined if it does not. */
+  pendingSinceMs(uid: PodUid): number | undefined {
+    return this.#entries.get(uid)?.pending?.sinceMs;
+  }
+
+  isInProgress(uid: PodUid): boolean {
+    return this.#entries.get(uid)?.inProgress !== undefined;
+  }
+
+  /** Answers whether that is news: another reason, or another resize. */
+  setPending({ metadata: { uid, generation } }: Pod, reason: PendingReason, message: string): boolean {
+    const entry = this.#entries.get(uid);
+    const before = entry?.pending;
+    this.#put(uid, { ...entry, pending: this.#next(before, { reason, message, generation }) });
+    return before?.reason !== reason || before.generation !== generation;
+  }
+
+  clearPending(uid: PodUid): void {
+    this.#put(uid, { ...this.#entries.get(uid), pending: undefined });
+  }
+
+  /** A resize begins: what is said of one before it holds no more. */
+  begin({ metadata: { uid, generation } }: Pod): void {
+    const inProgress = this.#next(undefined, { reason: '', message: '', generation });
+    this.#put(uid, { ...this.#entries.get(uid), inProgress });
+  }
+
+  /** The pod is found not to have what it was allocated. Why it has not is kept, and so is since which resize. */
+  goOn({ metadata: { uid, generation } }: Pod): void {
+    const entry = this.#entries.get(uid);
+    if (entry?.inProgress !== undefined) return;
+    const inProgress = this.#next(undefined, { reason: '', message: '', generation });
+    this.#put(uid, { ...entry, inProgress });
+  }
+
+  /** Answers the generation of the resize that has failed if that is news. */
+  fail({ metadata: { uid, generation } }: Pod, message: string): { readonly generation: number } | undefined {
+    const entry = this.#entries.get(uid);
+    const before = entry?.inProgress;
+    const failed = before === undefined ? generation : before.generation;
+    this.#put(uid, {
+      ...entry,
+      inProgress: this.#next(before, { reason: 'Error', message, generation: failed }),
+    });
+    return before?.reason === 'Error' && before.message === message ? undefined : { generation: failed ?? 0 };
+  }
+
+  /**
+   * Answers the generation of the resize that has come to its end, if one was in progress. A look at the pod as it was
+   * before its last edit says nothing of that.
+   */
+  complete({ metadata: { uid, generation = 0 } }: Pod): { readonly generation: number } | undefined {
+    const entry = this.#entries.get(uid);
+    if (entry?.inProgress === undefined || generation < (entry.inProgress.generation ?? 0)) return undefined;
+    this.#put(uid, { ...entry, inProgress: undefined });
+    return { generation: entry.inProgress.generation ?? 0 };
+  }
+
+  forget(uid: PodUid): void {
+    this.#entries.delete(uid);
+  }
+
+  retain(isKept: (uid: PodUid) => boolean): void {
+    for (const uid of this.#entries.keys()) if (!isKept(uid)) this.#entries.delete(uid);
+  }
+
+  /** How many wait for each reason, and how many are in progress. */
+  counts(): { readonly pending: ReadonlyMap<string, number>; readonly inProgress: number } {
+    const all = [...this.#entries.values()];
+    const reasons = Map.groupBy(
+      all.flatMap(({ pending }) => pending ?? []),
+      ({ reason }) => reason,
+    );
+    return {
+      pending: new Map([...reasons].map(([reason, list]) => [reason, list.length])),
+      inProgress: all.filter(({ inProgress }) => inProgress !== undefined).length,
+    };
+  }
+
+  #put(uid: PodUid, entry: Entry): void {
+    if (entry.pending === undefined && entry.inProgress === undefined) this.#entries.delete(uid);
+    else this.#entries.set(uid, entry);
+  }
+
+  #next(before: Standing | undefined, now: Omit<Standing, 'sinceMs'>): Standing {
+    const sinceMs = before?.reason === now.reason ? before.sinceMs : this.#clock.now();
+    return { ...now, sinceMs };
+  }
+
+  #restored({ reason = '', message = '', observedGeneration, lastTransitionTime }: PodCondition): Standing {
+    const sinceMs = Date.parse(lastTransitionTime ?? '');
+    return {
+      reason,
+      message,
+      generation: observedGeneration,
+      sinceMs: Number.isNaN(sinceMs) ? this.#clock.now() : sinceMs,
+    };
+  }
+}
+
+function conditionOf(type: string, { reason, message, generation, sinceMs }: Standing): PodCondition {
+  return {
+    type,
+    status: 'True',
+    reason: reason === '' ? undefined : reason,
+    message: message === '' ? undefined : message,
+    observedGeneration: generation,
+    lastTransitionTime: apiTime(sinceMs),
+  };
+}

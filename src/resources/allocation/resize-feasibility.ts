@@ -1,0 +1,77 @@
+import type { Container } from '../../kinds/index.ts';
+import { compareQuantities, parseQuantity } from '../../lib/index.ts';
+import { initContainersOf, type Pod, qosClass, readResources, sameResources } from '../../pods/index.ts';
+
+/** What of this node keeps a resize from ever being done, whatever room there is. */
+export interface ResizeLimits {
+  /** Whether a container of the pod may use swap, whose share follows from the memory it asks for. */
+  readonly mayUseSwap: (pod: Pod, container: Container) => boolean;
+  /** Which resources the node gives out in pieces that stay as they are, to Guaranteed pods. */
+  readonly exclusive: { readonly cpu: boolean; readonly memory: boolean };
+  /** Whether the resources of a pod as a whole can be changed. */
+  readonly podLevel: boolean;
+}
+
+export interface Infeasible {
+  readonly message: string;
+  /** For counting. */
+  readonly detail: string;
+}
+
+/** Why the pod can never have what its spec asks for in place of what it was allocated; undefined if it may. */
+export function infeasibility(pod: Pod, allocated: Pod, limits: ResizeLimits): Infeasible | undefined {
+  if (resizesSwap(pod, allocated, limits))
+    return {
+      message: 'In-place resize of containers with swap is not supported.',
+      detail: 'swap_limitation',
+    };
+  if (!limits.podLevel && !sameResources(pod.spec.resources, allocated.spec.resources))
+    return {
+      message: 'InPlacePodLevelResourcesVerticalScaling is disabled',
+      detail: 'plr_feature_gate_off',
+    };
+  if (qosClass(pod) !== 'Guaranteed') return undefined;
+  const { cpu, memory } = limits.exclusive;
+  if (cpu && changes(pod, allocated, 'cpu'))
+    return {
+      message: 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"',
+      detail: 'guaranteed_pod_cpu_manager_static_policy',
+    };
+  if (memory && changes(pod, allocated, 'memory'))
+    return {
+      message: 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"',
+      detail: 'guaranteed_pod_memory_manager_static_policy',
+    };
+  return undefined;
+}
+
+function resizesSwap(pod: Pod, allocated: Pod, { mayUseSwap }: ResizeLimits): boolean {
+  return pairs(pod, allocated).some(
+    ([wanted, has]) =>
+      isOther(wanted, has, 'memory') &&
+      !restartsForMemory(has) &&
+      (mayUseSwap(pod, wanted) || mayUseSwap(allocated, has)),
+  );
+}
+
+function restartsForMemory({ resizePolicy = [] }: Container): boolean {
+  const policy = resizePolicy.find(({ resourceName }) => resourceName === 'memory');
+  return policy?.restartPolicy === 'RestartContainer';
+}
+
+function changes(pod: Pod, allocated: Pod, resource: 'cpu' | 'memory'): boolean {
+  return pairs(pod, allocated).some(([wanted, has]) => isOther(wanted, has, resource));
+}
+
+function pairs(pod: Pod, allocated: Pod): readonly (readonly [Container, Container])[] {
+  const all = (one: Pod) => [...initContainersOf(one), ...one.spec.containers];
+  const own = new Map(all(allocated).map((container) => [container.name, container]));
+  return all(pod).map((container) => [container, own.get(container.name) ?? container]);
+}
+
+const nothing = parseQuantity('0');
+
+function isOther(a: Container, b: Container, resource: string): boolean {
+  const of = ({ resources }: Container) => readResources(resources?.requests).get(resource) ?? nothing;
+  return compareQuantities(of(a), of(b)) !== 0;
+}

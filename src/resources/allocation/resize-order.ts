@@ -1,0 +1,44 @@
+import { compareQuantities, parseQuantity, type Quantity } from '../../lib/index.ts';
+import { type Pod, podRequests, qosClass } from '../../pods/index.ts';
+
+/** A pod whose spec asks for other resources than it has. */
+export interface WaitingResize {
+  /** As it is wanted. */
+  readonly pod: Pod;
+  /** With what it was allocated. */
+  readonly allocated: Pod;
+  /** Since when it waits; undefined for one that comes only now. */
+  readonly sinceMs: number | undefined;
+}
+
+/**
+ * Who is looked at first: those that ask for no more than they have, which gives room to the others; then by priority;
+ * then Guaranteed pods; then those that have waited longest.
+ */
+export function inResizeOrder(waiting: readonly WaitingResize[]): readonly WaitingResize[] {
+  const ranked = waiting.map((one) => ({ one, rank: rankOf(one) }));
+  return ranked.toSorted((a, b) => compare(a.rank, b.rank)).map(({ one }) => one);
+}
+
+/** Smaller comes first, the first that differs decides. */
+function rankOf({ pod, allocated, sinceMs }: WaitingResize): readonly number[] {
+  return [
+    asksForMore(pod, allocated) ? 1 : 0,
+    -(pod.spec.priority ?? 0),
+    qosClass(pod) === 'Guaranteed' ? 0 : 1,
+    sinceMs ?? Number.MAX_SAFE_INTEGER,
+  ];
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  const index = a.findIndex((rank, at) => rank !== b[at]);
+  return index === -1 ? 0 : (a[index] ?? 0) - (b[index] ?? 0);
+}
+
+const nothing = parseQuantity('0');
+
+export function asksForMore(pod: Pod, allocated: Pod): boolean {
+  const [wanted, has] = [podRequests(pod), podRequests(allocated)];
+  const isMore = (a: Quantity = nothing, b: Quantity = nothing) => compareQuantities(a, b) > 0;
+  return ['cpu', 'memory'].some((name) => isMore(wanted.get(name), has.get(name)));
+}

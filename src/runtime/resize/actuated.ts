@@ -1,0 +1,107 @@
+import type { Container, ResourceRequirements } from '../../kinds/index.ts';
+import { formatQuantity, milliQuantity, quantityOf } from '../../lib/index.ts';
+import {
+  cpuShares,
+  effectiveAllocation,
+  effectiveResources,
+  ephemeralContainersOf,
+  memoryOf,
+  milliCpuOf,
+  newestInstance,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  type PodAllocation,
+  type PodUid,
+  quotaUsToMilliCpu,
+  readResources,
+  sameResources,
+  sharesToMilliCpu,
+} from '../../pods/index.ts';
+
+/** Remembers, also over restarts, with what resources the runtime was told to run containers. */
+export interface ActuatedResources {
+  get(uid: PodUid): PodAllocation | undefined;
+  /** Holds at once; settles when it is on the disk, or cannot be. */
+  set(uid: PodUid, allocation: PodAllocation): Promise<void>;
+}
+
+/** For one process only. */
+export function memoryActuated(): ActuatedResources {
+  const entries = new Map<PodUid, PodAllocation>();
+  return {
+    get: (uid) => entries.get(uid),
+    async set(uid, allocation) {
+      entries.set(uid, allocation);
+    },
+  };
+}
+
+/**
+ * What the containers of the pod have, as far as is known: by the record, and where that is lost by what the runtime
+ * tells of those that run. What it does not tell is taken to be as it was allocated: nothing is restarted on a guess.
+ */
+export function actuatedOf(
+  pod: Pod,
+  observed: ObservedPod,
+  record: PodAllocation | undefined,
+): PodAllocation | undefined {
+  const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const found = all.flatMap((container) => {
+    const instance = newestInstance(observed, container.name);
+    const isLost = record?.containers[container.name] === undefined && instance?.state === 'running';
+    return isLost ? [[container.name, toldResources(pod, container, instance)] as const] : [];
+  });
+  if (found.length === 0) return record;
+  return {
+    containers: { ...record?.containers, ...Object.fromEntries(found) },
+    pod: record?.pod ?? pod.spec.resources,
+  };
+}
+
+/** The pod has its cgroup, and nothing of it runs yet: what it is resized to before it starts is told from this. */
+export function noteCreated(actuated: ActuatedResources, pod: Pod): void {
+  const { uid } = pod.metadata;
+  if (actuated.get(uid) === undefined) void actuated.set(uid, effectiveAllocation(pod));
+}
+
+/** The container is about to run with what it was allocated. What is known otherwise is on the disk before it does. */
+export async function noteStart(actuated: ActuatedResources, pod: Pod, container: Container): Promise<void> {
+  const { uid } = pod.metadata;
+  if (ephemeralContainersOf(pod).some(({ name }) => name === container.name)) return;
+  const record = actuated.get(uid);
+  const now = effectiveResources(pod, container);
+  const before = record?.containers[container.name];
+  const containers = { ...record?.containers, [container.name]: now };
+  const written = actuated.set(uid, { containers, pod: record?.pod ?? pod.spec.resources });
+  if (before !== undefined && !sameResources(before, now)) await written;
+}
+
+/** What the runtime tells put over what was allocated, where it is not just that. */
+export function toldResources(
+  pod: Pod,
+  container: Container,
+  { resources: told }: ObservedContainer,
+): ResourceRequirements {
+  const allocated = effectiveResources(pod, container);
+  if (told === undefined) return allocated;
+  const [requests, limits] = [readResources(allocated.requests), readResources(allocated.limits)];
+  const request = requests.has('cpu') ? milliCpuOf(requests) : milliCpuOf(limits);
+  const { cpuShares: shares, cpuQuota = -1, cpuPeriod = 0, memoryLimitBytes } = told;
+  const limit = cpuPeriod > 0 ? quotaUsToMilliCpu(cpuQuota, cpuPeriod) : 0;
+  const isOtherShare = shares !== undefined && shares !== Number(cpuShares(request));
+  const isOtherLimit = limit > 0 && limit !== Number(milliCpuOf(limits)) && milliCpuOf(limits) > 10n;
+  const isOtherMemory = memoryLimitBytes !== undefined && memoryLimitBytes !== Number(memoryOf(limits));
+  if (!isOtherShare && !isOtherLimit && !isOtherMemory) return allocated;
+  const bytes = (amount: number) => formatQuantity(quantityOf(amount, 'BinarySI'));
+  const cores = (milli: number) => formatQuantity(milliQuantity(milli));
+  return {
+    ...allocated,
+    requests: { ...allocated.requests, ...(isOtherShare && { cpu: cores(sharesToMilliCpu(shares)) }) },
+    limits: {
+      ...allocated.limits,
+      ...(isOtherLimit && { cpu: cores(limit) }),
+      ...(isOtherMemory && { memory: bytes(memoryLimitBytes) }),
+    },
+  };
+}

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { anInstance, observe } from '../../../test/fakes/runtime-view.ts';
+import type { Container, PodSpec, ResourceRequirements } from '../../kinds/index.ts';
+import { collectLogs, KubelingError, VirtualClock } from '../../lib/index.ts';
+import { effectiveAllocation, type Pod } from '../../pods/index.ts';
+import { type LinuxNode, overheadResources, resizedResources } from '../linux-resources.ts';
+import { memoryActuated } from './actuated.ts';
+import type { PodLimits } from './pod-limits.ts';
+import { PodResizer } from './pod-resizer.ts';
+import { isResizeInProgress, planResize } from './resize-plan.ts';
+
+const mebibyte = 2 ** 20;
+const signal = new AbortController().signal;
+const node: LinuxNode = {
+  cgroups: 'v2',
+  memoryCapacity: 8n << 30n,
+  swapCapacity: 0n,
+  swapController: 'absent',
+  swapBehavior: 'NoSwap',
+  hugePageSizes: ['2MB'],
+  cpuQuota: 'enforced',
+  cpuPeriodUs: 100_000n,
+  oomKills: 'container',
+};
+
+/** A container for each letter, of so many thousandths of a core and so many mebibytes, both asked for and at most. */
+function podOf(
+  amounts: Readonly<Record<string, readonly [number, number]>>,
+  spec: Partial<PodSpec> = {},
+): Pod {
+  const containers = Object.entries(amounts).map(([name, [cpu, memory]]): Container => {
+    const list = { ...(cpu > 0 && { cpu: `${cpu}m` }), ...(memory > 0 && { memory: `${memory}Mi` }) };
+    return { name, image: 'i', resources: { requests: list, limits: list } };
+  });
+  return aPod({ spec: { containers, ...spec } });
+}
+
+function sum(pod: Pod): PodLimits {
+  const amount = (resources: ResourceRequirements = {}, name: string) =>
+    Number.parseInt(resources.limits?.[name] ?? '0', 10);
+  const total = (name: string) =>
+    pod.spec.containers.reduce((all, { resources }) => all + amount(resources, name), 0);
+  const isHeld = (name: string) => pod.spec.containers.every(({ resources }) => amount(resources, name) > 0);
+  return {
+    cpuShares: Math.floor((total('cpu') * 1024) / 1000),
+    cpuQuotaUs: isHeld('cpu') ? total('cpu') * 100 : -1,
+    cpuPeriodUs: 100_000,
+    memoryBytes: isHeld('memory') ? total('memory') * mebibyte : -1,
+  };
+}
+
+interface RigOptions {
+  /** What containers use, in mebibytes. */
+  readonly used?: Readonly<Record<string, number>>;
+  readonly usedByPod?: number;
+  readonly sandbox?: Error;
+  readonly fails?: (call: string) => boolean;
+}
+
+/** A pod that runs as `before`, is to be as `after`, and all that is done to make it so. */
+async function resized(
+  before: Pod,
+  after: Pod,
+  { used = {}, usedByPod = 0, sandbox, fails }: RigOptions = {},
+) {
+  const calls: string[] = [];
+  const seen = (call: string) => {
+    calls.push(call);
+    if (fails?.(call) === true) throw new KubelingError('CRI_FAILED', `${call} failed`);
+  };
+  const clock = new VirtualClock();
+  let limits = sum(before);
+  const actuated = memoryActuated();
+  await actuated.set(before.metadata.uid, effectiveAllocation(before));
+  const resizer = new PodResizer({
+    clock,
+    logger: collectLogs(clock).logger,
+    actuated,
+    allocationKept: async () => void calls.push('kept'),
+    planner: {
+      updatedResources: (pod, container, lifted) => resizedResources(pod, container, node, lifted),
+      overheadResources: (pod) => overheadResources(pod, node),
+    },
+    cri: {
+      async updateContainerResources({ containerId, linux }) {
+        const { cpuShares, cpuQuota, memoryLimitInBytes } = linux ?? {};
+        seen(`${containerId} ${cpuShares} ${cpuQuota} ${Number(memoryLimitInBytes) / mebibyte}`);
+        assert.equal(linux?.hugepageLimits, undefined);
+        return {};
+      },
+      async updatePodSandboxResources({ resources }) {
+        if (sandbox !== undefined) throw sandbox;
+        const { cpuShares, cpuQuota, memoryLimitInBytes } = resources ?? {};
+        seen(`sandbox ${cpuShares} ${cpuQuota} ${Number(memoryLimitInBytes) / mebibyte}`);
+        return {};
+      },
+      async containerStats({ containerId = '' }) {
+        const bytes = BigInt(used[containerId] ?? 0) * BigInt(mebibyte);
+        return { stats: { memory: { usageBytes: { value: bytes } } } } as never;
+      },
+    },
+    limits: {
+      wanted: sum,
+      current: async () => limits,
+      async set(_pod, part) {
+        seen(
+          `pod ${Object.entries(part)
+            .map(
+              ([name, value]) => `${name} ${name === 'memoryBytes' && value > 0 ? value / mebibyte : value}`,
+            )
+            .join(' ')}`,
+        );
+        limits = { ...limits, ...part };
+      },
+      memoryUsage: async () => usedByPod * mebibyte,
+      changed: async () => {},
+    },
+  });
+  const observed = observe(
+    after,
+    after.spec.containers.map(({ name }) => anInstance({ id: name, name, state: 'running' })),
+  );
+  const record = () => actuated.get(after.metadata.uid);
+  const plan = planResize(after, observed, record(), { starting: new Set(), stopping: new Set() });
+  assert.ok(plan !== undefined);
+  const action = await resizer.resize(
+    { pod: after, plan, sandboxId: 's', actuated: effectiveAllocation(before) },
+    signal,
+  );
+  const isOver = !isResizeInProgress(after, observed, record());
+  return { calls, failure: action.failure?.message, limits: () => limits, isOver };
+}
+
+test('memory goes before processors, what is given back before what is taken, the pod around both', async () => {
+  const { calls, isOver } = await resized(
+    podOf({ a: [100, 100], b: [200, 200], c: [300, 300] }),
+    podOf({ a: [200, 150], b: [300, 250], c: [250, 200] }),
+  );
+  assert.deepEqual(calls, [
+    'kept',
+    // All in all it needs as much memory as before.
+    'c 307 30000 200',
+    'a 102 10000 150',
+    'b 204 20000 250',
+    'sandbox 614 75000 600',
+    'pod cpuQuotaUs 75000 cpuPeriodUs 100000',
+    'sandbox 768 75000 600',
+    'pod cpuShares 768',
+    'c 256 25000 200',
+    'a 204 20000 150',
+    'b 307 30000 250',
+  ]);
+  assert.ok(isOver);
+});
+
+test('a pod that shrinks is held to less only after its containers are', async () => {
+  const { calls, limits } = await resized(podOf({ a: [200, 200] }), podOf({ a: [100, 100] }));
+  assert.deepEqual(calls, [
+    'kept',
+    'a 204 20000 100',
+    'sandbox 204 20000 100',
+    'pod memoryBytes 100',
+    'a 102 10000 100',
+    'sandbox 102 20000 100',
+    'pod cpuShares 102',
+    'sandbox 102 10000 100',
+    'pod cpuQuotaUs 10000 cpuPeriodUs 100000',
+  ]);
+  assert.deepEqual(limits(), sum(podOf({ a: [100, 100] })));
+});
+
+test('a limit that goes is lifted, not left as it was', async () => {
+  const unlimited = (pod: Pod): Pod => ({
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: pod.spec.containers.map((one) => ({
+        ...one,
+        resources: { requests: one.resources?.requests },
+      })),
+    },
+  });
+  const before = podOf({ a: [100, 100] });
+  const { calls, limits } = await resized(before, unlimited(before));
+  assert.deepEqual(calls, [
+    'kept',
+    `sandbox 102 10000 ${-1 / mebibyte}`,
+    'pod memoryBytes -1',
+    `a 102 10000 ${-1 / mebibyte}`,
+    `sandbox 102 -1 ${-1 / mebibyte}`,
+    'pod cpuQuotaUs -1 cpuPeriodUs 100000',
+    // There is no limit of memory any more to be lifted.
+    'a 102 -1 0',
+    `sandbox 0 -1 ${-1 / mebibyte}`,
+    'pod cpuShares 0',
+  ]);
+  assert.deepEqual([limits().cpuQuotaUs, limits().memoryBytes], [-1, -1]);
+});
+
+test('nothing at all is changed when memory would go below what is in use', async () => {
+  const [before, after] = [podOf({ a: [100, 200], b: [100, 200] }), podOf({ a: [50, 100], b: [100, 100] })];
+  const { calls, failure, isOver } = await resized(before, after, {
+    used: { a: 150, b: 10 },
+    usedByPod: 210,
+  });
+  assert.deepEqual(calls, ['kept']);
+  assert.equal(
+    failure,
+    'cannot decrease memory limits: [attempting to set pod memory limit (209715200) below current usage (220200960), attempting to set container "a" memory limit (104857600) below current usage (157286400)]',
+  );
+  assert.ok(!isOver);
+});
+
+test('a runtime that does not want to hear of sandboxes is not asked for leave', async () => {
+  for (const error of [
+    new KubelingError('CRI_UNSUPPORTED', 'unknown method'),
+    new KubelingError('CRI_FAILED', 'not implemented yet'),
+  ]) {
+    const { failure, isOver } = await resized(podOf({ a: [1, 100] }), podOf({ a: [1, 50] }), {
+      sandbox: error,
+    });
+    assert.deepEqual([failure, isOver], [undefined, true]);
+  }
+  const refusing = new KubelingError('CRI_FAILED', 'no');
+  const { failure } = await resized(podOf({ a: [1, 50] }), podOf({ a: [1, 100] }), { sandbox: refusing });
+  assert.equal(failure, 'no');
+});
+
+test('a runtime hears again of what it was before when the kernel refuses', async () => {
+  const { calls, failure } = await resized(podOf({ a: [100, 50] }), podOf({ a: [100, 100] }), {
+    fails: (call) => call.startsWith('pod '),
+  });
+  assert.equal(failure, 'pod memoryBytes 100 failed');
+  assert.deepEqual(calls, ['kept', 'sandbox 102 10000 100', 'pod memoryBytes 100', 'sandbox 102 10000 50']);
+});
+
+test('what fails half way is not told as done', async () => {
+  const { calls, failure, isOver } = await resized(
+    podOf({ a: [100, 100], b: [100, 100] }),
+    podOf({ a: [100, 50], b: [100, 50] }),
+    { fails: (call) => call.startsWith('b ') },
+  );
+  assert.deepEqual(calls, ['kept', 'a 102 10000 50', 'b 102 10000 50']);
+  assert.equal(failure, 'b 102 10000 50 failed');
+  assert.ok(!isOver);
+});

@@ -1,0 +1,253 @@
+import type { CriClient } from '../../cri/index.ts';
+import type { ResourceRequirements } from '../../kinds/index.ts';
+import { type Clock, describeError, KubelingError, type Logger } from '../../lib/index.ts';
+import { describePod, type Pod, type PodAllocation } from '../../pods/index.ts';
+import type { PodPlanner } from '../pod-planner.ts';
+import type { SyncAction } from '../sync-result.ts';
+import type { ActuatedResources } from './actuated.ts';
+import { isMore, type PodLimits, type PodLimitsAccess, sandboxLimits } from './pod-limits.ts';
+import { amountOf, type ContainerUpdate, type ResizedResource, type ResizePlan } from './resize-plan.ts';
+
+export interface PodResizerDeps {
+  readonly cri: Pick<CriClient, 'updateContainerResources' | 'updatePodSandboxResources' | 'containerStats'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly planner: Pick<PodPlanner, 'updatedResources' | 'overheadResources'>;
+  readonly limits: PodLimitsAccess;
+  readonly actuated: ActuatedResources;
+  /** What is about to be done outlives this process: it was allocated, and the next kubelet has to know. */
+  readonly allocationKept: () => Promise<void>;
+  readonly observe?: ((outcome: { readonly ms: number; readonly success: boolean }) => void) | undefined;
+}
+
+export interface ResizeRequest {
+  readonly pod: Pod;
+  readonly plan: ResizePlan;
+  /** Empty when a new one is about to be made. */
+  readonly sandboxId: string;
+  /** What the containers have, as the plan was made from it. */
+  readonly actuated: PodAllocation;
+}
+
+/**
+ * Gives a pod that runs other resources. Memory goes before processors. The pod as a whole gets more before its
+ * containers do, and less after them; what is half done when something fails is done the next time.
+ */
+export class PodResizer {
+  readonly #deps: PodResizerDeps;
+
+  constructor(deps: PodResizerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Failures are part of the answer; rejects only when the signal is aborted. */
+  async resize(request: ResizeRequest, signal: AbortSignal): Promise<SyncAction> {
+    const { clock, observe, logger } = this.#deps;
+    const { pod } = request;
+    const startMs = clock.monotonicMs();
+    const action: SyncAction = { action: 'ResizePodInPlace', target: describePod(pod) };
+    const tell = (success: boolean) => observe?.({ ms: clock.monotonicMs() - startMs, success });
+    try {
+      await this.#resize(request, signal);
+      tell(true);
+      return action;
+    } catch (error) {
+      signal.throwIfAborted();
+      tell(false);
+      const message = describeError(error);
+      logger.warn('Cannot resize a pod now; it will be tried again', {
+        pod: describePod(pod),
+        because: message,
+      });
+      return { ...action, failure: { reason: 'ResizePodInPlaceError', message } };
+    }
+  }
+
+  async #resize(request: ResizeRequest, signal: AbortSignal): Promise<void> {
+    const { limits, allocationKept } = this.#deps;
+    const { pod, plan } = request;
+    await allocationKept();
+    const wanted = limits.wanted(pod);
+    const whole =
+      wanted === undefined ? undefined : new WholePod(this.#deps, request, wanted, await limits.current(pod));
+    await this.#refuseBelowUsage(pod, plan, whole, signal);
+    await whole?.raise('memory', signal);
+    for (const update of plan.memory) await this.#update(request, update, 'memory', signal);
+    await whole?.lower('memory', signal);
+    await whole?.raise('cpu', signal);
+    for (const update of plan.cpu) await this.#update(request, update, 'cpu', signal);
+    await whole?.lower('cpu', signal);
+    await this.#noteWhole(request);
+  }
+
+  /** The kernel would kill something in the pod. */
+  async #refuseBelowUsage(
+    pod: Pod,
+    { memory }: ResizePlan,
+    whole: WholePod | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const shrinking = memory.flatMap(({ id, container: { name }, before, after }) => {
+      const [was, is] = [before, after].map((one) => amountOf(one, 'limits', 'memory')) as [bigint, bigint];
+      return is > 0n && (was === 0n || is < was) ? [{ id, name, limit: is }] : [];
+    });
+    const wholeLimit = whole?.lowerMemory;
+    const complaints: string[] = [];
+    if (wholeLimit !== undefined) {
+      const used = await this.#deps.limits.memoryUsage(pod);
+      if (used >= wholeLimit)
+        complaints.push(`attempting to set pod memory limit (${wholeLimit}) below current usage (${used})`);
+    }
+    for (const { id, name, limit } of shrinking) {
+      const used = await this.#memoryOf(id, signal);
+      if (used === undefined) complaints.push(`missing container "${name}" memory usage`);
+      else if (used >= limit)
+        complaints.push(
+          `attempting to set container "${name}" memory limit (${limit}) below current usage (${used})`,
+        );
+    }
+    if (complaints.length === 0) return;
+    const text = complaints.length === 1 ? complaints[0] : `[${complaints.join(', ')}]`;
+    throw new KubelingError('POD_RESIZE', `cannot decrease memory limits: ${text}`);
+  }
+
+  async #memoryOf(containerId: string, signal: AbortSignal): Promise<bigint | undefined> {
+    const { stats } = await this.#deps.cri.containerStats({ containerId }, signal);
+    const { usageBytes, workingSetBytes } = stats?.memory ?? {};
+    return usageBytes?.value ?? workingSetBytes?.value;
+  }
+
+  /** Of the other resource the container keeps what it has. */
+  async #update(
+    { pod, actuated }: ResizeRequest,
+    { id: containerId, container, before, after }: ContainerUpdate,
+    resource: ResizedResource,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { uid } = pod.metadata;
+    const record = this.#deps.actuated.get(uid) ?? actuated;
+    const current = record.containers[container.name] ?? before;
+    const resources = withResource(current, after, resource);
+    const isLifted = amountOf(current, 'limits', resource) > 0n && amountOf(after, 'limits', resource) === 0n;
+    const lifted = { cpu: false, memory: false, [resource]: isLifted };
+    const linux = this.#deps.planner.updatedResources(pod, { ...container, resources }, lifted);
+    await this.#deps.cri.updateContainerResources({ containerId, linux }, signal);
+    const containers = { ...record.containers, [container.name]: resources };
+    await this.#deps.actuated.set(uid, { ...record, containers });
+  }
+
+  async #noteWhole({ pod, actuated }: ResizeRequest): Promise<void> {
+    const { uid } = pod.metadata;
+    const { resources } = pod.spec;
+    if (resources === undefined) return;
+    const record = this.#deps.actuated.get(uid) ?? actuated;
+    await this.#deps.actuated.set(uid, { ...record, pod: resources });
+  }
+}
+
+/** The resources with one of them as it is in others. */
+function withResource(
+  own: ResourceRequirements,
+  other: ResourceRequirements,
+  resource: ResizedResource,
+): ResourceRequirements {
+  const side = (name: 'requests' | 'limits') => {
+    const { [resource]: _old, ...rest } = own[name] ?? {};
+    const amount = other[name]?.[resource];
+    return amount === undefined ? rest : { ...rest, [resource]: amount };
+  };
+  return { ...own, requests: side('requests'), limits: side('limits') };
+}
+
+/** Some runtimes say so in words only. */
+function isUnknownMethod(error: unknown): boolean {
+  if (!(error instanceof KubelingError)) return false;
+  return (
+    error.code === 'CRI_UNSUPPORTED' ||
+    (error.code === 'CRI_FAILED' && error.message.includes('not implemented'))
+  );
+}
+
+/** The cgroup of the pod on its way from what it holds the pod to now to what it is to. */
+class WholePod {
+  readonly #deps: PodResizerDeps;
+  readonly #request: ResizeRequest;
+  readonly #wanted: PodLimits;
+  #current: PodLimits;
+
+  constructor(deps: PodResizerDeps, request: ResizeRequest, wanted: PodLimits, current: PodLimits) {
+    this.#deps = deps;
+    this.#request = request;
+    this.#wanted = wanted;
+    this.#current = current;
+  }
+
+  /** The limit of memory if it becomes less. */
+  get lowerMemory(): number | undefined {
+    const { memoryBytes } = this.#wanted;
+    return isMore(this.#current.memoryBytes, memoryBytes) ? memoryBytes : undefined;
+  }
+
+  /** Limits before what is asked for, which is never more than they are. */
+  async raise(resource: ResizedResource, signal: AbortSignal): Promise<void> {
+    const [wanted, current] = [this.#wanted, this.#current];
+    if (resource === 'memory') {
+      if (isMore(wanted.memoryBytes, current.memoryBytes)) await this.#setMemory(signal);
+      return;
+    }
+    if (isMore(wanted.cpuQuotaUs, current.cpuQuotaUs)) await this.#setQuota(signal);
+    if (wanted.cpuShares > current.cpuShares) await this.#setShares(signal);
+  }
+
+  async lower(resource: ResizedResource, signal: AbortSignal): Promise<void> {
+    const [wanted, current] = [this.#wanted, this.#current];
+    if (resource === 'memory') {
+      if (isMore(current.memoryBytes, wanted.memoryBytes)) await this.#setMemory(signal);
+      return;
+    }
+    if (wanted.cpuShares < current.cpuShares) await this.#setShares(signal);
+    if (isMore(current.cpuQuotaUs, wanted.cpuQuotaUs)) await this.#setQuota(signal);
+  }
+
+  async #setMemory(signal: AbortSignal): Promise<void> {
+    await this.#set({ memoryBytes: this.#wanted.memoryBytes }, signal);
+  }
+
+  async #setQuota(signal: AbortSignal): Promise<void> {
+    const { cpuQuotaUs, cpuPeriodUs } = this.#wanted;
+    await this.#set({ cpuQuotaUs, cpuPeriodUs }, signal);
+  }
+
+  async #setShares(signal: AbortSignal): Promise<void> {
+    await this.#set({ cpuShares: this.#wanted.cpuShares }, signal);
+    await this.#deps.limits.changed(signal);
+  }
+
+  /** The runtime hears of it first: it may refuse. */
+  async #set(part: Partial<PodLimits>, signal: AbortSignal): Promise<void> {
+    const before = this.#current;
+    const next = { ...before, ...part };
+    await this.#tell(next, signal);
+    try {
+      await this.#deps.limits.set(this.#request.pod, part);
+    } catch (error) {
+      await this.#tell(before, signal).catch(() => {});
+      throw error;
+    }
+    this.#current = next;
+  }
+
+  /** Not every runtime wants to know. */
+  async #tell(limits: PodLimits, signal: AbortSignal): Promise<void> {
+    const { cri, planner } = this.#deps;
+    const { pod, sandboxId: podSandboxId } = this.#request;
+    if (podSandboxId === '') return;
+    const resources = sandboxLimits(pod, limits);
+    const overhead = planner.overheadResources(pod);
+    try {
+      await cri.updatePodSandboxResources({ podSandboxId, overhead, resources }, signal);
+    } catch (error) {
+      if (!isUnknownMethod(error)) throw error;
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import type { Container, ResourceRequirements } from '../../kinds/index.ts';
+import {
+  effectiveResources,
+  initContainersOf,
+  memoryOf,
+  milliCpuOf,
+  newestInstance,
+  type ObservedPod,
+  type Pod,
+  type PodAllocation,
+  readResources,
+} from '../../pods/index.ts';
+
+export type ResizedResource = 'cpu' | 'memory';
+const resized = ['memory', 'cpu'] as const;
+
+/** One container that runs and is to have other resources. */
+export interface ContainerUpdate {
+  /** The runtime's own id. */
+  readonly id: string;
+  readonly container: Container;
+  readonly before: ResourceRequirements;
+  readonly after: ResourceRequirements;
+}
+
+/** What of a pod's resources has to change. The cgroup of the pod is brought in line in any case. */
+export interface ResizePlan {
+  /** In the order to do them: what is given back comes first. */
+  readonly memory: readonly ContainerUpdate[];
+  readonly cpu: readonly ContainerUpdate[];
+}
+
+export interface StartsAndStops {
+  readonly starting: ReadonlySet<string>;
+  /** By the runtime's own id. */
+  readonly stopping: ReadonlySet<string>;
+}
+
+type Side = 'requests' | 'limits';
+
+/** What has to be done so that containers that run have what the pod was allocated; undefined for nothing. Pure. */
+export function planResize(
+  pod: Pod,
+  observed: ObservedPod,
+  actuated: PodAllocation | undefined,
+  { starting, stopping }: StartsAndStops,
+): ResizePlan | undefined {
+  if (actuated === undefined) return undefined;
+  const updates = updatesOf(pod, observed, actuated).filter(({ id }) => !stopping.has(id));
+  // One that starts anew gets what it is to have; but the pod as a whole has to make room for it.
+  const isStartingResized = everyContainer(pod).some(
+    (container) => starting.has(container.name) && isResized(pod, container, actuated),
+  );
+  if (updates.length === 0 && !isStartingResized && !isResizedAsWhole(pod, actuated)) return undefined;
+  const of = (resource: ResizedResource) =>
+    updates
+      .filter(({ before, after }) => isOther(before, after, resource))
+      .toSorted((a, b) => growth(a, resource) - growth(b, resource));
+  return { memory: of('memory'), cpu: of('cpu') };
+}
+
+/** Whether something of the pod runs with other resources than it was allocated. */
+export function isResizeInProgress(
+  pod: Pod,
+  observed: ObservedPod,
+  actuated: PodAllocation | undefined,
+): boolean {
+  if (actuated === undefined) return false;
+  return isResizedAsWhole(pod, actuated) || updatesOf(pod, observed, actuated).length > 0;
+}
+
+/** Whether the container is to be started anew to have the resources it was allocated. */
+export function restartsForResize(
+  pod: Pod,
+  container: Container,
+  actuated: PodAllocation | undefined,
+): boolean {
+  const before = actuated?.containers[container.name];
+  if (before === undefined) return false;
+  const after = effectiveResources(pod, container);
+  return (container.resizePolicy ?? []).some(
+    ({ resourceName, restartPolicy }) =>
+      restartPolicy === 'RestartContainer' &&
+      (resourceName === 'cpu' || resourceName === 'memory') &&
+      isOther(before, after, resourceName),
+  );
+}
+
+function updatesOf(pod: Pod, observed: ObservedPod, actuated: PodAllocation): readonly ContainerUpdate[] {
+  return everyContainer(pod).flatMap((container) => {
+    const newest = newestInstance(observed, container.name);
+    const before = actuated.containers[container.name];
+    if (newest?.state !== 'running' || before === undefined) return [];
+    if (!isResized(pod, container, actuated)) return [];
+    return [{ id: newest.id, container, before, after: effectiveResources(pod, container) }];
+  });
+}
+
+function isResized(pod: Pod, container: Container, { containers }: PodAllocation): boolean {
+  const before = containers[container.name];
+  if (before === undefined) return false;
+  const after = effectiveResources(pod, container);
+  return resized.some((resource) => isOther(before, after, resource));
+}
+
+function isResizedAsWhole({ spec: { resources } }: Pod, { pod: before }: PodAllocation): boolean {
+  if (resources === undefined || before === undefined) return false;
+  return resized.some((resource) => isOther(before, resources, resource));
+}
+
+function isOther(a: ResourceRequirements, b: ResourceRequirements, resource: ResizedResource): boolean {
+  return (['requests', 'limits'] as const).some(
+    (side) => amountOf(a, side, resource) !== amountOf(b, side, resource),
+  );
+}
+
+/** Thousandths of a core, or bytes; 0 when not given. */
+export function amountOf(resources: ResourceRequirements, side: Side, resource: ResizedResource): bigint {
+  const list = readResources(resources[side]);
+  return resource === 'cpu' ? milliCpuOf(list) : memoryOf(list);
+}
+
+/** Below zero for what is given back. The limit decides, or else what is asked for. */
+function growth({ before, after }: ContainerUpdate, resource: ResizedResource): number {
+  for (const side of ['limits', 'requests'] as const) {
+    const [was, is] = [amountOf(before, side, resource), amountOf(after, side, resource)];
+    // No limit is more than any limit.
+    const asSize = (amount: bigint) =>
+      side === 'limits' && amount === 0n ? Number.POSITIVE_INFINITY : Number(amount);
+    if (was !== is) return asSize(is) < asSize(was) ? -1 : 1;
+  }
+  return 0;
+}
+
+function everyContainer(pod: Pod): readonly Container[] {
+  return [...initContainersOf(pod), ...pod.spec.containers];
+}

@@ -1,0 +1,53 @@
+import type { PodStatus } from '../../../src/kinds/index.ts';
+import type { PodUid } from '../../../src/pods/index.ts';
+import type { ContainerView } from '../../../src/simulator/index.ts';
+import { type ContainerSize, everyContainer, type PodSketch } from '../sketch.ts';
+import type { World } from '../world.ts';
+
+export const nodeSize: ContainerSize = { milliCpu: 4_000, mebibytes: 8 * 1024 };
+const mebibyte = 2 ** 20;
+
+/** What of a pod at rest is not as it was resized: it has what it asks for, or waits because there is no room. */
+export function unlikeItsSize(world: World, uid: string, sketch: PodSketch): readonly string[] {
+  const status = world.life?.kubelet.statuses.getPodStatus(uid as PodUid);
+  if (status === undefined || status.phase === 'Failed') return [];
+  const resizes = (status.conditions ?? []).filter(({ type }) => type.startsWith('PodResize'));
+  const pending = resizes.find(({ type }) => type === 'PodResizePending');
+  if (resizes.some(({ type }) => type === 'PodResizeInProgress')) return ['is still being resized'];
+  if (pending !== undefined && pending.reason !== 'Deferred') return [`waits for ever: ${pending.message}`];
+  const all = world.runtime.runningContainers();
+  const running = all.filter(({ podUid }) => podUid === uid);
+  const others = all.filter(({ podUid }) => podUid !== uid).map(sizeOf);
+  const wished = everyContainer(sketch).flatMap(({ size }) => size ?? []);
+  if (pending !== undefined && isFitting([...others, ...wished])) return ['waits though there is room'];
+  return everyContainer(sketch).flatMap(({ name, size }) => {
+    const found = running.find((one) => one.name === name);
+    const wanted = pending === undefined ? size : toldSize(status, name);
+    if (found === undefined || wanted === undefined) return [];
+    const has = sizeOf(found);
+    return has.milliCpu === wanted.milliCpu && has.mebibytes === wanted.mebibytes
+      ? []
+      : [`has ${JSON.stringify(has)} in ${name}, not ${JSON.stringify(wanted)}`];
+  });
+}
+
+function sizeOf({ resources }: ContainerView): ContainerSize {
+  const { cpuQuota = 0n, memoryLimitInBytes = 0n } = resources ?? {};
+  return { milliCpu: Number(cpuQuota) / 100, mebibytes: Number(memoryLimitInBytes) / mebibyte };
+}
+
+function isFitting(sizes: readonly ContainerSize[]): boolean {
+  const sum = (name: keyof ContainerSize) => sizes.reduce((total, size) => total + size[name], 0);
+  return sum('milliCpu') <= nodeSize.milliCpu && sum('mebibytes') <= nodeSize.mebibytes;
+}
+
+/** What the pod is said to have been allocated. */
+function toldSize(status: PodStatus, name: string): ContainerSize | undefined {
+  const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+  const { cpu, memory } = all.find((one) => one.name === name)?.allocatedResources ?? {};
+  if (cpu === undefined || memory === undefined) return undefined;
+  return {
+    milliCpu: cpu.endsWith('m') ? Number.parseInt(cpu, 10) : Number(cpu) * 1_000,
+    mebibytes: memory.endsWith('Gi') ? Number.parseInt(memory, 10) * 1_024 : Number.parseInt(memory, 10),
+  };
+}

@@ -1,0 +1,17 @@
+import { before, describe, it } from 'node:test';
+import { type Lives, playAgain, playSeeds, seedsUpTo } from '../seeds.ts';
+import { prepareSimulation } from '../simulate.ts';
+
+const seeds = 40;
+const repeatedSeeds = 3;
+const resizing = { cluster: 'joined', resizes: 'many' } as const;
+
+describe('the whole kubelet in simulation, with pods that are resized', () => {
+  const lives: Lives = new Map();
+  before(prepareSimulation);
+
+  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), resizing, lives));
+
+  it('lives the same life again under the same seed', () =>
+    playAgain(seedsUpTo(repeatedSeeds), resizing, lives));
+});
