@@ -63,6 +63,21 @@ test('what takes long to collect is collected after so much more work', async ()
   assert.deepEqual(node.seconds(), [50, 170, 290, 410, 530]);
 });
 
+test('who has next to nothing to do for long gives back what less work has left, too', async () => {
+  await using node = start();
+  node.rig.costMs = 100;
+  const burst = async (workMs: number) => {
+    node.rig.cpuMs += workMs;
+    await node.rig.clock.advance(10 * 60_000);
+  };
+  await burst(2_000);
+  assert.deepEqual(node.seconds(), [10]);
+  await burst(900);
+  assert.deepEqual(node.seconds(), [10], 'not worth it');
+  await burst(600);
+  assert.deepEqual(node.seconds(), [10, 1_235]);
+});
+
 test('after bursts it is tidied half a minute apart at least', async () => {
   await using node = start();
   for (let burst = 0; burst < 6; burst++) {

@@ -13,8 +13,12 @@ const lookMs = 5_000;
 const restingShare = 0.02;
 /** Less work than this leaves too little garbage to stop for. */
 const leastWorkMs = 500;
-/** So much work for each time that a collection takes: all of them together take a thirtieth at most. */
+/** So much work for each time that a collection takes: all of them together take a thirtieth at most, */
 const workPerCost = 30;
+/** or a tenth after so long with next to nothing to do: memory that nobody needs would lie idle for hours. */
+const workPerCostWhenIdle = 10;
+const idleShare = 0.005;
+const idleForMs = 30_000;
 const leastBetweenMs = 30_000;
 
 /**
@@ -27,7 +31,8 @@ export async function tidyMemory(
 ): Promise<void> {
   let tidiedMs = Number.NEGATIVE_INFINITY;
   let tidiedCpuMs = 0;
-  let worthMs = leastWorkMs;
+  let costMs = 0;
+  let idleMs = 0;
   let beforeMs = cpuMs();
   for (;;) {
     try {
@@ -36,14 +41,18 @@ export async function tidyMemory(
       return;
     }
     const usedMs = cpuMs();
-    const isResting = usedMs - beforeMs < restingShare * lookMs;
+    const share = (usedMs - beforeMs) / lookMs;
+    const isResting = share < restingShare;
+    idleMs = share < idleShare ? idleMs + lookMs : 0;
     beforeMs = usedMs;
     const nowMs = clock.monotonicMs();
+    const perCost = idleMs >= idleForMs ? workPerCostWhenIdle : workPerCost;
+    const worthMs = Math.max(leastWorkMs, perCost * costMs);
     if (!isResting || usedMs - tidiedCpuMs < worthMs || nowMs - tidiedMs < leastBetweenMs) continue;
     collect();
     tidiedMs = nowMs;
     tidiedCpuMs = beforeMs = cpuMs();
-    worthMs = Math.max(leastWorkMs, workPerCost * (tidiedCpuMs - usedMs));
+    costMs = tidiedCpuMs - usedMs;
   }
 }
 
