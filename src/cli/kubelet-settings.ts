@@ -210,6 +210,13 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       minAgeMs: config.imageMinimumGCAgeMs,
       maxAgeMs: config.imageMaximumGCAgeMs,
     },
+    eviction: {
+      thresholds: evictionThresholds(config),
+      transitionMs: config.evictionPressureTransitionPeriodMs,
+      maxPodGraceSeconds: config.evictionMaxPodGracePeriod,
+      localStorage: config.localStorageCapacityIsolation ? 'limited' : 'unlimited',
+      memoryGuard: 'off',
+    },
     gc: {
       minAgeMs: flags.minimumContainerTtlMs,
       maxPerContainer: flags.maxDeadContainersPerContainer,

@@ -32,6 +32,8 @@ export interface ClusterAdmissionParts {
   readonly wasAdmitted: (uid: PodUid) => boolean;
   readonly allotter?: Allotter | undefined;
   readonly nodeFor?: ((pod: Pod, node: Node) => Node) | undefined;
+  /** What the node is short of. */
+  readonly pressures: () => readonly string[];
 }
 
 /** A victim has its own time to end, and half as much again; this at least. */
@@ -76,7 +78,7 @@ function factsFor(
     node: node && (parts.nodeFor?.(pod, node) ?? node),
     others,
     ending: new Set(ending.map(({ metadata }) => metadata.uid)),
-    pressures: [],
+    pressures: parts.pressures(),
     isShuttingDown: parts.isShuttingDown(),
     strictGroups: parts.abilities().strictGroups,
     tolerationRules: isGateEnabled('TaintTolerationComparisonOperators') ? 'with-comparisons' : 'plain',

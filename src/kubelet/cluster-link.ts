@@ -25,6 +25,8 @@ export interface ClusterLink {
   readonly volumesChanged: () => void;
   /** There are other devices to be had on this node than before. */
   readonly devicesChanged?: (() => void) | undefined;
+  /** The node has become short of something, or has enough again. */
+  readonly pressuresChanged: () => void;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
   /** Which handler of the runtime runs the pods of a class. */

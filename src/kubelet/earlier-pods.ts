@@ -8,6 +8,7 @@ import {
   sourceOf,
 } from '../pods/index.ts';
 import type { PodStanding } from './admission.ts';
+import { withNotedEnd } from './noted-end.ts';
 import type { PodNotebook } from './pod-notebook.ts';
 
 export interface EarlierPodsDeps {
@@ -38,6 +39,12 @@ export class EarlierPods {
    */
   see(pod: Pod): Pod {
     const { notes } = this.#deps;
+    // What this node has ended is over, whether or not the API has heard of it.
+    const end = isStaticPod(pod) ? undefined : notes.get(pod.metadata.uid)?.end;
+    if (end !== undefined) {
+      notes.see(pod, 'goes-on');
+      return withNotedEnd(pod, end);
+    }
     const status = isStaticPod(pod) && this.#isFirstList(pod) ? notes.statusOf(pod.metadata.uid) : undefined;
     notes.see(pod, status === undefined ? 'anew' : 'goes-on');
     if (status === undefined) return pod;

@@ -1,10 +1,12 @@
 import { type Clock, describeError, HintLatch } from '../lib/index.ts';
+import type { GcScope } from '../runtime/index.ts';
 import type { NodeJournal } from './node-journal.ts';
 
 export interface GarbageCollectorDeps {
   readonly clock: Clock;
   readonly node: Pick<NodeJournal, 'trouble' | 'mended'>;
-  readonly collect: (signal: AbortSignal) => Promise<void>;
+  /** Called once at a time. */
+  readonly collect: (scope: GcScope, signal: AbortSignal) => Promise<void>;
 }
 
 const periodMs = 60_000;
@@ -14,6 +16,8 @@ const trouble = 'container garbage';
 export class GarbageCollector {
   readonly #deps: GarbageCollectorDeps;
   readonly #wanted: HintLatch;
+  /** Settles when nothing is being removed; never rejects. */
+  #working = Promise.resolve();
 
   constructor(deps: GarbageCollectorDeps) {
     this.#deps = deps;
@@ -22,6 +26,16 @@ export class GarbageCollector {
 
   collectSoon(): void {
     this.#wanted.raise();
+  }
+
+  /** Without waiting for the next round, for whoever is short of room. Rejects with what could not be removed. */
+  async collectNow(scope: GcScope, signal: AbortSignal): Promise<void> {
+    const work = this.#working.then(async () => {
+      signal.throwIfAborted();
+      await this.#deps.collect(scope, signal);
+    });
+    this.#working = work.catch(() => {});
+    await work;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -34,9 +48,9 @@ export class GarbageCollector {
   }
 
   async #round(signal: AbortSignal): Promise<void> {
-    const { collect, node } = this.#deps;
+    const { node } = this.#deps;
     try {
-      await collect(signal);
+      await this.collectNow('gone-pods', signal);
       node.mended(trouble, 'Dead containers are removed again');
     } catch (error) {
       if (signal.aborted) return;

@@ -3,11 +3,12 @@ import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from
 import type { ShutdownAnnouncer } from '../node/shutdown/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
-import type { DeviceHost, FactFiles, KernelLog, ProcessFacts } from '../resources/index.ts';
+import type { DeviceHost, EvictionStats, FactFiles, KernelLog, ProcessFacts } from '../resources/index.ts';
 import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
+import type { UsageSources } from './eviction/index.ts';
 import type { StatsMachine } from './stats/index.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
@@ -49,6 +50,8 @@ export interface NodeMachine {
   readonly cgroups: CgroupHost;
   /** What the kernel tells of the machine's parts; read as any file unless given. */
   readonly facts?: FactFiles | undefined;
+  /** Finds what is left of the machine; nobody is evicted unless given. */
+  readonly evictionStats?: ((sources: Omit<UsageSources, 'fileSystems'>) => EvictionStats) | undefined;
   readFile(path: string): Promise<string>;
 }
 

@@ -11,7 +11,13 @@ import {
   qosClass,
 } from '../pods/index.ts';
 import { networkProber } from '../probes/index.ts';
-import type { Allotments, CgroupManager, PodCgroups } from '../resources/index.ts';
+import type {
+  Allotments,
+  CgroupManager,
+  EvictionManager,
+  PodCgroups,
+  PressureCondition,
+} from '../resources/index.ts';
 import {
   type ContainerInputs,
   type ImageGcManager,
@@ -29,6 +35,7 @@ import type { AdmissionDesk } from './admission-desk.ts';
 import { Background, type BackgroundLoops } from './background.ts';
 import { EarlierPods } from './earlier-pods.ts';
 import { endedContainers } from './ended-containers.ts';
+import { makeEviction } from './eviction/index.ts';
 import { FlightRecorder } from './flight-recorder.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { type HealthSource, livenessChecks, readinessChecks } from './health.ts';
@@ -124,6 +131,7 @@ export class Kubelet {
   readonly #allotments: Allotments;
   /** Undefined on a machine without plugins for devices. */
   readonly #devices: NodeDevices | undefined;
+  readonly #eviction: EvictionManager | undefined;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
     const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
@@ -232,9 +240,9 @@ export class Kubelet {
     this.#garbage = new GarbageCollector({
       clock,
       node: this.node,
-      collect: async (signal) => {
+      collect: async (scope, signal) => {
         await this.#images.prune(signal);
-        await this.#runtime.garbageCollect('gone-pods', signal);
+        await this.#runtime.garbageCollect(scope, signal);
       },
     });
     this.pleg = makePleg(deps, {
@@ -252,6 +260,20 @@ export class Kubelet {
     });
     this.workers = this.#makeWorkers(podCgroups);
     this.#housekeeping = this.#makeHousekeeping(podCgroups);
+    this.#eviction = makeEviction(settings, deps, {
+      journal,
+      node: this.node,
+      workers: () => this.workers,
+      activePods: () => this.#facts.active(),
+      cgroupOf: (pod) => this.cgroupOf(pod),
+      placesOf: (pod) => this.volumePlacesOf(pod),
+      reclaim: {
+        deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('ended-pods-too', signal),
+        deleteUnusedImages: async () => {},
+      },
+      collectGarbage: (signal) => this.#garbage.collectNow('gone-pods', signal),
+      conditionsChanged: () => cluster?.pressuresChanged(),
+    });
     this.#admission = makeAdmission(settings, deps, {
       journal,
       workers: () => this.workers,
@@ -264,6 +286,7 @@ export class Kubelet {
       adopt: (pod) => allotments.adopt(pod),
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
       nodeFor: (pod, node) => this.#devices?.nodeFor(pod, node) ?? node,
+      pressures: () => this.pressures(),
     });
     this.shutdown = makeShutdown?.(deps, {
       node: this.node,
@@ -361,6 +384,7 @@ export class Kubelet {
         ...this.#imageLoops(),
         ...logLoops(this.#settings, this.#deps, { cache: this.pleg.cache, followers: this.logFollowers }),
         resizes: this.#allocation.manager,
+        ...(this.#eviction && { 'eviction manager': this.#eviction }),
         ...this.#pluginLoops(),
         ...this.#allotments.loops(),
         ...Object.fromEntries(this.#sources),
@@ -423,6 +447,11 @@ export class Kubelet {
   problems(): readonly string[] {
     const pleg = this.pleg.problem();
     return [...this.runtimeState.problems().runtime, ...(pleg === undefined ? [] : [pleg])];
+  }
+
+  /** What the node is short of. */
+  pressures(): readonly PressureCondition[] {
+    return this.#eviction?.conditions ?? [];
   }
 
   /** The runtime is asked how it is, now; what it says is in `runtimeState`. */

@@ -25,6 +25,8 @@ export interface AdmissionParts {
   readonly nodeFor?: ((pod: Pod, node: Node) => Node) | undefined;
   /** Also by an earlier kubelet. */
   readonly wasAdmitted: (uid: PodUid) => boolean;
+  /** What the node is short of. */
+  readonly pressures: () => readonly string[];
 }
 
 /** A node that is alone takes what its owner gives it; one of a cluster looks at all a scheduler may have missed. */

@@ -14,6 +14,7 @@ import type { HookNotes, RuntimeFiles, StartNotes } from '../runtime/index.ts';
 import type { BoundNotes } from '../volumes/index.ts';
 import { notedHooks } from './hook-notes.ts';
 import { notedContainers } from './noted-containers.ts';
+import { notedEnd } from './noted-end.ts';
 import { type NotedStatus, notedStatus, probedFlags } from './noted-status.ts';
 import type { PodDirectories } from './pod-files.ts';
 import {
@@ -164,6 +165,17 @@ export class PodNotebook {
     if (status === undefined) return;
     const page = this.#pages.get(uid);
     await this.#note(uid, { ...(page?.notes ?? firstNotes(pod)), status }, page?.deadlineMs);
+  }
+
+  /** The same of a pod that this node ends for reasons of its own: the API may hear of it only after the next start. */
+  async endedHere(pod: Pod, now: PodStatus): Promise<void> {
+    const end = notedEnd(now);
+    if (isStaticPod(pod)) await this.closed(pod, now);
+    else if (end !== undefined) {
+      const { uid } = pod.metadata;
+      const page = this.#pages.get(uid);
+      await this.#note(uid, { ...(page?.notes ?? firstNotes(pod)), end }, page?.deadlineMs);
+    }
   }
 
   /** Its source has it no more: how it stood says nothing about another pod of its UID. */

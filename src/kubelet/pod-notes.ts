@@ -1,6 +1,7 @@
 import type { BackoffState } from '../lib/index.ts';
 import type { PodSource } from '../pods/index.ts';
 import { type BoundVolume, isBoundVolume } from '../volumes/index.ts';
+import { isNotedEnd, type NotedEnd } from './noted-end.ts';
 import { isNotedStatus, type NotedStatus } from './noted-status.ts';
 
 /** How long a pod was given to end, and since when. */
@@ -31,6 +32,8 @@ export interface PodNotes {
   readonly restarts?: Readonly<Record<string, BackoffState>>;
   /** The PersistentVolumes it was given, by the names it has for them; none when left out. */
   readonly volumes?: Readonly<Record<string, BoundVolume>>;
+  /** Of a pod of the API that this node has ended, such as an evicted one. */
+  readonly end?: NotedEnd;
   /** Of a static pod, since it began and once more when it has ended for good. */
   readonly status?: NotedStatus;
 }
@@ -47,7 +50,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
   if (!isRecord(value) || value['version'] !== version) return undefined;
   const { source, name, namespace, boot, initializedSandbox, startUnderWay, termination, restarts, status } =
     value;
-  const { preStops, volumes } = value;
+  const { preStops, volumes, end } = value;
   const postStarts = postStartsIn(value);
   if (!isSource(source) || !isText(name) || !isText(namespace) || !isText(boot)) return undefined;
   if (initializedSandbox !== undefined && !isText(initializedSandbox)) return undefined;
@@ -57,6 +60,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
   if (termination !== undefined && !isTermination(termination)) return undefined;
   if (restarts !== undefined && !isRestarts(restarts)) return undefined;
   if (volumes !== undefined && !isVolumes(volumes)) return undefined;
+  if (end !== undefined && !isNotedEnd(end)) return undefined;
   if (status !== undefined && !isNotedStatus(status)) return undefined;
   return {
     source,
@@ -70,6 +74,7 @@ export function decodeNotes(text: string): PodNotes | undefined {
     ...(termination !== undefined && { termination }),
     ...(restarts !== undefined && { restarts }),
     ...(volumes !== undefined && { volumes }),
+    ...(end !== undefined && { end }),
     ...(status !== undefined && { status }),
   };
 }

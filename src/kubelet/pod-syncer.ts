@@ -67,7 +67,15 @@ export interface SyncerDeps {
   readonly users: { release(uid: PodUid): Promise<void> };
   readonly notes: Pick<
     PodNotebook,
-    'get' | 'begin' | 'closed' | 'initialized' | 'terminating' | 'secondsLeft' | 'ended' | 'ranInThisBoot'
+    | 'get'
+    | 'begin'
+    | 'closed'
+    | 'endedHere'
+    | 'initialized'
+    | 'terminating'
+    | 'secondsLeft'
+    | 'ended'
+    | 'ranInThisBoot'
   >;
   readonly probes: Pick<PodProbes, 'begin' | 'ending' | 'gone' | 'planning' | 'published' | 'results'>;
   readonly isTerminationRequested: (uid: PodUid) => boolean;
@@ -174,7 +182,7 @@ export class KubeletPodSyncer implements PodSyncer {
     context.lookAgain();
     this.#deps.probes.ending(pod.metadata.uid);
     if (context.statusFn !== undefined && isTerminalPhase(status.phase))
-      await this.#deps.notes.closed(pod, status);
+      await this.#deps.notes.endedHere(pod, status);
     const graceSeconds = await this.#noteTermination(pod, observed, context.graceSeconds);
     signal.throwIfAborted();
     const { error } = await this.#deps.runtime.killPod({ pod, running: observed, graceSeconds }, signal);

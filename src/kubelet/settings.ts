@@ -1,5 +1,11 @@
 import type { ShutdownGroup } from '../node/shutdown/index.ts';
-import type { AllotmentSettings, KubepodsWeight, NodeAmount, ReservedCgroup } from '../resources/index.ts';
+import type {
+  AllotmentSettings,
+  EvictionSettings,
+  KubepodsWeight,
+  NodeAmount,
+  ReservedCgroup,
+} from '../resources/index.ts';
 import type {
   ClusterDns,
   ContainerLogPolicy,
@@ -109,6 +115,8 @@ export interface KubeletSettings {
   readonly containerLogs?: ContainerLogPolicy | undefined;
   /** When images nobody uses are removed; never unless given. */
   readonly imageGc?: ImageGcPolicy | undefined;
+  /** When pods are evicted; never unless given. */
+  readonly eviction?: EvictionSettings | undefined;
   readonly gc: {
     readonly minAgeMs: number;
     readonly maxPerContainer: number;

@@ -34,6 +34,8 @@ export interface PodEvent {
   readonly message: string;
   /** Such as spec.containers{web}: what of the pod it is about. */
   readonly fieldPath?: string | undefined;
+  /** For programs that read the event. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /**

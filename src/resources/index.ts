@@ -38,6 +38,7 @@ export type { CgroupValues } from './cgroup-values.ts';
 export type { RunningContainer } from './cpu/cpu-manager.ts';
 export { type DeviceHost, hostDeviceHost } from './devices/device-host.ts';
 export * from './dra/index.ts';
+export * from './eviction/index.ts';
 export { settleKernelTunables, type TunableFiles } from './kernel-tunables.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';

@@ -9,6 +9,7 @@ export interface EventNote {
   readonly reason: string;
   readonly message: string;
   readonly at: Instant;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Who tells. */
@@ -45,7 +46,11 @@ export function eventObject(note: EventNote, name: string, { component, nodeName
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { name, namespace: note.about.namespace || 'default' },
+    metadata: {
+      name,
+      namespace: note.about.namespace || 'default',
+      ...(note.annotations && { annotations: note.annotations }),
+    },
     involvedObject: note.about,
     reason: note.reason,
     message: note.message,

@@ -17,8 +17,9 @@ export function recordingJournal(journal: PodJournal, recorder: Recorder, clock:
   return {
     event: (pod, event) => {
       journal.event(pod, event);
-      const { type, reason, message, fieldPath } = event;
-      recorder.record({ about: podSubject(pod, fieldPath), type, reason, message, at: clock.now() });
+      const { type, reason, message, fieldPath, annotations } = event;
+      const about = podSubject(pod, fieldPath);
+      recorder.record({ about, type, reason, message, at: clock.now(), annotations });
     },
     step: (uid, step) => journal.step(uid, step),
   };

@@ -243,6 +243,7 @@ export class ClusterNode {
       csiNode: this.#csiNode,
       volumesChanged: () => this.hint(),
       devicesChanged: () => this.hint(),
+      pressuresChanged: () => this.hint(),
       tokens,
       services: () => services.known(),
       runtimeClasses: this.#classes,

@@ -12,6 +12,8 @@ import type {
 } from '../../node/index.ts';
 import type { Kubelet } from '../kubelet.ts';
 
+const shortOf = { MemoryPressure: 'memory', DiskPressure: 'disk', PIDPressure: 'pid' } as const;
+
 export interface NodeInputsOptions {
   readonly cri: Pick<CriClient, 'listImages' | 'updateRuntimeConfig'>;
   readonly capacity: () => MachineCapacity | undefined;
@@ -86,6 +88,6 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   }
 
   pressures(): ReadonlySet<Pressure> {
-    return new Set();
+    return new Set(this.#kubelet.pressures().map((condition) => shortOf[condition]));
   }
 }

@@ -35,6 +35,8 @@ export function defaultInterface(text: string): string | undefined {
 
 export interface HostMemory {
   readonly totalBytes: number;
+  /** What could be had without swapping, by the kernel's own reckoning; undefined where it does not say. */
+  readonly availableBytes: number | undefined;
   readonly swapTotalBytes: number;
   readonly swapUsageBytes: number;
   /** For where no cgroup tells it of the whole machine. */
@@ -50,6 +52,7 @@ export function hostMemory(text: string): HostMemory {
   const workingSetBytes = Math.max(usageBytes - bytes('Inactive(file)'), 0);
   return {
     totalBytes,
+    availableBytes: fields.has('MemAvailable') ? bytes('MemAvailable') : undefined,
     swapTotalBytes: bytes('SwapTotal'),
     swapUsageBytes: bytes('SwapTotal') - bytes('SwapFree'),
     usage: {

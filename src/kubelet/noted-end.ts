@@ -1,0 +1,59 @@
+import type { PodCondition, PodStatus } from '../kinds/index.ts';
+import { isTerminalPhase, type Pod } from '../pods/index.ts';
+
+/** How a pod ended that this node has ended: nobody else knows before the API has heard of it. */
+export interface NotedEnd {
+  readonly phase: string;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+  /** What it says of that to those who watch for pods that end though nothing is wrong with them. */
+  readonly disruption?: PodCondition | undefined;
+}
+
+const disruptionTarget = 'DisruptionTarget';
+
+/** Undefined for a pod that has not ended. */
+export function notedEnd({ phase, reason, message, conditions = [] }: PodStatus): NotedEnd | undefined {
+  if (phase === undefined || !isTerminalPhase(phase)) return undefined;
+  const disruption = conditions.find(({ type, status }) => type === disruptionTarget && status === 'True');
+  return { phase, reason, message, ...(disruption && { disruption }) };
+}
+
+/** The pod as it has ended, whatever the API still says of it. */
+export function withNotedEnd(pod: Pod, { disruption, ...end }: NotedEnd): Pod {
+  const { conditions = [] } = pod.status;
+  const others = conditions.filter(({ type }) => type !== disruptionTarget);
+  return {
+    ...pod,
+    status: {
+      ...pod.status,
+      ...end,
+      conditions: disruption === undefined ? conditions : [...others, disruption],
+    },
+  };
+}
+
+export function isNotedEnd(value: unknown): value is NotedEnd {
+  if (!isRecord(value)) return false;
+  const { phase, reason, message, disruption } = value;
+  if (phase !== 'Succeeded' && phase !== 'Failed') return false;
+  if (![reason, message].every(isTextOrNothing)) return false;
+  return disruption === undefined || isDisruption(disruption);
+}
+
+function isDisruption(value: unknown): boolean {
+  if (!isRecord(value) || value['type'] !== disruptionTarget || value['status'] !== 'True') return false;
+  const { reason, message, lastTransitionTime, observedGeneration } = value;
+  return (
+    [reason, message, lastTransitionTime].every(isTextOrNothing) &&
+    (observedGeneration === undefined || typeof observedGeneration === 'number')
+  );
+}
+
+function isTextOrNothing(value: unknown): boolean {
+  return value === undefined || typeof value === 'string';
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

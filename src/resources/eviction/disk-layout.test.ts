@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
+import { diskParts, reclaimSteps, withContainerDisk } from './disk-layout.ts';
+import type { DiskLayout } from './measures.ts';
+
+const layouts: readonly DiskLayout[] = ['single', 'dedicated', 'split'];
+const disks = ['nodefs', 'imagefs', 'containerfs'] as const;
+
+function table(of: (signal: EvictionSignal, layout: DiskLayout) => readonly string[]) {
+  return Object.fromEntries(
+    layouts.map((layout) => [
+      layout,
+      disks.map((disk) => {
+        const parts = of(`${disk}.available`, layout).join(' ');
+        assert.equal(of(`${disk}.inodesFree`, layout).join(' '), parts, 'the same holds of inodes');
+        return parts;
+      }),
+    ]),
+  );
+}
+
+describe('where images and containers lie', () => {
+  it('decides what of a pod counts', () => {
+    assert.deepEqual(table(diskParts), {
+      single: ['rootfs logs volumes', 'rootfs logs volumes', 'rootfs logs volumes'],
+      dedicated: ['logs volumes', 'rootfs', 'rootfs'],
+      split: ['rootfs logs volumes', '', 'rootfs logs volumes'],
+    });
+    assert.deepEqual(diskParts('memory.available', 'single'), []);
+  });
+
+  it('decides what is freed first', () => {
+    const both = 'dead-containers unused-images';
+    assert.deepEqual(table(reclaimSteps), {
+      single: [both, both, both],
+      dedicated: ['', both, both],
+      split: ['dead-containers', 'unused-images', 'dead-containers'],
+    });
+    assert.deepEqual(reclaimSteps('memory.available', 'single'), []);
+    assert.deepEqual(reclaimSteps('pid.available', 'single'), []);
+  });
+});
+
+describe('withContainerDisk', () => {
+  const at = (signal: EvictionSignal, percent: number, gracePeriodMs = 0): EvictionThreshold => ({
+    signal,
+    kind: gracePeriodMs > 0 ? 'soft' : 'hard',
+    value: { percent },
+    gracePeriodMs,
+    minimumReclaim: undefined,
+  });
+  const written = [
+    at('memory.available', 1),
+    at('nodefs.available', 10),
+    at('nodefs.inodesFree', 5),
+    at('imagefs.available', 15),
+    at('containerfs.available', 99),
+    at('nodefs.available', 20, 60_000),
+  ];
+  const shown = (layout: DiskLayout) =>
+    withContainerDisk(written, layout)
+      .filter(({ signal }) => signal.startsWith('containerfs'))
+      .map(({ signal, kind, value }) => `${kind} ${signal} ${(value as { percent: number }).percent}`);
+
+  it('takes what holds of the disk it is the same as, and nothing that was written for it', () => {
+    const asNode = [
+      'hard containerfs.available 10',
+      'hard containerfs.inodesFree 5',
+      'soft containerfs.available 20',
+    ];
+    assert.deepEqual(shown('single'), asNode);
+    assert.deepEqual(shown('split'), asNode);
+    assert.deepEqual(shown('dedicated'), ['hard containerfs.available 15']);
+  });
+
+  it('leaves all others as they are', () => {
+    const others = withContainerDisk(written, 'single').filter((one) => written.includes(one));
+    assert.deepEqual(others, written.toSpliced(4, 1));
+  });
+});

@@ -1,0 +1,58 @@
+import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
+import type { DiskLayout } from './measures.ts';
+
+/** What of a pod takes room on a disk. */
+export type DiskPart = 'rootfs' | 'logs' | 'volumes';
+
+/** What a node can do before it evicts anybody. */
+export type ReclaimStep = 'dead-containers' | 'unused-images';
+
+type Disk = 'nodefs' | 'imagefs' | 'containerfs';
+
+const everything: readonly DiskPart[] = ['rootfs', 'logs', 'volumes'];
+const parts: Readonly<Record<DiskLayout, Readonly<Record<Disk, readonly DiskPart[]>>>> = {
+  single: { nodefs: everything, imagefs: everything, containerfs: everything },
+  dedicated: { nodefs: ['logs', 'volumes'], imagefs: ['rootfs'], containerfs: ['rootfs'] },
+  split: { nodefs: everything, imagefs: [], containerfs: everything },
+};
+
+const both: readonly ReclaimStep[] = ['dead-containers', 'unused-images'];
+const steps: Readonly<Record<DiskLayout, Readonly<Record<Disk, readonly ReclaimStep[]>>>> = {
+  single: { nodefs: both, imagefs: both, containerfs: both },
+  dedicated: { nodefs: [], imagefs: both, containerfs: both },
+  split: { nodefs: ['dead-containers'], imagefs: ['unused-images'], containerfs: ['dead-containers'] },
+};
+
+/** What of a pod counts when a disk is short; nothing for what is no disk. */
+export function diskParts(signal: EvictionSignal, layout: DiskLayout): readonly DiskPart[] {
+  const disk = diskOf(signal);
+  return disk === undefined ? [] : parts[layout][disk];
+}
+
+/** What may help without any pod being evicted, in this order. */
+export function reclaimSteps(signal: EvictionSignal, layout: DiskLayout): readonly ReclaimStep[] {
+  const disk = diskOf(signal);
+  return disk === undefined ? [] : steps[layout][disk];
+}
+
+/** Of the disk of containers holds what holds of the one it is the same as, whatever is written for it. */
+export function withContainerDisk(
+  thresholds: readonly EvictionThreshold[],
+  layout: DiskLayout,
+): readonly EvictionThreshold[] {
+  const same = layout === 'dedicated' ? 'imagefs' : 'nodefs';
+  const written = thresholds.filter(({ signal }) => diskOf(signal) !== 'containerfs');
+  const copies = written.flatMap((threshold): readonly EvictionThreshold[] => {
+    if (diskOf(threshold.signal) !== same) return [];
+    const signal = threshold.signal.endsWith('.inodesFree')
+      ? 'containerfs.inodesFree'
+      : 'containerfs.available';
+    return [{ ...threshold, signal }];
+  });
+  return [...written, ...copies];
+}
+
+function diskOf(signal: EvictionSignal): Disk | undefined {
+  const [name] = signal.split('.');
+  return name === 'nodefs' || name === 'imagefs' || name === 'containerfs' ? name : undefined;
+}

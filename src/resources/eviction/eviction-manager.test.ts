@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
+import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
+import { cancelled, collectLogs, KubelingError, quantityOf, VirtualClock } from '../../lib/index.ts';
+import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
+import { type EvictionKill, EvictionManager, type EvictionSettings } from './eviction-manager.ts';
+import type { DiskLayout, EvictionStats, NodeMeasures, PodMeasures } from './measures.ts';
+
+function below(amount: number, parts: Partial<EvictionThreshold> = {}): EvictionThreshold {
+  return {
+    signal: 'memory.available',
+    kind: 'hard',
+    value: { quantity: quantityOf(amount) },
+    gracePeriodMs: 0,
+    minimumReclaim: undefined,
+    ...parts,
+  };
+}
+
+const settings: EvictionSettings = {
+  thresholds: [below(100), below(100, { signal: 'nodefs.available' })],
+  transitionMs: 300_000,
+  maxPodGraceSeconds: 20,
+  localStorage: 'limited',
+  memoryGuard: 'off',
+};
+
+interface Using extends PodParts {
+  readonly name: string;
+  readonly memory?: number;
+  readonly volume?: number;
+}
+
+function named({ name, metadata, spec }: Using): Pod {
+  return aPod({ metadata: { name, uid: podUid(name), ...metadata }, spec: { ...spec } });
+}
+
+/** A node whose memory and disk its pods use up. */
+function aNode(parts: Partial<EvictionSettings> = {}) {
+  const clock = new VirtualClock();
+  const { logger, records } = collectLogs(clock);
+  const world = {
+    memory: 1_000,
+    disk: 1_000,
+    layout: 'single' as DiskLayout | Error,
+    images: 0,
+    pods: [] as Using[],
+    gone: new Set<string>(),
+    /** How long pods take to end and to be cleaned up. */
+    killMs: 500,
+    cleanupMs: 1_000,
+    looks: [] as number[],
+    podLooks: 0,
+    statsError: undefined as Error | undefined,
+    story: [] as string[],
+  };
+  const note = (what: string) => world.story.push(`${clock.monotonicMs() / 1_000} ${what}`);
+  const used = (of: 'memory' | 'volume') => world.pods.reduce((sum, pod) => sum + (pod[of] ?? 0), 0);
+  const left = (available: number) => ({ atMs: clock.now(), available, capacity: 100_000 });
+  const stats: EvictionStats = {
+    async layout() {
+      if (world.layout instanceof Error) throw world.layout;
+      return world.layout;
+    },
+    async node(): Promise<NodeMeasures> {
+      world.looks.push(clock.monotonicMs());
+      if (world.statsError !== undefined) throw world.statsError;
+      const disk = { bytes: left(world.disk - used('volume') - world.images), inodes: undefined };
+      return { memory: left(world.memory - used('memory')), nodefs: disk, imagefs: disk, containerfs: disk };
+    },
+    async pods(asked) {
+      world.podLooks++;
+      const measured = asked.map(({ metadata: { uid, name } }) => {
+        const { memory = 0, volume = 0 } = world.pods.find((pod) => pod.name === name) ?? { memory: 0 };
+        const volumes = new Map([['v', { bytes: volume, inodes: 1 }]]);
+        const measures: PodMeasures = { memoryBytes: memory, processes: 1, containers: [], volumes };
+        return [uid, measures] as const;
+      });
+      return new Map(measured);
+    },
+  };
+  const kill = async (pod: Pod, { graceSeconds, verdict }: EvictionKill, signal: AbortSignal) => {
+    const { name } = pod.metadata;
+    note(`kill ${name} within ${graceSeconds} s: ${verdict.message.trim()} (${verdict.disruption})`);
+    await clock.sleep(Math.min(world.killMs, graceSeconds * 1_000), signal);
+    if (world.killMs > 1_000_000) throw new KubelingError('POD_KILL_TIMEOUT', 'it does not end');
+    world.pods = world.pods.filter((each) => each.name !== name);
+    clock.timer(world.cleanupMs, () => world.gone.add(name));
+  };
+  const manager = new EvictionManager({
+    clock,
+    logger,
+    settings: { ...settings, ...parts },
+    stats,
+    activePods: () => world.pods.map(named),
+    kill,
+    isCleanedUp: (uid: PodUid) => world.gone.has(uid),
+    reclaim: {
+      deleteAllUnusedContainers: async () => void note('dead containers'),
+      deleteUnusedImages: async () => {
+        note('unused images');
+        world.images = 0;
+      },
+    },
+    collectGarbage: async () => void note('garbage'),
+    podEvent: (pod, { reason, annotations }) =>
+      note(`event ${pod.metadata.name} ${reason} ${annotations?.['starved_resource'] ?? '-'}`),
+    nodeEvent: ({ reason, message }) => note(`event node ${reason}: ${message}`),
+    observer: { evicted: (signal) => note(`counted ${signal}`), statsAge: () => {} },
+    conditionsChanged: (conditions) => note(`conditions [${conditions.join(' ')}]`),
+  });
+  const end = new AbortController();
+  const run = Promise.resolve().then(() => manager.run(end.signal));
+  const stop = async () => {
+    end.abort(cancelled('the test ends'));
+    await run;
+    await clock.advance(60_000);
+    assert.equal(clock.pendingTimers, 0, 'nothing is left running');
+  };
+  return { clock, world, manager, stop, records };
+}
+
+const kills = (story: readonly string[]) =>
+  story.filter((line) => line.includes(' kill ')).map((line) => line.split(' ')[2]);
+const soft = below(200, { kind: 'soft', gracePeriodMs: 30_000 });
+
+describe('EvictionManager', () => {
+  it('evicts one pod after the other until there is enough, each after the one before has gone', async () => {
+    const { clock, world, manager, stop } = aNode();
+    world.pods = [
+      { name: 'a', memory: 300 },
+      { name: 'b', memory: 500 },
+      { name: 'c', memory: 150 },
+    ];
+    world.memory = 700;
+    await clock.advance(60_000);
+    await stop();
+    assert.deepEqual(world.story, [
+      '0 conditions [MemoryPressure]',
+      '0 event node EvictionThresholdMet: Attempting to reclaim memory',
+      '0 event b Evicted memory',
+      '0 kill b within 1 s: The node was low on resource: memory. Threshold quantity: 100, available: -250. (told)',
+      '0.5 counted memory.available',
+      '1.5 garbage',
+    ]);
+    assert.deepEqual(manager.conditions, ['MemoryPressure'], 'for a while yet');
+  });
+
+  it('tells of a condition until the transition period after it was last seen', async () => {
+    const { clock, world, manager, stop } = aNode({ transitionMs: 60_000 });
+    world.pods = [{ name: 'a', memory: 950 }];
+    await clock.advance(59_000);
+    assert.deepEqual(manager.conditions, ['MemoryPressure']);
+    await clock.advance(22_000);
+    assert.deepEqual(manager.conditions, []);
+    await stop();
+    assert.deepEqual(world.story.at(-1)?.split(' ').slice(1).join(' '), 'conditions []');
+  });
+
+  it('frees what nobody uses first, and evicts nobody when that is enough', async () => {
+    const { clock, world, stop } = aNode();
+    Object.assign(world, { disk: 1_000, images: 800, pods: [{ name: 'a', volume: 150 }] });
+    await clock.advance(60_000);
+    await stop();
+    assert.deepEqual(world.story, [
+      '0 conditions [DiskPressure]',
+      '0 event node EvictionThresholdMet: Attempting to reclaim ephemeral-storage',
+      '0 dead containers',
+      '0 unused images',
+    ]);
+  });
+
+  it('evicts when that is not enough by as much as is asked for', async () => {
+    const reclaim = { minimumReclaim: { quantity: quantityOf(1_000) } };
+    const { clock, world, stop } = aNode({
+      thresholds: [below(100, { signal: 'nodefs.available', ...reclaim })],
+    });
+    Object.assign(world, { disk: 1_200, images: 1_000, pods: [{ name: 'a', volume: 150 }, { name: 'b' }] });
+    await clock.advance(15_000);
+    await stop();
+    assert.deepEqual(kills(world.story), ['a']);
+  });
+
+  it('never evicts critical pods, and does not stop at them', async () => {
+    const { clock, world, stop, records } = aNode();
+    const critical = { spec: { priority: 2_000_000_000 } };
+    world.pods = [
+      { name: 'critical', memory: 950, ...critical },
+      { name: 'plain', memory: 50 },
+    ];
+    await clock.advance(60_000);
+    await stop();
+    assert.deepEqual(kills(world.story), ['plain']);
+    assert.ok([...records].some(({ message }) => message === 'The node is short, but no pod can be evicted'));
+  });
+
+  it('gives pods their time for a soft threshold, once it has been crossed for its grace period', async () => {
+    const { clock, world, stop } = aNode({ thresholds: [soft] });
+    world.killMs = 60_000;
+    world.pods = [
+      { name: 'long', memory: 600, spec: { terminationGracePeriodSeconds: 300 } },
+      { name: 'short', memory: 250, spec: { terminationGracePeriodSeconds: 5 } },
+    ];
+    await clock.advance(29_000);
+    assert.deepEqual(kills(world.story), []);
+    await clock.advance(2_000);
+    assert.match(world.story.at(-1) ?? '', /^30 kill long within 20 s/);
+    await stop();
+  });
+
+  it('hurries a pod that takes its time when it becomes serious', async () => {
+    const { clock, world, stop } = aNode({ thresholds: [soft, below(100)] });
+    world.killMs = 60_000;
+    world.pods = [{ name: 'slow', memory: 850 }];
+    await clock.advance(33_000);
+    assert.match(world.story.at(-1) ?? '', /^30 kill slow within 20 s/);
+    world.memory = 940;
+    await clock.advance(2_500);
+    await stop();
+    assert.match(
+      world.story.find((line) => line.includes('within 1 s')) ?? '',
+      /^3[345] kill slow within 1 s/,
+    );
+    assert.deepEqual(world.story.at(-1)?.split(' ').slice(1), ['counted', 'memory.available']);
+  });
+
+  it('goes on to another pod when one does not end', async () => {
+    const { clock, world, stop } = aNode();
+    world.killMs = 2_000_000;
+    world.pods = [
+      { name: 'stuck', memory: 500 },
+      { name: 'other', memory: 450 },
+    ];
+    await clock.advance(120_000);
+    await stop();
+    assert.deepEqual(kills(world.story), ['stuck', 'other']);
+    assert.equal(world.story.filter((line) => line.endsWith('counted memory.available')).length, 2);
+  });
+
+  it('holds pods to their own limits, all at once, and does nothing else in that round', async () => {
+    const { clock, world, stop } = aNode();
+    const limited = { spec: { volumes: [{ name: 'v', emptyDir: { sizeLimit: '10' } }] } };
+    world.pods = [
+      { name: 'a', volume: 11, ...limited },
+      { name: 'b', volume: 10, ...limited },
+      { name: 'c', volume: 500, ...limited },
+      { name: 'd', memory: 950 },
+    ];
+    await clock.advance(900);
+    assert.deepEqual(kills(world.story), ['a', 'c']);
+    assert.match(
+      world.story.find((line) => line.includes('kill a')) ?? '',
+      /kill a within 1 s: Usage of EmptyDir volume "v" exceeds the limit "10"\. \(not-told\)$/,
+    );
+    assert.equal(world.story.filter((line) => line.endsWith('counted emptydirfs.limit')).length, 2);
+    await clock.advance(10_000);
+    await stop();
+    assert.deepEqual(kills(world.story), ['a', 'c', 'd']);
+  });
+
+  it('leaves limits alone where they do not count', async () => {
+    const { clock, world, stop } = aNode({ localStorage: 'unlimited' });
+    world.pods = [
+      { name: 'a', volume: 11, spec: { volumes: [{ name: 'v', emptyDir: { sizeLimit: '10' } }] } },
+    ];
+    await clock.advance(30_000);
+    await stop();
+    assert.deepEqual(kills(world.story), []);
+  });
+
+  it('does nothing before the runtime has told where images lie, and goes on after any failure', async () => {
+    const { clock, world, stop } = aNode();
+    world.layout = new Error('the runtime does not answer');
+    world.pods = [{ name: 'a', memory: 950 }];
+    await clock.advance(25_000);
+    assert.deepEqual(world.story, []);
+    world.layout = 'single';
+    world.statsError = new Error('no figures');
+    await clock.advance(10_000);
+    assert.deepEqual(world.story, []);
+    world.statsError = undefined;
+    await clock.advance(10_000);
+    await stop();
+    assert.deepEqual(kills(world.story), ['a']);
+  });
+
+  it('looks every second while memory is nearly short, and acts at once when it is', async () => {
+    const { clock, world, stop } = aNode();
+    world.memory = 3_000;
+    await clock.advance(5_500);
+    assert.deepEqual(world.looks, [0, 1_000, 2_000, 3_000, 4_000, 5_000]);
+    world.pods = [{ name: 'a', memory: 2_950 }];
+    await clock.advance(1_000);
+    await stop();
+    assert.match(world.story[2] ?? '', /^6 event a Evicted/);
+  });
+
+  it('looks at pods only when it must', async () => {
+    const { clock, world, stop } = aNode();
+    Object.assign(world, { memory: 90_000, disk: 90_000, pods: [{ name: 'a' }] });
+    await clock.advance(95_000);
+    await stop();
+    assert.equal(world.podLooks, 0);
+    assert.equal(world.looks.length, 10);
+  });
+
+  it('follows what is written of the disk it is the same as for the disk of containers', async () => {
+    const nodefs = below(100, { signal: 'nodefs.available' });
+    const written = below(99_000, { signal: 'containerfs.available' });
+    const { clock, world, stop } = aNode({ thresholds: [written, nodefs] });
+    Object.assign(world, { memory: 90_000, disk: 90_000, pods: [{ name: 'a' }] });
+    await clock.advance(15_000);
+    await stop();
+    assert.deepEqual(world.story, []);
+  });
+
+  for (const guard of ['on', 'off'] as const) {
+    it(`counts what the kernel could free as used, unless told otherwise: ${guard}`, async () => {
+      const signal: EvictionSignal = 'memory.available';
+      const { observationsOf } = await import('./observations.ts');
+      const memory = { atMs: 0, available: 10, capacity: 100, kernelAvailable: 60 };
+      assert.equal(observationsOf({ memory }, guard).get(signal)?.available, guard === 'on' ? 60 : 10);
+    });
+  }
+});

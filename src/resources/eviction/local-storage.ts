@@ -1,0 +1,82 @@
+import { formatQuantity, type Quantity, quantityValue, tryParseQuantity } from '../../lib/index.ts';
+import { initContainersOf, isPositive, type Pod, podLimits, readResources } from '../../pods/index.ts';
+import type { PodMeasures } from './measures.ts';
+import { diskUsage } from './rank.ts';
+
+/** Names of limits as metrics know them. */
+export type LimitSignal = 'emptydirfs.limit' | 'ephemeralpodfs.limit' | 'ephemeralcontainerfs.limit';
+
+export interface OverLimit {
+  readonly signal: LimitSignal;
+  /** Part of the API. */
+  readonly message: string;
+}
+
+const resource = 'ephemeral-storage';
+
+/** Whether there is anything to look at. */
+export function hasStorageLimits(pod: Pod): boolean {
+  return emptyDirLimits(pod).length > 0 || podLimits(pod).has(resource) || containerLimits(pod).length > 0;
+}
+
+/** The first of its own limits to local storage that the pod has passed. */
+export function overStorageLimit(pod: Pod, measures: PodMeasures): OverLimit | undefined {
+  return overEmptyDir(pod, measures) ?? overPod(pod, measures) ?? overContainer(pod, measures);
+}
+
+function overEmptyDir(pod: Pod, { volumes }: PodMeasures): OverLimit | undefined {
+  const found = emptyDirLimits(pod).find(([name, limit]) => isOver(volumes.get(name)?.bytes, limit));
+  if (found === undefined) return undefined;
+  const [name, limit] = found;
+  return {
+    signal: 'emptydirfs.limit',
+    message: `Usage of EmptyDir volume ${quoted(name)} exceeds the limit ${quoted(formatQuantity(limit))}. `,
+  };
+}
+
+function overPod(pod: Pod, measures: PodMeasures): OverLimit | undefined {
+  const limit = podLimits(pod).get(resource);
+  const { bytes } = diskUsage(pod, measures, ['rootfs', 'logs', 'volumes']);
+  if (limit === undefined || !isOver(bytes + (measures.others?.bytes ?? 0), limit)) return undefined;
+  return {
+    signal: 'ephemeralpodfs.limit',
+    message: `Pod ephemeral local storage usage exceeds the total limit of containers ${formatQuantity(limit)}. `,
+  };
+}
+
+/** What a container writes to its own file system counts wherever that lies. */
+function overContainer(pod: Pod, { containers }: PodMeasures): OverLimit | undefined {
+  const used = new Map(
+    containers.map(({ name, rootfs, logs }) => [name, (rootfs?.bytes ?? 0) + (logs?.bytes ?? 0)]),
+  );
+  const found = containerLimits(pod).find(([name, limit]) => isOver(used.get(name), limit));
+  if (found === undefined) return undefined;
+  const [name, limit] = found;
+  return {
+    signal: 'ephemeralcontainerfs.limit',
+    message: `Container ${name} exceeded its local ephemeral storage limit ${quoted(formatQuantity(limit))}. `,
+  };
+}
+
+function emptyDirLimits({ spec }: Pod): readonly (readonly [string, Quantity])[] {
+  return (spec.volumes ?? []).flatMap(({ name, emptyDir }) => {
+    const limit = tryParseQuantity(emptyDir?.sizeLimit ?? '');
+    return isPositive(limit) ? [[name, limit] as const] : [];
+  });
+}
+
+function containerLimits(pod: Pod): readonly (readonly [string, Quantity])[] {
+  return [...pod.spec.containers, ...initContainersOf(pod)].flatMap(({ name, resources }) => {
+    const limit = readResources(resources?.limits).get(resource);
+    return isPositive(limit) ? [[name, limit] as const] : [];
+  });
+}
+
+function isOver(bytes: number | undefined, limit: Quantity): boolean {
+  return bytes !== undefined && BigInt(Math.trunc(bytes)) > quantityValue(limit);
+}
+
+/** As the reference quotes: neither names nor amounts have anything in them to escape. */
+function quoted(text: string): string {
+  return `"${text}"`;
+}

@@ -1,0 +1,73 @@
+import type { Pod, PodUid } from '../../pods/index.ts';
+
+/** What is left of something at one moment. */
+export interface Left {
+  readonly atMs: number;
+  readonly available: number;
+  readonly capacity: number;
+}
+
+export interface MemoryLeft extends Left {
+  /** What the kernel itself says could be had without swapping, where it says so. */
+  readonly kernelAvailable?: number | undefined;
+}
+
+export interface DiskLeft {
+  readonly bytes: Left;
+  /** Undefined of file systems that do not count them. */
+  readonly inodes: Left | undefined;
+}
+
+/** What is left of the node; each is left out where it cannot be known. */
+export interface NodeMeasures {
+  readonly memory?: MemoryLeft | undefined;
+  /** Of what pods together may have. */
+  readonly podsMemory?: Left | undefined;
+  /** Where pods write to. */
+  readonly nodefs?: DiskLeft | undefined;
+  /** Where images lie. */
+  readonly imagefs?: DiskLeft | undefined;
+  /** Where containers write to. */
+  readonly containerfs?: DiskLeft | undefined;
+  readonly pids?: Left | undefined;
+}
+
+export interface FilesUsage {
+  readonly bytes: number;
+  readonly inodes: number;
+}
+
+export interface ContainerMeasures {
+  readonly name: string;
+  readonly memoryBytes: number | undefined;
+  readonly rootfs: FilesUsage | undefined;
+  readonly logs: FilesUsage | undefined;
+}
+
+/** What a pod uses; what is not known is left out. */
+export interface PodMeasures {
+  /** Its working set. */
+  readonly memoryBytes: number | undefined;
+  readonly processes: number | undefined;
+  readonly containers: readonly ContainerMeasures[];
+  /** By the names the pod has for them. */
+  readonly volumes: ReadonlyMap<string, FilesUsage>;
+  /** What else lies on the disk because of it, such as its hosts file. */
+  readonly others?: FilesUsage | undefined;
+}
+
+/**
+ * Where containers and their images lie: on the disk of the node, both on one of their own, or only the images on one of
+ * their own.
+ */
+export type DiskLayout = 'single' | 'dedicated' | 'split';
+
+/** Finds out what is left and what is used, anew each time it is asked. */
+export interface EvictionStats {
+  /** Asked until it answers, and once: disks are not moved while a node runs. */
+  layout(signal: AbortSignal): Promise<DiskLayout>;
+  /** Cheap: it is asked every second while the node is short of something. */
+  node(signal: AbortSignal): Promise<NodeMeasures>;
+  /** Pods of which nothing can be said are left out. */
+  pods(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<PodUid, PodMeasures>>;
+}

@@ -1,0 +1,56 @@
+import type { EvictionSignal, ThresholdValue } from '../../config/index.ts';
+import { type Quantity, quantityOf, quantityValue } from '../../lib/index.ts';
+import type { DiskLeft, Left, MemoryLeft, NodeMeasures } from './measures.ts';
+import { resourceOf } from './signals.ts';
+
+export type Observations = ReadonlyMap<EvictionSignal, Left>;
+
+/** Whether memory counts as available that the kernel could free though the usual formula counts it as used. */
+export type MemoryGuard = 'on' | 'off';
+
+/** What is known of each signal. */
+export function observationsOf(measures: NodeMeasures, guard: MemoryGuard): Observations {
+  const { memory, podsMemory, nodefs, imagefs, containerfs, pids } = measures;
+  const found: readonly (readonly [EvictionSignal, Left | undefined])[] = [
+    ['memory.available', guard === 'on' ? guarded(memory) : memory],
+    ['allocatableMemory.available', podsMemory],
+    ...diskSignals('nodefs', nodefs),
+    ...diskSignals('imagefs', imagefs),
+    ...diskSignals('containerfs', containerfs),
+    ['pid.available', pids],
+  ];
+  return new Map(found.flatMap(([signal, left]) => (left === undefined ? [] : [[signal, left] as const])));
+}
+
+function guarded(memory: MemoryLeft | undefined): Left | undefined {
+  const { kernelAvailable } = memory ?? {};
+  if (memory === undefined || kernelAvailable === undefined) return memory;
+  return { ...memory, available: Math.max(memory.available, kernelAvailable) };
+}
+
+function diskSignals(disk: 'nodefs' | 'imagefs' | 'containerfs', left: DiskLeft | undefined) {
+  return [
+    [`${disk}.available`, left?.bytes],
+    [`${disk}.inodesFree`, left?.inodes],
+  ] as const;
+}
+
+/** How much that is of a whole. */
+export function amountOf(value: ThresholdValue, capacity: number): number {
+  return Number(quantityValue(quantityFor(value, capacity)));
+}
+
+/** The same as users write it. */
+export function quantityFor(value: ThresholdValue, capacity: number): Quantity {
+  if ('quantity' in value) return value.quantity;
+  return quantityOf(Math.trunc((capacity * value.percent) / 100), 'BinarySI');
+}
+
+/** What is left as users write it. */
+export function availableQuantity(signal: EvictionSignal, { available }: Left): Quantity {
+  const resource = resourceOf(signal);
+  return quantityOf(
+    Math.trunc(available),
+    resource === 'inodes' || resource === 'pids' ? 'DecimalSI' : 'BinarySI',
+  );
+}

@@ -1,0 +1,111 @@
+import type { EvictionSignal } from '../../config/index.ts';
+import { quantityValue } from '../../lib/index.ts';
+import { type Pod, type PodUid, podRequests } from '../../pods/index.ts';
+import { type DiskPart, diskParts } from './disk-layout.ts';
+import type { DiskLayout, FilesUsage, PodMeasures } from './measures.ts';
+import { resourceOf, type StarvedResource } from './signals.ts';
+
+export interface RankInput {
+  readonly signal: EvictionSignal;
+  readonly layout: DiskLayout;
+  readonly measures: ReadonlyMap<PodUid, PodMeasures>;
+}
+
+interface Standing {
+  readonly pod: Pod;
+  readonly priority: number;
+  /** Undefined of a pod that nothing is known of. */
+  readonly usage: number | undefined;
+  readonly request: number;
+}
+
+/** The pods in the order in which they are to be evicted; among equals they stay as they are. */
+export function rankPods(pods: readonly Pod[], input: RankInput): readonly Pod[] {
+  const resource = resourceOf(input.signal);
+  const order = resource === 'pids' ? byProcesses : byExcess;
+  const all = pods.map((pod) => standingOf(pod, resource, input));
+  return all.toSorted(order).map(({ pod }) => pod);
+}
+
+/** Nobody asks for a number of processes. */
+function byProcesses(a: Standing, b: Standing): number {
+  return a.priority - b.priority || unknownFirst(a, b) || (b.usage ?? 0) - (a.usage ?? 0);
+}
+
+function byExcess(a: Standing, b: Standing): number {
+  return (
+    unknownFirst(a, b) ||
+    Number(isAbove(b)) - Number(isAbove(a)) ||
+    a.priority - b.priority ||
+    excess(b) - excess(a)
+  );
+}
+
+function unknownFirst(a: Standing, b: Standing): number {
+  return Number(b.usage === undefined) - Number(a.usage === undefined);
+}
+
+function isAbove({ usage, request }: Standing): boolean {
+  return usage !== undefined && usage > request;
+}
+
+function excess({ usage = 0, request }: Standing): number {
+  return usage - request;
+}
+
+function standingOf(pod: Pod, resource: StarvedResource, input: RankInput): Standing {
+  const measures = input.measures.get(pod.metadata.uid);
+  return {
+    pod,
+    priority: pod.spec.priority ?? 0,
+    usage: measures && usageOf(pod, measures, resource, input),
+    request: requestOf(pod, resource),
+  };
+}
+
+function usageOf(
+  pod: Pod,
+  measures: PodMeasures,
+  resource: StarvedResource,
+  { signal, layout }: RankInput,
+): number {
+  if (resource === 'memory') return measures.memoryBytes ?? 0;
+  if (resource === 'pids') return measures.processes ?? 0;
+  const { bytes, inodes } = diskUsage(pod, measures, diskParts(signal, layout));
+  return resource === 'inodes' ? inodes : bytes;
+}
+
+/** Whole units; nobody can ask for inodes. */
+function requestOf(pod: Pod, resource: StarvedResource): number {
+  const asked = podRequests(pod).get(resource);
+  return asked === undefined ? 0 : Number(quantityValue(asked));
+}
+
+/** What those parts of a pod take of a disk. */
+export function diskUsage(pod: Pod, measures: PodMeasures, parts: readonly DiskPart[]): FilesUsage {
+  const { containers, volumes } = measures;
+  const has = (part: DiskPart) => parts.includes(part);
+  const all = [
+    ...(has('rootfs') ? containers.map(({ rootfs }) => rootfs) : []),
+    ...(has('logs') ? containers.map(({ logs }) => logs) : []),
+    ...(has('volumes') ? localVolumeNames(pod).map((name) => volumes.get(name)) : []),
+  ].filter((part) => part !== undefined);
+  return {
+    bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+    inodes: all.reduce((sum, { inodes }) => sum + inodes, 0),
+  };
+}
+
+/** Those that take room of the node's own disk. */
+function localVolumeNames({ spec }: Pod): readonly string[] {
+  return (spec.volumes ?? [])
+    .filter(
+      ({ hostPath, configMap, gitRepo, emptyDir }) =>
+        hostPath !== undefined || configMap !== undefined || gitRepo !== undefined || isOnDisk(emptyDir),
+    )
+    .map(({ name }) => name);
+}
+
+function isOnDisk(emptyDir: { readonly medium?: string | undefined } | undefined): boolean {
+  return emptyDir !== undefined && (emptyDir.medium ?? '') === '';
+}
