@@ -215,7 +215,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       transitionMs: config.evictionPressureTransitionPeriodMs,
       maxPodGraceSeconds: config.evictionMaxPodGracePeriod,
       localStorage: config.localStorageCapacityIsolation ? 'limited' : 'unlimited',
-      memoryGuard: 'off',
+      memoryGuard: flags.evictionMemoryGuard ? 'on' : 'off',
     },
     gc: {
       minAgeMs: flags.minimumContainerTtlMs,

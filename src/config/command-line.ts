@@ -230,6 +230,7 @@ function readKubeletFlags(values: OwnValues, cwd: string): KubeletFlags {
     imageCredentialProviderBinDir: path(values['image-credential-provider-bin-dir']),
     hookTimeoutMs: values['hook-timeout'],
     emptyDirQuota: values['empty-dir-quota'] ?? false,
+    evictionMemoryGuard: values['eviction-memory-guard'] ?? false,
     detachDeadVolumes: values['detach-dead-volumes'] ?? false,
     shutdownOnSigterm: values['shutdown-on-sigterm'] ?? false,
     kubepodsWeight: values['kubepods-weight'] ?? 'capacity',

@@ -145,6 +145,11 @@ export const nodeFlags = {
     help: 'Have the kernel hold emptyDir volumes on the disk to their sizeLimit, by project quotas, where the file system of the root directory is mounted with prjquota.',
     group: node,
   },
+  'eviction-memory-guard': {
+    kind: boolFlag,
+    help: 'Evict nobody for memory.available while the kernel itself says (MemAvailable) that enough could be had: files that are read often fill memory that is not lost.',
+    group: node,
+  },
   'detach-dead-volumes': {
     kind: boolFlag,
     help: 'Detach NFS volumes of pods that have ended (umount --lazy) where their server does not answer and no unmount, not even a forced one, takes them away.',
@@ -259,6 +264,7 @@ export interface KubeletFlags {
   /** undefined: no limit. */
   readonly hookTimeoutMs: number | undefined;
   readonly emptyDirQuota: boolean;
+  readonly evictionMemoryGuard: boolean;
   readonly detachDeadVolumes: boolean;
   readonly shutdownOnSigterm: boolean;
   readonly kubepodsWeight: 'capacity' | 'proportional';

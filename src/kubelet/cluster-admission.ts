@@ -51,6 +51,7 @@ export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmiss
     // What was admitted is noted with the pod itself, before anything of it is made.
     admitted: { has: wasAdmitted, add() {} },
     allotter,
+    underPressure: settings.underPressure,
     observer: admissionMetrics(metrics),
   });
 }

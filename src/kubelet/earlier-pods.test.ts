@@ -14,6 +14,7 @@ interface Known {
   readonly configured?: readonly PodSource[];
   readonly runtime?: 'running' | 'exited' | 'silent';
   readonly boot?: 'this' | 'another';
+  readonly end?: { readonly phase: string; readonly reason: string };
   /** Where it is told which pods go on. */
   readonly lives?: string[];
 }
@@ -32,8 +33,9 @@ function earlier({
   runtime = 'running',
   boot = 'this',
   lives = [],
+  end,
 }: Known) {
-  const notes = source && { source, name: 'web', namespace: 'default', boot };
+  const notes = source && { source, name: 'web', namespace: 'default', boot, ...(end && { end }) };
   return new EarlierPods({
     notes: {
       get: () => notes,
@@ -90,6 +92,15 @@ describe('a pod that comes after a restart', () => {
     assert.deepEqual(earlier({ lives, ready: ['file'] }).see(pod), pod);
     assert.deepEqual(earlier({ lives }).see(podOf()), podOf());
     assert.deepEqual(lives, ['goes-on', 'anew', 'anew']);
+  });
+
+  it('is over if this node has ended it, though the API has not heard of it', () => {
+    const lives: string[] = [];
+    const end = { phase: 'Failed', reason: 'Evicted' };
+    const { phase, reason } = earlier({ source: 'api', end, lives }).see(podOf()).status;
+    assert.deepEqual({ phase, reason }, end);
+    assert.deepEqual(earlier({ source: 'api', lives }).see(podOf()), podOf());
+    assert.deepEqual(lives, ['goes-on', 'anew']);
   });
 
   it('is not thrown out because the node holds fewer pods now', () => {

@@ -58,3 +58,33 @@ test('what is asked for during a round is another round; a failure ends nothing,
   end.abort(cancelled('the test ends'));
   await run;
 });
+
+test('whoever is short of room waits for the round under way, and is told what could not be removed', async () => {
+  const clock = new VirtualClock();
+  const { logger } = collectLogs(clock);
+  const story: string[] = [];
+  const garbage = new GarbageCollector({
+    clock,
+    node: new NodeJournal({ clock, logger, nodeName: 'n' }),
+    async collect(scope, signal) {
+      story.push(`begin ${scope}`);
+      await clock.sleep(1_000, signal);
+      story.push(`end ${scope}`);
+      if (scope === 'ended-pods-too') throw new Error('something is left');
+    },
+  });
+  const end = new AbortController();
+  const run = garbage.run(end.signal);
+  garbage.collectSoon();
+  await clock.advance(500);
+  const now = assert.rejects(garbage.collectNow('ended-pods-too', end.signal), /something is left/);
+  const then = garbage.collectNow('gone-pods', end.signal);
+  await clock.advance(4_000);
+  await Promise.all([now, then]);
+  assert.deepEqual(
+    story,
+    ['gone-pods', 'ended-pods-too', 'gone-pods'].flatMap((scope) => [`begin ${scope}`, `end ${scope}`]),
+  );
+  end.abort(cancelled('the test ends'));
+  await run;
+});

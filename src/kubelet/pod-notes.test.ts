@@ -133,6 +133,7 @@ describe('the notes on a pod', () => {
       { restarts: { main: { failures: 1, delayMs: '10', lastMs: 0 } } },
       { volumes: [] },
       { volumes: { v: { name: 'disk' } } },
+      { end: { phase: 'Running' } },
       { status: { startTime: '2026-01-01T00:00:00Z' } },
       { status: { startTime: 'yesterday', conditions: [] } },
       { status: { startTime: '2026-01-01T00:00:00Z', phase: 'Running', conditions: [] } },

@@ -117,6 +117,8 @@ export interface KubeletSettings {
   readonly imageGc?: ImageGcPolicy | undefined;
   /** When pods are evicted; never unless given. */
   readonly eviction?: EvictionSettings | undefined;
+  /** What becomes of new pods while the node is short of something: they are refused unless given. */
+  readonly underPressure?: 'refuse' | 'wait' | undefined;
   readonly gc: {
     readonly minAgeMs: number;
     readonly maxPerContainer: number;

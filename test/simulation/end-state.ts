@@ -18,6 +18,8 @@ export function unsettled(
   const kubelet = world.life?.kubelet;
   const outcome = outcomeOf(sketch);
   const status = kubelet?.statuses.getPodStatus(uid as PodUid);
+  if (status?.reason === 'Evicted')
+    return stillThere(world, uid).map((what) => `${uid} was evicted and ${what}`);
   const seen: Seen = {
     phase: status?.phase ?? 'unknown',
     running: world.runtime.runningContainers().filter((one) => one.podUid === uid),
@@ -41,6 +43,15 @@ export function unsettled(
 
 function hasDevices({ devices = 0 }: ContainerSketch): boolean {
   return devices > 0;
+}
+
+function stillThere({ runtime }: World, uid: string): readonly string[] {
+  return [
+    ...runtime.runningContainers().flatMap(({ podUid, name }) => (podUid === uid ? [`runs ${name}`] : [])),
+    ...runtime
+      .sandboxes()
+      .flatMap(({ podUid, running }) => (podUid === uid && running ? ['has a sandbox'] : [])),
+  ];
 }
 
 /** Of those who look into a pod nobody is started again, however they ended. */

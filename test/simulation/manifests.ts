@@ -35,6 +35,7 @@ function podOf(sketch: PodSketch) {
       restartPolicy: sketch.restartPolicy,
       terminationGracePeriodSeconds: sketch.graceSeconds,
       activeDeadlineSeconds: sketch.deadlineSeconds,
+      ...(sketch.priority !== undefined && { priority: sketch.priority }),
       ...(sketch.init.length > 0 && { initContainers: sketch.init.map(containerOf) }),
       containers: sketch.containers.map(containerOf),
       ...(sketch.ephemeral !== undefined && { ephemeralContainers: sketch.ephemeral.map(containerOf) }),

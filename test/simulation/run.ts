@@ -1,8 +1,8 @@
 /**
  * Plays seeds and prints how fast that goes, and the first seed that fails with all that happened.
  *
- *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--cluster joined [--volumes every-kind] [--resizes many]]
- *       [--disk scarce] [--devices offered]
+ *     npm run simulate -- --seeds 10000 [--from 1] [--jobs 2] [--disk scarce] [--devices offered]
+ *       [--cluster joined [--volumes every-kind] [--resizes many] [--pressure some]]
  *     npm run simulate -- --seed 42
  */
 import { execFile } from 'node:child_process';
@@ -35,6 +35,8 @@ const { values } = parseArgs({
     devices: { type: 'string' },
     /** `many` for pods that are resized, in worlds with an API server; none unless given. */
     resizes: { type: 'string' },
+    /** `some` for nodes that are short of something now and then, in worlds with an API server. */
+    pressure: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     /** For a process that plays a part of the seeds for another. */
     part: { type: 'boolean', default: false },
@@ -46,7 +48,8 @@ const volumes = values.volumes === 'every-kind' ? values.volumes : undefined;
 const disk = values.disk === 'scarce' ? values.disk : undefined;
 const devices = values.devices === 'offered' ? values.devices : undefined;
 const resizes = values.resizes === 'many' ? values.resizes : undefined;
-const options: SeedOptions = { cluster, volumes, disk, devices, resizes };
+const pressure = values.pressure === 'some' ? values.pressure : undefined;
+const options: SeedOptions = { cluster, volumes, disk, devices, resizes, pressure };
 
 /** Until the first that fails. */
 async function play(from: number, count: number): Promise<Played> {
@@ -69,6 +72,7 @@ function playElsewhere(from: number, count: number): Promise<Played> {
     ...(disk ? ['--disk', disk] : []),
     ...(devices ? ['--devices', devices] : []),
     ...(resizes ? ['--resizes', resizes] : []),
+    ...(pressure ? ['--pressure', pressure] : []),
   ];
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, (error, stdout) =>

@@ -2,6 +2,7 @@ import { pick, type Random, randomInt } from '../../src/lib/index.ts';
 import type { FaultRates, RestartOptions } from '../../src/simulator/index.ts';
 import type { ClusterStep } from './cluster/cluster-steps.ts';
 import type { DeviceStep } from './devices/device-world.ts';
+import type { PressureStep } from './pressure/pressure-world.ts';
 import type { PodSketch } from './sketch.ts';
 import { type Feature, Sketcher } from './sketcher.ts';
 import type { VolumeStep } from './volumes/volume-steps.ts';
@@ -28,7 +29,8 @@ export type Step =
   | { readonly do: 'jump-clock'; readonly ms: number }
   | { readonly do: 'cluster'; readonly what: ClusterStep }
   | { readonly do: 'volumes'; readonly what: VolumeStep }
-  | { readonly do: 'devices'; readonly what: DeviceStep };
+  | { readonly do: 'devices'; readonly what: DeviceStep }
+  | { readonly do: 'pressure'; readonly what: PressureStep };
 
 export interface TimedStep {
   readonly atMs: number;

@@ -17,6 +17,8 @@ export interface SeedOptions extends ScriptWishes {
   readonly devices?: 'offered' | undefined;
   /** Whether pods of the API are resized, on a node that belongs to a cluster; none unless given. */
   readonly resizes?: 'many' | undefined;
+  /** Whether the node is short of something now and then, on a node that belongs to a cluster; never unless given. */
+  readonly pressure?: 'some' | undefined;
   /** How long to wait for what is wanted; half an hour unless given. */
   readonly patienceMs?: number | undefined;
 }

@@ -15,6 +15,7 @@ import { allRules, type ClusterParts, type Rule } from './invariants/index.ts';
 import type { KubeletLife } from './kubelet-life.ts';
 import { uidOf } from './manifests.ts';
 import { mayBeProbedToDeath, outcomeOf } from './outcome.ts';
+import { withPressure } from './pressure/pressure-script.ts';
 import { withResizes } from './resizes/resize-script.ts';
 import {
   type ScriptWishes,
@@ -75,6 +76,7 @@ class SeedRun {
   readonly #deviceRandom: Random;
   /** Undefined where nothing is resized. */
   readonly #resizeRandom: Random | undefined;
+  readonly #pressureRandom: Random;
   readonly #violations: string[] = [];
   /** Pods the runtime was in trouble with, which may have to be made anew. */
   readonly #damaged = new Set<string>();
@@ -104,7 +106,9 @@ class SeedRun {
     const devices = options.devices && { random: this.#deviceRandom };
     const settings = { maxRestartWaitMs };
     const scarceDisk = options.disk && { random: seededRandom(seed * 17 + 11) };
-    const parts = { cluster, volumes, devices, scarceDisk };
+    const pressure = cluster && options.pressure;
+    this.#pressureRandom = seededRandom(seed * 23 + 17);
+    const parts = { cluster, volumes, devices, scarceDisk, pressure };
     this.#world = new World({ ...options, seed, flavour, settings, ...parts }, this);
     this.#desk = new Desk(() => this.#world.clock.monotonicMs());
     this.#rules = allRules({
@@ -244,6 +248,9 @@ class SeedRun {
       case 'devices':
         world.note(`devices: ${JSON.stringify(step.what)}`);
         return world.devices?.take(step.what);
+      case 'pressure':
+        world.note(`pressure: ${JSON.stringify(step.what)}`);
+        return world.pressure?.take(step.what);
       case 'write':
         if (this.#scenario !== undefined && step.sketch.source === 'api')
           return this.#desk.sketchOf(step.sketch.name) === undefined
@@ -365,6 +372,7 @@ class SeedRun {
     this.#world.cluster?.heal();
     this.#world.volumes?.heal();
     this.#world.devices?.heal();
+    this.#world.pressure?.heal();
     await this.#world.startKubelet();
   }
 
@@ -468,7 +476,8 @@ class SeedRun {
     if (this.#scenario === undefined) return script;
     const joined = withCluster(this.#clusterRandom, script);
     const all = this.#resizeRandom === undefined ? joined : withResizes(this.#resizeRandom, joined);
-    return this.#world.volumes === undefined ? all : withVolumeTrouble(this.#volumeRandom, all);
+    const mounted = this.#world.volumes === undefined ? all : withVolumeTrouble(this.#volumeRandom, all);
+    return this.#world.pressure === undefined ? mounted : withPressure(this.#pressureRandom, mounted);
   }
 
   #unlikeTheNode(): readonly string[] {

@@ -73,6 +73,8 @@ export interface PodSketch {
   readonly source?: 'api';
   readonly restartPolicy: RestartPolicy;
   readonly graceSeconds: number;
+  /** None unless given. */
+  readonly priority?: number | undefined;
   /** How long it may be active; for ever unless given. */
   readonly deadlineSeconds?: number | undefined;
   readonly init: readonly ContainerSketch[];

@@ -28,6 +28,7 @@ import { KubeletLife, type LifeOptions, type Mutation } from './kubelet-life.ts'
 import { manifestDirectory, manifestPath, manifestText } from './manifests.ts';
 import { PodApi } from './pod-api.ts';
 import { PodNetwork, type ProbeWitness } from './pod-network.ts';
+import { evictionSettings, PressureWorld } from './pressure/pressure-world.ts';
 import { scriptOf } from './programs.ts';
 import { images, type PodSketch } from './sketch.ts';
 import { VolumeWorld, type VolumeWorldOptions } from './volumes/volume-world.ts';
@@ -51,6 +52,8 @@ export interface WorldOptions {
   readonly scarceDisk?: { readonly random: Random } | undefined;
   /** For pods that ask for devices; nobody offers any unless given. */
   readonly devices?: { readonly random: Random } | undefined;
+  /** For a node that may be short of something; it never is unless given. */
+  readonly pressure?: 'some' | undefined;
 }
 
 /** Whoever watches the world: called at once, before anything else happens. */
@@ -82,6 +85,7 @@ export class World {
   readonly volumes: VolumeWorld | undefined;
   readonly scarceDisk: ScarceDisk | undefined;
   readonly devices: DeviceWorld | undefined;
+  readonly pressure: PressureWorld | undefined;
   readonly network: PodNetwork;
   /** Everything that happened, one line each. */
   readonly history: string[] = [];
@@ -128,6 +132,8 @@ export class World {
     const files = memoryRuntimeFiles(this.files);
     this.volumes = options.volumes && this.#makeVolumes(options.volumes.random, files);
     this.devices = options.devices && new DeviceWorld(this.clock, options.devices.random);
+    const pressure = options.pressure && new PressureWorld(this.clock, this.runtime);
+    this.pressure = pressure;
     const { aroundMachine = (machine: NodeMachine) => machine } = options;
     this.machine = aroundMachine({
       manifests: this.manifests,
@@ -141,6 +147,7 @@ export class World {
       volumeParts: memoryVolumeParts((path) => this.files.read(path)),
       ...this.scarceDisk?.machine,
       cgroups: this.cgroups,
+      evictionStats: pressure && (() => pressure),
       httpGet: () => Promise.reject(new Error('There is no network')),
       dialHttp: () => Promise.reject(new Error('There is no network')),
       readFile: async (path) =>
@@ -181,6 +188,7 @@ export class World {
       settings: {
         apiPods: this.cluster ? 'expected' : this.api.state,
         ...this.scarceDisk?.settings,
+        eviction: this.pressure && evictionSettings,
         ...this.#options.settings,
       },
       beside: (...given) => this.scarceDisk?.reclaim(...given) ?? Promise.resolve(),

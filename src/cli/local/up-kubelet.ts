@@ -131,6 +131,8 @@ async function settingsOf(
   );
   return {
     ...settled,
+    // Nobody else is there to run them.
+    underPressure: 'wait',
     // Controllers of a driver may run here, too: volumes wait for whoever attaches them.
     attaching: 'cluster',
     startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],

@@ -18,6 +18,8 @@ export type Judgement =
   | { readonly kind: 'ask-node'; readonly refusal: Refusal }
   /** It will fit once pods have ended that are ending already. */
   | { readonly kind: 'wait-for-room'; readonly refusal: Refusal }
+  /** Nothing but what the node is short of now speaks against it, and its time to be refused has not come. */
+  | { readonly kind: 'wait-for-relief'; readonly refusal: Refusal }
   /** It matters more than these, which are to end for it. */
   | { readonly kind: 'make-room'; readonly preemption: Preemption };
 

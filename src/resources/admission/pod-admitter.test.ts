@@ -20,7 +20,7 @@ const labelled = (zone: string): Node => ({
   status: { allocatable: { cpu: '1', pods: '10' } },
 });
 
-function aWorld(first: readonly Pod[] = []) {
+function aWorld(first: readonly Pod[] = [], underPressure?: 'refuse' | 'wait') {
   const clock = new VirtualClock();
   const { logger, records } = collectLogs(clock);
   const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
@@ -31,6 +31,7 @@ function aWorld(first: readonly Pod[] = []) {
     ending: new Set<PodUid>(),
     fetched: labelled('a') as Node | Error,
     fetches: 0,
+    pressures: [] as string[],
     preempted: [] as string[],
     preempt: async (_victim: Pod): Promise<void> => {},
     /** What becomes of what pods ask for by the piece; nobody asks for any unless given. */
@@ -44,7 +45,7 @@ function aWorld(first: readonly Pod[] = []) {
       node: world.node,
       others: world.others,
       ending: world.ending,
-      pressures: [],
+      pressures: world.pressures,
       isShuttingDown: false,
       strictGroups: true,
       tolerationRules: 'plain',
@@ -65,6 +66,7 @@ function aWorld(first: readonly Pod[] = []) {
       allot: async () => await world.allot?.(),
     },
     admitted: { has: (uid) => kept.has(uid), add: (pod) => kept.add(pod.metadata.uid) },
+    underPressure,
     observer: admissionMetrics(registry),
   });
   const stopping = new AbortController();
@@ -224,5 +226,50 @@ describe('PodAdmitter', () => {
     assert.equal((waiting.is as Error).message, 'gone');
     assert.equal(clock.pendingTimers, 0);
     assert.equal(kept.size, 0);
+  });
+
+  it('refuses only so many pods at once while the node is short, and the others later', async () => {
+    const { begin, clock, world } = aWorld();
+    world.pressures = ['DiskPressure'];
+    const outcomes = Array.from({ length: 8 }, (_, index) => begin(sized(`pod${index}`, '1m')));
+    const refused = () => outcomes.filter(({ is }) => is !== undefined).length;
+    await clock.advance(0);
+    assert.equal(refused(), 5);
+    await clock.advance(12_000);
+    assert.equal(refused(), 6);
+    await clock.advance(50_000);
+    assert.equal(refused(), 8, 'nobody waits for longer than a minute');
+    const [last] = outcomes.slice(-1);
+    const message = 'The node had condition: [DiskPressure]. ';
+    assert.deepEqual(last?.is, { admit: false, reason: 'Evicted', message });
+    await clock.advance(60_000);
+    const again = begin(sized('again', '1m'));
+    await clock.advance(0);
+    assert.notEqual(again.is, undefined, 'what was not used comes back');
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it('takes a pod that waits as soon as the node has enough again', async () => {
+    const { begin, clock, world, stopping } = aWorld([], 'wait');
+    world.pressures = ['DiskPressure', 'MemoryPressure'];
+    const waiting = begin(sized('web', '1m'));
+    await clock.advance(1_800_000);
+    assert.equal(waiting.is, undefined);
+    world.pressures = [];
+    await clock.advance(2_000);
+    assert.deepEqual(waiting.is, { admit: true });
+    world.pressures = ['DiskPressure'];
+    const late = begin(sized('late', '1m'));
+    await clock.advance(3_002_000);
+    assert.equal((late.is as { reason?: string }).reason, 'Evicted', 'not for ever');
+    stopping.abort(new Error('the test ends'));
+  });
+
+  it('does not let a critical pod wait', async () => {
+    const { begin, clock, world } = aWorld([], 'wait');
+    world.pressures = ['DiskPressure'];
+    const taken = begin(sized('web', '1m', critical));
+    await clock.advance(0);
+    assert.deepEqual(taken.is, { admit: true });
   });
 });

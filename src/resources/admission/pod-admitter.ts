@@ -3,6 +3,8 @@ import { type Clock, describeError, type Logger, Waiters } from '../../lib/index
 import { describePod, type Pod, type PodUid } from '../../pods/index.ts';
 import { type AdmissionFacts, judgePod } from './judge-pod.ts';
 import type { Admission, Allotter, Judgement, Preemption, Refusal } from './judgement.ts';
+import { isForNow } from './pressure.ts';
+import { RefusalPace } from './refusal-pace.ts';
 
 /** Remembers, also over restarts and reboots, which pods were taken. What it cannot keep it says in the log. */
 export interface AdmittedPods {
@@ -28,6 +30,11 @@ export interface PodAdmitterDeps {
   readonly admitted: AdmittedPods;
   /** Nothing comes by the piece unless given. */
   readonly allotter?: Allotter | undefined;
+  /**
+   * What becomes of pods that the node is too short of something for: they are refused, though not all at once, so that
+   * others run them; or they wait, where there are no others. Refused unless given.
+   */
+  readonly underPressure?: 'refuse' | 'wait' | undefined;
   readonly observer?: AdmissionObserver | undefined;
 }
 
@@ -38,7 +45,9 @@ export interface AdmissionObserver {
 
 /** How far the admission of one pod has come. */
 interface Progress {
-  readonly untilMs: number;
+  untilMs: number;
+  /** Until when it may wait for the node to have enough again. */
+  readonly reliefMs: number;
   /** What became of what the pod asks for by the piece. */
   allotment?: 'done' | Refusal;
   /** As the API told it. */
@@ -49,6 +58,9 @@ interface Progress {
 
 /** How long a pod waits for others that are ending already. */
 const roomMs = 30_000;
+/** How long a pod waits at most while the node is short of something. */
+const reliefMs = { refuse: 60_000, wait: 3_000_000 } as const;
+const reliefPollMs = 2_000;
 /** Besides looking when told that a pod has gone. */
 const roomPollMs = 1_000;
 
@@ -59,13 +71,15 @@ const roomPollMs = 1_000;
 export class PodAdmitter {
   readonly #deps: PodAdmitterDeps;
   readonly #waiting = new Waiters<'released'>();
+  readonly #pace: RefusalPace;
 
   constructor(deps: PodAdmitterDeps) {
     this.#deps = deps;
+    this.#pace = new RefusalPace(deps.clock);
   }
 
   judge(pod: Pod): Judgement {
-    return this.#noted(pod, judgePod(pod, this.#facts(pod, undefined)));
+    return this.#noted(pod, this.#paced(judgePod(pod, this.#facts(pod, undefined)), undefined));
   }
 
   /** Why a pod that was taken cannot have now what its spec asks for; nobody ends for it. */
@@ -82,7 +96,9 @@ export class PodAdmitter {
 
   /** Carries out what a judgement asks for, until the pod is taken or refused. Throws only when it is aborted. */
   async settle(pod: Pod, first: Judgement, signal: AbortSignal): Promise<Admission> {
-    const progress: Progress = { untilMs: this.#deps.clock.monotonicMs() + roomMs };
+    const nowMs = this.#deps.clock.monotonicMs();
+    const relief = reliefMs[this.#deps.underPressure ?? 'refuse'];
+    const progress: Progress = { untilMs: nowMs + roomMs, reliefMs: nowMs + relief };
     for (let judgement = first; ; judgement = this.#judgeAgain(pod, progress)) {
       const settled = await this.#advance(pod, judgement, progress, signal);
       if (settled?.admit === true) this.#deps.admitted.add(pod);
@@ -113,6 +129,11 @@ export class PodAdmitter {
         await this.#makeRoom(pod, judgement.preemption, signal);
         progress.hasMadeRoom = true;
         return undefined;
+      case 'wait-for-relief':
+        await this.#waiting.waitWithin(this.#deps.clock, reliefPollMs, signal);
+        // What it has to wait for after that, it waits for from then on.
+        progress.untilMs = this.#deps.clock.monotonicMs() + roomMs;
+        return undefined;
       case 'wait-for-room':
         return await this.#awaitRoom(judgement.refusal, progress, signal);
     }
@@ -126,11 +147,22 @@ export class PodAdmitter {
     return isKnown ? { ...facts, standing: 'admitted-before' } : facts;
   }
 
-  #judgeAgain(pod: Pod, { node, isTooLate, allotment }: Progress): Judgement {
+  #judgeAgain(pod: Pod, progress: Progress): Judgement {
+    const { node, isTooLate, allotment } = progress;
     const facts = this.#facts(pod, allotment);
     // Nothing more is expected of pods that have not ended in time.
     const ending = isTooLate === true ? new Set<PodUid>() : facts.ending;
-    return judgePod(pod, { ...facts, ...(node !== undefined && { node }), ending });
+    const judgement = judgePod(pod, { ...facts, ...(node !== undefined && { node }), ending });
+    return this.#paced(judgement, progress);
+  }
+
+  /** Who is refused for what will pass waits for its turn. */
+  #paced(judgement: Judgement, progress: Progress | undefined): Judgement {
+    if (!isForNow(judgement)) return judgement;
+    const { underPressure, clock } = this.#deps;
+    if (progress !== undefined && clock.monotonicMs() >= progress.reliefMs) return judgement;
+    if (underPressure !== 'wait' && this.#pace.take()) return judgement;
+    return { kind: 'wait-for-relief', refusal: judgement.refusal };
   }
 
   #noted(pod: Pod, judgement: Judgement): Judgement {

@@ -1,5 +1,6 @@
 import { isCriticalPod, type Pod, qosClass } from '../../pods/index.ts';
-import type { Refusal } from './judgement.ts';
+import { evictedReason } from '../eviction/evicted-status.ts';
+import type { Judgement, Refusal } from './judgement.ts';
 import { isTolerated, type TolerationRules } from './taints.ts';
 
 const memoryTaint = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' };
@@ -17,5 +18,10 @@ export function pressureRefusal(
   const isMemoryOnly = pressures.every((one) => one === 'MemoryPressure');
   const mayCome = qosClass(pod) !== 'BestEffort' || isTolerated(memoryTaint, pod.spec.tolerations, rules);
   if (isMemoryOnly && mayCome) return undefined;
-  return { reason: 'Evicted', message: `The node had condition: [${pressures.join(' ')}]. ` };
+  return { reason: evictedReason, message: `The node had condition: [${pressures.join(' ')}]. ` };
+}
+
+/** Whether the pod is refused for nothing but what the node is short of now, which will pass. */
+export function isForNow(judgement: Judgement): judgement is Extract<Judgement, { readonly kind: 'refuse' }> {
+  return judgement.kind === 'refuse' && judgement.refusal.reason === evictedReason;
 }

@@ -87,12 +87,16 @@ interface Condition {
   readonly status: string;
 }
 
-function nodeProblems({ cluster, now }: RestScene): readonly string[] {
+function nodeProblems({ cluster, kubelet, now }: RestScene): readonly string[] {
   const conditions = (cluster.theNode()?.status?.['conditions'] ?? []) as readonly Condition[];
   const ready = conditions.find(({ type }) => type === 'Ready')?.status;
+  const pressures = conditions.filter(({ type, status }) => type.endsWith('Pressure') && status === 'True');
+  const said = pressures.map(({ type }) => type).toSorted();
+  const found = [...(kubelet?.pressures() ?? [])].toSorted();
   const renewed = Date.parse(String(cluster.lease()?.spec?.['renewTime'] ?? ''));
   return [
     ...(ready === 'True' ? [] : [`the Node is ${ready === undefined ? 'not there' : 'not ready'}`]),
+    ...(said.join() === found.join() ? [] : [`the Node says it has ${said} and has ${found}`]),
     ...(Math.abs(now - renewed) < leaseMs ? [] : [`the lease was renewed at ${renewed}, and it is ${now}`]),
   ];
 }

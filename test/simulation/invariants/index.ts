@@ -2,6 +2,7 @@ import { apiObjectsGoLast } from './api-removals.ts';
 import { statusesGoOn } from './api-statuses.ts';
 import { crashBackoffHolds } from './crash-backoff.ts';
 import { devicesHaveOneOwner } from './devices.ts';
+import { evictedStaysEvicted } from './evictions.ts';
 import { graceOnlyShrinks } from './grace.ts';
 import { ephemeralOnce, postStartRuns, preStopOnce } from './hooks.ts';
 import { imagesStayForContainers } from './images.ts';
@@ -51,7 +52,7 @@ export function allRules(scene: Scene): readonly Rule[] {
     neverMoreThanTheNode,
   ];
   const { cluster, volumes, logs, devices } = scene;
-  const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing];
+  const clusterRules = [apiObjectsGoLast, statusesGoOn, restartsWriteNothing, evictedStaysEvicted];
   const volumeRules = [startsWithItsVolumes, volumesOutliveContainers, disksOutlivePods, readersSeeWholes];
   return [
     ledger,

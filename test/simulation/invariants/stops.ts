@@ -5,22 +5,23 @@ import type { Rule, RuleScene } from './scene.ts';
 export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
   const { runtime, report, desk, isDamaged, ledger, cluster } = scene;
   /** Those a kubelet has seen to be over; what it asked for then may happen when it is gone. */
-  const pastDeadline = new Set<string>();
+  const over = new Set<string>();
   return {
     kubeletStarted({ kubelet }) {
       kubelet.statuses.onChange(({ uid, after }) => {
         const hasDeadline = desk.known(uid)?.deadlineSeconds !== undefined;
-        if (hasDeadline && after.phase === 'Failed') pastDeadline.add(uid);
+        const isEvicted = after.reason === 'Evicted';
+        if ((hasDeadline || isEvicted) && after.phase === 'Failed') over.add(uid);
       });
     },
     entry(entry) {
-      if (entry.kind === 'container-started') pastDeadline.delete(entry.podUid);
+      if (entry.kind === 'container-started') over.delete(entry.podUid);
       if (entry.kind !== 'container-signalled' || isDamaged(entry.podUid)) return;
       const { id, podUid, name, attempt } = entry;
       const instance = ledger.find(id);
       const sketch = desk.known(podUid);
       // A pod may be told to end, and be wanted again, while a start that was asked for before is under way.
-      if (!desk.wantedSince(podUid, instance?.createdMs ?? 0) || pastDeadline.has(podUid)) return;
+      if (!desk.wantedSince(podUid, instance?.createdMs ?? 0) || over.has(podUid)) return;
       if (sketch !== undefined && instance !== undefined && isCalledFor(sketch, instance, ledger)) return;
       const hasTwin = runtime
         .runningContainers()

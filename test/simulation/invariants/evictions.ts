@@ -1,0 +1,54 @@
+import type { PodStatus } from '../../../src/kinds/index.ts';
+import type { PodUid } from '../../../src/pods/index.ts';
+import { ownUidOf } from '../cluster/cluster-world.ts';
+import { isCritical } from '../pressure/pressure-script.ts';
+import type { ClusterScene, Rule } from './scene.ts';
+import { podOfCall } from './starts.ts';
+
+const evicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason === 'Evicted';
+
+/**
+ * A pod that was evicted ends as Failed and never runs again, whatever becomes of the kubelet. That begins when somebody
+ * could know of it: the first of its containers is told to stop, or the API has heard.
+ */
+export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterScene): Rule {
+  const gone = new Set<string>();
+  const isEvictedNow = (uid: string) => evicted(kubelet()?.statuses.getPodStatus(uid as PodUid) ?? {});
+  const meet = (uid: string) => {
+    const sketch = desk.known(uid);
+    if (sketch === undefined) return;
+    if (sketch.source !== 'api' || isCritical(sketch))
+      report('a critical pod is never evicted', `${uid} of ${sketch.name}`);
+  };
+  return {
+    kubeletStarted({ kubelet: next }) {
+      next.statuses.onChange(({ uid, after }) => {
+        if (evicted(after)) meet(uid);
+        else if (gone.has(uid) && after.phase !== undefined)
+          report('an evicted pod ends as Failed', `${uid} is ${after.phase} ${after.reason ?? ''}`);
+      });
+    },
+    calling(method, request) {
+      if (method === 'stopContainer') {
+        const { containerId } = request as { readonly containerId: string };
+        const uid = runtime.containers().find(({ id }) => id === containerId)?.podUid;
+        if (uid !== undefined && isEvictedNow(uid)) gone.add(uid);
+      }
+      const started = podOfCall(runtime, method, request);
+      if (started !== undefined && gone.has(started))
+        report('an evicted pod never runs again', `${method} of ${started}`);
+    },
+    apiChanged({ resource, object, type }) {
+      if (resource.plural !== 'pods' || type === 'DELETED') return;
+      if (evicted((object.status ?? {}) as PodStatus)) gone.add(ownUidOf(object));
+    },
+    settled() {
+      for (const uid of gone) {
+        const isWanted = desk.wanted().some((one) => one.uid === uid);
+        if (isWanted && !isEvictedNow(uid)) report('an evicted pod ends as Failed', `${uid} does not say so`);
+        if (runtime.runningContainers().some(({ podUid }) => podUid === uid))
+          report('an evicted pod never runs again', `${uid} runs`);
+      }
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import { pick, type Random, randomInt } from '../../../src/lib/index.ts';
+import type { Step, TimedStep } from '../script.ts';
+import type { Scarce } from './pressure-world.ts';
+
+const scarce: readonly Scarce[] = ['memory', 'memory', 'disk', 'pids'];
+/** From here on a pod is critical. */
+const critical = 2_000_000_000;
+
+/** The same, with pods of which some matter more, on a node that is short of something now and then. */
+export function withPressure(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
+  const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
+  const times = 1 + randomInt(random, 3);
+  const pressure = Array.from({ length: times }, () => shortage(random, spanMs)).flat();
+  const all = script.map(({ atMs, step }) => ({ atMs, step: withPriority(step) }));
+  return [...all, ...pressure].toSorted((one, other) => one.atMs - other.atMs);
+}
+
+function shortage(random: Random, spanMs: number): readonly TimedStep[] {
+  const resource = pick(random, scarce) ?? 'memory';
+  const atMs = random.next() * spanMs;
+  const forMs = random.next() * (pick(random, [5_000, 40_000, 120_000]) ?? 0);
+  const room = randomInt(random, 1_200);
+  return [
+    { atMs, step: { do: 'pressure', what: { resource, room } } },
+    { atMs: atMs + forMs, step: { do: 'pressure', what: { resource, room: 10_000 } } },
+  ];
+}
+
+/** By the name of the pod: whoever comes after it under the same name matters as much. */
+function withPriority(step: Step): Step {
+  if (step.do !== 'cluster' || (step.what.do !== 'create' && step.what.do !== 'delete')) return step;
+  const { what } = step;
+  if (what.do === 'create') return { do: 'cluster', what: { ...what, sketch: prioritized(what.sketch) } };
+  return what.next === undefined ? step : { do: 'cluster', what: { ...what, next: prioritized(what.next) } };
+}
+
+function prioritized<T extends { readonly name: string }>(sketch: T): T {
+  if (sketch.name === 'api0') return { ...sketch, priority: critical };
+  return sketch.name === 'api1' ? { ...sketch, priority: 5 } : sketch;
+}
+
+export function isCritical({ priority = 0 }: { readonly priority?: number | undefined }): boolean {
+  return priority >= critical;
+}

@@ -1,0 +1,17 @@
+import { before, describe, it } from 'node:test';
+import { type Lives, playAgain, playSeeds, seedsUpTo } from '../seeds.ts';
+import { prepareSimulation } from '../simulate.ts';
+
+const seeds = 40;
+const repeatedSeeds = 4;
+const short = { cluster: 'joined', pressure: 'some' } as const;
+
+describe('the whole kubelet in simulation, on a node that is short now and then', () => {
+  const lives: Lives = new Map();
+  before(prepareSimulation);
+
+  it(`keeps its promises under ${seeds} seeds`, () => playSeeds(seedsUpTo(seeds), short, lives));
+
+  it('lives the same life again under the same seed', () =>
+    playAgain(seedsUpTo(repeatedSeeds), short, lives));
+});
