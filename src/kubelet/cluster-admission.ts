@@ -1,5 +1,5 @@
 import type { Node } from '../kinds/index.ts';
-import { type Clock, type Logger, type MetricRegistry, withDeadline } from '../lib/index.ts';
+import type { Clock, Logger, MetricRegistry } from '../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import {
   type AdmissionFacts,
@@ -10,7 +10,7 @@ import {
   PodAdmitter,
   preempted,
 } from '../resources/index.ts';
-import type { PodWorkers, StatusFn } from '../workers/index.ts';
+import { killPodNow, type PodWorkers, type StatusFn } from '../workers/index.ts';
 import { kernelProblems, type PodStanding } from './admission.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
@@ -35,9 +35,6 @@ export interface ClusterAdmissionParts {
   /** What the node is short of. */
   readonly pressures: () => readonly string[];
 }
-
-/** A victim has its own time to end, and half as much again; this at least. */
-const leastKillMs = 10_000;
 
 /** The admission of a node of a cluster: by labels, taints, resources and all else, with room made for critical pods. */
 export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmissionParts): PodAdmitter {
@@ -92,15 +89,8 @@ function factsFor(
 async function preempt(victim: Pod, parts: ClusterAdmissionParts, signal: AbortSignal): Promise<void> {
   const { clock, journal, workers } = parts;
   journal.event(victim, preempted.event);
-  const seconds = victim.spec.terminationGracePeriodSeconds ?? 0;
-  const ms = Math.max(leastKillMs, seconds * 1_500);
-  const killed = (inner: AbortSignal) =>
-    new Promise<void>((done, reject) => {
-      inner.addEventListener('abort', () => reject(inner.reason), { once: true });
-      const kill = { evict: true, statusFn: asPreempted, done };
-      workers().updatePod({ updateType: 'kill', pod: victim, kill, startStamp: clock.stamp() });
-    });
-  await withDeadline({ clock, ms, what: 'end a pod that makes room' }, killed, signal);
+  const options = { why: 'eviction', statusFn: asPreempted } as const;
+  await killPodNow({ clock, journal, workers: workers() }, victim, options, signal);
 }
 
 const asPreempted: StatusFn = (status) => ({

@@ -269,6 +269,7 @@ export class Kubelet {
       placesOf: (pod) => this.volumePlacesOf(pod),
       reclaim: {
         deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('ended-pods-too', signal),
+        // Nobody looks after images yet.
         deleteUnusedImages: async () => {},
       },
       collectGarbage: (signal) => this.#garbage.collectNow('gone-pods', signal),

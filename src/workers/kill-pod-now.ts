@@ -5,7 +5,7 @@ import type { StatusFn } from './updates.ts';
 
 export interface KillNowDeps {
   readonly clock: Clock;
-  readonly journal: PodJournal;
+  readonly journal: Pick<PodJournal, 'event'>;
   readonly workers: Pick<PodWorkers, 'updatePod'>;
 }
 

@@ -4,6 +4,7 @@ import { clusterMutations } from './cluster/cluster-mutations.ts';
 import { deviceMutations } from './devices/device-mutations.ts';
 import { diskMutations } from './disk/disk-mutations.ts';
 import { mutations } from './mutations.ts';
+import { pressureMutations } from './pressure/pressure-mutations.ts';
 import { resizeMutations } from './resizes/resize-mutations.ts';
 import type { SeedOptions, SeedResult } from './seed-options.ts';
 import { playSeeds } from './seeds.ts';
@@ -24,6 +25,7 @@ describe('the rules of the simulation', () => {
     ...diskMutations,
     ...deviceMutations,
     ...resizeMutations,
+    ...pressureMutations,
   })) {
     it(`find a classic bug: ${name}`, async () => {
       const options: SeedOptions = { cluster: 'alone', ...mutate.shows };

@@ -11,7 +11,7 @@ export interface KnownBug extends Mutation {
   /** Where it shows soonest; the seeds as they are show it, too, but later. */
   readonly shows?: Pick<
     SeedOptions,
-    'trouble' | 'always' | 'killedAt' | 'cluster' | 'volumes' | 'disk' | 'devices' | 'patienceMs'
+    'trouble' | 'always' | 'killedAt' | 'cluster' | 'volumes' | 'disk' | 'devices' | 'pressure' | 'patienceMs'
   >;
 }
 

@@ -18,7 +18,7 @@ function machine(parts: {
   readonly files?: Readonly<Record<string, string>>;
   readonly images?: readonly string[];
   readonly containers?: readonly string[];
-  readonly stats?: readonly object[];
+  readonly stats?: readonly object[] | 'silent';
   readonly usageIn?: UsageSources['usageIn'];
 }) {
   const clock = new VirtualClock();
@@ -31,7 +31,7 @@ function machine(parts: {
         imageFilesystems: images.map(at),
         containerFilesystems: containers.map(at),
       }),
-      listContainerStats: async () => ({ stats }),
+      listContainerStats: async () => (stats === 'silent' ? await new Promise(() => {}) : { stats }),
     } as unknown as CriClient,
     host: {
       fsType: async () => cgroupMagic.v2,
@@ -158,5 +158,16 @@ describe('MachineUsage', () => {
         },
       ],
     ]);
+  });
+
+  it('tells what the kernel knows of a pod when the runtime does not answer', async () => {
+    const files = { '/sys/fs/cgroup/kubepods/poda/memory.current': '100\n' };
+    const { usage, clock } = machine({ stats: 'silent', files });
+    let bytes: number | undefined;
+    void usage.pods([aPod({ metadata: { uid: podUid('a') } })], signal).then((found) => {
+      bytes = found.get(podUid('a'))?.memoryBytes;
+    });
+    await clock.advance(5_000);
+    assert.equal(bytes, 100);
   });
 });

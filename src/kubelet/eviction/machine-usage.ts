@@ -51,6 +51,7 @@ interface Mounts {
 /** A directory with very many files takes long to count: it is left out then. */
 const countMs = 10_000;
 const countedAtOnce = 4;
+const runtimeMs = 5_000;
 
 /** Finds what is left and what is used by files of the kernel, the runtime and a walk through what pods have written. */
 export class MachineUsage implements EvictionStats {
@@ -90,7 +91,7 @@ export class MachineUsage implements EvictionStats {
   }
 
   async pods(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<PodUid, PodMeasures>> {
-    const stats = await listContainerStats(this.#sources.cri, signal);
+    const stats = await this.#containerStats(signal);
     const byPod = Map.groupBy(stats, ({ podUid }) => podUid);
     const found = new Map<PodUid, PodMeasures>();
     const waiting = [...pods];
@@ -103,6 +104,18 @@ export class MachineUsage implements EvictionStats {
     };
     await Promise.all(Array.from({ length: countedAtOnce }, work));
     return found;
+  }
+
+  /** A runtime that does not answer must not keep the kernel's own figures from who needs them. */
+  async #containerStats(signal: AbortSignal): Promise<readonly RuntimeContainerStats[]> {
+    const { clock, cri } = this.#sources;
+    const limit = { clock, ms: runtimeMs, what: 'ask the container runtime what containers use' };
+    try {
+      return await withDeadline(limit, (inner) => listContainerStats(cri, inner), signal);
+    } catch {
+      signal.throwIfAborted();
+      return [];
+    }
   }
 
   /** Nothing is known of a pod of which nothing runs. */

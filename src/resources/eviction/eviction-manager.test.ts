@@ -53,6 +53,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     looks: [] as number[],
     podLooks: 0,
     statsError: undefined as Error | undefined,
+    podsError: undefined as Error | undefined,
     story: [] as string[],
   };
   const note = (what: string) => world.story.push(`${clock.monotonicMs() / 1_000} ${what}`);
@@ -71,6 +72,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     },
     async pods(asked) {
       world.podLooks++;
+      if (world.podsError !== undefined) throw world.podsError;
       const measured = asked.map(({ metadata: { uid, name } }) => {
         const { memory = 0, volume = 0 } = world.pods.find((pod) => pod.name === name) ?? { memory: 0 };
         const volumes = new Map([['v', { bytes: volume, inodes: 1 }]]);
@@ -283,6 +285,26 @@ describe('EvictionManager', () => {
     await clock.advance(10_000);
     await stop();
     assert.deepEqual(kills(world.story), ['a']);
+  });
+
+  it('evicts by priority alone when nobody can say what pods use', async () => {
+    const { clock, world, stop } = aNode();
+    world.podsError = new Error('no answer');
+    world.pods = [
+      { name: 'dear', memory: 900, spec: { priority: 3 } },
+      { name: 'plain', memory: 50 },
+    ];
+    await clock.advance(500);
+    await stop();
+    assert.deepEqual(kills(world.story), ['plain']);
+  });
+
+  it('takes a soft threshold without a grace period for a hard one', async () => {
+    const { clock, world, stop } = aNode({ thresholds: [below(100, { kind: 'soft' })] });
+    world.pods = [{ name: 'a', memory: 950 }];
+    await clock.advance(500);
+    await stop();
+    assert.match(world.story.find((line) => line.includes('kill')) ?? '', /kill a within 1 s/);
   });
 
   it('looks every second while memory is nearly short, and acts at once when it is', async () => {

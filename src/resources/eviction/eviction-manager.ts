@@ -6,7 +6,7 @@ import { type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout
 import { type EvictionVerdict, evictedReason } from './evicted-status.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
 import { nextLookMs, roundMs } from './look-again.ts';
-import type { DiskLayout, EvictionStats } from './measures.ts';
+import type { DiskLayout, EvictionStats, PodMeasures } from './measures.ts';
 import { evictionStory } from './message.ts';
 import type { EvictionObserver } from './metrics.ts';
 import { type MemoryGuard, observationsOf } from './observations.ts';
@@ -53,18 +53,20 @@ export interface EvictionKill {
   readonly verdict: EvictionVerdict;
 }
 
+type Urgency = EvictionThreshold['kind'];
+
 interface Eviction {
   readonly pod: Pod;
   readonly verdict: EvictionVerdict;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly graceSeconds: number;
-  readonly urgency: EvictionThreshold['kind'];
+  readonly urgency: Urgency;
 }
 
 /** What came of a round. */
 interface Evicted {
   readonly pods: readonly Pod[];
-  readonly urgency: EvictionThreshold['kind'];
+  readonly urgency: Urgency;
 }
 
 /** Who is evicted at once has this long to end. */
@@ -163,11 +165,11 @@ export class EvictionManager {
   }
 
   async #evictOverLimits(pods: readonly Pod[], signal: AbortSignal): Promise<readonly Pod[]> {
-    const { settings, stats, observer } = this.#deps;
+    const { settings, observer } = this.#deps;
     if (settings.localStorage === 'unlimited') return [];
     const limited = pods.filter((pod) => this.#isEvictable(pod) && hasStorageLimits(pod));
     if (limited.length === 0) return [];
-    const measures = await stats.pods(limited, signal);
+    const measures = await this.#measure(limited, signal);
     const over = limited.flatMap((pod) => {
       const found = measures.get(pod.metadata.uid);
       const limit = found && overStorageLimit(pod, found);
@@ -182,6 +184,18 @@ export class EvictionManager {
     return await Promise.all(evictions);
   }
 
+  /** A node that is short must not wait for who cannot say what pods use: of those it goes by what it knows. */
+  async #measure(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<PodUid, PodMeasures>> {
+    const { stats, logger } = this.#deps;
+    try {
+      return await stats.pods(pods, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      logger.error('Cannot find out what pods use', error);
+      return new Map();
+    }
+  }
+
   /** Does something about one threshold. */
   async #relieve(
     threshold: EvictionThreshold,
@@ -189,8 +203,9 @@ export class EvictionManager {
     { pods, layout }: { readonly pods: readonly Pod[]; readonly layout: DiskLayout },
     signal: AbortSignal,
   ): Promise<Evicted | undefined> {
-    const { logger, nodeEvent, stats, observer, clock } = this.#deps;
-    const { signal: name, kind } = threshold;
+    const { logger, nodeEvent, observer, clock } = this.#deps;
+    const { signal: name } = threshold;
+    const urgency = urgencyOf(threshold);
     const resource = resourceOf(name);
     const { observations } = this.#state;
     nodeEvent({
@@ -207,7 +222,7 @@ export class EvictionManager {
       logger.warn('The node is short, but no pod can be evicted', { resource, pods: pods.length });
       return undefined;
     }
-    const measures = await stats.pods(candidates, signal);
+    const measures = await this.#measure(candidates, signal);
     const [pod] = rankPods(candidates, { signal: name, layout, measures });
     if (pod === undefined) return undefined;
     const nowMs = clock.now();
@@ -218,10 +233,10 @@ export class EvictionManager {
     const of = measures.get(pod.metadata.uid);
     const { message, annotations } = evictionStory({ resource, pod, measures: of, acting, observations });
     const verdict = { message, disruption: 'told' } as const;
-    const graceSeconds = this.#graceOf(pod, kind);
-    await this.#evict({ pod, verdict, annotations, graceSeconds, urgency: kind }, signal);
+    const graceSeconds = this.#graceOf(pod, urgency);
+    await this.#evict({ pod, verdict, annotations, graceSeconds, urgency }, signal);
     observer.evicted(name);
-    return { pods: [pod], urgency: kind };
+    return { pods: [pod], urgency };
   }
 
   /** Whether nothing is short any more, by as much as is asked for. */
@@ -244,8 +259,8 @@ export class EvictionManager {
     return thresholdsMet(this.#thresholds, observations, 'reclaim-too').length === 0;
   }
 
-  #graceOf({ spec }: Pod, kind: EvictionThreshold['kind']): number {
-    if (kind === 'hard') return shortGraceSeconds;
+  #graceOf({ spec }: Pod, urgency: Urgency): number {
+    if (urgency === 'hard') return shortGraceSeconds;
     const { maxPodGraceSeconds } = this.#deps.settings;
     return Math.min(maxPodGraceSeconds, spec.terminationGracePeriodSeconds ?? maxPodGraceSeconds);
   }
@@ -296,7 +311,7 @@ export class EvictionManager {
 
   async #isSerious(signal: AbortSignal): Promise<boolean> {
     try {
-      return (await this.#assess(signal)).acting.some(({ kind }) => kind === 'hard');
+      return (await this.#assess(signal)).acting.some((one) => urgencyOf(one) === 'hard');
     } catch {
       signal.throwIfAborted();
       return false;
@@ -345,4 +360,9 @@ export class EvictionManager {
   #isNewlyMet(met: readonly EvictionThreshold[]): boolean {
     return met.some((one) => !this.#state.since.has(one));
   }
+}
+
+/** One that need not be crossed for any time is as good as hard. */
+function urgencyOf({ gracePeriodMs }: EvictionThreshold): Urgency {
+  return gracePeriodMs === 0 ? 'hard' : 'soft';
 }

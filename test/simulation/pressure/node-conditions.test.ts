@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { before, it } from 'node:test';
+import { apiResources } from '../../../src/api/index.ts';
+import type { NodeCondition, PodStatus } from '../../../src/kinds/index.ts';
+import { seededRandom } from '../../../src/lib/index.ts';
+import { prepareSimulation } from '../simulate.ts';
+import { images, type PodSketch } from '../sketch.ts';
+import { type Witness, World } from '../world.ts';
+
+before(prepareSimulation);
+
+const witness: Witness = {
+  entry() {},
+  calling() {},
+  kubeletStarted() {},
+  kubeletGone() {},
+  kubeletEnded: (error) => assert.fail(String(error)),
+  bug: (method, error) => assert.fail(`${method}: ${error}`),
+};
+
+function sketch(name: string, more: Partial<PodSketch> = {}): PodSketch {
+  return {
+    name,
+    revision: 1,
+    source: 'api',
+    restartPolicy: 'Always',
+    graceSeconds: 5,
+    init: [],
+    containers: [{ name: 'c0', image: images.present, onTerm: 'die' }],
+    ...more,
+  };
+}
+
+it('the Node says what it is short of, refuses pods meanwhile, and takes some again after a while', async () => {
+  const random = seededRandom(1);
+  const world = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
+  const cluster = world.cluster ?? assert.fail();
+  const status = (name: string) => (cluster.pod(name)?.status ?? {}) as PodStatus;
+  const pressures = () => {
+    const { conditions = [] } = (cluster.theNode()?.status ?? {}) as {
+      readonly conditions?: readonly NodeCondition[];
+    };
+    return conditions
+      .filter(({ type, status: is }) => type.endsWith('Pressure') && is === 'True')
+      .map(({ type, reason }) => `${type} ${reason}`);
+  };
+  const until = async (what: string, holds: () => boolean, limitMs = 60_000) =>
+    assert.ok(await world.clock.advanceUntil(holds, limitMs), what);
+  await world.startKubelet();
+  for (const name of ['a', 'b']) cluster.create(sketch(name));
+  await until('they run', () => ['a', 'b'].every((name) => status(name).phase === 'Running'));
+  assert.deepEqual(pressures(), []);
+  for (const [resource, told] of [
+    ['memory', 'MemoryPressure KubeletHasInsufficientMemory'],
+    ['disk', 'DiskPressure KubeletHasDiskPressure'],
+    ['pids', 'PIDPressure KubeletHasInsufficientPID'],
+  ] as const) {
+    world.pressure?.take({ resource, room: 0 });
+    await until(told, () => pressures().includes(told));
+  }
+  await until('all are evicted', () => ['a', 'b'].every((name) => status(name).phase === 'Failed'));
+  assert.equal(status('a').reason, 'Evicted');
+  assert.match(status('a').message ?? '', /^The node was low on resource: /);
+  const target = status('a').conditions?.find(({ type }) => type === 'DisruptionTarget');
+  assert.equal(target?.reason, 'TerminationByKubelet');
+  const told = cluster.api
+    .objects(apiResources.events)
+    .find(
+      ({ metadata, ...event }) => (event as { reason?: string }).reason === 'Evicted' && metadata.annotations,
+    );
+  assert.ok(Object.hasOwn(told?.metadata.annotations ?? {}, 'starved_resource'));
+  cluster.create(sketch('late'));
+  cluster.create(sketch('vital', { priority: 2_000_000_000 }));
+  await until('one is refused', () => status('late').phase === 'Failed');
+  const { reason, message } = status('late');
+  const all = 'MemoryPressure DiskPressure PIDPressure';
+  assert.deepEqual([reason, message], ['Evicted', `Pod was rejected: The node had condition: [${all}]. `]);
+  await until('a critical one runs', () => status('vital').phase === 'Running');
+  world.pressure?.heal();
+  await until('nothing is short', () => pressures().length === 0);
+  cluster.create(sketch('again'));
+  await until('it takes pods', () => status('again').phase === 'Running');
+  assert.equal(status('vital').phase, 'Running');
+  assert.equal(await world.stopKubelet(), undefined);
+  cluster.api.close();
+  world.runtime.close();
+});

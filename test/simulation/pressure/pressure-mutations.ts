@@ -1,0 +1,33 @@
+import type { KnownBug } from '../mutations.ts';
+import { withParts } from '../volumes/joint-files.ts';
+
+const short = { cluster: 'joined', pressure: 'some' } as const;
+
+/** Bugs with a node that is short of something; the simulation must find each. */
+export const pressureMutations: Readonly<Record<string, KnownBug>> = {
+  'that a pod was evicted is known to nobody but the kubelet that did it': {
+    breaks: 'an evicted pod',
+    shows: { ...short, killedAt: 'stopContainer', trouble: 'kubelet' },
+    machine: (machine) => ({
+      ...machine,
+      files: withParts(machine.files, {
+        replace: (path, text, options) => machine.files.replace(path, withoutEnd(path, text), options),
+      }),
+    }),
+  },
+
+  'a critical pod is evicted like any other': {
+    breaks: 'a critical pod is never evicted',
+    shows: short,
+    kubelet: ({ pods }) => {
+      const getPods = pods.getPods.bind(pods);
+      pods.getPods = () => getPods().map((pod) => ({ ...pod, spec: { ...pod.spec, priority: 0 } }));
+    },
+  },
+};
+
+function withoutEnd(path: string, text: string): string {
+  if (!path.endsWith('/kubeling.json')) return text;
+  const { end: _unknown, termination: _neither, ...notes } = JSON.parse(text) as Record<string, unknown>;
+  return JSON.stringify(notes);
+}
