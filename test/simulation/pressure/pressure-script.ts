@@ -9,7 +9,7 @@ const critical = 2_000_000_000;
 /** The same, with pods of which some matter more, on a node that is short of something now and then. */
 export function withPressure(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
-  const times = 1 + randomInt(random, 3);
+  const times = 2 + randomInt(random, 3);
   const pressure = Array.from({ length: times }, () => shortage(random, spanMs)).flat();
   const all = script.map(({ atMs, step }) => ({ atMs, step: withPriority(step) }));
   return [...all, ...pressure].toSorted((one, other) => one.atMs - other.atMs);
@@ -18,8 +18,8 @@ export function withPressure(random: Random, script: readonly TimedStep[]): read
 function shortage(random: Random, spanMs: number): readonly TimedStep[] {
   const resource = pick(random, scarce) ?? 'memory';
   const atMs = random.next() * spanMs;
-  const forMs = random.next() * (pick(random, [5_000, 40_000, 120_000]) ?? 0);
-  const room = randomInt(random, 1_200);
+  const forMs = random.next() * (pick(random, [20_000, 60_000, 120_000]) ?? 0);
+  const room = randomInt(random, 600);
   return [
     { atMs, step: { do: 'pressure', what: { resource, room } } },
     { atMs: atMs + forMs, step: { do: 'pressure', what: { resource, room: 10_000 } } },
