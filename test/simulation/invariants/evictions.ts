@@ -5,6 +5,7 @@ import { isCritical } from '../pressure/pressure-script.ts';
 import type { ClusterScene, Rule } from './scene.ts';
 import { podOfCall } from './starts.ts';
 
+const evictionGraceSeconds = 1;
 const evicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason === 'Evicted';
 
 /**
@@ -17,6 +18,8 @@ export function evictedStaysEvicted({ runtime, report, desk, kubelet }: ClusterS
   const meet = (uid: string) => {
     const sketch = desk.known(uid);
     if (sketch === undefined) return;
+    // It may have no more time than this.
+    desk.shorten(uid, evictionGraceSeconds);
     if (sketch.source !== 'api' || isCritical(sketch))
       report('a critical pod is never evicted', `${uid} of ${sketch.name}`);
   };
