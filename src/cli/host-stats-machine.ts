@@ -1,4 +1,4 @@
-import { readdir, readlink, statfs } from 'node:fs/promises';
+import { readdir, readlink, stat, statfs } from 'node:fs/promises';
 import { release, uptime } from 'node:os';
 import { join } from 'node:path';
 import type { StatsMachine } from '../kubelet/stats/index.ts';
@@ -33,8 +33,12 @@ export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check
     async space(path, signal) {
       try {
         await silent.check(path, signal);
-        const { blocks, bfree, bavail, bsize, files, ffree } = await statfs(path);
+        const [{ dev }, { blocks, bfree, bavail, bsize, files, ffree }] = await Promise.all([
+          stat(path),
+          statfs(path),
+        ]);
         return {
+          device: `${dev}`,
           capacityBytes: blocks * bsize,
           availableBytes: bavail * bsize,
           usedBytes: (blocks - bfree) * bsize,

@@ -1,6 +1,5 @@
 export type { BackgroundLoops } from './background.ts';
 export { type CgroupDriverDeps, runtimeCgroupDriver } from './cgroup-driver.ts';
-export { MachineUsage, type UsageSources } from './eviction/index.ts';
 export { explainNode, explainPod } from './explain.ts';
 export { FlightRecorder, type PodStory, type StoryEntry } from './flight-recorder.ts';
 export { Kubelet } from './kubelet.ts';

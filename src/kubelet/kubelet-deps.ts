@@ -8,7 +8,6 @@ import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } f
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
-import type { UsageSources } from './eviction/index.ts';
 import type { StatsMachine } from './stats/index.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
@@ -50,8 +49,8 @@ export interface NodeMachine {
   readonly cgroups: CgroupHost;
   /** What the kernel tells of the machine's parts; read as any file unless given. */
   readonly facts?: FactFiles | undefined;
-  /** Finds what is left of the machine; nobody is evicted unless given. */
-  readonly evictionStats?: ((sources: Omit<UsageSources, 'fileSystems'>) => EvictionStats) | undefined;
+  /** What pods are evicted by; as `stats` tells it unless given, and nobody is where neither is. */
+  readonly evictionStats?: EvictionStats | undefined;
   readFile(path: string): Promise<string>;
 }
 

@@ -265,12 +265,10 @@ export class Kubelet {
       node: this.node,
       workers: () => this.workers,
       activePods: () => this.#facts.active(),
-      cgroupOf: (pod) => this.cgroupOf(pod),
-      placesOf: (pod) => this.volumePlacesOf(pod),
+      statistics: this.statistics,
       reclaim: {
         deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('ended-pods-too', signal),
-        // Nobody looks after images yet.
-        deleteUnusedImages: async () => {},
+        deleteUnusedImages: async (signal) => await this.imageGc?.deleteUnusedImages(signal),
       },
       collectGarbage: (signal) => this.#garbage.collectNow('gone-pods', signal),
       conditionsChanged: () => cluster?.pressuresChanged(),

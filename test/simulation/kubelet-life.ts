@@ -225,19 +225,12 @@ function gatedMachine(gate: ProcessGate, machine: NodeMachine): NodeMachine {
     devices: devices && gatedDevices(gate, devices),
     cgroups: gate.around(machine.cgroups),
     facts: machine.facts,
-    evictionStats: machine.evictionStats && gatedStats(gate, machine.evictionStats),
+    evictionStats: around(machine.evictionStats),
     prober: around(machine.prober),
     httpGet,
     dialHttp,
     readFile,
   };
-}
-
-function gatedStats(
-  gate: ProcessGate,
-  stats: NonNullable<NodeMachine['evictionStats']>,
-): NodeMachine['evictionStats'] {
-  return (sources) => gate.around(stats(sources));
 }
 
 /** Also what it says to those it has once connected to. */

@@ -147,7 +147,7 @@ export class World {
       volumeParts: memoryVolumeParts((path) => this.files.read(path)),
       ...this.scarceDisk?.machine,
       cgroups: this.cgroups,
-      evictionStats: pressure && (() => pressure),
+      evictionStats: pressure,
       httpGet: () => Promise.reject(new Error('There is no network')),
       dialHttp: () => Promise.reject(new Error('There is no network')),
       readFile: async (path) =>

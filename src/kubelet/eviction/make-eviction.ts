@@ -1,20 +1,18 @@
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import {
-  cgroupName,
-  cgroupPath,
   type EvictionKill,
   EvictionManager,
   type EvictionStats,
   evictedStatus,
   evictionMetrics,
   type PressureCondition,
-  parseCgroupPath,
 } from '../../resources/index.ts';
 import { killPodNow, type PodWorkers } from '../../workers/index.ts';
 import type { KubeletDeps } from '../kubelet-deps.ts';
 import type { NodeJournal } from '../node-journal.ts';
 import type { KubeletSettings } from '../settings.ts';
-import type { VolumePlace } from '../stats/index.ts';
+import type { Statistics } from '../statistics.ts';
+import { ProvidedStats } from './provided-stats.ts';
 
 /** What the eviction manager needs of the kubelet it belongs to. */
 export interface EvictionParts {
@@ -22,8 +20,7 @@ export interface EvictionParts {
   readonly node: NodeJournal;
   readonly workers: () => PodWorkers;
   readonly activePods: () => readonly Pod[];
-  readonly cgroupOf: (pod: Pod) => string;
-  readonly placesOf: (pod: Pod) => readonly VolumePlace[];
+  readonly statistics: Pick<Statistics, 'provider'>;
   readonly reclaim: {
     deleteAllUnusedContainers(signal: AbortSignal): Promise<void>;
     deleteUnusedImages(signal: AbortSignal): Promise<void>;
@@ -38,7 +35,7 @@ export function makeEviction(
   deps: KubeletDeps,
   parts: EvictionParts,
 ): EvictionManager | undefined {
-  const stats = statsOf(settings, deps, parts);
+  const stats = statsOf(deps, parts);
   if (settings.eviction === undefined || stats === undefined) return undefined;
   const { clock, logger, metrics } = deps;
   const { journal, node, workers, activePods, reclaim, collectGarbage, conditionsChanged } = parts;
@@ -70,27 +67,9 @@ async function evict(
 }
 
 function statsOf(
-  settings: KubeletSettings,
-  deps: KubeletDeps,
-  parts: EvictionParts,
+  { clock, machine }: KubeletDeps,
+  { statistics }: Pick<EvictionParts, 'statistics'>,
 ): EvictionStats | undefined {
-  const { rootDir, podLogsDir, cgroupRoot, cgroupDriver, cgroupsPerQos } = settings;
-  const { clock, cri, machine } = deps;
-  const { volumeFiles } = machine;
-  const pods = cgroupName(parseCgroupPath(cgroupRoot, cgroupDriver), 'kubepods');
-  return machine.evictionStats?.({
-    clock,
-    cri,
-    host: machine.cgroups,
-    rootDir,
-    podLogsDir,
-    podsCgroup: cgroupsPerQos ? cgroupPath(pods, cgroupDriver) : undefined,
-    cgroupOf: parts.cgroupOf,
-    placesOf: parts.placesOf,
-    async usageIn(directory, signal) {
-      if (volumeFiles === undefined) throw new Error('The machine gives no access to its files');
-      const { usedBytes, inodesUsed } = await volumeFiles.usageIn(directory, signal);
-      return { bytes: usedBytes, inodes: inodesUsed };
-    },
-  });
+  if (machine.evictionStats !== undefined) return machine.evictionStats;
+  return machine.stats && new ProvidedStats({ clock, provider: () => statistics.provider() });
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../../cri/index.ts';
-import type { Clock, FileCount, Tree, TreeAnswer } from '../../lib/index.ts';
+import { type Clock, type FileCount, type Tree, type TreeAnswer, withDeadline } from '../../lib/index.ts';
 import type { RuntimeContainerStats } from '../../runtime/index.ts';
 import { KeptSample } from './kept-sample.ts';
 import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk } from './node-stats.ts';
@@ -33,6 +33,8 @@ type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
 
 /** Runtimes count what they have now and then only; how full the disk is, is looked up each time. */
 const toldForMs = 10_000;
+/** Who asks how full the node's own disk is must not wait for the runtime. */
+const answerMs = 5_000;
 /** Logs are few files each; whoever has more of them than can be counted in this time is counted in part. */
 const logsWithinMs = 20_000;
 
@@ -50,7 +52,7 @@ export class DiskSampler {
   async disks(signal: AbortSignal): Promise<Disks> {
     const [disk, told] = await Promise.all([
       this.#diskAt(this.#deps.rootDir, signal),
-      this.#told.get((_, ageMs) => ageMs < toldForMs, signal).catch(() => undefined),
+      this.#whereRuntimeWrites(signal),
     ]);
     signal.throwIfAborted();
     const [image] = told?.imageFilesystems ?? [];
@@ -59,6 +61,12 @@ export class DiskSampler {
     const images = await this.#runtimeDisk(image, signal);
     const containers = container === image ? images : await this.#runtimeDisk(container, signal);
     return { disk, images, containers };
+  }
+
+  async #whereRuntimeWrites(signal: AbortSignal): Promise<ImageFsInfoResponse | undefined> {
+    const limit = { clock: this.#deps.clock, ms: answerMs, what: 'ask the container runtime for its disks' };
+    const isGood = (_: unknown, ageMs: number) => ageMs < toldForMs;
+    return await withDeadline(limit, (inner) => this.#told.get(isGood, inner), signal).catch(() => undefined);
   }
 
   async layers(signal: AbortSignal): Promise<Layers> {

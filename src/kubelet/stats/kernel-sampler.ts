@@ -42,7 +42,7 @@ export interface KernelSamplerDeps {
 const openForMs = 30_000;
 
 /** What the kernel says of the node at one moment. */
-export interface NodeSample extends Pick<NodeFigures, 'usage' | 'system' | 'network' | 'processes'> {
+export interface NodeSample extends Pick<NodeFigures, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
   readonly startTime: string;
 }
 
@@ -149,9 +149,11 @@ class Look {
 
   async takeNode(): Promise<NodeSample> {
     const stat = (await this.#read('/proc/stat')) ?? '';
+    const { totalBytes, availableBytes } = this.#memory;
     return {
       startTime: apiTime(Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1_000),
       usage: await this.#node(),
+      machineMemory: totalBytes > 0 ? { totalBytes, availableBytes } : undefined,
       system: await this.#system(),
       network: await this.#network('/proc/self', undefined),
       processes: await this.#processes(),

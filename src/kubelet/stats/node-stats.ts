@@ -19,6 +19,8 @@ export interface FileUsage extends FileCount {
 }
 
 export interface DiskUsage extends FileSystemSpace {
+  /** The same for all paths on one file system, and for no other; where the machine says it. */
+  readonly device?: string | undefined;
   readonly atMs: number;
 }
 
@@ -74,6 +76,10 @@ export interface PodUsage {
 /** What the node itself has used, without a look at single pods. */
 export interface NodeFigures {
   readonly usage: Usage;
+  /** All there is, and what the kernel itself reckons could be had without swapping, where it says so. */
+  readonly machineMemory?:
+    | { readonly totalBytes: number; readonly availableBytes: number | undefined }
+    | undefined;
   /** The machine's own parts: kubelet, runtime, misc, and all pods together. */
   readonly system: readonly ContainerUsage[];
   readonly network?: NetworkUsage | undefined;

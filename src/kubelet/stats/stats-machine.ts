@@ -1,4 +1,5 @@
-import type { DirectoryUsages, FileSystemSpace } from '../../lib/index.ts';
+import type { DirectoryUsages } from '../../lib/index.ts';
+import type { DiskUsage } from './node-stats.ts';
 
 /** One process, by what the kernel counts of it. */
 export interface ProcessUsage {
@@ -20,7 +21,7 @@ export interface OpenFiles {
 /** The machine as far as its use is found out beside cgroups; each is a look that changes nothing. */
 export interface StatsMachine {
   /** Of the file system at a path; undefined when it does not answer. */
-  space(path: string, signal: AbortSignal): Promise<FileSystemSpace | undefined>;
+  space(path: string, signal: AbortSignal): Promise<Omit<DiskUsage, 'atMs'> | undefined>;
   /** Ended with the kubelet, where it can be; who asks after that starts it anew. */
   readonly directories: DirectoryUsages & Partial<Disposable>;
   /** Our own process. */

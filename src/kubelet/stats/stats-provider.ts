@@ -32,6 +32,8 @@ export interface StatsAges {
   readonly maxAgeMs?: number | undefined;
   /** Of volumes, whose files take long to count; the period of the configuration unless given. */
   readonly volumesMaxAgeMs?: number | undefined;
+  /** Pods whose volumes must not be older than that, by UID; all unless given. */
+  readonly volumesOf?: ReadonlySet<string> | undefined;
 }
 
 export interface LogSize {
@@ -100,8 +102,8 @@ export class StatsProvider implements Disposable {
       this.#node.get(isGood, signal),
       this.#disks.get(isGood, signal),
     ]);
-    const { usage, system, network, processes } = sample;
-    return { usage, system, network, processes, ...disks };
+    const { usage, machineMemory, system, network, processes } = sample;
+    return { usage, machineMemory, system, network, processes, ...disks };
   }
 
   async stats(wish: StatsWish, signal: AbortSignal, ages: StatsAges = {}): Promise<NodeStats> {
@@ -164,7 +166,7 @@ export class StatsProvider implements Disposable {
   async #wholePods(
     pods: readonly SampledPod[],
     files: PodFiles,
-    { volumesMaxAgeMs }: StatsAges,
+    { volumesMaxAgeMs, volumesOf }: StatsAges,
     signal: AbortSignal,
   ): Promise<readonly PodUsage[]> {
     const { volumes } = this.#deps;
@@ -173,7 +175,8 @@ export class StatsProvider implements Disposable {
     return await Promise.all(
       pods.map(async (sampled) => {
         const { pod } = sampled.subject;
-        const held = pod === undefined ? undefined : await volumes?.of(pod, signal, volumesMaxAgeMs);
+        const maxAgeMs = volumesOf?.has(sampled.subject.uid) === false ? undefined : volumesMaxAgeMs;
+        const held = pod === undefined ? undefined : await volumes?.of(pod, signal, maxAgeMs);
         return { ...wholePod(sampled, files), volumes: held };
       }),
     );
