@@ -22,7 +22,13 @@ describe('eviction on kubeling up', { timeout: 300_000, skip: withoutKubectl() }
     const fill = 'dd if=/dev/zero of=/data/x bs=1M count=3';
     await cluster.apply(podWith('over', fill, mounted, { volumes: [{ name: 'data', emptyDir }] }));
     const message = 'Usage of EmptyDir volume "data" exceeds the limit "1Mi". ';
-    const shown = ['get', 'pod', 'over', '-o', 'jsonpath={.status.phase} {.status.reason}: {.status.message}'];
+    const shown = [
+      'get',
+      'pod',
+      'over',
+      '-o',
+      'jsonpath={.status.phase} {.status.reason}: {.status.message}',
+    ];
     await cluster.until('the pod is evicted', shown, (out) => out === `Failed Evicted: ${message}`);
     await cluster.event('the event', 'Evicted');
     const { node } = cluster;

@@ -45,8 +45,7 @@ export class ProvidedStats implements EvictionStats {
   }
 
   async node(signal: AbortSignal): Promise<NodeMeasures> {
-    const { usage, machineMemory, system, disk, images, containers, processes } =
-      await this.#figures(signal);
+    const { usage, machineMemory, system, disk, images, containers, processes } = await this.#figures(signal);
     return {
       memory: memoryLeft(usage, machineMemory),
       podsMemory: podsMemoryLeft(system),
@@ -136,6 +135,9 @@ function isCounted({ isScratch, usedBytes }: VolumeUsage): boolean {
   return isScratch && usedBytes !== undefined;
 }
 
-function filesOf({ usedBytes = 0, inodesUsed = 0 }: Partial<Pick<DiskUsage, 'usedBytes' | 'inodesUsed'>>): FilesUsage {
+function filesOf({
+  usedBytes = 0,
+  inodesUsed = 0,
+}: Partial<Pick<DiskUsage, 'usedBytes' | 'inodesUsed'>>): FilesUsage {
   return { bytes: usedBytes, inodes: inodesUsed };
 }

@@ -42,7 +42,8 @@ export interface KernelSamplerDeps {
 const openForMs = 30_000;
 
 /** What the kernel says of the node at one moment. */
-export interface NodeSample extends Pick<NodeFigures, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
+export interface NodeSample
+  extends Pick<NodeFigures, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
   readonly startTime: string;
 }
 
