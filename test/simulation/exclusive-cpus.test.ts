@@ -54,7 +54,7 @@ interface Placed {
   readonly isAlone: boolean;
 }
 
-/** What runs, as the runtime has it. */
+/** What runs, as the runtime has it, which lists it in any order. */
 async function placed(node: RaceNode): Promise<readonly Placed[]> {
   const cri = node.behindTheBack();
   const { signal } = new AbortController();
@@ -70,7 +70,7 @@ async function placed(node: RaceNode): Promise<readonly Placed[]> {
       const isAlone = linux?.cpuQuota === -1n;
       found.push({ uid, cpus: parseCpuSet(linux?.cpusetCpus ?? ''), mems: linux?.cpusetMems ?? '', isAlone });
     }
-    return found;
+    return found.toSorted((a, b) => (a.uid < b.uid ? -1 : 1));
   };
   return await node.settled(look());
 }
