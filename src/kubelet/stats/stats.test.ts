@@ -258,6 +258,34 @@ test('a machine whose runtime does not answer tells the rest of what is used, bu
   await assert.rejects(provider.stats('all', signal), { message: 'silence' });
 });
 
+test('the node itself does not wait for a runtime that never answers', async () => {
+  const never = () => new Promise<never>(() => {});
+  const { provider, clock, files } = rig({ cri: { listContainerStats: never, imageFsInfo: never } });
+  files['/proc/meminfo'] = 'MemTotal: 1000 kB\nMemFree: 300 kB\nMemAvailable: 600 kB\n';
+  const found = provider.node(signal, { maxAgeMs: 0 });
+  await clock.advance(5_000);
+  const { images, disk: node, machineMemory } = await found;
+  assert.deepEqual([images, node?.capacityBytes], [undefined, 10_000]);
+  assert.deepEqual(machineMemory, { totalBytes: 1_000 * 1_024, availableBytes: 600 * 1_024 });
+});
+
+test('only of the pods that matter volumes are counted anew', async () => {
+  const ages: (number | undefined)[] = [];
+  const { provider, subjects } = rig({
+    volumes: {
+      retain() {},
+      async of(_pod, _signal, maxAgeMs) {
+        ages.push(maxAgeMs);
+        return [];
+      },
+    },
+  });
+  subjects.push({ ...subject, uid: 'u2' });
+  await provider.stats('all', signal, { volumesMaxAgeMs: 0, volumesOf: new Set(['u2']) });
+  await provider.stats('all', signal, { volumesMaxAgeMs: 0 });
+  assert.deepEqual(ages, [undefined, 0, 0, 0]);
+});
+
 test('how much is used a second is known from the second look on', async () => {
   const { provider, clock, files } = rig();
   const look = async () => (await provider.stats('cpu-and-memory', signal)).usage.nanoCores;

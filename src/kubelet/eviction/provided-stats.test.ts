@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { VirtualClock } from '../../lib/index.ts';
+import { podUid } from '../../pods/index.ts';
+import type { DiskUsage, NodeFigures, NodeStats, StatsAges, StatsWish, Usage } from '../stats/index.ts';
+import { ProvidedStats } from './provided-stats.ts';
+
+const { signal } = new AbortController();
+const never = () => new Promise<never>(() => {});
+const usage: Usage = {
+  atMs: 5,
+  cpuNanos: undefined,
+  nanoCores: undefined,
+  memory: undefined,
+  swapBytes: undefined,
+};
+const using = (workingSetBytes: number, availableBytes?: number): Usage => ({
+  ...usage,
+  memory: { workingSetBytes, availableBytes },
+});
+const written = (usedBytes: number, inodesUsed: number) => ({ atMs: 5, usedBytes, inodesUsed });
+
+function disk(device: string, inodes = 90): DiskUsage {
+  return {
+    ...written(700, inodes === 0 ? 0 : 81),
+    device,
+    capacityBytes: 1_000,
+    availableBytes: 300,
+    inodes,
+    inodesFree: inodes === 0 ? 0 : 9,
+  };
+}
+
+function runtimeDisk(device: string | undefined, inodes = 90) {
+  const own = written(1, 1);
+  return { mountPoint: '/somewhere', own, disk: device === undefined ? undefined : disk(device, inodes) };
+}
+
+interface Told {
+  readonly figures?: Partial<NodeFigures>;
+  readonly pods?: NodeStats['pods'];
+  readonly answers?: (wish: StatsWish) => Promise<unknown>;
+}
+
+function rig({ figures = {}, pods = [], answers = async () => {} }: Told) {
+  const clock = new VirtualClock();
+  const asked: (StatsAges & { readonly wish: StatsWish | 'node' })[] = [];
+  const node: NodeFigures = { usage, system: [], ...figures };
+  const provider = {
+    async node(_: AbortSignal, ages: StatsAges = {}) {
+      asked.push({ wish: 'node', ...ages });
+      return node;
+    },
+    async stats(wish: StatsWish, _: AbortSignal, ages: StatsAges = {}) {
+      asked.push({ wish, ...ages });
+      await answers(wish);
+      return { ...node, nodeName: 'n', startTime: '', pods };
+    },
+  };
+  return { clock, asked, stats: new ProvidedStats({ clock, provider: async () => provider }) };
+}
+
+async function layoutOf(images: string | undefined, containers = images) {
+  const figures = {
+    disk: disk('sda'),
+    images: runtimeDisk(images),
+    containers: runtimeDisk(containers),
+  };
+  return await rig({ figures }).stats.layout(signal);
+}
+
+const web = {
+  name: 'web',
+  namespace: 'default',
+  uid: 'a',
+  startTime: undefined,
+  usage: using(90),
+  processes: 4,
+  containers: [
+    {
+      name: 'main',
+      startTime: undefined,
+      usage: using(70),
+      rootfs: written(55, 5),
+      logs: written(7, 1),
+    },
+  ],
+  volumes: [
+    { ...written(12, 2), name: 'scratch', isScratch: true },
+    { ...written(99, 9), name: 'claim', isScratch: false },
+    { atMs: 5, name: 'uncounted', isScratch: true },
+  ],
+  others: [written(3, 1), written(4, 1)],
+};
+const asked = ['a', 'b'].map((name) => aPod({ metadata: { name, uid: podUid(name) } }));
+
+describe('ProvidedStats', () => {
+  it('knows where images and containers lie', async () => {
+    assert.equal(await layoutOf('sda'), 'single');
+    assert.equal(await layoutOf('sdb'), 'dedicated');
+    assert.equal(await layoutOf('sdb', 'sda'), 'split');
+    // Out of sight.
+    assert.equal(await layoutOf(undefined), 'single');
+  });
+
+  it('does not guess where they lie when the runtime has not said it', async () => {
+    await assert.rejects(rig({ figures: { disk: disk('sda') } }).stats.layout(signal), /does not say/);
+  });
+
+  it('tells what is left of the node, as it is now', async () => {
+    const one = rig({
+      figures: {
+        usage: using(60, 40),
+        machineMemory: { totalBytes: 100, availableBytes: 55 },
+        system: [{ name: 'pods', startTime: undefined, usage: using(4_000, 5_000) }],
+        disk: disk('sda'),
+        images: runtimeDisk('sdb', 0),
+        processes: { atMs: 5, max: 20_000, current: 350 },
+      },
+    });
+    const bytes = { atMs: 5, available: 300, capacity: 1_000 };
+    assert.deepEqual(await one.stats.node(signal), {
+      memory: { atMs: 5, available: 40, capacity: 100, kernelAvailable: 55 },
+      podsMemory: { atMs: 5, available: 5_000, capacity: 9_000 },
+      nodefs: { bytes, inodes: { atMs: 5, available: 9, capacity: 90 } },
+      imagefs: { bytes, inodes: undefined },
+      containerfs: undefined,
+      pids: { atMs: 5, available: 19_650, capacity: 20_000 },
+    });
+    assert.deepEqual(one.asked, [{ wish: 'node', maxAgeMs: 0 }]);
+  });
+
+  it('leaves out what cannot be known', async () => {
+    // Without a limit of their own nothing is left to pods in particular.
+    const system = [{ name: 'pods', startTime: undefined, usage: using(4_000) }];
+    const found = await rig({ figures: { usage: using(60, 0), system } }).stats.node(signal);
+    assert.deepEqual(Object.values(found), Array(6).fill(undefined));
+  });
+
+  it('tells what pods use, and nothing of one that does not run or was not asked for', async () => {
+    const one = rig({ pods: [web, { ...web, uid: 'another' }] });
+    assert.deepEqual(
+      [...(await one.stats.pods(asked, signal))],
+      [
+        [
+          'a',
+          {
+            memoryBytes: 90,
+            processes: 4,
+            containers: [
+              {
+                name: 'main',
+                memoryBytes: 70,
+                rootfs: { bytes: 55, inodes: 5 },
+                logs: { bytes: 7, inodes: 1 },
+              },
+            ],
+            volumes: new Map([['scratch', { bytes: 12, inodes: 2 }]]),
+            others: { bytes: 7, inodes: 2 },
+          },
+        ],
+      ],
+    );
+    assert.deepEqual(one.asked, [
+      { wish: 'all', maxAgeMs: 0, volumesMaxAgeMs: 0, volumesOf: new Set(['a', 'b']) },
+    ]);
+  });
+
+  for (const [how, answer] of [
+    ['does not answer', never],
+    ['fails', () => Promise.reject(new Error('gone'))],
+  ] as const)
+    it(`tells what the kernel knows of a pod when the runtime ${how}`, async () => {
+      const one = rig({ pods: [web], answers: async (wish) => wish === 'all' && (await answer()) });
+      let bytes: number | undefined;
+      void one.stats.pods(asked, signal).then((found) => {
+        bytes = found.get(podUid('a'))?.memoryBytes;
+      });
+      await one.clock.advance(30_000);
+      assert.equal(bytes, 90);
+    });
+});
