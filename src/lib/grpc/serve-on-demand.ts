@@ -48,6 +48,8 @@ export async function serveOnDemand(
     });
   });
   listener.on('error', () => {});
+  // Who only waits for callers keeps no process alive.
+  listener.unref();
   chmodSync(socketPath, 0o600);
   return {
     [Symbol.asyncDispose]: async () => {
