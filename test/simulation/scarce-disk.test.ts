@@ -3,7 +3,7 @@ import { before, describe, it } from 'node:test';
 import { playAgain, playSeeds, seedsUpTo } from './seeds.ts';
 import { prepareSimulation, simulate } from './simulate.ts';
 
-const seeds = 60;
+const seeds = 25;
 const options = { disk: 'scarce' } as const;
 
 describe('a node with little room, in simulation', () => {

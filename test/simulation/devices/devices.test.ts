@@ -2,7 +2,7 @@ import { before, describe, it } from 'node:test';
 import { playAgain, playSeeds, seedsUpTo } from '../seeds.ts';
 import { prepareSimulation } from '../simulate.ts';
 
-const seeds = 40;
+const seeds = 20;
 const offered = { devices: 'offered' } as const;
 
 describe('the whole kubelet in simulation, with devices that come and go', () => {

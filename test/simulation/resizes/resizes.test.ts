@@ -2,7 +2,7 @@ import { before, describe, it } from 'node:test';
 import { type Lives, playAgain, playSeeds, seedsUpTo } from '../seeds.ts';
 import { prepareSimulation } from '../simulate.ts';
 
-const seeds = 40;
+const seeds = 20;
 const repeatedSeeds = 3;
 const resizing = { cluster: 'joined', resizes: 'many' } as const;
 
