@@ -141,6 +141,8 @@ export class ImageManager {
   /** Rejects only when the signal is aborted; all else is an answer. */
   async ensureImageExists(request: ImageRequest, signal: AbortSignal): Promise<EnsuredImage> {
     const { leases } = this.#deps;
+    const name = readImageName(request.container.image);
+    using _wanted = name.ok ? await leases.want(name.reference, signal) : undefined;
     for (;;) {
       const mark = leases.mark();
       const ensured = await this.#ensure(request, signal);

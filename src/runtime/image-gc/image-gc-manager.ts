@@ -192,12 +192,13 @@ export class ImageGcManager {
   ): Promise<boolean> {
     const { leases, removed, logger } = this.#deps;
     try {
-      const outcome = await leases.remove(image.id, async () => {
+      const act = async () => {
         if (isAmong(image, await this.#uses.find(signal))) return 'used';
         logger.info('Removing an image', { image: image.repoTags[0] ?? image.id, bytes: image.size, reason });
         await this.#deps.cri.removeImage({ image: { image: image.id } }, signal);
         return 'removed';
-      });
+      };
+      const outcome = await leases.remove(image.id, act, (reference) => isNamed(image, reference));
       if (outcome !== 'removed') return false;
     } catch (error) {
       signal.throwIfAborted();

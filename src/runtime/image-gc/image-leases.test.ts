@@ -50,3 +50,49 @@ test('a removal that failed may have been done', async () => {
   assert.deepEqual([await leases.hold('a', mark, never), leases.wasRemoved('a')], [undefined, true]);
   assert.ok(await leases.hold('b', mark, never));
 });
+
+test('what somebody looks for by its name is not removed, and who looks for what is being removed waits', async () => {
+  const leases = new ImageLeases();
+  const isNamed = (reference: string) => reference === 'one:1';
+  const remove = (act = async () => 'removed') => leases.remove('a', act, isNamed);
+  const wanted = await leases.want('one:1', never);
+  await leases.want('two:1', never);
+  assert.equal(await remove(), 'held');
+  wanted[Symbol.dispose]();
+  const { open, opened } = latch();
+  const removal = remove(() => opened.then(() => 'removed'));
+  let state = 'waits';
+  const again = leases.want('one:1', never).then(() => {
+    state = 'wanted';
+  });
+  await leases.want('two:1', never);
+  assert.equal(state, 'waits');
+  open();
+  assert.equal(await removal, 'removed');
+  await again;
+  assert.deepEqual([state, await remove()], ['wanted', 'held']);
+});
+
+test('who gives up waiting wants nothing any more', async () => {
+  const leases = new ImageLeases();
+  const { open, opened } = latch();
+  const removal = leases.remove(
+    'a',
+    () => opened,
+    () => true,
+  );
+  const controller = new AbortController();
+  const waiting = leases.want('one:1', controller.signal);
+  controller.abort(new Error('enough'));
+  await assert.rejects(waiting, /enough/);
+  open();
+  await removal;
+  assert.equal(
+    await leases.remove(
+      'a',
+      async () => 'removed',
+      () => true,
+    ),
+    'removed',
+  );
+});
