@@ -9,11 +9,14 @@ const lineBytes = 1_024;
 /** Numbers begin anew after so many lines: nothing in a container counts as fast as it can write. */
 const linesOfBlock = 20_011;
 
-/** Numbered lines of the same length, as fast as they are taken, until the seconds are over. */
-export function floodScript(seconds: number): string {
+/**
+ * Numbered lines of the same length, as fast as they are taken, until the seconds are over. With a pause after each 20 MB
+ * where who follows must not depend on how busy the machine is: what is kept for one who is late has a bound.
+ */
+export function floodScript(seconds: number, pauseSeconds = 0): string {
   const awk = `BEGIN { pad = sprintf("%${lineBytes - 14}s", ""); gsub(/ /, "x", pad); for (i = 0; i < ${linesOfBlock}; i++) printf "%012d %s\\n", i, pad }`;
   // Shells tell of what was ended by a signal, which is no line of ours.
-  return `exec 2>/dev/null; awk '${awk}' >/block; timeout ${seconds} sh -c 'while true; do cat /block; done'; while true; do sleep 1; done`;
+  return `exec 2>/dev/null; awk '${awk}' >/block; timeout ${seconds} sh -c 'while true; do cat /block; sleep ${pauseSeconds}; done'; while true; do sleep 1; done`;
 }
 
 export interface Followed {

@@ -22,7 +22,7 @@ describe('logs of containers that write much', { timeout: 300_000, skip: skipRea
   it('are rotated and bounded while somebody follows and loses no line', async () => {
     const flags = ['--container-log-max-size=4Mi', '--container-log-max-files=3'];
     await using node = await InProcessNode.open({ flags });
-    await node.put({ flood: { containers: { main: floodScript(8) } } });
+    await node.put({ flood: { containers: { main: floodScript(8, 1) } } });
     const directory = await logDirectory(node, 'flood');
     await using sizes = new SizeWatch(directory);
     let restingSince = 0;
