@@ -71,6 +71,41 @@ const endless: Unary = (_request, { signal }) =>
 const open = () => new AbortController().signal;
 const withCode = (code: string) => (error: unknown) => error instanceof KubelingError && error.code === code;
 
+describe('commands that are given up', () => {
+  async function giveUpAfter(
+    ms: number,
+  ): Promise<{ readonly clock: VirtualClock; readonly wire: AbortSignal }> {
+    let wire = AbortSignal.abort();
+    const { client, clock } = rig({
+      execSync: (request, options) => {
+        wire = options.signal;
+        return endless(request, options);
+      },
+    });
+    const caller = new AbortController();
+    const call = client.execSync({ containerId: 'c', cmd: ['sleep', '1000'] }, caller.signal);
+    await clock.advance(ms);
+    caller.abort(cancelled('the pod is to end'));
+    await assert.rejects(call, withCode('CANCELLED'));
+    return { clock, wire };
+  }
+
+  test('a young one frees its caller at once, and the runtime hears of it when it has surely started', async () => {
+    const { clock, wire } = await giveUpAfter(1_000);
+    assert.equal(wire.aborted, false);
+    await clock.advance(8_999);
+    assert.equal(wire.aborted, false);
+    await clock.advance(1);
+    assert.equal(wire.aborted, true);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  test('an old one is called back at once', async () => {
+    const { wire } = await giveUpAfter(10_000);
+    assert.equal(wire.aborted, true);
+  });
+});
+
 describe('calls', () => {
   test('pass the request and the answer', async () => {
     const requests: object[] = [];

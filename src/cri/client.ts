@@ -1,5 +1,5 @@
 import type { CallOptions, ServerStream, Unary } from '../lib/grpc/index.ts';
-import { type Clock, KubelingError, withDeadline } from '../lib/index.ts';
+import { abortable, type Clock, KubelingError, outlasting, withDeadline } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import { checkAnswer } from './answers.ts';
 import { type Ingest, readContentOf, readIngests } from './containerd-content.ts';
@@ -56,6 +56,12 @@ export interface CriClient extends CriCalls {
 /** The version of the interface itself, not of the runtime. */
 const interfaceVersion = '0.1.0';
 const defaultRequestTimeoutMs = 120_000;
+/**
+ * A command is not called back before it is so old. A shim of containerd that is still starting one whose caller has
+ * left waits half a minute for that caller, and until then answers nobody else who wants something of the pod, be it
+ * to stop it.
+ */
+const youngExecMs = 10_000;
 
 type RawUnary = (request: object, options: CallOptions) => Promise<unknown>;
 type RawStream = (request: object, options: CallOptions) => AsyncIterable<unknown>;
@@ -70,10 +76,10 @@ export function createCriClient(options: CriClientOptions): CriClient {
     for (const [name, method] of Object.entries(type.methods)) {
       const raw = (service as unknown as Record<string, unknown>)[name];
       const operation = name as CriOperation;
+      const unary = operation === 'execSync' ? grownUp(options.clock, raw as RawUnary) : (raw as RawUnary);
       calls[name] =
         method.kind === 'unary'
-          ? (request: object, signal: AbortSignal) =>
-              callOnce(options, operation, raw as RawUnary, request, signal)
+          ? (request: object, signal: AbortSignal) => callOnce(options, operation, unary, request, signal)
           : (request: object, signal: AbortSignal) =>
               callStream(options, operation, raw as RawStream, request, signal);
     }
@@ -129,6 +135,16 @@ function callWithin(
     (inner) => raw(request, { signal: inner, timeoutMs: limitMs }),
     signal,
   );
+}
+
+/** Whoever gives the call up is free at once; the runtime hears of it when the call is old enough for that. */
+function grownUp(clock: Clock, raw: RawUnary): RawUnary {
+  return (request, { signal, ...options }) => {
+    const startMs = clock.monotonicMs();
+    const ms = () => startMs + youngExecMs - clock.monotonicMs();
+    const call = outlasting({ clock, ms }, (inner) => raw(request, { ...options, signal: inner }), signal);
+    return abortable(call, signal);
+  };
 }
 
 async function* callStream(

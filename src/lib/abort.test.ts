@@ -192,7 +192,7 @@ test('work that outlasts its parent ends by itself within its time and leaves no
     seen = signal;
     return promise;
   };
-  const running = outlasting({ clock, ms: 2000 }, work, parent.signal);
+  const running = outlasting({ clock, ms: () => 2000 }, work, parent.signal);
   parent.abort(cancelled('stopping'));
   await clock.advance(1999);
   assert.equal(seen?.aborted, false);
@@ -205,7 +205,7 @@ test('work that outlasts its parent too long is told so, with the reason', async
   const clock = new VirtualClock();
   const parent = new AbortController();
   const work = (signal: AbortSignal) => abortable(never(), signal);
-  const failed = assert.rejects(outlasting({ clock, ms: 2000 }, work, parent.signal), /stopping/);
+  const failed = assert.rejects(outlasting({ clock, ms: () => 2000 }, work, parent.signal), /stopping/);
   parent.abort(cancelled('stopping'));
   await clock.advance(2000);
   await failed;
@@ -216,6 +216,9 @@ test('work that outlasts its parent too long is told so, with the reason', async
 test('work that may outlast its parent is not started under one already aborted', async () => {
   const clock = new VirtualClock();
   const work = () => assert.fail('started');
-  await assert.rejects(outlasting({ clock, ms: 1 }, work, AbortSignal.abort(cancelled('gone'))), /gone/);
+  await assert.rejects(
+    outlasting({ clock, ms: () => 1 }, work, AbortSignal.abort(cancelled('gone'))),
+    /gone/,
+  );
   assert.equal(clock.pendingTimers, 0);
 });

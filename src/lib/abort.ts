@@ -124,19 +124,29 @@ export async function withDeadline<T>(
   }
 }
 
+export interface OutlastingOptions {
+  readonly clock: Clock;
+  /** How long, asked when the parent is aborted. */
+  readonly ms: () => number;
+}
+
 /**
  * Runs work that is better waited for than broken off: its signal is aborted only `ms` after the parent is. With a
  * parent already aborted the work is not started.
  */
 export async function outlasting<T>(
-  { clock, ms }: Pick<DeadlineOptions, 'clock' | 'ms'>,
+  { clock, ms }: OutlastingOptions,
   work: (signal: AbortSignal) => Promise<T>,
   parent: AbortSignal,
 ): Promise<T> {
   parent.throwIfAborted();
   const controller = new AbortController();
   using timers = new DisposableStack();
-  using _link = onAbort(parent, (reason) => timers.use(clock.timer(ms, () => controller.abort(reason))));
+  using _link = onAbort(parent, (reason) => {
+    const leftMs = ms();
+    if (leftMs > 0) timers.use(clock.timer(leftMs, () => controller.abort(reason)));
+    else controller.abort(reason);
+  });
   return await work(controller.signal);
 }
 

@@ -188,7 +188,7 @@ export class ContainerStarter {
     const begin = (inner: AbortSignal) => cri.startContainer({ containerId: id }, inner);
     signal.throwIfAborted();
     try {
-      await outlasting({ clock, ms: startOutlastsMs }, begin, signal);
+      await outlasting({ clock, ms: () => startOutlastsMs }, begin, signal);
       if (isNoted) await startNotes.answered(pod, id);
     } catch (error) {
       signal.throwIfAborted();
