@@ -14,9 +14,14 @@ export class KeptSample<T> {
 
   /** One that is good enough, or the one under way, or a new one. */
   async get(isGood: (value: T, ageMs: number) => boolean, signal: AbortSignal): Promise<T> {
+    return this.peek(isGood) ?? (await this.#flights.run('one', (inner) => this.#begin(inner), signal));
+  }
+
+  /** The last one, if it is good enough. */
+  peek(isGood: (value: T, ageMs: number) => boolean): T | undefined {
     const last = this.#last;
-    if (last !== undefined && isGood(last.value, this.#clock.monotonicMs() - last.atMs)) return last.value;
-    return await this.#flights.run('one', (inner) => this.#begin(inner), signal);
+    if (last === undefined) return undefined;
+    return isGood(last.value, this.#clock.monotonicMs() - last.atMs) ? last.value : undefined;
   }
 
   /** Somebody knows that it is no longer so. */

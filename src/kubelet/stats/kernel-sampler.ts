@@ -4,6 +4,7 @@ import {
   type CgroupLayout,
   type Clock,
   type KeptReader,
+  KeyedMutex,
   type Timer,
 } from '../../lib/index.ts';
 import {
@@ -19,7 +20,7 @@ import {
 } from '../../resources/index.ts';
 import type { RuntimeContainerStats } from '../../runtime/index.ts';
 import { ContainerCgroups, treeOf } from './container-cgroups.ts';
-import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, Usage } from './node-stats.ts';
+import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, StatsWish, Usage } from './node-stats.ts';
 import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
 import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
 import { Turns } from './turns.ts';
@@ -66,6 +67,7 @@ export class KernelSampler implements Disposable {
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
   readonly #files: KeptReader;
+  readonly #looking = new KeyedMutex<'all'>();
   #idle: Timer | undefined;
 
   constructor(deps: KernelSamplerDeps) {
@@ -81,11 +83,12 @@ export class KernelSampler implements Disposable {
     this.#files.close();
   }
 
-  async sample(pods: readonly PodSubject[], signal: AbortSignal): Promise<KernelSample> {
+  async sample(pods: readonly PodSubject[], wish: StatsWish, signal: AbortSignal): Promise<KernelSample> {
+    using _alone = await this.#looking.acquire('all', signal);
     const pass = this.#rates.begin();
     const paths = await this.#cgroups.find(pods);
     const look = new Look(this.#deps, this.#files, pass, await this.#memory(), paths);
-    const sample = await look.take(pods, signal);
+    const sample = await look.take(pods, wish, signal);
     pass.end();
     this.#files.sweep();
     this.#idle?.cancel();
@@ -139,10 +142,11 @@ class Look {
     this.#wish = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'wanted' };
   }
 
-  async take(pods: readonly PodSubject[], signal: AbortSignal): Promise<KernelSample> {
+  async take(pods: readonly PodSubject[], wish: StatsWish, signal: AbortSignal): Promise<KernelSample> {
     const sampled: SampledPod[] = [];
     for (const subject of pods) {
-      sampled.push(await this.#pod(subject, signal));
+      const usage = await this.#pod(subject, signal);
+      sampled.push(wish === 'all' ? { ...usage, ...(await this.#inside(subject)) } : usage);
       await this.#turns.next();
     }
     return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
@@ -209,18 +213,26 @@ class Look {
   }
 
   async #pod(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
-    const { uid, cgroup, sandbox, network } = subject;
+    const { uid, cgroup } = subject;
     const own = cgroup === '' ? undefined : await this.#cgroup(cgroup);
     const containers: SampledPod['containers'][number][] = [];
     for (const each of subject.containers)
       containers.push({ ...each, usage: await this.#container(each.id, signal) });
-    const places = [sandbox?.id ?? '', ...subject.containers.map(({ id }) => id)];
-    const processes = await Promise.all(places.map((id) => this.#processIds(id)));
-    const [pid] = processes.flat();
     return {
       subject,
       containers,
       usage: own?.memory === undefined ? together(containers) : this.#usage(`pod/${uid}`, own),
+      processes: undefined,
+    };
+  }
+
+  /** What takes a look at the processes of the pod. */
+  async #inside(subject: PodSubject): Promise<Pick<SampledPod, 'processes' | 'network'>> {
+    const { sandbox, network } = subject;
+    const places = [sandbox?.id ?? '', ...subject.containers.map(({ id }) => id)];
+    const processes = await Promise.all(places.map((id) => this.#processIds(id)));
+    const [pid] = processes.flat();
+    return {
       processes: processes.some((each) => each !== undefined) ? processes.flat().length : undefined,
       network:
         network === 'node' || pid === undefined ? undefined : await this.#network(`/proc/${pid}`, 'eth0'),

@@ -65,6 +65,7 @@ export class StatsProvider implements Disposable {
   readonly #sampler: KernelSampler;
   readonly #runtime: KeptSample<ReadonlyMap<string, RuntimeContainerStats>>;
   readonly #kernel: KeptSample<KernelSample>;
+  readonly #usages: KeptSample<KernelSample>;
   readonly #node: KeptSample<NodeSample>;
   readonly #disks: KeptSample<Disks>;
   readonly #layers: KeptSample<Layers>;
@@ -83,7 +84,8 @@ export class StatsProvider implements Disposable {
     const kernel = new KernelSampler({ ...deps, runtimeStats });
     this.#sampler = kernel;
     const disks = new DiskSampler({ ...deps, runtimeStats });
-    this.#kernel = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), signal));
+    this.#kernel = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), 'all', signal));
+    this.#usages = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), 'cpu-and-memory', signal));
     this.#node = new KeptSample(clock, () => kernel.node());
     this.#disks = new KeptSample(clock, (signal) => disks.disks(signal));
     this.#layers = new KeptSample(clock, (signal) => disks.layers(signal));
@@ -118,7 +120,7 @@ export class StatsProvider implements Disposable {
       system,
     });
     if (wish === 'cpu-and-memory') {
-      const kernel = await this.#kernel.get(isRated, signal);
+      const kernel = this.#kernel.peek(isRated) ?? (await this.#usages.get(isRated, signal));
       return { ...plain(kernel), pods: kernel.pods.map((pod) => plainPod(pod)) };
     }
     const [kernel, disks, layers, logs] = await Promise.all([
