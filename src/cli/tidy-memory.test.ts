@@ -92,3 +92,15 @@ test('garbage can be collected, and the process knows what it took', () => {
   collectGarbage();
   assert.ok(processCpuMs() >= before);
 });
+
+test('a little work every ten seconds is next to nothing', async () => {
+  await using node = start();
+  node.rig.costMs = 100;
+  node.rig.cpuMs += 2_000;
+  await node.rig.clock.advance(10_000);
+  for (let turn = 0; turn < 60; turn++) {
+    node.rig.cpuMs += 40;
+    await node.rig.clock.advance(10_000);
+  }
+  assert.deepEqual(node.seconds(), [10, 255, 505]);
+});

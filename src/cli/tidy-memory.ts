@@ -17,8 +17,8 @@ const leastWorkMs = 500;
 const workPerCost = 30;
 /** or a tenth after so long with next to nothing to do: memory that nobody needs would lie idle for hours. */
 const workPerCostWhenIdle = 10;
-const idleShare = 0.005;
-const idleForMs = 30_000;
+const idleShare = 0.01;
+const idleLooks = 6;
 const leastBetweenMs = 30_000;
 
 /**
@@ -32,8 +32,8 @@ export async function tidyMemory(
   let tidiedMs = Number.NEGATIVE_INFINITY;
   let tidiedCpuMs = 0;
   let costMs = 0;
-  let idleMs = 0;
   let beforeMs = cpuMs();
+  const looks = [beforeMs];
   for (;;) {
     try {
       await clock.sleep(lookMs, signal);
@@ -41,12 +41,13 @@ export async function tidyMemory(
       return;
     }
     const usedMs = cpuMs();
-    const share = (usedMs - beforeMs) / lookMs;
-    const isResting = share < restingShare;
-    idleMs = share < idleShare ? idleMs + lookMs : 0;
+    const isResting = (usedMs - beforeMs) / lookMs < restingShare;
     beforeMs = usedMs;
+    // On the whole: what is done every ten seconds must not look like work each time.
+    const longAgoMs = looks.push(usedMs) > idleLooks ? looks.shift() : undefined;
+    const isIdle = longAgoMs !== undefined && (usedMs - longAgoMs) / (idleLooks * lookMs) < idleShare;
     const nowMs = clock.monotonicMs();
-    const perCost = idleMs >= idleForMs ? workPerCostWhenIdle : workPerCost;
+    const perCost = isIdle ? workPerCostWhenIdle : workPerCost;
     const worthMs = Math.max(leastWorkMs, perCost * costMs);
     if (!isResting || usedMs - tidiedCpuMs < worthMs || nowMs - tidiedMs < leastBetweenMs) continue;
     collect();
