@@ -86,6 +86,7 @@ export {
 } from './http-request.ts';
 export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './keyed-backoff.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
+export { libraryCalls } from './library-calls.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
 export * from './logging/index.ts';
 export { loopDevicesOf } from './loop-devices.ts';

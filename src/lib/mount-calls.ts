@@ -1,3 +1,5 @@
+import { libraryCalls } from './library-calls.ts';
+
 /**
  * The kernel's own calls, for file systems that live in memory: to run a program for each would cost more than all else
  * that is done for a volume. Each answers whether it was done; why not, the program that does the same can say.
@@ -11,38 +13,20 @@ export interface MountCalls {
 
 type Done = 'done' | 'failed';
 
-/** Node's way to functions of the C library; not every Node has it. */
-interface ForeignFunctions {
-  dlopen(
-    library: string,
-    functions: Readonly<Record<string, { readonly arguments: readonly string[]; readonly return: string }>>,
-  ): { readonly functions: Readonly<Record<string, (...values: readonly unknown[]) => number>> };
-}
-
 /** The last step of the way is not followed if it has become a link. */
 const unmountNoFollow = 8;
 
 /** Undefined where Node cannot call them. */
 export function mountCalls(): MountCalls | undefined {
-  try {
-    const { mount, umount2 } = libraryCalls();
-    if (mount === undefined || umount2 === undefined) return undefined;
-    return {
-      mount: ({ type, device, options }, at) => done(mount(device, at, type, 0n, options)),
-      unmount: (at) => done(umount2(at, unmountNoFollow)),
-    };
-  } catch {
-    return undefined;
-  }
-}
-
-function libraryCalls() {
-  const foreign = process.getBuiltinModule('node:ffi') as ForeignFunctions | undefined;
-  const loaded = foreign?.dlopen('libc.so.6', {
+  const { mount, umount2 } = libraryCalls({
     mount: { arguments: ['string', 'string', 'string', 'uint64', 'string'], return: 'int32' },
     umount2: { arguments: ['string', 'int32'], return: 'int32' },
   });
-  return loaded?.functions ?? {};
+  if (mount === undefined || umount2 === undefined) return undefined;
+  return {
+    mount: ({ type, device, options }, at) => done(mount(device, at, type, 0n, options)),
+    unmount: (at) => done(umount2(at, unmountNoFollow)),
+  };
 }
 
 function done(answer: number): Done {
