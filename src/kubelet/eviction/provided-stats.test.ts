@@ -41,9 +41,11 @@ interface Told {
   readonly figures?: Partial<NodeFigures>;
   readonly pods?: NodeStats['pods'];
   readonly answers?: (wish: StatsWish) => Promise<unknown>;
+  /** When the runtime has counted what containers have written, as it says at a time. */
+  readonly layersAtMs?: (nowMs: number) => number;
 }
 
-function rig({ figures = {}, pods = [], answers = async () => {} }: Told) {
+function rig({ figures = {}, pods = [], answers = async () => {}, layersAtMs = () => 0 }: Told) {
   const clock = new VirtualClock();
   const asked: (StatsAges & { readonly wish: StatsWish | 'node' })[] = [];
   const node: NodeFigures = { usage, system: [], ...figures };
@@ -56,6 +58,10 @@ function rig({ figures = {}, pods = [], answers = async () => {} }: Told) {
       asked.push({ wish, ...ages });
       await answers(wish);
       return { ...node, nodeName: 'n', startTime: '', pods };
+    },
+    async layersCountedAtMs(uids: ReadonlySet<string>) {
+      assert.deepEqual([...uids], ['a', 'b']);
+      return layersAtMs(clock.now());
     },
   };
   return { clock, asked, stats: new ProvidedStats({ clock, provider: async () => provider }) };
@@ -141,7 +147,7 @@ describe('ProvidedStats', () => {
   it('tells what pods use, and nothing of one that does not run or was not asked for', async () => {
     const one = rig({ pods: [web, { ...web, uid: 'another' }] });
     assert.deepEqual(
-      [...(await one.stats.pods(asked, signal))],
+      [...(await one.stats.pods(asked, {}, signal))],
       [
         [
           'a',
@@ -174,10 +180,26 @@ describe('ProvidedStats', () => {
     it(`tells what the kernel knows of a pod when the runtime ${how}`, async () => {
       const one = rig({ pods: [web], answers: async (wish) => wish === 'all' && (await answer()) });
       let bytes: number | undefined;
-      void one.stats.pods(asked, signal).then((found) => {
+      void one.stats.pods(asked, {}, signal).then((found) => {
         bytes = found.get(podUid('a'))?.memoryBytes;
       });
       await one.clock.advance(30_000);
       assert.equal(bytes, 90);
+    });
+
+  for (const [how, everyMs, tookMs] of [
+    ['waits until the runtime has counted', 10_000, 7_000],
+    ['does not wait for ever until the runtime has counted', 3_600_000, 12_000],
+  ] as const)
+    it(`${how} what containers have written by a time`, async () => {
+      const one = rig({ pods: [web], layersAtMs: (nowMs) => nowMs - (nowMs % everyMs) });
+      await one.clock.advance(everyMs * 2 + 3_000 - (one.clock.now() % everyMs));
+      const [now, began] = [one.clock.now(), one.clock.monotonicMs()];
+      let ended = Number.NaN;
+      void one.stats.pods(asked, { layersAtMs: now }, signal).then(() => {
+        ended = one.clock.monotonicMs();
+      });
+      await one.clock.advance(30_000);
+      assert.equal(ended - began, tookMs);
     });
 });

@@ -7,6 +7,7 @@ import type {
   FilesUsage,
   Left,
   MemoryLeft,
+  NeededFigures,
   NodeMeasures,
   PodMeasures,
 } from '../../resources/index.ts';
@@ -19,13 +20,18 @@ import type {
   VolumeUsage,
 } from '../stats/index.ts';
 
+type Provider = Pick<StatsProvider, 'node' | 'stats' | 'layersCountedAtMs'>;
+
 export interface ProvidedStatsDeps {
   readonly clock: Clock;
-  readonly provider: () => Promise<Pick<StatsProvider, 'node' | 'stats'> | undefined>;
+  readonly provider: () => Promise<Provider | undefined>;
 }
 
 /** Logs may take nearly as long to be counted. */
 const wholeMs = 25_000;
+/** Runtimes count what containers have written every ten seconds. */
+const layersMs = 12_000;
+const layersPollMs = 1_000;
 
 /** What the node and its pods use, as all others are told of it, but never an old figure. */
 export class ProvidedStats implements EvictionStats {
@@ -61,9 +67,14 @@ export class ProvidedStats implements EvictionStats {
   }
 
   /** A runtime that does not answer must not keep the kernel's own figures from who needs them. */
-  async pods(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<PodUid, PodMeasures>> {
+  async pods(
+    pods: readonly Pod[],
+    { layersAtMs }: NeededFigures,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<PodUid, PodMeasures>> {
     const provider = await this.#provider();
     const uids = new Set<string>(pods.map(({ metadata }) => metadata.uid));
+    if (layersAtMs !== undefined) await this.#awaitLayers(provider, uids, layersAtMs, signal);
     const ages = { maxAgeMs: 0, volumesMaxAgeMs: 0, volumesOf: uids };
     const limit = { clock: this.#deps.clock, ms: wholeMs, what: 'find out what pods use' };
     const stats = await withDeadline(limit, (inner) => provider.stats('all', inner, ages), signal).catch(
@@ -76,11 +87,26 @@ export class ProvidedStats implements EvictionStats {
     return new Map(asked.map((pod) => [pod.uid as PodUid, measuresOf(pod)]));
   }
 
+  /** As good as it gets: what is older then is better than nothing. */
+  async #awaitLayers(
+    provider: Provider,
+    uids: ReadonlySet<string>,
+    atMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#deps;
+    const limit = { clock, ms: layersMs, what: 'wait until what containers have written is counted' };
+    const counted = async (inner: AbortSignal) => {
+      while ((await provider.layersCountedAtMs(uids, inner)) < atMs) await clock.sleep(layersPollMs, inner);
+    };
+    await withDeadline(limit, counted, signal).catch(() => signal.throwIfAborted());
+  }
+
   async #figures(signal: AbortSignal): Promise<NodeFigures> {
     return await (await this.#provider()).node(signal, { maxAgeMs: 0 });
   }
 
-  async #provider(): Promise<Pick<StatsProvider, 'node' | 'stats'>> {
+  async #provider(): Promise<Provider> {
     const provider = await this.#deps.provider();
     if (provider === undefined) throw new Error('The machine does not say what is used of it');
     return provider;

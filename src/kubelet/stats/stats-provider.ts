@@ -165,6 +165,15 @@ export class StatsProvider implements Disposable {
     return { layers, disk: containers?.disk, disks: new Map(disks) };
   }
 
+  /** Up to when all is counted that containers of these pods, by their UIDs, have written over their images. */
+  async layersCountedAtMs(uids: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
+    const layers = await this.#layers.get((_, ageMs) => ageMs < secondLookMs, signal);
+    const containers = this.#deps.pods().flatMap((pod) => (uids.has(pod.uid) ? pod.containers : []));
+    // Of some a runtime says nothing at all.
+    const times = containers.flatMap(({ id }) => layers.get(id)?.atMs ?? []);
+    return Math.min(...times, Number.POSITIVE_INFINITY);
+  }
+
   async #wholePods(
     pods: readonly SampledPod[],
     files: PodFiles,

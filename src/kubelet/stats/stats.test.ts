@@ -269,6 +269,16 @@ test('the node itself does not wait for a runtime that never answers', async () 
   assert.deepEqual(machineMemory, { totalBytes: 1_000 * 1_024, availableBytes: 600 * 1_024 });
 });
 
+test('it is known up to when the runtime has counted what containers have written', async () => {
+  const { provider, clock, subjects } = rig();
+  subjects.push({ ...subject, uid: 'u2', containers: [{ ...main, id: 'c2' }] });
+  const countedOf = (...uids: readonly string[]) => provider.layersCountedAtMs(new Set(uids), signal);
+  const first = clock.now();
+  assert.deepEqual([await countedOf('u1', 'u2'), await countedOf('u2')], [first, Number.POSITIVE_INFINITY]);
+  await clock.advance(2_000);
+  assert.equal(await countedOf('u1'), first + 2_000);
+});
+
 test('only of the pods that matter volumes are counted anew', async () => {
   const ages: (number | undefined)[] = [];
   const { provider, subjects } = rig({

@@ -52,6 +52,7 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     cleanupMs: 1_000,
     looks: [] as number[],
     podLooks: 0,
+    layersNeeded: [] as (number | undefined)[],
     statsError: undefined as Error | undefined,
     podsError: undefined as Error | undefined,
     story: [] as string[],
@@ -70,8 +71,9 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
       const disk = { bytes: left(world.disk - used('volume') - world.images), inodes: undefined };
       return { memory: left(world.memory - used('memory')), nodefs: disk, imagefs: disk, containerfs: disk };
     },
-    async pods(asked) {
+    async pods(asked, { layersAtMs }) {
       world.podLooks++;
+      world.layersNeeded.push(layersAtMs);
       if (world.podsError !== undefined) throw world.podsError;
       const measured = asked.map(({ metadata: { uid, name } }) => {
         const { memory = 0, volume = 0 } = world.pods.find((pod) => pod.name === name) ?? { memory: 0 };
@@ -317,6 +319,20 @@ describe('EvictionManager', () => {
     await stop();
     assert.match(world.story[2] ?? '', /^6 event a Evicted/);
   });
+
+  for (const [layout, needed] of [
+    ['single', 'known'],
+    ['dedicated', 'unneeded'],
+  ] as const)
+    it(`has what containers have written ${needed} when that is on the disk that is short: ${layout}`, async () => {
+      const { clock, world, stop } = aNode();
+      const sinceMs = clock.now();
+      Object.assign(world, { layout, disk: 900, pods: [{ name: 'a', volume: 850 }] });
+      await clock.advance(5_000);
+      await stop();
+      assert.deepEqual(kills(world.story), ['a']);
+      assert.deepEqual(world.layersNeeded, [layout === 'single' ? sinceMs : undefined]);
+    });
 
   it('looks at pods only when it must', async () => {
     const { clock, world, stop } = aNode();

@@ -2,11 +2,11 @@ import type { EvictionThreshold } from '../../config/index.ts';
 import { type Clock, HintLatch, LinkedController, type Logger, withDeadline } from '../../lib/index.ts';
 import { describePod, isCriticalPod, type Pod, type PodEvent, type PodUid } from '../../pods/index.ts';
 import { type Assessment, assess, noPressure, type PressureState, thresholdsMet } from './assess.ts';
-import { type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout.ts';
+import { diskParts, type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout.ts';
 import { type EvictionVerdict, evictedReason } from './evicted-status.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
 import { nextLookMs, roundMs } from './look-again.ts';
-import type { DiskLayout, EvictionStats, PodMeasures } from './measures.ts';
+import type { DiskLayout, EvictionStats, NeededFigures, PodMeasures } from './measures.ts';
 import { evictionStory } from './message.ts';
 import type { EvictionObserver } from './metrics.ts';
 import { type MemoryGuard, observationsOf } from './observations.ts';
@@ -169,7 +169,7 @@ export class EvictionManager {
     if (settings.localStorage === 'unlimited') return [];
     const limited = pods.filter((pod) => this.#isEvictable(pod) && hasStorageLimits(pod));
     if (limited.length === 0) return [];
-    const measures = await this.#measure(limited, signal);
+    const measures = await this.#measure(limited, {}, signal);
     const over = limited.flatMap((pod) => {
       const found = measures.get(pod.metadata.uid);
       const limit = found && overStorageLimit(pod, found);
@@ -185,10 +185,14 @@ export class EvictionManager {
   }
 
   /** A node that is short must not wait for who cannot say what pods use: of those it goes by what it knows. */
-  async #measure(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<PodUid, PodMeasures>> {
+  async #measure(
+    pods: readonly Pod[],
+    needed: NeededFigures,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<PodUid, PodMeasures>> {
     const { stats, logger } = this.#deps;
     try {
-      return await stats.pods(pods, signal);
+      return await stats.pods(pods, needed, signal);
     } catch (error) {
       signal.throwIfAborted();
       logger.error('Cannot find out what pods use', error);
@@ -222,7 +226,9 @@ export class EvictionManager {
       logger.warn('The node is short, but no pod can be evicted', { resource, pods: pods.length });
       return undefined;
     }
-    const measures = await this.#measure(candidates, signal);
+    // Older figures would have the wrong pod evicted when another has just filled the disk.
+    const layersAtMs = diskParts(name, layout).includes('rootfs') ? observations.get(name)?.atMs : undefined;
+    const measures = await this.#measure(candidates, { layersAtMs }, signal);
     const [pod] = rankPods(candidates, { signal: name, layout, measures });
     if (pod === undefined) return undefined;
     const nowMs = clock.now();

@@ -15,6 +15,7 @@ export type {
   FilesUsage,
   Left,
   MemoryLeft,
+  NeededFigures,
   NodeMeasures,
   PodMeasures,
 } from './measures.ts';

@@ -69,5 +69,17 @@ export interface EvictionStats {
   /** Cheap: it is asked every second while the node is short of something. */
   node(signal: AbortSignal): Promise<NodeMeasures>;
   /** Pods of which nothing can be said are left out. */
-  pods(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<PodUid, PodMeasures>>;
+  pods(
+    pods: readonly Pod[],
+    needed: NeededFigures,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<PodUid, PodMeasures>>;
+}
+
+export interface NeededFigures {
+  /**
+   * What containers have written over their images by then is to be known: runtimes count that now and then only. It is
+   * waited for as long as that may take, and not for ever.
+   */
+  readonly layersAtMs?: number | undefined;
 }
