@@ -27,12 +27,15 @@ export function within<T>(ms: number, what: string, work: (signal: AbortSignal) 
 export interface PrivateRuntimeOptions {
   /** In which programs are looked for; our own unless given. */
   readonly env?: NodeJS.ProcessEnv;
+  /** In which its data directory is made; that of temporary files unless given. */
+  readonly folder?: string;
 }
 
 export async function openPrivateRuntime({
   env = process.env,
+  folder = tmpdir(),
 }: PrivateRuntimeOptions = {}): Promise<PrivateRuntime> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'kubeling-test-'));
+  const dataDir = await mkdtemp(join(folder, 'kubeling-test-'));
   const program = process.env['CONTAINERD_BIN'];
   const containerd = await openPrivateContainerd({
     dataDir,

@@ -21,8 +21,9 @@ export class LoopDisk implements Disposable {
     run('losetup', '--set-capacity', this.device);
   }
 
-  format(type: 'ext4' | 'xfs' = 'ext4'): void {
-    run(`mkfs.${type}`, '-q', type === 'ext4' ? '-F' : '-f', this.device);
+  /** More options are those of the program that makes the file system. */
+  format(type: 'ext4' | 'xfs' = 'ext4', ...more: readonly string[]): void {
+    run(`mkfs.${type}`, '-q', type === 'ext4' ? '-F' : '-f', ...more, this.device);
   }
 
   /** Damages its file system beyond what can be mended without asking. */

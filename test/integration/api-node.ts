@@ -13,7 +13,7 @@ import { realClock, systemRandom } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { InProcessNode } from '../in-process-node.ts';
 import { eventually } from '../kubeling-node.ts';
-import type { PrivateRuntime } from '../private-runtime.ts';
+import type { PrivateRuntime, PrivateRuntimeOptions } from '../private-runtime.ts';
 import { ProcessGate } from '../simulation/process-gate.ts';
 
 const clock = realClock();
@@ -33,10 +33,12 @@ export interface PodSketch
 
 type ContainerEnd = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
-export interface ApiNodeOptions {
+export interface ApiNodeOptions extends Pick<PrivateRuntimeOptions, 'folder'> {
   readonly settings?: Partial<KubeletSettings>;
   /** Instead of what the machine has. */
-  readonly machine?: Partial<KubeletDeps['machine']>;
+  readonly machine?:
+    | Partial<KubeletDeps['machine']>
+    | ((runtime: PrivateRuntime) => Partial<KubeletDeps['machine']>);
 }
 
 /** A kubelet in this process on a real containerd, fed as an API would feed it. */
@@ -45,12 +47,15 @@ export class ApiNode implements AsyncDisposable {
   #node: InProcessNode | undefined;
   #gate: ProcessGate | undefined;
 
-  static async open({ settings = {}, machine = {} }: ApiNodeOptions = {}): Promise<ApiNode> {
+  static async open({ settings = {}, machine = {}, ...where }: ApiNodeOptions = {}): Promise<ApiNode> {
     const node = new ApiNode();
     node.#node = await InProcessNode.open({
+      ...where,
       settings: () => ({ apiPods: 'expected', ...settings }),
-      aroundDeps: (deps, runtime) =>
-        node.#gated({ ...deps, machine: { ...deps.machine, ...machine } }, runtime),
+      aroundDeps: (deps, runtime) => {
+        const own = typeof machine === 'function' ? machine(runtime) : machine;
+        return node.#gated({ ...deps, machine: { ...deps.machine, ...own } }, runtime);
+      },
     });
     node.#tell();
     return node;

@@ -1,49 +1,52 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { EvictionSignal, EvictionThreshold } from '../../src/config/index.ts';
-import type { PodStatus } from '../../src/kinds/index.ts';
-import type { KubeletSettings } from '../../src/kubelet/index.ts';
-import { quantityOf } from '../../src/lib/index.ts';
-import { LoopDisk } from '../disks/loop-disk.ts';
-import { ApiNode, stays } from './api-node.ts';
+import type { KubeletDeps } from '../../src/kubelet/index.ts';
+import {
+  type CgroupLayout,
+  detectCgroupLayout,
+  formatQuantity,
+  quantityOf,
+  realCgroupHost,
+} from '../../src/lib/index.ts';
+import { MountedDisk } from '../disks/mounted-disk.ts';
+import type { PrivateRuntime } from '../private-runtime.ts';
+import { ApiNode, type ApiNodeOptions, stays } from './api-node.ts';
+import {
+  below,
+  evicting,
+  filling,
+  isEvicted,
+  isRunning,
+  mebi,
+  onDisk,
+  recovers,
+  scratch,
+} from './eviction-fixture.ts';
 
-const mebi = 1024 ** 2;
-
-function below(signal: EvictionSignal, amount: number): EvictionThreshold {
-  const value = { quantity: quantityOf(amount, 'BinarySI') };
-  return { signal, kind: 'hard', value, gracePeriodMs: 0, minimumReclaim: undefined };
+/** With the memory of the pods of this node alone for that of the machine, on which others are at work as well. */
+function memoryOfNode({ containerd }: PrivateRuntime): Partial<KubeletDeps['machine']> {
+  const { keptReader: _, ...host } = realCgroupHost();
+  const layout = detectCgroupLayout(host);
+  const read = async (path: string) => {
+    const tree = memoryTree(await layout);
+    const isWhole = path.startsWith(join(tree, 'memory.'));
+    return await host.read(isWhole ? join(tree, containerd.layout.cgroup, basename(path)) : path);
+  };
+  return { cgroups: { ...host, read } };
 }
 
-/** Pods are evicted for these and nothing else, whatever the machine itself is short of. */
-function evicting(...thresholds: readonly EvictionThreshold[]): Partial<KubeletSettings> {
-  const eviction = {
-    thresholds,
-    transitionMs: 5_000,
-    maxPodGraceSeconds: 1,
-    localStorage: 'limited',
-    memoryGuard: 'off',
-  } as const;
-  return { eviction };
+function memoryTree(layout: CgroupLayout): string {
+  return layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
 }
 
-const isEvicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason === 'Evicted';
-const isRunning = ({ phase }: PodStatus) => phase === 'Running';
-const scratch = { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] };
-const onDisk = (sizeLimit?: string) => ({
-  volumes: [{ name: 'scratch', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } }],
-});
-const filling = (path: string, mebibytes: number) =>
-  `dd if=/dev/zero of=${path} bs=1M count=${mebibytes}; ${stays}`;
+const skip = process.getuid?.() === 0 ? false : 'needs root';
+const timeout = 600_000;
 
-/** With a real containerd, real cgroups and real disks. */
-describe('eviction on a real machine', {
-  skip: process.getuid?.() === 0 ? false : 'needs root',
-  timeout: 600_000,
-}, () => {
+/** With a real containerd, real cgroups and real disks; side by side, as they wait for most of the time. */
+describe('eviction on a real machine', { skip, timeout, concurrency: true }, () => {
   it('a pod over a limit of its own is evicted, the others live on, and it never runs again', async () => {
     await using node = await ApiNode.open({ settings: evicting() });
     const limits = { 'ephemeral-storage': '2Mi' };
@@ -98,93 +101,99 @@ describe('eviction on a real machine', {
   });
 
   it('a pod that fills the disk of the node is evicted, the node recovers and the others live on', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'klg-evict-'));
-    using disk = new LoopDisk(join(folder, 'disk'));
-    disk.format();
-    const place = mkdtempSync(join(folder, 'nodefs-'));
-    execFileSync('mount', [disk.device, place]);
-    try {
-      await using node = await ApiNode.open({
-        settings: {
-          ...evicting(below('nodefs.available', 24 * mebi)),
-          rootDir: join(place, 'kubelet'),
-        },
-      });
-      node.add('small', {
-        ...onDisk(),
-        containers: { main: { script: filling('/scratch/x', 5), ...scratch } },
-      });
-      node.add('large', {
-        ...onDisk(),
-        containers: { main: { script: filling('/scratch/x', 40), ...scratch } },
-      });
-      const large = await node.is('large', 'evicted', isEvicted);
-      assert.match(
-        large.message ?? '',
-        /^The node was low on resource: ephemeral-storage\. Threshold quantity: 24Mi, available: \d+\w*\. (?:Container main was using \d+\w*, request is 0, has larger consumption of ephemeral-storage\. )?$/,
-      );
-      assert.ok(
-        large.conditions?.some(
-          ({ type, reason }) => type === 'DisruptionTarget' && reason === 'TerminationByKubelet',
-        ),
-      );
-      assert.deepEqual(node.inner.kubelet.pressures(), ['DiskPressure']);
-      await node.until('the pressure to be over', 'large', () =>
-        node.inner.kubelet.pressures().length === 0 ? true : undefined,
-      );
-      assert.ok(isRunning(node.status('small')));
-    } finally {
-      execFileSync('umount', ['--lazy', place]);
-      rmSync(folder, { recursive: true, force: true });
-    }
+    using disk = new MountedDisk();
+    await using node = await ApiNode.open({
+      settings: { ...evicting(below('nodefs.available', 24 * mebi)), rootDir: join(disk.path, 'kubelet') },
+    });
+    node.add('small', {
+      ...onDisk(),
+      containers: { main: { script: filling('/scratch/x', 5), ...scratch } },
+    });
+    node.add('large', {
+      ...onDisk(),
+      containers: { main: { script: filling('/scratch/x', 40), ...scratch } },
+    });
+    const large = await node.is('large', 'evicted', isEvicted);
+    assert.match(
+      large.message ?? '',
+      /^The node was low on resource: ephemeral-storage\. Threshold quantity: 24Mi, available: \d+\w*\. (?:Container main was using \d+\w*, request is 0, has larger consumption of ephemeral-storage\. )?$/,
+    );
+    assert.ok(
+      large.conditions?.some(
+        ({ type, reason }) => type === 'DisruptionTarget' && reason === 'TerminationByKubelet',
+      ),
+    );
+    assert.deepEqual(node.inner.kubelet.pressures(), ['DiskPressure']);
+    await recovers(node, 'large');
+    assert.ok(isRunning(node.status('small')));
   });
 
-  it('the pod far above what it asked for is evicted when memory is short, and no other', async () => {
-    const limit = 256 * mebi;
-    await using node = await ApiNode.open({
+  const left = totalmem() - 150 * mebi;
+  const memories: readonly (ApiNodeOptions & { readonly whose: string; readonly threshold: string })[] = [
+    {
+      whose: 'of the machine',
+      threshold: formatQuantity(quantityOf(left, 'BinarySI')),
+      settings: evicting(below('memory.available', left)),
+      machine: memoryOfNode,
+    },
+    {
+      whose: 'pods may have',
+      threshold: '100Mi',
       settings: {
         ...evicting(below('allocatableMemory.available', 100 * mebi)),
-        capacity: { milliCpu: 2_000, memoryBytes: limit, pids: 4_000 },
+        capacity: { milliCpu: 2_000, memoryBytes: 256 * mebi, pids: 4_000 },
         reserved: { milliCpu: 0, memoryBytes: 0 },
       },
-    });
-    const inMemory = { volumes: [{ name: 'scratch', emptyDir: { medium: 'Memory' } }] };
-    const amounts = { cpu: '10m', memory: '80Mi' };
-    node.add('guaranteed', {
-      ...inMemory,
-      containers: {
-        main: {
-          script: filling('/scratch/x', 60),
-          resources: { requests: amounts, limits: amounts },
-          ...scratch,
+    },
+  ];
+  for (const { whose, threshold, ...options } of memories)
+    it(`the pod far above what it asked for is evicted when memory ${whose} is short, and no other`, async () => {
+      await using node = await ApiNode.open(options);
+      const inMemory = { volumes: [{ name: 'scratch', emptyDir: { medium: 'Memory' } }] };
+      const amounts = { cpu: '10m', memory: '80Mi' };
+      node.add('guaranteed', {
+        ...inMemory,
+        containers: {
+          main: {
+            script: filling('/scratch/x', 60),
+            resources: { requests: amounts, limits: amounts },
+            ...scratch,
+          },
         },
-      },
+      });
+      await node.running('guaranteed');
+      node.add('modest', {
+        ...inMemory,
+        containers: {
+          main: { script: filling('/scratch/x', 10), resources: { requests: { memory: '5Mi' } }, ...scratch },
+        },
+      });
+      node.add('greedy', {
+        ...inMemory,
+        containers: {
+          main: {
+            script: filling('/scratch/x', 100),
+            resources: { requests: { memory: '5Mi' } },
+            ...scratch,
+          },
+        },
+      });
+      const greedy = await node.is('greedy', 'evicted', isEvicted);
+      assert.match(
+        greedy.message ?? '',
+        new RegExp(
+          String.raw`^The node was low on resource: memory\. Threshold quantity: ${threshold}, available: \d+\w*\. ` +
+            String.raw`Container main was using \d+\w*, request is 5Mi, has larger consumption of memory\. $`,
+        ),
+      );
+      assert.deepEqual(node.inner.kubelet.pressures(), ['MemoryPressure']);
+      await recovers(node, 'greedy');
+      for (const name of ['guaranteed', 'modest']) assert.ok(isRunning(node.status(name)), name);
     });
-    await node.running('guaranteed');
-    node.add('modest', {
-      ...inMemory,
-      containers: {
-        main: { script: filling('/scratch/x', 10), resources: { requests: { memory: '5Mi' } }, ...scratch },
-      },
-    });
-    node.add('greedy', {
-      ...inMemory,
-      containers: {
-        main: { script: filling('/scratch/x', 100), resources: { requests: { memory: '5Mi' } }, ...scratch },
-      },
-    });
-    const greedy = await node.is('greedy', 'evicted', isEvicted);
-    assert.match(
-      greedy.message ?? '',
-      /^The node was low on resource: memory\. Threshold quantity: 100Mi, available: \d+\w*\. Container main was using \d+\w*, request is 5Mi, has larger consumption of memory\. $/,
-    );
-    assert.deepEqual(node.inner.kubelet.pressures(), ['MemoryPressure']);
-    await node.until('the pressure to be over', 'greedy', () =>
-      node.inner.kubelet.pressures().length === 0 ? true : undefined,
-    );
-    for (const name of ['guaranteed', 'modest']) assert.ok(isRunning(node.status(name)), name);
-  });
+});
 
+/** By itself: all that runs on the machine counts. */
+describe('eviction on a machine with many processes', { skip, timeout }, () => {
   it('the pod with the most processes is evicted when those are short', async () => {
     const tasks = () => Number(/\d+\/(\d+)/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1]);
     const most = (name: string) => Number(readFileSync(`/proc/sys/kernel/${name}`, 'utf8'));
@@ -203,9 +212,7 @@ describe('eviction on a real machine', {
       /^The node was low on resource: pids\. Threshold quantity: \d+\w*, available: \d+\w*\. $/,
     );
     assert.deepEqual(node.inner.kubelet.pressures(), ['PIDPressure']);
-    await node.until('the pressure to be over', 'many', () =>
-      node.inner.kubelet.pressures().length === 0 ? true : undefined,
-    );
+    await recovers(node, 'many');
     assert.ok(isRunning(node.status('few')));
   });
 });

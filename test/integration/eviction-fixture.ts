@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import type { EvictionSignal, EvictionThreshold } from '../../src/config/index.ts';
+import type { PodStatus } from '../../src/kinds/index.ts';
+import type { KubeletSettings } from '../../src/kubelet/index.ts';
+import { quantityOf } from '../../src/lib/index.ts';
+import type { PressureCondition } from '../../src/resources/index.ts';
+import { type ApiNode, stays } from './api-node.ts';
+
+export const mebi = 1024 ** 2;
+
+export function below(signal: EvictionSignal, amount: number): EvictionThreshold {
+  const value = { quantity: quantityOf(amount, 'BinarySI') };
+  return { signal, kind: 'hard', value, gracePeriodMs: 0, minimumReclaim: undefined };
+}
+
+/** Pods are evicted for these and nothing else, whatever the machine itself is short of. */
+export function evicting(...thresholds: readonly EvictionThreshold[]): Partial<KubeletSettings> {
+  const eviction = {
+    thresholds,
+    transitionMs: 5_000,
+    maxPodGraceSeconds: 1,
+    localStorage: 'limited',
+    memoryGuard: 'off',
+  } as const;
+  return { eviction };
+}
+
+export const isEvicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason === 'Evicted';
+export const isRunning = ({ phase }: PodStatus) => phase === 'Running';
+
+/** For a container of a pod that has `onDisk`. */
+export const scratch = { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] };
+export const onDisk = (sizeLimit?: string) => ({
+  volumes: [{ name: 'scratch', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } }],
+});
+export const filling = (path: string, mebibytes: number) =>
+  `dd if=/dev/zero of=${path} bs=1M count=${mebibytes}; ${stays}`;
+
+/** The node comes to be short of this alone; what is told of the pod helps when it does not. */
+export async function getsShort(node: ApiNode, condition: PressureCondition, pod: string): Promise<void> {
+  await node.until(condition, pod, () => node.inner.kubelet.pressures().length > 0 || undefined);
+  assert.deepEqual(node.inner.kubelet.pressures(), [condition]);
+}
+
+export async function recovers(node: ApiNode, pod: string): Promise<void> {
+  await node.until(
+    'nothing to be short',
+    pod,
+    () => node.inner.kubelet.pressures().length === 0 || undefined,
+  );
+}
+
+/** What happened to the node itself, each as its reason and message. */
+export function nodeEvents(node: ApiNode): readonly string[] {
+  const { entries } = node.inner.kubelet.node.story();
+  return entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : []));
+}
