@@ -124,8 +124,8 @@ async function openSecure(options: ClusterServersOptions): Promise<ClusterServer
   };
 }
 
-/** With `enableServer` off: only what asks nobody, where it is wanted. */
-async function openReadOnly(options: ClusterServersOptions): Promise<ClusterServers> {
+/** Only what asks nobody, where it is wanted: with `enableServer` off, or where nobody could be known. */
+export async function openReadOnly(options: ClusterServersOptions): Promise<ClusterServers> {
   const { clock, logger, metrics, loaded } = options;
   const { address: host, readOnlyPort: port } = loaded.config;
   const counted = new HttpMetricFamilies(metrics, clock).of('readonly');

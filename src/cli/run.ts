@@ -165,7 +165,8 @@ async function runNode(
     });
     const { kubelet } = node;
     const shown = { ...deps, loaded, kubelet, verbosity, vitalChecks, readyChecks };
-    await using servers = isServed
+    const isRead = isServed || config.readOnlyPort !== 0;
+    await using servers = isRead
       ? await (cluster?.serve(shown) ?? serveAlone({ ...shown, settings: alone }))
       : undefined;
     if (servers !== undefined) served.problem = () => servers.problem();

@@ -21,13 +21,17 @@ type ServeAloneOptions = Omit<
   'rootDir' | 'certDirectory' | 'nodeName' | 'nodeAddresses' | 'api' | 'kubelet' | 'loaded' | 'stats'
 > & { readonly loaded: LoadedConfig; readonly kubelet: Kubelet; readonly settings: KubeletSettings };
 
-/** Opens the servers others reach a node by that belongs to no cluster; what they need is loaded only then. */
+/**
+ * Opens the servers others reach a node by that belongs to no cluster, or what they may read where there can be no more;
+ * what they need is loaded only then.
+ */
 export async function serveAlone(options: ServeAloneOptions): Promise<ClusterServers> {
   const { loaded, settings, kubelet } = options;
   const { rootDir, certDir: certDirectory } = loaded.flags;
-  const { openClusterServers } = await import('./cluster-servers.ts');
+  const { openClusterServers, openReadOnly } = await import('./cluster-servers.ts');
   const { nodeName } = settings;
-  return await openClusterServers({
+  const open = canServeAlone(loaded.config) ? openClusterServers : openReadOnly;
+  return await open({
     ...options,
     rootDir,
     certDirectory,

@@ -144,6 +144,16 @@ describe('kubeling run on a node of no cluster', { timeout: 240_000 }, () => {
     assert.equal(await ended, 0, said.text);
   });
 
+  it('is read without asking where that is wanted, also when it could know nobody', async () => {
+    const [readOnlyPort = 0] = await freePorts(1);
+    const { child, said, ended } = run({}, '--client-ca-file=', `--read-only-port=${readOnlyPort}`);
+    await healthy(() => said.text);
+    const read = async (path: string) => (await fetch(`http://127.0.0.1:${readOnlyPort}${path}`)).status;
+    assert.deepEqual([await read('/pods'), await read('/configz')], [200, 404]);
+    child.kill('SIGTERM');
+    assert.equal(await ended, 0, said.text);
+  });
+
   it('runs alone where there is a lock, and makes room for another where it is to', async () => {
     const lock = join(dir, 'lock');
     const first = run({}, `--lock-file=${lock}`, '--exit-on-lock-contention');
