@@ -71,6 +71,24 @@ describe('the static memory policy', () => {
     assert.equal(policy.podHints(policy.initialState, pod), undefined);
   });
 
+  it('sets nothing aside again for init containers that have ended', () => {
+    const whole = asking('one', 100);
+    const [main = { name: 'main' }] = whole.spec.containers;
+    const init = ['first', 'second'].map((name) => ({ ...main, name }));
+    const pod = { ...whole, spec: { ...whole.spec, initContainers: init } };
+    const all = [...init, ...pod.spec.containers];
+    const admitted = (state: MemoryState) =>
+      all.reduce((before, container) => policy.allocate(before, pod, container, unaligned), state);
+    let state = admitted(policy.initialState);
+    assert.deepEqual([...(state.assignments.get(podUid('one'))?.keys() ?? [])], ['first', 'second', 'main']);
+    for (const { name } of init) {
+      state = withoutBlocks(state, podUid('one'), name);
+      assert.equal(admitted(state), state, `${name} has ended, and the pod is looked at again`);
+      assert.equal(policy.hints(state, pod, { ...main, name: 'first' }), undefined);
+    }
+    assert.deepEqual(freeOf(state), [900, 1_060]);
+  });
+
   it('counts huge pages by themselves', () => {
     const after = given(policy.initialState, asking('pages', 100, { 'hugepages-2Mi': '64Mi' }));
     assert.equal(after.machine.get(0)?.numberOfAssignments, 2);

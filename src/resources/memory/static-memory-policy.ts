@@ -66,6 +66,7 @@ export class StaticMemoryPolicy {
   allocate(state: MemoryState, pod: Pod, container: Container, affinity: TopologyHint): MemoryState {
     const { uid } = pod.metadata;
     if (!getsPinned(pod) || blocksOf(state, uid, container.name) !== undefined) return state;
+    if (gaveBack(state, pod, container)) return state;
     const asked = requestedBy(container);
     const numaAffinity = this.#nodesFor(state, pod, asked, affinity);
     let machine = state.machine;
@@ -81,7 +82,7 @@ export class StaticMemoryPolicy {
   }
 
   hints(state: MemoryState, pod: Pod, container: Container): TopologyHints | undefined {
-    if (!getsPinned(pod)) return undefined;
+    if (!getsPinned(pod) || gaveBack(state, pod, container)) return undefined;
     const asked = requestedBy(container);
     const present = blocksOf(state, pod.metadata.uid, container.name);
     return present === undefined ? asHints(this.#choices(state, pod, asked), asked) : again(present, asked);
@@ -248,6 +249,19 @@ function withoutReused(state: MemoryState, pod: Pod, container: Container, block
     after = withBlocks(after, uid, earlier.name, kept);
   }
   return after;
+}
+
+/**
+ * Whether it is an init container that has ended before: what it had went to those after it, who were given theirs later
+ * than it was. A pod that is looked at again, as after a restart, would set aside more for it than it ever uses.
+ */
+function gaveBack(state: MemoryState, pod: Pod, container: Container): boolean {
+  const { uid } = pod.metadata;
+  const init = initContainersOf(pod);
+  const place = init.findIndex(({ name }) => name === container.name);
+  if (place < 0 || isSidecar(container) || blocksOf(state, uid, container.name) !== undefined) return false;
+  const later = [...init.slice(place + 1), ...pod.spec.containers];
+  return later.some(({ name }) => blocksOf(state, uid, name) !== undefined);
 }
 
 function asHints(choices: readonly Choice[], asked: Amounts): TopologyHints {
