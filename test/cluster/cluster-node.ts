@@ -45,7 +45,8 @@ export interface ClusterNodeOptions {
 interface NodeFacts {
   readonly name: string;
   readonly dir: string;
-  readonly plane: ControlPlane;
+  /** Undefined for a node of no cluster. */
+  readonly plane: ControlPlane | undefined;
   readonly runtime: PrivateRuntime;
   readonly flags: readonly string[];
   readonly port: number;
@@ -67,12 +68,22 @@ export class ClusterNode implements AsyncDisposable {
   readonly #facts: NodeFacts;
   /** The program of another kubelet; kubeling when there is none. */
   #kubelet: string | undefined;
+  #moreFlags: readonly string[] = [];
   #process: ChildProcess | undefined;
   #out = '';
   #left: Promise<readonly string[]> | undefined;
 
   /** Prepares all it needs; `start` starts it. */
   static async open(plane: ControlPlane, options: ClusterNodeOptions = {}): Promise<ClusterNode> {
+    return await ClusterNode.#open(plane, options);
+  }
+
+  /** As `open`, of no cluster: it has the pods of its manifests. */
+  static async openAlone(options: Omit<ClusterNodeOptions, 'joins' | 'server'> = {}): Promise<ClusterNode> {
+    return await ClusterNode.#open(undefined, options);
+  }
+
+  static async #open(plane: ControlPlane | undefined, options: ClusterNodeOptions): Promise<ClusterNode> {
     const runtime = await openPrivateRuntime();
     const dir = await realpath(await mkdtemp(join(tmpdir(), 'klg-member-')));
     try {
@@ -129,6 +140,11 @@ export class ClusterNode implements AsyncDisposable {
     return this.#facts.runtime.cri;
   }
 
+  /** Below which all of its pods are, in each hierarchy. */
+  get cgroup(): string {
+    return this.#facts.runtime.containerd.layout.cgroup;
+  }
+
   /** Of the image that its runtime has. */
   get image(): string {
     return this.#facts.runtime.image;
@@ -139,7 +155,7 @@ export class ClusterNode implements AsyncDisposable {
     assert.equal(this.#left, undefined, 'a node that was left cannot be started again');
     assert.ok(!this.#isRunning(), 'the node runs already');
     const program = this.#kubelet === undefined ? [kubeling, 'run'] : [this.#kubelet];
-    const args = ['--pdeathsig', 'KILL', '--', ...program, ...this.#facts.flags];
+    const args = ['--pdeathsig', 'KILL', '--', ...program, ...this.#facts.flags, ...this.#moreFlags];
     const env = { ...process.env, ...this.#facts.environment };
     const child = spawn('setpriv', args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [child.stdout, child.stderr]) {
@@ -171,7 +187,7 @@ export class ClusterNode implements AsyncDisposable {
     return await patiently(
       `the node ${this.name} to be Ready`,
       async () => {
-        last = await this.#facts.plane.get<Node>(`/api/v1/nodes/${this.name}`);
+        last = await this.#plane.get<Node>(`/api/v1/nodes/${this.name}`);
         const condition = last?.status?.conditions?.find(({ type }) => type === 'Ready');
         return condition?.status === 'True' ? last : undefined;
       },
@@ -185,7 +201,7 @@ export class ClusterNode implements AsyncDisposable {
     await patiently(
       `the node ${this.name} to be reached`,
       async () => {
-        const { status, body } = await this.#facts.plane.ask(`/api/v1/nodes/${this.name}/proxy/healthz`);
+        const { status, body } = await this.#plane.ask(`/api/v1/nodes/${this.name}/proxy/healthz`);
         last = `${status} ${body}`;
         return status === 200 ? true : undefined;
       },
@@ -217,9 +233,10 @@ export class ClusterNode implements AsyncDisposable {
     await this.ready();
   }
 
-  /** Another kubelet goes on in the place of this one, with the same flags, files and runtime. */
-  async changeTo(kubelet: string | 'kubeling'): Promise<void> {
+  /** Another kubelet goes on in the place of this one, with the same flags and these, the same files and runtime. */
+  async changeTo(kubelet: string | 'kubeling', ...flags: readonly string[]): Promise<void> {
     await this.stop();
+    this.#moreFlags = flags;
     this.#kubelet = kubelet === 'kubeling' ? undefined : kubelet;
     await this.start();
   }
@@ -264,6 +281,11 @@ export class ClusterNode implements AsyncDisposable {
     return [...left, ...problems];
   }
 
+  get #plane(): ControlPlane {
+    assert.ok(this.#facts.plane, 'the node is of no cluster');
+    return this.#facts.plane;
+  }
+
   #isRunning(): boolean {
     const child = this.#process;
     return child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
@@ -287,28 +309,49 @@ function placesIn(dir: string) {
 
 /** Writes its files; answers its flags. */
 async function prepare(
-  { name, dir, plane, runtime, port, healthzPort }: Omit<NodeFacts, 'flags'>,
-  { joins = 'with-certificate', config = {}, flags = [], server = plane.serverUrl }: ClusterNodeOptions,
+  facts: Omit<NodeFacts, 'flags'>,
+  options: ClusterNodeOptions,
 ): Promise<readonly string[]> {
+  const { name, dir, plane, runtime, port, healthzPort } = facts;
   const places = placesIn(dir);
   await mkdir(places.manifests);
   const { cgroup: cgroupRoot, socket: runtimeSocket } = runtime.containerd.layout;
   const own = { manifestDir: places.manifests, podLogsDir: places.logs, port, healthzPort };
-  const facts = { ...own, clientCaFile: plane.ca, cgroupRoot, runtimeSocket };
-  await writeFile(places.config, stringify(nodeConfig(facts, { ...plane.nodeConfig, ...config })));
+  const config = nodeConfig(
+    { ...own, clientCaFile: plane?.ca ?? '', cgroupRoot, runtimeSocket },
+    { ...(plane?.nodeConfig ?? openToNobody), ...options.config },
+  );
+  await writeFile(places.config, stringify(config));
   await makeCgroup(cgroupRoot);
-  const bootstrap = joins === 'by-bootstrap' ? await plane.bootstrapKubeconfig(name, server) : undefined;
-  if (bootstrap === undefined) await rename(await plane.nodeKubeconfig(name, server), places.kubeconfig);
-  const [address] = machineAddresses();
   return [
     `--config=${places.config}`,
-    `--kubeconfig=${places.kubeconfig}`,
-    ...(bootstrap === undefined ? [] : [`--bootstrap-kubeconfig=${bootstrap}`]),
+    ...(plane === undefined ? [] : await joining(name, places.kubeconfig, plane, options)),
     `--hostname-override=${name}`,
-    ...(address === undefined ? [] : [`--node-ip=${address}`]),
     `--root-dir=${places.root}`,
     `--cert-dir=${places.certificates}`,
-    ...flags,
+    ...(options.flags ?? []),
+  ];
+}
+
+/** There is no cluster that could say who somebody is. */
+const openToNobody = {
+  authentication: { anonymous: { enabled: false }, webhook: { enabled: false } },
+  authorization: { mode: 'AlwaysAllow' },
+};
+
+async function joining(
+  name: string,
+  kubeconfig: string,
+  plane: ControlPlane,
+  { joins = 'with-certificate', server = plane.serverUrl }: ClusterNodeOptions,
+): Promise<readonly string[]> {
+  const bootstrap = joins === 'by-bootstrap' ? await plane.bootstrapKubeconfig(name, server) : undefined;
+  if (bootstrap === undefined) await rename(await plane.nodeKubeconfig(name, server), kubeconfig);
+  const [address] = machineAddresses();
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    ...(bootstrap === undefined ? [] : [`--bootstrap-kubeconfig=${bootstrap}`]),
+    ...(address === undefined ? [] : [`--node-ip=${address}`]),
   ];
 }
 

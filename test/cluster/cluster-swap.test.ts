@@ -1,19 +1,10 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Pod } from '../../src/kinds/index.ts';
 import { container, pod, podIsGone, podSpec } from './cluster-pods.ts';
 import { patiently } from './patiently.ts';
-import { clusterAssets, noCluster } from './programs.ts';
+import { goKubelet, noCluster, noGoKubelet } from './programs.ts';
 import { SmallCluster } from './small-cluster.ts';
-
-const goKubelet = join(clusterAssets(), 'kubelet');
-
-function noSwap(): string | false {
-  if (noCluster() !== false) return noCluster();
-  return existsSync(goKubelet) ? false : `${goKubelet} must be a Go kubelet of v1.36`;
-}
 
 const exec = (...command: readonly string[]) => ({ exec: { command }, periodSeconds: 2 });
 
@@ -46,12 +37,12 @@ function mounts(...names: readonly string[]): readonly object[] {
   return names.map((name) => ({ name, mountPath: `/${name}` }));
 }
 
-describe('a node that changes its kubelet', { skip: noSwap(), timeout: 900_000 }, () => {
+describe('a node that changes its kubelet', { skip: noCluster() || noGoKubelet(), timeout: 900_000 }, () => {
   let cluster: SmallCluster;
   const names: string[] = [];
 
   before(async () => {
-    cluster = await SmallCluster.open({}, { kubelet: goKubelet });
+    cluster = await SmallCluster.open({}, { kubelet: goKubelet() });
   });
 
   after(async () => {
@@ -183,7 +174,7 @@ describe('a node that changes its kubelet', { skip: noSwap(), timeout: 900_000 }
   });
 
   it('goes back to the Go kubelet with all of them', async () => {
-    await changeTo(goKubelet);
+    await changeTo(goKubelet());
   });
 
   it('and comes to kubeling again', async () => {

@@ -22,6 +22,18 @@ export function noCluster(): string | false {
   return 'KUBEBUILDER_ASSETS must name a folder with kube-apiserver, kube-controller-manager and kube-scheduler';
 }
 
+/** A kubelet of the reference, to be in kubeling's place. */
+export function goKubelet(): string {
+  return join(clusterAssets(), 'kubelet');
+}
+
+/** Why tests that need one are skipped; false when they are not. */
+export function noGoKubelet(): string | false {
+  if (clusterAssets() === '')
+    return 'KUBEBUILDER_ASSETS must name a folder with kubelet, a Go kubelet of v1.36';
+  return isExecutable(goKubelet()) ? false : `${goKubelet()} must be a Go kubelet of v1.36`;
+}
+
 /** Throws with all that are missing and where they were looked for. */
 export function findClusterPrograms(assetsDir: string): ClusterPrograms {
   const path = pathDirs();
