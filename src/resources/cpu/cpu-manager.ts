@@ -1,9 +1,8 @@
 import type { Container } from '../../kinds/index.ts';
-import { type Clock, HintLatch, type Logger } from '../../lib/index.ts';
+import { type Clock, HintLatch } from '../../lib/index.ts';
 import { initContainersOf, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
-import type { RuntimePlacement } from '../runtime-placement.ts';
-import { type StateFile, StateKeeper } from '../state-keeper.ts';
+import { ShareLedger, type ShareLedgerDeps } from '../share-ledger.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
 import { encodeCpuCheckpoint } from './cpu-checkpoint.ts';
 import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';
@@ -12,18 +11,11 @@ import type { CpuObserver } from './metrics.ts';
 import { restoreCpuState } from './restore-cpu-state.ts';
 import { exclusiveCpuCount, type StaticCpuPolicy } from './static-cpu-policy.ts';
 
-export interface CpuManagerDeps {
+export interface CpuManagerDeps extends ShareLedgerDeps {
   readonly clock: Clock;
-  readonly logger: Logger;
   readonly policy: StaticCpuPolicy;
-  readonly file: StateFile;
-  /** Pods that use, or will use, anything of the node; undefined before all sources have told theirs. */
-  readonly activePods: () => readonly Pod[] | undefined;
-  /** Whether something of a pod may run that is not among them. */
-  readonly mayRun: (uid: PodUid) => boolean;
   /** The containers of the pod that run now, with their ids. */
   readonly runningContainers: (uid: PodUid) => readonly RunningContainer[];
-  readonly fromRuntime: (signal: AbortSignal) => Promise<readonly RuntimePlacement[]>;
   /** Moves a running container. */
   readonly update: (containerId: string, cpusetCpus: string, signal: AbortSignal) => Promise<void>;
   /** How often containers are looked at when nothing is known to have changed. */
@@ -39,47 +31,47 @@ export interface RunningContainer {
 /** The static policy at work: who has which processors, noted on the disk and kept true in the runtime. */
 export class CpuManager implements HintProvider {
   readonly #deps: CpuManagerDeps;
-  readonly #keeper: StateKeeper;
+  readonly #ledger: ShareLedger<CpuState>;
   readonly #changes: HintLatch;
-  #state: CpuState;
   /** Where running containers were last put, by their ids. */
   #placed: ReadonlyMap<string, string> = new Map();
   /** Where the next instance of a container was told to be made. */
   readonly #planned = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: CpuManagerDeps) {
+    const { policy, observer } = deps;
     this.#deps = deps;
-    this.#state = deps.policy.initialState;
     this.#changes = new HintLatch(deps.clock);
-    this.#keeper = new StateKeeper(deps.file, deps.logger, () =>
-      encodeCpuCheckpoint({ policyName: 'static', state: this.#state }),
-    );
+    this.#ledger = new ShareLedger(deps, {
+      of: 'CPU manager',
+      initialState: policy.initialState,
+      encode: (state) => encodeCpuCheckpoint({ policyName: 'static', state }),
+      restore: (text, fromRuntime) => restoreCpuState(text, policy, fromRuntime),
+      without: withoutAssignment,
+      changed: (state) => {
+        this.#changes.raise();
+        observer?.changed(policy.available(state).size, exclusiveCpus(state));
+      },
+    });
   }
 
   /** Goes on from what an earlier kubelet has noted. */
   async open(signal: AbortSignal): Promise<void> {
-    const { file, policy, logger, fromRuntime } = this.#deps;
-    const { state, mended } = await restoreCpuState(await file.read(), policy, () => fromRuntime(signal));
-    if (mended !== undefined) {
-      const kept = formatCpuSet(exclusiveCpus(state));
-      logger.warn('The checkpoint of the CPU manager is not good as it is: mended', { why: mended, kept });
-    }
-    this.#set(state);
-    await this.#keeper.save();
+    await this.#ledger.open(signal);
   }
 
   isAskedBy(pod: Pod): boolean {
-    return containersOf(pod).some((container) => exclusiveCpuCount(pod, container) > 0);
+    return [...initContainersOf(pod), ...pod.spec.containers].some(
+      (container) => exclusiveCpuCount(pod, container) > 0,
+    );
   }
 
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined {
-    this.#dropStale();
-    return this.#deps.policy.hints(this.#state, pod, container);
+    return this.#deps.policy.hints(this.#ledger.current(), pod, container);
   }
 
   getPodTopologyHints(pod: Pod): TopologyHints | undefined {
-    this.#dropStale();
-    return this.#deps.policy.podHints(this.#state, pod);
+    return this.#deps.policy.podHints(this.#ledger.current(), pod);
   }
 
   async allocate(
@@ -87,9 +79,8 @@ export class CpuManager implements HintProvider {
     container: Container,
     { affinity }: AllocationTerms,
   ): Promise<Refusal | undefined> {
-    this.#dropStale();
     const { policy, observer, logger } = this.#deps;
-    const before = this.#state;
+    const before = this.#ledger.current();
     try {
       const allocation = policy.allocate(before, pod, container, affinity);
       if (allocation.kind === 'shared') return undefined;
@@ -99,7 +90,7 @@ export class CpuManager implements HintProvider {
         return allocation.refusal;
       }
       if (allocation.state !== before) {
-        this.#set(allocation.state);
+        this.#ledger.put(allocation.state);
         observer?.allocated(allocation.cpus);
         const fields = { podUid: pod.metadata.uid, container: container.name };
         logger.info('A container has processors of its own', {
@@ -112,13 +103,13 @@ export class CpuManager implements HintProvider {
       observer?.failed();
       throw error;
     }
-    await this.#keeper.save();
+    await this.#ledger.save();
     return undefined;
   }
 
   /** Those that belong to the container alone; none when it shares. */
   exclusiveCpus(uid: PodUid, container: string): CpuSet {
-    return assignedTo(this.#state, uid, container) ?? noCpus;
+    return assignedTo(this.#ledger.state, uid, container) ?? noCpus;
   }
 
   /** Where an instance of the container that is about to be made has to run. */
@@ -145,16 +136,20 @@ export class CpuManager implements HintProvider {
 
   /** Takes back what belongs to nobody any more, and moves containers that run where they no longer should. */
   async reconcile(signal: AbortSignal): Promise<void> {
-    this.#dropStale();
-    await this.#keeper.save();
+    this.#ledger.current();
+    await this.#ledger.save();
+    const active = this.#deps.activePods();
+    if (active === undefined) return;
+    const uids = new Set(active.map(({ metadata }) => metadata.uid));
+    for (const uid of this.#planned.keys()) if (!uids.has(uid)) this.#planned.delete(uid);
     const placed = new Map<string, string>();
-    for (const { metadata } of this.#deps.activePods() ?? []) {
-      for (const container of this.#deps.runningContainers(metadata.uid)) {
-        const where = await this.#place(metadata.uid, container, signal);
+    for (const uid of uids) {
+      for (const container of this.#deps.runningContainers(uid)) {
+        const where = await this.#place(uid, container, signal);
         if (where !== undefined) placed.set(container.id, where);
       }
     }
-    if (this.#deps.activePods() !== undefined) this.#placed = placed;
+    this.#placed = placed;
   }
 
   /** Answers where the container is now; undefined when that is not sure. */
@@ -178,36 +173,7 @@ export class CpuManager implements HintProvider {
   }
 
   #cpusOf(uid: PodUid, container: string): CpuSet {
-    return assignedTo(this.#state, uid, container) ?? this.#state.defaultCpuSet;
+    const { state } = this.#ledger;
+    return assignedTo(state, uid, container) ?? state.defaultCpuSet;
   }
-
-  /** A pod that is inactive, and a container that its pod no longer has, give back what they had. */
-  #dropStale(): void {
-    const active = this.#deps.activePods();
-    if (active === undefined) return;
-    const names = new Map(
-      active.map((pod) => [pod.metadata.uid, new Set(containersOf(pod).map(({ name }) => name))]),
-    );
-    const isKept = (uid: PodUid, container: string) =>
-      names.get(uid)?.has(container) ?? this.#deps.mayRun(uid);
-    let state = this.#state;
-    for (const [uid, own] of state.assignments)
-      for (const container of own.keys())
-        if (!isKept(uid, container)) state = withoutAssignment(state, uid, container);
-    if (state !== this.#state) {
-      this.#set(state);
-      void this.#keeper.save();
-    }
-    for (const uid of this.#planned.keys()) if (!names.has(uid)) this.#planned.delete(uid);
-  }
-
-  #set(state: CpuState): void {
-    this.#state = state;
-    this.#changes.raise();
-    this.#deps.observer?.changed(this.#deps.policy.available(state).size, exclusiveCpus(state));
-  }
-}
-
-function containersOf(pod: Pod): readonly Container[] {
-  return [...initContainersOf(pod), ...pod.spec.containers];
 }

@@ -1,9 +1,7 @@
 import type { Container } from '../../kinds/index.ts';
-import type { Logger } from '../../lib/index.ts';
 import { initContainersOf, isSidecar, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
-import type { RuntimePlacement } from '../runtime-placement.ts';
-import { type StateFile, StateKeeper } from '../state-keeper.ts';
+import { ShareLedger, type ShareLedgerDeps } from '../share-ledger.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
 import { encodeMemoryCheckpoint } from './memory-checkpoint.ts';
 import { blocksOf, type MemoryBlock, type MemoryState, withoutBlocks } from './memory-state.ts';
@@ -11,42 +9,31 @@ import type { MemoryObserver } from './metrics.ts';
 import { restoreMemoryState } from './restore-memory-state.ts';
 import { getsPinned, type StaticMemoryPolicy } from './static-memory-policy.ts';
 
-export interface MemoryManagerDeps {
-  readonly logger: Logger;
+export interface MemoryManagerDeps extends ShareLedgerDeps {
   readonly policy: StaticMemoryPolicy;
-  readonly file: StateFile;
-  /** Pods that use, or will use, anything of the node; undefined before all sources have told theirs. */
-  readonly activePods: () => readonly Pod[] | undefined;
-  /** Whether something of a pod may run that is not among them. */
-  readonly mayRun: (uid: PodUid) => boolean;
-  readonly fromRuntime: (signal: AbortSignal) => Promise<readonly RuntimePlacement[]>;
   readonly observer?: MemoryObserver | undefined;
 }
 
 /** The static policy at work: who has memory of which NUMA nodes, noted on the disk. */
 export class MemoryManager implements HintProvider {
   readonly #deps: MemoryManagerDeps;
-  readonly #keeper: StateKeeper;
-  #state: MemoryState;
+  readonly #ledger: ShareLedger<MemoryState>;
 
   constructor(deps: MemoryManagerDeps) {
+    const { policy } = deps;
     this.#deps = deps;
-    this.#state = deps.policy.initialState;
-    this.#keeper = new StateKeeper(deps.file, deps.logger, () =>
-      encodeMemoryCheckpoint({ policyName: 'Static', state: this.#state }),
-    );
+    this.#ledger = new ShareLedger(deps, {
+      of: 'memory manager',
+      initialState: policy.initialState,
+      encode: (state) => encodeMemoryCheckpoint({ policyName: 'Static', state }),
+      restore: (text, fromRuntime) => restoreMemoryState(text, policy, fromRuntime),
+      without: withoutBlocks,
+    });
   }
 
   /** Goes on from what an earlier kubelet has noted. */
   async open(signal: AbortSignal): Promise<void> {
-    const { file, policy, logger, fromRuntime } = this.#deps;
-    const { state, mended } = await restoreMemoryState(await file.read(), policy, () => fromRuntime(signal));
-    if (mended !== undefined) {
-      const kept = [...state.assignments.keys()];
-      logger.warn('The checkpoint of the memory manager is not good as it is: mended', { why: mended, kept });
-    }
-    this.#state = state;
-    await this.#keeper.save();
+    await this.#ledger.open(signal);
   }
 
   isAskedBy(pod: Pod): boolean {
@@ -54,13 +41,11 @@ export class MemoryManager implements HintProvider {
   }
 
   getTopologyHints(pod: Pod, container: Container): TopologyHints | undefined {
-    this.#dropStale();
-    return this.#deps.policy.hints(this.#state, pod, container);
+    return this.#deps.policy.hints(this.#ledger.current(), pod, container);
   }
 
   getPodTopologyHints(pod: Pod): TopologyHints | undefined {
-    this.#dropStale();
-    return this.#deps.policy.podHints(this.#state, pod);
+    return this.#deps.policy.podHints(this.#ledger.current(), pod);
   }
 
   async allocate(
@@ -68,17 +53,17 @@ export class MemoryManager implements HintProvider {
     container: Container,
     { affinity }: AllocationTerms,
   ): Promise<Refusal | undefined> {
-    this.#dropStale();
     const { policy, observer } = this.#deps;
+    const before = this.#ledger.current();
     if (!getsPinned(pod)) return undefined;
     observer?.requested();
     try {
-      this.#state = policy.allocate(this.#state, pod, container, affinity);
+      this.#ledger.put(policy.allocate(before, pod, container, affinity));
     } catch (error) {
       observer?.failed();
       throw error;
     }
-    await this.#keeper.save();
+    await this.#ledger.save();
     return undefined;
   }
 
@@ -93,7 +78,7 @@ export class MemoryManager implements HintProvider {
 
   /** What the container has. */
   memoryOf(uid: PodUid, container: string): readonly MemoryBlock[] {
-    return blocksOf(this.#state, uid, container) ?? [];
+    return blocksOf(this.#ledger.state, uid, container) ?? [];
   }
 
   /**
@@ -110,32 +95,12 @@ export class MemoryManager implements HintProvider {
 
   #releaseBefore(pod: Pod, container: string): void {
     const { uid } = pod.metadata;
-    const before = this.#state;
+    let { state } = this.#ledger;
     for (const earlier of initContainersOf(pod)) {
       if (earlier.name === container) break;
-      if (!isSidecar(earlier) && blocksOf(this.#state, uid, earlier.name) !== undefined)
-        this.#state = withoutBlocks(this.#state, uid, earlier.name);
+      if (!isSidecar(earlier) && blocksOf(state, uid, earlier.name) !== undefined)
+        state = withoutBlocks(state, uid, earlier.name);
     }
-    if (this.#state !== before) void this.#keeper.save();
-  }
-
-  #dropStale(): void {
-    const active = this.#deps.activePods();
-    if (active === undefined) return;
-    const names = new Map(
-      active.map((pod) => [
-        pod.metadata.uid,
-        new Set([...initContainersOf(pod), ...pod.spec.containers].map(({ name }) => name)),
-      ]),
-    );
-    const isKept = (uid: PodUid, container: string) =>
-      names.get(uid)?.has(container) ?? this.#deps.mayRun(uid);
-    let state = this.#state;
-    for (const [uid, own] of state.assignments)
-      for (const container of own.keys())
-        if (!isKept(uid, container)) state = withoutBlocks(state, uid, container);
-    if (state === this.#state) return;
-    this.#state = state;
-    void this.#keeper.save();
+    this.#ledger.put(state);
   }
 }
