@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { networkName } from '../src/containerd/index.ts';
 import { type Container, type CriClient, createCriClient, wireTransport } from '../src/cri/index.ts';
 import type { ContainerStatus, PodStatus } from '../src/kinds/index.ts';
 import { realClock, systemRandom } from '../src/lib/index.ts';
+import { whenLeftBehind } from './fakes/left-behind.ts';
 import {
   compareSnapshots,
   listSnapshot,
@@ -21,6 +23,7 @@ const clock = realClock();
 const random = systemRandom();
 const signal = new AbortController().signal;
 const pollMs = 20;
+const abandonWithinMs = 60_000;
 
 export interface NodePod {
   readonly metadata: {
@@ -61,6 +64,7 @@ export class KubelingNode implements AsyncDisposable {
   #out = '';
   #port = 0;
   #cri: CriClient | undefined;
+  readonly #leftBehind: Disposable;
 
   /**
    * `prepare` may put things into the data directory; what it answers is added to the environment of kubeling. `flags`
@@ -72,8 +76,10 @@ export class KubelingNode implements AsyncDisposable {
     through: readonly string[] = [],
   ): Promise<KubelingNode> {
     const dataDir = await mkdtemp(join(tmpdir(), 'klg-node-'));
-    const env = { ...process.env, ...(await prepare(dataDir)) };
-    const node = new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()), env, flags, through);
+    const node = await KubelingNode.#prepared(dataDir, prepare, flags, through).catch(async (error) => {
+      await rm(dataDir, { recursive: true, force: true }).catch(() => {});
+      throw error;
+    });
     try {
       await node.start();
     } catch (error) {
@@ -82,6 +88,16 @@ export class KubelingNode implements AsyncDisposable {
       throw error;
     }
     return node;
+  }
+
+  static async #prepared(
+    dataDir: string,
+    prepare: PrepareNode,
+    flags: readonly string[],
+    through: readonly string[],
+  ): Promise<KubelingNode> {
+    const env = { ...process.env, ...(await prepare(dataDir)) };
+    return new KubelingNode(dataDir, ofNode(dataDir, await takeSnapshot()), env, flags, through);
   }
 
   private constructor(
@@ -96,6 +112,7 @@ export class KubelingNode implements AsyncDisposable {
     this.#clean = clean;
     this.#env = env;
     this.#flags = flags;
+    this.#leftBehind = whenLeftBehind(() => this.#abandon());
   }
 
   get pid(): number {
@@ -250,12 +267,21 @@ export class KubelingNode implements AsyncDisposable {
     const told = await this.command('down', '--all', '--grace=0s');
     const { added } = compareSnapshots(this.#clean, ofNode(this.dataDir, await takeSnapshot()));
     await rm(this.dataDir, { recursive: true, force: true });
+    this.#leftBehind[Symbol.dispose]();
     const left = listSnapshot(added);
     return left.length === 0 ? left : [...left, told];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.leave();
+  }
+
+  #abandon(): void {
+    this.#process?.kill('SIGKILL');
+    const [file = '', ...words] = this.#words;
+    const args = ['down', '--all', '--grace=0s', '--data-dir', this.dataDir];
+    execFileSync(file, [...words, ...args], { timeout: abandonWithinMs, stdio: 'ignore' });
+    rmSync(this.dataDir, { recursive: true, force: true });
   }
 }
 

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { scratchFolder } from './scratch-folder.ts';
 
 /** A folder for sockets that goes with its test. */
 export function socketFolder(): Disposable & { path(name: string): string } {
-  const folder = mkdtempSync(join(tmpdir(), 'kubeling-grpc-'));
+  const folder = scratchFolder('kubeling-grpc-');
   return {
-    path: (name) => join(folder, name),
-    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+    path: (name) => join(folder.path, name),
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
   };
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
 import { logindShutdowns } from '../../src/node/shutdown/index.ts';
+import { scratchFolder } from '../fakes/scratch-folder.ts';
 import { eventually } from '../kubeling-node.ts';
 import { busSkipReason, openBus } from '../logind/bus.ts';
 import { StandInLogind } from '../logind/stand-in.ts';
@@ -20,8 +20,7 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
   let logind: StandInLogind;
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'klg-logind-'));
-    parts.defer(() => rm(directory, { recursive: true }));
+    directory = parts.use(scratchFolder('klg-logind-')).path;
     busPath = parts.use(await openBus(directory)).path;
     logind = parts.use(await StandInLogind.open({ busPath, directory, delaySeconds: 5 }));
   });
@@ -68,8 +67,7 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
   });
 
   it('end being announced when the bus goes away', async () => {
-    const own = await mkdtemp(join(tmpdir(), 'klg-logind-'));
-    parts.defer(() => rm(own, { recursive: true }));
+    const { path: own } = parts.use(scratchFolder('klg-logind-'));
     const bus = await openBus(own);
     await using _other = await StandInLogind.open({ busPath: bus.path, directory: own, delaySeconds: 5 });
     using watch = await logindShutdowns({ clock, busPath: bus.path, configDirectory: own }).open(

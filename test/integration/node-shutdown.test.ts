@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
 import { logindShutdowns } from '../../src/node/shutdown/index.ts';
+import { scratchFolder } from '../fakes/scratch-folder.ts';
 import { eventually } from '../kubeling-node.ts';
 import { busSkipReason, openBus } from '../logind/bus.ts';
 import { StandInLogind } from '../logind/stand-in.ts';
@@ -21,8 +19,7 @@ describe('a machine that shuts down', { skip: skipReason() || busSkipReason(), t
   let logind: StandInLogind;
 
   before(async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'klg-logind-'));
-    parts.defer(() => rm(directory, { recursive: true }));
+    const { path: directory } = parts.use(scratchFolder('klg-logind-'));
     const { path: busPath } = parts.use(await openBus(directory));
     logind = parts.use(await StandInLogind.open({ busPath, directory, delaySeconds: 5 }));
     const shutdownGroups = [

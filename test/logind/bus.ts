@@ -14,7 +14,8 @@ export async function openBus(directory: string): Promise<AsyncDisposable & { re
 <busconfig><type>system</type><listen>unix:path=${path}</listen>
 <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>`,
   );
-  const daemon = spawn('dbus-daemon', ['--nofork', '--print-address', `--config-file=${config}`], {
+  const words = ['dbus-daemon', '--nofork', '--print-address', `--config-file=${config}`];
+  const daemon = spawn('setpriv', ['--pdeathsig', 'KILL', '--', ...words], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   await once(daemon.stdout, 'data');

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { test } from 'node:test';
+
+const module = new URL('./scratch-folder.ts', import.meta.url).href;
+
+/** A process with a folder of its own; answers the folder once it is there. */
+async function withFolder(andThen: string) {
+  const script = `
+    import { scratchFolder } from '${module}';
+    const folder = scratchFolder('kubeling-left-');
+    console.log(folder.path);
+    ${andThen}`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const ended = once(child, 'exit');
+  const [path] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  return { child, ended, path: path.trim() };
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  test(`a folder goes with a process that is ended by ${signal}`, async () => {
+    const { child, ended, path } = await withFolder('setInterval(() => {}, 1_000);');
+    assert.ok(existsSync(path));
+    child.kill(signal);
+    await ended;
+    assert.ok(!existsSync(path));
+  });
+
+test('a folder goes with a process that fails, and with one that never disposes it', async () => {
+  for (const andThen of ['throw new Error("so");', '']) {
+    const { ended, path } = await withFolder(andThen);
+    await ended;
+    assert.ok(!existsSync(path));
+  }
+});

@@ -1,0 +1,28 @@
+import { constants } from 'node:os';
+
+/** What is still to be done. */
+const removals = new Set<() => void>();
+
+function removeAll(): void {
+  for (const remove of removals) {
+    try {
+      remove();
+    } catch (error) {
+      console.error(error);
+    }
+  }
+}
+
+/**
+ * Done as the process ends unless it was disposed by then: a test that is cut off by a limit or a signal disposes nothing
+ * of its own. Nothing in it can be waited for.
+ */
+export function whenLeftBehind(remove: () => void): Disposable {
+  if (!process.listeners('exit').includes(removeAll)) {
+    process.on('exit', removeAll);
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+      process.once(signal, () => process.exit(128 + constants.signals[signal]));
+  }
+  removals.add(remove);
+  return { [Symbol.dispose]: () => void removals.delete(remove) };
+}
