@@ -4,17 +4,20 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 
-const module = new URL('./scratch-folder.ts', import.meta.url).href;
+const scratch = new URL('./scratch-folder.ts', import.meta.url).href;
+const leftBehind = new URL('./left-behind.ts', import.meta.url).href;
 
 /** A process with a folder of its own; answers the folder once it is there. */
 async function withFolder(andThen: string) {
   const script = `
-    import { scratchFolder } from '${module}';
+    import { readSync, writeSync } from 'node:fs';
+    import { scratchFolder } from '${scratch}';
+    import { whenLeftBehind } from '${leftBehind}';
     const folder = scratchFolder('kubeling-left-');
     console.log(folder.path);
     ${andThen}`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['pipe', 'pipe', 'ignore'],
   });
   const ended = once(child, 'exit');
   const [path] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
@@ -36,4 +39,21 @@ test('a folder goes with a process that fails, and with one that never disposes 
     await ended;
     assert.ok(!existsSync(path));
   }
+});
+
+test('a removal that is under way is not cut off by being told again', async () => {
+  const slow = `
+    whenLeftBehind(() => {
+      writeSync(1, 'slow');
+      readSync(0, Buffer.alloc(1));
+      folder[Symbol.dispose]();
+    });
+    setInterval(() => {}, 1_000);`;
+  const { child, ended, path } = await withFolder(slow);
+  child.kill('SIGTERM');
+  await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  child.stdin.end();
+  assert.deepEqual(await ended, [143, null]);
+  assert.ok(!existsSync(path));
 });

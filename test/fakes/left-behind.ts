@@ -20,9 +20,14 @@ function removeAll(): void {
 export function whenLeftBehind(remove: () => void): Disposable {
   if (!process.listeners('exit').includes(removeAll)) {
     process.on('exit', removeAll);
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
-      process.once(signal, () => process.exit(128 + constants.signals[signal]));
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) endOn(signal);
   }
   removals.add(remove);
   return { [Symbol.dispose]: () => void removals.delete(remove) };
+}
+
+/** Whoever listens already ends in his own way. Being told again must not cut off a removal that is under way. */
+function endOn(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
+  if (process.listenerCount(signal) > 0) return;
+  process.on(signal, () => process.exit(128 + constants.signals[signal]));
 }
