@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
+  copyFile,
   mkdir,
   mkdtemp,
   readdir,
@@ -20,14 +21,20 @@ import type { Container, CriClient } from '../../src/cri/index.ts';
 import type { Node } from '../../src/kinds/index.ts';
 import { parseMountinfo, realClock, runChecked } from '../../src/lib/index.ts';
 import { listSnapshot, mentioning, takeSnapshot } from '../machine-snapshot.ts';
-import { openPrivateRuntime, type PrivateRuntime, within } from '../private-runtime.ts';
+import {
+  openPrivateRuntime,
+  type PrivateRuntime,
+  type PrivateRuntimeOptions,
+  within,
+} from '../private-runtime.ts';
 import { machineAddresses } from './cluster-certificates.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { freePorts } from './free-ports.ts';
 import { nodeConfig } from './node-config.ts';
 import { patiently } from './patiently.ts';
 
-export interface ClusterNodeOptions {
+/** All of it is made in the folder, if one is given. */
+export interface ClusterNodeOptions extends Pick<PrivateRuntimeOptions, 'folder'> {
   readonly name?: string;
   /** Whether it has its certificate already or only a token to ask for one. */
   readonly joins?: 'with-certificate' | 'by-bootstrap';
@@ -84,8 +91,9 @@ export class ClusterNode implements AsyncDisposable {
   }
 
   static async #open(plane: ControlPlane | undefined, options: ClusterNodeOptions): Promise<ClusterNode> {
-    const runtime = await openPrivateRuntime();
-    const dir = await realpath(await mkdtemp(join(tmpdir(), 'klg-member-')));
+    const { folder = tmpdir() } = options;
+    const runtime = await openPrivateRuntime({ folder });
+    const dir = await realpath(await mkdtemp(join(folder, 'klg-member-')));
     try {
       const { name = 'node-a', environment = {} } = options;
       const [port = 0, healthzPort = 0] = await freePorts(2);
@@ -346,7 +354,7 @@ async function joining(
   { joins = 'with-certificate', server = plane.serverUrl }: ClusterNodeOptions,
 ): Promise<readonly string[]> {
   const bootstrap = joins === 'by-bootstrap' ? await plane.bootstrapKubeconfig(name, server) : undefined;
-  if (bootstrap === undefined) await rename(await plane.nodeKubeconfig(name, server), kubeconfig);
+  if (bootstrap === undefined) await copyFile(await plane.nodeKubeconfig(name, server), kubeconfig);
   const [address] = machineAddresses();
   return [
     `--kubeconfig=${kubeconfig}`,
