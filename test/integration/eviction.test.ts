@@ -131,7 +131,7 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
   const left = totalmem() - 150 * mebi;
   const memories: readonly (ApiNodeOptions & { readonly whose: string; readonly threshold: string })[] = [
     {
-      whose: 'of the machine',
+      whose: 'of the node',
       threshold: formatQuantity(quantityOf(left, 'BinarySI')),
       settings: evicting(below('memory.available', left)),
       machine: memoryOfNode,
