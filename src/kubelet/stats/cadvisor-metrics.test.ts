@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parseExposition } from '../../../test/fakes/exposition.ts';
 import { type CgroupHost, type CgroupLayout, MetricRegistry, VirtualClock } from '../../lib/index.ts';
 import { cadvisorMetrics } from './cadvisor-metrics.ts';
 import type { PodSubject } from './pod-subjects.ts';
@@ -93,6 +94,8 @@ test('every cgroup has its row in the second version, with all labels, blank whe
       '/proc/diskstats':
         '   8       0 sda 5 1 400 2000 7 2 800 3000 1 1500 5000 0 0 0 0 0 0\n   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0\n',
       '/c/cpu.stat': 'usage_usec 9000000\n',
+      '/c/memory.stat': 'anon 300\nfile 500\ninactive_file 100\n',
+      '/proc/self/net/dev': ' eth0: 900 8 0 0 0 0 0 0 700 6 0 0 0 0\n veth1: 5 5 0 0 0 0 0 0 5 5 0 0 0 0\n',
       '/c/kubepods/podu1/memory.current': '700\n',
       [`${dir}/cpu.stat`]:
         'usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_throttled 3\nthrottled_usec 4000000\n',
@@ -102,6 +105,8 @@ test('every cgroup has its row in the second version, with all labels, blank whe
       [`${dir}/memory.stat`]:
         'anon 300\nfile 500\ninactive_file 400\nfile_mapped 20\npgfault 7\npgmajfault 1\n',
       [`${dir}/memory.max`]: '5000\n',
+      [`${dir}/memory.min`]: '64\n',
+      [`${dir}/memory.low`]: '128\n',
       [`${dir}/memory.events`]: 'low 0\nmax 2\noom_kill 1\n',
       [`${dir}/io.stat`]: '8:0 rbytes=11 wbytes=12 rios=1 wios=2\n',
       [`${dir}/cpu.pressure`]:
@@ -119,6 +124,8 @@ test('every cgroup has its row in the second version, with all labels, blank whe
     container_cpu_user_seconds_total: 2,
     container_cpu_cfs_throttled_seconds_total: 4,
     container_spec_cpu_quota: 50_000,
+    container_spec_cpu_shares: 2_597,
+    container_spec_memory_reservation_limit_bytes: 64,
     container_memory_working_set_bytes: 600,
     container_memory_rss: 300,
     container_memory_failcnt: 2,
@@ -143,6 +150,17 @@ test('every cgroup has its row in the second version, with all labels, blank whe
   const network = { ...sandbox, interface: 'eth0' };
   assert.equal(value(page, 'container_network_receive_bytes_total', network), 100);
   assert.equal(value(page, 'container_network_receive_packets_dropped_total', network), 1);
+  const machine = {
+    container_memory_usage_bytes: 800,
+    container_memory_working_set_bytes: 700,
+    container_spec_memory_limit_bytes: 4_096,
+  };
+  for (const [name, wanted] of Object.entries(machine))
+    assert.equal(value(page, name, { id: '/' }), wanted, name);
+  const received = 'container_network_receive_bytes_total';
+  assert.equal(value(page, received, { id: '/', interface: 'eth0' }), 900);
+  assert.equal(value(page, received, { id: '/', interface: 'veth1' }), undefined, 'told of its container');
+  parseExposition(page);
   const root = { id: '/', device: '/dev/sda' };
   const disks = {
     container_fs_limit_bytes: 9_000,
@@ -177,6 +195,7 @@ test('the first version tells the same from its many trees', async () => {
       [`/cpu/${at}/cpuacct.usage`]: '1500000000\n',
       [`/cpu/${at}/cpuacct.stat`]: 'user 120\nsystem 30\n',
       [`/cpu/${at}/cpu.shares`]: '1024\n',
+      [`/cpu/${at}/cpu.cfs_quota_us`]: '-1\n',
       [`/memory/${at}/memory.usage_in_bytes`]: '1000\n',
       [`/memory/${at}/memory.stat`]: 'pgfault 1\ntotal_inactive_file 100\ntotal_rss 5\ntotal_pgfault 9\n',
       [`/memory/${at}/memory.limit_in_bytes`]: '9223372036854771712\n',
@@ -186,6 +205,7 @@ test('the first version tells the same from its many trees', async () => {
   assert.equal(value(page, 'container_cpu_usage_seconds_total', main), 1.5);
   assert.equal(value(page, 'container_cpu_system_seconds_total', main), 0.3);
   assert.equal(value(page, 'container_spec_cpu_shares', main), 1_024);
+  assert.equal(value(page, 'container_spec_cpu_quota', main), undefined, 'none is not told as -1');
   assert.equal(value(page, 'container_memory_working_set_bytes', main), 900);
   assert.equal(value(page, 'container_spec_memory_limit_bytes', main), 0, 'no limit');
   assert.equal(value(page, 'container_memory_failures_total', { ...main, scope: 'hierarchy' }), 9);

@@ -7,7 +7,13 @@ import {
   type FileSystemSpace,
   type SampledFamily,
 } from '../../lib/index.ts';
-import { cgroupMeasures, interfacesIn, type Measure, nothingMoved } from '../../resources/index.ts';
+import {
+  cgroupMeasures,
+  type InterfaceUsage,
+  interfacesIn,
+  type Measure,
+  nothingMoved,
+} from '../../resources/index.ts';
 import { blockDevices, diskMeasures, mainDevice } from './block-devices.ts';
 import { ContainerCgroups, treeOf } from './container-cgroups.ts';
 import type { FileUsage } from './node-stats.ts';
@@ -71,8 +77,10 @@ export async function cadvisorMetrics(
     const timestampMs = sources.clock.now();
     const own = await measuresOf(row, deviceName, sources);
     const isStill = row.container !== '' && !own.some(({ name }) => name === 'fs_reads_total');
+    const whole = row.path === '/' ? await wholeMachine(sources) : [];
     const measures = [
-      ...own,
+      ...own.filter(({ name }) => !whole.some((other) => other.name === name)),
+      ...whole,
       ...(isStill && main !== undefined ? nothingMoved(main, deviceName) : []),
       ...layerOf(row, written),
       ...(row.path === '/' ? diskMeasures(blocks, written.disks) : []),
@@ -209,9 +217,28 @@ function layerOf({ name }: Row, { layers, disk }: Written): readonly Measure[] {
 }
 
 async function networkOf(pid: number | undefined, host: CgroupHost): Promise<readonly Measure[]> {
-  if (pid === undefined) return [];
-  const text = await host.read(`/proc/${pid}/net/dev`).catch(() => '');
-  return interfacesIn(text).flatMap((each) =>
+  return pid === undefined ? [] : traffic(await interfacesOf(`/proc/${pid}`, host));
+}
+
+/** Interfaces that only lead to containers of this machine: what goes over them is told of those. */
+const inward = /^(?:veth|docker|nerdctl)/;
+
+/** The root is held to what there is, and has the network of the machine. */
+async function wholeMachine({ host, capacity }: CadvisorSources): Promise<readonly Measure[]> {
+  const all = await interfacesOf('/proc/self', host);
+  return [
+    { name: 'spec_memory_limit_bytes', value: capacity.memoryBytes },
+    { name: 'spec_memory_swap_limit_bytes', value: capacity.swapBytes },
+    ...traffic(all.filter(({ name }) => !inward.test(name))),
+  ];
+}
+
+async function interfacesOf(process: string, host: CgroupHost): Promise<readonly InterfaceUsage[]> {
+  return interfacesIn(await host.read(`${process}/net/dev`).catch(() => ''));
+}
+
+function traffic(interfaces: readonly InterfaceUsage[]): readonly Measure[] {
+  return interfaces.flatMap((each) =>
     (
       [
         ['receive_bytes', each.rxBytes],

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
+import { weightToShares } from '../cgroup-math.ts';
 import { fieldsOf } from './text-fields.ts';
 
 /** One number about a cgroup, under the name monitoring knows it by, without the prefix all of them have. */
@@ -58,7 +59,7 @@ async function splitCpu(file: Files): Promise<readonly Measure[]> {
     { name: 'cpu_cfs_throttled_periods_total', value: throttled.get('nr_throttled') },
     { name: 'cpu_cfs_throttled_seconds_total', value: scaled(throttled.get('throttled_time'), 1e9) },
     { name: 'spec_cpu_period', value: numberOf(period) },
-    { name: 'spec_cpu_quota', value: numberOf(quota) },
+    { name: 'spec_cpu_quota', value: quotaOf(numberOf(quota)) },
     { name: 'spec_cpu_shares', value: numberOf(shares) },
   ];
 }
@@ -82,7 +83,7 @@ async function unifiedCpu(file: Files): Promise<readonly Measure[]> {
     { name: 'cpu_cfs_throttled_seconds_total', value: scaled(counted.get('throttled_usec'), 1e6) },
     { name: 'spec_cpu_period', value: numberOf(period) },
     { name: 'spec_cpu_quota', value: numberOf(quota) },
-    { name: 'spec_cpu_shares', value: sharesOf(numberOf(weight)) },
+    { name: 'spec_cpu_shares', value: weight?.trim() ? weightToShares(Number(weight)) : undefined },
   ];
 }
 
@@ -115,12 +116,15 @@ async function unifiedMemory(file: Files): Promise<readonly Measure[]> {
   const counted = fieldsOf(await file('memory', 'memory.stat'));
   const events = fieldsOf(await file('memory', 'memory.events'));
   const [pgfault, pgmajfault] = [counted.get('pgfault'), counted.get('pgmajfault')];
+  const [anon, files] = [counted.get('anon'), counted.get('file')];
+  // The root has no file of its own for it.
+  const whole = anon === undefined || files === undefined ? undefined : anon + files;
   return [
     ...memory({
-      usage: await of('current'),
+      usage: (await of('current')) ?? whole,
       inactive: counted.get('inactive_file'),
-      cache: counted.get('file'),
-      rss: counted.get('anon'),
+      cache: files,
+      rss: anon,
       swap: await of('swap.current'),
       mapped: counted.get('file_mapped'),
       peak: await of('peak'),
@@ -128,7 +132,7 @@ async function unifiedMemory(file: Files): Promise<readonly Measure[]> {
       oomKills: events.get('oom_kill'),
       limit: await of('max'),
       swapLimit: await of('swap.max'),
-      reservation: await of('low'),
+      reservation: await of('min'),
     }),
     ...faults('container', pgfault, pgmajfault),
     ...faults('hierarchy', pgfault, pgmajfault),
@@ -275,7 +279,7 @@ function limitOf(value: number | undefined): number {
   return value === undefined || value > noLimit ? 0 : value;
 }
 
-/** Weights of the second version stand for shares of the first. */
-function sharesOf(weight: number | undefined): number | undefined {
-  return weight === undefined ? undefined : Math.round(2 + ((weight - 1) * 262_142) / 9_999);
+/** Of what is not held to one the quota is not told. */
+function quotaOf(value: number | undefined): number | undefined {
+  return value === undefined || value < 0 ? undefined : value;
 }
