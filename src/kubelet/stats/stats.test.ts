@@ -319,6 +319,10 @@ test('a counter that begins anew has no rate, and those that are gone are forgot
   assert.equal(look(4_000, 50), undefined);
   rates.begin().end();
   assert.equal(look(6_000, 500), undefined);
+  assert.equal(look(8_000, 900), 200);
+  // The clock is set back by hours.
+  assert.equal(look(-9_000_000, 1_000), 200);
+  assert.equal(look(-8_998_000, 1_600), 300);
 });
 
 test('where pods have no cgroup their containers are summed up', async () => {

@@ -40,6 +40,8 @@ export interface RatesPass {
 function next(before: Look | undefined, atMs: number, cpuNanos: number): Look {
   if (before === undefined || cpuNanos < before.cpuNanos) return { atMs, cpuNanos, rate: undefined };
   const apartMs = atMs - before.atMs;
+  // The clock was set back: what was known stands until it can be compared again.
+  if (apartMs < 0) return { ...before, atMs, cpuNanos };
   if (apartMs < leastApartMs) return before;
   return { atMs, cpuNanos, rate: Math.round(((cpuNanos - before.cpuNanos) * 1_000) / apartMs) };
 }
