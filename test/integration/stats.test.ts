@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { PodSpec } from '../../src/kinds/index.ts';
 import type { PodUsage, StatsPages, StatsProvider } from '../../src/kubelet/stats/index.ts';
-import { detectCgroupLayout, realCgroupHost } from '../../src/lib/index.ts';
+import { detectCgroupLayout, type MetricRegistry, realCgroupHost } from '../../src/lib/index.ts';
 
 import { type ExposedSample, noPromtool, parseExposition, promtoolSays } from '../fakes/exposition.ts';
 import { InProcessNode } from '../in-process-node.ts';
@@ -28,6 +28,8 @@ const main = {
   resources: { limits: { memory: '80M' } },
 };
 
+const readinessProbe = { exec: { command: ['true'] }, periodSeconds: 1 };
+
 /** What stands at a way into what was told. */
 function at(of: unknown, ...way: readonly (string | number)[]): unknown {
   return way.reduce<unknown>((found, key) => Object(found)[key], of);
@@ -42,14 +44,21 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
   let node: InProcessNode;
   let provider: StatsProvider;
   let pages: StatsPages;
+  let metrics: MetricRegistry;
 
   before(async () => {
     const runtimeSocket = (dataDir: string) => join(dataDir, 'containerd/containerd.sock');
-    node = await InProcessNode.open({ settings: (dataDir) => ({ runtimeSocket: runtimeSocket(dataDir) }) });
+    node = await InProcessNode.open({
+      settings: (dataDir) => ({ runtimeSocket: runtimeSocket(dataDir) }),
+      aroundDeps: (deps) => {
+        metrics = deps.metrics;
+        return deps;
+      },
+    });
     await node.put({
       one: { containers: { main }, spec: scratch },
       two: { containers: { main, side: 'sleep 1000' }, spec: scratch },
-      still: { containers: { main: 'exec sleep 1000' } },
+      still: { containers: { main: { script: 'exec sleep 1000', readinessProbe } } },
     });
     for (const name of ['one', 'two'])
       await node.podIs(name, 'started again', ({ containerStatuses = [] }) =>
@@ -327,8 +336,26 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
       assert.ok(there.has(name), name);
   });
 
+  /** All that is served to Prometheus, by the name of a family that must be there. */
+  async function everyPage(): Promise<readonly (readonly [string, string])[]> {
+    return [
+      ['kubelet_running_pods', await metrics.expose(signal)],
+      ['prober_probe_total', await node.kubelet.probes.metrics.expose(signal)],
+      ['container_cpu_usage_seconds_total', await pages.resourceMetrics(signal)],
+      ['container_memory_working_set_bytes', await pages.cadvisorMetrics(signal)],
+    ];
+  }
+
+  it('every page of metrics is in the format', async () => {
+    await node.podIs('still', 'ready', ({ containerStatuses: [one] = [] }) => one?.ready === true);
+    for (const [family, page] of await everyPage())
+      assert.ok(
+        parseExposition(page).some((each) => each.name === family),
+        family,
+      );
+  });
+
   it('promtool reads every page', { skip: noPromtool }, async () => {
-    for (const page of [await pages.resourceMetrics(signal), await pages.cadvisorMetrics(signal)])
-      promtoolSays(page);
+    for (const [, page] of await everyPage()) promtoolSays(page);
   });
 });
