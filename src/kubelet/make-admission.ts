@@ -1,5 +1,5 @@
 import type { Node } from '../kinds/index.ts';
-import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
+import { hugePageResource, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
 import type { Allotter } from '../resources/index.ts';
 import type { PodWorkers } from '../workers/index.ts';
 import { nodeAdmission, type PodStanding } from './admission.ts';
@@ -86,14 +86,23 @@ function adopting({ adopt }: AdmissionParts, judge: AdmissionDeskDeps['judge']):
   };
 }
 
-/** What can be said of the node before the API has told. */
+/** More than any disk has. */
+const anyDisk = `${Number.MAX_SAFE_INTEGER}`;
+
+/**
+ * What can be said of the node before the API has told, which the pods that serve that API have to be admitted by. How
+ * large its disk is, is not known here: nobody is refused for it.
+ */
 function describedNode(settings: KubeletSettings): Node {
   const { nodeName: name, capacity, reserved, withheld = reserved, maxPods } = settings;
   const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux' };
+  const pages = [...(capacity.hugePages ?? [])].map(([size, bytes]) => [hugePageResource(size), `${bytes}`]);
   const allocatable = {
     cpu: `${Math.max(0, capacity.milliCpu - withheld.milliCpu)}m`,
     memory: `${Math.max(0, capacity.memoryBytes - withheld.memoryBytes)}`,
     pods: `${maxPods}`,
+    'ephemeral-storage': anyDisk,
+    ...Object.fromEntries(pages),
   };
   return { metadata: { name, labels }, status: { allocatable } };
 }

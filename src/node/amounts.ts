@@ -9,7 +9,7 @@ import {
   subtractQuantities,
   tryParseQuantity,
 } from '../lib/index.ts';
-import { isHugePages, readResources } from '../pods/index.ts';
+import { hugePageResource, isHugePages, readResources } from '../pods/index.ts';
 import type { DeviceAmounts, MachineCapacity } from './inputs.ts';
 import type { NodeSettings } from './settings.ts';
 
@@ -79,11 +79,6 @@ function machineAmounts(
 
 function bytes(amount: number): Quantity {
   return quantityOf(Math.trunc(amount), 'BinarySI');
-}
-
-/** The files of cgroups say 2MB where the API says hugepages-2Mi; they mean the same. */
-function hugePageResource(size: string): string {
-  return `hugepages-${size.replace(/B$/, '').replace(/[KMGTP]$/, '$&i')}`;
 }
 
 function deviceAmounts(devices: DeviceAmounts | undefined): readonly (readonly [string, Quantity])[] {

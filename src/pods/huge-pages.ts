@@ -22,3 +22,8 @@ export function hugePageSizeName(bytes: bigint): string {
   }
   return `${size}${units[unit]}`;
 }
+
+/** The files of cgroups say 2MB where the API says hugepages-2Mi; they mean the same. */
+export function hugePageResource(size: string): string {
+  return `hugepages-${size.replace(/B$/, '').replace(/[KMGTP]$/, '$&i')}`;
+}

@@ -18,7 +18,7 @@ export { effectiveAllocation, effectiveResources } from './effective-resources.t
 export { changeOf, isLocalAnnotation, type PodChange, sameJson } from './equality.ts';
 export { heldLimits, isHeldTo } from './held-limits.ts';
 export { actionPort, actionRequest } from './http-action.ts';
-export { hugePageAmounts, hugePageSizeName } from './huge-pages.ts';
+export { hugePageAmounts, hugePageResource, hugePageSizeName } from './huge-pages.ts';
 export { bareImageName, type ImageName, type PullPolicy, pullPolicyOf, readImageName } from './image-name.ts';
 export type { PodEvent, PodJournal, PodStage, PodStep } from './journal.ts';
 export {
