@@ -201,6 +201,22 @@ describe('PodAdmitter', () => {
     assert.ok(records.toArray().some(({ severity }) => severity === 'error'));
   });
 
+  it('lets a critical pod wait for one that takes longer to end for it than it should', async () => {
+    const old = sized('old', '800m');
+    const { begin, clock, world, stopping } = aWorld([old]);
+    world.preempt = async () => {
+      world.ending = new Set([old.metadata.uid]);
+      await clock.sleep(45_000, stopping.signal);
+      throw new Error('it takes its time');
+    };
+    const waiting = begin(sized('web', '500m', critical));
+    await clock.advance(60_000);
+    assert.equal(waiting.is, undefined);
+    world.others = [];
+    await clock.advance(1_000);
+    assert.deepEqual([world.preempted, waiting.is], [['old'], { admit: true }]);
+  });
+
   it('ends others for a critical pod when those that are ending take too long', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world } = aWorld([old]);

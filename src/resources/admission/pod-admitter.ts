@@ -128,6 +128,8 @@ export class PodAdmitter {
         if (progress.hasMadeRoom === true) return yes;
         await this.#makeRoom(pod, judgement.preemption, signal);
         progress.hasMadeRoom = true;
+        // Who has not ended in the time it had may do so in a moment.
+        progress.untilMs = this.#deps.clock.monotonicMs() + roomMs;
         return undefined;
       case 'wait-for-relief':
         await this.#waiting.waitWithin(this.#deps.clock, reliefPollMs, signal);
