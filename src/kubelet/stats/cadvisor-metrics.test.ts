@@ -116,6 +116,7 @@ test('every cgroup has its row in the second version, with all labels, blank whe
       [`${dir}/cgroup.procs`]: '10\n11\n',
       '/c/kubepods/podu1/cri-containerd-aaa.scope/cgroup.procs': '9\n',
       '/proc/10/limits': 'Max open files            1024                 4096                 files\n',
+      '/proc/9/limits': 'Max open files            unlimited            unlimited            files\n',
       '/proc/9/net/dev': ' eth0: 100 2 0 1 0 0 0 0 200 3 0 0 0 0\n',
     },
   );
@@ -147,6 +148,14 @@ test('every cgroup has its row in the second version, with all labels, blank whe
   assert.equal(value(page, 'container_fs_reads_total', { ...main, device: '/dev/sda' }), 1);
   assert.equal(value(page, 'container_memory_usage_bytes', podRow), 700);
   assert.equal(value(page, 'container_cpu_usage_seconds_total', { id: '/', pod: '', cpu: 'total' }), 9);
+  assert.equal(value(page, 'container_ulimits_soft', sandbox), -1, 'unlimited');
+  for (const line of [
+    'container_memory_failcnt counter',
+    'container_memory_failures_total counter',
+    'container_fs_inodes_total gauge',
+    'container_fs_usage_bytes gauge',
+  ])
+    assert.match(page, new RegExp(`^# TYPE ${line}$`, 'm'));
   const network = { ...sandbox, interface: 'eth0' };
   assert.equal(value(page, 'container_network_receive_bytes_total', network), 100);
   assert.equal(value(page, 'container_network_receive_packets_dropped_total', network), 1);

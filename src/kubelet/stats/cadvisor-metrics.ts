@@ -112,8 +112,14 @@ type Samples = Iterable<{
   readonly value: number | undefined;
 }>;
 
+/** Their names say otherwise. */
+const oddTypes = new Map<string, SampledFamily['type']>([
+  ['container_fs_inodes_total', 'gauge'],
+  ['container_memory_failcnt', 'counter'],
+]);
+
 function familyOf(name: string, samples: Samples): SampledFamily {
-  const type = name.endsWith('_total') ? 'counter' : 'gauge';
+  const type = oddTypes.get(name) ?? (name.endsWith('_total') ? 'counter' : 'gauge');
   const words = name.replace(/^container_/, '').replaceAll('_', ' ');
   return { name, type, help: `What the kernel tells of a cgroup: ${words}.`, samples };
 }
@@ -192,7 +198,7 @@ async function processesOf(
 ): Promise<readonly Measure[]> {
   const open = await Promise.all(pids.map((pid) => machine.openFiles(pid)));
   const limits = await host.read(`/proc/${pids[0] ?? 0}/limits`).catch(() => '');
-  const most = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
+  const most = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1];
   return [
     { name: 'processes', value: pids.length },
     { name: 'file_descriptors', value: open.reduce((sum, { all }) => sum + all, 0) },
@@ -200,7 +206,7 @@ async function processesOf(
     {
       name: 'ulimits_soft',
       labels: { ulimit: 'max_open_files' },
-      value: most === undefined ? undefined : Number(most),
+      value: most === undefined ? undefined : most === 'unlimited' ? -1 : Number(most),
     },
   ];
 }
