@@ -14,6 +14,16 @@ test('a machine without the user, or without the program, says nothing', async (
   assert.equal(await ownedUserIds(machine(undefined), needs), undefined);
 });
 
+test('refuses more ids for each pod than there are for all of them', async () => {
+  const idsPerPod = 2 ** 26;
+  const alone = machine(undefined);
+  assert.equal(await ownedUserIds(alone, { idsPerPod, maxPods: 63 }), undefined);
+  await assert.rejects(ownedUserIds(alone, { idsPerPod, maxPods: 64 }), {
+    code: 'USER_IDS',
+    message: /there are enough for 63: .*idsPerPod is 67108864/,
+  });
+});
+
 test('the range of the user is taken', async () => {
   assert.deepEqual(await ownedUserIds(machine(range), needs), { first: 65_536, length: 7_208_960 });
 });

@@ -44,9 +44,11 @@ export function realUserIdMachine(clock: Clock, signal: AbortSignal): UserIdMach
  */
 export async function ownedUserIds(machine: UserIdMachine, needs: UserIdNeeds): Promise<IdRange | undefined> {
   const isUser = (await machine.passwd()).split('\n').some((line) => line.startsWith(`${owner}:`));
-  if (!isUser) return undefined;
-  const users = await machine.getsubids([owner]);
-  if (users === undefined) return undefined;
+  const users = isUser ? await machine.getsubids([owner]) : undefined;
+  if (users === undefined) {
+    checkAll(needs);
+    return undefined;
+  }
   const groups = await machine.getsubids(['-g', owner]);
   if (users !== groups) throw unusable('users and groups must be the same', `${users} and ${groups}`);
   const range = parseRange(users);
@@ -67,6 +69,16 @@ function checkRange({ first, length }: IdRange, { idsPerPod, maxPods }: UserIdNe
     throw unusable(`their number must be a multiple of ${idsPerPod}`, length);
   if (length / idsPerPod < maxPods)
     throw unusable(`there must be ${idsPerPod} for each of ${maxPods} pods`, length);
+}
+
+/** The first block is the machine's own. */
+function checkAll({ idsPerPod, maxPods }: UserIdNeeds): void {
+  const most = Math.floor(2 ** 32 / idsPerPod) - 1;
+  if (most >= maxPods) return;
+  throw new KubelingError(
+    'USER_IDS',
+    `Cannot give each of ${maxPods} pods users of its own as there are enough for ${most}: current value of userNamespaces.idsPerPod is ${idsPerPod}`,
+  );
 }
 
 function unusable(rule: string, value: string | number): KubelingError {
