@@ -585,7 +585,7 @@ const eviction = {
   evictionMaxPodGracePeriod: plain(
     int32(),
     0,
-    'Longest grace, in seconds, for a pod evicted softly.',
+    'Longest grace, in seconds, for a pod evicted softly; negative leaves a pod its own.',
     flag('eviction-max-pod-grace-period'),
   ),
   mergeDefaultEvictionSettings: exact(

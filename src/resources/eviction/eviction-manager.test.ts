@@ -213,6 +213,14 @@ describe('EvictionManager', () => {
     await stop();
   });
 
+  it('leaves pods their own time for a soft threshold where it is not bounded', async () => {
+    const { clock, world, stop } = aNode({ thresholds: [soft], maxPodGraceSeconds: -1 });
+    world.pods = [{ name: 'long', memory: 850, spec: { terminationGracePeriodSeconds: 300 } }];
+    await clock.advance(30_100);
+    await stop();
+    assert.match(world.story.find((line) => line.includes('kill')) ?? '', /^30 kill long within 300 s/);
+  });
+
   it('hurries a pod that takes its time when it becomes serious', async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft, below(100)] });
     world.killMs = 60_000;

@@ -17,7 +17,7 @@ export interface EvictionSettings {
   readonly thresholds: readonly EvictionThreshold[];
   /** How long a condition of the node is kept after it was last seen. */
   readonly transitionMs: number;
-  /** The most a pod gets to end that is evicted for a soft threshold. */
+  /** The most a pod gets to end that is evicted for a soft threshold; below 0 it has its own time. */
   readonly maxPodGraceSeconds: number;
   /** Whether pods are held to limits of what they write to the node's disk. */
   readonly localStorage: 'limited' | 'unlimited';
@@ -71,6 +71,8 @@ interface Evicted {
 
 /** Who is evicted at once has this long to end. */
 const shortGraceSeconds = 1;
+/** Of a pod that does not say. */
+const usualGraceSeconds = 30;
 const cleanupMs = 30_000;
 const cleanupPollMs = 1_000;
 /** To free what nobody uses may take long, but not for ever. */
@@ -267,8 +269,9 @@ export class EvictionManager {
 
   #graceOf({ spec }: Pod, urgency: Urgency): number {
     if (urgency === 'hard') return shortGraceSeconds;
-    const { maxPodGraceSeconds } = this.#deps.settings;
-    return Math.min(maxPodGraceSeconds, spec.terminationGracePeriodSeconds ?? maxPodGraceSeconds);
+    const { maxPodGraceSeconds: most } = this.#deps.settings;
+    const { terminationGracePeriodSeconds: own = most < 0 ? usualGraceSeconds : most } = spec;
+    return most < 0 ? own : Math.min(most, own);
   }
 
   #isEvictable(pod: Pod): boolean {
