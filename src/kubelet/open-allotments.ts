@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { LinuxContainerResources } from '../cri/index.ts';
-import { type ObservedPod, type Pod, type PodUid, podUid } from '../pods/index.ts';
+import { hugePageResource, type ObservedPod, type Pod, type PodUid, podUid } from '../pods/index.ts';
 import type { Allotments, HintProvider, RunningContainer, RuntimePlacement } from '../resources/index.ts';
 import { labels } from '../runtime/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
@@ -147,7 +147,7 @@ async function placementsIn(cri: KubeletDeps['cri'], signal: AbortSignal): Promi
 
 function memoryOf(linux: LinuxContainerResources | undefined): ReadonlyMap<string, number> {
   const pages = (linux?.hugepageLimits ?? []).flatMap(({ pageSize, limit }) =>
-    limit > 0n ? [[`hugepages-${pageSize.replace(/B$/, 'i')}`, Number(limit)] as const] : [],
+    limit > 0n ? [[hugePageResource(pageSize), Number(limit)] as const] : [],
   );
   return new Map([['memory', Number(linux?.memoryLimitInBytes ?? 0n)], ...pages]);
 }

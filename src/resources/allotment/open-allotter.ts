@@ -14,7 +14,7 @@ import { StaticCpuPolicy } from '../cpu/static-cpu-policy.ts';
 import type { FactFiles } from '../machine-facts.ts';
 import { memoryStateFile } from '../memory/memory-checkpoint.ts';
 import { MemoryManager } from '../memory/memory-manager.ts';
-import { checkedReservations, hugePageResource } from '../memory/memory-reservations.ts';
+import { checkedReservations, pageResource } from '../memory/memory-reservations.ts';
 import { memoryMetrics } from '../memory/metrics.ts';
 import { initialMachineMemory, StaticMemoryPolicy } from '../memory/static-memory-policy.ts';
 import type { StateFile } from '../state-keeper.ts';
@@ -92,7 +92,7 @@ function makeMemoryManager(
     id,
     memoryBytes,
     hugePages: hugePages.map(({ pageBytes, count }) => ({
-      type: hugePageResource(pageBytes),
+      type: pageResource(pageBytes),
       bytes: pageBytes * count,
     })),
   }));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkedReservations, hugePageResource } from './memory-reservations.ts';
+import { checkedReservations, pageResource } from './memory-reservations.ts';
 
 const nodes = [{ id: 0 }, { id: 1 }];
 const on = (numaNode: number, memory: number) => ({
@@ -28,7 +28,7 @@ describe('what is kept back on NUMA nodes', () => {
   });
 
   it('names pages as pods do', () => {
-    assert.deepEqual([2 ** 16, 2 ** 21, 2 ** 30].map(hugePageResource), [
+    assert.deepEqual([2 ** 16, 2 ** 21, 2 ** 30].map(pageResource), [
       'hugepages-64Ki',
       'hugepages-2Mi',
       'hugepages-1Gi',

@@ -1,4 +1,5 @@
 import { formatQuantity, KubelingError, quantityOf } from '../../lib/index.ts';
+import { hugePageResource, hugePageSizeName } from '../../pods/index.ts';
 
 interface Reservations {
   readonly reserved: readonly {
@@ -48,8 +49,6 @@ function fail(message: string): never {
 }
 
 /** As pods name pages of that size. */
-export function hugePageResource(pageBytes: number): string {
-  const [divisor, unit] =
-    pageBytes >= 2 ** 30 ? [2 ** 30, 'Gi'] : pageBytes >= 2 ** 20 ? [2 ** 20, 'Mi'] : [2 ** 10, 'Ki'];
-  return `hugepages-${pageBytes / divisor}${unit}`;
+export function pageResource(pageBytes: number): string {
+  return hugePageResource(hugePageSizeName(BigInt(pageBytes)));
 }
