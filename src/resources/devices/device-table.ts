@@ -20,6 +20,8 @@ interface Resource {
   preStart: 'required' | 'not-required';
   /** Whether the list is of a plugin that is still there. */
   isLive: boolean;
+  /** Whether no plugin has ever told of its devices. */
+  isNew: boolean;
   /** Since when no plugin has told of its devices. */
   silentSinceMs: number | undefined;
 }
@@ -45,7 +47,7 @@ export class DeviceTable {
 
   /** Known from an earlier kubelet: counted as none until its plugin is back. */
   remember(resource: string): void {
-    this.#resources.set(resource, this.#silent());
+    this.#resources.set(resource, this.#silent('of-before'));
   }
 
   plugin(resource: string): PluginConnection | undefined {
@@ -63,7 +65,7 @@ export class DeviceTable {
 
   /** Answers the one whose place it takes. What that one told holds until the new one tells. */
   connect(plugin: PluginConnection): PluginConnection | undefined {
-    const resource = this.#resources.get(plugin.resource) ?? this.#silent();
+    const resource = this.#resources.get(plugin.resource) ?? this.#silent('new');
     const before = resource.plugin;
     resource.plugin = plugin;
     resource.preStart = plugin.options.preStartRequired ? 'required' : 'not-required';
@@ -80,7 +82,7 @@ export class DeviceTable {
     const resource = this.#resources.get(plugin.resource);
     if (resource === undefined || resource.plugin !== plugin) return undefined;
     const before = resource.devices;
-    Object.assign(resource, { devices, isLive: true, silentSinceMs: undefined });
+    Object.assign(resource, { devices, isLive: true, isNew: false, silentSinceMs: undefined });
     this.#removed.delete(plugin.resource);
     return before;
   }
@@ -126,8 +128,9 @@ export class DeviceTable {
   }
 
   amounts(): DeviceAmounts {
-    // One that has just connected and told nothing yet is nothing to speak of.
-    const shown = [...this.#resources].filter(([, one]) => one.isLive || one.plugin === undefined);
+    // One that has connected for the first time and told nothing yet is nothing to speak of; who is back has none until
+    // it tells, as what is left out here stays as the Node has it.
+    const shown = [...this.#resources].filter(([, one]) => !one.isNew || one.plugin === undefined);
     const count = (number: number) => `${number}`;
     return {
       capacity: Object.fromEntries(shown.map(([name, { devices }]) => [name, count(devices.size)])),
@@ -164,12 +167,13 @@ export class DeviceTable {
     return devices.size === 0 ? this.#expectedUntilMs : 0;
   }
 
-  #silent(): Resource {
+  #silent(known: 'new' | 'of-before'): Resource {
     return {
       devices: new Map(),
       plugin: undefined,
       preStart: 'not-required',
       isLive: false,
+      isNew: known === 'new',
       silentSinceMs: this.#nowMs(),
     };
   }

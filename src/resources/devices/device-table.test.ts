@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DeviceTable } from './device-table.ts';
+import type { PluginConnection } from './plugin-connection.ts';
+
+const resource = 'example.com/gadget';
+const two = new Map(['a', 'b'].map((id) => [id, { id, isHealthy: true, numaNodes: [] }]));
+
+function aPlugin(): PluginConnection {
+  return { resource, options: { preStartRequired: false } } as unknown as PluginConnection;
+}
+
+function told(table: DeviceTable): string {
+  const { capacity, allocatable } = table.amounts();
+  return `${allocatable[resource]} of ${capacity[resource]}`;
+}
+
+test('a plugin that is back has nothing to give out until it tells of its devices', () => {
+  const table = new DeviceTable(() => 0, 45_000);
+  const [first, second] = [aPlugin(), aPlugin()];
+  table.connect(first);
+  assert.equal(told(table), 'undefined of undefined', 'nobody knows it yet');
+  table.list(first, two);
+  assert.equal(told(table), '2 of 2');
+  table.disconnect(first);
+  assert.equal(told(table), '0 of 2');
+  table.connect(second);
+  assert.equal(told(table), '0 of 2');
+  table.list(second, two);
+  assert.equal(told(table), '2 of 2');
+});
+
+test('a plugin of before that has connected and told nothing is counted as none', () => {
+  const table = new DeviceTable(() => 0, 45_000);
+  table.remember(resource);
+  assert.equal(told(table), '0 of 0');
+  table.connect(aPlugin());
+  assert.equal(told(table), '0 of 0');
+});
