@@ -1,5 +1,4 @@
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
-import type { DeviceAmounts } from '../node/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
 import {
@@ -19,7 +18,6 @@ import type {
   PressureCondition,
 } from '../resources/index.ts';
 import {
-  type ContainerInputs,
   type ImageGcManager,
   LogFollowers,
   type PodLimitsAccess,
@@ -46,16 +44,14 @@ import { KeptPods } from './kept-pods.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { makeAdmission } from './make-admission.ts';
 import { NodeAllocation } from './make-allocation.ts';
-import { makeClaims, type NodeClaims } from './make-claims.ts';
 import { logLoops } from './make-log-manager.ts';
-import { makeNodeDevices } from './make-node-devices.ts';
 import { makePleg } from './make-pleg.ts';
 import { makePodRuntime } from './make-pod-runtime.ts';
-import { makePodSyncer, type PodSyncerParts } from './make-pod-syncer.ts';
+import { makePodSyncer } from './make-pod-syncer.ts';
 import { makeSyncLoop } from './make-sync-loop.ts';
 import { collectPodMetrics, type KubeletObserver, kubeletMetrics, startedAfterMs } from './metrics.ts';
 import { type CgroupUpkeep, nodeCgroups, openCgroups } from './node-cgroups.ts';
-import type { NodeDevices } from './node-devices.ts';
+import { NodeHardware } from './node-hardware.ts';
 import { NodeJournal } from './node-journal.ts';
 import { loadShutdown, type MakeShutdown } from './node-shutdown.ts';
 import { oomLoop } from './oom-loop.ts';
@@ -63,7 +59,6 @@ import { openAllotments, type PodView } from './open-allotments.ts';
 import { PodFacts } from './pod-facts.ts';
 import { PodHandlers } from './pod-handlers.ts';
 import { PodProbes } from './pod-probes.ts';
-import { PodResourcesServer } from './pod-resources-server.ts';
 import { manifestSources, sourceNames } from './pod-sources.ts';
 import { problemsOfPod } from './problems-of-pod.ts';
 import { RestartAhead } from './restart-ahead.ts';
@@ -124,13 +119,10 @@ export class Kubelet {
   /** What the node and its pods have used. */
   readonly statistics: Statistics;
   readonly #admission: AdmissionDesk;
-  /** Undefined where pods have no resource claims. */
-  readonly #claims: NodeClaims | undefined;
   /** Ends the pods when the machine shuts down; undefined where they go down with it. */
   readonly shutdown: NodeShutdown | undefined;
-  readonly #allotments: Allotments;
-  /** Undefined on a machine without plugins for devices. */
-  readonly #devices: NodeDevices | undefined;
+  /** What of the machine is given to containers for themselves. */
+  readonly hardware: NodeHardware;
   readonly #eviction: EvictionManager | undefined;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
@@ -152,7 +144,6 @@ export class Kubelet {
     const { cluster } = deps;
     this.#settings = settings;
     this.#deps = deps;
-    this.#allotments = allotments;
     this.flights = new FlightRecorder({ clock, nodeName: settings.nodeName });
     const journal = cluster?.journal(this.flights) ?? this.flights;
     this.#journal = journal;
@@ -192,19 +183,22 @@ export class Kubelet {
     });
     this.#cgroups = upkeep;
     this.#podCgroups = podCgroups;
-    this.#claims = makeClaims(settings, deps, (uid) => this.workers.queries.couldHaveRunningContainers(uid));
-    this.#devices = makeNodeDevices(settings, deps, {
+    this.hardware = new NodeHardware(settings, deps, {
+      allotments,
       facts: this.#facts,
       sources: this.config,
       couldRun: (uid) => this.workers.queries.couldHaveRunningContainers(uid),
       lastSeen: (uid) => this.pleg.cache.lastSeen(uid),
-      numaNodes: allotments.numaNodes,
+      known: {
+        all: () => this.pods.getPods(),
+        find: (namespace, name) => this.pods.getPodByName(namespace, name),
+      },
     });
     this.#allocation = this.#makeAllocation();
     this.#kept = new KeptPods(settings, {
       ...deps,
-      devices: this.#devices,
-      claimDrivers: this.#claims?.drivers,
+      devices: this.hardware.devices,
+      claimDrivers: this.hardware.claims?.drivers,
       journal,
       node: this.node,
       lookAgain: (uid, delayMs) => this.syncSoon(uid, delayMs),
@@ -280,11 +274,10 @@ export class Kubelet {
       active: () => this.#facts.active().map((pod) => this.#allocation.manager.counted(pod)),
       abilities: () => this.runtimeState.abilities,
       isShuttingDown: () => this.shutdown?.isNow ?? false,
-      // Those of plugins are given with the rest where anything else has its place.
-      allotter: settings.allotment === undefined ? this.#devices : allotments,
+      allotter: this.hardware.allotter,
       adopt: (pod) => allotments.adopt(pod),
       wasAdmitted: (uid) => this.#kept.notes.wasLetRun(uid),
-      nodeFor: (pod, node) => this.#devices?.nodeFor(pod, node) ?? node,
+      nodeFor: (pod, node) => this.hardware.devices?.nodeFor(pod, node) ?? node,
       pressures: () => this.pressures(),
     });
     this.shutdown = makeShutdown?.(deps, {
@@ -301,7 +294,7 @@ export class Kubelet {
         pleg: this.pleg,
         housekeeping: this.#housekeeping,
         probes: this.probes,
-        devices: this.#devices,
+        devices: this.hardware.devices,
       },
       { handler: this.#makeHandlers(), problems: () => this.problems() },
     );
@@ -325,9 +318,7 @@ export class Kubelet {
         this.#cgroups.start(signal),
         this.#kept.open(signal),
         this.#images.open(),
-        this.#claims?.manager.open(),
-        this.#allotments.open(signal),
-        this.#devices?.open(),
+        this.hardware.open(signal),
         this.#allocation.open(),
       ]);
     } catch (error) {
@@ -353,7 +344,7 @@ export class Kubelet {
       await this.#admission[Symbol.asyncDispose]();
       await this.probes[Symbol.asyncDispose]();
       await this.workers[Symbol.asyncDispose]();
-      await this.#devices?.[Symbol.asyncDispose]();
+      await this.hardware[Symbol.asyncDispose]();
       await this.#housekeeping[Symbol.asyncDispose]();
     }
   }
@@ -385,7 +376,6 @@ export class Kubelet {
         resizes: this.#allocation.manager,
         ...(this.#eviction && { 'eviction manager': this.#eviction }),
         ...this.#pluginLoops(),
-        ...this.#allotments.loops(),
         ...Object.fromEntries(this.#sources),
       },
       once: { ...beside?.once, pleg: this.pleg },
@@ -402,44 +392,15 @@ export class Kubelet {
     const { plugins, csi, csiUpdates } = this.#kept;
     return {
       ...(plugins && { plugins }),
-      ...(this.#claims && { 'resource claims': this.#claims.manager }),
-      ...(this.#devices && { 'plugins for devices': this.#devices }),
-      ...this.#podResources(),
+      ...this.hardware.loops(),
       ...(csi && { 'CSI volumes': csi }),
       ...(csiUpdates && { 'limits of CSI drivers': csiUpdates }),
     };
   }
 
-  #podResources(): BackgroundLoops['again'] {
-    const { machine } = this.#deps;
-    if (machine.devices === undefined) return {};
-    const server = new PodResourcesServer({
-      ...this.#deps,
-      rootDir: this.#settings.rootDir,
-      host: machine.devices,
-      pods: {
-        active: () => this.#facts.active(),
-        all: () => this.pods.getPods(),
-        find: (namespace, name) => this.pods.getPodByName(namespace, name),
-      },
-      given: () => ({ devices: this.#devices?.given(), ...this.#allotments.given() }),
-    });
-    return { 'resources of pods': server };
-  }
-
   /** The volumes that must stay attached to this node; undefined while that is not known. */
   volumesInUse(): readonly string[] | undefined {
     return this.#kept.csi?.inUse();
-  }
-
-  /** What plugins offer of devices. */
-  deviceAmounts(): DeviceAmounts {
-    return this.#devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] };
-  }
-
-  /** Whether what an existing Node says of devices is from an earlier life of the machine. */
-  get areDevicesForgotten(): boolean {
-    return this.#devices?.areForgotten === true;
   }
 
   /** Why pods cannot be worked on now. */
@@ -486,7 +447,7 @@ export class Kubelet {
   podView(): PodView {
     return {
       active: () => (this.config.allReady() ? this.#facts.active() : undefined),
-      providers: () => (this.#devices === undefined ? [] : [this.#devices]),
+      providers: () => (this.hardware.devices === undefined ? [] : [this.hardware.devices]),
       mayRun: (uid) => this.workers.queries.couldHaveRunningContainers(uid),
       isAnyEnding: (besides) => {
         const { queries } = this.workers;
@@ -513,8 +474,7 @@ export class Kubelet {
       users: this.#kept.users.size,
       claims: this.#deps.cluster?.claims.size ?? 0,
       drivers: this.#kept.csi?.size ?? 0,
-      resourceClaims: this.#claims?.manager.size ?? 0,
-      devices: this.#devices?.size ?? 0,
+      ...this.hardware.held(),
       pods: pods.getPods().length,
     };
   }
@@ -561,21 +521,6 @@ export class Kubelet {
     this.#deps.cluster?.tokens.forgetPod(uid);
   }
 
-  /** What was set aside for a container: by plugins, by claims, and of the machine itself. */
-  async #grants(
-    pod: Pod,
-    container: Pod['spec']['containers'][number],
-    signal: AbortSignal,
-  ): Promise<ContainerInputs['grants']> {
-    const ofDevices = await this.#devices?.grants(pod, container, signal);
-    const claimed = this.#claims?.manager.cdiDevices(pod, container) ?? [];
-    return {
-      ...ofDevices,
-      cdiDevices: [...(ofDevices?.cdiDevices ?? []), ...claimed],
-      ...this.#allotments.grantsFor(pod, container.name),
-    };
-  }
-
   #makeRuntime(cgroups: PodCgroups, podLimits: PodLimitsAccess | undefined, runtimeName: string): PodRuntime {
     return makePodRuntime(this.#settings, this.#deps, {
       runtimeName,
@@ -588,8 +533,8 @@ export class Kubelet {
       kept: this.#kept,
       images: this.#images,
       facts: this.#facts,
-      grants: (pod, container, signal) => this.#grants(pod, container, signal),
-      podGrants: (pod) => ({ exclusiveCpus: this.#allotments.hasExclusiveCpus(pod) }),
+      grants: (pod, container, signal) => this.hardware.grants(pod, container, signal),
+      podGrants: (pod) => ({ exclusiveCpus: this.hardware.hasExclusiveCpus(pod) }),
       pods: {
         shouldPodContentBeRemoved: (uid) => this.workers.queries.shouldPodContentBeRemoved(uid),
         shouldPodRuntimeBeRemoved: (uid) => this.workers.queries.shouldPodRuntimeBeRemoved(uid),
@@ -607,8 +552,8 @@ export class Kubelet {
       journal,
       nodeIps: () => this.nodeIps(),
       rejected: (reason) => this.#observer.rejected(reason),
-      claims: this.#claims?.manager,
-      deviceStatus: this.#deviceStatus(),
+      claims: this.hardware.claims?.manager,
+      deviceStatus: this.hardware.deviceStatus,
       cluster: this.#deps.cluster,
       runtime: this.#runtime,
       statuses,
@@ -660,15 +605,10 @@ export class Kubelet {
       forgetPod: (uid) => this.#forgetPod(uid),
       collectBackoffs: () => {
         this.#kept.collectBackoffs();
-        this.#devices?.free();
+        this.hardware.devices?.free();
       },
       collectGarbage: () => this.#garbage.collectSoon(),
     });
-  }
-
-  #deviceStatus(): PodSyncerParts['deviceStatus'] {
-    if (!this.#settings.isGateEnabled('ResourceHealthStatus')) return undefined;
-    return (uid, container) => this.#devices?.statusOf(uid, container) ?? [];
   }
 
   #makeAllocation(): NodeAllocation {

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import type { LinuxContainerResources } from '../cri/index.ts';
+import { isKind } from '../lib/index.ts';
 import { hugePageResource, type ObservedPod, type Pod, type PodUid, podUid } from '../pods/index.ts';
 import type { Allotments, HintProvider, RunningContainer, RuntimePlacement } from '../resources/index.ts';
 import { labels } from '../runtime/index.ts';
@@ -121,14 +122,23 @@ interface Placed extends RuntimePlacement {
 }
 
 /** Asked only where what was noted cannot be used: each container costs a question. */
-async function placementsIn(cri: KubeletDeps['cri'], signal: AbortSignal): Promise<readonly Placed[]> {
+export async function placementsIn(
+  cri: Pick<KubeletDeps['cri'], 'listContainers' | 'containerStatus'>,
+  signal: AbortSignal,
+): Promise<readonly Placed[]> {
   const { parseCpuSet } = await import('../resources/allotment/index.ts');
   const { containers } = await cri.listContainers({}, signal);
   const found: Placed[] = [];
   for (const { id, state, labels: own } of containers) {
     const [uid, container] = [own[labels.podUid], own[labels.containerName]];
     if (uid === undefined || container === undefined) continue;
-    const linux = (await cri.containerStatus({ containerId: id }, signal)).status?.resources?.linux;
+    const answer = await cri.containerStatus({ containerId: id }, signal).catch((error: unknown) => {
+      // It may have gone since it was listed.
+      if (isKind(error, 'NotFound')) return undefined;
+      throw error;
+    });
+    if (answer === undefined) continue;
+    const linux = answer.status?.resources?.linux;
     found.push({
       id,
       isRunning: state === 'CONTAINER_RUNNING',

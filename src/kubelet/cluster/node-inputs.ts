@@ -38,11 +38,11 @@ export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   }
 
   devices(): DeviceAmounts {
-    return this.#kubelet.deviceAmounts();
+    return this.#kubelet.hardware.amounts;
   }
 
   areDevicesForgotten(): boolean {
-    return this.#kubelet.areDevicesForgotten;
+    return this.#kubelet.hardware.devices?.areForgotten === true;
   }
 
   async check(signal: AbortSignal): Promise<void> {

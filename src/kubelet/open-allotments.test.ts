@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Container, ContainerStatusResponse, type CriClient } from '../cri/index.ts';
+import { KubelingError } from '../lib/index.ts';
+import { labels } from '../runtime/index.ts';
+import { placementsIn } from './open-allotments.ts';
+
+const { signal } = new AbortController();
+
+/** A runtime with these containers, the state of each of which it tells or does not. */
+function aRuntime(answers: Readonly<Record<string, string | Error>>): CriClient {
+  return {
+    listContainers: async () => ({
+      containers: Object.keys(answers).map((id) =>
+        Container.create({
+          id,
+          state: 'CONTAINER_RUNNING',
+          labels: { [labels.podUid]: `of-${id}`, [labels.containerName]: 'main' },
+        }),
+      ),
+    }),
+    containerStatus: async ({ containerId = '' }) => {
+      const answer = answers[containerId];
+      if (answer instanceof Error) throw answer;
+      const resources = { linux: { cpusetCpus: answer ?? '' } };
+      return ContainerStatusResponse.create({ status: { id: containerId, resources } });
+    },
+  } as Partial<CriClient> as CriClient;
+}
+
+describe('placementsIn', () => {
+  it('leaves out a container that goes while it is asked for', async () => {
+    const gone = new KubelingError('CRI_NOT_FOUND', 'no such container');
+    const found = await placementsIn(aRuntime({ a: '1', b: gone, c: '2-3' }), signal);
+    assert.deepEqual(
+      found.map(({ id, cpus }) => [id, [...cpus]]),
+      [
+        ['a', [1]],
+        ['c', [2, 3]],
+      ],
+    );
+  });
+
+  it('fails where the runtime does not answer', async () => {
+    const silent = new KubelingError('CRI_UNAVAILABLE', 'nobody there');
+    await assert.rejects(placementsIn(aRuntime({ a: '1', b: silent }), signal), /nobody there/);
+  });
+});
