@@ -384,6 +384,8 @@ describe('what a pod is held to', () => {
       active.push(before);
       await pods.ensureExists(before, signal);
       assert.deepEqual(await pods.current(before), pods.wanted(before));
+      await pods.set(before, pods.wanted(before));
+      assert.deepEqual(await pods.current(before), pods.wanted(before));
       const after = podWith('g-1', { requests: { cpu: '700m', memory: '1Mi' } });
       const unlimited = { ...after, status: { qosClass: 'Guaranteed' } };
       assert.deepEqual([pods.wanted(burstable).cpuQuotaUs, pods.wanted(burstable).memoryBytes], [-1, -1]);

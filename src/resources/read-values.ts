@@ -24,7 +24,7 @@ export async function readLimits({ host, layout, path }: CgroupPlace): Promise<C
     ]);
     const [quota = 'max', period = '100000'] = max.split(' ');
     return {
-      cpuShares: weightToShares(Number(weight)),
+      cpuShares: sharesBehind(Number(weight)),
       cpuQuotaUs: limitIn(quota),
       cpuPeriodUs: Number(period),
       memoryBytes: limitIn(memory),
@@ -50,9 +50,15 @@ export function asKept(limits: CgroupLimits, version: 1 | 2): CgroupLimits {
   const { cpuShares, memoryBytes } = limits;
   return {
     ...limits,
-    cpuShares: version === 2 ? weightToShares(sharesToWeight(cpuShares)) : cpuShares,
+    cpuShares: version === 2 ? sharesBehind(sharesToWeight(cpuShares)) : cpuShares,
     memoryBytes: memoryBytes < 0 ? -1 : Math.floor(memoryBytes / pageBytes) * pageBytes,
   };
+}
+
+/** Shares that give this weight when they are set again, which those that are rounded down may not. */
+function sharesBehind(weight: number): number {
+  const shares = weightToShares(weight);
+  return sharesToWeight(shares) < weight ? shares + 1 : shares;
 }
 
 function limitIn(text: string): number {
