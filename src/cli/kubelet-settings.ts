@@ -39,6 +39,7 @@ import {
   readMachineFacts,
   reservedAmount,
   reservedCgroups,
+  type SliceKeeper,
   withheldAmount,
 } from '../resources/index.ts';
 import {
@@ -89,6 +90,7 @@ export function realMachine(): NodeMachine {
     plugins: hostPluginHost(realClock(), systemRandom()),
     devices: hostDeviceHost(realClock(), systemRandom()),
     cgroups: realCgroupHost(),
+    openSlices,
     processes: hostProcesses(),
     kernelLog: hostKernelLog(),
     shutdowns: announcedShutdowns(),
@@ -99,14 +101,22 @@ export function realMachine(): NodeMachine {
 
 /** By systemd, where there is one; nothing of it is loaded before it is needed. */
 function announcedShutdowns(): NonNullable<NodeMachine['shutdowns']> {
-  const { DBUS_SYSTEM_BUS_ADDRESS: address = '' } = process.env;
-  const busPath = /^unix:path=([^,;]+)/.exec(address)?.[1] ?? '/run/dbus/system_bus_socket';
   return {
     async open(delayMs, signal) {
       const { logindShutdowns } = await import('../node/shutdown/index.ts');
-      return await logindShutdowns({ clock: realClock(), busPath }).open(delayMs, signal);
+      return await logindShutdowns({ clock: realClock(), busPath: systemBusPath() }).open(delayMs, signal);
     },
   };
+}
+
+async function openSlices(): Promise<SliceKeeper> {
+  const { systemdSlices } = await import('../resources/systemd/index.ts');
+  return systemdSlices({ clock: realClock(), busPath: systemBusPath() });
+}
+
+function systemBusPath(): string {
+  const { DBUS_SYSTEM_BUS_ADDRESS: address = '' } = process.env;
+  return /^unix:path=([^,;]+)/.exec(address)?.[1] ?? '/run/dbus/system_bus_socket';
 }
 
 /** Brings the configuration together with what this machine is. */

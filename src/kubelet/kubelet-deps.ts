@@ -3,7 +3,14 @@ import type { CgroupHost, Clock, HttpDial, Logger, MetricRegistry, Random } from
 import type { ShutdownAnnouncer } from '../node/shutdown/index.ts';
 import type { PluginHost } from '../plugins/index.ts';
 import type { Prober } from '../probes/index.ts';
-import type { DeviceHost, EvictionStats, FactFiles, KernelLog, ProcessFacts } from '../resources/index.ts';
+import type {
+  DeviceHost,
+  EvictionStats,
+  FactFiles,
+  KernelLog,
+  ProcessFacts,
+  SliceKeeper,
+} from '../resources/index.ts';
 import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
@@ -47,6 +54,8 @@ export interface NodeMachine {
   /** For plugins that offer devices; there are none unless given. */
   readonly devices?: DeviceHost | undefined;
   readonly cgroups: CgroupHost;
+  /** For cgroups that the runtime leaves to systemd; there are none unless given. */
+  readonly openSlices?: (() => Promise<SliceKeeper>) | undefined;
   /** What the kernel tells of the machine's parts; read as any file unless given. */
   readonly facts?: FactFiles | undefined;
   /** What pods are evicted by; as `stats` tells it unless given, and nobody is where neither is. */

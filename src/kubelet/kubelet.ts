@@ -126,7 +126,7 @@ export class Kubelet {
   readonly #eviction: EvictionManager | undefined;
 
   static async create(settings: KubeletSettings, deps: KubeletDeps, runtimeName: string): Promise<Kubelet> {
-    const cgroups = await openCgroups(settings, { ...deps, host: deps.machine.cgroups });
+    const cgroups = await openCgroups(settings, deps);
     const made: { kubelet?: Kubelet } = {};
     const allotments = await openAllotments(settings, deps, () => made.kubelet?.podView());
     const makeShutdown = await loadShutdown(settings);
@@ -332,6 +332,7 @@ export class Kubelet {
       this.#ahead[Symbol.dispose]();
       this.statistics[Symbol.dispose]();
       await this.#runtime[Symbol.asyncDispose]();
+      this.#cgroups[Symbol.dispose]();
     }
   }
 

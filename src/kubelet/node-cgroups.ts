@@ -19,10 +19,11 @@ import {
   type ProcessFacts,
   parseCgroupPath,
   QosContainerManager,
+  type SliceKeeper,
   SystemCgroups,
 } from '../resources/index.ts';
 import type { PodLimitsAccess } from '../runtime/index.ts';
-import type { NodeJournal } from './node-journal.ts';
+import type { NodeEvent, NodeJournal } from './node-journal.ts';
 import type { KubeletSettings } from './settings.ts';
 
 export interface NodeCgroupDeps {
@@ -36,12 +37,14 @@ export interface NodeCgroupDeps {
   readonly hasExclusiveCpus?: (pod: Pod) => boolean;
 }
 
-/** The cgroups above those of pods: made at the start and kept up from then on. */
-export interface CgroupUpkeep {
+/** The cgroups above those of pods: made at the start and kept up from then on. To be disposed of after all else. */
+export interface CgroupUpkeep extends Disposable {
   start(signal: AbortSignal): Promise<void>;
   /** Ends with the signal, without an error. */
   run(signal: AbortSignal): Promise<void>;
 }
+
+type UpkeepPart = Partial<Pick<CgroupUpkeep, 'start' | 'run'>>;
 
 export interface NodeCgroups {
   readonly upkeep: CgroupUpkeep;
@@ -50,17 +53,25 @@ export interface NodeCgroups {
   readonly limits: PodLimitsAccess | undefined;
 }
 
+/** What of the machine it takes. */
+interface CgroupMachine {
+  readonly cgroups: CgroupHost;
+  readonly openSlices?: (() => Promise<SliceKeeper>) | undefined;
+}
+
 /** Throws CGROUPS_UNUSABLE when the machine lacks what pods need. */
 export async function openCgroups(
-  { cgroupDriver }: KubeletSettings,
+  { cgroupDriver: driver }: KubeletSettings,
   {
     clock,
     metrics,
-    host,
-  }: { readonly clock: Clock; readonly metrics: MetricRegistry; readonly host: CgroupHost },
+    machine,
+  }: { readonly clock: Clock; readonly metrics: MetricRegistry; readonly machine: CgroupMachine },
 ): Promise<CgroupManager> {
+  const { cgroups: host, openSlices } = machine;
   const layout = await detectCgroupLayout(host);
-  return new CgroupManager({ host, layout, driver: cgroupDriver, clock, observe: cgroupMetrics(metrics) });
+  const slices = driver === 'systemd' ? await openSlices?.() : undefined;
+  return new CgroupManager({ host, layout, driver, slices, clock, observe: cgroupMetrics(metrics) });
 }
 
 export function nodeCgroups(
@@ -69,7 +80,8 @@ export function nodeCgroups(
   deps: NodeCgroupDeps,
 ): NodeCgroups {
   const system = systemCgroups(settings, cgroups, deps);
-  if (!settings.cgroupsPerQos) return { upkeep: together([system]), pods: noPodCgroups, limits: undefined };
+  if (!settings.cgroupsPerQos)
+    return { upkeep: together([system], cgroups), pods: noPodCgroups, limits: undefined };
   const { node, podPidsLimit } = settings;
   const { hugePageSizes, cpuQuota, cpuPeriodUs } = node;
   const { logger, journal } = deps;
@@ -87,7 +99,8 @@ export function nodeCgroups(
     journal,
     logger,
   });
-  return { upkeep: together([qos, reservedUpkeep(settings, cgroups, deps), system]), pods, limits: pods };
+  const upkeep = together([qos, reservedUpkeep(settings, cgroups, deps), system], cgroups);
+  return { upkeep, pods, limits: pods };
 }
 
 function qosCgroups(
@@ -114,6 +127,8 @@ function qosCgroups(
           message: `Failed to update Node Allocatable Limits "${cgroup}": ${describeError(error)}`,
         }),
     },
+    // The static policy of processors sees to it by itself.
+    cpuset: cgroupDriver === 'systemd' && settings.allotment?.cpu === undefined ? 'all' : 'unsaid',
     hugePageSizes: settings.node.hugePageSizes,
     activePods,
     clock,
@@ -125,24 +140,27 @@ function reservedUpkeep(
   { reservedCgroups = [] }: KubeletSettings,
   cgroups: CgroupManager,
   { node }: NodeCgroupDeps,
-): Partial<CgroupUpkeep> {
-  return { start: () => enforceReserved(cgroups, reservedCgroups, (event) => node.event(event)) };
+): UpkeepPart {
+  const tell = (event: NodeEvent) => node.event(event);
+  return { start: (signal) => enforceReserved(cgroups, reservedCgroups, tell, signal) };
 }
 
 function systemCgroups(
   { systemCgroups: places }: KubeletSettings,
   cgroups: CgroupManager,
   { clock, logger, processes }: NodeCgroupDeps,
-): Partial<CgroupUpkeep> {
+): UpkeepPart {
   const { kubelet: own, misc: system } = places ?? {};
   if ((own ?? system) === undefined || processes === undefined) return {};
-  const mover = new SystemCgroups({ own, system, cgroups, processes, clock, logger });
+  // These are paths as they are, which may well be of no slice.
+  const mover = new SystemCgroups({ own, system, cgroups: cgroups.plain(), processes, clock, logger });
   return { run: (signal) => mover.run(signal) };
 }
 
 /** One after the other at the start. Runs on where nobody does: a loop that ended by itself would count as one that is down. */
-function together(parts: readonly Partial<CgroupUpkeep>[]): CgroupUpkeep {
+function together(parts: readonly UpkeepPart[], cgroups: CgroupManager): CgroupUpkeep {
   return {
+    [Symbol.dispose]: () => cgroups[Symbol.dispose](),
     async start(signal) {
       for (const part of parts) await part.start?.(signal);
     },

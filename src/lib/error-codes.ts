@@ -159,6 +159,7 @@ export const errorKinds = {
   RESERVED_CGROUP: 'Invalid',
   DBUS_UNAVAILABLE: 'Unavailable',
   DBUS_REFUSED: 'Failed',
+  SYSTEMD_UNIT: 'Failed',
   DRA_DRIVER: 'Unavailable',
   DRA_PREPARE: 'Failed',
   DRA_UNPREPARE: 'Failed',

@@ -10,18 +10,27 @@ import {
   killCgroup,
   removeCgroup,
 } from '../lib/index.ts';
-import { minShares } from './cgroup-math.ts';
-import { type CgroupDriver, type CgroupName, cgroupPath, parseCgroupPath } from './cgroup-name.ts';
+import { defaultPeriodUs, minShares, wholePercentQuotaUs } from './cgroup-math.ts';
+import {
+  type CgroupDriver,
+  type CgroupName,
+  cgroupPath,
+  parseCgroupPath,
+  sliceUnits,
+} from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import { makeDirectories, readWords } from './make-directories.ts';
 import type { CgroupObserver, CgroupOperation } from './metrics.ts';
-import { type CgroupLimits, readLimits } from './read-values.ts';
-import { type CgroupPlace, writeValues } from './write-values.ts';
+import { asKept, type CgroupLimits, readLimits } from './read-values.ts';
+import { type Slice, type SliceKeeper, withoutSystemd } from './slice-keeper.ts';
+import { asUpdateError, type CgroupPlace, writeValues } from './write-values.ts';
 
 export interface CgroupManagerDeps {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;
   readonly driver: CgroupDriver;
+  /** Who makes cgroups where the driver is systemd. */
+  readonly slices?: SliceKeeper | undefined;
   readonly clock: Clock;
   readonly observe?: CgroupObserver;
 }
@@ -31,15 +40,16 @@ const decisiveV1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'systemd', 'pids', 'hu
 const decisiveV2 = ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'];
 
 /** Makes, changes and removes cgroups by name. Remembers nothing: what the machine shows is what is so. */
-export class CgroupManager {
+export class CgroupManager implements Disposable {
   readonly #deps: CgroupManagerDeps;
 
   constructor(deps: CgroupManagerDeps) {
     this.#deps = deps;
   }
 
-  get version(): 1 | 2 {
-    return this.#deps.layout.version;
+  /** The same cgroups by their plain paths, whoever made them. */
+  plain(): CgroupManager {
+    return new CgroupManager({ ...this.#deps, driver: 'cgroupfs', slices: undefined });
   }
 
   /** Where the cgroup lies below each tree of cgroups; a runtime is given this as the parent, whatever the driver. */
@@ -67,37 +77,41 @@ export class CgroupManager {
 
   /**
    * Makes the cgroup and those above it, where they are missing, then sets the values. Answers the values that could
-   * not be set: a cgroup without one of its limits is there all the same. Throws CGROUP_CREATE.
+   * not be set: a cgroup without one of its limits is there all the same. Throws CGROUP_CREATE or CGROUP_DRIVER.
    */
-  async create(name: CgroupName, values: CgroupValues): Promise<readonly KubelingError[]> {
-    this.#refuseSystemd('make');
+  async create(
+    name: CgroupName,
+    values: CgroupValues,
+    signal: AbortSignal,
+  ): Promise<readonly KubelingError[]> {
     using _timed = this.#timed('create');
+    const slices = this.#slices();
     try {
+      await slices?.start(this.#slice(name), signal);
       await makeDirectories(this.#place(name));
     } catch (error) {
+      signal.throwIfAborted();
       const message = `Cannot make the cgroup ${this.path(name)}: ${describeError(error)}`;
       throw new KubelingError('CGROUP_CREATE', message, { cause: error });
     }
-    return await writeValues(this.#place(name), values);
+    return await this.#write(name, values, signal);
   }
 
-  /** Sets the values of a cgroup that is there. Throws CGROUP_UPDATE naming every value that could not be set. */
-  async update(name: CgroupName, values: CgroupValues): Promise<void> {
-    this.#refuseSystemd('change');
+  /** Sets the values of a cgroup that is there. Throws CGROUP_UPDATE naming every value that could not be set, or CGROUP_DRIVER. */
+  async update(name: CgroupName, values: CgroupValues, signal: AbortSignal): Promise<void> {
     using _timed = this.#timed('update');
-    const failures = await writeValues(this.#place(name), values);
+    const failures = await this.#write(name, values, signal);
     if (failures.length === 0) return;
     throw new KubelingError('CGROUP_UPDATE', failures.map(describeError).join('; '), { cause: failures[0] });
   }
 
   /** Leaves a cgroup that cannot go yet the least CPU there is. */
-  async setMinimumCpu(name: CgroupName): Promise<void> {
-    await this.update(name, { cpuShares: minShares });
+  async setMinimumCpu(name: CgroupName, signal: AbortSignal): Promise<void> {
+    await this.update(name, { cpuShares: minShares }, signal);
   }
 
   /** Kills what is in the cgroup and below it, then removes it everywhere. Not there is done. Throws CGROUP_BUSY. */
   async destroy(name: CgroupName, signal: AbortSignal): Promise<void> {
-    this.#refuseSystemd('remove');
     using _timed = this.#timed('destroy');
     const { host, clock } = this.#deps;
     const dirs = this.#directories(name);
@@ -106,6 +120,7 @@ export class CgroupManager {
       const message = `Cannot remove the cgroup ${this.path(name)} as its processes do not end: ${left.join(', ')}`;
       throw new KubelingError('CGROUP_BUSY', message, { details: { pids: left } });
     }
+    await this.#stopSlice(name, signal);
     const { problems } = await removeCgroup(host, dirs, clock, signal);
     if (problems.length > 0) throw new KubelingError('CGROUP_BUSY', problems.join('; '));
   }
@@ -145,6 +160,20 @@ export class CgroupManager {
     return [...found].toSorted().map((child) => this.parse(`${path === '/' ? '' : path}/${child}`));
   }
 
+  /** The limits as they will be read once they are set. */
+  kept(limits: CgroupLimits): CgroupLimits {
+    const { layout, driver } = this.#deps;
+    return asKept(limits, layout.version, driver);
+  }
+
+  /** Every processor that cgroups can be given; undefined where the machine does not say. */
+  async allCpus(): Promise<string | undefined> {
+    const { host, layout } = this.#deps;
+    if (layout.version === 1) return undefined;
+    const text = await host.read(`${layout.root}/cpuset.cpus.effective`).catch(() => '');
+    return text.trim() || undefined;
+  }
+
   /** What those in the cgroup are held to now. */
   async limits(name: CgroupName): Promise<CgroupLimits> {
     return await readLimits(this.#place(name));
@@ -157,6 +186,11 @@ export class CgroupManager {
         ? [layout.root, 'memory.current']
         : [layout.controllers.get('memory') ?? '', 'memory.usage_in_bytes'];
     return Number(await host.read(`${this.#below(root, name)}/${file}`));
+  }
+
+  /** Systemd is not asked any more; where it is all the same it is spoken to anew. */
+  [Symbol.dispose](): void {
+    this.#deps.slices?.[Symbol.dispose]();
   }
 
   #timed(operation: CgroupOperation): Disposable {
@@ -185,14 +219,58 @@ export class CgroupManager {
     return decisiveV2.filter((controller) => offered.includes(controller) && !own.includes(controller));
   }
 
-  /** Under systemd cgroups are its own to make; writing behind its back lasts only until it looks. */
-  #refuseSystemd(verb: string): void {
-    if (this.#deps.driver !== 'systemd') return;
-    throw new KubelingError(
-      'CGROUP_DRIVER',
-      `Cannot ${verb} cgroups as the driver must be cgroupfs: the runtime, or else cgroupDriver, asks for systemd, which kubeling can name cgroups for but not yet speak to; set cgroupDriver: cgroupfs, and SystemdCgroup = false in containerd's configuration, or cgroup_manager = "cgroupfs" in CRI-O's`,
-    );
+  /** Both hear of it: systemd, which else would set what it thinks is right, and the kernel. Answers what failed. */
+  async #write(
+    name: CgroupName,
+    values: CgroupValues,
+    signal: AbortSignal,
+  ): Promise<readonly KubelingError[]> {
+    const slices = this.#slices();
+    if (slices === undefined) return await writeValues(this.#place(name), values);
+    const counted = inWholePercents(values);
+    const failures: KubelingError[] = [];
+    try {
+      await slices.set(this.#slice(name), counted, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      failures.push(asUpdateError(error));
+    }
+    return [...failures, ...(await writeValues(this.#place(name), counted))];
   }
+
+  /** As long as the cgroup is there it is tried again; without one there is nothing that systemd could keep. */
+  async #stopSlice(name: CgroupName, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#slices()?.stop(this.#slice(name), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { host } = this.#deps;
+      const there = await Promise.all(this.#directories(name).map((dir) => isThere(host, dir)));
+      if (!there.includes(true)) return;
+      const message = `Cannot remove the cgroup ${this.path(name)}: ${describeError(error)}`;
+      throw new KubelingError('CGROUP_BUSY', message, { cause: error });
+    }
+  }
+
+  #slice(name: CgroupName): Slice {
+    return { ...sliceUnits(name), version: this.#deps.layout.version };
+  }
+
+  /** Undefined where cgroups are ours to make. Throws CGROUP_DRIVER. */
+  #slices(): SliceKeeper | undefined {
+    const { driver, slices } = this.#deps;
+    if (driver === 'systemd' && slices === undefined) {
+      const message = `Cannot speak to systemd, to which the runtime, or else cgroupDriver, leaves cgroups, as there is none; ${withoutSystemd}`;
+      throw new KubelingError('CGROUP_DRIVER', message);
+    }
+    return driver === 'systemd' ? slices : undefined;
+  }
+}
+
+function inWholePercents(values: CgroupValues): CgroupValues {
+  const { cpuQuotaUs, cpuPeriodUs = defaultPeriodUs } = values;
+  if (cpuQuotaUs === undefined) return values;
+  return { ...values, cpuQuotaUs: wholePercentQuotaUs(cpuQuotaUs, cpuPeriodUs) };
 }
 
 async function isThere(host: CgroupHost, dir: string): Promise<boolean> {

@@ -24,6 +24,11 @@ export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
   return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
 }
 
+/** The units of systemd that are the cgroup and the one above it. */
+export function sliceUnits(name: CgroupName): { readonly unit: string; readonly parent: string } {
+  return { unit: sliceUnit(name), parent: sliceUnit(name.slice(0, -1)) };
+}
+
 /** The name behind such a path. */
 export function parseCgroupPath(path: string, driver: CgroupDriver): CgroupName {
   if (driver === 'cgroupfs') return path.split('/').filter((part) => part !== '');
@@ -33,6 +38,9 @@ export function parseCgroupPath(path: string, driver: CgroupDriver): CgroupName 
 
 /** A slice lies in the slice that its name without the last part names. */
 function systemdPath(name: CgroupName): string {
-  const parts = name.map((part) => part.replaceAll('-', '_'));
-  return `/${parts.map((_, index) => `${parts.slice(0, index + 1).join('-')}.slice`).join('/')}`;
+  return `/${name.map((_, index) => sliceUnit(name.slice(0, index + 1))).join('/')}`;
+}
+
+function sliceUnit(name: CgroupName): string {
+  return name.length === 0 ? '-.slice' : `${name.map((part) => part.replaceAll('-', '_')).join('-')}.slice`;
 }

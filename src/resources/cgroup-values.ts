@@ -10,6 +10,8 @@ export interface CgroupValues {
   readonly swapBytes?: number | undefined;
   /** -1 for no limit. */
   readonly pidsLimit?: number | undefined;
+  /** A list such as 0-3. Only the second version has it: in the first a cgroup is given those of the one above it. */
+  readonly cpus?: string | undefined;
   /** From the size of a page as files spell it, such as 2MB, to bytes. */
   readonly hugePages?: ReadonlyMap<string, number> | undefined;
 }

@@ -63,6 +63,7 @@ export {
 export type { CgroupLimits } from './read-values.ts';
 export { enforceReserved, type ReservedCgroup, reservedCgroups } from './reserved-cgroups.ts';
 export type { RuntimePlacement } from './runtime-placement.ts';
+export type { Slice, SliceKeeper } from './slice-keeper.ts';
 export * from './stats/index.ts';
 export {
   hostProcesses,

@@ -173,8 +173,8 @@ describe('making a pod cgroup', () => {
     const layout = await detectCgroupLayout(host);
     const observe = cgroupMetrics(metrics);
     const cgroups = new CgroupManager({ host, layout, driver: 'cgroupfs', clock, observe });
-    await cgroups.create(['a'], {});
-    await cgroups.update(['a'], { cpuShares: 5 });
+    await cgroups.create(['a'], {}, signal);
+    await cgroups.update(['a'], { cpuShares: 5 }, signal);
     await cgroups.destroy(['a'], signal);
     const text = await metrics.expose(signal);
     for (const operation of ['create', 'update', 'destroy']) {
@@ -384,12 +384,12 @@ describe('what a pod is held to', () => {
       active.push(before);
       await pods.ensureExists(before, signal);
       assert.deepEqual(await pods.current(before), pods.wanted(before));
-      await pods.set(before, pods.wanted(before));
+      await pods.set(before, pods.wanted(before), signal);
       assert.deepEqual(await pods.current(before), pods.wanted(before));
       const after = podWith('g-1', { requests: { cpu: '700m', memory: '1Mi' } });
       const unlimited = { ...after, status: { qosClass: 'Guaranteed' } };
       assert.deepEqual([pods.wanted(burstable).cpuQuotaUs, pods.wanted(burstable).memoryBytes], [-1, -1]);
-      await pods.set(before, { cpuShares: 716, cpuQuotaUs: -1, memoryBytes: -1 });
+      await pods.set(before, { cpuShares: 716, cpuQuotaUs: -1, memoryBytes: -1 }, signal);
       const { cpuShares, cpuQuotaUs, memoryBytes } = await pods.current(unlimited);
       assert.deepEqual([cpuQuotaUs, memoryBytes], [-1, -1]);
       assert.equal(cpuShares, pods.wanted(unlimited).cpuShares);

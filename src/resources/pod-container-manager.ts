@@ -15,7 +15,7 @@ import type { CgroupValues } from './cgroup-values.ts';
 import type { OrphanRules, PodCgroups } from './pod-cgroups.ts';
 import { type PodCgroupSettings, podCgroupValues } from './pod-values.ts';
 import type { QosContainerManager } from './qos-container-manager.ts';
-import { asKept, type CgroupLimits } from './read-values.ts';
+import type { CgroupLimits } from './read-values.ts';
 
 export interface PodContainerManagerDeps {
   readonly cgroups: CgroupManager;
@@ -73,7 +73,7 @@ export class PodContainerManager implements PodCgroups {
     const { cgroups, settings } = this.#deps;
     const { cpuShares = minShares, cpuQuotaUs = -1, memoryBytes = -1 } = this.#valuesOf(pod);
     const cpuPeriodUs = settings.cpuCfsQuotaPeriodUs;
-    return asKept({ cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes }, cgroups.version);
+    return cgroups.kept({ cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes });
   }
 
   /** What it is held to now. */
@@ -82,8 +82,8 @@ export class PodContainerManager implements PodCgroups {
   }
 
   /** Sets some of them on the cgroup that is there. Throws CGROUP_UPDATE. */
-  async set(pod: Pod, limits: Partial<CgroupLimits>): Promise<void> {
-    await this.#deps.cgroups.update(this.nameOf(pod), limits);
+  async set(pod: Pod, limits: Partial<CgroupLimits>, signal: AbortSignal): Promise<void> {
+    await this.#deps.cgroups.update(this.nameOf(pod), limits, signal);
   }
 
   async memoryUsage(pod: Pod): Promise<number> {
@@ -142,7 +142,7 @@ export class PodContainerManager implements PodCgroups {
       signal.throwIfAborted();
       logger.error('Cannot give Burstable pods the weight they ask for', error);
     });
-    const failures = await cgroups.create(name, this.#valuesOf(pod));
+    const failures = await cgroups.create(name, this.#valuesOf(pod), signal);
     // A pod without one of its limits runs, as it would under any kubelet; but nobody should have to guess it.
     for (const failure of failures) {
       logger.error('The cgroup of a pod lacks one of its values', failure, { pod: describePod(pod) });
@@ -175,7 +175,7 @@ export class PodContainerManager implements PodCgroups {
       // It may have come again since the list was read.
       if (rules.mayRun(uid)) return false;
       if (!(await rules.hasVolumes(uid))) return await cgroups.destroy(name, signal).then(() => true);
-      await cgroups.setMinimumCpu(name);
+      await cgroups.setMinimumCpu(name, signal);
     } catch (error) {
       signal.throwIfAborted();
       logger.error('Cannot remove the cgroup of a pod that is gone', error, {

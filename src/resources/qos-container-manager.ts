@@ -13,6 +13,8 @@ export interface QosContainerManagerDeps {
   readonly kubepods: CgroupValues;
   /** Told how it went with the cgroup of all pods; it is only logged unless given. */
   readonly enforcement?: EnforcementObserver | undefined;
+  /** Whether pods are said to have every processor, so that systemd keeps the controller; nothing is unless given. */
+  readonly cpuset?: 'all' | 'unsaid' | undefined;
   /** All the machine has: classes do not limit them, the cgroup of all pods and each pod do. */
   readonly hugePageSizes: readonly string[];
   /** Pods that run or are about to. */
@@ -66,11 +68,11 @@ export class QosContainerManager {
     const { cgroups, cgroupRoot } = this.#deps;
     const missing = await cgroups.missing(cgroupRoot);
     if (missing.length > 0) throw noRoot(cgroups.path(cgroupRoot), missing);
-    await this.#enforceAllocatable();
+    await this.#enforceAllocatable(signal);
     const hugePages = new Map(this.#deps.hugePageSizes.map((size) => [size, unboundPages] as const));
-    await this.#ensure(this.#names.BestEffort, { cpuShares: minShares, hugePages });
+    await this.#ensure(this.#names.BestEffort, { cpuShares: minShares, hugePages }, signal);
     await this.#oneAtATime(
-      (cpuShares) => this.#ensure(this.#names.Burstable, { cpuShares, hugePages }),
+      (cpuShares) => this.#ensure(this.#names.Burstable, { cpuShares, hugePages }, signal),
       signal,
     );
   }
@@ -78,7 +80,8 @@ export class QosContainerManager {
   /** To be called before each new pod cgroup: gives Burstable pods as a whole the weight they ask for in sum. */
   async update(signal: AbortSignal): Promise<void> {
     await this.#oneAtATime(async (shares) => {
-      if (shares !== this.#burstableShares) await this.#ensure(this.#names.Burstable, { cpuShares: shares });
+      if (shares !== this.#burstableShares)
+        await this.#ensure(this.#names.Burstable, { cpuShares: shares }, signal);
     }, signal);
   }
 
@@ -108,13 +111,14 @@ export class QosContainerManager {
     return Number(sharesOf(burstable.reduce((milli, pod) => milli + milliCpuOf(podRequests(pod)), 0n)));
   }
 
-  async #enforceAllocatable(): Promise<void> {
-    const { cgroups, kubepods, logger } = this.#deps;
+  async #enforceAllocatable(signal: AbortSignal): Promise<void> {
+    const { cgroups, kubepods, cpuset, logger } = this.#deps;
     const { enforcement = loggedEnforcement(logger) } = this.#deps;
     const name = this.#names.Guaranteed;
     try {
-      if (!(await cgroups.exists(name))) await cgroups.create(name, {});
-      await cgroups.update(name, kubepods);
+      if (!(await cgroups.exists(name))) await cgroups.create(name, {}, signal);
+      const cpus = cpuset === 'all' ? await cgroups.allCpus() : undefined;
+      await cgroups.update(name, { ...kubepods, cpus }, signal);
     } catch (error) {
       if (!(error instanceof KubelingError) || error.code !== 'CGROUP_UPDATE') throw error;
       this.#enforced = false;
@@ -124,10 +128,10 @@ export class QosContainerManager {
     this.#enforced = true;
   }
 
-  async #ensure(name: CgroupName, values: CgroupValues): Promise<void> {
+  async #ensure(name: CgroupName, values: CgroupValues, signal: AbortSignal): Promise<void> {
     const { cgroups, logger } = this.#deps;
-    if (await cgroups.exists(name)) return await cgroups.update(name, values);
-    const failures = await cgroups.create(name, values);
+    if (await cgroups.exists(name)) return await cgroups.update(name, values, signal);
+    const failures = await cgroups.create(name, values, signal);
     for (const failure of failures) {
       logger.error('A cgroup was made without one of its values', failure, { cgroup: cgroups.path(name) });
     }

@@ -1,4 +1,5 @@
-import { sharesToWeight, weightToShares } from './cgroup-math.ts';
+import { sharesToWeight, weightToShares, wholePercentQuotaUs } from './cgroup-math.ts';
+import type { CgroupDriver } from './cgroup-name.ts';
 import type { CgroupPlace } from './write-values.ts';
 
 /** What a cgroup holds those in it to, of processors and memory; -1 for no limit. */
@@ -46,10 +47,11 @@ export async function readLimits({ host, layout, path }: CgroupPlace): Promise<C
 }
 
 /** The same limits as the kernel will show them once they are set. */
-export function asKept(limits: CgroupLimits, version: 1 | 2): CgroupLimits {
-  const { cpuShares, memoryBytes } = limits;
+export function asKept(limits: CgroupLimits, version: 1 | 2, driver: CgroupDriver): CgroupLimits {
+  const { cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes } = limits;
   return {
     ...limits,
+    cpuQuotaUs: driver === 'systemd' ? wholePercentQuotaUs(cpuQuotaUs, cpuPeriodUs) : cpuQuotaUs,
     cpuShares: version === 2 ? sharesBehind(sharesToWeight(cpuShares)) : cpuShares,
     memoryBytes: memoryBytes < 0 ? -1 : Math.floor(memoryBytes / pageBytes) * pageBytes,
   };

@@ -59,11 +59,13 @@ export async function enforceReserved(
   cgroups: Pick<CgroupManager, 'parse' | 'missing' | 'update'>,
   reserved: readonly ReservedCgroup[],
   tell: (event: AllocatableEvent) => void,
+  signal: AbortSignal,
 ): Promise<void> {
   for (const one of reserved) {
     try {
-      await hold(cgroups, one);
+      await hold(cgroups, one, signal);
     } catch (error) {
+      signal.throwIfAborted();
       const message = `Failed to enforce ${title(one)} Cgroup Limits on "${one.path}": ${describeError(error)}`;
       tell({ type: 'Warning', reason: 'FailedNodeAllocatableEnforcement', message });
       throw new KubelingError('RESERVED_CGROUP', message, { cause: error });
@@ -76,6 +78,7 @@ export async function enforceReserved(
 async function hold(
   cgroups: Pick<CgroupManager, 'parse' | 'missing' | 'update'>,
   { of, path, values }: ReservedCgroup,
+  signal: AbortSignal,
 ): Promise<void> {
   const name = cgroups.parse(path);
   const missing = await cgroups.missing(name);
@@ -84,7 +87,7 @@ async function hold(
       'RESERVED_CGROUP',
       `${of}ReservedCgroup must name a cgroup that is there: missing are ${missing.join(', ')}`,
     );
-  await cgroups.update(name, values);
+  await cgroups.update(name, values, signal);
 }
 
 function title({ of, held }: ReservedCgroup): string {

@@ -7,6 +7,8 @@ import { collectLogs, detectCgroupLayout, SimulatedCgroupHost, VirtualClock } fr
 import { CgroupManager } from './cgroup-manager.ts';
 import { hostProcesses, SystemCgroups, type SystemCgroupsDeps } from './system-cgroups.ts';
 
+const { signal } = new AbortController();
+
 const ownPid = 50;
 const kernelThread = 2;
 const inContainer = 60;
@@ -50,7 +52,7 @@ test('what processes are is read from what the kernel shows of them', async (t) 
 describe('processes of the machine', () => {
   it('move to the cgroup of the system, except those of the kernel, of containers, and the first', async () => {
     const { mover, members } = await aMachine({ system: '/system' });
-    await mover.move();
+    await mover.move(signal);
     assert.deepEqual(await members('system'), [ownPid, 70]);
     assert.deepEqual(await members(), [1, kernelThread, inContainer]);
   });
@@ -60,7 +62,7 @@ describe('processes of the machine', () => {
     const memory = trees.find((tree) => tree.endsWith('/memory')) ?? '';
     await host.mkdir(`${memory}/mine`);
     host.attach(70, `${memory}/mine`);
-    await mover.move();
+    await mover.move(signal);
     assert.deepEqual(await members('system'), [ownPid]);
   });
 

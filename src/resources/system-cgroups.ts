@@ -42,7 +42,7 @@ export class SystemCgroups {
     const { clock, logger } = this.#deps;
     while (!signal.aborted) {
       try {
-        await this.move();
+        await this.move(signal);
       } catch (error) {
         logger.error('Cannot move processes to their cgroups', error);
       }
@@ -51,23 +51,23 @@ export class SystemCgroups {
   }
 
   /** Throws CGROUP_CREATE or CGROUP_UPDATE. */
-  async move(): Promise<void> {
+  async move(signal: AbortSignal): Promise<void> {
     const { own, system } = this.#deps;
-    if (own !== undefined) await this.#moveOwn(own);
-    if (system !== undefined) await this.#moveSystem(system);
+    if (own !== undefined) await this.#moveOwn(own, signal);
+    if (system !== undefined) await this.#moveSystem(system, signal);
   }
 
-  async #moveOwn(path: string): Promise<void> {
+  async #moveOwn(path: string, signal: AbortSignal): Promise<void> {
     const { cgroups, processes } = this.#deps;
     const { ownPid } = processes;
     if (!(await processes.isOfHost(ownPid))) return;
-    const name = await this.#made(path);
+    const name = await this.#made(path, signal);
     if (!(await cgroups.members(name)).includes(ownPid)) await cgroups.attach(name, ownPid);
   }
 
-  async #moveSystem(path: string): Promise<void> {
+  async #moveSystem(path: string, signal: AbortSignal): Promise<void> {
     const { cgroups } = this.#deps;
-    const name = await this.#made(path);
+    const name = await this.#made(path, signal);
     let failure: unknown;
     for (let round = 0; round <= rounds; round++) {
       const pids = await this.#movable();
@@ -92,10 +92,10 @@ export class SystemCgroups {
     return pids.filter((_, index) => kept[index] !== true);
   }
 
-  async #made(path: string): Promise<CgroupName> {
+  async #made(path: string, signal: AbortSignal): Promise<CgroupName> {
     const { cgroups } = this.#deps;
     const name = cgroups.parse(path);
-    if (!(await cgroups.exists(name))) await cgroups.create(name, {});
+    if (!(await cgroups.exists(name))) await cgroups.create(name, {}, signal);
     return name;
   }
 }

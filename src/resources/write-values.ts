@@ -1,5 +1,5 @@
 import { type CgroupHost, type CgroupLayout, describeError, errnoOf, KubelingError } from '../lib/index.ts';
-import { sharesToWeight } from './cgroup-math.ts';
+import { defaultPeriodUs, sharesToWeight } from './cgroup-math.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 
 type LayoutV1 = Extract<CgroupLayout, { version: 1 }>;
@@ -56,6 +56,7 @@ function stepsV2({ host, path }: CgroupPlace, root: string, values: CgroupValues
     () => writeCpuMax(host, dir, values),
     () => writeMemoryV2(host, dir, values),
     () => writePids(host, dir, values),
+    () => writeCpus(host, dir, values),
     ...optional,
   ];
 }
@@ -136,7 +137,7 @@ async function writeWeight(host: CgroupHost, dir: string, { cpuShares }: CgroupV
 async function writeCpuMax(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
   const { cpuQuotaUs, cpuPeriodUs } = values;
   if (cpuQuotaUs === undefined && cpuPeriodUs === undefined) return;
-  await host.write(`${dir}/cpu.max`, `${orMax(cpuQuotaUs ?? -1)} ${cpuPeriodUs ?? 100_000}`);
+  await host.write(`${dir}/cpu.max`, `${orMax(cpuQuotaUs ?? -1)} ${cpuPeriodUs ?? defaultPeriodUs}`);
 }
 
 async function writeMemoryV2(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
@@ -148,6 +149,10 @@ async function writeMemoryV2(host: CgroupHost, dir: string, values: CgroupValues
 
 async function writePids(host: CgroupHost, dir: string, { pidsLimit }: CgroupValues): Promise<void> {
   if (pidsLimit !== undefined) await host.write(`${dir}/pids.max`, orMax(pidsLimit));
+}
+
+async function writeCpus(host: CgroupHost, dir: string, { cpus }: CgroupValues): Promise<void> {
+  if (cpus !== undefined) await host.write(`${dir}/cpuset.cpus`, cpus);
 }
 
 async function writeHugePages(
@@ -165,7 +170,7 @@ function orMax(value: number): string {
   return value < 0 ? 'max' : String(value);
 }
 
-function asUpdateError(error: unknown): KubelingError {
+export function asUpdateError(error: unknown): KubelingError {
   if (error instanceof KubelingError) return error;
   return new KubelingError('CGROUP_UPDATE', `Cannot set a value of a cgroup: ${describeError(error)}`, {
     cause: error,

@@ -56,6 +56,10 @@ const extraDoors: ReadonlyMap<string, string> = new Map([
     'src/resources/pod-resources/index.ts',
     'only a node that is asked what pods have should pay for loading who answers',
   ],
+  [
+    'src/resources/systemd/index.ts',
+    'only a node that leaves cgroups to systemd should pay for loading who speaks to it',
+  ],
   ['src/sources/api-source.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/mirror/index.ts', 'only a node of a cluster should pay for loading the API client'],
   ['src/status/writer/index.ts', 'only a node of a cluster should pay for loading the API client'],

@@ -60,3 +60,14 @@ test('the embedded API is found where it is loaded at once', async () => {
   const loaded = await loadedWith('src/cli/local/up-api.ts');
   assert.ok(loaded.has('src/local-api/index.ts') && loaded.has('src/local-api/store/index.ts'));
 });
+
+for (const command of ['run', 'up']) {
+  test(`kubeling ${command} does not load who speaks to systemd before cgroups are left to it`, async () => {
+    const loaded = await loadedWith(`src/cli/${command}.ts`);
+    assert.ok(loaded.has('src/resources/cgroup-manager.ts'), 'imports are followed');
+    assert.deepEqual(
+      [...loaded].filter((path) => /^src\/(?:resources\/systemd|lib\/dbus)\//.test(path)),
+      [],
+    );
+  });
+}

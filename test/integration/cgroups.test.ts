@@ -75,7 +75,7 @@ describe('pod cgroups on this machine', { skip }, () => {
   const pods = new PodContainerManager({ cgroups, qos, settings, journal, logger });
 
   before(async () => {
-    await cgroups.create(root, {});
+    await cgroups.create(root, {}, signal);
     await qos.start(signal);
     for (const pod of active) await pods.ensureExists(pod, signal);
   });
@@ -149,7 +149,7 @@ describe('pod cgroups on this machine', { skip }, () => {
   it('follow a change of the spec', async () => {
     const more = { cpu: '1', memory: '128Mi' };
     const grown = podWith(guaranteed.metadata.uid, { requests: more, limits: more });
-    await pods.set(grown, pods.wanted(grown));
+    await pods.set(grown, pods.wanted(grown), signal);
     assert.deepEqual(await pods.current(grown), pods.wanted(grown));
     const files = ['cpu.shares', 'cpu.cfs_quota_us'].map((file) => ['cpu', guaranteedPath, file] as const);
     assert.deepEqual(await held([...files, ['memory', guaranteedPath, 'memory.limit_in_bytes']]), [
@@ -157,7 +157,7 @@ describe('pod cgroups on this machine', { skip }, () => {
       '100000',
       '134217728',
     ]);
-    await pods.set(grown, { cpuQuotaUs: -1, memoryBytes: -1 });
+    await pods.set(grown, { cpuQuotaUs: -1, memoryBytes: -1 }, signal);
     assert.deepEqual(await pods.current(grown), { ...pods.wanted(grown), cpuQuotaUs: -1, memoryBytes: -1 });
   });
 
@@ -209,9 +209,9 @@ describe('pod cgroups on this machine', { skip }, () => {
     };
     const events: string[] = [];
     const enforce = () =>
-      enforceReserved(cgroups, reservedCgroups(config), ({ reason }) => void events.push(reason));
+      enforceReserved(cgroups, reservedCgroups(config), ({ reason }) => void events.push(reason), signal);
     await assert.rejects(enforce(), { code: 'RESERVED_CGROUP' });
-    await cgroups.create([...root, 'reserved'], {});
+    await cgroups.create([...root, 'reserved'], {}, signal);
     await enforce();
     assert.deepEqual(events, ['FailedNodeAllocatableEnforcement', 'NodeAllocatableEnforced']);
     const roots = layout.version === 1 ? layout.controllers : new Map<string, string>();
@@ -231,14 +231,14 @@ describe('pod cgroups on this machine', { skip }, () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     const pid = child.pid ?? 0;
     const from = [...root, 'from'];
-    await cgroups.create(from, {});
+    await cgroups.create(from, {}, signal);
     await cgroups.attach(from, pid);
     // Who may not look at the first process of the machine cannot tell.
     const processes = { ...hostProcesses(), isOfHost: async () => true, ownPid: pid };
     const mover = { cgroups, processes, clock, logger, root: from };
-    await new SystemCgroups({ ...mover, system: `/${root}/moved` }).move();
+    await new SystemCgroups({ ...mover, system: `/${root}/moved` }).move(signal);
     assert.deepEqual([await cgroups.members(from), await cgroups.members([...root, 'moved'])], [[], [pid]]);
-    await new SystemCgroups({ ...mover, own: `/${root}/own` }).move();
+    await new SystemCgroups({ ...mover, own: `/${root}/own` }).move(signal);
     assert.deepEqual(await cgroups.members([...root, 'own']), [pid]);
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
@@ -250,7 +250,7 @@ describe('pod cgroups on this machine', { skip }, () => {
     const ended = once(child, 'exit');
     const tree = layout.version === 1 ? layout.controllers.get('memory') : undefined;
     const container = [...pods.nameOf(burstable), 'container'];
-    await cgroups.create(container, {});
+    await cgroups.create(container, {}, signal);
     await writeFile(`${tree}${cgroups.path(container)}/cgroup.procs`, String(child.pid));
     assert.deepEqual(await cgroups.pids(pods.nameOf(burstable)), [child.pid]);
     const gone = await pods.removeOrphans(

@@ -47,7 +47,7 @@ describe('the log of this kernel', {
   before(async () => {
     const host = realCgroupHost();
     cgroups = new CgroupManager({ host, layout: await detectCgroupLayout(host), driver: 'cgroupfs', clock });
-    await cgroups.create(container, { memoryBytes: 32 * 2 ** 20 });
+    await cgroups.create(container, { memoryBytes: 32 * 2 ** 20 }, signal);
   });
   after(() => cgroups.destroy(root, signal));
 

@@ -68,7 +68,7 @@ export class DbusConnection implements Disposable {
     socket.on('close', () => this.#fail(new Error('the other side has ended it')));
   }
 
-  /** Answers the body. Rejects with DBUS_REFUSED for an error as answer, and with DBUS_UNAVAILABLE without any. */
+  /** Answers the body. Rejects with DBUS_REFUSED, the error's name in its details, for an error as answer, and with DBUS_UNAVAILABLE without any. */
   async call(call: DbusCall, signal: AbortSignal): Promise<readonly DbusValue[]> {
     if (this.#failure !== undefined) throw this.#failure;
     const serial = ++this.#serial;
@@ -128,7 +128,8 @@ export class DbusConnection implements Disposable {
 }
 
 function refusal({ errorName = 'an error', body: [text] = [] }: DbusMessage): KubelingError {
-  return new KubelingError('DBUS_REFUSED', `The message bus answers ${errorName}: ${String(text ?? '')}`);
+  const message = `The message bus answers ${errorName}: ${String(text ?? '')}`;
+  return new KubelingError('DBUS_REFUSED', message, { details: { name: errorName } });
 }
 
 function unavailable(path: string, cause: unknown): KubelingError {

@@ -16,7 +16,7 @@ export interface PodLimitsAccess {
   wanted(pod: Pod): PodLimits | undefined;
   current(pod: Pod): Promise<PodLimits>;
   /** Throws CGROUP_UPDATE. */
-  set(pod: Pod, limits: Partial<PodLimits>): Promise<void>;
+  set(pod: Pod, limits: Partial<PodLimits>, signal: AbortSignal): Promise<void>;
   memoryUsage(pod: Pod): Promise<number>;
   /** The weight of a pod has changed: so has that of all of its class. */
   changed(signal: AbortSignal): Promise<void>;

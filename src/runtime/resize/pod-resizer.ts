@@ -229,7 +229,7 @@ class WholePod {
     const next = { ...before, ...part };
     await this.#tell(next, signal);
     try {
-      await this.#deps.limits.set(this.#request.pod, part);
+      await this.#deps.limits.set(this.#request.pod, part, signal);
     } catch (error) {
       await this.#tell(before, signal).catch(() => {});
       throw error;

@@ -1,0 +1,19 @@
+import { DbusConnection } from '../../lib/dbus/index.ts';
+import type { Clock } from '../../lib/index.ts';
+import type { SliceKeeper } from '../slice-keeper.ts';
+import { SystemdSlices } from './systemd-slices.ts';
+
+/** The machine's own systemd, by way of the message bus at the socket. Nothing is opened before it is needed. */
+export function systemdSlices({
+  clock,
+  busPath,
+}: {
+  readonly clock: Clock;
+  readonly busPath: string;
+}): SliceKeeper {
+  const uid = process.getuid?.() ?? 0;
+  return new SystemdSlices({
+    clock,
+    openBus: (signal) => DbusConnection.open({ path: busPath, clock, uid }, signal),
+  });
+}

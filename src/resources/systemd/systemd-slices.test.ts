@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { DbusCall, DbusMessage, DbusValue } from '../../lib/dbus/index.ts';
+import { KubelingError, VirtualClock } from '../../lib/index.ts';
+import { type SystemdBus, SystemdSlices } from './systemd-slices.ts';
+
+const { signal } = new AbortController();
+const slice = { unit: 'kubepods-podx.slice', parent: 'kubepods.slice', version: 2 } as const;
+
+type Answer = (call: DbusCall, bus: ScriptedBus) => Promise<readonly DbusValue[]> | readonly DbusValue[];
+
+/** Answers each call as told, and what nobody told of with nothing. */
+class ScriptedBus implements SystemdBus {
+  readonly calls: DbusCall[] = [];
+  readonly matches: string[] = [];
+  readonly #answers: Readonly<Record<string, Answer>>;
+  readonly #listeners = new Set<(message: DbusMessage) => void>();
+  readonly #ended = Promise.withResolvers<void>();
+  readonly closed = this.#ended.promise;
+
+  constructor(answers: Readonly<Record<string, Answer>>) {
+    this.#answers = answers;
+  }
+
+  get members(): readonly string[] {
+    return this.calls.map(({ member }) => member);
+  }
+
+  get listeners(): number {
+    return this.#listeners.size;
+  }
+
+  async call(call: DbusCall): Promise<readonly DbusValue[]> {
+    this.calls.push(call);
+    if (call.member === 'Get') return [{ signature: 's', value: '252.39-1~deb12u1' }];
+    return (await this.#answers[call.member]?.(call, this)) ?? [];
+  }
+
+  async addMatch(rule: string): Promise<void> {
+    this.matches.push(rule);
+  }
+
+  onMessage(listener: (message: DbusMessage) => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  removed(job: string, unit: string, result: string): void {
+    const from = { interface: 'org.freedesktop.systemd1.Manager', member: 'JobRemoved' };
+    const message = { type: 'signal' as const, serial: 1, ...from, body: [7, job, unit, result] };
+    for (const listener of this.#listeners) listener(message);
+  }
+
+  [Symbol.dispose](): void {
+    this.#ended.resolve();
+  }
+}
+
+function refuse(name: string): never {
+  throw new KubelingError('DBUS_REFUSED', `The message bus answers ${name}: it says so`, {
+    details: { name },
+  });
+}
+
+/** Ends the job after the call is answered. */
+const later =
+  (result: string): Answer =>
+  ({ body = [] }, bus) => {
+    setImmediate(() => bus.removed('/job/1', String(body[0]), result));
+    return ['/job/1'];
+  };
+
+function aSystemd(answers: Readonly<Record<string, Answer>>) {
+  const clock = new VirtualClock();
+  const buses: ScriptedBus[] = [];
+  const slices = new SystemdSlices({
+    clock,
+    openBus: async () => {
+      const bus = new ScriptedBus(answers);
+      buses.push(bus);
+      return bus;
+    },
+  });
+  return { clock, buses, slices };
+}
+
+describe('starting a slice', () => {
+  it('is over when its job is, and not before', async () => {
+    const { slices, buses, clock } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
+    let isOver = false;
+    const starting = slices.start(slice, signal).then(() => {
+      isOver = true;
+    });
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    while (!buses[0]?.members.includes('StartTransientUnit')) await turn();
+    buses[0]?.removed('/job/1', 'other.slice', 'done');
+    buses[0]?.removed('/job/2', slice.unit, 'done');
+    await turn();
+    assert.equal(isOver, false);
+    buses[0]?.removed('/job/1', slice.unit, 'done');
+    await starting;
+    const { signature, body = [] } = buses[0]?.calls.at(-1) ?? {};
+    assert.equal(signature, 'ssa(sv)a(sa(sv))');
+    assert.deepEqual([body[0], body[1], body[3]], [slice.unit, 'replace', []]);
+    assert.deepEqual([buses[0]?.listeners, clock.pendingTimers], [0, 0]);
+  });
+
+  it('hears of a job that ends before the call is answered', async () => {
+    const { slices } = aSystemd({
+      StartTransientUnit: (_call, bus) => {
+        bus.removed('/job/1', slice.unit, 'done');
+        return ['/job/1'];
+      },
+    });
+    await slices.start(slice, signal);
+  });
+
+  it('is done where the unit exists', async () => {
+    const { slices } = aSystemd({
+      StartTransientUnit: () => refuse('org.freedesktop.systemd1.UnitExists'),
+    });
+    await slices.start(slice, signal);
+  });
+
+  it('fails with the job, and says which unit and why', async () => {
+    const { slices } = aSystemd({ StartTransientUnit: later('dependency') });
+    await assert.rejects(slices.start(slice, signal), {
+      code: 'SYSTEMD_UNIT',
+      message: 'Cannot start the unit kubepods-podx.slice by systemd: its job ended with "dependency"',
+    });
+  });
+
+  it('fails as systemd refuses', async () => {
+    const { slices } = aSystemd({
+      StartTransientUnit: () => refuse('org.freedesktop.DBus.Error.InvalidArgs'),
+    });
+    await assert.rejects(slices.start(slice, signal), /unit kubepods-podx\.slice .*InvalidArgs: it says so/);
+  });
+
+  it('has an end where the job has none', async () => {
+    const { slices, clock, buses } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
+    const failed = assert.rejects(slices.start(slice, signal), /Cannot have it done within 30000 ms/);
+    await clock.advance(30_000);
+    await failed;
+    assert.equal(buses[0]?.listeners, 0);
+  });
+
+  it('is given up with the signal', async () => {
+    const { slices, buses } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
+    const stop = new AbortController();
+    const starting = slices.start(slice, stop.signal);
+    stop.abort(new Error('not any more'));
+    await assert.rejects(starting, /^Error: not any more$/);
+    assert.equal(buses[0]?.listeners ?? 0, 0);
+  });
+});
+
+describe('setting properties of a slice', () => {
+  it('is one call for now only, and none for nothing', async () => {
+    const { slices, buses } = aSystemd({});
+    await slices.set(slice, { cpuShares: 2 }, signal);
+    await slices.set(slice, {}, signal);
+    assert.deepEqual(buses[0]?.members, ['Subscribe', 'Get', 'SetUnitProperties']);
+    const { signature, body } = buses[0]?.calls.at(-1) ?? {};
+    assert.equal(signature, 'sba(sv)');
+    assert.deepEqual(body, [slice.unit, true, [['CPUWeight', { signature: 't', value: 1n }]]]);
+  });
+});
+
+describe('stopping a slice', () => {
+  it('waits for the job, however that ends', async () => {
+    const { slices, buses } = aSystemd({ StopUnit: later('timeout') });
+    await slices.stop(slice, signal);
+    assert.deepEqual(buses[0]?.calls.at(-1)?.body, [slice.unit, 'replace']);
+  });
+
+  it('is done where there is none', async () => {
+    const { slices } = aSystemd({ StopUnit: () => refuse('org.freedesktop.systemd1.NoSuchUnit') });
+    await slices.stop(slice, signal);
+  });
+
+  it('fails where the unit that exists is no answer', async () => {
+    const { slices } = aSystemd({ StopUnit: () => refuse('org.freedesktop.systemd1.UnitExists') });
+    await assert.rejects(slices.stop(slice, signal), /Cannot stop the unit kubepods-podx\.slice by systemd/);
+  });
+});
+
+describe('the connection to systemd', () => {
+  it('is shared by all, and asks once to hear of jobs', async () => {
+    const { slices, buses } = aSystemd({ StartTransientUnit: later('done'), StopUnit: later('done') });
+    const other = { ...slice, unit: 'other.slice' };
+    await Promise.all([slices.start(slice, signal), slices.start(other, signal), slices.stop(other, signal)]);
+    assert.equal(buses.length, 1);
+    assert.deepEqual(buses[0]?.matches, [
+      "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'",
+    ]);
+    assert.equal(buses[0]?.members.filter((member) => member === 'Subscribe').length, 1);
+  });
+
+  it('that is lost fails who waits for a job, and is made again by the next call', async () => {
+    let isFirst = true;
+    const { slices, buses } = aSystemd({
+      StartTransientUnit: (call, bus) => {
+        if (!isFirst) return later('done')(call, bus);
+        isFirst = false;
+        setImmediate(() => bus[Symbol.dispose]());
+        return ['/job/1'];
+      },
+    });
+    await assert.rejects(slices.start(slice, signal), /connection to the message bus was lost/);
+    await slices.start(slice, signal);
+    assert.equal(buses.length, 2);
+  });
+
+  it('that cannot be had is tried again, and who gives up does not end it for others', async () => {
+    const clock = new VirtualClock();
+    const opening = Promise.withResolvers<SystemdBus>();
+    let opened = 0;
+    const slices = new SystemdSlices({
+      clock,
+      openBus: () =>
+        ++opened === 1 ? Promise.reject(new Error('connect ENOENT /run/bus')) : opening.promise,
+    });
+    await assert.rejects(slices.set(slice, { cpuShares: 2 }, signal), {
+      code: 'SYSTEMD_UNIT',
+      message:
+        /^Cannot set properties of the unit kubepods-podx\.slice by systemd: Cannot speak to systemd.*: connect ENOENT \/run\/bus; .*SystemdCgroup = false/,
+    });
+    const stop = new AbortController();
+    const givenUp = slices.set(slice, { cpuShares: 2 }, stop.signal);
+    const kept = slices.set(slice, { cpuShares: 2 }, signal);
+    stop.abort(new Error('not any more'));
+    await assert.rejects(givenUp, /not any more/);
+    opening.resolve(new ScriptedBus({}));
+    await kept;
+    assert.equal(opened, 2);
+  });
+
+  it('is closed when it is not needed any more', async () => {
+    const { slices, buses } = aSystemd({});
+    await slices.set(slice, { cpuShares: 2 }, signal);
+    slices[Symbol.dispose]();
+    await buses[0]?.closed;
+    await slices.set(slice, { cpuShares: 2 }, signal);
+    assert.equal(buses.length, 2);
+  });
+});

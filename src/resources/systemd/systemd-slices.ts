@@ -1,0 +1,196 @@
+import type { DbusCall, DbusConnection, DbusMessage, DbusValue, DbusVariant } from '../../lib/dbus/index.ts';
+import {
+  abortable,
+  type Clock,
+  cancelled,
+  describeError,
+  KubelingError,
+  onAbort,
+  withDeadline,
+} from '../../lib/index.ts';
+import type { CgroupValues } from '../cgroup-values.ts';
+import { type Slice, type SliceKeeper, withoutSystemd } from '../slice-keeper.ts';
+import { startProperties, valueProperties } from './unit-properties.ts';
+
+/** What of a connection to the message bus it takes. */
+export type SystemdBus = Pick<DbusConnection, 'call' | 'addMatch' | 'onMessage' | 'closed'> & Disposable;
+
+export interface SystemdSlicesOptions {
+  readonly clock: Clock;
+  readonly openBus: (signal: AbortSignal) => Promise<SystemdBus>;
+}
+
+const manager = {
+  destination: 'org.freedesktop.systemd1',
+  path: '/org/freedesktop/systemd1',
+  interface: 'org.freedesktop.systemd1.Manager',
+};
+const jobRemoved = 'JobRemoved';
+const refusals = {
+  exists: 'org.freedesktop.systemd1.UnitExists',
+  unknown: 'org.freedesktop.systemd1.NoSuchUnit',
+};
+/** For a call with the job it leads to, and the connecting before it. */
+const workMs = 30_000;
+
+/** Systemd as it was found at the other end of a connection. */
+interface Systemd {
+  readonly bus: SystemdBus;
+  readonly version: number;
+}
+
+/** A connection, or the attempt to have one. */
+interface Session {
+  readonly systemd: Promise<Systemd>;
+  /** Aborted when the connection is lost or not needed any more. */
+  readonly end: AbortController;
+}
+
+type Work = (systemd: Systemd, signal: AbortSignal) => Promise<void>;
+
+/** Slices by way of D-Bus. One connection, opened by the first call and again by the first after it was lost. */
+export class SystemdSlices implements SliceKeeper {
+  readonly #options: SystemdSlicesOptions;
+  #session: Session | undefined;
+
+  constructor(options: SystemdSlicesOptions) {
+    this.#options = options;
+  }
+
+  async start(slice: Slice, signal: AbortSignal): Promise<void> {
+    const start: Work = async ({ bus }, inner) => {
+      const body = [slice.unit, 'replace', startProperties(slice), []];
+      const call = { member: 'StartTransientUnit', signature: 'ssa(sv)a(sa(sv))', body };
+      const result = await runJob(bus, call, slice.unit, inner);
+      if (result !== 'done') throw new Error(`its job ended with ${JSON.stringify(result)}`);
+    };
+    await this.#ask(`start the unit ${slice.unit}`, unless(refusals.exists, start), signal);
+  }
+
+  async set(slice: Slice, values: CgroupValues, signal: AbortSignal): Promise<void> {
+    const set: Work = async ({ bus, version }, inner) => {
+      const properties = valueProperties(values, slice.version, version);
+      if (properties.length === 0) return;
+      const body = [slice.unit, true, properties];
+      await bus.call({ ...manager, member: 'SetUnitProperties', signature: 'sba(sv)', body }, inner);
+    };
+    await this.#ask(`set properties of the unit ${slice.unit}`, set, signal);
+  }
+
+  async stop(slice: Slice, signal: AbortSignal): Promise<void> {
+    const stop: Work = async ({ bus }, inner) => {
+      const call = { member: 'StopUnit', signature: 'ss', body: [slice.unit, 'replace'] };
+      // However it ended, whether the cgroup is gone is for whoever looks.
+      await runJob(bus, call, slice.unit, inner);
+    };
+    await this.#ask(`stop the unit ${slice.unit}`, unless(refusals.unknown, stop), signal);
+  }
+
+  [Symbol.dispose](): void {
+    this.#session?.end.abort(cancelled('Systemd is not needed any more'));
+    this.#session = undefined;
+  }
+
+  async #ask(what: string, work: Work, signal: AbortSignal): Promise<void> {
+    this.#session ??= this.#begin();
+    const session = this.#session;
+    const whole = async (inner: AbortSignal) => {
+      const systemd = await abortable(session.systemd, inner);
+      await abortable(work(systemd, inner), session.end.signal);
+    };
+    try {
+      await withDeadline({ clock: this.#options.clock, ms: workMs, what: 'have it done' }, whole, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = `Cannot ${what} by systemd: ${describeError(error)}`;
+      throw new KubelingError('SYSTEMD_UNIT', message, { cause: error });
+    }
+  }
+
+  /** Shared by all who call meanwhile, so that none of them alone can end it. */
+  #begin(): Session {
+    const end = new AbortController();
+    const session = { end, systemd: this.#connect(end) };
+    const forget = () => {
+      if (this.#session === session) this.#session = undefined;
+    };
+    session.systemd.then(({ bus }) => bus.closed.then(forget), forget);
+    return session;
+  }
+
+  async #connect(end: AbortController): Promise<Systemd> {
+    try {
+      const bus = await this.#options.openBus(end.signal);
+      onAbort(end.signal, () => bus[Symbol.dispose]());
+      void bus.closed.then(() => end.abort(lost()));
+      return await meet(bus, end.signal);
+    } catch (error) {
+      end.abort(error);
+      throw new KubelingError(
+        'DBUS_UNAVAILABLE',
+        `Cannot speak to systemd, to which the runtime, or else cgroupDriver, leaves cgroups: ${describeError(error)}; ${withoutSystemd}`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+/** It tells of jobs only whoever asked for it. */
+async function meet(bus: SystemdBus, signal: AbortSignal): Promise<Systemd> {
+  const from = `type='signal',sender='${manager.destination}',interface='${manager.interface}'`;
+  await bus.addMatch(`${from},member='${jobRemoved}'`, signal);
+  await bus.call({ ...manager, member: 'Subscribe' }, signal);
+  const properties = { ...manager, interface: 'org.freedesktop.DBus.Properties' };
+  const body = [manager.interface, 'Version'];
+  const [answer] = await bus.call({ ...properties, member: 'Get', signature: 'ss', body }, signal);
+  // Such as v245.4-1.fc32, or 257.
+  const version = Number(/\d+/.exec(String((answer as DbusVariant).value))?.[0] ?? 0);
+  return { bus, version };
+}
+
+/** Answers how the job ended that the call has begun; it may have before the call is answered. */
+async function runJob(
+  bus: SystemdBus,
+  call: Omit<DbusCall, 'destination' | 'path' | 'interface'>,
+  unit: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const ended = new Map<DbusValue, string>();
+  let wake = () => {};
+  using _news = bus.onMessage((message) => {
+    const { job, of, result } = endedJob(message) ?? {};
+    if (job === undefined || of !== unit) return;
+    ended.set(job, String(result));
+    wake();
+  });
+  const [job = ''] = await bus.call({ ...manager, ...call }, signal);
+  for (;;) {
+    const result = ended.get(job);
+    if (result !== undefined) return result;
+    const woken = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    await abortable(woken, signal);
+  }
+}
+
+function endedJob({ type, member, interface: from, body = [] }: DbusMessage) {
+  if (type !== 'signal' || member !== jobRemoved || from !== manager.interface) return undefined;
+  const [, job, of, result] = body;
+  return { job, of, result };
+}
+
+/** The refusal says that there is nothing to do. */
+function unless(refusal: string, work: Work): Work {
+  return async (systemd, signal) => {
+    try {
+      await work(systemd, signal);
+    } catch (error) {
+      if (!(error instanceof KubelingError) || error.details['name'] !== refusal) throw error;
+    }
+  };
+}
+
+function lost(): KubelingError {
+  return new KubelingError('DBUS_UNAVAILABLE', 'The connection to the message bus was lost');
+}
