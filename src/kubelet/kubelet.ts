@@ -311,6 +311,7 @@ export class Kubelet {
 
   /** Runs until the signal ends it; pods run on. */
   async run(signal: AbortSignal): Promise<void> {
+    using _open = this.#cgroups;
     this.node.event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' });
     for (const event of this.#settings.startEvents ?? []) this.node.event(event);
     try {
@@ -332,7 +333,6 @@ export class Kubelet {
       this.#ahead[Symbol.dispose]();
       this.statistics[Symbol.dispose]();
       await this.#runtime[Symbol.asyncDispose]();
-      this.#cgroups[Symbol.dispose]();
     }
   }
 
