@@ -131,6 +131,10 @@ export class StandInSystemd implements AsyncDisposable {
         this.asked.push(`start ${unit}`);
         mustBe(signature, 'ssa(sv)a(sa(sv))');
         return await this.#start(unit, body[2]);
+      case 'StartUnit':
+        mustBe(signature, 'ss');
+        this.#unit(unit);
+        return this.#job(unit);
       case 'SetUnitProperties':
         this.asked.push(`set ${unit}`);
         mustBe(signature, 'sba(sv)');

@@ -115,11 +115,13 @@ describe('starting a slice', () => {
     await slices.start(slice, signal);
   });
 
-  it('is done where the unit exists', async () => {
-    const { slices } = aSystemd({
-      StartTransientUnit: () => refuse('org.freedesktop.systemd1.UnitExists'),
-    });
+  it('starts the unit that exists, which need not run', async () => {
+    const exists = { StartTransientUnit: () => refuse('org.freedesktop.systemd1.UnitExists') };
+    const { slices, buses } = aSystemd({ ...exists, StartUnit: later('done') });
     await slices.start(slice, signal);
+    assert.deepEqual(buses[0]?.calls.at(-1)?.body, [slice.unit, 'replace']);
+    const { slices: failing } = aSystemd({ ...exists, StartUnit: later('failed') });
+    await assert.rejects(failing.start(slice, signal), /its job ended with "failed"/);
   });
 
   it('fails with the job, and says which unit and why', async () => {

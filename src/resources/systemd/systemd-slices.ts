@@ -58,13 +58,18 @@ export class SystemdSlices implements SliceKeeper {
   }
 
   async start(slice: Slice, signal: AbortSignal): Promise<void> {
+    const { unit } = slice;
     const start: Work = async ({ bus }, inner) => {
-      const body = [slice.unit, 'replace', startProperties(slice), []];
-      const call = { member: 'StartTransientUnit', signature: 'ssa(sv)a(sa(sv))', body };
-      const result = await runJob(bus, call, slice.unit, inner);
+      const body = [unit, 'replace', startProperties(slice), []];
+      const fresh = { member: 'StartTransientUnit', signature: 'ssa(sv)a(sa(sv))', body };
+      // One that is there need not run: it may be left over, or somebody has written a file for it.
+      const again = { member: 'StartUnit', signature: 'ss', body: [unit, 'replace'] };
+      const result =
+        (await unless(refusals.exists, runJob(bus, fresh, unit, inner))) ??
+        (await runJob(bus, again, unit, inner));
       if (result !== 'done') throw new Error(`its job ended with ${JSON.stringify(result)}`);
     };
-    await this.#ask(`start the unit ${slice.unit}`, unless(refusals.exists, start), signal);
+    await this.#ask(`start the unit ${unit}`, start, signal);
   }
 
   async set(slice: Slice, values: CgroupValues, signal: AbortSignal): Promise<void> {
@@ -81,9 +86,9 @@ export class SystemdSlices implements SliceKeeper {
     const stop: Work = async ({ bus }, inner) => {
       const call = { member: 'StopUnit', signature: 'ss', body: [slice.unit, 'replace'] };
       // However it ended, whether the cgroup is gone is for whoever looks.
-      await runJob(bus, call, slice.unit, inner);
+      await unless(refusals.unknown, runJob(bus, call, slice.unit, inner));
     };
-    await this.#ask(`stop the unit ${slice.unit}`, unless(refusals.unknown, stop), signal);
+    await this.#ask(`stop the unit ${slice.unit}`, stop, signal);
   }
 
   [Symbol.dispose](): void {
@@ -180,15 +185,14 @@ function endedJob({ type, member, interface: from, body = [] }: DbusMessage) {
   return { job, of, result };
 }
 
-/** The refusal says that there is nothing to do. */
-function unless(refusal: string, work: Work): Work {
-  return async (systemd, signal) => {
-    try {
-      await work(systemd, signal);
-    } catch (error) {
-      if (!(error instanceof KubelingError) || error.details['name'] !== refusal) throw error;
-    }
-  };
+/** Undefined when it was refused for this. */
+async function unless(refusal: string, work: Promise<string>): Promise<string | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof KubelingError && error.details['name'] === refusal) return undefined;
+    throw error;
+  }
 }
 
 function lost(): KubelingError {
