@@ -242,21 +242,6 @@ export class HostVolumeFiles implements VolumeFiles {
     };
   }
 
-  async usageIn(directory: string, signal: AbortSignal) {
-    const count = async (...what: readonly string[]) => {
-      const result = await this.#run('du', ['-s', '-x', ...what, directory], signal);
-      const [number] = /^\d+/.exec(result.stdout) ?? [];
-      // What others remove meanwhile it complains of, and counts the rest.
-      if (number !== undefined) return Number(number);
-      throw new KubelingError(
-        'FILE_READ',
-        `Cannot read ${directory}: ${failureOf(result) ?? 'du said nothing'}`,
-      );
-    };
-    const [usedBytes, inodesUsed] = await Promise.all([count('-B1'), count('--inodes')]);
-    return { usedBytes, inodesUsed };
-  }
-
   async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {
     const look = async () => {
       const { gid, mode } = await lstat(directory);

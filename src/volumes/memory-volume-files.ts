@@ -227,12 +227,6 @@ export class MemoryVolumeFiles implements VolumeFiles {
     return { ...bytes, inodes, inodesFree: inodes - inodesUsed, inodesUsed };
   }
 
-  async usageIn(directory: string) {
-    const inside = [directory, ...this.#below(directory)].map((path) => this.#entries.get(path));
-    const bytes = inside.map((entry) => (entry?.kind === 'file' ? entry.data.length : 0));
-    return { usedBytes: bytes.reduce((sum, size) => sum + size, 0), inodesUsed: inside.length };
-  }
-
   async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {
     const found = this.#entries.get(directory);
     if (found === undefined || found.kind === 'link') throw refused(directory, 'it is not there');

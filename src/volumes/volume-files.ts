@@ -78,11 +78,6 @@ export interface VolumeFiles {
   ): Promise<{ readonly path: string; readonly kind: 'directory' | 'block-device' | 'other' } | undefined>;
   /** Of the file system there. It may be one that does not answer: nothing of this process waits for it. */
   spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace>;
-  /** What the files of a directory take of the disk it is on, as above. A file with several names is counted once. */
-  usageIn(
-    directory: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly usedBytes: number; readonly inodesUsed: number }>;
   /** Whose a directory is, and its mode. */
   ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }>;
   /** Shows a directory at another place as well, without what is mounted in it; not at all unless with all options. */

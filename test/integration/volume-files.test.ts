@@ -228,25 +228,6 @@ describe('a directory of this machine that is shown at another place', { skip: n
     assert.equal((await files.readFile(join(disk, 'inner/canary')))?.toString(), 'alive');
   });
 
-  it('counts what its files take, each once and of one disk', async () => {
-    await using machine = await thisMachine(undefined);
-    const { files, root } = machine;
-    const volume = join(root, 'v');
-    await files.writeFile(join(volume, 'deep/file'), Buffer.alloc(100_000, 1), { mode: 0o600 });
-    const before = await files.usageIn(volume, signal);
-    assert.ok(before.usedBytes >= 100_000 && before.usedBytes < 200_000, `${before.usedBytes}`);
-    assert.equal(before.inodesUsed, 3);
-    execFileSync('ln', [join(volume, 'deep/file'), join(volume, 'again')]);
-    await files.makeDirectory(join(volume, 'mounted'), 0o755);
-    const empty = await files.usageIn(volume, signal);
-    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(volume, 'mounted')]);
-    await files.writeFile(join(volume, 'mounted/file'), Buffer.alloc(100_000), { mode: 0o600 });
-    const after = await files.usageIn(volume, signal);
-    assert.ok(after.usedBytes <= empty.usedBytes && empty.usedBytes < before.usedBytes + 50_000);
-    assert.ok(after.inodesUsed <= empty.inodesUsed);
-    await assert.rejects(files.usageIn(join(root, 'nowhere'), signal), { code: 'FILE_READ' });
-  });
-
   it('unmounts what others have mounted in it, which stays mounted elsewhere', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
