@@ -32,6 +32,7 @@ import {
 import { hostPluginHost } from '../plugins/index.ts';
 import {
   checkMachine,
+  checkReservations,
   hostDeviceHost,
   hostKernelLog,
   hostProcesses,
@@ -140,6 +141,8 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     pids: facts.pids,
     hugePages: facts.hugePages,
   };
+  const free = { memory: keptFree(config, 'memory.available'), disk: keptFree(config, 'nodefs.available') };
+  checkReservations(config, { ...capacity, diskBytes: await sharedDiskBytes({ config, flags }) }, free);
   const enabledGates = new Set<string>(gates.list().flatMap(({ name, enabled }) => (enabled ? [name] : [])));
   return {
     nodeName: flags.hostnameOverride || hostname().toLowerCase(),
@@ -164,8 +167,8 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,
     capacity,
-    reserved: reservedAmount(config, capacity),
-    withheld: withheldAmount(config, capacity, memoryKeptFree(config)),
+    reserved: reservedAmount(config),
+    withheld: withheldAmount(config, capacity, free.memory),
     kubepodsWeight: flags.kubepodsWeight === 'capacity' ? 'capacity' : `proportional-v${layout.version}`,
     reservedCgroups: reservedCgroups(config),
     node: {
@@ -244,8 +247,8 @@ async function groupsOfShutdown(config: LoadedConfig['config']) {
   return shutdownGroups(config);
 }
 
-function memoryKeptFree(config: LoadedConfig['config']) {
-  const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === 'memory.available';
+function keptFree(config: LoadedConfig['config'], wanted: EvictionThreshold['signal']) {
+  const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === wanted;
   return evictionThresholds(config).find(isMeant)?.value;
 }
 
@@ -261,6 +264,18 @@ function verificationPolicy({
 async function realDiskSpace(path: string): Promise<DiskSpace> {
   const { blocks, bavail, bsize } = await statfs(path);
   return { capacityBytes: blocks * bsize, availableBytes: bavail * bsize };
+}
+
+/** Of the disk that pods share; undefined if it cannot be told, or nobody counts what they use of it. */
+async function sharedDiskBytes({
+  config,
+  flags,
+}: Pick<LoadedConfig, 'config' | 'flags'>): Promise<number | undefined> {
+  if (!config.localStorageCapacityIsolation) return undefined;
+  return await realDiskSpace(flags.rootDir).then(
+    ({ capacityBytes }) => capacityBytes,
+    () => undefined,
+  );
 }
 
 /** Undefined where logs may grow for ever. */

@@ -43,7 +43,13 @@ export { settleKernelTunables, type TunableFiles } from './kernel-tunables.ts';
 export { checkMachine, type MachineDemands } from './machine-checks.ts';
 export { type FactFiles, type MachineFacts, readMachineFacts } from './machine-facts.ts';
 export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metrics.ts';
-export { cpuCount, type Reservations, reservedAmount, withheldAmount } from './node-amounts.ts';
+export {
+  checkReservations,
+  cpuCount,
+  type Reservations,
+  reservedAmount,
+  withheldAmount,
+} from './node-amounts.ts';
 export * from './oom/index.ts';
 export { OwnOomScore, type OwnOomScoreDeps } from './own-oom-score.ts';
 export { noPodCgroups, type OrphanRules, type PodCgroups } from './pod-cgroups.ts';

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type CgroupLayout, parseQuantity } from '../lib/index.ts';
 import { checkMachine, type MachineDemands } from './machine-checks.ts';
 import { readMachineFacts } from './machine-facts.ts';
-import { type Reservations, reservedAmount, withheldAmount } from './node-amounts.ts';
+import { checkReservations, type Reservations, reservedAmount, withheldAmount } from './node-amounts.ts';
 
 const v1: CgroupLayout = {
   version: 1,
@@ -118,16 +118,16 @@ describe('what is reserved', () => {
   };
 
   it('is the sum for the system and for us', () => {
-    const { hugePages: _, ...amount } = reservedAmount(some, capacity);
+    const { hugePages: _, ...amount } = reservedAmount(some);
     assert.deepEqual(amount, { milliCpu: 750, memoryBytes: 1_610_612_736, pids: 100 });
   });
 
   it('counts CPUs that are reserved by number before any amount', () => {
-    assert.equal(reservedAmount({ ...some, reservedSystemCPUs: '0-1,3' }, capacity).milliCpu, 3000);
+    assert.equal(reservedAmount({ ...some, reservedSystemCPUs: '0-1,3' }).milliCpu, 3000);
   });
 
   it('is nothing to pods that are not held to it', () => {
-    assert.deepEqual(reservedAmount({ ...some, enforceNodeAllocatable: ['none'] }, capacity), {
+    assert.deepEqual(reservedAmount({ ...some, enforceNodeAllocatable: ['none'] }), {
       milliCpu: 0,
       memoryBytes: 0,
     });
@@ -146,9 +146,33 @@ describe('what is reserved', () => {
 
   it('cannot be more than there is', () => {
     const greedy = { ...none, systemReserved: { cpu: '3', memory: '9Gi' }, kubeReserved: { cpu: '2' } };
-    assert.throws(() => reservedAmount(greedy, capacity), {
+    assert.throws(() => checkReservations(greedy, capacity, {}), {
       code: 'RESERVATION_TOO_LARGE',
       message: /cpu: 5000 of 4000 .*memory: 9663676416 of 8589934592/,
     });
+  });
+
+  it('cannot be more than there is on the disk, together with what is kept free', () => {
+    const on = (diskBytes: number | undefined, disk?: Parameters<typeof checkReservations>[2]['disk']) =>
+      checkReservations(some, { ...capacity, diskBytes }, { disk });
+    const gibi = 1_073_741_824;
+    on(gibi);
+    on(undefined, { percent: 10 });
+    assert.throws(() => on(gibi - 1), {
+      code: 'RESERVATION_TOO_LARGE',
+      message: /: ephemeral-storage: 1073741824 of 1073741823 bytes$/,
+    });
+    on(2 * gibi, { percent: 50 });
+    assert.throws(() => on(2 * gibi, { percent: 51 }), /ephemeral-storage: /);
+    assert.throws(() => on(2 * gibi, { quantity: parseQuantity('1025Mi') }), /ephemeral-storage: /);
+  });
+
+  it('cannot be more memory or huge pages than there are, together with what is kept free', () => {
+    const pages = { ...none, systemReserved: { 'hugepages-2Mi': '4Mi', 'hugepages-1Gi': '1Gi' } };
+    const hugePages = new Map([['2MB', 4_194_304]]);
+    checkReservations(pages, { ...capacity, hugePages }, { memory: { percent: 100 } });
+    hugePages.set('2MB', 2_097_152);
+    assert.throws(() => checkReservations(pages, { ...capacity, hugePages }, {}), /huge pages of 2MB: /);
+    assert.throws(() => checkReservations(some, capacity, { memory: { percent: 90 } }), /memory: /);
   });
 });

@@ -11,26 +11,27 @@ export interface Reservations {
   readonly enforceNodeAllocatable: readonly string[];
 }
 
-const nothing: NodeAmount = { milliCpu: 0, memoryBytes: 0 };
+/** Below which pods are evicted: an amount, or a share of what there is. */
+export type FreeAmount = { readonly quantity: Quantity } | { readonly percent: number };
 
-/**
- * What the cgroup of all pods has to leave out. Nothing unless pods are to be held to it. Throws RESERVATION_TOO_LARGE
- * when more is reserved than there is, enforced or not.
- */
-export function reservedAmount(reservations: Reservations, capacity: NodeAmount): NodeAmount {
-  const reserved = allReserved(reservations);
-  refuseTooMuch(reserved, capacity);
-  return reservations.enforceNodeAllocatable.includes('pods') ? reserved : nothing;
+/** What is kept free beside what is reserved. */
+export interface KeptFree {
+  readonly memory?: FreeAmount | undefined;
+  readonly disk?: FreeAmount | undefined;
 }
 
-/** Below which pods are evicted: an amount, or a share of what there is. */
-export type FreeMemory = { readonly quantity: Quantity } | { readonly percent: number };
+const nothing: NodeAmount = { milliCpu: 0, memoryBytes: 0 };
+
+/** What the cgroup of all pods has to leave out. Nothing unless pods are to be held to it. */
+export function reservedAmount(reservations: Reservations): NodeAmount {
+  return reservations.enforceNodeAllocatable.includes('pods') ? allReserved(reservations) : nothing;
+}
 
 /** What is not for pods, whether they are held to it or not: reserved, kept free, or set aside for huge pages. */
 export function withheldAmount(
   reservations: Reservations,
   capacity: NodeAmount,
-  free: FreeMemory | undefined,
+  free: FreeAmount | undefined,
 ): NodeAmount {
   const reserved = allReserved(reservations);
   const pages = [...(capacity.hugePages ?? new Map<string, number>()).values()];
@@ -38,19 +39,19 @@ export function withheldAmount(
   return { ...reserved, memoryBytes: reserved.memoryBytes + kept };
 }
 
-function keptFree(free: FreeMemory | undefined, all: number): number {
+function keptFree(free: FreeAmount | undefined, all: number): number {
   if (free === undefined) return 0;
   return 'quantity' in free ? Number(quantityValue(free.quantity)) : Math.trunc((all * free.percent) / 100);
 }
 
 function allReserved(reservations: Reservations): NodeAmount {
-  const list = addResources(
-    readResources(reservations.systemReserved),
-    readResources(reservations.kubeReserved),
-  );
   const cpus = cpuCount(reservations.reservedSystemCPUs);
-  const amount = amountOf(list);
+  const amount = amountOf(listOf(reservations));
   return cpus === 0 ? amount : { ...amount, milliCpu: cpus * 1000 };
+}
+
+function listOf({ systemReserved, kubeReserved }: Reservations): ResourceList {
+  return addResources(readResources(systemReserved), readResources(kubeReserved));
 }
 
 function amountOf(list: ResourceList): NodeAmount {
@@ -63,18 +64,41 @@ function amountOf(list: ResourceList): NodeAmount {
   };
 }
 
-function refuseTooMuch(reserved: NodeAmount, capacity: NodeAmount): void {
-  const pairs = [
-    ['cpu', reserved.milliCpu, capacity.milliCpu, 'thousandths of a core'],
-    ['memory', reserved.memoryBytes, capacity.memoryBytes, 'bytes'],
-    ['pid', reserved.pids ?? 0, capacity.pids ?? Number.POSITIVE_INFINITY, 'processes'],
-  ] as const;
-  const over = pairs.filter(([, kept, all]) => kept > all);
+/** What there is to reserve of. A disk is left out whose size nobody tells, or that is not shared out. */
+export interface ReservableAmount extends NodeAmount {
+  readonly diskBytes?: number | undefined;
+}
+
+/** Throws RESERVATION_TOO_LARGE when more is reserved and kept free than there is, enforced or not. */
+export function checkReservations(
+  reservations: Reservations,
+  capacity: ReservableAmount,
+  free: KeptFree,
+): void {
+  const reserved = allReserved(reservations);
+  const disk = listOf(reservations).get('ephemeral-storage');
+  const { memoryBytes, pids = Number.POSITIVE_INFINITY, diskBytes = Number.POSITIVE_INFINITY } = capacity;
+  const kept = {
+    memory: reserved.memoryBytes + keptFree(free.memory, memoryBytes),
+    disk: (disk === undefined ? 0 : Number(quantityValue(disk))) + keptFree(free.disk, diskBytes),
+  };
+  const pages = Array.from(reserved.hugePages ?? [], ([size, bytes]) => {
+    // Pages of a size that the machine does not have are kept from nobody.
+    const all = capacity.hugePages?.get(size) ?? Number.POSITIVE_INFINITY;
+    return [`huge pages of ${size}`, bytes, all, 'bytes'] as const;
+  });
+  const over = [
+    ['cpu', reserved.milliCpu, capacity.milliCpu, 'thousandths of a core'] as const,
+    ['memory', kept.memory, memoryBytes, 'bytes'] as const,
+    ['ephemeral-storage', kept.disk, diskBytes, 'bytes'] as const,
+    ['pid', reserved.pids ?? 0, pids, 'processes'] as const,
+    ...pages,
+  ].filter(([, wanted, all]) => wanted > all);
   if (over.length === 0) return;
-  const said = over.map(([name, kept, all, unit]) => `${name}: ${kept} of ${all} ${unit}`).join(', ');
+  const said = over.map(([name, wanted, all, unit]) => `${name}: ${wanted} of ${all} ${unit}`).join(', ');
   throw new KubelingError(
     'RESERVATION_TOO_LARGE',
-    `Cannot reserve more than the machine has, as systemReserved and kubeReserved do together: ${said}`,
+    `Cannot reserve more than the machine has, as systemReserved, kubeReserved and evictionHard do together: ${said}`,
   );
 }
 
