@@ -58,7 +58,7 @@ export function isCountedResource(name: string): boolean {
  */
 export function requestsHere(pod: Pod, allocatable: Amounts): Amounts {
   const isAsked = (container: Container, name: string) =>
-    !isExtendedResource(name) || (allocatable.has(name) && !isClaimed(pod, container, name));
+    !isClaimed(pod, container, name) && (!isExtendedResource(name) || allocatable.has(name));
   const asked = (container: Container): Container => {
     const { requests } = container.resources ?? {};
     if (requests === undefined) return container;

@@ -106,11 +106,13 @@ describe('room on the node', () => {
   it('counts what a class of runtime costs, and not what claims stand for', () => {
     const heavy = asking({ cpu: '3900m' }, 'web', { overhead: { cpu: '21m' } });
     assert.match(judged(heavy), /^OutOfcpu: .*requested: 3921,/);
-    const gpus = asking({ 'example.com/gpu': '3' });
-    const mapping = { containerName: 'main', resourceName: 'example.com/gpu', requestName: 'r' };
-    const extendedResourceClaimStatus = { requestMappings: [mapping], resourceClaimName: 'c' };
-    assert.match(judged(gpus), /^OutOfexample.com\/gpu/);
-    assert.equal(judged({ ...gpus, status: { extendedResourceClaimStatus } }), 'admit');
+    for (const resourceName of ['example.com/gpu', 'deviceclass.resource.kubernetes.io/gpu']) {
+      const gpus = asking({ [resourceName]: '3' });
+      const mapping = { containerName: 'main', resourceName, requestName: 'r' };
+      const extendedResourceClaimStatus = { requestMappings: [mapping], resourceClaimName: 'c' };
+      assert.match(judged(gpus), new RegExp(`^OutOf${resourceName}`));
+      assert.equal(judged({ ...gpus, status: { extendedResourceClaimStatus } }), 'admit');
+    }
   });
 
   it('is waited for when pods that are ending will leave enough of it', () => {
