@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type PodUid, podUid } from '../pods/index.ts';
-import { DraDrivers, DraManager } from '../resources/index.ts';
+import { DraDrivers, DraManager, draMetrics } from '../resources/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { KubeletSettings } from './settings.ts';
 
@@ -15,15 +15,17 @@ const mostBytes = 16 * 2 ** 20;
 /** Undefined for a node that no API gives claims, or that has no plugins. */
 export function makeClaims(
   { rootDir }: Pick<KubeletSettings, 'rootDir'>,
-  { clock, logger, machine, cluster }: Pick<KubeletDeps, 'clock' | 'logger' | 'machine' | 'cluster'>,
+  deps: Pick<KubeletDeps, 'clock' | 'logger' | 'metrics' | 'machine' | 'cluster'>,
   mayRun: (uid: PodUid) => boolean,
 ): NodeClaims | undefined {
+  const { clock, logger, metrics, machine, cluster } = deps;
   const { plugins: host, files } = machine;
   const fetchClaim = cluster?.resourceClaim;
   if (host === undefined || fetchClaim === undefined) return undefined;
   const path = join(rootDir, 'dra_manager_state');
-  const drivers = new DraDrivers({ open: (socket) => host.open(socket), clock });
-  const manager = new DraManager({
+  const observer = draMetrics(metrics, () => manager.inUse);
+  const drivers = new DraDrivers({ open: (socket) => host.open(socket), clock, observer });
+  const manager: DraManager = new DraManager({
     drivers,
     fetchClaim,
     file: {
@@ -33,6 +35,7 @@ export function makeClaims(
     mayRun: (uid) => mayRun(podUid(uid)),
     clock,
     logger,
+    observer,
   });
   return { drivers, manager };
 }

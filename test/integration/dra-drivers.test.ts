@@ -105,7 +105,7 @@ describe('a driver of resource claims', () => {
         spec: { resourceClaims: [{ name: 'gpu', resourceClaimName: 'my-gpu' }] },
       });
       await manager.prepare(pod, stop.signal);
-      const given = manager.cdiDevices(pod, { resources: { claims: [{ name: 'gpu' }] } });
+      const given = manager.cdiDevices(pod, { name: 'main', resources: { claims: [{ name: 'gpu' }] } });
       assert.deepEqual(given, ['example.com/gpu=0']);
       await manager.unprepare(uid, stop.signal);
       assert.deepEqual(calls, ['prepare my-gpu', 'unprepare my-gpu']);

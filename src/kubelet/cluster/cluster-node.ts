@@ -42,7 +42,6 @@ import {
   tokenMetrics,
 } from '../../objects/index.ts';
 import type { Pod, PodFullName, PodUid } from '../../pods/index.ts';
-import type { ResourceClaim } from '../../resources/index.ts';
 import { ApiSource } from '../../sources/api-source.ts';
 import { MirrorPods } from '../../status/mirror/index.ts';
 import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
@@ -50,6 +49,7 @@ import type { BackgroundLoops } from '../background.ts';
 import type { ClusterLink } from '../cluster-link.ts';
 import type { Kubelet } from '../kubelet.ts';
 import { TroubleBoard } from '../trouble-board.ts';
+import { fetchClaim } from './fetch-claim.ts';
 import { followMirrors } from './follow-mirrors.ts';
 import { type ClusterCopies, KeptPodsOfApi } from './kept-copies.ts';
 import { NodeInputs, type NodeInputsOptions } from './node-inputs.ts';
@@ -258,12 +258,7 @@ export class ClusterNode {
       fetchNode: (signal) =>
         clients.main.get<Node>({ resource: apiResources.nodes, name: node.name }, {}, signal),
       staticChanged: (name) => this.#lookAtMirror(name),
-      resourceClaim: (namespace, name, signal) =>
-        clients.main.get<ResourceClaim>(
-          { resource: apiResources.resourceClaims, namespace, name },
-          {},
-          signal,
-        ),
+      resourceClaim: (namespace, name, signal) => fetchClaim(clients.main, { namespace, name }, signal),
       nodeChanged: () => this.hint(),
       statusesWritten: (uids, signal) => this.#statusesWritten(uids, signal),
       loops: () => this.#loops(),

@@ -11,4 +11,4 @@ export {
   serviceType,
   type Unary,
 } from './service.ts';
-export { describeStatus, type GrpcCode, GrpcError, shownCode } from './status.ts';
+export { describeCallError, describeStatus, type GrpcCode, GrpcError, shownCode } from './status.ts';

@@ -1,3 +1,5 @@
+import { describeError } from '../errors.ts';
+
 export const grpcCodes = [
   'OK',
   'CANCELLED',
@@ -41,6 +43,11 @@ export class GrpcError extends Error {
 /** In the form in which users of events know what plugins and drivers say. */
 export function describeStatus(code: GrpcCode, message: string): string {
   return `rpc error: code = ${shownCode(code)} desc = ${message}`;
+}
+
+/** What has made a call fail, in those words if it is a status. */
+export function describeCallError(error: unknown): string {
+  return error instanceof GrpcError ? describeStatus(error.grpcCode, error.message) : describeError(error);
 }
 
 /** As the API and metrics spell it. */

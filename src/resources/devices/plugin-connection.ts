@@ -1,12 +1,5 @@
-import { describeStatus, GrpcError } from '../../lib/grpc/index.ts';
-import {
-  type Clock,
-  type DeadlineOptions,
-  describeError,
-  isKind,
-  KubelingError,
-  withDeadline,
-} from '../../lib/index.ts';
+import { describeCallError, GrpcError } from '../../lib/grpc/index.ts';
+import { type Clock, type DeadlineOptions, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import type { PreferenceQuestion } from './choose-devices.ts';
 import { type Device, readDevices } from './device.ts';
 import type { DeviceChannel, DeviceHost } from './device-host.ts';
@@ -193,7 +186,5 @@ async function askOptions(
 
 /** In the words in which users know it. */
 function pluginError(failed: string, error: unknown): KubelingError {
-  const why =
-    error instanceof GrpcError ? describeStatus(error.grpcCode, error.message) : describeError(error);
-  return new KubelingError('DEVICE_PLUGIN', `${failed}${why}`, { cause: error });
+  return new KubelingError('DEVICE_PLUGIN', `${failed}${describeCallError(error)}`, { cause: error });
 }

@@ -1,3 +1,5 @@
+import type { Container } from '../../kinds/index.ts';
+import { tryParseQuantity } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 
 /** Of a ResourceClaim of resource.k8s.io/v1, what a node looks at. */
@@ -18,7 +20,8 @@ export interface ResourceClaim {
 
 /** A claim of the pod, by what its containers call it. */
 export interface ClaimOfPod {
-  readonly calledBy: string;
+  /** Undefined for the one that stands for devices that were asked for by resource. */
+  readonly calledBy: string | undefined;
   readonly name: string;
   /** Made for this pod alone, from a template. */
   readonly isOwn: boolean;
@@ -26,7 +29,7 @@ export interface ClaimOfPod {
 
 /** Those it has; one that a template needed none for is left out. Throws for one that is still to be made. */
 export function claimsOf({ metadata, spec, status }: Pod): readonly ClaimOfPod[] {
-  return (spec.resourceClaims ?? []).flatMap((claim): readonly ClaimOfPod[] => {
+  const named = (spec.resourceClaims ?? []).flatMap((claim): readonly ClaimOfPod[] => {
     const { name: calledBy, resourceClaimName: name } = claim;
     if (name !== undefined) return [{ calledBy, name, isOwn: false }];
     const made = (status.resourceClaimStatuses ?? []).find((one) => one.name === calledBy);
@@ -36,6 +39,46 @@ export function claimsOf({ metadata, spec, status }: Pod): readonly ClaimOfPod[]
       ? []
       : [{ calledBy, name: made.resourceClaimName, isOwn: true }];
   });
+  const { resourceClaimName: name } = status.extendedResourceClaimStatus ?? {};
+  return name === undefined ? named : [...named, { calledBy: undefined, name, isOwn: false }];
+}
+
+/** What a container is to have of a claim; all of it when the request is empty. */
+export interface ClaimRequest {
+  readonly claim: string;
+  readonly request: string;
+}
+
+export function requestsOf(
+  pod: Pod,
+  container: Pick<Container, 'name' | 'resources'>,
+): readonly ClaimRequest[] {
+  return [...namedRequests(pod, container), ...resourceRequests(pod, container)];
+}
+
+function namedRequests(pod: Pod, { resources }: Pick<Container, 'resources'>): readonly ClaimRequest[] {
+  const asked = resources?.claims ?? [];
+  if (asked.length === 0) return [];
+  const names = new Map(claimsOf(pod).map((claim) => [claim.calledBy, claim.name]));
+  return asked.flatMap(({ name, request = '' }) => {
+    const claim = names.get(name);
+    return claim === undefined ? [] : [{ claim, request }];
+  });
+}
+
+/** The scheduler says which request of the claim stands for which resource of which container. */
+function resourceRequests(
+  { status }: Pod,
+  { name, resources }: Pick<Container, 'name' | 'resources'>,
+): readonly ClaimRequest[] {
+  const { requestMappings = [], resourceClaimName: claim = '' } = status.extendedResourceClaimStatus ?? {};
+  const isAsked = (resource: string) => {
+    const { nanos = 0n } = tryParseQuantity(resources?.requests?.[resource] ?? '') ?? {};
+    return nanos > 0n;
+  };
+  return requestMappings
+    .filter(({ containerName, resourceName }) => containerName === name && isAsked(resourceName))
+    .map(({ requestName: request }) => ({ claim, request }));
 }
 
 /** Throws when the claim is not for this pod to use. */
@@ -57,7 +100,6 @@ export function checkClaim(pod: Pod, { isOwn }: ClaimOfPod, claim: ResourceClaim
 
 /** All who have something for the claim. Throws for a claim that nothing was given to. */
 export function driversOf({ metadata, status }: ResourceClaim): readonly string[] {
-  if (status?.allocation === undefined)
-    throw new Error(`ResourceClaim ${metadata.name}: claim is not allocated`);
+  if (status?.allocation === undefined) throw new Error(`ResourceClaim ${metadata.name}: not allocated`);
   return [...new Set((status.allocation.devices?.results ?? []).map(({ driver }) => driver))];
 }

@@ -1,5 +1,11 @@
-import type { ServiceType } from '../../lib/grpc/index.ts';
-import { type Clock, KubelingError, withDeadline } from '../../lib/index.ts';
+import {
+  describeCallError,
+  type GrpcCode,
+  GrpcError,
+  type ServiceType,
+  shownCode,
+} from '../../lib/grpc/index.ts';
+import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import {
   type Claim,
   DRAPlugin,
@@ -7,6 +13,7 @@ import {
   type NodePrepareResourceResponse,
   type NodeUnprepareResourceResponse,
 } from './gen/plugin.ts';
+import type { DraObserver } from './metrics.ts';
 
 /** A plugin that has registered, as it says of itself. */
 export interface DraPlugin {
@@ -42,6 +49,7 @@ interface CallOptions {
 export interface DraDriversDeps {
   readonly open: (socket: string) => DraChannel;
   readonly clock: Clock;
+  readonly observer?: Pick<DraObserver, 'called'> | undefined;
 }
 
 const callMs = 45_000;
@@ -53,6 +61,8 @@ const services: ReadonlyMap<string, ServiceType<DRAPluginMethods>> = new Map([
 
 interface Registered {
   readonly endpoint: string;
+  /** The full name of what it serves. */
+  readonly service: string;
   readonly channel: DraChannel;
   readonly client: ReturnType<DraChannel['client']>;
 }
@@ -77,7 +87,8 @@ export class DraDrivers {
     }
     const channel = this.#deps.open(endpoint);
     const others = this.#without(name, endpoint);
-    this.#registered.set(name, [...others, { endpoint, channel, client: channel.client(service) }]);
+    const client = channel.client(service);
+    this.#registered.set(name, [...others, { endpoint, service: service.fullName, channel, client }]);
   }
 
   deregister({ name, endpoint }: DraPlugin): void {
@@ -86,19 +97,17 @@ export class DraDrivers {
     else this.#registered.set(name, left);
   }
 
-  /** Throws DRA_DRIVER when it is not here. */
+  /** Throws DRA_DRIVER when it is not here, or fails. */
   async prepare(driver: string, claims: readonly Claim[], signal: AbortSignal) {
-    const { client } = this.find(driver);
-    const call = (inner: AbortSignal) =>
+    const ask = ({ client }: Registered, inner: AbortSignal) =>
       client.nodePrepareResources({ claims }, { signal: inner, timeoutMs: callMs });
-    return (await this.#inTime('NodePrepareResources', call, signal)).claims;
+    return (await this.#call(driver, 'NodePrepareResources', ask, signal)).claims;
   }
 
   async unprepare(driver: string, claims: readonly Claim[], signal: AbortSignal) {
-    const { client } = this.find(driver);
-    const call = (inner: AbortSignal) =>
+    const ask = ({ client }: Registered, inner: AbortSignal) =>
       client.nodeUnprepareResources({ claims }, { signal: inner, timeoutMs: callMs });
-    return (await this.#inTime('NodeUnprepareResources', call, signal)).claims;
+    return (await this.#call(driver, 'NodeUnprepareResources', ask, signal)).claims;
   }
 
   find(driver: string): Registered {
@@ -113,11 +122,33 @@ export class DraDrivers {
     return all.filter((one) => one.endpoint !== endpoint);
   }
 
-  #inTime<T>(method: string, call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    return withDeadline(
-      { clock: this.#deps.clock, ms: callMs, what: `have an answer to ${method}` },
-      call,
-      signal,
-    );
+  async #call<T>(
+    driver: string,
+    method: string,
+    ask: (one: Registered, signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const { clock, observer } = this.#deps;
+    const one = this.find(driver);
+    const startMs = clock.monotonicMs();
+    const tell = (code: GrpcCode) => {
+      const ms = clock.monotonicMs() - startMs;
+      observer?.called(driver, `/${one.service}/${method}`, shownCode(code), ms);
+    };
+    const deadline = { clock, ms: callMs, what: `have an answer to ${method}` };
+    try {
+      const answer = await withDeadline(deadline, (inner) => ask(one, inner), signal);
+      tell('OK');
+      return answer;
+    } catch (error) {
+      signal.throwIfAborted();
+      tell(codeOf(error));
+      throw new KubelingError('DRA_DRIVER', `${method}: ${describeCallError(error)}`, { cause: error });
+    }
   }
+}
+
+function codeOf(error: unknown): GrpcCode {
+  if (error instanceof GrpcError) return error.grpcCode;
+  return isKind(error, 'DeadlineExceeded') ? 'DEADLINE_EXCEEDED' : 'UNKNOWN';
 }

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, MetricRegistry, VirtualClock } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
 import { decodeClaims, encodeClaims } from './claim-book.ts';
 import type { ResourceClaim } from './claims.ts';
 import { DraDrivers } from './dra-drivers.ts';
 import { DraManager } from './dra-manager.ts';
 import type { Claim } from './gen/plugin.ts';
+import { draMetrics } from './metrics.ts';
 
 const signal = new AbortController().signal;
 
@@ -38,7 +39,10 @@ class Node {
   readonly alive = new Set<string>();
   /** What a driver answers for a claim instead. */
   readonly errors = new Map<string, string>();
+  readonly metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  readonly observer = draMetrics(this.metrics, () => this.#manager?.inUse ?? []);
   text: string | undefined;
+  #manager: DraManager | undefined;
   drivers = this.#drivers();
 
   async start(): Promise<DraManager> {
@@ -57,8 +61,10 @@ class Node {
       mayRun: (uid) => this.alive.has(uid),
       clock: this.clock,
       logger: this.logs.logger,
+      observer: this.observer,
     });
     await manager.open();
+    this.#manager = manager;
     return manager;
   }
 
@@ -77,6 +83,7 @@ class Node {
     };
     return new DraDrivers({
       clock: this.clock,
+      observer: this.observer,
       open: () => ({
         client: () => ({
           nodePrepareResources: async ({ claims }) => answer('prepare', claims),
@@ -98,12 +105,15 @@ describe('claims of pods', () => {
     await manager.prepare(pod, signal);
     assert.deepEqual(node.calls, ['prepare gpu']);
     const given = (request?: string) =>
-      manager.cdiDevices(pod, { resources: { claims: [{ name: 'my-gpu', ...(request && { request }) }] } });
+      manager.cdiDevices(pod, {
+        name: 'main',
+        resources: { claims: [{ name: 'my-gpu', ...(request && { request }) }] },
+      });
     assert.deepEqual(
       [given(), given('one'), given('other')],
       [['example.com/gpu=gpu'], ['example.com/gpu=gpu'], []],
     );
-    assert.deepEqual(manager.cdiDevices(pod, {}), []);
+    assert.deepEqual(manager.cdiDevices(pod, { name: 'main' }), []);
     await manager.unprepare('a', signal);
     await manager.unprepare('a', signal);
     assert.deepEqual(node.calls, ['prepare gpu', 'unprepare gpu']);
@@ -122,6 +132,34 @@ describe('claims of pods', () => {
     assert.deepEqual(node.calls, ['prepare gpu', 'unprepare gpu']);
   });
 
+  it('that stand for resources of containers are prepared, too, and given to those that ask for them', async () => {
+    const node = new Node();
+    node.claims.set('of-a', aClaim('of-a', ['a']));
+    const manager = await node.start();
+    const mapping = (containerName: string, requestName: string) => ({
+      containerName,
+      resourceName: 'example.com/gpu',
+      requestName,
+    });
+    const pod = aPod({
+      metadata: { name: 'a', namespace: 'default', uid: podUid('a') },
+      status: {
+        extendedResourceClaimStatus: {
+          resourceClaimName: 'of-a',
+          requestMappings: [mapping('main', 'one'), mapping('other', 'two'), mapping('none', 'one')],
+        },
+      },
+    });
+    await manager.prepare(pod, signal);
+    assert.deepEqual(node.calls, ['prepare of-a']);
+    const given = (name: string, amount: string) =>
+      manager.cdiDevices(pod, { name, resources: { requests: { 'example.com/gpu': amount } } });
+    assert.deepEqual(given('main', '1'), ['example.com/gpu=of-a']);
+    assert.deepEqual([given('other', '1'), given('none', '0'), given('stranger', '1')], [[], [], []]);
+    await manager.unprepare('a', signal);
+    assert.deepEqual(node.calls, ['prepare of-a', 'unprepare of-a']);
+  });
+
   it('are refused where they are not for this pod, not there, or no driver is', async () => {
     const node = new Node();
     node.claims.set('others', aClaim('others', ['b']));
@@ -132,7 +170,15 @@ describe('claims of pods', () => {
       assert.rejects(manager.prepare(pod, signal), { code: 'DRA_PREPARE', message });
     await refused(podWith('a', 'others'), /is not allowed to use ResourceClaim others/);
     await refused(podWith('a', 'strange'), /DRA driver nobody\.example\.com is not registered/);
-    await refused(podWith('a', 'missing'), /no claim missing/);
+    await refused(
+      podWith('a', 'missing'),
+      /^prepare dynamic resources: fetch ResourceClaim missing: no claim missing$/,
+    );
+    node.claims.set('waiting', { ...aClaim('waiting', ['a']), status: { reservedFor: [{ uid: 'a' }] } });
+    await refused(
+      podWith('a', 'waiting'),
+      /^prepare dynamic resources: ResourceClaim waiting: not allocated$/,
+    );
     const fromTemplate = aPod({
       metadata: { name: 'a', namespace: 'default', uid: podUid('a') },
       spec: { resourceClaims: [{ name: 'my', resourceClaimTemplateName: 't' }] },
@@ -160,6 +206,32 @@ describe('claims of pods', () => {
     assert.equal(manager.size, 0);
   });
 
+  it('are counted by driver, and how long they take is measured', async () => {
+    const node = new Node();
+    node.claims.set('gpu', aClaim('gpu', ['a']));
+    node.errors.set('unprepare gpu', 'busy');
+    const manager = await node.start();
+    await manager.prepare(podWith('a', 'gpu'), signal);
+    await assert.rejects(manager.unprepare('a', signal));
+    const shown = async () =>
+      (await node.metrics.expose(signal)).split('\n').filter((line) => line.startsWith('dra_'));
+    const lines = await shown();
+    const service = '/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin';
+    for (const line of [
+      'dra_resource_claims_in_use{driver_name="<any>"} 1',
+      'dra_resource_claims_in_use{driver_name="gpu.example.com"} 1',
+      'dra_operations_duration_seconds_count{operation_name="PrepareResources",is_error="false"} 1',
+      'dra_operations_duration_seconds_count{operation_name="UnprepareResources",is_error="true"} 1',
+      `dra_grpc_operations_duration_seconds_count{driver_name="gpu.example.com",method_name="${service}/NodePrepareResources",grpc_status_code="OK"} 1`,
+      `dra_grpc_operations_duration_seconds_count{driver_name="gpu.example.com",method_name="${service}/NodeUnprepareResources",grpc_status_code="OK"} 1`,
+    ])
+      assert.ok(lines.includes(line), lines.join('\n'));
+    node.errors.clear();
+    await manager.unprepare('a', signal);
+    const left = (await shown()).filter((line) => line.includes('in_use'));
+    assert.deepEqual(left, ['dra_resource_claims_in_use{driver_name="<any>"} 0']);
+  });
+
   it('outlive the kubelet, and those of pods that are gone are taken back within a minute', async () => {
     const node = new Node();
     for (const name of ['gpu', 'nic']) node.claims.set(name, aClaim(name, ['a', 'b']));
@@ -169,7 +241,7 @@ describe('claims of pods', () => {
     node.alive.add('a');
     const second = await node.start();
     const claims = [{ name: 'my-gpu' }];
-    assert.deepEqual(second.cdiDevices(podWith('a', 'gpu'), { resources: { claims } }), [
+    assert.deepEqual(second.cdiDevices(podWith('a', 'gpu'), { name: 'main', resources: { claims } }), [
       'example.com/gpu=gpu',
     ]);
     const stop = new AbortController();

@@ -2,8 +2,9 @@ import type { Container } from '../../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { type ClaimDevice, decodeClaims, encodeClaims, type KnownClaim } from './claim-book.ts';
-import { checkClaim, claimsOf, driversOf, type ResourceClaim } from './claims.ts';
+import { checkClaim, claimsOf, driversOf, type ResourceClaim, requestsOf } from './claims.ts';
 import type { DraDrivers } from './dra-drivers.ts';
+import type { DraObserver } from './metrics.ts';
 
 /** Where what is known of claims outlives the process. */
 export interface ClaimFile {
@@ -20,7 +21,13 @@ export interface DraManagerDeps {
   readonly mayRun: (uid: string) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly observer?: Pick<DraObserver, 'operation'> | undefined;
 }
+
+const operations = {
+  PrepareResources: { code: 'DRA_PREPARE', words: 'prepare dynamic resources' },
+  UnprepareResources: { code: 'DRA_UNPREPARE', words: 'unprepare dynamic resources' },
+} as const;
 
 const reconcileMs = 60_000;
 
@@ -54,51 +61,25 @@ export class DraManager {
     }
   }
 
+  /** The drivers of each claim that they have made ready. */
+  get inUse(): readonly (readonly string[])[] {
+    const ready = [...this.#claims.values()].filter(({ prepared }) => prepared);
+    return ready.map(({ drivers }) => [...drivers.keys()]);
+  }
+
   /** To be called before the sandbox of the pod is made; may be repeated. Rejects with DRA_PREPARE, and is to be tried again. */
   async prepare(pod: Pod, signal: AbortSignal): Promise<void> {
-    if ((pod.spec.resourceClaims ?? []).length === 0) return;
-    try {
-      const wanted = claimsOf(pod);
-      const { namespace } = pod.metadata;
-      const keys = wanted.map(({ name }) => keyOf({ namespace, name })).toSorted();
-      await using _held = await this.#hold(keys, signal);
-      const claims = await Promise.all(
-        wanted.map(async (one) => {
-          const claim = await this.#deps.fetchClaim(namespace, one.name, signal);
-          checkClaim(pod, one, claim);
-          return claim;
-        }),
-      );
-      // Before anything is noted: what no driver is here for, no driver has to take back.
-      for (const claim of claims) for (const driver of driversOf(claim)) this.#deps.drivers.find(driver);
-      await this.#prepareAll(pod.metadata.uid, claims, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      throw new KubelingError('DRA_PREPARE', describeError(error), { cause: error });
-    }
+    await this.#operation('PrepareResources', () => this.#prepare(pod, signal), signal);
   }
 
   /** Nothing of the pod runs any more. Rejects with DRA_UNPREPARE while a driver does not take back what it gave. */
   async unprepare(uid: string, signal: AbortSignal): Promise<void> {
-    const keys = [...this.#claims].filter(([, { pods }]) => pods.has(uid)).map(([key]) => key);
-    if (keys.length === 0) return;
-    await using _held = await this.#hold(keys.toSorted(), signal);
-    try {
-      for (const key of keys) await this.#release(key, uid, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      throw new KubelingError('DRA_UNPREPARE', describeError(error), { cause: error });
-    }
+    await this.#operation('UnprepareResources', () => this.#unprepare(uid, signal), signal);
   }
 
   /** What the container is given, as the runtime knows it. */
-  cdiDevices(pod: Pod, container: Pick<Container, 'resources'>): readonly string[] {
-    const asked = container.resources?.claims ?? [];
-    if (asked.length === 0) return [];
-    const wanted = new Map(claimsOf(pod).map((claim) => [claim.calledBy, claim.name]));
-    return asked.flatMap(({ name, request = '' }) => {
-      const claim = wanted.get(name);
-      if (claim === undefined) return [];
+  cdiDevices(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly string[] {
+    return requestsOf(pod, container).flatMap(({ claim, request }) => {
       const known = this.#claims.get(keyOf({ namespace: pod.metadata.namespace, name: claim }));
       if (known === undefined)
         throw new KubelingError('DRA_PREPARE', `ResourceClaim ${claim} is not prepared`);
@@ -119,6 +100,59 @@ export class DraManager {
             logger.error('Resources of a pod that is gone are not taken back', error, { podUid: uid });
         });
       }
+    }
+  }
+
+  async #operation(
+    name: keyof typeof operations,
+    work: () => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, observer } = this.#deps;
+    const startMs = clock.monotonicMs();
+    const tell = (outcome: 'done' | 'failed') =>
+      observer?.operation(name, outcome, clock.monotonicMs() - startMs);
+    try {
+      await work();
+      tell('done');
+    } catch (error) {
+      signal.throwIfAborted();
+      tell('failed');
+      const { code, words } = operations[name];
+      throw new KubelingError(code, `${words}: ${describeError(error)}`, { cause: error });
+    }
+  }
+
+  async #prepare(pod: Pod, signal: AbortSignal): Promise<void> {
+    const wanted = claimsOf(pod);
+    if (wanted.length === 0) return;
+    const { namespace } = pod.metadata;
+    const keys = wanted.map(({ name }) => keyOf({ namespace, name })).toSorted();
+    await using _held = await this.#hold(keys, signal);
+    const claims = await Promise.all(
+      wanted.map(async (one) => {
+        const claim = await this.#fetch(namespace, one.name, signal);
+        checkClaim(pod, one, claim);
+        return claim;
+      }),
+    );
+    // Before anything is noted: what no driver is here for, no driver has to take back.
+    for (const claim of claims) for (const driver of driversOf(claim)) this.#deps.drivers.find(driver);
+    await this.#prepareAll(pod.metadata.uid, claims, signal);
+  }
+
+  async #unprepare(uid: string, signal: AbortSignal): Promise<void> {
+    const keys = [...this.#claims].filter(([, { pods }]) => pods.has(uid)).map(([key]) => key);
+    if (keys.length === 0) return;
+    await using _held = await this.#hold(keys.toSorted(), signal);
+    for (const key of keys) await this.#release(key, uid, signal);
+  }
+
+  async #fetch(namespace: string, name: string, signal: AbortSignal): Promise<ResourceClaim> {
+    try {
+      return await this.#deps.fetchClaim(namespace, name, signal);
+    } catch (error) {
+      throw new Error(`fetch ResourceClaim ${name}: ${describeError(error)}`);
     }
   }
 
