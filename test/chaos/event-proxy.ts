@@ -24,6 +24,8 @@ const eventCalls: ReadonlySet<string> = new Set([
 export class EventProxy implements AsyncDisposable {
   events: 'pass' | 'swallow' = 'pass';
   swallowed = 0;
+  /** Told of each call with all that was sent in it, once that is complete. */
+  sent: ((call: string, message: Buffer) => void) | undefined;
   readonly #target: string;
   readonly #server: Http2Server;
   readonly #behind = new Map<ServerHttp2Session, ClientHttp2Session>();
@@ -73,6 +75,7 @@ export class EventProxy implements AsyncDisposable {
     const far = behind.request(headers);
     tieEnds(near, far);
     near.pipe(far);
+    if (this.sent !== undefined) tellOf(near, (message) => this.sent?.(String(headers[':path']), message));
     passAnswer(near, far);
     if (eventCalls.has(String(headers[':path']))) this.#passEvents(near, far);
     else far.pipe(near);
@@ -85,6 +88,13 @@ export class EventProxy implements AsyncDisposable {
     });
     far.on('end', () => near.end());
   }
+}
+
+function tellOf(near: ServerHttp2Stream, tell: (message: Buffer) => void): void {
+  const chunks: Buffer[] = [];
+  near.on('data', (chunk: Buffer) => chunks.push(chunk));
+  // A message of gRPC has five bytes before it.
+  near.on('end', () => tell(Buffer.concat(chunks).subarray(5)));
 }
 
 /** Headers at the beginning and trailers at the end; gRPC may send all of it at once, without a body. */

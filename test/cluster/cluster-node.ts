@@ -43,6 +43,8 @@ export interface ClusterNodeOptions extends Pick<PrivateRuntimeOptions, 'folder'
   readonly flags?: readonly string[];
   /** The address of the API server in its kubeconfig, when it should not go there directly. */
   readonly server?: string;
+  /** Answers the socket of the runtime in its configuration, given the real one, when it should not go there directly. */
+  readonly runtimeSocket?: (real: string) => Promise<string>;
   /** Beside the environment of the test. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Another kubelet in kubeling's place, to see how it does; `KUBELET` in the environment names one too. */
@@ -323,7 +325,8 @@ async function prepare(
   const { name, dir, plane, runtime, port, healthzPort } = facts;
   const places = placesIn(dir);
   await mkdir(places.manifests);
-  const { cgroup: cgroupRoot, socket: runtimeSocket } = runtime.containerd.layout;
+  const { cgroup: cgroupRoot, socket } = runtime.containerd.layout;
+  const runtimeSocket = (await options.runtimeSocket?.(socket)) ?? socket;
   const own = { manifestDir: places.manifests, podLogsDir: places.logs, port, healthzPort };
   const config = nodeConfig(
     { ...own, clientCaFile: plane?.ca ?? '', cgroupRoot, runtimeSocket },

@@ -2,9 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { whenLeftBehind } from '../fakes/left-behind.ts';
 import { eventually } from '../kubeling-node.ts';
 
-const program = fileURLToPath(new URL('sample-plugin.ts', import.meta.url));
+const fileOf = (program: string) => fileURLToPath(new URL(program, import.meta.url));
 
 export interface Offer {
   readonly devices: readonly { readonly id: string; readonly health?: string; readonly numa?: number }[];
@@ -19,9 +20,20 @@ export interface PluginPlaces {
   readonly directory: string;
   /** Where plugins are found by their sockets; it registers by itself unless given. */
   readonly registry?: string;
+  /** Beside this file; a plugin for devices unless given. */
+  readonly program?: string;
 }
 
-/** A plugin for devices in a process of its own, which can be killed and started again. */
+/** A driver of resource claims instead, which has no devices to tell of. */
+export function driverProcess(name: string, folder: string, registry: string): PluginProcess {
+  return new PluginProcess(
+    name,
+    { devices: [] },
+    { folder, directory: '', registry, program: 'sample-driver.ts' },
+  );
+}
+
+/** A plugin in a process of its own, which can be killed and started again. */
 export class PluginProcess {
   readonly resource: string;
   readonly #places: PluginPlaces;
@@ -38,13 +50,15 @@ export class PluginProcess {
 
   /** Settles once the node has registered it, or refused to. */
   async start(outcome: 'registered' | 'refused' = 'registered'): Promise<void> {
-    const { folder, directory, registry = '' } = this.#places;
-    const child = spawn(process.execPath, [program, this.resource, folder, directory, registry]);
+    const { folder, directory, registry = '', program = 'sample-plugin.ts' } = this.#places;
+    const child = spawn(process.execPath, [fileOf(program), this.resource, folder, directory, registry]);
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk) => {
         this.#said += String(chunk);
       });
     this.#process = child;
+    const leftBehind = whenLeftBehind(() => child.kill('SIGKILL'));
+    child.once('exit', () => leftBehind[Symbol.dispose]());
     await this.registeredAgain(this.calls(outcome).length, outcome);
   }
 

@@ -3,31 +3,16 @@
  * folder that is read again at SIGHUP; each call is a line in its log; a control file makes calls fail or hang.
  * usage: sample-plugin.ts <resource> <folder> <directory of device plugins> [<registry of plugins>]
  */
-import {
-  appendFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  watch,
-  writeFileSync,
-} from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import {
   credentials,
-  loadPackageDefinition,
   Metadata,
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
   type ServerWritableStream,
   type ServiceClientConstructor,
   type ServiceDefinition,
-  type sendUnaryData,
 } from '@grpc/grpc-js';
-import { loadSync } from '@grpc/proto-loader';
+import { CallLog, load, serve, serveRegistration } from './plugin-parts.ts';
 
 const [resource = '', folder = '', directory = '', registry = ''] = process.argv.slice(2);
 const endpoint = `${resource.replaceAll(/[^a-z0-9]/g, '-')}.sock`;
@@ -46,13 +31,7 @@ interface ContainerRequests {
 }
 
 const offer = (): Offer => JSON.parse(readFileSync(join(folder, 'offer.json'), 'utf8'));
-const log = (line: string) => appendFileSync(join(folder, 'calls.log'), `${line}\n`);
-
-function load(file: string): Record<string, unknown> {
-  const proto = fileURLToPath(new URL(`../../src/${file}`, import.meta.url));
-  const definition = loadSync(proto, { keepCase: true, defaults: true, enums: String });
-  return loadPackageDefinition(definition) as Record<string, unknown>;
-}
+const calls = new CallLog(folder);
 
 const { v1beta1 } = load('resources/devices/proto/device_plugin.proto') as {
   readonly v1beta1: {
@@ -60,11 +39,6 @@ const { v1beta1 } = load('resources/devices/proto/device_plugin.proto') as {
     readonly Registration: ServiceClientConstructor;
   };
 };
-
-function trouble(method: string): string | undefined {
-  const file = join(folder, 'trouble.json');
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8'))[method] : undefined;
-}
 
 const listeners = new Set<ServerWritableStream<object, object>>();
 
@@ -118,19 +92,9 @@ const answers: Readonly<Record<string, (request: never) => object>> = {
   PreStartContainer: () => ({}),
 };
 
-function unary(method: string, work: (request: never) => object) {
-  return (call: ServerUnaryCall<object, object>, done: sendUnaryData<object>) => {
-    log(`${method} ${JSON.stringify(call.request)}`);
-    const wanted = trouble(method);
-    if (wanted === 'hang') return;
-    if (wanted === undefined) done(null, work(call.request as never));
-    else done({ code: 2, details: wanted });
-  };
-}
-
 function listAndWatch(stream: ServerWritableStream<object, object>): void {
-  log('ListAndWatch');
-  const wanted = trouble('ListAndWatch');
+  calls.add('ListAndWatch');
+  const wanted = calls.trouble('ListAndWatch');
   if (wanted !== undefined) {
     stream.emit('error', { code: 2, details: wanted });
     return;
@@ -140,20 +104,11 @@ function listAndWatch(stream: ServerWritableStream<object, object>): void {
   stream.write(listed());
 }
 
-async function serve(at: string, definition: ServiceDefinition, implementation: object): Promise<void> {
-  rmSync(at, { force: true });
-  const server = new Server();
-  server.addService(definition, implementation as never);
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix://${at}`, ServerCredentials.createInsecure(), (error) =>
-      error === null ? resolve() : reject(error),
-    );
-  });
-}
-
 async function servePlugin(at: string): Promise<void> {
   await serve(at, v1beta1.DevicePlugin.service, {
-    ...Object.fromEntries(Object.entries(answers).map(([method, work]) => [method, unary(method, work)])),
+    ...Object.fromEntries(
+      Object.entries(answers).map(([method, work]) => [method, calls.unary(method, work)]),
+    ),
     ListAndWatch: listAndWatch,
   });
 }
@@ -169,28 +124,21 @@ function register(): void {
   const metadata = new Metadata({ waitForReady: true });
   const request = { version: 'v1beta1', endpoint, resource_name: resource };
   kubelet['Register']?.(request, metadata, (error: { readonly details: string } | null) => {
-    log(error === null ? 'registered' : `refused: ${error.details}`);
+    calls.add(error === null ? 'registered' : `refused: ${error.details}`);
     kubelet.close();
   });
 }
 
 async function serveForRegistration(): Promise<void> {
-  const { pluginregistration } = load('plugins/proto/registration.proto') as {
-    readonly pluginregistration: { readonly Registration: { readonly service: ServiceDefinition } };
-  };
   const socket = join(folder, 'plugin.sock');
   await servePlugin(socket);
-  await serve(join(registry, endpoint), pluginregistration.Registration.service, {
-    GetInfo: (_call: unknown, done: sendUnaryData<object>) =>
-      done(null, { type: 'DevicePlugin', name: resource, endpoint: socket, supported_versions: ['v1beta1'] }),
-    NotifyRegistrationStatus: (
-      { request }: { readonly request: { readonly plugin_registered: boolean; readonly error: string } },
-      done: sendUnaryData<object>,
-    ) => {
-      log(request.plugin_registered ? 'registered' : `refused: ${request.error}`);
-      done(null, {});
-    },
-  });
+  const facts = {
+    type: 'DevicePlugin',
+    name: resource,
+    endpoint: socket,
+    supported_versions: ['v1beta1'],
+  };
+  await serveRegistration(join(registry, endpoint), facts, calls);
 }
 
 process.on('SIGHUP', () => {

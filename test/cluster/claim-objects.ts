@@ -1,0 +1,79 @@
+import { container, pod, podSpec } from './cluster-pods.ts';
+
+export const driverName = 'gpu.test';
+/** By which a pod may ask for a device instead. */
+export const resourceName = 'test.example/gpu';
+const group = 'resource.k8s.io/v1';
+const claims = '/apis/resource.k8s.io/v1/namespaces/default/resourceclaims';
+
+/** Of a ResourceClaim, what is looked at. */
+export interface Claim {
+  readonly metadata: { readonly uid: string };
+  readonly status?: { readonly allocation?: object };
+}
+
+export function claimPath(name: string): string {
+  return `${claims}/${name}`;
+}
+
+const requests = (...names: readonly string[]) => ({
+  devices: { requests: names.map((name) => ({ name, exactly: { deviceClassName: driverName } })) },
+});
+
+export function claim(name: string, ...names: readonly string[]): object {
+  const metadata = { name, namespace: 'default' };
+  return { apiVersion: group, kind: 'ResourceClaim', metadata, spec: requests(...names) };
+}
+
+export function claimTemplate(name: string, ...names: readonly string[]): object {
+  const metadata = { name, namespace: 'default' };
+  return { apiVersion: group, kind: 'ResourceClaimTemplate', metadata, spec: { spec: requests(...names) } };
+}
+
+/** What the driver has on a node, as it would tell the scheduler itself. */
+export function devicesOn(nodeName: string, ...names: readonly string[]): readonly object[] {
+  const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
+  const spec = { driver: driverName, nodeName, pool, devices: names.map((name) => ({ name })) };
+  return [
+    {
+      apiVersion: group,
+      kind: 'DeviceClass',
+      metadata: { name: driverName },
+      spec: { extendedResourceName: resourceName },
+    },
+    { apiVersion: group, kind: 'ResourceSlice', metadata: { name: `${nodeName}-devices` }, spec },
+  ];
+}
+
+/** A status as the scheduler would write it. */
+export function allocated(allocation: {
+  readonly driver: string;
+  readonly pool: string;
+  /** Of each request its device. */
+  readonly results: Readonly<Record<string, string>>;
+  readonly users: readonly { readonly name: string; readonly uid: string }[];
+}): object {
+  const { driver, pool, results, users } = allocation;
+  const given = Object.entries(results).map(([request, device]) => ({ request, device, driver, pool }));
+  return {
+    status: {
+      allocation: { devices: { results: given } },
+      reservedFor: users.map(({ name, uid }) => ({ resource: 'pods', name, uid })),
+    },
+  };
+}
+
+/** A pod with one container that uses all it claims, or one request of it; `more` is of its spec. */
+export function podWithClaim(
+  name: string,
+  from: { readonly resourceClaimName: string } | { readonly resourceClaimTemplateName: string },
+  more: object = {},
+  request?: string,
+): object {
+  const uses = [{ name: 'gpu', ...(request !== undefined && { request }) }];
+  const spec = podSpec([container('main', { resources: { claims: uses } })], {
+    resourceClaims: [{ name: 'gpu', ...from }],
+    ...more,
+  });
+  return pod(name, spec);
+}

@@ -1,0 +1,87 @@
+import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  loadPackageDefinition,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+
+/** The services of a wire definition below src. */
+export function load(file: string): Record<string, unknown> {
+  const proto = fileURLToPath(new URL(`../../src/${file}`, import.meta.url));
+  const definition = loadSync(proto, { keepCase: true, defaults: true, enums: String });
+  return loadPackageDefinition(definition) as Record<string, unknown>;
+}
+
+/** Each call is a line in the log of the plugin's folder; a control file there makes calls fail or hang. */
+export class CallLog {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  add(line: string): void {
+    appendFileSync(join(this.#folder, 'calls.log'), `${line}\n`);
+  }
+
+  trouble(method: string): string | undefined {
+    const file = join(this.#folder, 'trouble.json');
+    return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8'))[method] : undefined;
+  }
+
+  unary(method: string, work: (request: never) => object) {
+    return (call: ServerUnaryCall<object, object>, done: sendUnaryData<object>) => {
+      this.add(`${method} ${JSON.stringify(call.request)}`);
+      const wanted = this.trouble(method);
+      if (wanted === 'hang') return;
+      if (wanted === undefined) done(null, work(call.request as never));
+      else done({ code: 2, details: wanted });
+    };
+  }
+}
+
+export async function serve(
+  at: string,
+  definition: ServiceDefinition,
+  implementation: object,
+): Promise<void> {
+  rmSync(at, { force: true });
+  const server = new Server();
+  server.addService(definition, implementation as never);
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix://${at}`, ServerCredentials.createInsecure(), (error) =>
+      error === null ? resolve() : reject(error),
+    );
+  });
+}
+
+export interface PluginFacts {
+  readonly type: string;
+  readonly name: string;
+  /** Where it serves. */
+  readonly endpoint: string;
+  readonly supported_versions: readonly string[];
+}
+
+/** To be found by the kubelet at a socket in its registry, and to note what it says then. */
+export async function serveRegistration(at: string, facts: PluginFacts, calls: CallLog): Promise<void> {
+  const { pluginregistration } = load('plugins/proto/registration.proto') as {
+    readonly pluginregistration: { readonly Registration: { readonly service: ServiceDefinition } };
+  };
+  await serve(at, pluginregistration.Registration.service, {
+    GetInfo: (_call: unknown, done: sendUnaryData<object>) => done(null, facts),
+    NotifyRegistrationStatus: (
+      { request }: { readonly request: { readonly plugin_registered: boolean; readonly error: string } },
+      done: sendUnaryData<object>,
+    ) => {
+      calls.add(request.plugin_registered ? 'registered' : `refused: ${request.error}`);
+      done(null, {});
+    },
+  });
+}
