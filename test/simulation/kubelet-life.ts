@@ -1,6 +1,7 @@
 import type { ApiClient } from '../../src/api/index.ts';
 import {
   type CriClient,
+  type CriTransport,
   createCriClient,
   type ExecSyncRequest,
   type ExecSyncResponse,
@@ -110,6 +111,7 @@ export class KubeletLife {
   readonly kubelet: Kubelet;
   readonly metrics: MetricRegistry;
   readonly #gate: ProcessGate;
+  readonly #transport: CriTransport;
   readonly #cluster: ClusterNode | undefined;
   readonly #controller = new AbortController();
   #running: Promise<void> | undefined;
@@ -155,7 +157,7 @@ export class KubeletLife {
     made = kubelet;
     cluster?.attach(kubelet);
     mutate.kubelet?.(kubelet);
-    const life = new KubeletLife(kubelet, deps.metrics, gate, cluster);
+    const life = new KubeletLife(kubelet, deps.metrics, { gate, transport }, cluster);
     life.#run(options.ended, (signal) => options.beside?.(kubelet, clock, signal));
     return life;
   }
@@ -163,11 +165,12 @@ export class KubeletLife {
   private constructor(
     kubelet: Kubelet,
     metrics: MetricRegistry,
-    gate: ProcessGate,
+    { gate, transport }: { readonly gate: ProcessGate; readonly transport: CriTransport },
     cluster: ClusterNode | undefined,
   ) {
     this.kubelet = kubelet;
     this.metrics = metrics;
+    this.#transport = transport;
     this.#gate = gate;
     this.#cluster = cluster;
   }
@@ -191,6 +194,7 @@ export class KubeletLife {
     this.#controller.abort(new Error('The kubelet was told to stop'));
     await this.#running;
     await this.#cluster?.end(lastWordsMs);
+    this.#transport.close();
     // Calls given up together end one after the other, within the same moment.
     await settle();
     const left = this.#gate.held;
