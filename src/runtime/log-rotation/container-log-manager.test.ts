@@ -75,6 +75,12 @@ class Rig {
     );
   }
 
+  toldOfTrouble(): number {
+    return this.logs.records
+      .toArray()
+      .filter(({ message }) => message === 'Cannot rotate the log of a container').length;
+  }
+
   async stop(): Promise<void> {
     this.#controller.abort(new Error('enough'));
     await this.#running;
@@ -159,14 +165,24 @@ test('a runtime that does not open the log anew leaves it as it was, and it is t
   await rig.write(2_000, { forMs: 10 });
   await rig.clock.advance(5_000);
   assert.deepEqual(rig.names(), ['0.log']);
-  const told = [...rig.logs.records].filter(
-    ({ message }) => message === 'Cannot rotate the log of a container',
-  );
-  assert.equal(told.length, 1);
+  assert.equal(rig.toldOfTrouble(), 1);
   rig.refusal = undefined;
   await rig.clock.advance(5_000);
   await rig.stop();
   assert.equal(rig.names().length, 2);
+});
+
+test('a container that ends while its log is rotated is no trouble', async () => {
+  const rig = new Rig();
+  rig.start(0);
+  rig.refusal = new KubelingError('CRI_FAILED', 'container is not running');
+  rig.run();
+  await rig.write(2_000, { forMs: 10 });
+  await rig.clock.advance(500);
+  rig.end();
+  await rig.clock.advance(60_000);
+  await rig.stop();
+  assert.deepEqual([rig.toldOfTrouble(), rig.names()], [0, ['0.log']]);
 });
 
 test('a log that is gone is made anew', async () => {

@@ -44,12 +44,15 @@ interface Watched {
   rotatedMs: number | undefined;
   /** Whether files of its directory wait for being looked through. */
   tidy: 'due' | 'done';
-  isInTrouble: boolean;
+  /** In a row. */
+  failures: number;
   isBusy: boolean;
 }
 
 /** Between two looks at the containers there are and at what is left on the disk. */
 const aroundMs = 1_000;
+/** A container that has just ended or gone cannot have another log; that it has is known a moment later. */
+const toldFailures = 3;
 /** What is written faster than this between two rotations is gone before it would be compressed. */
 const calmMs = 2_000;
 /** A disk with less than this left takes no more lines, or will not in a moment. */
@@ -153,7 +156,7 @@ export class ContainerLogManager {
       dueMs: nowMs,
       rotatedMs: known?.rotatedMs,
       tidy: 'due',
-      isInTrouble: false,
+      failures: 0,
       isBusy: false,
     });
   }
@@ -179,11 +182,11 @@ export class ContainerLogManager {
     try {
       const waitMs = await this.#look(watched, signal);
       watched.dueMs = clock.monotonicMs() + waitMs;
-      watched.isInTrouble = false;
+      watched.failures = 0;
     } catch (error) {
       watched.dueMs = clock.monotonicMs() + Math.min(aroundMs, policy.intervalMs);
-      if (signal.aborted || watched.isInTrouble || !this.#isCurrent(watched)) return;
-      watched.isInTrouble = true;
+      watched.failures++;
+      if (signal.aborted || watched.failures !== toldFailures || !this.#isCurrent(watched)) return;
       logger.error('Cannot rotate the log of a container', error, { path: watched.container.logPath });
     } finally {
       watched.isBusy = false;
