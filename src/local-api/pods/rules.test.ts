@@ -91,6 +91,17 @@ test('a mirror pod may use a secret that lies in a file beside it, and no other'
   assert.equal(api.pod()?.spec?.['nodeName'], 'n1');
 });
 
+test('a pod with resource claims is refused, as nobody here could give it any', () => {
+  using api = new LocalPods();
+  const resourceClaims = [{ name: 'gpu', resourceClaimName: 'my-gpu' }];
+  const { code, message } = refusalOf(api, {
+    verb: 'create',
+    body: { ...bare, spec: { ...bare.spec, resourceClaims } },
+  });
+  assert.equal(code, 403);
+  assert.match(message, /^pods "a" is forbidden: pod rejected: resource claims are for clusters/);
+});
+
 test('an eviction is told in the conditions, and then the pod is deleted with its grace', () => {
   using api = new LocalPods();
   api.surround();

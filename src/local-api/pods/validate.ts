@@ -2,7 +2,7 @@ import { sameValue } from '../../api/index.ts';
 import type { PodRules } from '../../pods/index.ts';
 import { validatePod, validateStoredPod } from '../../pods/validation/index.ts';
 import { type FieldCause, podStatusComplaints, type StoredObject, type WriteContext } from '../core/index.ts';
-import { checkCapacity, checkOverheadOwner } from './admission/index.ts';
+import { checkCapacity, checkOverheadOwner, checkResourceClaims } from './admission/index.ts';
 import { causesOf } from './causes.ts';
 import { ephemeralCauses, mirrorCauses } from './ephemeral-containers.ts';
 import { typed } from './pod-object.ts';
@@ -55,8 +55,10 @@ function fitting(
 
 function newCauses(decoder: SpecDecoder, pod: StoredObject, write: WriteContext): readonly FieldCause[] {
   const causes = causesOf(validatePod(typed(pod), rules, decoder.table));
-  if (causes.length === 0) checkOverheadOwner(pod, write);
-  return causes;
+  if (causes.length > 0) return causes;
+  checkOverheadOwner(pod, write);
+  checkResourceClaims(pod);
+  return [];
 }
 
 function soundness(decoder: SpecDecoder, pod: StoredObject): readonly FieldCause[] {

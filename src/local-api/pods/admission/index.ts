@@ -20,5 +20,6 @@ function admittedNew(pod: StoredObject, write: WriteContext): StoredObject {
 }
 
 export { checkCapacity } from './node-capacity.ts';
+export { checkResourceClaims } from './resource-claims.ts';
 export { checkOverheadOwner } from './runtime-class.ts';
 export { topologyLabels } from './topology-labels.ts';
