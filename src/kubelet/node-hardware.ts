@@ -105,7 +105,11 @@ export class NodeHardware implements AsyncDisposable {
       rootDir: this.#settings.rootDir,
       host,
       pods: { active: () => facts.active(), ...known },
-      given: () => ({ devices: this.devices?.given(), ...allotments.given() }),
+      given: () => ({
+        devices: this.devices?.given(),
+        claims: this.claims?.manager.given(),
+        ...allotments.given(),
+      }),
     });
     return { 'resources of pods': server };
   }

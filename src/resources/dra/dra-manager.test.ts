@@ -114,6 +114,15 @@ describe('claims of pods', () => {
       [['example.com/gpu=gpu'], ['example.com/gpu=gpu'], []],
     );
     assert.deepEqual(manager.cdiDevices(pod, { name: 'main' }), []);
+    const told = manager.given().of(pod, { name: 'main', resources: { claims: [{ name: 'my-gpu' }] } });
+    assert.deepEqual(
+      told.map(({ name, drivers }) => [
+        name,
+        drivers.get('gpu.example.com')?.map(({ deviceName }) => deviceName),
+      ]),
+      [['gpu', ['d-gpu']]],
+    );
+    assert.deepEqual(manager.given().of(pod, { name: 'main' }), []);
     await manager.unprepare('a', signal);
     await manager.unprepare('a', signal);
     assert.deepEqual(node.calls, ['prepare gpu', 'unprepare gpu']);
@@ -186,6 +195,8 @@ describe('claims of pods', () => {
     });
     await refused(fromTemplate, /Pod is not owner/);
     await refused({ ...fromTemplate, status: {} }, /not created yet/);
+    const uses = { name: 'main', resources: { claims: [{ name: 'my' }] } };
+    assert.deepEqual(manager.given().of({ ...fromTemplate, status: {} }, uses), []);
     assert.deepEqual([node.calls, manager.size], [[], 0]);
   });
 

@@ -29,6 +29,11 @@ const operations = {
   UnprepareResources: { code: 'DRA_UNPREPARE', words: 'unprepare dynamic resources' },
 } as const;
 
+/** Of each container its claims. */
+export interface GivenClaims {
+  of(pod: Pod, container: Pick<Container, 'name' | 'resources'>): readonly KnownClaim[];
+}
+
 const reconcileMs = 60_000;
 
 interface Entry extends KnownClaim {
@@ -85,6 +90,17 @@ export class DraManager {
         throw new KubelingError('DRA_PREPARE', `ResourceClaim ${claim} is not prepared`);
       return [...known.drivers.values()].flat().flatMap((device) => idsFor(device, request));
     });
+  }
+
+  /** What was made ready of the claims that a container uses. */
+  given(): GivenClaims {
+    return {
+      of: (pod, container) => {
+        const { namespace } = pod.metadata;
+        const names = new Set(requestsMade(pod, container).map(({ claim }) => claim));
+        return [...names].flatMap((name) => this.#claims.get(keyOf({ namespace, name })) ?? []);
+      },
+    };
   }
 
   /** Takes back once a minute what is left of pods that ended unseen. Ends with the signal, without an error. */
@@ -238,6 +254,15 @@ export class DraManager {
       await held.disposeAsync();
       throw error;
     }
+  }
+}
+
+/** None of a pod of which a claim is still to be made. */
+function requestsMade(...of: Parameters<typeof requestsOf>): ReturnType<typeof requestsOf> {
+  try {
+    return requestsOf(...of);
+  } catch {
+    return [];
   }
 }
 

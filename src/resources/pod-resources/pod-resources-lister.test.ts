@@ -19,6 +19,17 @@ const withSidecar = aPod({
   },
 });
 const over = aPod({ metadata: { uid: podUid('u2'), name: 'over' } });
+const claimed = {
+  name: 'my-gpu',
+  namespace: 'default',
+  drivers: new Map([
+    [
+      'x.com',
+      [{ poolName: 'p', deviceName: 'd', shareId: 's', cdiDeviceIds: ['x.com/gpu=d', 'x.com/all=1'] }],
+    ],
+    ['y.com', [{ poolName: 'q', deviceName: 'e', shareId: undefined, cdiDeviceIds: [] }]],
+  ]),
+};
 const given: GivenResources = {
   devices: {
     of: (uid, container) =>
@@ -34,6 +45,9 @@ const given: GivenResources = {
   memory: {
     of: () => [],
     allocatable: () => [{ type: 'memory', bytes: 1024n, numaNodes: [0] }],
+  },
+  claims: {
+    of: (pod, { name }) => (pod === withSidecar && name === 'side' ? [claimed] : []),
   },
 };
 
@@ -78,11 +92,18 @@ describe('what pods have', () => {
   it('is told of active ones: sidecars first, one entry for each NUMA node of a device', async () => {
     await using world = await rig([withSidecar, over], [withSidecar]);
     const { podResources } = await world.client.list({}, { signal });
+    const ofX = { driverName: 'x.com', poolName: 'p', deviceName: 'd', shareId: 's' };
+    const ofY = { driverName: 'y.com', poolName: 'q', deviceName: 'e', shareId: undefined, cdiDevices: [] };
+    const dynamic = {
+      claimName: 'my-gpu',
+      claimNamespace: 'default',
+      claimResources: [{ ...ofX, cdiDevices: [{ name: 'x.com/gpu=d' }, { name: 'x.com/all=1' }] }, ofY],
+    };
     const expected = {
       name: 'web',
       namespace: 'default',
       containers: [
-        { ...none, name: 'side', devices: [], cpuIds: [2n, 3n] },
+        { ...none, name: 'side', devices: [], cpuIds: [2n, 3n], dynamicResources: [dynamic] },
         { ...none, name: 'main', devices: [entry('both', 0n), entry('both', 1n), entry('nowhere')] },
       ],
     };

@@ -1,3 +1,4 @@
+import type { Container } from '../../kinds/index.ts';
 import { GrpcError, type ServiceAdder } from '../../lib/grpc/index.ts';
 import type { Clock } from '../../lib/index.ts';
 import type { MessageInit } from '../../lib/protobuf/index.ts';
@@ -26,13 +27,29 @@ export type ListedMemory = readonly {
   readonly numaNodes: readonly number[];
 }[];
 
+/** What drivers made ready for the claims that a container uses. */
+export type ListedClaims = readonly {
+  readonly name: string;
+  readonly namespace: string;
+  /** By driver. */
+  readonly drivers: ReadonlyMap<
+    string,
+    readonly {
+      readonly poolName: string;
+      readonly deviceName: string;
+      readonly shareId: string | undefined;
+      readonly cdiDeviceIds: readonly string[];
+    }[]
+  >;
+}[];
+
 /** Who knows what was given to containers. What nobody gives out is left out. */
 export interface GivenResources {
   readonly devices?: GivenOut<ListedDevices> | undefined;
   /** CPUs that are one container's alone, by their numbers. */
   readonly cpus?: GivenOut<readonly number[]> | undefined;
   readonly memory?: GivenOut<ListedMemory> | undefined;
-  readonly claims?: Pick<GivenOut<readonly MessageInit<DynamicResource>[]>, 'of'> | undefined;
+  readonly claims?: { of(pod: Pod, container: Container): ListedClaims } | undefined;
 }
 
 export interface GivenOut<Share> {
@@ -108,7 +125,7 @@ function resourcesOf(pod: Pod, given: GivenResources): MessageInit<PodResources>
       devices: (given.devices?.of(uid, container.name) ?? []).flatMap(deviceEntries),
       cpuIds: (given.cpus?.of(uid, container.name) ?? []).map(BigInt),
       memory: (given.memory?.of(uid, container.name) ?? []).map(memoryEntry),
-      dynamicResources: given.claims?.of(uid, container.name) ?? [],
+      dynamicResources: (given.claims?.of(pod, container) ?? []).map(claimEntry),
     }),
   );
   return { name, namespace, containers };
@@ -144,6 +161,19 @@ function deviceEntries({
 
 function memoryEntry({ type, bytes, numaNodes }: ListedMemory[number]): MessageInit<ContainerMemory> {
   return { memoryType: type, size: bytes, topology: topologyOf(numaNodes) };
+}
+
+function claimEntry({ name, namespace, drivers }: ListedClaims[number]): MessageInit<DynamicResource> {
+  const claimResources = [...drivers].flatMap(([driverName, devices]) =>
+    devices.map(({ poolName, deviceName, shareId, cdiDeviceIds }) => ({
+      driverName,
+      poolName,
+      deviceName,
+      shareId,
+      cdiDevices: cdiDeviceIds.map((id) => ({ name: id })),
+    })),
+  );
+  return { claimName: name, claimNamespace: namespace, claimResources };
 }
 
 function topologyOf(numaNodes: readonly number[]) {
