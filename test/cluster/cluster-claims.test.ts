@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { CreateContainerRequest } from '../../src/cri/gen/runtime.ts';
+import { GrpcChannel } from '../../src/lib/grpc/index.ts';
+import { realClock, systemRandom } from '../../src/lib/index.ts';
+import { PodResourcesLister } from '../../src/resources/pod-resources/gen/pod-resources.ts';
 import { EventProxy } from '../chaos/event-proxy.ts';
 import { driverProcess, type PluginProcess } from '../devices/plugin-process.ts';
 import { scratchFolder } from '../fakes/scratch-folder.ts';
@@ -83,6 +86,16 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     return Object.fromEntries(list.map(({ ClaimUID, PodUIDs }) => [ClaimUID, Object.keys(PodUIDs)]));
   }
 
+  /** What agents of the node hear of the claims of a pod. */
+  async function toldToAgents(podName: string) {
+    const target = `unix://${join(cluster.node.rootDir, 'pod-resources/kubelet.sock')}`;
+    using channel = new GrpcChannel({ target, clock: realClock(), random: systemRandom() });
+    const { signal } = new AbortController();
+    const client = channel.client(PodResourcesLister);
+    const { podResources } = await client.get({ podNamespace: 'default', podName }, { signal });
+    return podResources?.containers.flatMap(({ dynamicResources }) => dynamicResources) ?? [];
+  }
+
   async function uidAt(path: string): Promise<string> {
     const { metadata } = await cluster.objectIs<Claim>(path, 'there', () => true);
     return metadata.uid;
@@ -143,6 +156,15 @@ describe('resource claims of pods in a real cluster', { skip: noCluster(), timeo
     assert.deepEqual([prepared(uid).length, unprepared(uid).length], [1, 0]);
     assert.match(prepared(uid)[0] ?? '', new RegExp(`"namespace":"default","uid":"${uid}","name":"${name}"`));
     assert.deepEqual(noted(), { [uid]: [metadata?.uid] });
+    const [given] = await toldToAgents('scheduled');
+    assert.deepEqual([given?.claimName, given?.claimNamespace], [name, 'default']);
+    assert.deepEqual(
+      given?.claimResources.map(({ driverName: by, deviceName, cdiDevices }) => [by, deviceName, cdiDevices]),
+      [
+        [driverName, 'all', [{ name: `${driverName}/claim=${uid}` }]],
+        [driverName, 'wide', [{ name: `${driverName}/wide=${uid}` }]],
+      ],
+    );
     await removePods(plane, 'scheduled');
     assert.deepEqual([prepared(uid).length, unprepared(uid).length], [1, 1]);
     assert.deepEqual(noted(), {});
