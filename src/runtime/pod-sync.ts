@@ -230,8 +230,10 @@ export class PodSync {
   /** What starts now does so whether or not the others could be given what they are to have. */
   async #resize(signal: AbortSignal): Promise<void> {
     const { resize: plan, createSandbox, sandboxId } = this.#plan;
+    const { pod, observed } = this.#request;
+    const confirmed = await this.#deps.resizer.confirm(pod, observed, signal);
+    if (confirmed !== undefined) this.#actions.push(confirmed);
     if (plan === undefined || this.#actuated === undefined) return;
-    const { pod } = this.#request;
     const request = { pod, plan, sandboxId: createSandbox ? '' : sandboxId, actuated: this.#actuated };
     this.#actions.push(await this.#deps.resizer.resize(request, signal));
   }

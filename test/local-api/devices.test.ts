@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Node, Pod } from '../../src/kinds/index.ts';
 import { GrpcChannel } from '../../src/lib/grpc/index.ts';
@@ -20,6 +20,12 @@ const offer = (...ids: readonly string[]): Offer => ({ devices: ids.map((id) => 
 const asking = (count: number) => ({ resources: { limits: { [resource]: `${count}` } } });
 const pod = (name: string, count: number, script = 'echo started') =>
   podWith(name, script, asking(count), { restartPolicy: 'Always' });
+
+/** What a runtime that knows CDI does for who gets one of these. */
+function namesOf(kind: string, ...names: readonly string[]): object {
+  const devices = names.map((name) => ({ name, containerEdits: { env: [`NAMED=by-its-name-${name}`] } }));
+  return { cdiVersion: '0.6.0', kind, devices };
+}
 
 /** With plugins in processes of their own, the real kubectl and the real containerd. */
 describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
@@ -205,16 +211,23 @@ describe('devices on kubeling up', { timeout: 900_000, skip: withoutKubectl() },
         registry: join(cluster.node.dataDir, 'kubelet/plugins_registry'),
       },
     );
+    // What a name stands for is the runtime's to know, if it is one that knows such names.
+    const { runtimeVersion } = await cluster.node.cri.version({}, signal);
+    const knowsNames = Number.parseInt(runtimeVersion.replace(/^v/, ''), 10) >= 2;
+    const names = '/var/run/cdi/devices.test-found.json';
     try {
+      await mkdir(dirname(names), { recursive: true });
+      await writeFile(names, JSON.stringify(namesOf(name, 'f1', 'f2')));
       await found.start();
       await nodeHas('2 of 2', name);
       const limits = { resources: { limits: { [name]: '1' } } };
-      await cluster.apply(podWith('found', 'echo $FOUND_DEVICES', limits, {}));
-      await cluster.said('found', 'f2');
+      await cluster.apply(podWith('found', 'echo $FOUND_DEVICES $NAMED', limits, {}));
+      await cluster.said('found', knowsNames ? 'f2 by-its-name-f2' : 'f2');
       assert.deepEqual(found.calls('PreStartContainer'), ['PreStartContainer {"devices_ids":["f2"]}']);
       await remove('found');
     } finally {
       await found.kill();
+      await rm(names, { force: true });
     }
     await nodeHas('0 of 2', name);
   });

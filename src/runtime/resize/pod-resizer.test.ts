@@ -57,18 +57,20 @@ interface RigOptions {
   readonly usedByPod?: number;
   readonly sandbox?: Error;
   readonly fails?: (call: string) => boolean;
+  /** How it fails. */
+  readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
 }
 
 /** A pod that runs as `before`, is to be as `after`, and all that is done to make it so. */
 async function resized(
   before: Pod,
   after: Pod,
-  { used = {}, usedByPod = 0, sandbox, fails }: RigOptions = {},
+  { used = {}, usedByPod = 0, sandbox, fails, code = 'CRI_FAILED' }: RigOptions = {},
 ) {
   const calls: string[] = [];
   const seen = (call: string) => {
     calls.push(call);
-    if (fails?.(call) === true) throw new KubelingError('CRI_FAILED', `${call} failed`);
+    if (fails?.(call) === true) throw new KubelingError(code, `${call} failed`);
   };
   const clock = new VirtualClock();
   let limits = sum(before);
@@ -130,7 +132,14 @@ async function resized(
     signal,
   );
   const isOver = !isResizeInProgress(after, observed, record());
-  return { calls, failure: action.failure?.message, limits: () => limits, isOver };
+  /** What is set again so long after that. */
+  const confirmed = async (ms: number, pod = after) => {
+    await clock.advance(ms);
+    calls.length = 0;
+    await resizer.confirm(pod, observed, signal);
+    return [...calls];
+  };
+  return { calls, failure: action.failure?.message, limits: () => limits, isOver, confirmed };
 }
 
 test('memory goes before processors, what is given back before what is taken, the pod around both', async () => {
@@ -245,4 +254,33 @@ test('what fails half way is not told as done', async () => {
   assert.deepEqual(calls, ['kept', 'a 102 10000 50', 'b 102 10000 50']);
   assert.equal(failure, 'b 102 10000 50 failed');
   assert.ok(!isOver);
+});
+
+test('an update that may yet come is followed by another once it cannot come any more', async () => {
+  const outcomes = [true, false];
+  const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
+  const { failure, confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
+    fails,
+    code: 'CRI_DEADLINE',
+  });
+  assert.match(failure ?? '', /failed/);
+  assert.deepEqual(await confirmed(119_000), []);
+  assert.deepEqual(await confirmed(1_000), ['a 102 10000 10'], 'what it is known to have');
+  assert.deepEqual(await confirmed(3_600_000), []);
+});
+
+test('an update that was refused is not repeated', async () => {
+  const { confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
+    fails: (call) => call.startsWith('a '),
+  });
+  assert.deepEqual(await confirmed(3_600_000), []);
+});
+
+test('of a pod that was edited before this kubelet began nobody knows what may yet come', async () => {
+  const after = podOf({ a: [200, 10] });
+  const { confirmed } = await resized(podOf({ a: [100, 10] }), after);
+  const edited = { ...after, metadata: { ...after.metadata, generation: 2 } };
+  assert.deepEqual(await confirmed(0, edited), []);
+  assert.deepEqual(await confirmed(120_000, edited), ['a 204 20000 10']);
+  assert.deepEqual(await confirmed(3_600_000, edited), []);
 });

@@ -1,9 +1,10 @@
 import type { CriClient } from '../../cri/index.ts';
 import type { ResourceRequirements } from '../../kinds/index.ts';
-import { type Clock, describeError, KubelingError, type Logger } from '../../lib/index.ts';
-import { describePod, type Pod, type PodAllocation } from '../../pods/index.ts';
+import { type Clock, describeError, KubelingError, type Logger, LruMap } from '../../lib/index.ts';
+import { describePod, type ObservedPod, type Pod, type PodAllocation } from '../../pods/index.ts';
 import type { PodPlanner } from '../pod-planner.ts';
 import type { SyncAction } from '../sync-result.ts';
+import { mayHaveHappened } from '../unknown-outcome.ts';
 import type { ActuatedResources } from './actuated.ts';
 import { isMore, type PodLimits, type PodLimitsAccess, sandboxLimits } from './pod-limits.ts';
 import { amountOf, type ContainerUpdate, type ResizedResource, type ResizePlan } from './resize-plan.ts';
@@ -29,15 +30,74 @@ export interface ResizeRequest {
   readonly actuated: PodAllocation;
 }
 
+/** An update that was not answered may still take effect for as long as a call may last. */
+const settledAfterMs = 120_000;
+const mostDoubts = 1_000;
+
 /**
  * Gives a pod that runs other resources. Memory goes before processors. The pod as a whole gets more before its
  * containers do, and less after them; what is half done when something fails is done the next time.
  */
 export class PodResizer {
   readonly #deps: PodResizerDeps;
+  /** When an update of a container, by its id, was last given up that may yet come, and undo a later one. */
+  readonly #doubts = new LruMap<string, number>({ capacity: mostDoubts });
+  /** Containers of edited pods that were met in this process: what an earlier one has given up nobody knows. */
+  readonly #met = new LruMap<string, true>({ capacity: mostDoubts });
 
   constructor(deps: PodResizerDeps) {
     this.#deps = deps;
+  }
+
+  /**
+   * Sets again what may have been undone; undefined where there is nothing of the kind. What fails is tried the next
+   * time; rejects only when the signal is aborted.
+   */
+  async confirm(pod: Pod, observed: ObservedPod, signal: AbortSignal): Promise<SyncAction | undefined> {
+    this.#meet(pod, observed);
+    if (this.#doubts.size === 0) return undefined;
+    let isDone = false;
+    const { clock, logger } = this.#deps;
+    for (const { id, name } of observed.containers.filter(
+      ({ id, state }) => state === 'running' && this.#isDue(id),
+    )) {
+      this.#doubts.delete(id);
+      try {
+        await this.#setAgain(pod, id, name, signal);
+        isDone = true;
+      } catch (error) {
+        this.#doubts.set(id, clock.monotonicMs());
+        signal.throwIfAborted();
+        const because = describeError(error);
+        const fields = { pod: describePod(pod), container: name, because };
+        logger.v(2)?.info('Cannot set the resources of a container again', fields);
+      }
+    }
+    return isDone ? { action: 'ResizePodInPlace', target: describePod(pod) } : undefined;
+  }
+
+  #meet({ metadata: { generation = 1 } }: Pod, { containers }: ObservedPod): void {
+    if (generation <= 1) return;
+    for (const { id, state } of containers) {
+      if (state !== 'running' || this.#met.has(id)) continue;
+      this.#met.set(id, true);
+      this.#doubts.set(id, this.#deps.clock.monotonicMs());
+    }
+  }
+
+  async #setAgain(pod: Pod, containerId: string, name: string, signal: AbortSignal): Promise<void> {
+    const { planner, actuated, cri } = this.#deps;
+    const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+    const container = all.find((each) => each.name === name);
+    const resources = actuated.get(pod.metadata.uid)?.containers[name];
+    if (container === undefined || resources === undefined) return;
+    const linux = planner.updatedResources(pod, { ...container, resources }, { cpu: false, memory: false });
+    await cri.updateContainerResources({ containerId, linux }, signal);
+  }
+
+  #isDue(containerId: string): boolean {
+    const sinceMs = this.#doubts.peek(containerId);
+    return sinceMs !== undefined && this.#deps.clock.monotonicMs() - sinceMs >= settledAfterMs;
   }
 
   /** Failures are part of the answer; rejects only when the signal is aborted. */
@@ -131,7 +191,13 @@ export class PodResizer {
     const isLifted = amountOf(current, 'limits', resource) > 0n && amountOf(after, 'limits', resource) === 0n;
     const lifted = { cpu: false, memory: false, [resource]: isLifted };
     const linux = this.#deps.planner.updatedResources(pod, { ...container, resources }, lifted);
-    await this.#deps.cri.updateContainerResources({ containerId, linux }, signal);
+    try {
+      await this.#deps.cri.updateContainerResources({ containerId, linux }, signal);
+    } catch (error) {
+      if (signal.aborted || mayHaveHappened(error))
+        this.#doubts.set(containerId, this.#deps.clock.monotonicMs());
+      throw error;
+    }
     const containers = { ...record.containers, [container.name]: resources };
     await this.#deps.actuated.set(uid, { ...record, containers });
   }
