@@ -41,6 +41,7 @@ import {
   reservedAmount,
   reservedCgroups,
   type SliceKeeper,
+  watchMemory,
   withheldAmount,
 } from '../resources/index.ts';
 import {
@@ -96,6 +97,7 @@ export function realMachine(): NodeMachine {
     kernelLog: hostKernelLog(),
     shutdowns: announcedShutdowns(),
     stats: hostStatsMachine(realClock(), silent),
+    watchMemory,
     readFile: (path) => readFile(path, 'utf8'),
   };
 }
@@ -229,6 +231,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       maxPodGraceSeconds: config.evictionMaxPodGracePeriod,
       localStorage: config.localStorageCapacityIsolation ? 'limited' : 'unlimited',
       memoryGuard: flags.evictionMemoryGuard ? 'on' : 'off',
+      memoryNotification: config.kernelMemcgNotification ? 'kernel' : undefined,
     },
     gc: {
       minAgeMs: flags.minimumContainerTtlMs,

@@ -39,6 +39,7 @@ export {
 } from './disk-walk/index.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 export { asError, describeError, isKind, KubelingError, kindOf } from './errors.ts';
+export { EventFd } from './event-fd.ts';
 export { formatFlagHelp } from './flag-help.ts';
 export {
   boolFlag,

@@ -32,6 +32,7 @@ export {
   type CgroupName,
   cgroupName,
   cgroupPath,
+  kubepodsPath,
   parseCgroupPath,
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
