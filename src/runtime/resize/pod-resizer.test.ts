@@ -180,6 +180,14 @@ test('a pod that shrinks is held to less only after its containers are', async (
   assert.deepEqual(limits(), sum(podOf({ a: [100, 100] })));
 });
 
+test('resources that a pod is given as a whole while it runs, or that are taken from it, are over when done', async () => {
+  const [without, given] = [{}, { resources: { requests: { cpu: '200m' } } }].map((spec) =>
+    podOf({ a: [100, 100] }, spec),
+  ) as [Pod, Pod];
+  assert.ok((await resized(without, given)).isOver);
+  assert.ok((await resized(given, without)).isOver);
+});
+
 test('a limit that goes is lifted, not left as it was', async () => {
   const unlimited = (pod: Pod): Pod => ({
     ...pod,

@@ -1,7 +1,13 @@
 import type { CriClient } from '../../cri/index.ts';
 import type { ResourceRequirements } from '../../kinds/index.ts';
 import { type Clock, describeError, KubelingError, type Logger, LruMap } from '../../lib/index.ts';
-import { describePod, type ObservedPod, type Pod, type PodAllocation } from '../../pods/index.ts';
+import {
+  describePod,
+  type ObservedPod,
+  type Pod,
+  type PodAllocation,
+  sameResources,
+} from '../../pods/index.ts';
 import type { PodPlanner } from '../pod-planner.ts';
 import type { SyncAction } from '../sync-result.ts';
 import { mayHaveHappened } from '../unknown-outcome.ts';
@@ -205,9 +211,9 @@ export class PodResizer {
   async #noteWhole({ pod, actuated }: ResizeRequest): Promise<void> {
     const { uid } = pod.metadata;
     const { resources } = pod.spec;
-    if (resources === undefined) return;
     const record = this.#deps.actuated.get(uid) ?? actuated;
-    await this.#deps.actuated.set(uid, { ...record, pod: resources });
+    if (!sameResources(record.pod, resources))
+      await this.#deps.actuated.set(uid, { ...record, pod: resources });
   }
 }
 
