@@ -56,6 +56,8 @@ interface RigOptions {
   readonly used?: Readonly<Record<string, number>>;
   readonly usedByPod?: number;
   readonly sandbox?: Error;
+  /** What the pod as a whole is to be held to, if not to the sum of its containers. */
+  readonly wanted?: (pod: Pod) => PodLimits;
   readonly fails?: (call: string) => boolean;
   /** How it fails. */
   readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
@@ -65,7 +67,7 @@ interface RigOptions {
 async function resized(
   before: Pod,
   after: Pod,
-  { used = {}, usedByPod = 0, sandbox, fails, code = 'CRI_FAILED' }: RigOptions = {},
+  { used = {}, usedByPod = 0, sandbox, wanted = sum, fails, code = 'CRI_FAILED' }: RigOptions = {},
 ) {
   const calls: string[] = [];
   const seen = (call: string) => {
@@ -104,7 +106,7 @@ async function resized(
       },
     },
     limits: {
-      wanted: sum,
+      wanted,
       current: async () => limits,
       async set(_pod, part) {
         seen(
@@ -206,6 +208,23 @@ test('a limit that goes is lifted, not left as it was', async () => {
     'pod cpuShares 0',
   ]);
   assert.deepEqual([limits().cpuQuotaUs, limits().memoryBytes], [-1, -1]);
+});
+
+test('a pod that comes to have resources of its own is held to them', async () => {
+  const before = podOf({ a: [100, 100] });
+  const limits = { cpu: '300m', memory: '300Mi' };
+  const after = { ...before, spec: { ...before.spec, resources: { requests: limits, limits } } };
+  const { calls, isOver } = await resized(before, after, { wanted: () => sum(podOf({ a: [300, 300] })) });
+  assert.deepEqual(calls, [
+    'kept',
+    'sandbox 102 10000 300',
+    'pod memoryBytes 300',
+    'sandbox 102 30000 300',
+    'pod cpuQuotaUs 30000 cpuPeriodUs 100000',
+    'sandbox 307 30000 300',
+    'pod cpuShares 307',
+  ]);
+  assert.ok(isOver);
 });
 
 test('nothing at all is changed when memory would go below what is in use', async () => {

@@ -103,8 +103,9 @@ function isResized(pod: Pod, container: Container, { containers }: PodAllocation
   return resized.some((resource) => isOther(before, after, resource));
 }
 
-function isResizedAsWhole({ spec: { resources } }: Pod, { pod: before }: PodAllocation): boolean {
-  if (resources === undefined || before === undefined) return false;
+/** A pod may also come to have resources of its own that had none. */
+function isResizedAsWhole({ spec: { resources } }: Pod, { pod: before = {} }: PodAllocation): boolean {
+  if (resources === undefined) return false;
   return resized.some((resource) => isOther(before, resources, resource));
 }
 
