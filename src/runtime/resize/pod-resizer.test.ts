@@ -288,6 +288,14 @@ test('an update that may yet come is followed by another once it cannot come any
   assert.deepEqual(await confirmed(3_600_000), []);
 });
 
+test('a limit that was lifted is lifted again should it have come back', async () => {
+  const outcomes = [true];
+  const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
+  const options = { fails, code: 'CRI_DEADLINE' } as const;
+  const { confirmed } = await resized(podOf({ a: [0, 0] }), podOf({ a: [100, 100] }), options);
+  assert.deepEqual(await confirmed(120_000), [`a 2 -1 ${-1 / mebibyte}`]);
+});
+
 test('an update that was refused is not repeated', async () => {
   const { confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
     fails: (call) => call.startsWith('a '),
