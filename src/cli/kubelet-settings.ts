@@ -278,10 +278,10 @@ async function sharedDiskBytes({
   );
 }
 
-/** Undefined where logs may grow for ever. */
+/** Undefined where logs may grow for ever; a log of no bytes at all would be rotated without end. */
 function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
   const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
-  if (maxBytes < 0) return undefined;
+  if (maxBytes <= 0) return undefined;
   return {
     maxBytes,
     maxFiles: config.containerLogMaxFiles,
