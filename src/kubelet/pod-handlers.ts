@@ -162,7 +162,7 @@ export class PodHandlers implements SyncHandler {
   #admit(judged: Pod): void {
     const { uid } = judged.metadata;
     const { admission, journal, earlier } = this.#deps;
-    const judgement = admission.judge(judged, () => this.#activeBeside(judged), earlier.standing(judged));
+    const judgement = admission.judge(judged, earlier.standing(judged));
     if (judgement.kind === 'admit') this.#settled(judged, { admit: true });
     else if (judgement.kind === 'refuse') this.#settled(judged, { admit: false, ...judgement.refusal });
     else {
@@ -252,18 +252,6 @@ export class PodHandlers implements SyncHandler {
     }
     const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
     this.#deps.workers.updatePod({ updateType, pod, mirrorPod, startStamp: this.#deps.clock.stamp() });
-  }
-
-  /** Those that use, or will use, resources of the node. */
-  #activeBeside(pod: Pod): readonly Pod[] {
-    const { pods, workers, statuses } = this.#deps;
-    return pods.getPods().filter((other) => {
-      const { uid } = other.metadata;
-      if (uid === pod.metadata.uid || workers.queries.isPodKnownTerminated(uid)) return false;
-      const isOver =
-        isTerminalPhase(other.status.phase) || isTerminalPhase(statuses.getPodStatus(uid)?.phase);
-      return !isOver || workers.queries.isPodTerminationRequested(uid);
-    });
   }
 }
 
