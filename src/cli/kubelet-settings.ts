@@ -20,6 +20,7 @@ import {
   type Clock,
   detectCgroupLayout,
   dialHttp,
+  goArchitecture,
   hostSilentMounts,
   mountCalls,
   parseQuantity,
@@ -168,6 +169,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,
+    nodeLabels: { 'kubernetes.io/arch': goArchitecture(process.arch), ...flags.nodeLabels },
     capacity,
     reserved: reservedAmount(config),
     withheld: withheldAmount(config, capacity, free.memory),
@@ -281,10 +283,10 @@ async function sharedDiskBytes({
   );
 }
 
-/** Undefined where logs may grow for ever. */
+/** Undefined where logs may grow for ever; a log of no bytes at all would be rotated without end. */
 function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
   const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
-  if (maxBytes < 0) return undefined;
+  if (maxBytes <= 0) return undefined;
   return {
     maxBytes,
     maxFiles: config.containerLogMaxFiles,

@@ -65,6 +65,7 @@ export {
   parseFlags,
 } from './flags.ts';
 export { fnv1a32 } from './fnv.ts';
+export { goArchitecture } from './go-architecture.ts';
 export {
   durationMs,
   durationNanos,

@@ -53,11 +53,13 @@ interface Progress {
   /** As the API told it. */
   node?: Node;
   hasMadeRoom?: true;
-  isTooLate?: true;
+  isTooLate?: boolean;
 }
 
 /** How long a pod waits for others that are ending already. */
 const roomMs = 30_000;
+/** How long a critical pod does for those that were told to end for it, after all the time they have to do so. */
+const madeRoomMs = 300_000;
 /** How long a pod waits at most while the node is short of something. */
 const reliefMs = { refuse: 60_000, wait: 3_000_000 } as const;
 const reliefPollMs = 2_000;
@@ -124,12 +126,14 @@ export class PodAdmitter {
       case 'ask-node':
         return (await this.#askNode(pod, progress, signal)) ? undefined : no(judgement.refusal);
       case 'make-room':
-        // Others have ended for it already: that is not done twice, and not in vain.
-        if (progress.hasMadeRoom === true) return yes;
+        // Others were told to end for it already: that is not done twice.
+        if (progress.hasMadeRoom === true)
+          return await this.#awaitRoom(judgement.preemption.refusal, progress, signal);
         await this.#makeRoom(pod, judgement.preemption, signal);
         progress.hasMadeRoom = true;
-        // Who has not ended in the time it had may do so in a moment.
-        progress.untilMs = this.#deps.clock.monotonicMs() + roomMs;
+        // Who has not ended in the time it had may do so later; until then there is no room.
+        progress.isTooLate = false;
+        progress.untilMs = this.#deps.clock.monotonicMs() + madeRoomMs;
         return undefined;
       case 'wait-for-relief':
         await this.#waiting.waitWithin(this.#deps.clock, reliefPollMs, signal);
@@ -180,7 +184,6 @@ export class PodAdmitter {
   ): Promise<Admission | undefined> {
     const leftMs = progress.untilMs - this.#deps.clock.monotonicMs();
     if (leftMs > 0) await this.#waiting.waitWithin(this.#deps.clock, Math.min(leftMs, roomPollMs), signal);
-    else if (progress.hasMadeRoom === true) return yes;
     else if (progress.isTooLate === true) return no(refusal);
     else progress.isTooLate = true;
     return undefined;

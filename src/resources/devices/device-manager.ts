@@ -284,7 +284,8 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
         .filter((id) => this.#allotments.reusable(pod, container.name, resource).has(id)),
       available: healthy.filter(({ id }) => !taken.has(id)),
       affinity,
-      preferred: (question) => this.#plugin(resource).preferred(question, signal),
+      preferred: (question) =>
+        this.#plugins.ask(resource, (plugin) => plugin.preferred(question, signal), signal),
     });
     const response = await this.#setAside(resource, ids, signal);
     this.#allotments.add({
@@ -309,18 +310,11 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return healthy;
   }
 
-  #plugin(resource: string): PluginConnection {
-    const plugin = this.#table.plugin(resource);
-    if (plugin === undefined)
-      throw new KubelingError('DEVICE_PLUGIN', `endpoint ${resource} has been stopped`);
-    return plugin;
-  }
-
   async #setAside(resource: string, ids: readonly string[], signal: AbortSignal): Promise<Uint8Array> {
     const { clock, observer } = this.#deps;
     const beganMs = clock.monotonicMs();
     try {
-      return await this.#plugin(resource).allocate(ids, signal);
+      return await this.#plugins.ask(resource, (plugin) => plugin.allocate(ids, signal), signal);
     } finally {
       observer.allocated(resource, clock.monotonicMs() - beganMs);
     }
@@ -329,7 +323,8 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   async #preStart(allotment: Allotment, signal: AbortSignal): Promise<void> {
     const { resource } = allotment;
     if (!this.#table.needsPreStart(resource)) return;
-    await this.#plugin(resource).preStart([...idsOf(allotment)], signal);
+    const ids = [...idsOf(allotment)];
+    await this.#plugins.ask(resource, (plugin) => plugin.preStart(ids, signal), signal);
   }
 
   #listed(resource: string, before: ReadonlyMap<string, Device>): void {

@@ -148,6 +148,17 @@ describe('plugins', () => {
     assert.equal(plugin.isListenedTo, 0);
   });
 
+  it('that make themselves known anew while they are asked are asked again', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, two);
+    plugin.delaysMs.set('allocate', 500);
+    const admitted = rig.admit(podOf('one', 1));
+    await rig.pass(rig.host.register(plugin));
+    assert.equal(await admitted, undefined);
+    assert.deepEqual(rig.devicesOf(podOf('one', 1)), ['a']);
+    assert.equal(plugin.calls.filter((call) => call.startsWith('allocate')).length, 1);
+  });
+
   it('that hang do not hold up those who want other devices', async () => {
     await using rig = new DeviceRig();
     rig.host.add('example.com/other', [{ id: 'x' }]);

@@ -56,6 +56,8 @@ interface RigOptions {
   readonly used?: Readonly<Record<string, number>>;
   readonly usedByPod?: number;
   readonly sandbox?: Error;
+  /** What the pod as a whole is to be held to, if not to the sum of its containers. */
+  readonly wanted?: (pod: Pod) => PodLimits;
   readonly fails?: (call: string) => boolean;
   /** How it fails. */
   readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
@@ -65,7 +67,7 @@ interface RigOptions {
 async function resized(
   before: Pod,
   after: Pod,
-  { used = {}, usedByPod = 0, sandbox, fails, code = 'CRI_FAILED' }: RigOptions = {},
+  { used = {}, usedByPod = 0, sandbox, wanted = sum, fails, code = 'CRI_FAILED' }: RigOptions = {},
 ) {
   const calls: string[] = [];
   const seen = (call: string) => {
@@ -104,7 +106,7 @@ async function resized(
       },
     },
     limits: {
-      wanted: sum,
+      wanted,
       current: async () => limits,
       async set(_pod, part) {
         seen(
@@ -216,6 +218,23 @@ test('a limit that goes is lifted, not left as it was', async () => {
   assert.deepEqual([limits().cpuQuotaUs, limits().memoryBytes], [-1, -1]);
 });
 
+test('a pod that comes to have resources of its own is held to them', async () => {
+  const before = podOf({ a: [100, 100] });
+  const limits = { cpu: '300m', memory: '300Mi' };
+  const after = { ...before, spec: { ...before.spec, resources: { requests: limits, limits } } };
+  const { calls, isOver } = await resized(before, after, { wanted: () => sum(podOf({ a: [300, 300] })) });
+  assert.deepEqual(calls, [
+    'kept',
+    'sandbox 102 10000 300',
+    'pod memoryBytes 300',
+    'sandbox 102 30000 300',
+    'pod cpuQuotaUs 30000 cpuPeriodUs 100000',
+    'sandbox 307 30000 300',
+    'pod cpuShares 307',
+  ]);
+  assert.ok(isOver);
+});
+
 test('nothing at all is changed when memory would go below what is in use', async () => {
   const [before, after] = [podOf({ a: [100, 200], b: [100, 200] }), podOf({ a: [50, 100], b: [100, 100] })];
   const { calls, failure, isOver } = await resized(before, after, {
@@ -275,6 +294,14 @@ test('an update that may yet come is followed by another once it cannot come any
   assert.deepEqual(await confirmed(119_000), []);
   assert.deepEqual(await confirmed(1_000), ['a 102 10000 10'], 'what it is known to have');
   assert.deepEqual(await confirmed(3_600_000), []);
+});
+
+test('a limit that was lifted is lifted again should it have come back', async () => {
+  const outcomes = [true];
+  const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
+  const options = { fails, code: 'CRI_DEADLINE' } as const;
+  const { confirmed } = await resized(podOf({ a: [0, 0] }), podOf({ a: [100, 100] }), options);
+  assert.deepEqual(await confirmed(120_000), [`a 2 -1 ${-1 / mebibyte}`]);
 });
 
 test('an update that was refused is not repeated', async () => {

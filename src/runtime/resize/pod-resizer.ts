@@ -97,7 +97,10 @@ export class PodResizer {
     const container = all.find((each) => each.name === name);
     const resources = actuated.get(pod.metadata.uid)?.containers[name];
     if (container === undefined || resources === undefined) return;
-    const linux = planner.updatedResources(pod, { ...container, resources }, { cpu: false, memory: false });
+    // What may have come is perhaps a limit that was lifted since.
+    const isFree = (resource: ResizedResource) => amountOf(resources, 'limits', resource) === 0n;
+    const lifted = { cpu: isFree('cpu'), memory: isFree('memory') };
+    const linux = planner.updatedResources(pod, { ...container, resources }, lifted);
     await cri.updateContainerResources({ containerId, linux }, signal);
   }
 
