@@ -207,6 +207,18 @@ describe('PodAdmitter', () => {
     }
   });
 
+  it('ends also those that came for the room which others have made for a critical pod', async () => {
+    const { begin, clock, world } = aWorld([sized('old', '800m')]);
+    world.preempt = async () => {
+      world.others = world.others.some(({ metadata }) => metadata.name === 'old')
+        ? [sized('new', '900m')]
+        : [];
+    };
+    const waiting = begin(sized('web', '500m', critical));
+    await clock.advance(0);
+    assert.deepEqual([world.preempted, waiting.is], [['old', 'new'], { admit: true }]);
+  });
+
   it('lets a critical pod wait for one that takes longer to end for it than it should', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world, stopping } = aWorld([old]);

@@ -52,7 +52,8 @@ interface Progress {
   allotment?: 'done' | Refusal;
   /** As the API told it. */
   node?: Node;
-  hasMadeRoom?: true;
+  /** Who was told to end for it. */
+  told?: ReadonlySet<PodUid>;
   isTooLate?: boolean;
 }
 
@@ -126,15 +127,7 @@ export class PodAdmitter {
       case 'ask-node':
         return (await this.#askNode(pod, progress, signal)) ? undefined : no(judgement.refusal);
       case 'make-room':
-        // Others were told to end for it already: that is not done twice.
-        if (progress.hasMadeRoom === true)
-          return await this.#awaitRoom(judgement.preemption.refusal, progress, signal);
-        await this.#makeRoom(pod, judgement.preemption, signal);
-        progress.hasMadeRoom = true;
-        // Who has not ended in the time it had may do so later; until then there is no room.
-        progress.isTooLate = false;
-        progress.untilMs = this.#deps.clock.monotonicMs() + madeRoomMs;
-        return undefined;
+        return await this.#makeRoom(pod, judgement.preemption, progress, signal);
       case 'wait-for-relief':
         await this.#waiting.waitWithin(this.#deps.clock, reliefPollMs, signal);
         // What it has to wait for after that, it waits for from then on.
@@ -206,9 +199,23 @@ export class PodAdmitter {
     }
   }
 
-  async #makeRoom(pod: Pod, { victims, resource }: Preemption, signal: AbortSignal): Promise<void> {
-    await Promise.all(victims.map((victim) => this.#end(pod, victim, resource, signal)));
+  /** Nobody is told twice; but who came meanwhile and took the room that others have made goes, too. */
+  async #makeRoom(
+    pod: Pod,
+    { victims, resource, refusal }: Preemption,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Admission | undefined> {
+    const told = progress.told ?? new Set();
+    const untold = victims.filter(({ metadata }) => !told.has(metadata.uid));
+    if (untold.length === 0) return await this.#awaitRoom(refusal, progress, signal);
+    await Promise.all(untold.map((victim) => this.#end(pod, victim, resource, signal)));
     signal.throwIfAborted();
+    progress.told = new Set([...told, ...untold.map(({ metadata }) => metadata.uid)]);
+    // Who has not ended in the time it had may do so later; until then there is no room.
+    progress.isTooLate = false;
+    progress.untilMs = this.#deps.clock.monotonicMs() + madeRoomMs;
+    return undefined;
   }
 
   async #end(pod: Pod, victim: Pod, resource: string, signal: AbortSignal): Promise<void> {
