@@ -1,11 +1,11 @@
 import type { EvictionThreshold } from '../../config/index.ts';
 import { type Clock, HintLatch, LinkedController, type Logger, withDeadline } from '../../lib/index.ts';
 import { describePod, isCriticalPod, type Pod, type PodEvent, type PodUid } from '../../pods/index.ts';
-import { type Assessment, assess, noPressure, type PressureState, thresholdsMet } from './assess.ts';
+import { type Assessment, assess, nextEndMs, noPressure, type PressureState, thresholdsMet } from './assess.ts';
 import { diskParts, type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout.ts';
 import { type EvictionVerdict, evictedReason } from './evicted-status.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
-import { nextLookMs, roundMs } from './look-again.ts';
+import { nextLookMs, usualRoundMs } from './look-again.ts';
 import type { DiskLayout, EvictionStats, NeededFigures, PodMeasures } from './measures.ts';
 import { evictionStory } from './message.ts';
 import type { EvictionObserver } from './metrics.ts';
@@ -22,6 +22,8 @@ export interface EvictionSettings {
   /** Whether pods are held to limits of what they write to the node's disk. */
   readonly localStorage: 'limited' | 'unlimited';
   readonly memoryGuard: MemoryGuard;
+  /** From one look at the node to the next; ten seconds unless given. */
+  readonly roundMs?: number | undefined;
 }
 
 export interface EvictionDeps {
@@ -349,15 +351,17 @@ export class EvictionManager {
     });
   }
 
-  /** Until the next round, which comes early when something is found short before. */
+  /** Until the next round, which comes early when something is found short before, or a condition of the node is over. */
   async #pause(signal: AbortSignal): Promise<void> {
     const { clock, stats, settings } = this.#deps;
-    const untilMs = clock.monotonicMs() + roundMs;
+    const { transitionMs, roundMs = usualRoundMs } = settings;
+    const nowMs = clock.monotonicMs();
+    const untilMs = Math.min(nowMs + roundMs, nextEndMs(this.#state, transitionMs, nowMs));
     let before = this.#state.observations;
     let now = before;
     for (;;) {
       const leftMs = untilMs - clock.monotonicMs();
-      const waitMs = Math.min(leftMs, nextLookMs(this.#thresholds, now, before));
+      const waitMs = Math.min(leftMs, nextLookMs(this.#thresholds, now, before, roundMs));
       if (waitMs > 0) await clock.sleep(waitMs, signal);
       if (clock.monotonicMs() >= untilMs || this.#layout === undefined) return;
       before = now;
