@@ -46,7 +46,8 @@ async function statFile(path: string): Promise<FileFacts> {
   return {
     kind: facts.isFile() ? 'file' : facts.isDirectory() ? 'directory' : 'other',
     size: Number(facts.size),
-    identity: `${facts.dev}:${facts.ino}`,
+    // The number of a file that is gone is soon that of another.
+    identity: `${facts.dev}:${facts.ino}:${facts.birthtimeNs}`,
     version: `${facts.ino}:${facts.size}:${facts.mtimeNs}:${facts.ctimeNs}`,
   };
 }

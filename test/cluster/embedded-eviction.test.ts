@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { totalmem } from 'node:os';
 import { it } from 'node:test';
-import type { Node, NodeCondition } from '../../src/kinds/index.ts';
+import type { Node, NodeCondition, Pod } from '../../src/kinds/index.ts';
+import { crowdOfMachine } from '../crowd.ts';
 import { MountedDisk } from '../disks/mounted-disk.ts';
 import { container, pod, podSpec } from './cluster-pods.ts';
 import { patiently } from './patiently.ts';
@@ -14,57 +16,131 @@ interface EventList {
   }[];
 }
 
-const diskPressure = ({ status }: Node): NodeCondition | undefined =>
-  status?.conditions?.find(({ type }) => type === 'DiskPressure');
+const pressures = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
+type Pressure = (typeof pressures)[number];
 
-it('the Node of a small disk says that it is short of it, and that it is no more', {
+/** What the Node says of itself without and with each; its events say the same. */
+const reasons = {
+  MemoryPressure: ['KubeletHasSufficientMemory', 'KubeletHasInsufficientMemory'],
+  DiskPressure: ['KubeletHasNoDiskPressure', 'KubeletHasDiskPressure'],
+  PIDPressure: ['KubeletHasSufficientPID', 'KubeletHasInsufficientPID'],
+} as const;
+const mebi = 1024 ** 2;
+/** All that pods may have together. */
+const memoryOfPods = 1024 * mebi;
+const stays = 'sleep 100000 & wait';
+
+/** Asks for some memory, and so is admitted while that is short. */
+function asking(name: string, nodeName: string, command: string, emptyDir: object = {}): object {
+  const main = container('main', {
+    command: ['sh', '-c', command],
+    resources: { requests: { memory: '1Mi' } },
+    volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }],
+  });
+  return pod(name, podSpec([main], { nodeName, volumes: [{ name: 'scratch', emptyDir }] }));
+}
+
+it('the Node says what it is short of, refuses pods meanwhile, and says that it is short no more', {
   skip: process.getuid?.() === 0 ? false : 'needs root',
   timeout: 300_000,
 }, async () => {
   using disk = new MountedDisk();
+  const crowd = crowdOfMachine();
   await using cluster = await SmallCluster.openEmbedded(
     {},
     {
       folder: disk.path,
-      config: { evictionHard: { 'nodefs.available': '24Mi' }, evictionPressureTransitionPeriod: '1s' },
+      config: {
+        evictionHard: {
+          'memory.available': '512Mi',
+          'nodefs.available': '24Mi',
+          'pid.available': String(crowd.threshold),
+        },
+        systemReserved: { memory: String(totalmem() - memoryOfPods) },
+        evictionPressureTransitionPeriod: '5s',
+      },
     },
   );
   const { plane, node } = cluster;
-  const path = `/api/v1/nodes/${node.name}`;
-  const says = (status: string) =>
-    cluster.objectIs<Node>(
-      path,
-      `${status} of DiskPressure`,
-      (seen) => diskPressure(seen)?.status === status,
+  const says = async (name: Pressure, status: 'True' | 'False'): Promise<NodeCondition | undefined> => {
+    const find = ({ status: told }: Node) => told?.conditions?.find(({ type }) => type === name);
+    const seen = await cluster.objectIs<Node>(
+      `/api/v1/nodes/${node.name}`,
+      `${status} of ${name}`,
+      (one) => find(one)?.status === status,
     );
-  const before = diskPressure(await says('False'));
-  assert.equal(before?.reason, 'KubeletHasNoDiskPressure');
+    assert.equal(find(seen)?.reason, reasons[name][status === 'True' ? 1 : 0]);
+    return find(seen);
+  };
+  const evicted = async (name: string): Promise<string> => {
+    const { status }: Pod = await cluster.phase(name, 'Failed');
+    assert.equal(status?.reason, 'Evicted');
+    return status?.message ?? '';
+  };
+  const refused = async (name: string): Promise<string> => {
+    const message = await evicted(name);
+    assert.deepEqual(await node.containersOf(name), []);
+    return message;
+  };
+  const before = await Promise.all(pressures.map((name) => says(name, 'False')));
 
-  const volumeMounts = [{ name: 'scratch', mountPath: '/scratch' }];
-  const fill = 'dd if=/dev/zero of=/scratch/x bs=1M count=30; sleep 100000 & wait';
-  const filling = container('main', { command: ['sh', '-c', fill], volumeMounts });
+  const fill = (mebibytes: number) => `dd if=/dev/zero of=/scratch/x bs=1M count=${mebibytes}; ${stays}`;
   await plane.apply(
-    pod('other', podSpec([container('main')], { nodeName: node.name })),
-    pod('filler', podSpec([filling], { nodeName: node.name, volumes: [{ name: 'scratch', emptyDir: {} }] })),
+    asking('other', node.name, stays),
+    asking('greedy', node.name, fill(600), { medium: 'Memory' }),
   );
-  const during = diskPressure(await says('True'));
-  assert.equal(during?.reason, 'KubeletHasDiskPressure');
-  assert.notEqual(during?.lastTransitionTime, before?.lastTransitionTime);
-  const { status } = await cluster.phase('filler', 'Failed');
-  assert.equal(status?.reason, 'Evicted');
-  const after = diskPressure(await says('False'));
-  assert.deepEqual([after?.reason, after?.message], [before?.reason, before?.message]);
-  await cluster.phase('other', 'Running');
+  await says('MemoryPressure', 'True');
+  await plane.apply(
+    pod('asks-for-nothing', podSpec([container('main')], { nodeName: node.name })),
+    asking('filler', node.name, fill(30)),
+    asking('crowd', node.name, crowd.script),
+  );
+  const short = pressures
+    .filter((name) => name !== 'MemoryPressure')
+    .map(async (name) => {
+      await says(name, 'True');
+      const late = `late-for-${name.toLowerCase()}`;
+      await plane.apply(asking(late, node.name, stays));
+      assert.match(
+        await refused(late),
+        new RegExp(`^Pod was rejected: The node had condition: \\[(?:\\w+ )*${name}(?: \\w+)*\\]\\. $`),
+      );
+    });
+  await Promise.all(short);
+  assert.equal(await refused('asks-for-nothing'), 'Pod was rejected: The node had condition: [MemoryPressure]. ');
+  for (const [name, resource, threshold, more] of [
+    ['greedy', 'memory', '512Mi', consumption('memory')],
+    ['filler', 'ephemeral-storage', '24Mi', `(?:${consumption('ephemeral-storage')})?`],
+    ['crowd', 'pids', String.raw`\d+\w*`, ''],
+  ] as const) {
+    const what = String.raw`The node was low on resource: ${resource}\. Threshold quantity: ${threshold}, available: \d+\w*\. `;
+    assert.match(await evicted(name), new RegExp(`^${what}${more}$`));
+  }
 
-  let told: readonly string[] = [];
+  const after = await Promise.all(pressures.map((name) => says(name, 'False')));
+  assert.deepEqual(after.map(told), before.map(told));
+  await plane.apply(pod('afterwards', podSpec([container('main')], { nodeName: node.name })));
+  for (const name of ['other', 'afterwards']) await cluster.phase(name, 'Running');
+
+  let seen: readonly string[] = [];
+  const wanted = pressures.flatMap((name) =>
+    reasons[name].map((reason) => reason.replace('Kubelet', 'Node')),
+  );
   await patiently(
     'the events of the Node',
     async () => {
       const { items = [] } = (await plane.get<EventList>('/api/v1/namespaces/default/events')) ?? {};
-      told = items.filter(({ involvedObject }) => involvedObject.kind === 'Node').map(({ reason }) => reason);
-      const wanted = ['NodeHasDiskPressure', 'EvictionThresholdMet', 'NodeHasNoDiskPressure'];
-      return wanted.every((reason) => told.includes(reason)) || undefined;
+      seen = items.filter(({ involvedObject }) => involvedObject.kind === 'Node').map(({ reason }) => reason);
+      return [...wanted, 'EvictionThresholdMet'].every((reason) => seen.includes(reason)) || undefined;
     },
-    () => told.join(' '),
+    () => seen.join(' '),
   );
 });
+
+function consumption(resource: string): string {
+  return String.raw`Container main was using \d+\w*, request is \w+, has larger consumption of ${resource}\. `;
+}
+
+function told(condition: NodeCondition | undefined): readonly unknown[] {
+  return [condition?.type, condition?.status, condition?.reason, condition?.message];
+}

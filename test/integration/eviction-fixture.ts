@@ -13,14 +13,24 @@ export function below(signal: EvictionSignal, amount: number): EvictionThreshold
   return { signal, kind: 'hard', value, gracePeriodMs: 0, minimumReclaim: undefined };
 }
 
-/** Pods are evicted for these and nothing else, whatever the machine itself is short of. */
+/** Nobody is evicted for it before it has been crossed for so long. */
+export function softlyBelow(
+  signal: EvictionSignal,
+  amount: number,
+  gracePeriodMs: number,
+): EvictionThreshold {
+  return { ...below(signal, amount), kind: 'soft', gracePeriodMs };
+}
+
+/** Pods are evicted for these and nothing else, whatever the machine itself is short of; it is looked at often. */
 export function evicting(...thresholds: readonly EvictionThreshold[]): Partial<KubeletSettings> {
   const eviction = {
     thresholds,
-    transitionMs: 5_000,
-    maxPodGraceSeconds: 1,
+    transitionMs: 2_000,
+    maxPodGraceSeconds: 3,
     localStorage: 'limited',
     memoryGuard: 'off',
+    roundMs: 1_000,
   } as const;
   return { eviction };
 }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -11,9 +10,10 @@ import {
   quantityOf,
   realCgroupHost,
 } from '../../src/lib/index.ts';
+import { crowdOfMachine } from '../crowd.ts';
 import { MountedDisk } from '../disks/mounted-disk.ts';
 import type { PrivateRuntime } from '../private-runtime.ts';
-import { ApiNode, type ApiNodeOptions, stays } from './api-node.ts';
+import { ApiNode, type ApiNodeOptions } from './api-node.ts';
 import {
   below,
   evicting,
@@ -195,17 +195,11 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
 /** By itself: all that runs on the machine counts. */
 describe('eviction on a machine with many processes', { skip, timeout }, () => {
   it('the pod with the most processes is evicted when those are short', async () => {
-    const tasks = () => Number(/\d+\/(\d+)/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1]);
-    const most = (name: string) => Number(readFileSync(`/proc/sys/kernel/${name}`, 'utf8'));
-    const available = Math.min(most('pid_max'), most('threads-max')) - tasks();
-    await using node = await ApiNode.open({ settings: evicting(below('pid.available', available - 600)) });
+    const { threshold, script } = crowdOfMachine();
+    await using node = await ApiNode.open({ settings: evicting(below('pid.available', threshold)) });
     node.add('few', { containers: { main: {} } });
     await node.running('few');
-    node.add('many', {
-      containers: {
-        main: { script: `i=0; while [ $i -lt 900 ]; do sleep 1000 & i=$((i+1)); done; ${stays}` },
-      },
-    });
+    node.add('many', { containers: { main: { script } } });
     const many = await node.is('many', 'evicted', isEvicted);
     assert.match(
       many.message ?? '',

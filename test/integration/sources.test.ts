@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdirSync, rmSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -141,6 +142,19 @@ test('manifest dir deleted, recreated, renamed over, emptied: converges, no resu
   await rename(rig.folder, join(rig.root, 'away'));
   await rename(join(rig.root, 'next'), rig.folder);
   await until('the source has seen it', () => rig.images()[0] === 'web-node-a busybox:9');
+});
+
+test('manifest dir made anew at once, with the number the old one had: what comes into it is seen', async () => {
+  await using rig = await run();
+  const { folder } = rig;
+  for (const round of ['a', 'b', 'c']) {
+    await rig.put(`${round}.yaml`, podManifest(round));
+    await until('the source has seen it', () => rig.images().length === 1);
+    // File systems give the number of what is gone to what comes next; nobody can look in between.
+    rmSync(folder, { recursive: true });
+    mkdirSync(folder);
+    await until('the source has seen that it is gone', () => rig.images().length === 0);
+  }
 });
 
 test('a single file may be renamed over and written in place', async () => {

@@ -64,6 +64,13 @@ export function assess(before: PressureState, input: AssessmentInput): Assessmen
   };
 }
 
+/** When the next condition is over that nothing is short for any more; never, when all of them are still to be seen. */
+export function nextEndMs({ since, seen }: PressureState, transitionMs: number, nowMs: number): number {
+  const crossed = new Set([...since.keys()].map(({ signal }) => conditionOf(signal)));
+  const ends = [...seen].flatMap(([name, seenMs]) => (crossed.has(name) ? [] : seenMs + transitionMs));
+  return Math.min(...ends.filter((endMs) => endMs > nowMs), Number.POSITIVE_INFINITY);
+}
+
 /** Those of them that are crossed, or would have to be resolved by more than they are. */
 export function thresholdsMet(
   thresholds: readonly EvictionThreshold[],

@@ -1,11 +1,18 @@
 import type { EvictionThreshold } from '../../config/index.ts';
 import { type Clock, HintLatch, LinkedController, type Logger, withDeadline } from '../../lib/index.ts';
 import { describePod, isCriticalPod, type Pod, type PodEvent, type PodUid } from '../../pods/index.ts';
-import { type Assessment, assess, noPressure, type PressureState, thresholdsMet } from './assess.ts';
+import {
+  type Assessment,
+  assess,
+  nextEndMs,
+  noPressure,
+  type PressureState,
+  thresholdsMet,
+} from './assess.ts';
 import { diskParts, type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout.ts';
 import { type EvictionVerdict, evictedReason } from './evicted-status.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
-import { nextLookMs, roundMs } from './look-again.ts';
+import { nextLookMs, usualRoundMs } from './look-again.ts';
 import type { DiskLayout, EvictionStats, NeededFigures, PodMeasures } from './measures.ts';
 import { type MemoryAlarm, memoryRooms } from './memory-alarm.ts';
 import { evictionStory } from './message.ts';
@@ -25,6 +32,8 @@ export interface EvictionSettings {
   readonly memoryGuard: MemoryGuard;
   /** Whether the kernel is asked to tell when memory falls short; it is only looked at unless given. */
   readonly memoryNotification?: 'kernel' | undefined;
+  /** From one look at the node to the next; ten seconds unless given. */
+  readonly roundMs?: number | undefined;
 }
 
 export interface EvictionDeps {
@@ -357,17 +366,19 @@ export class EvictionManager {
     });
   }
 
-  /** Until the next round, which comes early when something is found short before. */
+  /** Until the next round, which comes early when something is found short before, or a condition of the node is over. */
   async #pause(signal: AbortSignal): Promise<void> {
     const { clock, stats, settings, memoryAlarm } = this.#deps;
-    const untilMs = clock.monotonicMs() + roundMs;
+    const { transitionMs, roundMs = usualRoundMs } = settings;
+    const nowMs = clock.monotonicMs();
+    const untilMs = Math.min(nowMs + roundMs, nextEndMs(this.#state, transitionMs, nowMs));
     let before = this.#state.observations;
     let now = before;
     this.#alarmed.clear();
     await memoryAlarm?.set(memoryRooms(this.#thresholds, now), () => this.#alarmed.raise());
     for (;;) {
       const leftMs = untilMs - clock.monotonicMs();
-      const waitMs = Math.min(leftMs, nextLookMs(this.#thresholds, now, before));
+      const waitMs = Math.min(leftMs, nextLookMs(this.#thresholds, now, before, roundMs));
       if (waitMs > 0) await this.#alarmed.wait(waitMs, signal);
       this.#alarmed.clear();
       if (clock.monotonicMs() >= untilMs || this.#layout === undefined) return;

@@ -2,8 +2,8 @@ import type { EvictionThreshold } from '../../config/index.ts';
 import { amountOf, type Observations } from './observations.ts';
 import { isMemory } from './signals.ts';
 
-/** From one round to the next. */
-export const roundMs = 10_000;
+/** From one round to the next, where nothing else is asked for. */
+export const usualRoundMs = 10_000;
 const closeLookMs = 1_000;
 /** Memory goes fast: it is nearly short while as much again as the threshold, or this share of all, is left above it. */
 const nearShare = 0.05;
@@ -16,6 +16,7 @@ export function nextLookMs(
   thresholds: readonly EvictionThreshold[],
   now: Observations,
   before: Observations,
+  roundMs = usualRoundMs,
 ): number {
   const isNear = thresholds.some(({ signal, value }) => {
     const left = now.get(signal);
@@ -28,5 +29,5 @@ export function nextLookMs(
     if (last === undefined || elapsedMs <= 0) return false;
     return ((last.available - left.available) / elapsedMs) * roundMs > room;
   });
-  return isNear ? closeLookMs : roundMs;
+  return isNear ? Math.min(closeLookMs, roundMs) : roundMs;
 }
