@@ -375,7 +375,7 @@ export class EvictionManager {
     let before = this.#state.observations;
     let now = before;
     this.#alarmed.clear();
-    await memoryAlarm?.set(memoryRooms(this.#thresholds, now), () => this.#alarmed.raise());
+    await memoryAlarm?.set(memoryRooms(this.#thresholds, now), () => this.#alarm());
     for (;;) {
       const leftMs = untilMs - clock.monotonicMs();
       const waitMs = Math.min(leftMs, nextLookMs(this.#thresholds, now, before, roundMs));
@@ -386,6 +386,11 @@ export class EvictionManager {
       now = observationsOf(await stats.node(signal), settings.memoryGuard);
       if (this.#isNewlyMet(thresholdsMet(this.#thresholds, now, 'threshold'))) return;
     }
+  }
+
+  #alarm(): void {
+    this.#deps.logger.v(2)?.info('The kernel tells that memory falls short');
+    this.#alarmed.raise();
   }
 
   #isNewlyMet(met: readonly EvictionThreshold[]): boolean {
