@@ -46,6 +46,8 @@ export class DraManager {
   readonly #deps: DraManagerDeps;
   readonly #claims = new Map<string, Entry>();
   readonly #locks = new KeyedMutex<string>();
+  /** Settles when nothing is being written; never rejects. */
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: DraManagerDeps) {
     this.#deps = deps;
@@ -240,8 +242,12 @@ export class DraManager {
     if (entry !== undefined) this.#claims.set(key, change(entry));
   }
 
+  /** One at a time, each with what holds when its turn comes: an older write never comes after a newer one. */
   async #keep(): Promise<void> {
-    await this.#deps.file.write(encodeClaims([...this.#claims.values()]));
+    const write = () => this.#deps.file.write(encodeClaims([...this.#claims.values()]));
+    const mine = this.#writing.then(write);
+    this.#writing = mine.catch(() => {});
+    await mine;
   }
 
   /** Always in the same order, so that nobody waits for somebody who waits for them. */

@@ -59,6 +59,8 @@ interface RigOptions {
   /** What the pod as a whole is to be held to, if not to the sum of its containers. */
   readonly wanted?: (pod: Pod) => PodLimits;
   readonly fails?: (call: string) => boolean;
+  /** When containers were made; before this process was unless given. */
+  readonly createdAtNs?: bigint;
   /** How it fails. */
   readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
 }
@@ -67,7 +69,15 @@ interface RigOptions {
 async function resized(
   before: Pod,
   after: Pod,
-  { used = {}, usedByPod = 0, sandbox, wanted = sum, fails, code = 'CRI_FAILED' }: RigOptions = {},
+  {
+    used = {},
+    usedByPod = 0,
+    sandbox,
+    wanted = sum,
+    fails,
+    code = 'CRI_FAILED',
+    createdAtNs = 0n,
+  }: RigOptions = {},
 ) {
   const calls: string[] = [];
   const seen = (call: string) => {
@@ -124,7 +134,7 @@ async function resized(
   });
   const observed = observe(
     after,
-    after.spec.containers.map(({ name }) => anInstance({ id: name, name, state: 'running' })),
+    after.spec.containers.map(({ name }) => anInstance({ id: name, name, state: 'running', createdAtNs })),
   );
   const record = () => actuated.get(after.metadata.uid);
   const plan = planResize(after, observed, record(), { starting: new Set(), stopping: new Set() });
@@ -318,4 +328,12 @@ test('of a pod that was edited before this kubelet began nobody knows what may y
   assert.deepEqual(await confirmed(0, edited), []);
   assert.deepEqual(await confirmed(120_000, edited), ['a 204 20000 10']);
   assert.deepEqual(await confirmed(3_600_000, edited), []);
+});
+
+test('of a container that was made since all is known', async () => {
+  const after = podOf({ a: [200, 10] });
+  const { confirmed } = await resized(podOf({ a: [100, 10] }), after, { createdAtNs: 1n << 62n });
+  const edited = { ...after, metadata: { ...after.metadata, generation: 2 } };
+  assert.deepEqual(await confirmed(0, edited), []);
+  assert.deepEqual(await confirmed(120_000, edited), []);
 });

@@ -50,9 +50,12 @@ export class PodResizer {
   readonly #doubts = new LruMap<string, number>({ capacity: mostDoubts });
   /** Containers of edited pods that were met in this process: what an earlier one has given up nobody knows. */
   readonly #met = new LruMap<string, true>({ capacity: mostDoubts });
+  /** Wall time, as runtimes tell when they made a container. */
+  readonly #beganMs: number;
 
   constructor(deps: PodResizerDeps) {
     this.#deps = deps;
+    this.#beganMs = deps.clock.now();
   }
 
   /**
@@ -84,8 +87,9 @@ export class PodResizer {
 
   #meet({ metadata: { generation = 1 } }: Pod, { containers }: ObservedPod): void {
     if (generation <= 1) return;
-    for (const { id, state } of containers) {
-      if (state !== 'running' || this.#met.has(id)) continue;
+    for (const { id, state, createdAtNs } of containers) {
+      const isOurs = Number(createdAtNs / 1_000_000n) > this.#beganMs;
+      if (state !== 'running' || isOurs || this.#met.has(id)) continue;
       this.#met.set(id, true);
       this.#doubts.set(id, this.#deps.clock.monotonicMs());
     }
