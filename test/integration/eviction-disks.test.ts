@@ -10,6 +10,7 @@ import { skipReason } from './containerd-fixture.ts';
 import {
   below,
   evicting,
+  evictions,
   filling,
   getsShort,
   isEvicted,
@@ -51,9 +52,6 @@ async function layersCounted(node: ApiNode): Promise<void> {
   const before = await look();
   await node.until('layers to be counted', '', async () => (await look()) !== before || undefined);
 }
-
-const evictions = (node: ApiNode, ...pods: readonly string[]) =>
-  pods.flatMap((name) => node.events(name)).filter((event) => event.startsWith('Evicted: '));
 
 /** With a real containerd on small disks; side by side, as they wait for most of the time. */
 describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, concurrency: true }, () => {
