@@ -77,10 +77,11 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
       settings: { imageGc, ...evicting(below('nodefs.available', 24 * mebi)) },
       countsEverySeconds: 1,
     });
-    const unused = await bringImage(node, 'unused', 8 * mebi);
+    // Not so large that the node is short while it comes.
+    const unused = await bringImage(node, 'unused', 5 * mebi);
     node.add('saved', {
       ...onDisk(),
-      containers: { main: { script: filling('/scratch/x', 14), ...scratch } },
+      containers: { main: { script: filling('/scratch/x', 17), ...scratch } },
     });
     const { containerID } = await node.running('saved');
     await getsShort(node, 'DiskPressure', 'saved');
