@@ -144,7 +144,7 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
       containers: {
         main: {
           script: `trap '${time} >>/shared/asked' TERM
-dd if=/dev/zero of=/scratch/x bs=1M count=20
+dd if=/dev/zero of=/scratch/x bs=1M count=15
 while true; do ${time} >>/shared/alive; sleep 0.05; done`,
           volumeMounts: [...scratch.volumeMounts, { name: 'shared', mountPath: '/shared' }],
         },
