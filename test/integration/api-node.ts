@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { createCriClient, wireTransport } from '../../src/cri/index.ts';
+import { type CriClient, createCriClient, wireTransport } from '../../src/cri/index.ts';
 import type {
   Container,
   ContainerStatus,
@@ -33,12 +33,14 @@ export interface PodSketch
 
 type ContainerEnd = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
-export interface ApiNodeOptions extends Pick<PrivateRuntimeOptions, 'folder'> {
+export interface ApiNodeOptions extends Pick<PrivateRuntimeOptions, 'folder' | 'countsEverySeconds'> {
   readonly settings?: Partial<KubeletSettings>;
   /** Instead of what the machine has. */
   readonly machine?:
     | Partial<KubeletDeps['machine']>
     | ((runtime: PrivateRuntime) => Partial<KubeletDeps['machine']>);
+  /** Instead of what the runtime answers to each kubelet. */
+  readonly answers?: (cri: CriClient) => Partial<CriClient>;
 }
 
 /** A kubelet in this process on a real containerd, fed as an API would feed it. */
@@ -46,9 +48,16 @@ export class ApiNode implements AsyncDisposable {
   readonly #pods = new Map<string, Pod>();
   #node: InProcessNode | undefined;
   #gate: ProcessGate | undefined;
+  #answers: ApiNodeOptions['answers'];
 
-  static async open({ settings = {}, machine = {}, ...where }: ApiNodeOptions = {}): Promise<ApiNode> {
+  static async open({
+    settings = {},
+    machine = {},
+    answers,
+    ...where
+  }: ApiNodeOptions = {}): Promise<ApiNode> {
     const node = new ApiNode();
+    node.#answers = answers;
     node.#node = await InProcessNode.open({
       ...where,
       settings: () => ({ apiPods: 'expected', ...settings }),
@@ -215,10 +224,11 @@ export class ApiNode implements AsyncDisposable {
     this.#gate = gate;
     const own = gate.clock(deps.clock);
     const { manifests, files, cgroups } = deps.machine;
+    const cri = createCriClient({ transport, clock: own });
     return {
       ...deps,
       clock: own,
-      cri: gate.around(createCriClient({ transport, clock: own })),
+      cri: gate.around({ ...cri, ...this.#answers?.(cri) }),
       machine: {
         ...deps.machine,
         manifests: gate.around(manifests),

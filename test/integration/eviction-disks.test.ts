@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { buildImage, imageArchitecture, pauseImageName } from '../../src/containerd/index.ts';
@@ -10,6 +10,7 @@ import { skipReason } from './containerd-fixture.ts';
 import {
   below,
   evicting,
+  evictions,
   filling,
   getsShort,
   isEvicted,
@@ -52,8 +53,20 @@ async function layersCounted(node: ApiNode): Promise<void> {
   await node.until('layers to be counted', '', async () => (await look()) !== before || undefined);
 }
 
-const evictions = (node: ApiNode, ...pods: readonly string[]) =>
-  pods.flatMap((name) => node.events(name)).filter((event) => event.startsWith('Evicted: '));
+/** Until it is told to go on. */
+const waits = 'while [ ! -e /shared/go ]; do sleep 0.05; done';
+const making = (folder: string, count: number) =>
+  `i=0; while [ $i -lt ${count} ]; do : >${folder}/$i; i=$((i+1)); done; ${stays}`;
+
+const lowOnStorage = (threshold: string) =>
+  new RegExp(
+    String.raw`^The node was low on resource: ephemeral-storage\. Threshold quantity: ${threshold}, available: \d+\w*\. ` +
+      String.raw`Container main was using \d+\w*, request is 0, has larger consumption of ephemeral-storage\. $`,
+  );
+const lowOnInodes = (threshold: number) =>
+  new RegExp(
+    String.raw`^The node was low on resource: inodes\. Threshold quantity: ${threshold}, available: \d+\. $`,
+  );
 
 /** With a real containerd on small disks; side by side, as they wait for most of the time. */
 describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, concurrency: true }, () => {
@@ -62,11 +75,13 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
     await using node = await ApiNode.open({
       folder: disk.path,
       settings: { imageGc, ...evicting(below('nodefs.available', 24 * mebi)) },
+      countsEverySeconds: 1,
     });
-    const unused = await bringImage(node, 'unused', 8 * mebi);
+    // Not so large that the node is short while it comes.
+    const unused = await bringImage(node, 'unused', 5 * mebi);
     node.add('saved', {
       ...onDisk(),
-      containers: { main: { script: filling('/scratch/x', 14), ...scratch } },
+      containers: { main: { script: filling('/scratch/x', 17), ...scratch } },
     });
     const { containerID } = await node.running('saved');
     await getsShort(node, 'DiskPressure', 'saved');
@@ -85,15 +100,16 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
   });
 
   it('evicts who has filled the disk of images when removing those is not enough', async () => {
-    using disk = new MountedDisk();
+    using disk = new MountedDisk({ inodes: 4_096 });
     using own = new MountedDisk();
     await using node = await ApiNode.open({
       folder: disk.path,
       settings: {
         imageGc,
-        ...evicting(below('imagefs.available', 24 * mebi)),
+        ...evicting(below('imagefs.available', 24 * mebi), below('imagefs.inodesFree', 1_200)),
         rootDir: join(own.path, 'kubelet'),
       },
+      countsEverySeconds: 1,
     });
     const unused = await bringImage(node, 'unused', 4 * mebi);
     node.add('modest', { containers: { main: { script: filling('/x', 2) } } });
@@ -101,21 +117,77 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
       ...onDisk(),
       containers: { main: { script: filling('/scratch/x', 30), ...scratch } },
     });
-    const waiting = 'while [ ! -e /shared/go ]; do sleep 0.05; done';
-    node.add('filler', { containers: { main: { script: `${waiting}; ${filling('/x', 32)}` } } });
-    for (const name of ['modest', 'elsewhere', 'filler']) await node.running(name);
+    node.add('filler', { containers: { main: { script: `${waits}; ${filling('/x', 32)}` } } });
+    node.add('maker', { containers: { main: { script: `${waits}; ${making('', 2_600)}` } } });
+    for (const name of ['modest', 'elsewhere', 'filler', 'maker']) await node.running(name);
     await layersCounted(node);
     await writeFile(node.inner.path('shared', 'filler', 'go'), '');
     await getsShort(node, 'DiskPressure', 'filler');
     const { message = '' } = await node.is('filler', 'evicted', isEvicted);
-    assert.match(
-      message,
-      /^The node was low on resource: ephemeral-storage\. Threshold quantity: 24Mi, available: \d+\w*\. Container main was using \d+\w*, request is 0, has larger consumption of ephemeral-storage\. $/,
-    );
+    assert.match(message, lowOnStorage('24Mi'));
     assert.ok(!(await isPresent(node, unused)));
     await recovers(node, 'filler');
-    assert.deepEqual(evictions(node, 'filler', 'modest', 'elsewhere'), [`Evicted: ${message}`]);
+    await writeFile(node.inner.path('shared', 'maker', 'go'), '');
+    await getsShort(node, 'DiskPressure', 'maker');
+    const { message: ofFiles = '' } = await node.is('maker', 'evicted', isEvicted);
+    assert.match(ofFiles, lowOnInodes(1_200));
+    await recovers(node, 'maker');
+    assert.deepEqual(evictions(node, 'filler', 'maker', 'modest', 'elsewhere'), [
+      `Evicted: ${message}`,
+      `Evicted: ${ofFiles}`,
+    ]);
     for (const name of ['modest', 'elsewhere']) assert.ok(isRunning(node.status(name)), name);
+  });
+
+  it('evicts for the disk containers write to, where that is none of the others, and removes no image', async () => {
+    using disk = new MountedDisk();
+    using own = new MountedDisk();
+    using layers = new MountedDisk({ inodes: 1_024 });
+    await using node = await ApiNode.open({
+      folder: disk.path,
+      settings: {
+        imageGc,
+        ...evicting(below('nodefs.available', 12 * mebi), below('nodefs.inodesFree', 300)),
+        rootDir: join(own.path, 'kubelet'),
+      },
+      countsEverySeconds: 1,
+      // As other runtimes do: this one has both on one disk.
+      answers: (cri) => ({
+        imageFsInfo: async (request, inner) => {
+          const told = await cri.imageFsInfo(request, inner);
+          const [images] = told.imageFilesystems;
+          assert.ok(images);
+          return { ...told, containerFilesystems: [{ ...images, fsId: { mountpoint: layers.path } }] };
+        },
+      }),
+    });
+    const unused = await bringImage(node, 'unused', 4 * mebi);
+    node.add('large', {
+      ...onDisk(),
+      containers: { main: { script: filling('/scratch/x', 20), ...scratch } },
+    });
+    node.add('many', { ...onDisk(), containers: { main: { script: making('/scratch', 50), ...scratch } } });
+    node.add('modest', { containers: { main: { script: filling('/x', 2) } } });
+    for (const name of ['large', 'many', 'modest']) await node.running(name);
+    await layersCounted(node);
+    await writeFile(join(layers.path, 'large'), randomBytes(48 * mebi));
+    await getsShort(node, 'DiskPressure', 'large');
+    const { message = '' } = await node.is('large', 'evicted', isEvicted);
+    assert.match(message, lowOnStorage('12Mi'));
+    await rm(join(layers.path, 'large'));
+    await recovers(node, 'large');
+    for (let count = 0; count < 800; count++) await writeFile(join(layers.path, String(count)), '');
+    await getsShort(node, 'DiskPressure', 'many');
+    const { message: ofFiles = '' } = await node.is('many', 'evicted', isEvicted);
+    assert.match(ofFiles, lowOnInodes(300));
+    for (let count = 0; count < 800; count++) await rm(join(layers.path, String(count)));
+    await recovers(node, 'many');
+    assert.deepEqual(evictions(node, 'large', 'many', 'modest'), [
+      `Evicted: ${message}`,
+      `Evicted: ${ofFiles}`,
+    ]);
+    assert.ok(isRunning(node.status('modest')));
+    assert.ok(await isPresent(node, unused));
   });
 
   it('evicts who has made too many files', async () => {
@@ -123,17 +195,15 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
     await using node = await ApiNode.open({
       settings: { ...evicting(below('nodefs.inodesFree', 600)), rootDir: join(disk.path, 'kubelet') },
     });
-    const making = (count: number) =>
-      `i=0; while [ $i -lt ${count} ]; do : >/scratch/$i; i=$((i+1)); done; ${stays}`;
-    node.add('few', { ...onDisk(), containers: { main: { script: making(50), ...scratch } } });
+    node.add('few', { ...onDisk(), containers: { main: { script: making('/scratch', 50), ...scratch } } });
     await node.running('few');
-    node.add('many', { ...onDisk(), containers: { main: { script: making(1_600), ...scratch } } });
+    node.add('many', {
+      ...onDisk(),
+      containers: { main: { script: making('/scratch', 1_600), ...scratch } },
+    });
     await getsShort(node, 'DiskPressure', 'many');
     const { message = '' } = await node.is('many', 'evicted', isEvicted);
-    assert.match(
-      message,
-      /^The node was low on resource: inodes\. Threshold quantity: 600, available: \d+\. $/,
-    );
+    assert.match(message, lowOnInodes(600));
     assert.ok(nodeEvents(node).includes(`${thresholdMet} inodes`));
     await recovers(node, 'many');
     assert.deepEqual(evictions(node, 'few', 'many'), [`Evicted: ${message}`]);

@@ -65,3 +65,7 @@ export function nodeEvents(node: ApiNode): readonly string[] {
   const { entries } = node.inner.kubelet.node.story();
   return entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : []));
 }
+
+export function evictions(node: ApiNode, ...pods: readonly string[]): readonly string[] {
+  return pods.flatMap((name) => node.events(name)).filter((event) => event.startsWith('Evicted: '));
+}

@@ -13,17 +13,20 @@ import {
 import { crowdOfMachine } from '../crowd.ts';
 import { MountedDisk } from '../disks/mounted-disk.ts';
 import type { PrivateRuntime } from '../private-runtime.ts';
-import { ApiNode, type ApiNodeOptions } from './api-node.ts';
+import { ApiNode, type ApiNodeOptions, stays } from './api-node.ts';
 import {
   below,
   evicting,
+  evictions,
   filling,
+  getsShort,
   isEvicted,
   isRunning,
   mebi,
   onDisk,
   recovers,
   scratch,
+  softlyBelow,
 } from './eviction-fixture.ts';
 
 /** With the memory of the pods of this node alone for that of the machine, on which others are at work as well. */
@@ -48,7 +51,7 @@ const timeout = 600_000;
 /** With a real containerd, real cgroups and real disks; side by side, as they wait for most of the time. */
 describe('eviction on a real machine', { skip, timeout, concurrency: true }, () => {
   it('a pod over a limit of its own is evicted, the others live on, and it never runs again', async () => {
-    await using node = await ApiNode.open({ settings: evicting() });
+    await using node = await ApiNode.open({ settings: evicting(), countsEverySeconds: 1 });
     const limits = { 'ephemeral-storage': '2Mi' };
     node.add('volume', {
       ...onDisk('1Mi'),
@@ -100,10 +103,15 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
     );
   });
 
-  it('a pod that fills the disk of the node is evicted, the node recovers and the others live on', async () => {
+  it('a pod that fills the disk of the node is evicted, in its time if it may have some, and the others live on', async () => {
     using disk = new MountedDisk();
+    const soft = softlyBelow('nodefs.available', 36 * mebi, 2_000);
     await using node = await ApiNode.open({
-      settings: { ...evicting(below('nodefs.available', 24 * mebi)), rootDir: join(disk.path, 'kubelet') },
+      settings: {
+        ...evicting(soft, below('nodefs.available', 24 * mebi)),
+        rootDir: join(disk.path, 'kubelet'),
+      },
+      countsEverySeconds: 1,
     });
     node.add('small', {
       ...onDisk(),
@@ -111,7 +119,8 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
     });
     node.add('large', {
       ...onDisk(),
-      containers: { main: { script: filling('/scratch/x', 40), ...scratch } },
+      // At once: it is to be short, and not to come near it.
+      containers: { main: { script: `fallocate -l 40M /scratch/x; ${stays}`, ...scratch } },
     });
     const large = await node.is('large', 'evicted', isEvicted);
     assert.match(
@@ -125,6 +134,33 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
     );
     assert.deepEqual(node.inner.kubelet.pressures(), ['DiskPressure']);
     await recovers(node, 'large');
+    assert.ok(isRunning(node.status('small')));
+
+    const time = 'read -r at rest </proc/uptime; echo $at';
+    const hostPath = { path: node.inner.path('shared', 'slow'), type: 'DirectoryOrCreate' };
+    node.add('slow', {
+      volumes: [...onDisk().volumes, { name: 'shared', hostPath }],
+      terminationGracePeriodSeconds: 100,
+      containers: {
+        main: {
+          script: `trap '${time} >>/shared/asked' TERM
+dd if=/dev/zero of=/scratch/x bs=1M count=15
+while true; do ${time} >>/shared/alive; sleep 0.05; done`,
+          volumeMounts: [...scratch.volumeMounts, { name: 'shared', mountPath: '/shared' }],
+        },
+      },
+    });
+    await getsShort(node, 'DiskPressure', 'slow');
+    assert.deepEqual(evictions(node, 'slow'), [], 'not for a while yet');
+    const slow = await node.is('slow', 'evicted', isEvicted);
+    assert.match(slow.message ?? '', /ephemeral-storage\. Threshold quantity: 36Mi, available: \d+\w*\. /);
+    await node.gone('slow');
+    const [asked, ...more] = await node.lines('slow', 'asked');
+    const last = (await node.lines('slow', 'alive')).at(-1);
+    assert.deepEqual(more, [], 'asked once');
+    const hadSeconds = Number(last) - Number(asked);
+    assert.ok(hadSeconds > 2 && hadSeconds < 50, `it had ${hadSeconds} of 3 s, and asks for 100`);
+    await recovers(node, 'slow');
     assert.ok(isRunning(node.status('small')));
   });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { PodSpec } from '../../src/kinds/index.ts';
@@ -235,6 +236,30 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
       `${given} of ${least} to ${most}`,
     );
     assert.ok(first.workingSet > 0);
+  });
+
+  it('what is left of the memory of the node is that of the machine without what its first cgroup uses', async () => {
+    const layout = await detectCgroupLayout(host);
+    const memory = layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
+    const used = () => {
+      const stat = readFileSync(join(memory, 'memory.stat'), 'utf8');
+      const field = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1]);
+      return layout.version === 2
+        ? field('anon') + field('file') - field('inactive_file')
+        : Number(readFileSync(join(memory, 'memory.usage_in_bytes'), 'utf8')) - field('total_inactive_file');
+    };
+    const first = used();
+    const { usage } = await provider.node(signal, { maxAgeMs: 0 });
+    const last = used();
+    const { workingSetBytes = -1, availableBytes = -1 } = usage.memory ?? {};
+    // Others are at work meanwhile.
+    const slack = 64 * megabyte;
+    const [least, most] = [Math.min(first, last) - slack, Math.max(first, last) + slack];
+    assert.ok(
+      workingSetBytes >= least && workingSetBytes <= most,
+      `${workingSetBytes} of ${least} to ${most}`,
+    );
+    assert.equal(availableBytes + workingSetBytes, totalmem());
   });
 
   function rowOf(
