@@ -209,7 +209,6 @@ function nodeSettings(
     kubeletVersion: kubernetesVersion,
     architecture: goArchitecture(process.arch),
     maxPods,
-    podsPerCore: config.podsPerCore,
     reserved: [config.systemReserved, config.kubeReserved],
     reservedCpus: cpuCount(config.reservedSystemCPUs),
     hardEviction: { memory: below('memory.available'), nodefs: below('nodefs.available') },

@@ -47,6 +47,7 @@ export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metr
 export {
   checkReservations,
   cpuCount,
+  mostPods,
   type Reservations,
   reservedAmount,
   withheldAmount,
