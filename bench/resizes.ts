@@ -106,7 +106,7 @@ const { containers, ...spec } = plainSpec(cluster.node.name);
 await cluster.plane.make({
   apiVersion: 'v1',
   kind: 'Pod',
-  metadata: { name },
+  metadata: { name, namespace: 'default' },
   spec: { ...spec, containers: containers.map((one) => ({ ...one, resources: resources(small) })) },
 });
 const isHeld = await cgroupsOf(await cluster.ready(name));
