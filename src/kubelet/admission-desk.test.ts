@@ -18,6 +18,7 @@ function rig() {
     clock,
     logger: logs.logger,
     judge: () => waits,
+    released: () => {},
     judgeResize: () => undefined,
     settle: (pod, _judgement, signal) => {
       const answer = Promise.withResolvers<Admission>();

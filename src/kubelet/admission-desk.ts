@@ -9,6 +9,8 @@ export interface AdmissionDeskDeps {
   readonly judge: (pod: Pod, standing: PodStanding) => Judgement;
   /** Carries out what a judgement asks for that is none yet. */
   readonly settle: PodAdmitter['settle'];
+  /** Something has ended: whoever waits for room looks again. */
+  readonly released: () => void;
   /** Why a pod that runs cannot have what its spec asks for now. */
   readonly judgeResize: (pod: Pod) => Refusal | undefined;
 }
@@ -33,6 +35,10 @@ export class AdmissionDesk implements AsyncDisposable {
 
   judge(pod: Pod, standing: PodStanding): Judgement {
     return this.#deps.judge(pod, standing);
+  }
+
+  released(): void {
+    if (this.#settling.size > 0) this.#deps.released();
   }
 
   judgeResize(pod: Pod): Refusal | undefined {

@@ -304,8 +304,9 @@ export class Kubelet {
       const ms = startedAfterMs(change, clock.now());
       if (ms !== undefined) this.#observer.startedToRun(ms);
       void this.#kept.notes.published(change.pod, change.after);
-      if (change.isFinished || isTerminalPhase(change.after.phase))
-        this.#allocation.manager.ended(change.uid);
+      if (!change.isFinished && !isTerminalPhase(change.after.phase)) return;
+      this.#allocation.manager.ended(change.uid);
+      this.#admission.released();
     });
   }
 

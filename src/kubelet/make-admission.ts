@@ -51,6 +51,7 @@ export function makeAdmission(
     logger,
     judge: adopting(parts, (pod) => admitter.judge(pod)),
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
+    released: () => admitter.released(),
     judgeResize: (pod) => admitter.judgeResize(pod),
   });
   return desk;

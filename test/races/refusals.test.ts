@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { manifest } from './pods.ts';
+import type { Pod } from '../../src/pods/index.ts';
+import { apiPod, manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 
 const kernel = {
@@ -37,5 +38,30 @@ it('a pod that wants users or a runtime class of its own waits, and says why', a
     assert.equal(node.phase(uid), 'Pending');
     assert.deepEqual(node.of(uid), []);
     assert.match(JSON.stringify(node.kubelet.flights.find(uid)), why);
+  }
+});
+
+it('a pod that waits for the room of one that is ending has it at once', async () => {
+  const asking = (name: string): Pod => {
+    const pod = apiPod(name, `uid-${name}`);
+    const resources = { requests: { cpu: '3' } };
+    return {
+      ...pod,
+      spec: { ...pod.spec, containers: pod.spec.containers.map((one) => ({ ...one, resources })) },
+    };
+  };
+  for (const laterMs of [0, 300, 600]) {
+    await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
+    const [old, next] = [asking('old'), asking('next')];
+    node.api(old);
+    await node.runs('uid-old');
+    const ending = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 };
+    const ended = { ...old, metadata: { ...old.metadata, ...ending } };
+    node.api(ended);
+    await node.pass(laterMs);
+    node.api(ended, next);
+    await node.until('the old one has ended', () => node.running('uid-old').length === 0);
+    const ms = await node.runs('uid-next', 5_000);
+    assert.ok(ms < 250, `after ${ms} ms`);
   }
 });
