@@ -2,19 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readCgroupUsage } from './cgroup-usage.ts';
 import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
-import { fieldIn } from './text-fields.ts';
+import { field } from './text-fields.ts';
 
 function hostOf(files: Readonly<Record<string, string>>) {
-  return {
-    async read(path: string) {
-      const text = files[path];
-      if (text === undefined) throw new Error(`there is no ${path}`);
-      return text;
-    },
-  };
+  return (directory: string) => ({ look: (name: string) => files[`${directory}/${name}`] });
 }
 
-test('use is read from a tree of the second version', async () => {
+test('use is read from a tree of the second version', () => {
   const files = {
     '/sys/fs/cgroup/kubepods/cpu.stat': 'usage_usec 1500\nuser_usec 1000\n',
     '/sys/fs/cgroup/kubepods/memory.current': '1000\n',
@@ -23,7 +17,7 @@ test('use is read from a tree of the second version', async () => {
     '/sys/fs/cgroup/kubepods/memory.swap.current': '50\n',
     '/sys/fs/cgroup/kubepods/memory.swap.max': '80\n',
   };
-  const usage = await readCgroupUsage({ version: 2, root: '/sys/fs/cgroup' }, '/kubepods', hostOf(files));
+  const usage = readCgroupUsage({ version: 2, root: '/sys/fs/cgroup' }, '/kubepods', hostOf(files));
   assert.deepEqual(usage, {
     cpuNanos: 1_500_000,
     memory: {
@@ -39,26 +33,22 @@ test('use is read from a tree of the second version', async () => {
     pressure: undefined,
   });
   const unlimited = { ...files, '/sys/fs/cgroup/kubepods/memory.max': 'max\n' };
-  const { memory } = await readCgroupUsage(
-    { version: 2, root: '/sys/fs/cgroup' },
-    '/kubepods',
-    hostOf(unlimited),
-  );
+  const { memory } = readCgroupUsage({ version: 2, root: '/sys/fs/cgroup' }, '/kubepods', hostOf(unlimited));
   assert.equal(memory?.availableBytes, undefined);
 });
 
-test('the root of the second version, which does not count its memory, has what its parts sum up to', async () => {
+test('the root of the second version, which does not count its memory, has what its parts sum up to', () => {
   const files = { '/c/memory.stat': 'anon 300\nfile 500\ninactive_file 100\n' };
-  const { memory } = await readCgroupUsage({ version: 2, root: '/c' }, '/', hostOf(files));
+  const { memory } = readCgroupUsage({ version: 2, root: '/c' }, '/', hostOf(files));
   assert.deepEqual([memory?.usageBytes, memory?.workingSetBytes, memory?.rssBytes], [800, 700, 300]);
 });
 
-test('pressure is read where it is wanted, and swap only on a machine that has some', async () => {
+test('pressure is read where it is wanted, and swap only on a machine that has some', () => {
   const text =
     'some avg10=1.25 avg60=0.50 avg300=0.10 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n';
   const files = { '/c/p/memory.current': '1\n', '/c/p/memory.swap.current': '9\n', '/c/p/io.pressure': text };
   const wish = { swap: 'none', pressure: 'wanted' } as const;
-  const usage = await readCgroupUsage({ version: 2, root: '/c' }, '/p', hostOf(files), wish);
+  const usage = readCgroupUsage({ version: 2, root: '/c' }, '/p', hostOf(files), wish);
   assert.deepEqual([usage.swapBytes, usage.pressure?.cpu], [0, undefined]);
   assert.deepEqual(usage.pressure?.io, {
     some: { total: 77, avg10: 1.25, avg60: 0.5, avg300: 0.1 },
@@ -69,12 +59,12 @@ test('pressure is read where it is wanted, and swap only on a machine that has s
 test('a field is found at the beginning of a line only', () => {
   const text = 'total_rss 5\nrss 7\nrss_huge 9\nlast 11';
   assert.deepEqual(
-    ['rss', 'rss_huge', 'total_rss', 'last', 'none', 'huge'].map((name) => fieldIn(text, name)),
+    ['rss', 'rss_huge', 'total_rss', 'last', 'none', 'huge'].map((name) => field(name)(text)),
     [7, 9, 5, 11, undefined, undefined],
   );
 });
 
-test('use is read from trees of the first version, and what is gone is left out', async () => {
+test('use is read from trees of the first version, and what is gone is left out', () => {
   const controllers = new Map([
     ['cpuacct', '/c/cpu'],
     ['memory', '/c/memory'],
@@ -86,12 +76,12 @@ test('use is read from trees of the first version, and what is gone is left out'
     '/c/memory/p/memory.stat': 'inactive_file 1\ntotal_inactive_file 150\ntotal_rss 60\ntotal_swap 9\n',
     '/c/memory/p/memory.limit_in_bytes': '9223372036854771712\n',
   };
-  const usage = await readCgroupUsage(layout, '/p', hostOf(files));
+  const usage = readCgroupUsage(layout, '/p', hostOf(files));
   assert.equal(usage.cpuNanos, 42);
   assert.equal(usage.memory?.workingSetBytes, 0, 'never below nothing');
   assert.equal(usage.memory?.availableBytes, undefined, 'the largest number is no limit');
   assert.deepEqual([usage.swapBytes, usage.swapAvailableBytes], [9, undefined]);
-  const gone = await readCgroupUsage(layout, '/gone', hostOf(files));
+  const gone = readCgroupUsage(layout, '/gone', hostOf(files));
   assert.deepEqual(gone, {
     cpuNanos: undefined,
     memory: undefined,
