@@ -3,9 +3,7 @@ import {
   type CgroupHost,
   type CgroupLayout,
   type Clock,
-  type KeptReader,
   KeyedMutex,
-  plainReader,
   type Timer,
 } from '../../lib/index.ts';
 import {
@@ -20,7 +18,8 @@ import {
   type UsageWish,
 } from '../../resources/index.ts';
 import type { RuntimeContainerStats } from '../../runtime/index.ts';
-import { ContainerCgroups, treeOf } from './container-cgroups.ts';
+import { ContainerCgroups } from './container-cgroups.ts';
+import { KeptCgroups } from './kept-cgroups.ts';
 import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, StatsWish, Usage } from './node-stats.ts';
 import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
 import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
@@ -67,7 +66,7 @@ export class KernelSampler implements Disposable {
   /** Of looks at the node alone, which come at other times. */
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
-  readonly #files: KeptReader;
+  readonly #files: KeptCgroups;
   readonly #looking = new KeyedMutex<'all'>();
   #idle: Timer | undefined;
 
@@ -75,7 +74,7 @@ export class KernelSampler implements Disposable {
     this.#deps = deps;
     const { host, layout } = deps;
     this.#cgroups = new ContainerCgroups(host, layout);
-    this.#files = host.keptReader?.() ?? plainReader((path) => host.look(path));
+    this.#files = new KeptCgroups(host, layout);
   }
 
   /** No file stays open. */
@@ -100,7 +99,8 @@ export class KernelSampler implements Disposable {
   /** Without a look at single pods: some twenty files. */
   async node(): Promise<NodeSample> {
     const pass = this.#nodeRates.begin();
-    const files = plainReader((path) => this.#deps.host.look(path));
+    const { host, layout } = this.#deps;
+    const files = new KeptCgroups({ look: (path) => host.look(path) }, layout);
     const sample = await new Look(this.#deps, files, pass, this.#memory(), new Map()).takeNode();
     pass.end();
     return sample;
@@ -113,19 +113,18 @@ export class KernelSampler implements Disposable {
 
 class Look {
   readonly #deps: KernelSamplerDeps;
-  readonly #files: Pick<KeptReader, 'in'>;
+  readonly #files: KeptCgroups;
   readonly #rates: RatesPass;
   readonly #memory: HostMemory;
   readonly #paths: ReadonlyMap<string, string>;
   readonly #turns: Turns;
-  readonly #directories = (directory: string) => this.#files.in(directory);
   readonly #wish: UsageWish;
   #runtime: Promise<ReadonlyMap<string, RuntimeContainerStats>> | undefined;
   #isFirstOfSome = false;
 
   constructor(
     deps: KernelSamplerDeps,
-    files: Pick<KeptReader, 'in'>,
+    files: KeptCgroups,
     rates: RatesPass,
     memory: HostMemory,
     paths: ReadonlyMap<string, string>,
@@ -164,7 +163,7 @@ class Look {
 
   #node(): Usage {
     const { usage, totalBytes, swapUsageBytes, swapTotalBytes } = this.#memory;
-    const whole = this.#cgroup('/');
+    const whole = this.#cgroup('/', '/');
     const used = whole.memory ?? usage;
     return {
       ...this.#usage('node', whole),
@@ -195,7 +194,7 @@ class Look {
     for (const [name, part] of found) {
       const usage = this.#usage(
         `system/${name}`,
-        'cgroup' in part ? this.#cgroup(part.cgroup) : usageOf(part.process),
+        'cgroup' in part ? this.#cgroup(name, part.cgroup) : usageOf(part.process),
       );
       // Of one that is not there nothing is told.
       if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
@@ -211,7 +210,7 @@ class Look {
 
   async #pod(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
     const { uid, cgroup } = subject;
-    const own = cgroup === '' ? undefined : this.#cgroup(cgroup);
+    const own = cgroup === '' ? undefined : this.#cgroup(uid, cgroup);
     const containers: SampledPod['containers'][number][] = [];
     for (const each of subject.containers)
       containers.push({ ...each, usage: this.#container(each.id) ?? (await this.#told(each.id, signal)) });
@@ -241,7 +240,7 @@ class Look {
   /** Undefined where its cgroup is not to be found. */
   #container(id: string): Usage | undefined {
     const path = this.#paths.get(id);
-    const usage = path === undefined ? undefined : this.#cgroup(path);
+    const usage = path === undefined ? undefined : this.#cgroup(id, path);
     return usage?.memory === undefined ? undefined : this.#usage(id, usage);
   }
 
@@ -255,8 +254,8 @@ class Look {
     return { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes };
   }
 
-  #cgroup(path: string): CgroupUsage {
-    return readCgroupUsage(this.#deps.layout, path, this.#directories, this.#wish);
+  #cgroup(whose: string, path: string): CgroupUsage {
+    return readCgroupUsage(this.#files.of(whose, path), this.#wish);
   }
 
   #usage(key: string, { cpuNanos, ...rest }: CgroupUsage): Usage {
@@ -274,7 +273,7 @@ class Look {
   #processesOf(id: string): ProcessesFound | undefined {
     const path = this.#paths.get(id);
     if (path === undefined) return undefined;
-    const text = this.#files.in(`${treeOf(this.#deps.layout)}${path}`).look('cgroup.procs');
+    const text = this.#files.of(id, path).memory.look('cgroup.procs');
     return text === undefined ? undefined : processesIn(text);
   }
 

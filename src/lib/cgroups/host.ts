@@ -12,7 +12,7 @@ import {
 import { readFile, rmdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
-import { hostKeptReader, type KeptReader, KernelFiles } from './kept-reader.ts';
+import { type KeptFiles, KeptKernelFiles, KernelFiles } from './kept-files.ts';
 
 const writeTo = promisify(write);
 
@@ -37,7 +37,7 @@ export interface CgroupHost {
   /** SIGKILL. */
   kill(pid: number): void;
   /** For what is looked at again and again; by `look` unless given. */
-  keptReader?(): KeptReader;
+  keptFiles?(directory: string): KeptFiles;
 }
 
 /**
@@ -56,7 +56,7 @@ export function realCgroupHost(procDir = '/proc'): CgroupHost {
     rmdir: (path) => rmdir(path),
     subdirectories,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
-    keptReader: () => hostKeptReader(kernel),
+    keptFiles: (directory) => new KeptKernelFiles(directory, kernel),
   };
 }
 

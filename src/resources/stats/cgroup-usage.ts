@@ -1,4 +1,3 @@
-import type { CgroupLayout } from '../../lib/index.ts';
 import { type Pressure, pressureIn } from './pressure.ts';
 import { field, numberIn } from './text-fields.ts';
 
@@ -41,27 +40,19 @@ export interface DirectoryFiles {
   look(name: string): string | undefined;
 }
 
-type Directories = (directory: string) => DirectoryFiles;
+/** The files of one cgroup, which may go at any moment; in the second version both are the same. */
+export interface CgroupFiles {
+  readonly version: 1 | 2;
+  readonly memory: DirectoryFiles;
+  readonly cpu: DirectoryFiles;
+}
 
 /** Limits from here on are none: the kernel rounds "no limit" to whole pages of 64 bits. */
 const noLimit = 2 ** 62;
 const everything: UsageWish = { swap: 'some', pressure: 'unwanted' };
-const nowhere: DirectoryFiles = { look: () => undefined };
 
-/** Of a path below each tree of cgroups, which may go at any moment. */
-export function readCgroupUsage(
-  layout: CgroupLayout,
-  path: string,
-  directories: Directories,
-  wish: UsageWish = everything,
-): CgroupUsage {
-  const below = path === '/' ? '' : path;
-  if (layout.version === 2) return unifiedUsage(directories(`${layout.root}${below}`), wish);
-  const of = (controller: string) => {
-    const root = layout.controllers.get(controller);
-    return root === undefined ? nowhere : directories(`${root}${below}`);
-  };
-  return splitUsage(of('memory'), of('cpuacct'), wish);
+export function readCgroupUsage(files: CgroupFiles, wish: UsageWish = everything): CgroupUsage {
+  return files.version === 2 ? unifiedUsage(files.memory, wish) : splitUsage(files.memory, files.cpu, wish);
 }
 
 const unified = {

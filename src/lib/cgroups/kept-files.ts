@@ -1,30 +1,14 @@
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 
-/** The files of one directory. */
+/**
+ * The files of one directory of the kernel, for who reads them again and again, each time whole: to open one costs more
+ * than to read it.
+ */
 export interface KeptFiles {
   /** What the file says now; undefined where there is none, or it cannot be read. */
   look(name: string): string | undefined;
-}
-
-/**
- * For files of the kernel that are read again and again, each time whole: to open one costs more than to read it. Those of
- * directories nobody asked for between two sweeps are closed, and so is a file that is gone.
- */
-export interface KeptReader {
-  /** Good until the next sweep. */
-  in(directory: string): KeptFiles;
-  sweep(): void;
-  /** All of them; they are opened anew when they are read again. */
+  /** Nothing stays open; what is looked at after that is opened anew. */
   close(): void;
-}
-
-/** For hosts that need not keep anything open. */
-export function plainReader(look: (path: string) => string | undefined): KeptReader {
-  return {
-    in: (directory) => ({ look: (name) => look(`${directory}/${name}`) }),
-    sweep() {},
-    close() {},
-  };
 }
 
 const bufferBytes = 16_384;
@@ -66,21 +50,16 @@ function longText(file: number, begin: Buffer): string {
   }
 }
 
-class KeptDirectory implements KeptFiles {
-  readonly #path: string;
+export class KeptKernelFiles implements KeptFiles {
+  readonly #directory: string;
   readonly #kernel: KernelFiles;
   readonly #open = new Map<string, number>();
   /** It costs more to fail to open one than to see that it is not there. */
   readonly #missing = new Set<string>();
-  isUsed = true;
 
-  constructor(path: string, kernel: KernelFiles) {
-    this.#path = path;
+  constructor(directory: string, kernel: KernelFiles) {
+    this.#directory = directory;
     this.#kernel = kernel;
-  }
-
-  get size(): number {
-    return this.#open.size;
   }
 
   look(name: string): string | undefined {
@@ -100,7 +79,7 @@ class KeptDirectory implements KeptFiles {
   }
 
   #lookFirst(name: string): string | undefined {
-    const path = `${this.#path}/${name}`;
+    const path = `${this.#directory}/${name}`;
     if (this.#missing.has(name) && !existsSync(path)) return undefined;
     const file = opened(path);
     if (file === undefined) {
@@ -120,38 +99,6 @@ class KeptDirectory implements KeptFiles {
     closeSync(file);
     this.#open.delete(name);
   }
-}
-
-export function hostKeptReader(kernel = new KernelFiles()): KeptReader & { readonly size: number } {
-  const kept = new Map<string, KeptDirectory>();
-  const drop = (path: string, directory: KeptDirectory) => {
-    directory.close();
-    kept.delete(path);
-  };
-  return {
-    /** How many files are open. */
-    get size() {
-      return kept.values().reduce((sum, { size }) => sum + size, 0);
-    },
-    in(path) {
-      let directory = kept.get(path);
-      if (directory === undefined) {
-        directory = new KeptDirectory(path, kernel);
-        kept.set(path, directory);
-      }
-      directory.isUsed = true;
-      return directory;
-    },
-    sweep() {
-      for (const [path, directory] of kept) {
-        if (!directory.isUsed) drop(path, directory);
-        directory.isUsed = false;
-      }
-    },
-    close() {
-      for (const [path, directory] of kept) drop(path, directory);
-    },
-  };
 }
 
 function opened(path: string): number | undefined {
