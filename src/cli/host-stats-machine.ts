@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { readdir, readlink, stat, statfs } from 'node:fs/promises';
 import { release, uptime } from 'node:os';
 import { join } from 'node:path';
@@ -8,11 +9,13 @@ import {
   detectCgroupLayout,
   realCgroupHost,
   type SilentMounts,
+  spaceAt,
+  spaceOf,
 } from '../lib/index.ts';
 import { RuntimeProcess } from './runtime-process.ts';
 
 /** What this machine says of its use. Nothing is started before somebody asks. */
-export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check'>): StatsMachine {
+export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check' | 'whose'>): StatsMachine {
   const startMs = clock.now() - process.uptime() * 1_000;
   const runtimes = new Map<string, RuntimeProcess>();
   const runtimeAt = (socket: string) => {
@@ -32,20 +35,11 @@ export function hostStatsMachine(clock: Clock, silent: Pick<SilentMounts, 'check
     directories: new DiskWalker({ clock, check: (path, signal) => silent.check(path, signal) }),
     async space(path, signal) {
       try {
-        await silent.check(path, signal);
-        const [{ dev }, { blocks, bfree, bavail, bsize, files, ffree }] = await Promise.all([
-          stat(path),
-          statfs(path),
-        ]);
-        return {
-          device: `${dev}`,
-          capacityBytes: blocks * bsize,
-          availableBytes: bavail * bsize,
-          usedBytes: (blocks - bfree) * bsize,
-          inodes: files,
-          inodesFree: ffree,
-          inodesUsed: files - ffree,
-        };
+        // What the kernel answers by itself it answers at once.
+        if ((await silent.whose(path, signal)) === 'own')
+          return { device: `${statSync(path).dev}`, ...spaceAt(path) };
+        const [{ dev }, space] = await Promise.all([stat(path), statfs(path)]);
+        return { device: `${dev}`, ...spaceOf(space) };
       } catch {
         signal.throwIfAborted();
         return undefined;

@@ -217,7 +217,7 @@ class Look {
     return {
       subject,
       containers,
-      usage: own?.memory === undefined ? together(containers) : this.#usage(`pod/${uid}`, own),
+      usage: own?.memory === undefined ? together(containers) : this.#usage(uid, own),
       processes: undefined,
     };
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   linkSync,
@@ -29,7 +30,11 @@ function logs() {
 
 const tree = (path: string) => ({ path, parts: 'by-directory' }) as const;
 const around = { mountPoints: () => [], rest: async () => 'go-on' as const };
-const nothing = new MountPoints(['/', '/proc']);
+const mounted =
+  (...places: readonly string[]) =>
+  () =>
+    new MountPoints(places);
+const nothing = mounted('/', '/proc');
 const later = Date.now() + 60_000;
 /** By one to whom all was changed long ago, and who may thus remember what is where. */
 const remembering = () => new FewFiles(() => later);
@@ -87,6 +92,22 @@ for (const [what, change] of Object.entries(changes))
     assert.deepEqual(files.count(tree(at.path), nothing), await walkTree(tree(at.path), around));
   });
 
+const skip = process.getuid?.() === 0 ? false : 'needs root';
+test('what is mounted over a directory that is remembered is not counted', { skip }, () => {
+  using at = logs();
+  const files = remembering();
+  const before = files.count(tree(at.path), nothing);
+  assert.deepEqual(files.count(tree(at.path), nothing), before);
+  const [over, point] = [join(at.path, 'side'), join(at.path, 'main')];
+  execFileSync('mount', ['--bind', over, point]);
+  try {
+    assert.equal(files.count(tree(at.path), mounted('/', point)), undefined);
+  } finally {
+    execFileSync('umount', [point]);
+  }
+  assert.deepEqual(files.count(tree(at.path), nothing), before);
+});
+
 test('what has just been changed is listed again', async () => {
   using at = logs();
   const files = new FewFiles(Date.now);
@@ -114,7 +135,7 @@ for (const [what, make] of Object.entries(others))
 test('so is what has something mounted in it, or is wanted as a whole', () => {
   using at = logs();
   const files = remembering();
-  assert.equal(files.count(tree(at.path), new MountPoints(['/', join(at.path, 'main'), '/zzz'])), undefined);
+  assert.equal(files.count(tree(at.path), mounted('/', join(at.path, 'main'), '/zzz')), undefined);
   assert.equal(files.count({ path: at.path }, nothing), undefined);
   assert.equal(files.count(tree(join(at.path, 'nowhere')), nothing), 'gone');
 });

@@ -6,6 +6,8 @@ import type { MountPoints } from './mount-points.ts';
 interface Directory {
   readonly path: string;
   readonly part: string;
+  /** Another one is there when something is mounted over it. */
+  readonly ino: number;
   /** When something in it, or of itself, was changed last. */
   readonly changedMs: number;
   readonly files: string[];
@@ -33,59 +35,63 @@ export class FewFiles {
   }
 
   /** Undefined for whatever is not that simple, which a walk has to count. */
-  count({ path, parts }: Tree, mounts: MountPoints): TreeUsage | 'gone' | undefined {
+  count({ path, parts }: Tree, mounts: () => MountPoints): TreeUsage | 'gone' | undefined {
     const root = lstatSync(path, { throwIfNoEntry: false });
     if (root === undefined) {
       this.#listed.delete(path);
       return 'gone';
     }
     if (!root.isDirectory()) return usageOf(new Map([['', countOf(root)]]), parts);
-    if (parts === undefined || mounts.isAnyBelow(path)) return undefined;
+    if (parts === undefined) return undefined;
     try {
-      return usageOf(this.#counts(path, root), parts);
+      return usageOf(this.#known(path, root) ?? this.#listAndCount(path, root, mounts()), parts);
     } catch {
       return undefined;
     }
   }
 
-  #counts(path: string, root: Stats): ReadonlyMap<string, FileCount> {
-    const known = this.#listed.get(path);
-    const counts = known === undefined ? undefined : countAll(known, root);
-    if (counts !== undefined) return counts;
+  #known(path: string, root: Stats): ReadonlyMap<string, FileCount> | undefined {
+    const listed = this.#listed.get(path);
+    return listed === undefined ? undefined : countAll(listed, root);
+  }
+
+  #listAndCount(path: string, root: Stats, mounts: MountPoints): ReadonlyMap<string, FileCount> {
     this.#listed.delete(path);
+    if (mounts.isAnyBelow(path)) throw new NotSimple();
     const nowMs = this.#nowMs();
     const list = listAll(path, root);
     if (list.every(({ changedMs }) => nowMs - changedMs > settledMs)) {
       if (this.#listed.size >= mostTrees) this.#listed.clear();
       this.#listed.set(path, list);
     }
-    const fresh = countAll(list, root);
-    if (fresh === undefined) throw new NotSimple();
-    return fresh;
+    const counts = countAll(list, root);
+    if (counts === undefined) throw new NotSimple();
+    return counts;
   }
 }
 
 /** Undefined when one of them is not as it was listed. */
 function countAll(directories: readonly Directory[], root: Stats): ReadonlyMap<string, Counted> | undefined {
   const counts = new Map<string, Counted>();
-  for (const [index, { path, part, changedMs, files }] of directories.entries()) {
-    const facts = index === 0 ? root : look(path, root);
-    if (facts?.ctimeMs !== changedMs) return undefined;
-    const count = counts.get(part) ?? countOf(undefined);
-    add(count, facts);
-    for (const file of files) {
-      const found = look(file, root);
-      if (found === undefined) continue;
-      if (found.isDirectory() || found.nlink > 1) throw new NotSimple();
-      add(count, found);
-    }
-    counts.set(part, count);
+  for (const directory of directories) {
+    const facts = directory.part === '' ? root : look(directory.path, root);
+    if (facts?.ctimeMs !== directory.changedMs || facts.ino !== directory.ino) return undefined;
+    const count = countOf(facts);
+    for (const file of directory.files) addFile(count, look(file, root));
+    counts.set(directory.part, count);
   }
   return counts;
 }
 
+function addFile(count: Counted, facts: Stats | undefined): void {
+  if (facts === undefined) return;
+  if (facts.isDirectory() || facts.nlink > 1) throw new NotSimple();
+  count.usedBytes += facts.blocks * blockBytes;
+  count.inodesUsed++;
+}
+
 function listAll(path: string, root: Stats): readonly Directory[] {
-  const own: Directory = { path, part: '', changedMs: root.ctimeMs, files: [] };
+  const own: Directory = { path, part: '', ino: root.ino, changedMs: root.ctimeMs, files: [] };
   const all = [own];
   let left = most;
   const namesIn = (directory: string) => {
@@ -100,7 +106,7 @@ function listAll(path: string, root: Stats): readonly Directory[] {
     if (facts?.isDirectory() !== true) own.files.push(at);
     else {
       const files = namesIn(at).map((inner) => `${at}/${inner}`);
-      all.push({ path: at, part: name, changedMs: facts.ctimeMs, files });
+      all.push({ path: at, part: name, ino: facts.ino, changedMs: facts.ctimeMs, files });
     }
   }
   return all;
@@ -117,15 +123,8 @@ interface Counted {
   inodesUsed: number;
 }
 
-function countOf(facts: Stats | undefined): Counted {
-  return facts === undefined
-    ? { usedBytes: 0, inodesUsed: 0 }
-    : { usedBytes: facts.blocks * blockBytes, inodesUsed: 1 };
-}
-
-function add(count: Counted, { blocks }: Stats): void {
-  count.usedBytes += blocks * blockBytes;
-  count.inodesUsed++;
+function countOf({ blocks }: Stats): Counted {
+  return { usedBytes: blocks * blockBytes, inodesUsed: 1 };
 }
 
 function usageOf(counts: ReadonlyMap<string, FileCount>, parts: Tree['parts']): TreeUsage {

@@ -41,7 +41,7 @@ export function serveWalks(port: MessagePort): void {
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeAnswer> {
     try {
       const found = tree.space === 'unwanted' ? {} : spaceAndQuota(tree.path);
-      const few = fewFiles.count(tree, mountPoints());
+      const few = fewFiles.count(tree, mountPoints);
       if (few === 'gone') return { kind: few };
       if (few !== undefined) {
         looks += few.inodesUsed;
