@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   statfsSync,
+  statSync,
   write,
   writeSync,
 } from 'node:fs';
@@ -71,7 +72,11 @@ async function writeExisting(path: string, value: string): Promise<void> {
   }
 }
 
+/** A directory has a link from above, one from itself, and one from each in it; some file systems count none of these. */
+const linksOfNone = 2;
+
 async function subdirectories(path: string): Promise<string[]> {
+  if (statSync(path).nlink === linksOfNone) return [];
   return readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)

@@ -12,14 +12,17 @@ export interface KeptFiles {
 }
 
 const bufferBytes = 16_384;
+const mostMissing = 100;
 
 /** Reads whole files of the kernel into one place, again and again. Not for files whose disk may keep one waiting. */
 export class KernelFiles {
   #buffer: Buffer | undefined;
+  /** Names of files some directory has not: what one lacks others of its kind lack, too. */
+  readonly #missing = new Set<string>();
 
   /** Undefined where there is none, or it cannot be read. */
   look(path: string): string | undefined {
-    const file = opened(path);
+    const file = this.#opened(path);
     if (file === undefined) return undefined;
     try {
       return this.textOf(file);
@@ -28,6 +31,15 @@ export class KernelFiles {
     } finally {
       closeSync(file);
     }
+  }
+
+  /** It costs more to fail to open one than to see that it is not there. */
+  #opened(path: string): number | undefined {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    if (this.#missing.has(name) && !existsSync(path)) return undefined;
+    const file = opened(path);
+    if (file === undefined && this.#missing.size < mostMissing) this.#missing.add(name);
+    return file;
   }
 
   textOf(file: number): string {
