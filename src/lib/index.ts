@@ -33,6 +33,7 @@ export {
   type FileCount,
   type FileSystemSpace,
   spaceAt,
+  spaceOf,
   type Tree,
   type TreeAnswer,
   type TreeUsage,

@@ -70,6 +70,7 @@ export class StatsProvider implements Disposable {
   readonly #disks: KeptSample<Disks>;
   readonly #layers: KeptSample<Layers>;
   readonly #logs: KeptSample<Logs>;
+  #podsNow: readonly PodSubject[] | undefined;
 
   constructor(deps: StatsProviderDeps) {
     this.#deps = deps;
@@ -84,12 +85,12 @@ export class StatsProvider implements Disposable {
     const kernel = new KernelSampler({ ...deps, runtimeStats });
     this.#sampler = kernel;
     const disks = new DiskSampler({ ...deps, runtimeStats });
-    this.#kernel = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), 'all', signal));
-    this.#usages = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), 'cpu-and-memory', signal));
+    this.#kernel = new KeptSample(clock, (signal) => kernel.sample(this.#pods(), 'all', signal));
+    this.#usages = new KeptSample(clock, (signal) => kernel.sample(this.#pods(), 'cpu-and-memory', signal));
     this.#node = new KeptSample(clock, () => kernel.node());
     this.#disks = new KeptSample(clock, (signal) => disks.disks(signal));
     this.#layers = new KeptSample(clock, (signal) => disks.layers(signal));
-    this.#logs = new KeptSample(clock, (signal) => disks.logs(deps.pods(), signal));
+    this.#logs = new KeptSample(clock, (signal) => disks.logs(this.#pods(), signal));
   }
 
   /** Nothing stays open; who asks after that opens it anew. */
@@ -132,6 +133,16 @@ export class StatsProvider implements Disposable {
     const { network, processes } = kernel;
     const pods = await this.#wholePods(kernel.pods, { layers, logs }, ages, signal);
     return { ...plain(kernel), ...disks, network, processes, pods };
+  }
+
+  /** Found out once for all that begins at the same moment. */
+  #pods(): readonly PodSubject[] {
+    if (this.#podsNow === undefined)
+      queueMicrotask(() => {
+        this.#podsNow = undefined;
+      });
+    this.#podsNow ??= this.#deps.pods();
+    return this.#podsNow;
   }
 
   /** Whether it knows all that runs, and how fast it goes. */
