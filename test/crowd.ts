@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /** So many more than any test has that begins or ends meanwhile. */
-const many = 1_500;
+const many = 1_000;
 
 export interface Crowd {
   /** So many numbers of processes are left on the machine when nearly all of the crowd is there. */
@@ -10,7 +10,7 @@ export interface Crowd {
   readonly script: string;
 }
 
-/** Makes a machine short of processes on which others are at work as well. */
+/** Makes a machine short of processes on which others are at work as well; for one test at a time. */
 export function crowdOfMachine(): Crowd {
   const most = (name: string) => Number(readFileSync(`/proc/sys/kernel/${name}`, 'utf8'));
   const tasks = Number(/\d+\/(\d+)/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1]);
