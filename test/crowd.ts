@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /** So many more than any test has that begins or ends meanwhile. */
-const many = 1_500;
+const many = 1_000;
 
 export interface Crowd {
   /** So many numbers of processes are left on the machine when nearly all of the crowd is there. */
@@ -10,18 +10,18 @@ export interface Crowd {
   readonly script: string;
 }
 
-/** Makes a machine short of processes on which others are at work as well. */
+/** Makes a machine short of processes on which others are at work as well; for one test at a time. */
 export function crowdOfMachine(): Crowd {
   const most = (name: string) => Number(readFileSync(`/proc/sys/kernel/${name}`, 'utf8'));
   const tasks = Number(/\d+\/(\d+)/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1]);
   const limit = Math.min(most('pid_max'), most('threads-max'));
   const threshold = limit - tasks - many;
-  const wanted = limit - threshold + many / 3;
+  const wanted = limit - threshold + many / 4;
   const script = `mkfifo /gate
 i=0
 while true; do
   read -r a b c tasks d </proc/loadavg
-  if [ \${tasks#*/} -lt ${wanted} ] && [ $i -lt ${2 * many} ]; then
+  if [ \${tasks#*/} -lt ${wanted} ] && [ $i -lt ${2.5 * many} ]; then
     n=$((i + 100))
     while [ $i -lt $n ]; do (read -r x </gate) & i=$((i + 1)); done
   else

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type CriClient, createCriClient, wireTransport } from '../../src/cri/index.ts';
 import type {
@@ -49,6 +50,8 @@ export class ApiNode implements AsyncDisposable {
   #node: InProcessNode | undefined;
   #gate: ProcessGate | undefined;
   #answers: ApiNodeOptions['answers'];
+  /** What they begin with, unlike those of any other node: by its UID a kubelet finds what is mounted for a pod. */
+  readonly #uids = randomUUID().slice(0, -13);
 
   static async open({
     settings = {},
@@ -246,7 +249,7 @@ export class ApiNode implements AsyncDisposable {
       metadata: {
         name,
         namespace: 'default',
-        uid: podUid(`00000000-0000-4000-8000-${String(this.#pods.size + 1).padStart(12, '0')}`),
+        uid: podUid(`${this.#uids}-${String(this.#pods.size + 1).padStart(12, '0')}`),
       },
       spec: {
         restartPolicy: 'Always',

@@ -4,7 +4,6 @@ import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { KubeletDeps } from '../../src/kubelet/index.ts';
 import { detectCgroupLayout, formatQuantity, quantityOf, realCgroupHost } from '../../src/lib/index.ts';
-import { crowdOfMachine } from '../crowd.ts';
 import { MountedDisk } from '../disks/mounted-disk.ts';
 import type { PrivateRuntime } from '../private-runtime.ts';
 import { ApiNode, type ApiNodeOptions, stays } from './api-node.ts';
@@ -219,23 +218,4 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
       await recovers(node, 'greedy');
       for (const name of ['guaranteed', 'modest']) assert.ok(isRunning(node.status(name)), name);
     });
-});
-
-/** By itself: all that runs on the machine counts. */
-describe('eviction on a machine with many processes', { skip, timeout }, () => {
-  it('the pod with the most processes is evicted when those are short', async () => {
-    const { threshold, script } = crowdOfMachine();
-    await using node = await ApiNode.open({ settings: evicting(below('pid.available', threshold)) });
-    node.add('few', { containers: { main: {} } });
-    await node.running('few');
-    node.add('many', { containers: { main: { script } } });
-    const many = await node.is('many', 'evicted', isEvicted);
-    assert.match(
-      many.message ?? '',
-      /^The node was low on resource: pids\. Threshold quantity: \d+\w*, available: \d+\w*\. $/,
-    );
-    assert.deepEqual(node.inner.kubelet.pressures(), ['PIDPressure']);
-    await recovers(node, 'many');
-    assert.ok(isRunning(node.status('few')));
-  });
 });
