@@ -5,7 +5,14 @@ import type { Written } from './cadvisor-metrics.ts';
 import { DiskSampler, type DiskSamplerDeps, type Layers, type Logs } from './disk-sampler.ts';
 import { KeptSample } from './kept-sample.ts';
 import { type KernelSample, KernelSampler, type NodeSample, type SampledPod } from './kernel-sampler.ts';
-import type { ContainerUsage, NodeFigures, NodeStats, PodUsage, StatsWish } from './node-stats.ts';
+import type {
+  ContainerUsage,
+  NodeFigures,
+  NodeStats,
+  PodUsage,
+  StatsWish,
+  VolumeUsage,
+} from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
 import type { StatsMachine } from './stats-machine.ts';
 import type { VolumeUsages } from './volume-usages.ts';
@@ -23,7 +30,7 @@ export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'po
   readonly systemCgroups: Readonly<Record<string, string>>;
   readonly runtimeSocket?: string | undefined;
   /** Nothing is said of volumes unless given. */
-  readonly volumes?: Pick<VolumeUsages, 'of' | 'retain'> | undefined;
+  readonly volumes?: Pick<VolumeUsages, 'peek' | 'of' | 'retain'> | undefined;
 }
 
 /** How old what is told may be. */
@@ -194,14 +201,16 @@ export class StatsProvider implements Disposable {
     const { volumes } = this.#deps;
     const known = pods.map(({ subject }) => subject.pod).filter((pod) => pod !== undefined);
     volumes?.retain(known);
-    return await Promise.all(
-      pods.map(async (sampled) => {
-        const { pod } = sampled.subject;
-        const maxAgeMs = volumesOf?.has(sampled.subject.uid) === false ? undefined : volumesMaxAgeMs;
-        const held = pod === undefined ? undefined : await volumes?.of(pod, signal, maxAgeMs);
-        return { ...wholePod(sampled, files), volumes: held };
-      }),
-    );
+    const held = pods.map(({ subject: { pod, uid } }) => {
+      const maxAgeMs = volumesOf?.has(uid) === false ? undefined : volumesMaxAgeMs;
+      if (pod === undefined) return undefined;
+      return volumes?.peek(pod, maxAgeMs) ?? volumes?.of(pod, signal, maxAgeMs);
+    });
+    const counted = held.some((each) => each instanceof Promise) ? await Promise.all(held) : held;
+    return pods.map((sampled, index) => ({
+      ...wholePod(sampled, files),
+      volumes: counted[index] as readonly VolumeUsage[] | undefined,
+    }));
   }
 }
 

@@ -285,6 +285,7 @@ test('only of the pods that matter volumes are counted anew', async () => {
   const { provider, subjects } = rig({
     volumes: {
       retain() {},
+      peek: () => undefined,
       async of(_pod, _signal, maxAgeMs) {
         ages.push(maxAgeMs);
         return [];
@@ -369,6 +370,7 @@ test('the volumes of a pod are told with their claims, and those on the disk of 
   const { provider } = rig({
     volumes: {
       retain() {},
+      peek: () => undefined,
       of: async () => [
         { ...space, ...held, name: 'scratch', isScratch: true },
         { ...space, ...held, name: 'data', isScratch: false, claim: { namespace: 'ns', name: 'c' } },

@@ -55,6 +55,17 @@ test('a long file is read to its end', () => {
   files.close();
 });
 
+test('a file of the kernel that comes in many parts is read to its end', () => {
+  const files = keep('/proc');
+  for (const text of [
+    files.look('self/maps'),
+    files.look('self/maps'),
+    new KernelFiles().look('/proc/self/maps'),
+  ])
+    assert.ok(text?.includes('[stack]') && text.length > 4_096, 'what comes last is there');
+  files.close();
+});
+
 test('files of the kernel tell what is now', async () => {
   const files = keep('/proc');
   const uptime = () => Number(files.look('uptime')?.split(' ')[0]);

@@ -12,6 +12,11 @@ export interface KeptFiles {
 }
 
 const bufferBytes = 16_384;
+/**
+ * The kernel gives as many lines at once as fit into a page. What is shorter than this is all there is: no line of these
+ * files is as long as the rest of the page.
+ */
+const wholeBytes = 1_024;
 const mostMissing = 100;
 
 /** Reads whole files of the kernel into one place, again and again. Not for files whose disk may keep one waiting. */
@@ -45,9 +50,9 @@ export class KernelFiles {
   textOf(file: number): string {
     this.#buffer ??= Buffer.allocUnsafe(bufferBytes);
     const length = readSync(file, this.#buffer, 0, bufferBytes, 0);
-    return length < bufferBytes
+    return length < wholeBytes
       ? this.#buffer.toString('utf8', 0, length)
-      : longText(file, Buffer.from(this.#buffer));
+      : longText(file, Buffer.from(this.#buffer.subarray(0, length)));
   }
 }
 
