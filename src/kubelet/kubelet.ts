@@ -258,7 +258,8 @@ export class Kubelet {
       journal,
       node: this.node,
       workers: () => this.workers,
-      activePods: () => this.#facts.active(),
+      // One that is not taken yet uses nothing, and waits for just what others use.
+      activePods: () => this.#facts.active(({ metadata: { uid } }) => !this.#admission.isSettling(uid)),
       statistics: this.statistics,
       reclaim: {
         deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('ended-pods-too', signal),

@@ -171,10 +171,11 @@ export class PodHandlers implements SyncHandler {
     }
   }
 
-  /** The pod may have been edited since it was judged; it may also be gone. */
+  /** The pod may have been edited since it was judged; it may also be gone, or had to end for another one. */
   #settled(judged: Pod, admission: Admission): void {
-    const pod = this.#deps.pods.getPodByUid(judged.metadata.uid);
-    if (pod === undefined) return;
+    const { pods, workers } = this.#deps;
+    const pod = pods.getPodByUid(judged.metadata.uid);
+    if (pod === undefined || workers.queries.isPodTerminationRequested(pod.metadata.uid)) return;
     if (admission.admit) this.#taken(pod, judged);
     else this.#reject(pod, admission.reason, admission.message);
   }

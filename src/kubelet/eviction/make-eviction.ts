@@ -21,6 +21,7 @@ export interface EvictionParts {
   readonly journal: PodJournal;
   readonly node: NodeJournal;
   readonly workers: () => PodWorkers;
+  /** Those that use, or will use, anything of the node. */
   readonly activePods: () => readonly Pod[];
   readonly statistics: Pick<Statistics, 'provider'>;
   readonly reclaim: {

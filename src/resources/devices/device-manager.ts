@@ -12,12 +12,14 @@ import {
 import type { Plugin, PluginHandler } from '../../plugins/index.ts';
 import { initContainersOf, type Pod, type PodUid, podLimits } from '../../pods/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
+import type { Refusal } from '../admission/index.ts';
+import { allotPod } from '../allot-pod.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
 import { type Allotment, Allotments, byNumaNode, idsOf, noNumaNode } from './allotments.ts';
 import { checkpointName } from './checkpoint.ts';
 import { chooseDevices } from './choose-devices.ts';
 import { containerGrants } from './container-grants.ts';
-import { type Device, deviceRequests } from './device.ts';
+import { type Device, deviceRequests, type PlacedDevice } from './device.ts';
 import type { DeviceHost } from './device-host.ts';
 import { deviceStatus } from './device-status.ts';
 import { type DeviceAmounts, DeviceTable } from './device-table.ts';
@@ -65,6 +67,8 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   readonly #plugins: PluginLives;
   /** By resource: nobody chooses among devices while another does. */
   readonly #turns = new KeyedMutex<string>();
+  /** By resource: pods that come. Whoever has them may have to wait for one of those above, never the other way. */
+  readonly #podTurns = new KeyedMutex<string>();
   readonly #waits: DeviceWaits;
   /** Those that were found by their sockets, by what they are registered as. */
   readonly #watched = new Map<string, PluginConnection>();
@@ -182,6 +186,16 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
       had: joined(this.#allotments.ofPod(uid).filter((one) => one.resource === resource)),
       reusable: new Set(),
     }));
+  }
+
+  /** Of two that want the same two resources one has its turn first, so that neither keeps what the other needs. */
+  async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+    const asked = containersOf(pod).flatMap((container) => this.#requests(pod, container));
+    using _turn = await this.#podTurns.acquireAll(
+      asked.map(([resource]) => resource),
+      signal,
+    );
+    return await allotPod(pod, [this], signal);
   }
 
   async allocate(pod: Pod, container: Container, { affinity, signal }: AllocationTerms): Promise<undefined> {
@@ -363,13 +377,6 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
       changed();
     });
   }
-}
-
-/** A device, and the NUMA nodes it is near. */
-export interface PlacedDevice {
-  readonly resource: string;
-  readonly id: string;
-  readonly numaNodes: readonly number[];
 }
 
 interface ResourceTerms {

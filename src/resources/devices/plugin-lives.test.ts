@@ -159,6 +159,26 @@ describe('plugins', () => {
     assert.equal(plugin.calls.filter((call) => call.startsWith('allocate')).length, 1);
   });
 
+  it('of which two pods want all are given to one of them', async () => {
+    await using rig = new DeviceRig();
+    const other = 'example.com/other';
+    rig.host.add(other, [{ id: 'x' }]);
+    await rig.startWith(gadget, [{ id: 'a' }]);
+    const wanting = (name: string, ...resources: readonly string[]) => {
+      const pod = podOf(name, 1);
+      const containers = resources.map((resource, index) => ({
+        name: `c${index}`,
+        resources: { limits: { [resource]: '1' } },
+      }));
+      return { ...pod, spec: { ...pod.spec, containers } };
+    };
+    const refusals = await Promise.all([
+      rig.admit(wanting('one', gadget, other)),
+      rig.admit(wanting('two', other, gadget)),
+    ]);
+    assert.equal(refusals.filter((refusal) => refusal === undefined).length, 1, refusals.join(' and '));
+  });
+
   it('that hang do not hold up those who want other devices', async () => {
     await using rig = new DeviceRig();
     rig.host.add('example.com/other', [{ id: 'x' }]);
