@@ -107,7 +107,10 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
       );
     });
   await Promise.all(short);
-  assert.equal(await refused('asks-for-nothing'), 'Pod was rejected: The node had condition: [MemoryPressure]. ');
+  assert.equal(
+    await refused('asks-for-nothing'),
+    'Pod was rejected: The node had condition: [MemoryPressure]. ',
+  );
   for (const [name, resource, threshold, more] of [
     ['greedy', 'memory', '512Mi', consumption('memory')],
     ['filler', 'ephemeral-storage', '24Mi', `(?:${consumption('ephemeral-storage')})?`],

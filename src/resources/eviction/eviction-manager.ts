@@ -1,7 +1,14 @@
 import type { EvictionThreshold } from '../../config/index.ts';
 import { type Clock, HintLatch, LinkedController, type Logger, withDeadline } from '../../lib/index.ts';
 import { describePod, isCriticalPod, type Pod, type PodEvent, type PodUid } from '../../pods/index.ts';
-import { type Assessment, assess, nextEndMs, noPressure, type PressureState, thresholdsMet } from './assess.ts';
+import {
+  type Assessment,
+  assess,
+  nextEndMs,
+  noPressure,
+  type PressureState,
+  thresholdsMet,
+} from './assess.ts';
 import { diskParts, type ReclaimStep, reclaimSteps, withContainerDisk } from './disk-layout.ts';
 import { type EvictionVerdict, evictedReason } from './evicted-status.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
