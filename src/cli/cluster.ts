@@ -5,8 +5,8 @@ import { evictionThresholds, type LoadedConfig } from '../config/index.ts';
 import type { CriClient } from '../cri/index.ts';
 import { type ClusterCopies, ClusterNode, clusterCopies } from '../kubelet/cluster/index.ts';
 import type { BackgroundLoops, Kubelet, KubeletSettings } from '../kubelet/index.ts';
-import type { Clock, Logger, MetricRegistry, Random } from '../lib/index.ts';
-import { diskBytes, goArchitecture, hostNodeMachine, type NodeSettings } from '../node/index.ts';
+import { type Clock, goArchitecture, type Logger, type MetricRegistry, type Random } from '../lib/index.ts';
+import { diskBytes, hostNodeMachine, type NodeSettings } from '../node/index.ts';
 import { cpuCount, declaredFeatures } from '../resources/index.ts';
 import { realRuntimeFiles } from '../runtime/index.ts';
 import type { HealthCheck } from '../server/index.ts';
@@ -209,7 +209,6 @@ function nodeSettings(
     kubeletVersion: kubernetesVersion,
     architecture: goArchitecture(process.arch),
     maxPods,
-    podsPerCore: config.podsPerCore,
     reserved: [config.systemReserved, config.kubeReserved],
     reservedCpus: cpuCount(config.reservedSystemCPUs),
     hardEviction: { memory: below('memory.available'), nodefs: below('nodefs.available') },

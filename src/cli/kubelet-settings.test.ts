@@ -19,3 +19,14 @@ test('no node starts that reserves more of its disk than there is, unless nobody
   });
   await settingsWith(tooMuch, '--local-storage-capacity-isolation=false');
 });
+
+test('a node takes no more pods of each core than it is told', async () => {
+  const { maxPods, capacity } = await settingsWith('--pods-per-core=2');
+  assert.equal(maxPods, 2 * Math.ceil(capacity.milliCpu / 1_000));
+});
+
+test('logs that may have no size at all are not rotated', async () => {
+  assert.equal((await settingsWith('--container-log-max-size=1Mi')).containerLogs?.maxBytes, 2 ** 20);
+  for (const size of ['0', '-1'])
+    assert.equal((await settingsWith(`--container-log-max-size=${size}`)).containerLogs, undefined);
+});

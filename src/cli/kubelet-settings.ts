@@ -20,6 +20,7 @@ import {
   type Clock,
   detectCgroupLayout,
   dialHttp,
+  goArchitecture,
   hostSilentMounts,
   mountCalls,
   parseQuantity,
@@ -36,11 +37,13 @@ import {
   hostDeviceHost,
   hostKernelLog,
   hostProcesses,
+  mostPods,
   OwnOomScore,
   readMachineFacts,
   reservedAmount,
   reservedCgroups,
   type SliceKeeper,
+  watchMemory,
   withheldAmount,
 } from '../resources/index.ts';
 import {
@@ -96,6 +99,7 @@ export function realMachine(): NodeMachine {
     kernelLog: hostKernelLog(),
     shutdowns: announcedShutdowns(),
     stats: hostStatsMachine(realClock(), silent),
+    watchMemory,
     readFile: (path) => readFile(path, 'utf8'),
   };
 }
@@ -166,6 +170,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,
+    nodeLabels: { 'kubernetes.io/arch': goArchitecture(process.arch), ...flags.nodeLabels },
     capacity,
     reserved: reservedAmount(config),
     withheld: withheldAmount(config, capacity, free.memory),
@@ -198,7 +203,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     clusterDomain: config.clusterDomain,
     resolvConf: config.resolvConf,
     seccompFallback: config.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
-    maxPods: config.maxPods,
+    maxPods: mostPods(config, capacity.milliCpu),
     hookLimitMs: flags.hookTimeoutMs,
     emptyDirQuota: flags.emptyDirQuota ? 'enforced' : 'off',
     deadVolumes: flags.detachDeadVolumes ? 'detach' : 'keep',
@@ -229,6 +234,7 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
       maxPodGraceSeconds: config.evictionMaxPodGracePeriod,
       localStorage: config.localStorageCapacityIsolation ? 'limited' : 'unlimited',
       memoryGuard: flags.evictionMemoryGuard ? 'on' : 'off',
+      memoryNotification: config.kernelMemcgNotification ? 'kernel' : undefined,
     },
     gc: {
       minAgeMs: flags.minimumContainerTtlMs,
@@ -278,10 +284,10 @@ async function sharedDiskBytes({
   );
 }
 
-/** Undefined where logs may grow for ever. */
+/** Undefined where logs may grow for ever; a log of no bytes at all would be rotated without end. */
 function containerLogPolicy(config: LoadedConfig['config']): KubeletSettings['containerLogs'] {
   const maxBytes = Number(quantityValue(parseQuantity(config.containerLogMaxSize)));
-  if (maxBytes < 0) return undefined;
+  if (maxBytes <= 0) return undefined;
   return {
     maxBytes,
     maxFiles: config.containerLogMaxFiles,

@@ -1,6 +1,6 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readlink } from 'node:fs/promises';
 import type { ProcessUsage, SystemPart } from '../kubelet/stats/index.ts';
-import type { CgroupLayout } from '../lib/index.ts';
+import { type CgroupLayout, realCgroupHost } from '../lib/index.ts';
 
 export interface RuntimeProcessDeps {
   /** The socket the runtime is reached by. */
@@ -22,6 +22,9 @@ const pageBytes = 4_096;
 export class RuntimeProcess {
   readonly #deps: RuntimeProcessDeps;
   readonly #proc: string;
+  readonly #host = realCgroupHost();
+  /** Asked for once: it stays as the machine has started with it. */
+  #layout: CgroupLayout | undefined;
   #pid: number | undefined;
   #lookedMs = Number.NEGATIVE_INFINITY;
 
@@ -42,12 +45,12 @@ export class RuntimeProcess {
   }
 
   async #find(): Promise<number | undefined> {
-    const sockets = await this.#read('net/unix');
+    const sockets = this.#look('net/unix');
     const lines = sockets?.split('\n').filter((line) => line.endsWith(` ${this.#deps.socket}`)) ?? [];
     const inodes = new Set(lines.map((line) => `socket:[${line.trim().split(/\s+/)[6]}]`));
     const pids = (await readdir(this.#proc)).filter((name) => /^\d+$/.test(name));
     for (const pid of pids) {
-      if (!names.has((await this.#read(`${pid}/comm`))?.trim() ?? '')) continue;
+      if (!names.has(this.#look(`${pid}/comm`)?.trim() ?? '')) continue;
       const files = await readdir(`${this.#proc}/${pid}/fd`).catch(() => []);
       for (const file of files) {
         const target = await readlink(`${this.#proc}/${pid}/fd/${file}`).catch(() => '');
@@ -58,9 +61,10 @@ export class RuntimeProcess {
   }
 
   async #partOf(pid: number): Promise<SystemPart | undefined> {
-    const [stat, cgroups] = [await this.#read(`${pid}/stat`), await this.#read(`${pid}/cgroup`)];
+    const [stat, cgroups] = [this.#look(`${pid}/stat`), this.#look(`${pid}/cgroup`)];
     if (stat === undefined || cgroups === undefined) return undefined;
-    const cgroup = memoryCgroup(cgroups, await this.#deps.layout());
+    this.#layout ??= await this.#deps.layout();
+    const cgroup = memoryCgroup(cgroups, this.#layout);
     return cgroup === undefined || cgroup === '/' ? { process: this.#usage(stat) } : { cgroup };
   }
 
@@ -81,8 +85,9 @@ export class RuntimeProcess {
     };
   }
 
-  async #read(path: string): Promise<string | undefined> {
-    return await readFile(`${this.#proc}/${path}`, 'utf8').catch(() => undefined);
+  /** The kernel answers from memory. */
+  #look(path: string): string | undefined {
+    return this.#host.look(`${this.#proc}/${path}`);
   }
 }
 

@@ -38,9 +38,12 @@ const alphaOptions: Rule = {
 const logSize: Rule = {
   reads: ['containerLogMaxSize'],
   check({ config }, report) {
-    if (tryParseQuantity(config.containerLogMaxSize) !== undefined) return;
-    const current = JSON.stringify(config.containerLogMaxSize);
-    report.problem('containerLogMaxSize', `must be a quantity such as 10Mi: current value is ${current}`);
+    const size = tryParseQuantity(config.containerLogMaxSize);
+    const current = `current value is ${JSON.stringify(config.containerLogMaxSize)}`;
+    if (size === undefined)
+      report.problem('containerLogMaxSize', `must be a quantity such as 10Mi: ${current}`);
+    else if (size.nanos === 0n)
+      report.warning('containerLogMaxSize', `has logs grow for ever, as an amount below 0 does: ${current}`);
   },
 };
 

@@ -277,6 +277,7 @@ const warned: readonly (readonly [text: string, field: string])[] = [
   ['memorySwap: {swapBehavior: LimitedSwap}', 'memorySwap.swapBehavior'],
   ['evictionHard: {containerfs.available: 5%}', 'evictionHard[containerfs.available]'],
   ['featureGates: {SystemdWatchdog: true}', 'featureGates[SystemdWatchdog]'],
+  ['containerLogMaxSize: "0"', 'containerLogMaxSize'],
 ];
 
 for (const [text, field] of warned) {

@@ -18,6 +18,8 @@ function rig() {
     clock,
     logger: logs.logger,
     judge: () => waits,
+    released: () => {},
+    judgeResize: () => undefined,
     settle: (pod, _judgement, signal) => {
       const answer = Promise.withResolvers<Admission>();
       answers.set(pod.metadata.name, answer);

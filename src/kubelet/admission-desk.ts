@@ -6,12 +6,13 @@ import type { PodStanding } from './admission.ts';
 export interface AdmissionDeskDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Who else is on the node is asked for only by who needs to know. */
-  readonly judge: (pod: Pod, others: () => readonly Pod[], standing: PodStanding) => Judgement;
+  readonly judge: (pod: Pod, standing: PodStanding) => Judgement;
   /** Carries out what a judgement asks for that is none yet. */
   readonly settle: PodAdmitter['settle'];
-  /** Why a pod that runs cannot have what its spec asks for now; it always can unless given. */
-  readonly judgeResize?: ((pod: Pod) => Refusal | undefined) | undefined;
+  /** Something has ended: whoever waits for room looks again. */
+  readonly released: () => void;
+  /** Why a pod that runs cannot have what its spec asks for now. */
+  readonly judgeResize: (pod: Pod) => Refusal | undefined;
 }
 
 interface Settling {
@@ -32,12 +33,16 @@ export class AdmissionDesk implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  judge(pod: Pod, others: () => readonly Pod[], standing: PodStanding): Judgement {
-    return this.#deps.judge(pod, others, standing);
+  judge(pod: Pod, standing: PodStanding): Judgement {
+    return this.#deps.judge(pod, standing);
+  }
+
+  released(): void {
+    if (this.#settling.size > 0) this.#deps.released();
   }
 
   judgeResize(pod: Pod): Refusal | undefined {
-    return this.#deps.judgeResize?.(pod);
+    return this.#deps.judgeResize(pod);
   }
 
   /** Whether it is not clear yet that the pod may run. */

@@ -3,7 +3,6 @@ import { describe, it } from 'node:test';
 import { observedOf, podOf } from '../../test/fakes/pod-sketch.ts';
 import type { PodSource } from '../pods/index.ts';
 import { podUid } from '../pods/index.ts';
-import { admitPod } from './admission.ts';
 import { EarlierPods } from './earlier-pods.ts';
 
 const uid = podUid('uid-1');
@@ -101,15 +100,5 @@ describe('a pod that comes after a restart', () => {
     assert.deepEqual({ phase, reason }, end);
     assert.deepEqual(earlier({ source: 'api', lives }).see(podOf()), podOf());
     assert.deepEqual(lives, ['goes-on', 'anew']);
-  });
-
-  it('is not thrown out because the node holds fewer pods now', () => {
-    assert.deepEqual(admitPod({ standing: 'lives-here', others: 3, maxPods: 2 }), { admit: true });
-    assert.deepEqual(admitPod({ standing: 'new', others: 1, maxPods: 2 }), { admit: true });
-    assert.deepEqual(admitPod({ standing: 'new', others: 2, maxPods: 2 }), {
-      admit: false,
-      reason: 'OutOfpods',
-      message: "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2",
-    });
   });
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
-import { ImageCollector } from './image-collector.ts';
+import { collectLogs, MetricRegistry, VirtualClock } from '../lib/index.ts';
+import { ImageLeases } from '../runtime/index.ts';
+import { ImageCollector, makeImageGc } from './image-collector.ts';
 import type { NodeEvent } from './node-journal.ts';
 
 test('every five minutes, and told from the second failure in a row on', async () => {
@@ -33,4 +34,29 @@ test('every five minutes, and told from the second failure in a row on', async (
   const event = { type: 'Warning', reason: 'ImageGCFailed', message: 'the disk is read-only' };
   assert.deepEqual(events, [event, event]);
   assert.equal(clock.pendingTimers, 0);
+});
+
+test('images that are removed are counted by the name dashboards know', async () => {
+  const clock = new VirtualClock();
+  const metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  const { signal } = new AbortController();
+  const cri = {
+    listImages: async () => ({ images: [{ id: 'a', repoTags: [], repoDigests: [], size: 1n }] }),
+    listContainers: async () => ({ containers: [] }),
+    status: async () => ({ info: {} }),
+    removeImage: async () => ({}),
+  };
+  const manager = makeImageGc(
+    { imageGc: { highPercent: 85, lowPercent: 80, minAgeMs: 0, maxAgeMs: 0 } } as never,
+    {
+      cri,
+      clock,
+      logger: collectLogs(clock).logger,
+      metrics,
+      machine: { diskSpace: async () => undefined },
+    } as never,
+    { node: { event: () => {} }, leases: new ImageLeases() },
+  );
+  await manager?.deleteUnusedImages(signal);
+  assert.match(await metrics.expose(signal), /^kubelet_image_garbage_collected_total\{reason="space"\} 1$/m);
 });

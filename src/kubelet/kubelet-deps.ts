@@ -10,6 +10,7 @@ import type {
   KernelLog,
   ProcessFacts,
   SliceKeeper,
+  WatchMemory,
 } from '../resources/index.ts';
 import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
@@ -60,6 +61,8 @@ export interface NodeMachine {
   readonly facts?: FactFiles | undefined;
   /** What pods are evicted by; as `stats` tells it unless given, and nobody is where neither is. */
   readonly evictionStats?: EvictionStats | undefined;
+  /** Nobody tells when memory falls short unless given; it is looked at. */
+  readonly watchMemory?: WatchMemory | undefined;
   readFile(path: string): Promise<string>;
 }
 

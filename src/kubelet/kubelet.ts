@@ -258,7 +258,8 @@ export class Kubelet {
       journal,
       node: this.node,
       workers: () => this.workers,
-      activePods: () => this.#facts.active(),
+      // One that is not taken yet uses nothing, and waits for just what others use.
+      activePods: () => this.#facts.active(({ metadata: { uid } }) => !this.#admission.isSettling(uid)),
       statistics: this.statistics,
       reclaim: {
         deleteAllUnusedContainers: (signal) => this.#garbage.collectNow('ended-pods-too', signal),
@@ -304,8 +305,9 @@ export class Kubelet {
       const ms = startedAfterMs(change, clock.now());
       if (ms !== undefined) this.#observer.startedToRun(ms);
       void this.#kept.notes.published(change.pod, change.after);
-      if (change.isFinished || isTerminalPhase(change.after.phase))
-        this.#allocation.manager.ended(change.uid);
+      if (!change.isFinished && !isTerminalPhase(change.after.phase)) return;
+      this.#allocation.manager.ended(change.uid);
+      this.#admission.released();
     });
   }
 

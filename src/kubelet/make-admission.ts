@@ -2,10 +2,10 @@ import type { Node } from '../kinds/index.ts';
 import { hugePageResource, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
 import type { Allotter } from '../resources/index.ts';
 import type { PodWorkers } from '../workers/index.ts';
-import { nodeAdmission, type PodStanding } from './admission.ts';
+import type { PodStanding } from './admission.ts';
 import { AdmissionDesk, type AdmissionDeskDeps } from './admission-desk.ts';
-import { clusterAdmission } from './cluster-admission.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
+import { nodeAdmission } from './node-admission.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
 
@@ -29,19 +29,18 @@ export interface AdmissionParts {
   readonly pressures: () => readonly string[];
 }
 
-/** A node that is alone takes what its owner gives it; one of a cluster looks at all a scheduler may have missed. */
+/** A node that is alone goes by what is known of it here, as one of a cluster does that has not reached its API. */
 export function makeAdmission(
   settings: KubeletSettings,
   deps: Pick<KubeletDeps, 'clock' | 'logger' | 'metrics' | 'cluster'>,
   parts: AdmissionParts,
 ): AdmissionDesk {
   const { clock, logger, cluster } = deps;
-  if (cluster === undefined) return admissionAlone(settings, deps, parts);
-  const admitter = clusterAdmission(settings, {
+  const admitter = nodeAdmission(settings, {
     ...deps,
     ...parts,
-    node: () => cluster.node() ?? describedNode(settings),
-    fetchNode: cluster.fetchNode,
+    node: () => cluster?.node() ?? describedNode(settings),
+    fetchNode: cluster?.fetchNode ?? (async () => describedNode(settings)),
     beside: ({ metadata: { uid } }) => {
       const later = desk.after(uid);
       return parts.active().filter(({ metadata: other }) => other.uid !== uid && !later.has(other.uid));
@@ -52,37 +51,16 @@ export function makeAdmission(
     logger,
     judge: adopting(parts, (pod) => admitter.judge(pod)),
     settle: (pod, judgement, signal) => admitter.settle(pod, judgement, signal),
+    released: () => admitter.released(),
     judgeResize: (pod) => admitter.judgeResize(pod),
   });
   return desk;
 }
 
-function admissionAlone(
-  settings: KubeletSettings,
-  { clock, logger }: Pick<KubeletDeps, 'clock' | 'logger'>,
-  parts: AdmissionParts,
-): AdmissionDesk {
-  const { active, standing, allotter } = parts;
-  const judge = nodeAdmission(settings, parts);
-  return new AdmissionDesk({
-    clock,
-    logger,
-    judge: adopting(parts, (pod, others, is) =>
-      judge(pod, others, is, allotter?.isAskedBy(pod) === true ? 'awaited' : undefined),
-    ),
-    settle: async (pod, _judgement, signal) => {
-      const refusal = await allotter?.allot(pod, signal);
-      const others = () => active().filter(({ metadata: { uid } }) => uid !== pod.metadata.uid);
-      const judgement = judge(pod, others, standing(pod), refusal);
-      return judgement.kind === 'refuse' ? { admit: false, ...judgement.refusal } : { admit: true };
-    },
-  });
-}
-
 function adopting({ adopt }: AdmissionParts, judge: AdmissionDeskDeps['judge']): AdmissionDeskDeps['judge'] {
-  return (pod, others, standing) => {
+  return (pod, standing) => {
     if (standing === 'lives-here') adopt?.(pod);
-    return judge(pod, others, standing);
+    return judge(pod, standing);
   };
 }
 
@@ -90,12 +68,12 @@ function adopting({ adopt }: AdmissionParts, judge: AdmissionDeskDeps['judge']):
 const anyDisk = `${Number.MAX_SAFE_INTEGER}`;
 
 /**
- * What can be said of the node before the API has told, which the pods that serve that API have to be admitted by. How
- * large its disk is, is not known here: nobody is refused for it.
+ * What can be said of the node where no API has told, or not yet: the pods that serve that API have to be admitted by it.
+ * How large its disk is, is not known here: nobody is refused for it.
  */
 function describedNode(settings: KubeletSettings): Node {
-  const { nodeName: name, capacity, reserved, withheld = reserved, maxPods } = settings;
-  const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux' };
+  const { nodeName: name, nodeLabels, capacity, reserved, withheld = reserved, maxPods } = settings;
+  const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', ...nodeLabels };
   const pages = [...(capacity.hugePages ?? [])].map(([size, bytes]) => [hugePageResource(size), `${bytes}`]);
   const allocatable = {
     cpu: `${Math.max(0, capacity.milliCpu - withheld.milliCpu)}m`,

@@ -5,14 +5,13 @@ import type { DeviceAmounts } from '../node/index.ts';
 import type { Plugin, PluginHandler } from '../plugins/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
 import type { DeviceManager, DeviceManagerDeps } from '../resources/devices/index.ts';
-import {
-  type AllocationTerms,
-  type Allotter,
-  allotPod,
-  type DeviceHost,
-  type HintProvider,
-  type Refusal,
-  type TopologyHints,
+import type {
+  AllocationTerms,
+  Allotter,
+  DeviceHost,
+  HintProvider,
+  Refusal,
+  TopologyHints,
 } from '../resources/index.ts';
 import type { GivenResources } from '../resources/pod-resources/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../runtime/index.ts';
@@ -98,7 +97,7 @@ export class NodeDevices
 
   async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
     await this.ready(pod, signal);
-    return await allotPod(pod, [this], signal);
+    return await this.#manager?.allot(pod, signal);
   }
 
   /** Waits for plugins that are expected, as long as that is worth while. */

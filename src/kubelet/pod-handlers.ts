@@ -156,39 +156,35 @@ export class PodHandlers implements SyncHandler {
     journal.step(uid, { stage: 'seen', outcome: 'done', message: `from the source ${seenIn(pod)}` });
     const isOver = workers.queries.isPodTerminationRequested(uid) || isTerminalPhase(pod.status.phase);
     if (isOver) this.#update(pod, 'create');
-    else this.#admit(pod, this.#judge(pod));
+    else this.#admit(this.#deps.allocation.withAllocation(pod));
   }
 
-  #judge(pod: Pod): Judgement {
-    const { admission, earlier, allocation } = this.#deps;
-    const allocated = allocation.withAllocation(pod);
-    return admission.judge(allocated, () => this.#activeBeside(pod), earlier.standing(pod));
-  }
-
-  #admit(pod: Pod, judgement: Judgement): void {
-    const { uid } = pod.metadata;
-    const { admission, journal } = this.#deps;
-    if (judgement.kind === 'admit') this.#settled(uid, { admit: true });
-    else if (judgement.kind === 'refuse') this.#settled(uid, { admit: false, ...judgement.refusal });
+  #admit(judged: Pod): void {
+    const { uid } = judged.metadata;
+    const { admission, journal, earlier } = this.#deps;
+    const judgement = admission.judge(judged, earlier.standing(judged));
+    if (judgement.kind === 'admit') this.#settled(judged, { admit: true });
+    else if (judgement.kind === 'refuse') this.#settled(judged, { admit: false, ...judgement.refusal });
     else {
       journal.step(uid, { stage: 'admitted', outcome: 'waiting', message: whatItWaitsFor(judgement) });
-      admission.settle(pod, judgement, (settled) => this.#settled(uid, settled));
+      admission.settle(judged, judgement, (settled) => this.#settled(judged, settled));
     }
   }
 
-  /** The pod may have been edited since it was judged, but not in what counts for that; it may also be gone. */
-  #settled(uid: PodUid, admission: Admission): void {
-    const pod = this.#deps.pods.getPodByUid(uid);
-    if (pod === undefined) return;
-    if (admission.admit) this.#taken(pod);
+  /** The pod may have been edited since it was judged; it may also be gone, or had to end for another one. */
+  #settled(judged: Pod, admission: Admission): void {
+    const { pods, workers } = this.#deps;
+    const pod = pods.getPodByUid(judged.metadata.uid);
+    if (pod === undefined || workers.queries.isPodTerminationRequested(pod.metadata.uid)) return;
+    if (admission.admit) this.#taken(pod, judged);
     else this.#reject(pod, admission.reason, admission.message);
   }
 
-  #taken(pod: Pod): void {
+  #taken(pod: Pod, judged: Pod): void {
     const { uid } = pod.metadata;
     const { journal, earlier, workers, allocation } = this.#deps;
     journal.step(uid, { stage: 'admitted', outcome: 'done', message: 'the node takes it' });
-    allocation.admitted(pod);
+    allocation.admitted(pod, judged);
     const secondsLeft = earlier.secondsLeft(uid);
     if (secondsLeft !== undefined) workers.resumeTermination(pod, secondsLeft);
     else this.#update(pod, 'create');
@@ -257,18 +253,6 @@ export class PodHandlers implements SyncHandler {
     }
     const { mirrorPod } = this.#deps.pods.getPodAndMirrorPod(pod);
     this.#deps.workers.updatePod({ updateType, pod, mirrorPod, startStamp: this.#deps.clock.stamp() });
-  }
-
-  /** Those that use, or will use, resources of the node. */
-  #activeBeside(pod: Pod): readonly Pod[] {
-    const { pods, workers, statuses } = this.#deps;
-    return pods.getPods().filter((other) => {
-      const { uid } = other.metadata;
-      if (uid === pod.metadata.uid || workers.queries.isPodKnownTerminated(uid)) return false;
-      const isOver =
-        isTerminalPhase(other.status.phase) || isTerminalPhase(statuses.getPodStatus(uid)?.phase);
-      return !isOver || workers.queries.isPodTerminationRequested(uid);
-    });
   }
 }
 

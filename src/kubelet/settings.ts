@@ -58,6 +58,8 @@ export interface KubeletSettings {
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   /** Whether pods get cgroups of their own. */
   readonly cgroupsPerQos: boolean;
+  /** What the node has besides those of its name and system; none unless given. */
+  readonly nodeLabels?: Readonly<Record<string, string>> | undefined;
   readonly capacity: NodeAmount;
   /** Of the capacity, what pods may not have. */
   readonly reserved: NodeAmount;

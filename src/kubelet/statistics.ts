@@ -1,6 +1,6 @@
 import { detectCgroupLayout } from '../lib/index.ts';
 import type { ObservedPod, Pod, PodUid } from '../pods/index.ts';
-import { cgroupName, cgroupPath, parseCgroupPath } from '../resources/index.ts';
+import { kubepodsPath } from '../resources/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { KubeletSettings } from './settings.ts';
 import type { PodSubject, StatsPages, StatsProvider, VolumePlace } from './stats/index.ts';
@@ -115,8 +115,8 @@ export class Statistics implements Disposable {
 
   #systemCgroups(): Readonly<Record<string, string>> {
     const { cgroupRoot, cgroupDriver, cgroupsPerQos, systemCgroups = {} } = this.#settings;
-    const pods = cgroupName(parseCgroupPath(cgroupRoot, cgroupDriver), 'kubepods');
-    const all = { ...systemCgroups, pods: cgroupsPerQos ? cgroupPath(pods, cgroupDriver) : undefined };
+    const pods = cgroupsPerQos ? kubepodsPath(cgroupRoot, cgroupDriver) : undefined;
+    const all = { ...systemCgroups, pods };
     const known = Object.entries(all).flatMap(([name, path]) => (path === undefined ? [] : [[name, path]]));
     return Object.fromEntries(known);
   }

@@ -33,12 +33,14 @@ export {
   type FileCount,
   type FileSystemSpace,
   spaceAt,
+  spaceOf,
   type Tree,
   type TreeAnswer,
   type TreeUsage,
 } from './disk-walk/index.ts';
 export { type ErrorCode, type ErrorKind, errorKinds } from './error-codes.ts';
 export { asError, describeError, isKind, KubelingError, kindOf } from './errors.ts';
+export { EventFd } from './event-fd.ts';
 export { formatFlagHelp } from './flag-help.ts';
 export {
   boolFlag,
@@ -64,6 +66,7 @@ export {
   parseFlags,
 } from './flags.ts';
 export { fnv1a32 } from './fnv.ts';
+export { goArchitecture } from './go-architecture.ts';
 export {
   durationMs,
   durationNanos,

@@ -115,3 +115,27 @@ test('whatever the timing, work of one key never overlaps and nothing is left', 
     { numRuns: 50 },
   );
 });
+
+test('several are held together, whoever asks for them in what order, and all are given back', async () => {
+  const clock = new VirtualClock();
+  const mutex = new KeyedMutex<string>();
+  const story: string[] = [];
+  const work = async (name: string, keys: readonly string[]) => {
+    using _held = await mutex.acquireAll(keys, open());
+    story.push(`${name} begins`);
+    await clock.sleep(10, open());
+    story.push(`${name} ends`);
+  };
+  const all = [work('a', ['x', 'y', 'x']), work('b', ['y', 'x']), work('c', ['z'])];
+  const given = new AbortController();
+  const late = mutex.acquireAll(['w', 'x'], given.signal);
+  await clock.advance(5);
+  given.abort(new Error('gave up'));
+  await assert.rejects(late, /gave up/);
+  assert.equal(mutex.isHeld('w'), false);
+  await clock.advance(100);
+  await Promise.all(all);
+  assert.equal(story.length, 6);
+  assert.ok(story.indexOf('a ends') < story.indexOf('b begins'));
+  assert.equal(mutex.size, 0);
+});

@@ -25,6 +25,18 @@ export class KeyedMutex<K> {
     return this.#hold(key);
   }
 
+  /** All of them, always in the same order, so that nobody waits for somebody who waits for him. */
+  async acquireAll(keys: Iterable<K>, signal: AbortSignal): Promise<Disposable> {
+    const held = new DisposableStack();
+    try {
+      for (const key of [...new Set(keys)].toSorted()) held.use(await this.acquire(key, signal));
+      return held;
+    } catch (error) {
+      held.dispose();
+      throw error;
+    }
+  }
+
   /** Runs the work alone among all work of that key. The signal ends the wait; the work must listen to it by itself. */
   async run<T>(key: K, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     using _held = await this.acquire(key, signal);

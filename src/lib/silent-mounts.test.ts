@@ -77,6 +77,16 @@ describe('a path', () => {
     assert.deepEqual(asked, []);
   });
 
+  it('is looked at once a second for all that lie in the same directory', async () => {
+    const { clock, touched, check, links, dead } = rig();
+    for (const name of ['a', 'b', 'c']) assert.equal(await check(`/mnt/pods/${name}`), 'fine');
+    assert.deepEqual(touched, ['/mnt', '/mnt/pods', '/mnt/pods/a', '/mnt/pods/b', '/mnt/pods/c']);
+    await clock.advance(1_000);
+    links.set('/mnt/pods', '/mnt/far');
+    dead.add('/mnt/far');
+    assert.match(await check('/mnt/pods/a', 5_000), /^MOUNT_SILENT/);
+  });
+
   it('on a file system from elsewhere is asked for, once a second at most', async () => {
     const { clock, asked, check } = rig();
     for (const path of ['/mnt/far', '/mnt/far/a/b', '/mnt/./far//c', '/mnt/../../mnt/far'])

@@ -29,6 +29,15 @@ interface MountTable {
   readonly mounts: readonly Mount[];
   /** Those that may not answer. */
   readonly foreign: readonly Mount[];
+  /** Directories on the way to others that by this table are on a disk of the machine, and are no links. */
+  readonly plain: Set<string>;
+}
+
+interface TableRead {
+  readonly atMs: number;
+  readonly table: Promise<MountTable>;
+  /** Once it is there. */
+  known?: MountTable;
 }
 
 /** The kernel answers for these by itself, from memory or a disk of the machine. */
@@ -45,6 +54,7 @@ const answerWithinMs = 5_000;
 const retry = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 3_600_000 };
 const mostLinks = 40;
 const never = new AbortController().signal;
+const fine = Promise.resolve();
 
 /**
  * File systems whose answers come from elsewhere, such as a server or a process. Whoever touches one that is dead waits in
@@ -54,7 +64,7 @@ const never = new AbortController().signal;
 export class SilentMounts {
   readonly #deps: SilentMountsDeps;
   readonly #known = new Map<string, Known>();
-  #read: { readonly atMs: number; readonly table: Promise<MountTable> } | undefined;
+  #read: TableRead | undefined;
 
   constructor(deps: SilentMountsDeps) {
     this.#deps = deps;
@@ -66,13 +76,15 @@ export class SilentMounts {
   }
 
   /** Resolves once all file systems on the way to the path have answered; rejects with MOUNT_SILENT for one that does not. */
-  async check(path: string, signal: AbortSignal = never): Promise<void> {
-    await this.whose(path, signal);
+  check(path: string, signal: AbortSignal = never): Promise<void> {
+    // Many are checked at once, and most machines have nothing that comes from elsewhere.
+    const read = this.#recent();
+    return read?.known?.foreign.length === 0 ? fine : this.whose(path, signal).then(() => {});
   }
 
   /** As above, and who answers for the path: the kernel alone, or somebody elsewhere, who may stop to at any moment. */
   async whose(path: string, signal: AbortSignal = never): Promise<'own' | 'elsewhere'> {
-    const { mounts, foreign } = await this.#mounts();
+    const { mounts, foreign, plain } = await this.#mounts();
     if (foreign.length === 0) return 'own';
     let whose: 'own' | 'elsewhere' = 'own';
     const steps = path.split('/');
@@ -80,14 +92,20 @@ export class SilentMounts {
     for (let step = steps.shift(); step !== undefined && links <= mostLinks; step = steps.shift()) {
       if (step === '' || step === '.') continue;
       const next = step === '..' ? posix.dirname(`${at}/`) : `${at}/${step}`;
+      if (plain.has(next)) {
+        at = next;
+        continue;
+      }
       const mount = mountOf(next, foreign) && mountOf(next, mounts);
-      if (mount !== undefined && isFromElsewhere(mount)) {
+      const isOwn = mount === undefined || !isFromElsewhere(mount);
+      if (!isOwn) {
         whose = 'elsewhere';
         await this.#answers(mount, signal);
       }
       const target = await this.#deps.readLink(next);
       if (target === undefined) {
         at = next === '/' ? '' : next;
+        if (isOwn && steps.length > 0) plain.add(at);
         continue;
       }
       links++;
@@ -110,18 +128,23 @@ export class SilentMounts {
 
   /** It is long, and asked for all the time: it may be as old as a file system takes to die. */
   async #mounts(): Promise<MountTable> {
-    const atMs = this.#deps.clock.monotonicMs();
+    const recent = this.#recent();
+    if (recent !== undefined) return recent.known ?? (await recent.table);
+    const read: TableRead = { atMs: this.#deps.clock.monotonicMs(), table: this.#readTable() };
+    this.#read = read;
+    read.known = await read.table;
+    return read.known;
+  }
+
+  #recent(): TableRead | undefined {
     const read = this.#read;
-    if (read !== undefined && atMs - read.atMs < tableMs) return await read.table;
-    const table = this.#readTable();
-    this.#read = { atMs, table };
-    return await table;
+    return read !== undefined && this.#deps.clock.monotonicMs() - read.atMs < tableMs ? read : undefined;
   }
 
   async #readTable(): Promise<MountTable> {
     const mounts = await this.#deps.mounts();
     this.#forgetGone(mounts);
-    return { mounts, foreign: mounts.filter(isFromElsewhere) };
+    return { mounts, foreign: mounts.filter(isFromElsewhere), plain: new Set() };
   }
 
   #forgetGone(mounts: readonly Mount[]): void {

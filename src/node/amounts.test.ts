@@ -19,12 +19,6 @@ test('the node has what the machine has, and without reservations pods may have 
   assert.deepEqual(nodeAmounts(plainSettings, facts), { capacity: all, allocatable: all });
 });
 
-test('pods for each core only lower the number of pods', () => {
-  const pods = (podsPerCore: number) =>
-    nodeAmounts({ ...plainSettings, podsPerCore }, facts).capacity['pods'];
-  assert.deepEqual([0, 10, 100].map(pods), ['110', '40', '110']);
-});
-
 test('what is reserved and what eviction defends is not for pods', () => {
   const settings = {
     ...plainSettings,

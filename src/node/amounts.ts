@@ -22,7 +22,7 @@ export interface NodeAmounts {
 
 export type AmountSettings = Pick<
   NodeSettings,
-  'maxPods' | 'podsPerCore' | 'reserved' | 'reservedCpus' | 'hardEviction' | 'localStorage'
+  'maxPods' | 'reserved' | 'reservedCpus' | 'hardEviction' | 'localStorage'
 >;
 
 export interface AmountFacts {
@@ -56,7 +56,7 @@ function machineAmounts(
   settings: AmountSettings,
   machine: MachineCapacity | undefined,
 ): Map<string, Quantity> {
-  const { maxPods, podsPerCore, localStorage } = settings;
+  const { maxPods, localStorage } = settings;
   if (machine === undefined) {
     return new Map([
       ['cpu', quantityOf(0)],
@@ -64,12 +64,11 @@ function machineAmounts(
       ['pods', quantityOf(maxPods)],
     ]);
   }
-  const cores = Math.ceil(machine.milliCpu / 1_000);
   const { ephemeralStorage } = machine;
   return new Map([
     ['cpu', milliQuantity(Math.trunc(machine.milliCpu))],
     ['memory', bytes(machine.memory)],
-    ['pods', quantityOf(podsPerCore > 0 ? Math.min(maxPods, podsPerCore * cores) : maxPods)],
+    ['pods', quantityOf(maxPods)],
     ...(localStorage === 'counted' && ephemeralStorage !== undefined
       ? ([['ephemeral-storage', bytes(ephemeralStorage)]] as const)
       : []),

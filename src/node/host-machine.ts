@@ -32,9 +32,3 @@ export async function diskBytes(path: string): Promise<number | undefined> {
     () => undefined,
   );
 }
-
-/** Go's name for a processor, as the labels of nodes have it. */
-export function goArchitecture(nodeArchitecture: string): string {
-  const names: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };
-  return names[nodeArchitecture] ?? nodeArchitecture;
-}

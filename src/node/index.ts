@@ -3,7 +3,7 @@ export type { AddressFacts } from './addresses.ts';
 export { CsiNodeTeller } from './csi-node.ts';
 export { HostFirewall, type HostFirewallDeps, type PacketFilter } from './host-firewall.ts';
 export { hostIps } from './host-ips.ts';
-export { diskBytes, goArchitecture, hostNodeMachine } from './host-machine.ts';
+export { diskBytes, hostNodeMachine } from './host-machine.ts';
 export type {
   AddressProvider,
   DeviceAmounts,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { plainSettings } from '../../test/fakes/node-world.ts';
-import { goArchitecture } from './host-machine.ts';
 import { checkNodeSettings, nodeNameOf } from './settings.ts';
 
 test('a node is called as it is told, else as the machine is, trimmed and in lower case', () => {
@@ -31,14 +30,4 @@ test('all settings that no node can have are named at once', () => {
     message:
       /nodeLeaseDurationSeconds must be above 0: current value is 0; nodeStatusUpdateFrequency .* -1; nodeStatusReportFrequency .* 0; nodeStatusMaxImages .* -2; --cloud-provider must be empty or external: current value is "aws"$/,
   });
-});
-
-test('processors have the names Go gives them', () => {
-  assert.deepEqual(['x64', 'arm64', 's390x', 'ppc64', 'ia32'].map(goArchitecture), [
-    'amd64',
-    'arm64',
-    's390x',
-    'ppc64le',
-    '386',
-  ]);
 });

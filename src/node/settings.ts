@@ -31,8 +31,6 @@ export interface NodeSettings {
   /** Go's name for it: amd64, arm64. */
   readonly architecture: string;
   readonly maxPods: number;
-  /** 0 for no such limit. */
-  readonly podsPerCore: number;
   /** What pods may not have: systemReserved and kubeReserved as they are written. */
   readonly reserved: readonly Readonly<Record<string, string>>[];
   /** How many CPUs reservedSystemCPUs names; they go before any amount that is reserved. 0 for none. */

@@ -24,6 +24,16 @@ export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
   return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
 }
 
+/** The cgroup that all pods are in. */
+export function kubepodsName(root: CgroupName): CgroupName {
+  return cgroupName(root, 'kubepods');
+}
+
+/** Its path below each tree, under the root as users spell it. */
+export function kubepodsPath(root: string, driver: CgroupDriver): string {
+  return cgroupPath(kubepodsName(parseCgroupPath(root, driver)), driver);
+}
+
 /** The units of systemd that are the cgroup and the one above it. */
 export function sliceUnits(name: CgroupName): { readonly unit: string; readonly parent: string } {
   return { unit: sliceUnit(name), parent: sliceUnit(name.slice(0, -1)) };

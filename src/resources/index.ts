@@ -32,6 +32,7 @@ export {
   type CgroupName,
   cgroupName,
   cgroupPath,
+  kubepodsPath,
   parseCgroupPath,
 } from './cgroup-name.ts';
 export type { CgroupValues } from './cgroup-values.ts';
@@ -46,6 +47,7 @@ export { type CgroupObserver, type CgroupOperation, cgroupMetrics } from './metr
 export {
   checkReservations,
   cpuCount,
+  mostPods,
   type Reservations,
   reservedAmount,
   withheldAmount,

@@ -3,7 +3,13 @@ import { describe, it } from 'node:test';
 import { type CgroupLayout, parseQuantity } from '../lib/index.ts';
 import { checkMachine, type MachineDemands } from './machine-checks.ts';
 import { readMachineFacts } from './machine-facts.ts';
-import { checkReservations, type Reservations, reservedAmount, withheldAmount } from './node-amounts.ts';
+import {
+  checkReservations,
+  mostPods,
+  type Reservations,
+  reservedAmount,
+  withheldAmount,
+} from './node-amounts.ts';
 
 const v1: CgroupLayout = {
   version: 1,
@@ -100,6 +106,13 @@ describe('a machine', () => {
       },
     );
     checkMachine(all, { swaps: [] }, 2);
+  });
+});
+
+describe('the number of pods', () => {
+  it('is only lowered by a number for each core', () => {
+    const pods = (podsPerCore: number) => mostPods({ maxPods: 110, podsPerCore }, 4_000);
+    assert.deepEqual([0, 10, 100].map(pods), [110, 40, 110]);
   });
 });
 

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MetricRegistry } from '../lib/index.ts';
 import { resizeMetrics } from './allocation/index.ts';
+import { alignmentMetrics, topologyMetrics } from './allotment/metrics.ts';
+import { CpuGroups } from './cpu/cpu-groups.ts';
+import { cpuMetrics } from './cpu/metrics.ts';
 import { evictionMetrics } from './eviction/index.ts';
+import { memoryMetrics } from './memory/metrics.ts';
+import { podResourcesMetrics } from './pod-resources/metrics.ts';
 
 const { signal } = new AbortController();
 
@@ -46,4 +51,58 @@ test('resizes are counted by the names dashboards know', async () => {
     'kubelet_pod_pending_resizes{reason="deferred"} 2',
     'kubelet_pod_pending_resizes{reason="infeasible"} 0',
   ]);
+});
+
+test('what is allotted by the piece is counted by the names dashboards know', async () => {
+  const metrics = registry();
+  const count = alignmentMetrics(metrics);
+  const place = (cpu: number) => ({ numaNode: cpu % 2, socket: 0, core: cpu, uncoreCache: 0 });
+  const groups = new CpuGroups({ cpus: new Map([0, 1, 2, 3].map((cpu) => [cpu, place(cpu)])) });
+  const cpu = cpuMetrics(metrics, groups, 'whole-only', count);
+  cpu.requested();
+  cpu.failed();
+  cpu.allocated(new Set([1]));
+  cpu.changed(2, new Set([1]));
+  const memory = memoryMetrics(metrics);
+  memory.requested();
+  memory.failed();
+  const topology = topologyMetrics(metrics, count);
+  topology.admitted(0.06);
+  topology.refused(0.06);
+  topology.aligned('pod', 'done');
+  const samples = await samplesOf(metrics);
+  for (const line of [
+    'kubelet_cpu_manager_pinning_requests_total 1',
+    'kubelet_cpu_manager_pinning_errors_total 1',
+    'kubelet_cpu_manager_shared_pool_size_millicores 2000',
+    'kubelet_cpu_manager_exclusive_cpu_allocation_count 1',
+    'kubelet_cpu_manager_allocation_per_numa{numa_node="0"} 0',
+    'kubelet_cpu_manager_allocation_per_numa{numa_node="1"} 1',
+    'kubelet_memory_manager_pinning_requests_total 1',
+    'kubelet_memory_manager_pinning_errors_total 1',
+    'kubelet_topology_manager_admission_requests_total 2',
+    'kubelet_topology_manager_admission_errors_total 1',
+    'kubelet_topology_manager_admission_duration_ms_bucket{le="0.05"} 0',
+    'kubelet_topology_manager_admission_duration_ms_bucket{le="0.1"} 2',
+    'kubelet_container_aligned_compute_resources_count{scope="container",boundary="physical_cpu"} 1',
+    'kubelet_container_aligned_compute_resources_count{scope="container",boundary="uncore_cache"} 1',
+    'kubelet_container_aligned_compute_resources_count{scope="pod",boundary="numa_node"} 1',
+    'kubelet_container_aligned_compute_resources_failure_count{scope="container",boundary="physical_cpu"} 1',
+  ])
+    assert.ok(samples.includes(line), `${line} is not among\n${samples.join('\n')}`);
+});
+
+test('who asks what pods have is counted by the names dashboards know', async () => {
+  const metrics = registry();
+  const observer = podResourcesMetrics(metrics);
+  for (const method of ['list', 'get', 'get_allocatable'] as const) {
+    observer.asked('v1', method);
+    observer.failed('v1', method);
+  }
+  const of = (name: string) => `kubelet_pod_resources_endpoint_${name}{server_api_version="v1"}`;
+  const each = ['list', 'get', 'get_allocatable'].flatMap((method) => [
+    `${of(`requests_${method}`)} 1`,
+    `${of(`errors_${method}`)} 1`,
+  ]);
+  assert.deepEqual(new Set(await samplesOf(metrics)), new Set([`${of('requests_total')} 3`, ...each]));
 });

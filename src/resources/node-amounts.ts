@@ -102,6 +102,14 @@ export function checkReservations(
   );
 }
 
+/** How many pods the node takes: so many, and of each core no more than so many unless that is 0. */
+export function mostPods(
+  { maxPods, podsPerCore }: { readonly maxPods: number; readonly podsPerCore: number },
+  milliCpu: number,
+): number {
+  return podsPerCore > 0 ? Math.min(maxPods, podsPerCore * Math.ceil(milliCpu / 1_000)) : maxPods;
+}
+
 export function cpuCount(list: string): number {
   return list
     .split(',')

@@ -352,19 +352,6 @@ describe('cgroups of pods that are gone', () => {
   });
 });
 
-describe('podAt', () => {
-  it('tells the pod of a path from everything else', async () => {
-    for (const driver of ['cgroupfs', 'systemd'] as const) {
-      const { pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }), driver);
-      for (const pod of [guaranteed, burstable, bestEffort]) {
-        assert.equal(pods.podAt(pods.cgroupParent(pod)), pod.metadata.uid);
-      }
-      assert.equal(pods.podAt('/kubepods/burstable'), undefined);
-      assert.equal(pods.podAt('/system.slice/podman'), undefined);
-    }
-  });
-});
-
 describe('a node that makes no cgroups', () => {
   it('leaves the place of containers to the runtime, and has nothing to remove', async () => {
     assert.equal(noPodCgroups.cgroupParent(burstable), '');

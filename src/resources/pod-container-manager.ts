@@ -114,14 +114,6 @@ export class PodContainerManager implements PodCgroups {
     return found;
   }
 
-  /** The pod whose cgroup lies at the path; undefined for the cgroup of something else. */
-  podAt(path: string): PodUid | undefined {
-    const { cgroups, qos } = this.#deps;
-    const name = cgroups.parse(path);
-    const parent = JSON.stringify(name.slice(0, -1));
-    return classes.some((one) => JSON.stringify(qos.nameOf(one)) === parent) ? podOf(name) : undefined;
-  }
-
   /** Removes the cgroups of pods that are gone. What fails is logged; the next round tries again. */
   async removeOrphans(rules: OrphanRules, signal: AbortSignal): Promise<readonly PodUid[]> {
     const orphans = [...(await this.list())].filter(([uid]) => !rules.mayRun(uid));

@@ -2,7 +2,7 @@ import { type Clock, KeyedMutex, KubelingError, type Logger } from '../lib/index
 import { milliCpuOf, type Pod, podRequests, type QosClass, cpuShares as sharesOf } from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import { minShares } from './cgroup-math.ts';
-import { type CgroupName, cgroupName } from './cgroup-name.ts';
+import { type CgroupName, cgroupName, kubepodsName } from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 
 export interface QosContainerManagerDeps {
@@ -46,7 +46,7 @@ export class QosContainerManager {
   readonly #lock = new KeyedMutex<'burstable'>();
 
   constructor(deps: QosContainerManagerDeps) {
-    const kubepods = cgroupName(deps.cgroupRoot, 'kubepods');
+    const kubepods = kubepodsName(deps.cgroupRoot);
     this.#deps = deps;
     this.#names = {
       Guaranteed: kubepods,

@@ -14,8 +14,7 @@ export function podResourceFields(
   pod: Pod,
   actuated: PodAllocation | undefined,
 ): Pick<PodStatus, 'allocatedResources' | 'resources'> {
-  const whole = actuated?.pod ?? pod.spec.resources;
-  const given = actuated === undefined ? pod : withAllocation(pod, { ...actuated, pod: whole });
+  const given = actuated === undefined ? pod : withAllocation(pod, actuated);
   const requests = written(podRequests(given));
   const limits = written(heldLimits(given));
   return {

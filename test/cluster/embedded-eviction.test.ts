@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { it } from 'node:test';
 import type { Node, NodeCondition, Pod } from '../../src/kinds/index.ts';
@@ -58,7 +59,9 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
         },
         systemReserved: { memory: String(totalmem() - memoryOfPods) },
         evictionPressureTransitionPeriod: '5s',
+        kernelMemcgNotification: true,
       },
+      flags: ['--v=2'],
     },
   );
   const { plane, node } = cluster;
@@ -90,6 +93,8 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
     asking('greedy', node.name, fill(600), { medium: 'Memory' }),
   );
   await says('MemoryPressure', 'True');
+  if (existsSync('/sys/fs/cgroup/memory/cgroup.event_control'))
+    assert.match(node.out, /The kernel tells that memory falls short/);
   await plane.apply(
     pod('asks-for-nothing', podSpec([container('main')], { nodeName: node.name })),
     asking('filler', node.name, fill(30)),

@@ -5,7 +5,6 @@
  */
 import { execFileSync } from 'node:child_process';
 import {
-  appendFileSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -16,16 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import {
-  loadPackageDefinition,
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-  type ServiceDefinition,
-  type sendUnaryData,
-} from '@grpc/grpc-js';
-import { loadSync } from '@grpc/proto-loader';
+import type { ServerUnaryCall, ServiceDefinition, sendUnaryData } from '@grpc/grpc-js';
+import { CallLog, load, serve, serveRegistration } from '../plugin-parts.ts';
 
 const [name = '', folder = '', registration = ''] = process.argv.slice(2);
 const socket = join(folder, 'csi.sock');
@@ -47,13 +38,6 @@ interface CsiRequest {
 }
 
 type Work = (request: CsiRequest) => object;
-
-function service(file: string, path: readonly string[]): ServiceDefinition {
-  const proto = fileURLToPath(new URL(`../../src/${file}`, import.meta.url));
-  const loaded = loadPackageDefinition(loadSync(proto, { keepCase: true, defaults: true, enums: String }));
-  const found = path.reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], loaded);
-  return (found as { readonly service: ServiceDefinition }).service;
-}
 
 const isMounted = (path: string) => readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${path} `);
 
@@ -170,21 +154,13 @@ const calls: Readonly<Record<string, Work>> = {
   },
 };
 
-/** What the test wants of this call. */
-function trouble(method: string, volume: string): string | undefined {
-  try {
-    const wanted = JSON.parse(readFileSync(join(folder, 'trouble.json'), 'utf8'));
-    return wanted[`${method} ${volume}`] ?? wanted[method];
-  } catch {
-    return undefined;
-  }
-}
+const log = new CallLog(folder);
 
 function answer(method: string, work: Work) {
   return (call: ServerUnaryCall<CsiRequest, object>, done: sendUnaryData<object>) => {
     const { volume_id = '', target_path: target = '' } = call.request;
-    appendFileSync(join(folder, 'calls.log'), `${method} ${volume_id} ${target}\n`);
-    const wanted = trouble(method, volume_id);
+    log.add(`${method} ${volume_id} ${target}`);
+    const wanted = log.trouble(`${method} ${volume_id}`) ?? log.trouble(method);
     if (wanted === 'hang') return;
     try {
       if (wanted !== undefined) throw new Error(wanted);
@@ -195,36 +171,14 @@ function answer(method: string, work: Work) {
   };
 }
 
-async function serve(at: string, definition: ServiceDefinition, implementation: object): Promise<void> {
-  rmSync(at, { force: true });
-  const server = new Server();
-  server.addService(definition, implementation as never);
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix://${at}`, ServerCredentials.createInsecure(), (error) =>
-      error === null ? resolve() : reject(error),
-    );
-  });
-}
-
 mkdirSync(volumes, { recursive: true });
-await serve(
-  socket,
-  service('volumes/csi/proto/node.proto', ['csi', 'v1', 'Node']),
-  Object.fromEntries(Object.entries(calls).map(([method, work]) => [method, answer(method, work)])),
-);
-await serve(
+const { csi } = load('volumes/csi/proto/node.proto') as {
+  readonly csi: { readonly v1: { readonly Node: { readonly service: ServiceDefinition } } };
+};
+const answers = Object.entries(calls).map(([method, work]) => [method, answer(method, work)]);
+await serve(socket, csi.v1.Node.service, Object.fromEntries(answers));
+await serveRegistration(
   registration,
-  service('plugins/proto/registration.proto', ['pluginregistration', 'Registration']),
-  {
-    GetInfo: (_call: unknown, done: sendUnaryData<object>) =>
-      done(null, { type: 'CSIPlugin', name, endpoint: socket, supported_versions: ['1.0.0'] }),
-    NotifyRegistrationStatus: (
-      { request }: { readonly request: { readonly plugin_registered: boolean; readonly error: string } },
-      done: sendUnaryData<object>,
-    ) => {
-      const outcome = request.plugin_registered ? 'registered' : `refused: ${request.error}`;
-      appendFileSync(join(folder, 'calls.log'), `${outcome}\n`);
-      done(null, {});
-    },
-  },
+  { type: 'CSIPlugin', name, endpoint: socket, supported_versions: ['1.0.0'] },
+  log,
 );

@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServiceDefinition } from '@grpc/grpc-js';
-import { CallLog, load, serve, serveRegistration } from './plugin-parts.ts';
+import { CallLog, load, serve, serveRegistration } from '../plugin-parts.ts';
 
 interface Asked {
   readonly claims: readonly { readonly namespace: string; readonly uid: string; readonly name: string }[];

@@ -12,7 +12,7 @@ import {
   type ServiceClientConstructor,
   type ServiceDefinition,
 } from '@grpc/grpc-js';
-import { CallLog, load, serve, serveRegistration } from './plugin-parts.ts';
+import { CallLog, load, serve, serveRegistration } from '../plugin-parts.ts';
 
 const [resource = '', folder = '', directory = '', registry = ''] = process.argv.slice(2);
 const endpoint = `${resource.replaceAll(/[^a-z0-9]/g, '-')}.sock`;

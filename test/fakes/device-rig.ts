@@ -55,15 +55,14 @@ export class DeviceRig implements AsyncDisposable {
 
   /** As at admission; answers why not, and lets time pass for it. */
   async admit(pod: Pod, affinity?: TopologyHint): Promise<string | undefined> {
-    const provider =
-      affinity === undefined
-        ? this.manager
-        : {
-            allocate: (of: Pod, container: Container) =>
-              this.manager.allocate(of, container, { affinity, signal }),
-          };
+    const near = (hint: TopologyHint) => ({
+      allocate: (of: Pod, container: Container) =>
+        this.manager.allocate(of, container, { affinity: hint, signal }),
+    });
     const { metadata } = pod;
-    const refusal = await this.pass(allotPod(pod, [provider], signal));
+    const refusal = await this.pass(
+      affinity === undefined ? this.manager.allot(pod, signal) : allotPod(pod, [near(affinity)], signal),
+    );
     if (refusal !== undefined) this.ended.add(metadata.uid);
     return refusal?.message;
   }

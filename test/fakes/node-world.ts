@@ -168,7 +168,6 @@ export const plainSettings: NodeSettings = {
   kubeletVersion: 'v1.36.4',
   architecture: 'amd64',
   maxPods: 110,
-  podsPerCore: 0,
   reserved: [],
   reservedCpus: 0,
   hardEviction: {},

@@ -34,6 +34,8 @@ export class SimulatedPlugin {
   readonly calls: string[] = [];
   /** What calls of a method fail with. */
   readonly troubles = new Map<string, Error>();
+  /** How long calls of a method take that are not answered quickly. */
+  readonly delaysMs = new Map<string, number>();
   /** Which devices it would rather give. */
   preferred: readonly string[] = [];
   devices: readonly SimulatedDevice[];
@@ -89,7 +91,7 @@ export class SimulatedPlugin {
 
   async call(method: string, request: object, signal: AbortSignal): Promise<object> {
     // Nobody answers at once.
-    await this.#clock.sleep(1, signal);
+    await this.#clock.sleep(this.delaysMs.get(method) ?? 1, signal);
     if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'nobody listens');
     this.calls.push(`${method} ${JSON.stringify(request)}`);
     const trouble = this.troubles.get(method);
@@ -230,6 +232,7 @@ export class SimulatedDevices implements DeviceHost {
       if (found === undefined) throw new GrpcError('UNAVAILABLE', `nobody listens at ${socket}`);
       return found;
     };
+    const end = new AbortController();
     const client = new Proxy(
       {},
       {
@@ -238,10 +241,11 @@ export class SimulatedDevices implements DeviceHost {
             ? (_request: object, { signal }: { readonly signal: AbortSignal }) =>
                 plugin().listAndWatch(signal)
             : async (request: object, { signal }: { readonly signal: AbortSignal }) =>
-                await plugin().call(method, request, signal),
+                await plugin().call(method, request, AbortSignal.any([signal, end.signal])),
       },
     );
-    return { client: () => client as never, close: () => {} };
+    const close = () => end.abort(new GrpcError('UNAVAILABLE', 'The connection was closed'));
+    return { client: () => client as never, close };
   }
 
   identity(socket: string): string | undefined {

@@ -3,13 +3,7 @@ import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { KubeletDeps } from '../../src/kubelet/index.ts';
-import {
-  type CgroupLayout,
-  detectCgroupLayout,
-  formatQuantity,
-  quantityOf,
-  realCgroupHost,
-} from '../../src/lib/index.ts';
+import { detectCgroupLayout, formatQuantity, quantityOf, realCgroupHost } from '../../src/lib/index.ts';
 import { MountedDisk } from '../disks/mounted-disk.ts';
 import type { PrivateRuntime } from '../private-runtime.ts';
 import { ApiNode, type ApiNodeOptions, stays } from './api-node.ts';
@@ -30,19 +24,18 @@ import {
 
 /** With the memory of the pods of this node alone for that of the machine, on which others are at work as well. */
 function memoryOfNode({ containerd }: PrivateRuntime): Partial<KubeletDeps['machine']> {
-  const { keptReader: _, ...host } = realCgroupHost();
-  const layout = detectCgroupLayout(host);
-  const read = async (path: string) => {
-    const tree = memoryTree(await layout);
-    const isWhole = path.startsWith(join(tree, 'memory.'));
-    return await host.read(isWhole ? join(tree, containerd.layout.cgroup, basename(path)) : path);
+  const { keptFiles: _, ...host } = realCgroupHost();
+  const ours = (path: string) =>
+    path.startsWith(join(memoryTree, 'memory.'))
+      ? join(memoryTree, containerd.layout.cgroup, basename(path))
+      : path;
+  return {
+    cgroups: { ...host, read: (path) => host.read(ours(path)), look: (path) => host.look(ours(path)) },
   };
-  return { cgroups: { ...host, read } };
 }
 
-function memoryTree(layout: CgroupLayout): string {
-  return layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
-}
+const layout = await detectCgroupLayout(realCgroupHost());
+const memoryTree = layout.version === 2 ? layout.root : (layout.controllers.get('memory') ?? '');
 
 const skip = process.getuid?.() === 0 ? false : 'needs root';
 const timeout = 600_000;

@@ -40,10 +40,12 @@ describe('shutdowns that logind announces', { skip: busSkipReason(), timeout: 60
     const next = watch.next(signal);
     logind.prepareForShutdown(true);
     assert.equal(await next, 'begins');
+    assert.equal(await watch.isUnderWay(signal), true);
     lock[Symbol.dispose]();
     await released();
     logind.prepareForShutdown(false);
     assert.equal(await watch.next(signal), 'cancelled');
+    assert.equal(await watch.isUnderWay(signal), false);
     using _again = await watch.hold(signal);
     assert.equal(logind.held, 1);
   });

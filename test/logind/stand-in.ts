@@ -50,6 +50,7 @@ export class StandInLogind implements AsyncDisposable {
   readonly #locks: number[] = [];
   #serial = 0;
   #delaySeconds: number;
+  #isPreparing = false;
 
   static async open(options: StandInOptions): Promise<StandInLogind> {
     const { Pipe, PipeConnectWrap, constants: kinds } = internals.binding('pipe_wrap');
@@ -78,6 +79,7 @@ export class StandInLogind implements AsyncDisposable {
   }
 
   prepareForShutdown(isBeginning: boolean): void {
+    this.#isPreparing = isBeginning;
     this.#send({
       type: 'signal',
       path: '/org/freedesktop/login1',
@@ -125,8 +127,13 @@ export class StandInLogind implements AsyncDisposable {
   async #called({ member, body = [], serial: replySerial, sender: destination }: DbusMessage): Promise<void> {
     const answer = { type: 'return' as const, replySerial, destination };
     if (member === 'Get') {
-      const value = BigInt(this.#delaySeconds * microseconds);
-      this.#send({ ...answer, signature: 'v', body: [{ signature: 't', value }] });
+      const delay = { signature: 't', value: BigInt(this.#delaySeconds * microseconds) };
+      const isPreparing = { signature: 'b', value: this.#isPreparing };
+      this.#send({
+        ...answer,
+        signature: 'v',
+        body: [body[1] === 'PreparingForShutdown' ? isPreparing : delay],
+      });
     } else if (member === 'KillUnit') {
       await this.#reload();
       this.#send(answer);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { manifest } from './pods.ts';
+import { type Pod, podUid } from '../../src/pods/index.ts';
+import { apiPod, manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 
 const kernel = {
@@ -38,4 +39,47 @@ it('a pod that wants users or a runtime class of its own waits, and says why', a
     assert.deepEqual(node.of(uid), []);
     assert.match(JSON.stringify(node.kubelet.flights.find(uid)), why);
   }
+});
+
+function asking(name: string, more: Partial<Pod['spec']> = {}): Pod {
+  const pod = apiPod(name, `uid-${name}`, { onTerm: 'ignore' });
+  const resources = { requests: { cpu: '3' } };
+  const containers = pod.spec.containers.map((one) => ({ ...one, resources }));
+  return { ...pod, spec: { ...pod.spec, containers, ...more } };
+}
+
+it('a pod that waits for the room of one that is ending has it at once', async () => {
+  for (const laterMs of [0, 300, 600]) {
+    await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
+    const [old, next] = [asking('old'), asking('next')];
+    node.api(old);
+    await node.runs('uid-old');
+    const ending = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 };
+    const ended = { ...old, metadata: { ...old.metadata, ...ending } };
+    node.api(ended);
+    await node.pass(laterMs);
+    node.api(ended, next);
+    await node.until('the old one has ended', () => node.running('uid-old').length === 0);
+    const ms = await node.runs('uid-next', 5_000);
+    assert.ok(ms < 250, `after ${ms} ms`);
+  }
+});
+
+it('a pod that ends for another one while it waits itself is over', async () => {
+  await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
+  const [old, waiting] = [asking('old'), asking('waiting')];
+  node.api(old);
+  await node.runs('uid-old');
+  const ending = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 20 };
+  const ended = { ...old, metadata: { ...old.metadata, ...ending } };
+  node.api(ended);
+  await node.pass(100);
+  node.api(ended, waiting);
+  await node.pass(1_000);
+  node.api(ended, waiting, asking('vital', { priority: 2_000_000_000 }));
+  await node.runs('uid-vital');
+  await node.pass(60_000);
+  const status = node.kubelet.statuses.getPodStatus(podUid('uid-waiting'));
+  assert.deepEqual([status?.phase, status?.reason], ['Failed', 'Preempting']);
+  assert.deepEqual(node.events('uid-waiting'), ['Preempting']);
 });

@@ -26,6 +26,7 @@ async function start(): Promise<RaceNode> {
   return await RaceNode.start({
     settings: {
       apiPods: 'expected',
+      capacity: { milliCpu: 8_000, memoryBytes: 8 * 2 ** 30 },
       allotment: {
         cpu: { reservedCount: 1, reservedCpus: '', options: {}, reconcileMs: 10_000 },
         memory: {

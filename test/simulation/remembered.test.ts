@@ -251,7 +251,7 @@ describe('how a static pod has ended', () => {
     await node.restartKubelet();
     await node.pass(30_000);
     assert.deepEqual([node.phase(uid), node.running(uid)], ['Failed', []]);
-    assert.equal(node.kubelet.statuses.getPodStatus(uid)?.reason, 'OutOfpods');
+    assert.equal(node.kubelet.statuses.getPodStatus(uid)?.reason, 'UnexpectedAdmissionError');
     node.remove('b');
     await node.pass(1_000);
     node.write('b', manifest('b'));

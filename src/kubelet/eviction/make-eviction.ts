@@ -5,6 +5,7 @@ import {
   type EvictionStats,
   evictedStatus,
   evictionMetrics,
+  kubepodsPath,
   type PressureCondition,
 } from '../../resources/index.ts';
 import { killPodNow, type PodWorkers } from '../../workers/index.ts';
@@ -12,6 +13,7 @@ import type { KubeletDeps } from '../kubelet-deps.ts';
 import type { NodeJournal } from '../node-journal.ts';
 import type { KubeletSettings } from '../settings.ts';
 import type { Statistics } from '../statistics.ts';
+import { KernelMemoryAlarm } from './kernel-memory-alarm.ts';
 import { ProvidedStats } from './provided-stats.ts';
 
 /** What the eviction manager needs of the kubelet it belongs to. */
@@ -19,6 +21,7 @@ export interface EvictionParts {
   readonly journal: PodJournal;
   readonly node: NodeJournal;
   readonly workers: () => PodWorkers;
+  /** Those that use, or will use, anything of the node. */
   readonly activePods: () => readonly Pod[];
   readonly statistics: Pick<Statistics, 'provider'>;
   readonly reclaim: {
@@ -44,6 +47,7 @@ export function makeEviction(
     logger,
     settings: settings.eviction,
     stats,
+    memoryAlarm: memoryAlarmOf(settings, deps),
     activePods,
     kill: (pod, kill, signal) => evict({ ...deps, journal, workers: workers() }, pod, kill, signal),
     isCleanedUp: (uid: PodUid) => workers().queries.shouldPodBeFinished(uid),
@@ -54,6 +58,16 @@ export function makeEviction(
     observer: evictionMetrics(metrics),
     conditionsChanged,
   });
+}
+
+/** Undefined unless somebody has asked for it, on a machine that has it. */
+function memoryAlarmOf(
+  { eviction, cgroupRoot, cgroupDriver }: KubeletSettings,
+  { logger, machine: { cgroups, watchMemory } }: KubeletDeps,
+): KernelMemoryAlarm | undefined {
+  if (eviction?.memoryNotification !== 'kernel' || watchMemory === undefined) return undefined;
+  const podsCgroup = kubepodsPath(cgroupRoot, cgroupDriver);
+  return new KernelMemoryAlarm({ logger, cgroups, watch: watchMemory, podsCgroup });
 }
 
 async function evict(

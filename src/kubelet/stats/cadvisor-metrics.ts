@@ -5,6 +5,8 @@ import {
   type Clock,
   cgroupPids,
   type FileSystemSpace,
+  labelText,
+  type Sample,
   type SampledFamily,
 } from '../../lib/index.ts';
 import {
@@ -65,31 +67,34 @@ export async function cadvisorMetrics(
   const rows = await findRows(sources);
   const written = await sources.written(signal);
   const blocks = await blockDevices(sources.host);
-  const deviceName = (id: string) => blocks.find((block) => block.id === id)?.device ?? '';
+  const names = new Map(blocks.map(({ id, device }) => [id, device]));
+  const deviceName = (id: string) => names.get(id) ?? '';
   const main = mainDevice(blocks, written.disks);
-  const families = new Map<
-    string,
-    { labels: Readonly<Record<string, string>>; value: number | undefined; timestampMs: number }[]
-  >();
+  const families = new Map<string, Sample[]>();
   const turns = new Turns(sources.clock);
   for (const row of rows) {
     await turns.next();
     const timestampMs = sources.clock.now();
     const own = await measuresOf(row, deviceName, sources);
     const isStill = row.container !== '' && !own.some(({ name }) => name === 'fs_reads_total');
-    const whole = row.path === '/' ? await wholeMachine(sources) : [];
-    const measures = [
-      ...own.filter(({ name }) => !whole.some((other) => other.name === name)),
-      ...whole,
-      ...(isStill && main !== undefined ? nothingMoved(main, deviceName) : []),
-      ...layerOf(row, written),
-      ...(row.path === '/' ? diskMeasures(blocks, written.disks) : []),
-    ];
-    for (const { name, labels = {}, value } of measures) {
-      const samples = families.get(name) ?? [];
-      samples.push({ labels: { ...identityOf(row), ...labels }, value, timestampMs });
-      families.set(name, samples);
-    }
+    const identity = identityOf(row);
+    const tell = ({ name, labels, value }: Measure) => {
+      const samples = families.get(name);
+      const sample = {
+        labels: labels === undefined ? identity : withMore(identity, labels),
+        value,
+        timestampMs,
+      };
+      if (samples === undefined) families.set(name, [sample]);
+      else samples.push(sample);
+    };
+    const whole = row.path === '/' ? wholeMachine(sources) : [];
+    const told = new Set(whole.map(({ name }) => name));
+    for (const measure of own) if (!told.has(measure.name)) tell(measure);
+    whole.forEach(tell);
+    if (isStill && main !== undefined) nothingMoved(main, deviceName).forEach(tell);
+    layerOf(row, written).forEach(tell);
+    if (row.path === '/') diskMeasures(blocks, written.disks).forEach(tell);
   }
   return [
     ...[...families].map(([name, samples]) => familyOf(`container_${name}`, samples)),
@@ -100,17 +105,18 @@ export async function cadvisorMetrics(
 
 /** Whether the look failed. */
 export function scrapeError(value: 0 | 1): SampledFamily {
-  return familyOf('container_scrape_error', [{ labels: {}, value }]);
+  return familyOf('container_scrape_error', [{ value }]);
 }
 
-function identityOf({ path, container, image, name, namespace, pod }: Row) {
-  return { container, id: path, image, name, namespace, pod };
+/** The same for all that is told of a row. */
+function identityOf({ path: id, container, image, name, namespace, pod }: Row): string {
+  const labels = { container, id, image, name, namespace, pod };
+  return labelText(Object.keys(labels), labels);
 }
 
-type Samples = Iterable<{
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number | undefined;
-}>;
+function withMore(identity: string, labels: Readonly<Record<string, string>>): string {
+  return `${identity},${labelText(Object.keys(labels), labels)}`;
+}
 
 /** Their names say otherwise. */
 const oddTypes = new Map<string, SampledFamily['type']>([
@@ -118,7 +124,7 @@ const oddTypes = new Map<string, SampledFamily['type']>([
   ['container_memory_failcnt', 'counter'],
 ]);
 
-function familyOf(name: string, samples: Samples): SampledFamily {
+function familyOf(name: string, samples: readonly Sample[]): SampledFamily {
   const type = oddTypes.get(name) ?? (name.endsWith('_total') ? 'counter' : 'gauge');
   const words = name.replace(/^container_/, '').replaceAll('_', ' ');
   return { name, type, help: `What the kernel tells of a cgroup: ${words}.`, samples };
@@ -178,7 +184,7 @@ async function measuresOf(
   sources: CadvisorSources,
 ): Promise<readonly Measure[]> {
   const { layout, host, clock } = sources;
-  const own = await cgroupMeasures(layout, row.path, host, deviceName);
+  const own = cgroupMeasures(layout, row.path, host, deviceName);
   const times = [
     { name: 'last_seen', value: Math.floor(clock.now() / 1_000) },
     {
@@ -188,7 +194,7 @@ async function measuresOf(
   ];
   if (row.container === '') return [...own, ...times];
   const pids = (await cgroupPids(host, [join(treeOf(layout), row.path)])).filter((pid) => pid > 0);
-  const network = row.network === 'pod' ? await networkOf(pids[0], host) : [];
+  const network = row.network === 'pod' ? networkOf(pids[0], host) : [];
   return [...own, ...times, ...(await processesOf(pids, sources)), ...network];
 }
 
@@ -197,7 +203,7 @@ async function processesOf(
   { host, machine }: CadvisorSources,
 ): Promise<readonly Measure[]> {
   const open = await Promise.all(pids.map((pid) => machine.openFiles(pid)));
-  const limits = await host.read(`/proc/${pids[0] ?? 0}/limits`).catch(() => '');
+  const limits = host.look(`/proc/${pids[0] ?? 0}/limits`) ?? '';
   const most = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1];
   return [
     { name: 'processes', value: pids.length },
@@ -222,16 +228,16 @@ function layerOf({ name }: Row, { layers, disk }: Written): readonly Measure[] {
   ];
 }
 
-async function networkOf(pid: number | undefined, host: CgroupHost): Promise<readonly Measure[]> {
-  return pid === undefined ? [] : traffic(await interfacesOf(`/proc/${pid}`, host));
+function networkOf(pid: number | undefined, host: CgroupHost): readonly Measure[] {
+  return pid === undefined ? [] : traffic(interfacesOf(`/proc/${pid}`, host));
 }
 
 /** Interfaces that only lead to containers of this machine: what goes over them is told of those. */
 const inward = /^(?:veth|docker|nerdctl)/;
 
 /** The root is held to what there is, and has the network of the machine. */
-async function wholeMachine({ host, capacity }: CadvisorSources): Promise<readonly Measure[]> {
-  const all = await interfacesOf('/proc/self', host);
+function wholeMachine({ host, capacity }: CadvisorSources): readonly Measure[] {
+  const all = interfacesOf('/proc/self', host);
   return [
     { name: 'spec_memory_limit_bytes', value: capacity.memoryBytes },
     { name: 'spec_memory_swap_limit_bytes', value: capacity.swapBytes },
@@ -239,8 +245,8 @@ async function wholeMachine({ host, capacity }: CadvisorSources): Promise<readon
   ];
 }
 
-async function interfacesOf(process: string, host: CgroupHost): Promise<readonly InterfaceUsage[]> {
-  return interfacesIn(await host.read(`${process}/net/dev`).catch(() => ''));
+function interfacesOf(process: string, host: CgroupHost): readonly InterfaceUsage[] {
+  return interfacesIn(host.look(`${process}/net/dev`) ?? '');
 }
 
 function traffic(interfaces: readonly InterfaceUsage[]): readonly Measure[] {

@@ -25,18 +25,26 @@ export class ContainerCgroups {
     const found = new Map<string, string>();
     for (const { cgroup, sandbox, containers } of pods) {
       if (cgroup === '') continue;
-      const ids = [...(sandbox === undefined ? [] : [sandbox.id]), ...containers.map(({ id }) => id)];
-      const isKnown = ids.every((id) => this.#known.has(id));
-      const names = isKnown ? [] : await this.#host.subdirectories(join(this.#tree, cgroup)).catch(() => []);
-      for (const id of ids) {
-        const name = names.find((each) => each.includes(id));
-        const path = this.#known.get(id) ?? (name === undefined ? undefined : join(cgroup, name));
+      let names: readonly string[] | undefined;
+      for (const id of sandbox === undefined ? idsOf(containers) : [sandbox.id, ...idsOf(containers)]) {
+        const known = this.#known.get(id);
+        if (known === undefined) names ??= await this.#namesIn(cgroup);
+        const name = known === undefined ? names?.find((each) => each.includes(id)) : undefined;
+        const path = known ?? (name === undefined ? undefined : join(cgroup, name));
         if (path !== undefined) found.set(id, path);
       }
     }
     this.#known = found;
     return found;
   }
+
+  async #namesIn(cgroup: string): Promise<readonly string[]> {
+    return await this.#host.subdirectories(join(this.#tree, cgroup)).catch(() => []);
+  }
+}
+
+function idsOf(containers: PodSubject['containers']): readonly string[] {
+  return containers.map(({ id }) => id);
 }
 
 /** The tree all cgroups are in. */

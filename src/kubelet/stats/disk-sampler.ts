@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../../cri/index.ts';
 import { type Clock, type FileCount, type Tree, type TreeAnswer, withDeadline } from '../../lib/index.ts';
 import type { RuntimeContainerStats } from '../../runtime/index.ts';
@@ -79,9 +79,10 @@ export class DiskSampler {
   /** What lies in the log directories of pods, and beside it what else was written for them. */
   async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
     const { machine, rootDir, podLogsDir } = this.#deps;
+    const [logs, own] = [resolve(podLogsDir), resolve(rootDir, 'pods')];
     const trees = pods.flatMap(({ uid, name, namespace }): readonly Tree[] => [
-      { path: join(podLogsDir, `${namespace}_${name}_${uid}`), parts: 'by-directory', space: 'unwanted' },
-      { path: join(rootDir, 'pods', uid, 'etc-hosts'), space: 'unwanted' },
+      { path: `${logs}/${namespace}_${name}_${uid}`, parts: 'by-directory', space: 'unwanted' },
+      { path: `${own}/${uid}/etc-hosts`, space: 'unwanted' },
     ]);
     const answers = await machine.directories.usagesOf(trees, logsWithinMs, signal);
     const atMs = this.#deps.clock.now();

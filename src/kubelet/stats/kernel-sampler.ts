@@ -3,7 +3,6 @@ import {
   type CgroupHost,
   type CgroupLayout,
   type Clock,
-  type KeptReader,
   KeyedMutex,
   type Timer,
 } from '../../lib/index.ts';
@@ -19,7 +18,8 @@ import {
   type UsageWish,
 } from '../../resources/index.ts';
 import type { RuntimeContainerStats } from '../../runtime/index.ts';
-import { ContainerCgroups, treeOf } from './container-cgroups.ts';
+import { ContainerCgroups } from './container-cgroups.ts';
+import { KeptCgroups } from './kept-cgroups.ts';
 import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, StatsWish, Usage } from './node-stats.ts';
 import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
 import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
@@ -66,7 +66,7 @@ export class KernelSampler implements Disposable {
   /** Of looks at the node alone, which come at other times. */
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
-  readonly #files: KeptReader;
+  readonly #files: KeptCgroups;
   readonly #looking = new KeyedMutex<'all'>();
   #idle: Timer | undefined;
 
@@ -74,7 +74,7 @@ export class KernelSampler implements Disposable {
     this.#deps = deps;
     const { host, layout } = deps;
     this.#cgroups = new ContainerCgroups(host, layout);
-    this.#files = host.keptReader?.() ?? { read: (path) => host.read(path), sweep() {}, close() {} };
+    this.#files = new KeptCgroups(host, layout);
   }
 
   /** No file stays open. */
@@ -87,7 +87,7 @@ export class KernelSampler implements Disposable {
     using _alone = await this.#looking.acquire('all', signal);
     const pass = this.#rates.begin();
     const paths = await this.#cgroups.find(pods);
-    const look = new Look(this.#deps, this.#files, pass, await this.#memory(), paths);
+    const look = new Look(this.#deps, this.#files, pass, this.#memory(), paths);
     const sample = await look.take(pods, wish, signal);
     pass.end();
     this.#files.sweep();
@@ -99,25 +99,21 @@ export class KernelSampler implements Disposable {
   /** Without a look at single pods: some twenty files. */
   async node(): Promise<NodeSample> {
     const pass = this.#nodeRates.begin();
-    const sample = await new Look(
-      this.#deps,
-      this.#deps.host,
-      pass,
-      await this.#memory(),
-      new Map(),
-    ).takeNode();
+    const { host, layout } = this.#deps;
+    const files = new KeptCgroups({ look: (path) => host.look(path) }, layout);
+    const sample = await new Look(this.#deps, files, pass, this.#memory(), new Map()).takeNode();
     pass.end();
     return sample;
   }
 
-  async #memory(): Promise<HostMemory> {
-    return hostMemory(await this.#deps.host.read('/proc/meminfo').catch(() => ''));
+  #memory(): HostMemory {
+    return hostMemory(this.#deps.host.look('/proc/meminfo') ?? '');
   }
 }
 
 class Look {
   readonly #deps: KernelSamplerDeps;
-  readonly #files: Pick<KeptReader, 'read'>;
+  readonly #files: KeptCgroups;
   readonly #rates: RatesPass;
   readonly #memory: HostMemory;
   readonly #paths: ReadonlyMap<string, string>;
@@ -128,7 +124,7 @@ class Look {
 
   constructor(
     deps: KernelSamplerDeps,
-    files: Pick<KeptReader, 'read'>,
+    files: KeptCgroups,
     rates: RatesPass,
     memory: HostMemory,
     paths: ReadonlyMap<string, string>,
@@ -146,43 +142,43 @@ class Look {
     const sampled: SampledPod[] = [];
     for (const subject of pods) {
       const usage = await this.#pod(subject, signal);
-      sampled.push(wish === 'all' ? { ...usage, ...(await this.#inside(subject)) } : usage);
+      sampled.push(wish === 'all' ? { ...usage, ...this.#inside(subject) } : usage);
       await this.#turns.next();
     }
     return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
   }
 
   async takeNode(): Promise<NodeSample> {
-    const stat = (await this.#read('/proc/stat')) ?? '';
+    const stat = this.#look('/proc/stat') ?? '';
     const { totalBytes, availableBytes } = this.#memory;
     return {
       startTime: apiTime(Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1_000),
-      usage: await this.#node(),
+      usage: this.#node(),
       machineMemory: totalBytes > 0 ? { totalBytes, availableBytes } : undefined,
       system: await this.#system(),
-      network: await this.#network('/proc/self', undefined),
-      processes: await this.#processes(),
+      network: this.#network('/proc/self', undefined),
+      processes: this.#processes(),
     };
   }
 
-  async #node(): Promise<Usage> {
+  #node(): Usage {
     const { usage, totalBytes, swapUsageBytes, swapTotalBytes } = this.#memory;
-    const whole = await this.#cgroup('/');
+    const whole = this.#cgroup('/', '/');
     const used = whole.memory ?? usage;
     return {
       ...this.#usage('node', whole),
       memory: { ...used, availableBytes: Math.max(totalBytes - used.workingSetBytes, 0) },
       swapBytes: swapUsageBytes,
       swapAvailableBytes: swapTotalBytes - swapUsageBytes,
-      pressure: await this.#hostPressure(whole.pressure),
+      pressure: this.#hostPressure(whole.pressure),
     };
   }
 
   /** Not every root says it of itself. */
-  async #hostPressure(own: CgroupPressure | undefined): Promise<CgroupPressure> {
-    const of = async (what: keyof CgroupPressure) =>
-      own?.[what] ?? pressureIn(await this.#read(`/proc/pressure/${what}`));
-    return { cpu: await of('cpu'), memory: await of('memory'), io: await of('io') };
+  #hostPressure(own: CgroupPressure | undefined): CgroupPressure {
+    const of = (what: keyof CgroupPressure) =>
+      own?.[what] ?? pressureIn(this.#look(`/proc/pressure/${what}`));
+    return { cpu: of('cpu'), memory: of('memory'), io: of('io') };
   }
 
   async #system(): Promise<readonly ContainerUsage[]> {
@@ -198,7 +194,7 @@ class Look {
     for (const [name, part] of found) {
       const usage = this.#usage(
         `system/${name}`,
-        'cgroup' in part ? await this.#cgroup(part.cgroup) : usageOf(part.process),
+        'cgroup' in part ? this.#cgroup(name, part.cgroup) : usageOf(part.process),
       );
       // Of one that is not there nothing is told.
       if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
@@ -214,35 +210,42 @@ class Look {
 
   async #pod(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
     const { uid, cgroup } = subject;
-    const own = cgroup === '' ? undefined : await this.#cgroup(cgroup);
+    const own = cgroup === '' ? undefined : this.#cgroup(uid, cgroup);
     const containers: SampledPod['containers'][number][] = [];
     for (const each of subject.containers)
-      containers.push({ ...each, usage: await this.#container(each.id, signal) });
+      containers.push({ ...each, usage: this.#container(each.id) ?? (await this.#told(each.id, signal)) });
     return {
       subject,
       containers,
-      usage: own?.memory === undefined ? together(containers) : this.#usage(`pod/${uid}`, own),
+      usage: own?.memory === undefined ? together(containers) : this.#usage(uid, own),
       processes: undefined,
     };
   }
 
   /** What takes a look at the processes of the pod. */
-  async #inside(subject: PodSubject): Promise<Pick<SampledPod, 'processes' | 'network'>> {
-    const { sandbox, network } = subject;
-    const places = [sandbox?.id ?? '', ...subject.containers.map(({ id }) => id)];
-    const processes = await Promise.all(places.map((id) => this.#processIds(id)));
-    const [pid] = processes.flat();
+  #inside({ sandbox, containers, network }: PodSubject): Pick<SampledPod, 'processes' | 'network'> {
+    let found = sandbox === undefined ? undefined : this.#processesOf(sandbox.id);
+    for (const { id } of containers) {
+      const more = this.#processesOf(id);
+      if (more !== undefined)
+        found = { count: (found?.count ?? 0) + more.count, first: found?.first ?? more.first };
+    }
+    const isOwn = network === 'pod' && found?.first !== undefined;
     return {
-      processes: processes.some((each) => each !== undefined) ? processes.flat().length : undefined,
-      network:
-        network === 'node' || pid === undefined ? undefined : await this.#network(`/proc/${pid}`, 'eth0'),
+      processes: found?.count,
+      network: isOwn ? this.#network(`/proc/${found?.first}`, 'eth0') : undefined,
     };
   }
 
-  async #container(id: string, signal: AbortSignal): Promise<Usage> {
+  /** Undefined where its cgroup is not to be found. */
+  #container(id: string): Usage | undefined {
     const path = this.#paths.get(id);
-    const usage = path === undefined ? undefined : await this.#cgroup(path);
-    if (usage?.memory !== undefined) return this.#usage(id, usage);
+    const usage = path === undefined ? undefined : this.#cgroup(id, path);
+    return usage?.memory === undefined ? undefined : this.#usage(id, usage);
+  }
+
+  /** What the runtime says instead. */
+  async #told(id: string, signal: AbortSignal): Promise<Usage> {
     this.#runtime ??= this.#deps.runtimeStats(signal);
     const told = (await this.#runtime).get(id);
     if (told === undefined) return this.#usage(id, nothing);
@@ -251,8 +254,8 @@ class Look {
     return { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes };
   }
 
-  async #cgroup(path: string): Promise<CgroupUsage> {
-    return await readCgroupUsage(this.#deps.layout, path, this.#files, this.#wish);
+  #cgroup(whose: string, path: string): CgroupUsage {
+    return readCgroupUsage(this.#files.of(whose, path), this.#wish);
   }
 
   #usage(key: string, { cpuNanos, ...rest }: CgroupUsage): Usage {
@@ -267,47 +270,45 @@ class Look {
   }
 
   /** Those of a container; undefined where nobody knows. */
-  async #processIds(id: string): Promise<readonly number[] | undefined> {
+  #processesOf(id: string): ProcessesFound | undefined {
     const path = this.#paths.get(id);
     if (path === undefined) return undefined;
-    const text = await this.#files
-      .read(`${treeOf(this.#deps.layout)}${path}/cgroup.procs`)
-      .catch(() => undefined);
-    return text === undefined
-      ? undefined
-      : text
-          .split('\n')
-          .map(Number)
-          .filter((pid) => pid > 0);
+    const text = this.#files.of(id, path).memory.look('cgroup.procs');
+    return text === undefined ? undefined : processesIn(text);
   }
 
   /** Every process of a pod sees the pod's network. */
-  async #network(process: string, main: string | undefined): Promise<NetworkUsage | undefined> {
-    const dev = await this.#read(`${process}/net/dev`);
+  #network(process: string, main: string | undefined): NetworkUsage | undefined {
+    const dev = this.#look(`${process}/net/dev`);
     if (dev === undefined) return undefined;
-    const route = main ?? defaultInterface((await this.#read(`${process}/net/route`)) ?? '');
+    const route = main ?? defaultInterface(this.#look(`${process}/net/route`) ?? '');
     return { atMs: this.#deps.clock.now(), main: route, interfaces: interfacesIn(dev) };
   }
 
   /** Every thread counts: each takes a number. */
-  async #processes(): Promise<NodeFigures['processes']> {
-    const current = /\d+\/(\d+)/.exec((await this.#read('/proc/loadavg')) ?? '')?.[1];
-    const most = await Promise.all(
-      ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max'].map((path) => this.#read(path)),
-    );
+  #processes(): NodeFigures['processes'] {
+    const current = /\d+\/(\d+)/.exec(this.#look('/proc/loadavg') ?? '')?.[1];
+    const most = ['pid_max', 'threads-max'].map((name) => this.#look(`/proc/sys/kernel/${name}`));
     const max = Math.min(...most.filter((text) => text !== undefined).map(Number));
     return current === undefined || !Number.isFinite(max)
       ? undefined
       : { atMs: this.#deps.clock.now(), max, current: Number(current) };
   }
 
-  async #read(path: string): Promise<string | undefined> {
-    try {
-      return await this.#deps.host.read(path);
-    } catch {
-      return undefined;
-    }
+  #look(path: string): string | undefined {
+    return this.#deps.host.look(path);
   }
+}
+
+interface ProcessesFound {
+  readonly count: number;
+  readonly first: string | undefined;
+}
+
+/** One in another pid namespace, which shows as 0, is nobody's here. */
+function processesIn(text: string): ProcessesFound {
+  const pids = text.split('\n').filter((pid) => pid !== '' && pid !== '0');
+  return { count: pids.length, first: pids[0] };
 }
 
 /** Without a cgroup of its own, what the process has used. */

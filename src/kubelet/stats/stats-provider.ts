@@ -5,7 +5,14 @@ import type { Written } from './cadvisor-metrics.ts';
 import { DiskSampler, type DiskSamplerDeps, type Layers, type Logs } from './disk-sampler.ts';
 import { KeptSample } from './kept-sample.ts';
 import { type KernelSample, KernelSampler, type NodeSample, type SampledPod } from './kernel-sampler.ts';
-import type { ContainerUsage, NodeFigures, NodeStats, PodUsage, StatsWish } from './node-stats.ts';
+import type {
+  ContainerUsage,
+  NodeFigures,
+  NodeStats,
+  PodUsage,
+  StatsWish,
+  VolumeUsage,
+} from './node-stats.ts';
 import type { PodSubject } from './pod-subjects.ts';
 import type { StatsMachine } from './stats-machine.ts';
 import type { VolumeUsages } from './volume-usages.ts';
@@ -23,7 +30,7 @@ export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'po
   readonly systemCgroups: Readonly<Record<string, string>>;
   readonly runtimeSocket?: string | undefined;
   /** Nothing is said of volumes unless given. */
-  readonly volumes?: Pick<VolumeUsages, 'of' | 'retain'> | undefined;
+  readonly volumes?: Pick<VolumeUsages, 'peek' | 'of' | 'retain'> | undefined;
 }
 
 /** How old what is told may be. */
@@ -70,6 +77,7 @@ export class StatsProvider implements Disposable {
   readonly #disks: KeptSample<Disks>;
   readonly #layers: KeptSample<Layers>;
   readonly #logs: KeptSample<Logs>;
+  #podsNow: readonly PodSubject[] | undefined;
 
   constructor(deps: StatsProviderDeps) {
     this.#deps = deps;
@@ -84,12 +92,12 @@ export class StatsProvider implements Disposable {
     const kernel = new KernelSampler({ ...deps, runtimeStats });
     this.#sampler = kernel;
     const disks = new DiskSampler({ ...deps, runtimeStats });
-    this.#kernel = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), 'all', signal));
-    this.#usages = new KeptSample(clock, (signal) => kernel.sample(deps.pods(), 'cpu-and-memory', signal));
+    this.#kernel = new KeptSample(clock, (signal) => kernel.sample(this.#pods(), 'all', signal));
+    this.#usages = new KeptSample(clock, (signal) => kernel.sample(this.#pods(), 'cpu-and-memory', signal));
     this.#node = new KeptSample(clock, () => kernel.node());
     this.#disks = new KeptSample(clock, (signal) => disks.disks(signal));
     this.#layers = new KeptSample(clock, (signal) => disks.layers(signal));
-    this.#logs = new KeptSample(clock, (signal) => disks.logs(deps.pods(), signal));
+    this.#logs = new KeptSample(clock, (signal) => disks.logs(this.#pods(), signal));
   }
 
   /** Nothing stays open; who asks after that opens it anew. */
@@ -132,6 +140,16 @@ export class StatsProvider implements Disposable {
     const { network, processes } = kernel;
     const pods = await this.#wholePods(kernel.pods, { layers, logs }, ages, signal);
     return { ...plain(kernel), ...disks, network, processes, pods };
+  }
+
+  /** Found out once for all that begins at the same moment. */
+  #pods(): readonly PodSubject[] {
+    if (this.#podsNow === undefined)
+      queueMicrotask(() => {
+        this.#podsNow = undefined;
+      });
+    this.#podsNow ??= this.#deps.pods();
+    return this.#podsNow;
   }
 
   /** Whether it knows all that runs, and how fast it goes. */
@@ -183,14 +201,16 @@ export class StatsProvider implements Disposable {
     const { volumes } = this.#deps;
     const known = pods.map(({ subject }) => subject.pod).filter((pod) => pod !== undefined);
     volumes?.retain(known);
-    return await Promise.all(
-      pods.map(async (sampled) => {
-        const { pod } = sampled.subject;
-        const maxAgeMs = volumesOf?.has(sampled.subject.uid) === false ? undefined : volumesMaxAgeMs;
-        const held = pod === undefined ? undefined : await volumes?.of(pod, signal, maxAgeMs);
-        return { ...wholePod(sampled, files), volumes: held };
-      }),
-    );
+    const held = pods.map(({ subject: { pod, uid } }) => {
+      const maxAgeMs = volumesOf?.has(uid) === false ? undefined : volumesMaxAgeMs;
+      if (pod === undefined) return undefined;
+      return volumes?.peek(pod, maxAgeMs) ?? volumes?.of(pod, signal, maxAgeMs);
+    });
+    const counted = held.some((each) => each instanceof Promise) ? await Promise.all(held) : held;
+    return pods.map((sampled, index) => ({
+      ...wholePod(sampled, files),
+      volumes: counted[index] as readonly VolumeUsage[] | undefined,
+    }));
   }
 }
 

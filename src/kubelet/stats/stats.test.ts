@@ -26,6 +26,7 @@ function hostOf(files: Readonly<Record<string, string>>): CgroupHost {
   const none = () => Promise.reject(new Error('only looks are allowed'));
   return {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
+    look: (path) => files[path],
     subdirectories: async () => [],
     mountinfo: none,
     fsType: none,
@@ -116,9 +117,9 @@ function rig(more: Partial<StatsProviderDeps> = {}) {
     nodeName: 'n1',
     host: {
       ...hostOf(files),
-      read: async (path) => {
+      look: (path) => {
         if (path === '/proc/meminfo') asked.push('kernel');
-        return await hostOf(files).read(path);
+        return files[path];
       },
       subdirectories: async (path) => (path === '/c/kubepods/podu1' ? ['c1', 's1'] : []),
     },
@@ -284,6 +285,7 @@ test('only of the pods that matter volumes are counted anew', async () => {
   const { provider, subjects } = rig({
     volumes: {
       retain() {},
+      peek: () => undefined,
       async of(_pod, _signal, maxAgeMs) {
         ages.push(maxAgeMs);
         return [];
@@ -368,6 +370,7 @@ test('the volumes of a pod are told with their claims, and those on the disk of 
   const { provider } = rig({
     volumes: {
       retain() {},
+      peek: () => undefined,
       of: async () => [
         { ...space, ...held, name: 'scratch', isScratch: true },
         { ...space, ...held, name: 'data', isScratch: false, claim: { namespace: 'ns', name: 'c' } },

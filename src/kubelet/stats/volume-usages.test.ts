@@ -75,6 +75,23 @@ test('it is counted once a period, however many ask, and forgotten with the pod'
   assert.equal(usages.size, 0);
 });
 
+test('what is known well enough is told at once', async () => {
+  const { clock, asked, held, usages } = rig();
+  assert.equal(usages.peek(pod), undefined, 'nothing is known yet');
+  const gate = Promise.withResolvers<void>();
+  held.set('space /d', gate);
+  const first = usages.of(pod, signal);
+  await clock.advance(0);
+  assert.equal(usages.peek(pod), undefined, 'it is being counted');
+  gate.resolve();
+  assert.deepEqual(usages.peek(pod), undefined);
+  assert.deepEqual(await first, usages.peek(pod));
+  await clock.advance(59_999);
+  assert.deepEqual([usages.peek(pod)?.length, usages.peek(pod, 0)], [2, undefined]);
+  await clock.advance(1);
+  assert.deepEqual([usages.peek(pod), asked.length], [undefined, 2]);
+});
+
 test('one that does not answer is left out, not waited for twice, and asked again in time', async () => {
   const { clock, asked, held, usages } = rig();
   held.set('space /d', Promise.withResolvers());

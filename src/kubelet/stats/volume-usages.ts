@@ -57,6 +57,18 @@ export class VolumeUsages {
     this.#deps = deps;
   }
 
+  /** Those of a pod at once; undefined when one of them has to be counted first. */
+  peek(pod: Pod, maxAgeMs = this.#deps.periodMs): readonly VolumeUsage[] | undefined {
+    const ofPod = this.#known.get(pod.metadata.uid);
+    const usages: VolumeUsage[] = [];
+    for (const { name } of this.#deps.placesOf(pod)) {
+      const known = ofPod?.get(name);
+      if (known === undefined || known.isCounting || this.#ageOf(known) >= maxAgeMs) return undefined;
+      if (known.last !== undefined) usages.push(known.last);
+    }
+    return usages;
+  }
+
   /** Those that have answered by now, or do so soon. */
   async of(pod: Pod, signal: AbortSignal, maxAgeMs = this.#deps.periodMs): Promise<readonly VolumeUsage[]> {
     const places = this.#deps.placesOf(pod);

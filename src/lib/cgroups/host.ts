@@ -6,13 +6,14 @@ import {
   readdirSync,
   readFileSync,
   statfsSync,
+  statSync,
   write,
   writeSync,
 } from 'node:fs';
 import { readFile, rmdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
-import { hostKeptReader, type KeptReader } from './kept-reader.ts';
+import { type KeptFiles, KeptKernelFiles, KernelFiles } from './kept-files.ts';
 
 const writeTo = promisify(write);
 
@@ -26,6 +27,8 @@ export interface CgroupHost {
   /** The magic number of the file system at the path. */
   fsType(path: string): Promise<number>;
   read(path: string): Promise<string>;
+  /** The same at once, for what the kernel answers from memory; undefined where it cannot be read. */
+  look(path: string): string | undefined;
   /** Gives the value to a file that is there, in a single write: the kernel takes each write for a whole value. */
   write(path: string, value: string): Promise<void>;
   mkdir(path: string): Promise<void>;
@@ -34,8 +37,8 @@ export interface CgroupHost {
   subdirectories(path: string): Promise<readonly string[]>;
   /** SIGKILL. */
   kill(pid: number): void;
-  /** For what is read again and again; by `read` unless given. */
-  keptReader?(): KeptReader;
+  /** For what is looked at again and again; by `look` unless given. */
+  keptFiles?(directory: string): KeptFiles;
 }
 
 /**
@@ -43,16 +46,18 @@ export interface CgroupHost {
  * hundred times as long. What may have to wait for memory to be freed, or for a cgroup to be given up, goes that way.
  */
 export function realCgroupHost(procDir = '/proc'): CgroupHost {
+  const kernel = new KernelFiles();
   return {
     mountinfo: () => readFile(`${procDir}/self/mountinfo`, 'utf8'),
     fsType: async (path) => statfsSync(path).type,
     read: async (path) => readFileSync(path, 'utf8'),
+    look: (path) => kernel.look(path),
     write: writeExisting,
     mkdir: async (path) => mkdirSync(path, 0o755),
     rmdir: (path) => rmdir(path),
     subdirectories,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
-    keptReader: hostKeptReader,
+    keptFiles: (directory) => new KeptKernelFiles(directory, kernel),
   };
 }
 
@@ -67,7 +72,11 @@ async function writeExisting(path: string, value: string): Promise<void> {
   }
 }
 
+/** A directory has a link from above, one from itself, and one from each in it; some file systems count none of these. */
+const linksOfNone = 2;
+
 async function subdirectories(path: string): Promise<string[]> {
+  if (statSync(path).nlink === linksOfNone) return [];
   return readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)

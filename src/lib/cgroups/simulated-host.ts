@@ -51,12 +51,15 @@ export class SimulatedCgroupHost implements CgroupHost {
   }
 
   async read(path: string): Promise<string> {
-    const directory = this.#at(dirname(path), 'open');
-    const name = nameOf(path);
-    if (name === 'cgroup.procs' && directory.kind !== 'tmpfs') return lines([...directory.pids]);
-    const text = directory.files.get(name);
-    if (text === undefined) throw refuse('ENOENT', 'open', path);
-    return `${text}\n`;
+    return this.#text(path);
+  }
+
+  look(path: string): string | undefined {
+    try {
+      return this.#text(path);
+    } catch {
+      return undefined;
+    }
   }
 
   async write(path: string, value: string): Promise<void> {
@@ -139,6 +142,15 @@ export class SimulatedCgroupHost implements CgroupHost {
     });
     const unified = options.mode === 'hybrid' ? this.#mountV2(`${base}/unified`, [], cpus) : '';
     return `31 23 0:28 / ${base} rw - tmpfs tmpfs rw,mode=755\n${text.join('')}${unified}`;
+  }
+
+  #text(path: string): string {
+    const directory = this.#at(dirname(path), 'open');
+    const name = nameOf(path);
+    if (name === 'cgroup.procs' && directory.kind !== 'tmpfs') return lines([...directory.pids]);
+    const text = directory.files.get(name);
+    if (text === undefined) throw refuse('ENOENT', 'open', path);
+    return `${text}\n`;
   }
 
   #mountV2(path: string, controllers: readonly string[], cpus: string): string {

@@ -1,79 +1,142 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
+import type { MountPoints } from './mount-points.ts';
+
+/** A directory with the files in it, and the count they are part of. */
+interface Directory {
+  readonly path: string;
+  readonly part: string;
+  /** Another one is there when something is mounted over it. */
+  readonly ino: number;
+  /** When something in it, or of itself, was changed last. */
+  readonly changedMs: number;
+  readonly files: string[];
+}
 
 const most = 64;
+const mostTrees = 512;
 const blockBytes = 512;
 const noText = '\ufffd';
-
-/**
- * A directory with a few plain files in it and in directories right below, as those of logs are, by its parts: with half the
- * calls of a walk. Undefined for whatever is not that simple, which a walk has to count.
- */
-export function countFewFiles({ path, parts }: Tree, mountPoints: readonly string[]): TreeUsage | undefined {
-  if (parts === undefined || mountPoints.some((point) => point.startsWith(`${path}/`))) return undefined;
-  try {
-    return new FewFiles(path).usage();
-  } catch {
-    return undefined;
-  }
-}
+/** File systems tell times in steps: of what has just been changed nobody knows whether it was changed again. */
+const settledMs = 1_000;
 
 class NotSimple extends Error {}
 
-class FewFiles {
-  readonly #path: string;
-  readonly #root: Stats;
-  readonly #counts = new Map<string, { usedBytes: number; inodesUsed: number }>();
-  #left = most;
+/**
+ * A directory with a few plain files in it and in directories right below, as those of logs are, by its parts; or a file
+ * alone: with fewer calls than a walk. What is in a directory is listed again only when it has changed.
+ */
+export class FewFiles {
+  readonly #nowMs: () => number;
+  readonly #listed = new Map<string, readonly Directory[]>();
 
-  constructor(path: string) {
-    this.#path = path;
-    this.#root = lstatSync(path);
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
   }
 
-  usage(): TreeUsage {
-    this.#add('', this.#root);
-    for (const name of this.#names(this.#path)) {
-      const at = `${this.#path}/${name}`;
-      const facts = this.#look(at);
-      if (facts?.isDirectory() === true) {
-        this.#add(name, facts);
-        for (const inner of this.#names(at)) this.#addFile(name, this.#look(`${at}/${inner}`));
-      } else this.#addFile('', facts);
+  /** Undefined for whatever is not that simple, which a walk has to count. */
+  count({ path, parts }: Tree, mounts: () => MountPoints): TreeUsage | 'gone' | undefined {
+    const root = lstatSync(path, { throwIfNoEntry: false });
+    if (root === undefined) {
+      this.#listed.delete(path);
+      return 'gone';
     }
-    const all = [...this.#counts.values()];
-    const sum = (of: (count: FileCount) => number) => all.reduce((total, each) => total + of(each), 0);
-    return {
-      usedBytes: sum(({ usedBytes }) => usedBytes),
-      inodesUsed: sum(({ inodesUsed }) => inodesUsed),
-      isWhole: true,
-      parts: Object.fromEntries(this.#counts),
-    };
+    if (!root.isDirectory()) return usageOf(new Map([['', countOf(root)]]), parts);
+    if (parts === undefined) return undefined;
+    try {
+      return usageOf(this.#known(path, root) ?? this.#listAndCount(path, root, mounts()), parts);
+    } catch {
+      return undefined;
+    }
   }
 
-  #names(directory: string): readonly string[] {
+  #known(path: string, root: Stats): ReadonlyMap<string, FileCount> | undefined {
+    const listed = this.#listed.get(path);
+    return listed === undefined ? undefined : countAll(listed, root);
+  }
+
+  #listAndCount(path: string, root: Stats, mounts: MountPoints): ReadonlyMap<string, FileCount> {
+    this.#listed.delete(path);
+    if (mounts.isAnyBelow(path)) throw new NotSimple();
+    const nowMs = this.#nowMs();
+    const list = listAll(path, root);
+    if (list.every(({ changedMs }) => nowMs - changedMs > settledMs)) {
+      if (this.#listed.size >= mostTrees) this.#listed.clear();
+      this.#listed.set(path, list);
+    }
+    const counts = countAll(list, root);
+    if (counts === undefined) throw new NotSimple();
+    return counts;
+  }
+}
+
+/** Undefined when one of them is not as it was listed. */
+function countAll(directories: readonly Directory[], root: Stats): ReadonlyMap<string, Counted> | undefined {
+  const counts = new Map<string, Counted>();
+  for (const directory of directories) {
+    const facts = directory.part === '' ? root : look(directory.path, root);
+    if (facts?.ctimeMs !== directory.changedMs || facts.ino !== directory.ino) return undefined;
+    const count = countOf(facts);
+    for (const file of directory.files) addFile(count, look(file, root));
+    counts.set(directory.part, count);
+  }
+  return counts;
+}
+
+function addFile(count: Counted, facts: Stats | undefined): void {
+  if (facts === undefined) return;
+  if (facts.isDirectory() || facts.nlink > 1) throw new NotSimple();
+  count.usedBytes += facts.blocks * blockBytes;
+  count.inodesUsed++;
+}
+
+function listAll(path: string, root: Stats): readonly Directory[] {
+  const own: Directory = { path, part: '', ino: root.ino, changedMs: root.ctimeMs, files: [] };
+  const all = [own];
+  let left = most;
+  const namesIn = (directory: string) => {
     const names = readdirSync(directory);
-    this.#left -= names.length;
-    if (this.#left < 0 || names.some((name) => name.includes(noText))) throw new NotSimple();
+    left -= names.length;
+    if (left < 0 || names.some((name) => name.includes(noText))) throw new NotSimple();
     return names;
+  };
+  for (const name of namesIn(path)) {
+    const at = `${path}/${name}`;
+    const facts = look(at, root);
+    if (facts?.isDirectory() !== true) own.files.push(at);
+    else {
+      const files = namesIn(at).map((inner) => `${at}/${inner}`);
+      all.push({ path: at, part: name, ino: facts.ino, changedMs: facts.ctimeMs, files });
+    }
   }
+  return all;
+}
 
-  #look(path: string): Stats | undefined {
-    const facts = lstatSync(path, { throwIfNoEntry: false });
-    if (facts !== undefined && facts.dev !== this.#root.dev) throw new NotSimple();
-    return facts;
-  }
+function look(path: string, root: Stats): Stats | undefined {
+  const facts = lstatSync(path, { throwIfNoEntry: false });
+  if (facts !== undefined && facts.dev !== root.dev) throw new NotSimple();
+  return facts;
+}
 
-  #addFile(part: string, facts: Stats | undefined): void {
-    if (facts === undefined) return;
-    if (facts.isDirectory() || facts.nlink > 1) throw new NotSimple();
-    this.#add(part, facts);
-  }
+interface Counted {
+  usedBytes: number;
+  inodesUsed: number;
+}
 
-  #add(part: string, { blocks }: Stats): void {
-    const count = this.#counts.get(part) ?? { usedBytes: 0, inodesUsed: 0 };
-    count.usedBytes += blocks * blockBytes;
-    count.inodesUsed++;
-    this.#counts.set(part, count);
+function countOf({ blocks }: Stats): Counted {
+  return { usedBytes: blocks * blockBytes, inodesUsed: 1 };
+}
+
+function usageOf(counts: ReadonlyMap<string, FileCount>, parts: Tree['parts']): TreeUsage {
+  let [usedBytes, inodesUsed] = [0, 0];
+  for (const count of counts.values()) {
+    usedBytes += count.usedBytes;
+    inodesUsed += count.inodesUsed;
   }
+  return {
+    usedBytes,
+    inodesUsed,
+    isWhole: true,
+    parts: parts === undefined ? undefined : Object.fromEntries(counts),
+  };
 }

@@ -1,10 +1,13 @@
-import { statfsSync, statSync } from 'node:fs';
+import { type StatsFs, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { FileSystemSpace } from './messages.ts';
 
 /** Of the file system there. For what the kernel answers by itself only: this waits in it. */
 export function spaceAt(path: string): FileSystemSpace {
-  const { blocks, bfree, bavail, bsize, files, ffree } = statfsSync(path);
+  return spaceOf(statfsSync(path));
+}
+
+export function spaceOf({ blocks, bfree, bavail, bsize, files, ffree }: StatsFs): FileSystemSpace {
   return {
     capacityBytes: blocks * bsize,
     availableBytes: bavail * bsize,

@@ -3,8 +3,9 @@ import { setPriority } from 'node:os';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { parseMountinfo } from '../mountinfo.ts';
 import { Budget } from './budget.ts';
-import { countFewFiles } from './few-files.ts';
+import { FewFiles } from './few-files.ts';
 import type { Tree, TreeAnswer, WalkReply, WalkRequest } from './messages.ts';
+import { MountPoints } from './mount-points.ts';
 import { spaceAndQuota } from './space.ts';
 import { walkTree } from './walk.ts';
 
@@ -29,6 +30,7 @@ export function serveWalks(port: MessagePort): void {
   const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
   const budget = new Budget({ monotonicMs, sleep, perSecond, burst });
   const mountPoints = mountPointsNow(monotonicMs);
+  const fewFiles = new FewFiles(() => Date.now());
   const asked = new Set<number>();
   const stopped = new Set<number>();
   const waiting: CountRequest[] = [];
@@ -39,7 +41,8 @@ export function serveWalks(port: MessagePort): void {
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeAnswer> {
     try {
       const found = tree.space === 'unwanted' ? {} : spaceAndQuota(tree.path);
-      const few = countFewFiles(tree, mountPoints());
+      const few = fewFiles.count(tree, mountPoints);
+      if (few === 'gone') return { kind: few };
       if (few !== undefined) {
         looks += few.inodesUsed;
         return { kind: 'counted', ...found, usage: few };
@@ -48,7 +51,11 @@ export function serveWalks(port: MessagePort): void {
         await budget.spend(number);
         return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'go-on';
       };
-      return { kind: 'counted', ...found, usage: await walkTree(tree, { mountPoints, rest }) };
+      return {
+        kind: 'counted',
+        ...found,
+        usage: await walkTree(tree, { mountPoints: () => mountPoints().all, rest }),
+      };
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       return code === 'ENOENT' ? { kind: 'gone' } : { kind: 'failed', message };
@@ -90,14 +97,16 @@ export function serveWalks(port: MessagePort): void {
   });
 }
 
-function mountPointsNow(monotonicMs: () => number): () => readonly string[] {
-  let last: { readonly atMs: number; readonly text: string; readonly points: readonly string[] } | undefined;
+function mountPointsNow(monotonicMs: () => number): () => MountPoints {
+  let last: { readonly atMs: number; readonly text: string; readonly points: MountPoints } | undefined;
   return () => {
     const atMs = monotonicMs();
     if (last !== undefined && atMs - last.atMs < mountsForMs) return last.points;
     const text = readFileSync('/proc/self/mountinfo', 'utf8');
     const points =
-      last?.text === text ? last.points : parseMountinfo(text).map(({ mountPoint }) => mountPoint);
+      last?.text === text
+        ? last.points
+        : new MountPoints(parseMountinfo(text).map(({ mountPoint }) => mountPoint));
     last = { atMs, text, points };
     return points;
   };

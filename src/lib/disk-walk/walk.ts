@@ -220,10 +220,10 @@ class TreeWalk {
     if (points !== this.#points) {
       this.#points = points;
       const [{ path: root } = { path: '' }] = this.#levels;
+      const begin = `${Buffer.from(root, bytes).toString()}/`;
       const below = points
-        .map((point) => Buffer.from(point).toString(bytes))
-        .filter((point) => point.startsWith(`${root}/`))
-        .map(splitName);
+        .filter((point) => point.startsWith(begin))
+        .map((point) => splitName(Buffer.from(point).toString(bytes)));
       const places = Map.groupBy(below, ([directory]) => directory);
       this.#mounted = new Map([...places].map(([at, names]) => [at, new Set(names.map(([, name]) => name))]));
     }

@@ -11,4 +11,4 @@ export {
   type Sample,
   type SampledFamily,
 } from './registry.ts';
-export { type Labels, type MetricType, metricsContentType } from './text.ts';
+export { type Labels, labelText, type MetricType, metricsContentType } from './text.ts';

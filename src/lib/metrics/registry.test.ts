@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { exponentialBuckets } from './instruments.ts';
 import { MetricRegistry, type SampledFamily } from './registry.ts';
+import { labelText } from './text.ts';
 
 const open = new AbortController().signal;
 
@@ -173,6 +174,37 @@ test('a collector gives no more series than a metric may have', async () => {
   const text = await registry.expose(open);
   assert.equal(text.match(/^many\{/gm)?.length, 3);
   assert.match(text, /overflow_total\{family="many"\} 1\n/);
+});
+
+test('labels may come as text, and are the same series as those that do not', async () => {
+  const { registry, text } = setUp();
+  const samples = [
+    { labels: labelText(['a', 'b'], { a: '"', b: '2' }), value: 1 },
+    { labels: { a: '"', b: '2' }, value: 2 },
+    { labels: 'a="x",b="2"', value: 3 },
+  ];
+  registry.collect(() => [{ name: 'x', help: 'X.', type: 'gauge', samples }]);
+  assert.equal(await text(), '# HELP x X.\n# TYPE x gauge\nx{a="\\"",b="2"} 1\nx{a="x",b="2"} 3\n');
+});
+
+test('others come in between while very many samples are written', async () => {
+  const { registry } = setUp(1_000);
+  const families = Array.from({ length: 5 }, (_, index) => ({
+    name: `x${index}`,
+    help: 'X.',
+    type: 'gauge' as const,
+    samples: Array.from({ length: 1_000 }, (_, each) => ({ labels: { each: `${each}` }, value: 1 })),
+  }));
+  registry.collect(() => families);
+  let [turns, isOver] = [0, false];
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const page = await registry.expose(open);
+  isOver = true;
+  assert.deepEqual([page.match(/^x/gm)?.length, turns >= 4], [5_000, true]);
 });
 
 test('an abort ends an exposition with its reason', async () => {

@@ -13,7 +13,8 @@ export interface HistogramOptions<L extends string> extends FamilyOptions<L> {
 
 /** A value that is looked up when somebody asks for the metrics, not kept. */
 export interface Sample {
-  readonly labels?: Labels;
+  /** Or what `labelText` makes of them. */
+  readonly labels?: Labels | string;
   /** What is not known is left out. */
   readonly value: number | undefined;
   readonly timestampMs?: number;
@@ -34,6 +35,8 @@ export interface MetricRegistryOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** Others come in between when so many have been written. */
+const samplesAtOnce = 1_000;
 const overflowName = 'kubeling_metric_series_overflow_total';
 
 /** All metrics of one endpoint. Several may live beside each other; there is no global one. */
@@ -117,8 +120,17 @@ export class MetricRegistry {
   /** The text of each family a collector gives. One that fails half-way gives nothing, and is counted. */
   async #ask(collector: Collector, signal: AbortSignal): Promise<[string, string][]> {
     try {
-      const families = await collector(signal);
-      return Array.from(families, (family) => [family.name, this.#sampledText(family)]);
+      const texts: [string, string][] = [];
+      let left = samplesAtOnce;
+      for (const family of await collector(signal)) {
+        const { text, samples } = this.#sampledText(family);
+        texts.push([family.name, text]);
+        left -= samples;
+        if (left > 0) continue;
+        await new Promise<void>((resolve) => void setImmediate(resolve));
+        left = samplesAtOnce;
+      }
+      return texts;
     } catch (error) {
       if (!signal.aborted) {
         this.#collectorErrors.with({}).inc();
@@ -129,12 +141,13 @@ export class MetricRegistry {
   }
 
   /** The same series twice, or too many of them, would make a reader refuse everything. */
-  #sampledText(family: SampledFamily): string {
+  #sampledText(family: SampledFamily): { readonly text: string; readonly samples: number } {
     const seen = new Set<string>();
     let text = '';
-    for (const { labels = {}, value, timestampMs } of family.samples) {
-      const key = labelText(Object.keys(labels), labels);
-      if (value === undefined || seen.has(key)) continue;
+    for (const { labels = '', value, timestampMs } of family.samples) {
+      if (value === undefined) continue;
+      const key = typeof labels === 'string' ? labels : labelText(Object.keys(labels), labels);
+      if (seen.has(key)) continue;
       if (seen.size >= this.#maxSeries) {
         this.#overflow.with({ family: family.name }).inc();
         break;
@@ -142,6 +155,6 @@ export class MetricRegistry {
       seen.add(key);
       text += sampleText(family.name, key, value, timestampMs);
     }
-    return text === '' ? '' : headText(family) + text;
+    return { text: text === '' ? '' : headText(family) + text, samples: seen.size };
   }
 }

@@ -80,6 +80,11 @@ export class Schema {
 
   /** A message inside another. Its codec is looked up late: types refer to each other, and to themselves. */
   #nested(type: string): ValueCodec {
+    let known: Codec | undefined;
+    const codec = () => {
+      known ??= this.#codec(type);
+      return known;
+    };
     return {
       wire: wireType.bytes,
       packable: false,
@@ -87,16 +92,16 @@ export class Schema {
       isDefault: () => false,
       write: (writer, value) => {
         const start = writer.begin();
-        this.#codec(type).write(writer, value as Message);
+        codec().write(writer, value as Message);
         writer.end(start);
       },
       read: (reader, before) => {
         const outer = reader.enter();
-        const message = this.#codec(type).read(reader, before as Message | undefined);
+        const message = codec().read(reader, before as Message | undefined);
         reader.leave(outer);
         return message;
       },
-      normalize: (value) => this.#codec(type).create(value as Message),
+      normalize: (value) => codec().create(value as Message),
       fromText: (text) => text,
     };
   }

@@ -84,10 +84,14 @@ async function allowDelay(
 }
 
 async function longestDelayMs(bus: DbusConnection, signal: AbortSignal): Promise<number> {
-  const body = [logind.interface, 'InhibitDelayMaxUSec'];
+  return Number(await property(bus, 'InhibitDelayMaxUSec', signal)) / 1_000;
+}
+
+async function property(bus: DbusConnection, name: string, signal: AbortSignal): Promise<unknown> {
+  const body = [logind.interface, name];
   const properties = { ...logind, interface: 'org.freedesktop.DBus.Properties' };
   const [answer] = await bus.call({ ...properties, member: 'Get', signature: 'ss', body }, signal);
-  return Number((answer as DbusVariant).value) / 1_000;
+  return (answer as DbusVariant).value;
 }
 
 class LogindWatch implements ShutdownWatch {
@@ -117,6 +121,10 @@ class LogindWatch implements ShutdownWatch {
       });
       await abortable(woken, signal);
     }
+  }
+
+  async isUnderWay(signal: AbortSignal): Promise<boolean> {
+    return (await property(this.#bus, 'PreparingForShutdown', signal)) === true;
   }
 
   hold(signal: AbortSignal): Promise<Disposable> {

@@ -103,6 +103,7 @@ class Announcer implements ShutdownAnnouncer {
   held = 0;
   opened: number[] = [];
   fails = false;
+  isUnderWay = false;
   #news: ('begins' | 'cancelled' | undefined)[] = [];
   #wake = () => {};
 
@@ -115,6 +116,7 @@ class Announcer implements ShutdownAnnouncer {
     this.opened.push(delayMs);
     if (this.fails) throw new Error('nobody is there');
     return {
+      isUnderWay: async () => this.isUnderWay,
       hold: async () => {
         this.held++;
         return { [Symbol.dispose]: () => void this.held-- };
@@ -153,6 +155,25 @@ describe('an announced shutdown', () => {
     stop.abort(new Error('ended'));
     await running;
     assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
+  });
+
+  it('that is called off while nobody can be heard is over as soon as somebody can', async () => {
+    const announcer = new Announcer();
+    const { shutdown, clock, story } = aNode({}, [], { announcer });
+    const stop = new AbortController();
+    const running = shutdown.run(stop.signal);
+    announcer.isUnderWay = true;
+    announcer.say('begins');
+    announcer.say(undefined);
+    await clock.advance(5_000);
+    assert.deepEqual([announcer.opened.length > 1, shutdown.isNow], [true, true]);
+    announcer.isUnderWay = false;
+    announcer.say(undefined);
+    await clock.advance(60_000);
+    assert.equal(shutdown.isNow, false);
+    assert.match(story.at(-1) ?? '', /ready$/);
+    stop.abort(new Error('ended'));
+    await running;
   });
 
   it('is waited for again when whoever announces it went away, and that is said once', async () => {

@@ -18,6 +18,8 @@ export interface ShutdownAnnouncer {
 }
 
 export interface ShutdownWatch extends Disposable {
+  /** Whether one that was announced, perhaps to somebody else, is under way. */
+  isUnderWay(signal: AbortSignal): Promise<boolean>;
   /** From now on a shutdown waits for us. */
   hold(signal: AbortSignal): Promise<Disposable>;
   /** The next news; undefined when there will be none any more. */
@@ -107,6 +109,8 @@ export class NodeShutdown {
 
   async #watch(announcer: ShutdownAnnouncer, signal: AbortSignal): Promise<void> {
     using watch = await announcer.open(wholeSeconds(this.#deps.groups) * 1_000, signal);
+    // It may have been called off while nobody listened.
+    if (this.#isNow && !(await watch.isUnderWay(signal))) this.#cancelled();
     let held: Disposable | undefined = await watch.hold(signal);
     try {
       for (;;) {

@@ -189,16 +189,34 @@ describe('PodAdmitter', () => {
     assert.match(await registry.expose(stopping.signal), /kubelet_preemptions\{preemption_signal="cpu"\} 1/);
   });
 
-  it('takes a critical pod also when one that was to end for it does not', async () => {
-    const { begin, clock, world, records } = aWorld([sized('old', '800m')]);
+  it('refuses a critical pod when those that were to end for it do not: there is no room', async () => {
+    const old = sized('old', '800m');
+    for (const ending of [new Set<PodUid>(), new Set([old.metadata.uid])]) {
+      const { begin, clock, world, records } = aWorld([old]);
+      world.preempt = async () => {
+        world.ending = ending;
+        throw new Error('it hangs');
+      };
+      const waiting = begin(sized('web', '500m', critical));
+      await clock.advance(299_000);
+      assert.equal(waiting.is, undefined);
+      await clock.advance(1_000);
+      const { reason } = waiting.is as unknown as { readonly reason?: string };
+      assert.deepEqual([reason, world.preempted], ['OutOfcpu', ['old']]);
+      assert.ok(records.toArray().some(({ severity }) => severity === 'error'));
+    }
+  });
+
+  it('ends also those that came for the room which others have made for a critical pod', async () => {
+    const { begin, clock, world } = aWorld([sized('old', '800m')]);
     world.preempt = async () => {
-      throw new Error('it hangs');
+      world.others = world.others.some(({ metadata }) => metadata.name === 'old')
+        ? [sized('new', '900m')]
+        : [];
     };
     const waiting = begin(sized('web', '500m', critical));
     await clock.advance(0);
-    assert.deepEqual(waiting.is, { admit: true });
-    assert.deepEqual(world.preempted, ['old']);
-    assert.ok(records.toArray().some(({ severity }) => severity === 'error'));
+    assert.deepEqual([world.preempted, waiting.is], [['old', 'new'], { admit: true }]);
   });
 
   it('lets a critical pod wait for one that takes longer to end for it than it should', async () => {

@@ -52,12 +52,15 @@ interface Progress {
   allotment?: 'done' | Refusal;
   /** As the API told it. */
   node?: Node;
-  hasMadeRoom?: true;
-  isTooLate?: true;
+  /** Who was told to end for it. */
+  told?: ReadonlySet<PodUid>;
+  isTooLate?: boolean;
 }
 
 /** How long a pod waits for others that are ending already. */
 const roomMs = 30_000;
+/** How long a critical pod does for those that were told to end for it, after all the time they have to do so. */
+const madeRoomMs = 300_000;
 /** How long a pod waits at most while the node is short of something. */
 const reliefMs = { refuse: 60_000, wait: 3_000_000 } as const;
 const reliefPollMs = 2_000;
@@ -124,13 +127,7 @@ export class PodAdmitter {
       case 'ask-node':
         return (await this.#askNode(pod, progress, signal)) ? undefined : no(judgement.refusal);
       case 'make-room':
-        // Others have ended for it already: that is not done twice, and not in vain.
-        if (progress.hasMadeRoom === true) return yes;
-        await this.#makeRoom(pod, judgement.preemption, signal);
-        progress.hasMadeRoom = true;
-        // Who has not ended in the time it had may do so in a moment.
-        progress.untilMs = this.#deps.clock.monotonicMs() + roomMs;
-        return undefined;
+        return await this.#makeRoom(pod, judgement.preemption, progress, signal);
       case 'wait-for-relief':
         await this.#waiting.waitWithin(this.#deps.clock, reliefPollMs, signal);
         // What it has to wait for after that, it waits for from then on.
@@ -180,7 +177,6 @@ export class PodAdmitter {
   ): Promise<Admission | undefined> {
     const leftMs = progress.untilMs - this.#deps.clock.monotonicMs();
     if (leftMs > 0) await this.#waiting.waitWithin(this.#deps.clock, Math.min(leftMs, roomPollMs), signal);
-    else if (progress.hasMadeRoom === true) return yes;
     else if (progress.isTooLate === true) return no(refusal);
     else progress.isTooLate = true;
     return undefined;
@@ -203,9 +199,23 @@ export class PodAdmitter {
     }
   }
 
-  async #makeRoom(pod: Pod, { victims, resource }: Preemption, signal: AbortSignal): Promise<void> {
-    await Promise.all(victims.map((victim) => this.#end(pod, victim, resource, signal)));
+  /** Nobody is told twice; but who came meanwhile and took the room that others have made goes, too. */
+  async #makeRoom(
+    pod: Pod,
+    { victims, resource, refusal }: Preemption,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<Admission | undefined> {
+    const told = progress.told ?? new Set();
+    const untold = victims.filter(({ metadata }) => !told.has(metadata.uid));
+    if (untold.length === 0) return await this.#awaitRoom(refusal, progress, signal);
+    await Promise.all(untold.map((victim) => this.#end(pod, victim, resource, signal)));
     signal.throwIfAborted();
+    progress.told = new Set([...told, ...untold.map(({ metadata }) => metadata.uid)]);
+    // Who has not ended in the time it had may do so later; until then there is no room.
+    progress.isTooLate = false;
+    progress.untilMs = this.#deps.clock.monotonicMs() + madeRoomMs;
+    return undefined;
   }
 
   async #end(pod: Pod, victim: Pod, resource: string, signal: AbortSignal): Promise<void> {

@@ -91,9 +91,9 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
       allocated,
       actuated,
       conditions,
-      take(pod: Pod) {
+      take(pod: Pod, judged = manager.withAllocation(pod)) {
         pods.set(pod.metadata.uid, pod);
-        manager.admitted(pod);
+        manager.admitted(pod, judged);
       },
       edit(pod: Pod) {
         const before = pods.get(pod.metadata.uid);
@@ -128,6 +128,24 @@ function rig(capacity: number, over: Partial<AllocationManagerDeps> = {}) {
     },
   };
 }
+
+test('a pod that is edited while it waits to be taken has what it was judged by, until there is room', async () => {
+  const { begin, clock, events } = rig(1_000);
+  const node = await begin();
+  const end = new AbortController();
+  const running = node.manager.run(end.signal);
+  node.take(asking({ name: 'b', cpu: '700m' }));
+  node.take(asking({ cpu: '900m', generation: 2 }), asking({ cpu: '100m' }));
+  assert.equal(node.has('a'), 100n);
+  await clock.advance(0);
+  assert.deepEqual([node.has('a'), node.state('a')], [100n, ['PodResizePending Deferred']]);
+  node.remove('b');
+  await clock.advance(0);
+  assert.equal(node.has('a'), 900n);
+  assert.equal(events.filter((event) => event.startsWith('ResizeStarted')).length, 1);
+  end.abort();
+  await running;
+});
 
 test('an edit that fits is allocated at once, and told', async () => {
   const { begin, events, synced } = rig(1_000);

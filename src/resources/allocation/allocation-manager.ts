@@ -84,14 +84,18 @@ export class AllocationManager {
     return actuated === undefined ? allocated : largerOf(allocated, actuated);
   }
 
-  /** The node takes the pod: it has what it had, or what it asks for. */
-  admitted(pod: Pod): void {
+  /**
+   * The node takes the pod as it was judged, which is with what it had or else asked for then. What it asks for since is
+   * a resize.
+   */
+  admitted(pod: Pod, judged: Pod): void {
     const { allocated, conditions } = this.#deps;
     const { uid } = pod.metadata;
     conditions.restore(pod);
-    const given = this.withAllocation(pod);
-    void allocated.set(uid, allocationOf(given));
-    if (given !== pod) this.#pending.add(uid);
+    void allocated.set(uid, allocationOf(judged));
+    if (this.withAllocation(pod) === pod) return;
+    this.#pending.add(uid);
+    this.retrySoon('pods_added');
   }
 
   /** All pods that came or changed together are seen to: those that wait for a resize may be looked at. */

@@ -56,6 +56,17 @@ test('a batch is one write, and what is as it was is none', async () => {
   assert.equal(writes.length, 1);
 });
 
+test('what is set at whatever moment of a write is written, too', async () => {
+  for (let turns = 0; turns < 12; turns++) {
+    const { open, files } = rig();
+    const file = await open();
+    void file.set(a, cpu('1'));
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+    await file.set(b, cpu('2'));
+    assert.match(files.get(path) ?? '', /"b/, `after ${turns} turns`);
+  }
+});
+
 test('a change outlives a power cut, a newcomer only this process', async () => {
   const { open, writes } = rig();
   const file = await open();

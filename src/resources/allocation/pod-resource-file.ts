@@ -69,9 +69,7 @@ export class PodResourceFile {
     if (before !== undefined) this.#survives = 'power-cut';
     this.#entries.set(uid, allocation);
     this.#isDirty = true;
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined;
-    });
+    this.#writing ??= this.#write();
     return this.#writing;
   }
 
@@ -92,6 +90,8 @@ export class PodResourceFile {
       this.#isDirty = false;
       await this.#writeOnce();
     }
+    // In the same turn as the last look: who comes later begins anew.
+    this.#writing = undefined;
   }
 
   async #writeOnce(): Promise<void> {

@@ -39,7 +39,3 @@ export function formatCpuSet(cpus: CpuSet): string {
   }
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',');
 }
-
-export function isSameSet(one: CpuSet, other: CpuSet): boolean {
-  return one.size === other.size && one.isSubsetOf(other);
-}

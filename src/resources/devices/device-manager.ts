@@ -12,12 +12,14 @@ import {
 import type { Plugin, PluginHandler } from '../../plugins/index.ts';
 import { initContainersOf, type Pod, type PodUid, podLimits } from '../../pods/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
+import type { Refusal } from '../admission/index.ts';
+import { allotPod } from '../allot-pod.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
 import { type Allotment, Allotments, byNumaNode, idsOf, noNumaNode } from './allotments.ts';
 import { checkpointName } from './checkpoint.ts';
 import { chooseDevices } from './choose-devices.ts';
 import { containerGrants } from './container-grants.ts';
-import { type Device, deviceRequests } from './device.ts';
+import { type Device, deviceRequests, type PlacedDevice } from './device.ts';
 import type { DeviceHost } from './device-host.ts';
 import { deviceStatus } from './device-status.ts';
 import { type DeviceAmounts, DeviceTable } from './device-table.ts';
@@ -65,6 +67,8 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   readonly #plugins: PluginLives;
   /** By resource: nobody chooses among devices while another does. */
   readonly #turns = new KeyedMutex<string>();
+  /** By resource: pods that come. Whoever has them may have to wait for one of those above, never the other way. */
+  readonly #podTurns = new KeyedMutex<string>();
   readonly #waits: DeviceWaits;
   /** Those that were found by their sockets, by what they are registered as. */
   readonly #watched = new Map<string, PluginConnection>();
@@ -184,6 +188,16 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     }));
   }
 
+  /** Of two that want the same two resources one has its turn first, so that neither keeps what the other needs. */
+  async allot(pod: Pod, signal: AbortSignal): Promise<Refusal | undefined> {
+    const asked = containersOf(pod).flatMap((container) => this.#requests(pod, container));
+    using _turn = await this.#podTurns.acquireAll(
+      asked.map(([resource]) => resource),
+      signal,
+    );
+    return await allotPod(pod, [this], signal);
+  }
+
   async allocate(pod: Pod, container: Container, { affinity, signal }: AllocationTerms): Promise<undefined> {
     if (this.#deps.isServed(pod, container)) return;
     await this.#allocateAll(pod, container, affinity.numaNodes, signal);
@@ -284,7 +298,8 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
         .filter((id) => this.#allotments.reusable(pod, container.name, resource).has(id)),
       available: healthy.filter(({ id }) => !taken.has(id)),
       affinity,
-      preferred: (question) => this.#plugin(resource).preferred(question, signal),
+      preferred: (question) =>
+        this.#plugins.ask(resource, (plugin) => plugin.preferred(question, signal), signal),
     });
     const response = await this.#setAside(resource, ids, signal);
     this.#allotments.add({
@@ -309,18 +324,11 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return healthy;
   }
 
-  #plugin(resource: string): PluginConnection {
-    const plugin = this.#table.plugin(resource);
-    if (plugin === undefined)
-      throw new KubelingError('DEVICE_PLUGIN', `endpoint ${resource} has been stopped`);
-    return plugin;
-  }
-
   async #setAside(resource: string, ids: readonly string[], signal: AbortSignal): Promise<Uint8Array> {
     const { clock, observer } = this.#deps;
     const beganMs = clock.monotonicMs();
     try {
-      return await this.#plugin(resource).allocate(ids, signal);
+      return await this.#plugins.ask(resource, (plugin) => plugin.allocate(ids, signal), signal);
     } finally {
       observer.allocated(resource, clock.monotonicMs() - beganMs);
     }
@@ -329,7 +337,8 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   async #preStart(allotment: Allotment, signal: AbortSignal): Promise<void> {
     const { resource } = allotment;
     if (!this.#table.needsPreStart(resource)) return;
-    await this.#plugin(resource).preStart([...idsOf(allotment)], signal);
+    const ids = [...idsOf(allotment)];
+    await this.#plugins.ask(resource, (plugin) => plugin.preStart(ids, signal), signal);
   }
 
   #listed(resource: string, before: ReadonlyMap<string, Device>): void {
@@ -368,13 +377,6 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
       changed();
     });
   }
-}
-
-/** A device, and the NUMA nodes it is near. */
-export interface PlacedDevice {
-  readonly resource: string;
-  readonly id: string;
-  readonly numaNodes: readonly number[];
 }
 
 interface ResourceTerms {

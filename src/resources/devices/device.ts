@@ -10,6 +10,13 @@ export interface Device {
   readonly numaNodes: readonly number[];
 }
 
+/** A device, and the NUMA nodes it is near. */
+export interface PlacedDevice {
+  readonly resource: string;
+  readonly id: string;
+  readonly numaNodes: readonly number[];
+}
+
 /** In the order the plugin lists them; of those with one id the last counts. */
 export function readDevices(listed: readonly ListedDevice[]): ReadonlyMap<string, Device> {
   return new Map(

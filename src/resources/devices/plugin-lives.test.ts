@@ -148,6 +148,37 @@ describe('plugins', () => {
     assert.equal(plugin.isListenedTo, 0);
   });
 
+  it('that make themselves known anew while they are asked are asked again', async () => {
+    await using rig = new DeviceRig();
+    const plugin = await rig.startWith(gadget, two);
+    plugin.delaysMs.set('allocate', 500);
+    const admitted = rig.admit(podOf('one', 1));
+    await rig.pass(rig.host.register(plugin));
+    assert.equal(await admitted, undefined);
+    assert.deepEqual(rig.devicesOf(podOf('one', 1)), ['a']);
+    assert.equal(plugin.calls.filter((call) => call.startsWith('allocate')).length, 1);
+  });
+
+  it('of which two pods want all are given to one of them', async () => {
+    await using rig = new DeviceRig();
+    const other = 'example.com/other';
+    rig.host.add(other, [{ id: 'x' }]);
+    await rig.startWith(gadget, [{ id: 'a' }]);
+    const wanting = (name: string, ...resources: readonly string[]) => {
+      const pod = podOf(name, 1);
+      const containers = resources.map((resource, index) => ({
+        name: `c${index}`,
+        resources: { limits: { [resource]: '1' } },
+      }));
+      return { ...pod, spec: { ...pod.spec, containers } };
+    };
+    const refusals = await Promise.all([
+      rig.admit(wanting('one', gadget, other)),
+      rig.admit(wanting('two', other, gadget)),
+    ]);
+    assert.equal(refusals.filter((refusal) => refusal === undefined).length, 1, refusals.join(' and '));
+  });
+
   it('that hang do not hold up those who want other devices', async () => {
     await using rig = new DeviceRig();
     rig.host.add('example.com/other', [{ id: 'x' }]);

@@ -1,4 +1,12 @@
-import { Backoff, type Clock, cancelled, describeError, type Logger, type Random } from '../../lib/index.ts';
+import {
+  Backoff,
+  type Clock,
+  cancelled,
+  describeError,
+  KubelingError,
+  type Logger,
+  type Random,
+} from '../../lib/index.ts';
 import type { Device } from './device.ts';
 import type { DeviceHost } from './device-host.ts';
 import { type DeviceTable, graceMs } from './device-table.ts';
@@ -38,6 +46,28 @@ export class PluginLives {
     this.#end.signal.throwIfAborted();
     this.#take(plugin);
     return plugin;
+  }
+
+  /**
+   * Asks the plugin of a resource. One that makes itself known anew meanwhile has heard nothing of it: it is asked again.
+   * Throws DEVICE_PLUGIN, also when there is none.
+   */
+  async ask<Answer>(
+    resource: string,
+    question: (plugin: PluginConnection) => Promise<Answer>,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const { table } = this.#deps;
+    const plugin = table.plugin(resource);
+    if (plugin === undefined)
+      throw new KubelingError('DEVICE_PLUGIN', `endpoint ${resource} has been stopped`);
+    try {
+      return await question(plugin);
+    } catch (error) {
+      const next = table.plugin(resource);
+      if (signal.aborted || !plugin.isClosed || next === undefined) throw error;
+      return await question(next);
+    }
   }
 
   /** Whoever has let it go does not expect it back. */

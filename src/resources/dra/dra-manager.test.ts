@@ -42,6 +42,8 @@ class Node {
   readonly metrics = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
   readonly observer = draMetrics(this.metrics, () => this.#manager?.inUse ?? []);
   text: string | undefined;
+  /** How long each write takes, in their order; the others take no time. */
+  writesMs: number[] = [];
   #manager: DraManager | undefined;
   drivers = this.#drivers();
 
@@ -55,6 +57,8 @@ class Node {
       file: {
         read: async () => this.text,
         write: async (text) => {
+          const ms = this.writesMs.shift();
+          if (ms !== undefined) await this.clock.sleep(ms, signal);
           this.text = text;
         },
       },
@@ -262,6 +266,29 @@ describe('claims of pods', () => {
     stop.abort(new Error('ended'));
     await running;
     assert.equal(node.clock.pendingTimers, 0);
+  });
+
+  it('of several pods at once are noted, however long a write takes', async () => {
+    const node = new Node();
+    for (const name of ['a', 'b']) node.claims.set(name, aClaim(name, [name]));
+    const manager = await node.start();
+    node.writesMs = [500, 10];
+    const preparing = Promise.all(['a', 'b'].map((name) => manager.prepare(podWith(name, name), signal)));
+    await node.clock.advance(2_000);
+    await preparing;
+    const noted = decodeClaims(node.text ?? '').map(({ name, drivers }) => [
+      name,
+      [...drivers.values()][0]?.length,
+    ]);
+    assert.deepEqual(noted.toSorted(), [
+      ['a', 1],
+      ['b', 1],
+    ]);
+    node.writesMs = [500, 10];
+    const unpreparing = Promise.all(['a', 'b'].map((name) => manager.unprepare(name, signal)));
+    await node.clock.advance(2_000);
+    await unpreparing;
+    assert.deepEqual(decodeClaims(node.text ?? ''), []);
   });
 
   it('that were noted and cannot be read are forgotten, and said to be', async () => {

@@ -46,6 +46,8 @@ export class DraManager {
   readonly #deps: DraManagerDeps;
   readonly #claims = new Map<string, Entry>();
   readonly #locks = new KeyedMutex<string>();
+  /** Settles when nothing is being written; never rejects. */
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: DraManagerDeps) {
     this.#deps = deps;
@@ -143,8 +145,8 @@ export class DraManager {
     const wanted = claimsOf(pod);
     if (wanted.length === 0) return;
     const { namespace } = pod.metadata;
-    const keys = wanted.map(({ name }) => keyOf({ namespace, name })).toSorted();
-    await using _held = await this.#hold(keys, signal);
+    const keys = wanted.map(({ name }) => keyOf({ namespace, name }));
+    using _held = await this.#locks.acquireAll(keys, signal);
     const claims = await Promise.all(
       wanted.map(async (one) => {
         const claim = await this.#fetch(namespace, one.name, signal);
@@ -160,7 +162,7 @@ export class DraManager {
   async #unprepare(uid: string, signal: AbortSignal): Promise<void> {
     const keys = [...this.#claims].filter(([, { pods }]) => pods.has(uid)).map(([key]) => key);
     if (keys.length === 0) return;
-    await using _held = await this.#hold(keys.toSorted(), signal);
+    using _held = await this.#locks.acquireAll(keys, signal);
     for (const key of keys) await this.#release(key, uid, signal);
   }
 
@@ -240,20 +242,12 @@ export class DraManager {
     if (entry !== undefined) this.#claims.set(key, change(entry));
   }
 
+  /** One at a time, each with what holds when its turn comes: an older write never comes after a newer one. */
   async #keep(): Promise<void> {
-    await this.#deps.file.write(encodeClaims([...this.#claims.values()]));
-  }
-
-  /** Always in the same order, so that nobody waits for somebody who waits for them. */
-  async #hold(keys: readonly string[], signal: AbortSignal): Promise<AsyncDisposable> {
-    const held = new AsyncDisposableStack();
-    try {
-      for (const key of new Set(keys)) held.use(await this.#locks.acquire(key, signal));
-      return held;
-    } catch (error) {
-      await held.disposeAsync();
-      throw error;
-    }
+    const write = () => this.#deps.file.write(encodeClaims([...this.#claims.values()]));
+    const mine = this.#writing.then(write);
+    this.#writing = mine.catch(() => {});
+    await mine;
   }
 }
 

@@ -6,6 +6,7 @@ import { cancelled, collectLogs, KubelingError, quantityOf, VirtualClock } from 
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { type EvictionKill, EvictionManager, type EvictionSettings } from './eviction-manager.ts';
 import type { DiskLayout, EvictionStats, NodeMeasures, PodMeasures } from './measures.ts';
+import type { MemoryRoom } from './memory-alarm.ts';
 
 function below(amount: number, parts: Partial<EvictionThreshold> = {}): EvictionThreshold {
   return {
@@ -53,6 +54,8 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     looks: [] as number[],
     podLooks: 0,
     layersNeeded: [] as (number | undefined)[],
+    /** What the kernel was asked to tell, and how it does. */
+    alarm: undefined as { readonly rooms: readonly MemoryRoom[]; readonly goesOff: () => void } | undefined,
     statsError: undefined as Error | undefined,
     podsError: undefined as Error | undefined,
     story: [] as string[],
@@ -97,6 +100,14 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     logger,
     settings: { ...settings, ...parts },
     stats,
+    memoryAlarm: {
+      async set(rooms, goesOff) {
+        world.alarm = { rooms, goesOff };
+      },
+      [Symbol.dispose]() {
+        world.alarm = undefined;
+      },
+    },
     activePods: () => world.pods.map(named),
     kill,
     isCleanedUp: (uid: PodUid) => world.gone.has(uid),
@@ -353,6 +364,26 @@ describe('EvictionManager', () => {
       assert.deepEqual(kills(world.story), ['a']);
       assert.deepEqual(world.layersNeeded, [layout === 'single' ? sinceMs : undefined]);
     });
+
+  it('looks at once when the kernel tells that memory falls short, and asks it again in the next round', async () => {
+    const { clock, world, stop } = aNode();
+    world.memory = 60_000;
+    await clock.advance(4_000);
+    assert.deepEqual(world.alarm?.rooms, [{ signal: 'memory.available', bytes: 59_900 }]);
+    const first = world.alarm;
+    first?.goesOff();
+    await clock.advance(0);
+    assert.deepEqual(world.looks, [0, 4_000], 'it was a false alarm');
+    world.pods = [{ name: 'a', memory: 59_950 }];
+    await clock.advance(1_000);
+    first?.goesOff();
+    await clock.advance(0);
+    assert.deepEqual(kills(world.story), ['a']);
+    await clock.advance(10_000);
+    assert.notEqual(world.alarm, first);
+    await stop();
+    assert.equal(world.alarm, undefined);
+  });
 
   it('looks at pods only when it must', async () => {
     const { clock, world, stop } = aNode();

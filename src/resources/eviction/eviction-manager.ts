@@ -14,6 +14,7 @@ import { type EvictionVerdict, evictedReason } from './evicted-status.ts';
 import { hasStorageLimits, overStorageLimit } from './local-storage.ts';
 import { nextLookMs, usualRoundMs } from './look-again.ts';
 import type { DiskLayout, EvictionStats, NeededFigures, PodMeasures } from './measures.ts';
+import { type MemoryAlarm, memoryRooms } from './memory-alarm.ts';
 import { evictionStory } from './message.ts';
 import type { EvictionObserver } from './metrics.ts';
 import { type MemoryGuard, observationsOf } from './observations.ts';
@@ -29,6 +30,8 @@ export interface EvictionSettings {
   /** Whether pods are held to limits of what they write to the node's disk. */
   readonly localStorage: 'limited' | 'unlimited';
   readonly memoryGuard: MemoryGuard;
+  /** Whether the kernel is asked to tell when memory falls short; it is only looked at unless given. */
+  readonly memoryNotification?: 'kernel' | undefined;
   /** From one look at the node to the next; ten seconds unless given. */
   readonly roundMs?: number | undefined;
 }
@@ -38,6 +41,8 @@ export interface EvictionDeps {
   readonly logger: Logger;
   readonly settings: EvictionSettings;
   readonly stats: EvictionStats;
+  /** Nobody tells when memory falls short between two looks unless given. */
+  readonly memoryAlarm?: MemoryAlarm | undefined;
   /** Pods that use, or will use, anything of the node. */
   readonly activePods: () => readonly Pod[];
   /** Resolves when nothing of the pod runs; rejects when that takes too long. May be asked again with less time. */
@@ -96,10 +101,12 @@ export class EvictionManager {
   #conditions: readonly PressureCondition[] = [];
   /** Those that were told to end and have not yet: nothing is won by telling them again. */
   #ending: ReadonlySet<PodUid> = new Set();
+  readonly #alarmed: HintLatch;
 
   constructor(deps: EvictionDeps) {
     this.#deps = deps;
     this.#thresholds = deps.settings.thresholds;
+    this.#alarmed = new HintLatch(deps.clock);
   }
 
   /** What the node is short of now, or was not long ago. */
@@ -109,6 +116,7 @@ export class EvictionManager {
 
   /** Runs until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
+    using _ = this.#deps.memoryAlarm;
     while (!signal.aborted) {
       const evicted = await this.#tryRound(signal);
       if (signal.aborted) return;
@@ -360,21 +368,29 @@ export class EvictionManager {
 
   /** Until the next round, which comes early when something is found short before, or a condition of the node is over. */
   async #pause(signal: AbortSignal): Promise<void> {
-    const { clock, stats, settings } = this.#deps;
+    const { clock, stats, settings, memoryAlarm } = this.#deps;
     const { transitionMs, roundMs = usualRoundMs } = settings;
     const nowMs = clock.monotonicMs();
     const untilMs = Math.min(nowMs + roundMs, nextEndMs(this.#state, transitionMs, nowMs));
     let before = this.#state.observations;
     let now = before;
+    this.#alarmed.clear();
+    await memoryAlarm?.set(memoryRooms(this.#thresholds, now), () => this.#alarm());
     for (;;) {
       const leftMs = untilMs - clock.monotonicMs();
       const waitMs = Math.min(leftMs, nextLookMs(this.#thresholds, now, before, roundMs));
-      if (waitMs > 0) await clock.sleep(waitMs, signal);
+      if (waitMs > 0) await this.#alarmed.wait(waitMs, signal);
+      this.#alarmed.clear();
       if (clock.monotonicMs() >= untilMs || this.#layout === undefined) return;
       before = now;
       now = observationsOf(await stats.node(signal), settings.memoryGuard);
       if (this.#isNewlyMet(thresholdsMet(this.#thresholds, now, 'threshold'))) return;
     }
+  }
+
+  #alarm(): void {
+    this.#deps.logger.v(2)?.info('The kernel tells that memory falls short');
+    this.#alarmed.raise();
   }
 
   #isNewlyMet(met: readonly EvictionThreshold[]): boolean {

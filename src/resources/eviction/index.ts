@@ -19,5 +19,12 @@ export type {
   NodeMeasures,
   PodMeasures,
 } from './measures.ts';
+export {
+  type MemoryAlarm,
+  type MemoryGrowth,
+  type MemoryRoom,
+  type WatchMemory,
+  watchMemory,
+} from './memory-alarm.ts';
 export { type EvictionObserver, evictionMetrics } from './metrics.ts';
 export { type PressureCondition, pressureConditions } from './signals.ts';

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
 import { weightToShares } from '../cgroup-math.ts';
-import { fieldsOf } from './text-fields.ts';
+import { field, numberIn } from './text-fields.ts';
 
 /** One number about a cgroup, under the name monitoring knows it by, without the prefix all of them have. */
 export interface Measure {
@@ -11,128 +10,150 @@ export interface Measure {
   readonly value: number | undefined;
 }
 
-type Files = (controller: string, name: string) => Promise<string>;
+/** What a file of a controller says. */
+type Files = (controller: string, name: string) => string | undefined;
 
 /** How often the kernel counts a second of CPU time where it counts in ticks. */
 const ticks = 100;
 const noLimit = 2 ** 62;
 
 /** All that a cgroup's own files tell of it. Devices are named by `deviceName`, from such as `8:0`. */
-export async function cgroupMeasures(
+export function cgroupMeasures(
   layout: CgroupLayout,
   path: string,
-  host: Pick<CgroupHost, 'read'>,
+  host: Pick<CgroupHost, 'look'>,
   deviceName: (id: string) => string,
-): Promise<readonly Measure[]> {
-  const files: Files = async (controller, name) => {
+): readonly Measure[] {
+  const below = path === '/' ? '' : path;
+  const files: Files = (controller, name) => {
     const root = layout.version === 2 ? layout.root : layout.controllers.get(controller);
-    return root === undefined ? '' : await host.read(join(root, path, name)).catch(() => '');
+    return root === undefined ? undefined : host.look(`${root}${below}/${name}`);
   };
   const parts =
     layout.version === 2
       ? [unifiedCpu, unifiedMemory, unifiedDisk, pressure]
       : [splitCpu, splitMemory, splitDisk];
-  const all = await Promise.all([...parts, processes].map((part) => part(files, deviceName)));
-  return all.flat().filter(({ value }) => value !== undefined);
+  const all = [...parts, processes].flatMap((part) => part(files, deviceName));
+  return all.filter(({ value }) => value !== undefined);
 }
 
-async function splitCpu(file: Files): Promise<readonly Measure[]> {
-  const names = [
-    'cpuacct.usage',
-    'cpuacct.stat',
-    'cpu.stat',
-    'cpu.cfs_period_us',
-    'cpu.cfs_quota_us',
-    'cpu.shares',
-  ];
-  const texts = await Promise.all(
-    names.map((name) => file(name.startsWith('cpuacct') ? 'cpuacct' : 'cpu', name)),
-  );
-  const [usage, stat, throttling, period, quota, shares] = texts;
-  const counted = fieldsOf(stat);
-  const throttled = fieldsOf(throttling);
-  return [
-    { name: 'cpu_usage_seconds_total', labels: { cpu: 'total' }, value: scaled(numberOf(usage), 1e9) },
-    { name: 'cpu_user_seconds_total', value: scaled(counted.get('user'), ticks) },
-    { name: 'cpu_system_seconds_total', value: scaled(counted.get('system'), ticks) },
-    { name: 'cpu_cfs_periods_total', value: throttled.get('nr_periods') },
-    { name: 'cpu_cfs_throttled_periods_total', value: throttled.get('nr_throttled') },
-    { name: 'cpu_cfs_throttled_seconds_total', value: scaled(throttled.get('throttled_time'), 1e9) },
-    { name: 'spec_cpu_period', value: numberOf(period) },
-    { name: 'spec_cpu_quota', value: quotaOf(numberOf(quota)) },
-    { name: 'spec_cpu_shares', value: numberOf(shares) },
-  ];
-}
+const cpuFields = {
+  user: field('user'),
+  system: field('system'),
+  periods: field('nr_periods'),
+  throttled: field('nr_throttled'),
+  throttledTime: field('throttled_time'),
+  usageMicros: field('usage_usec'),
+  userMicros: field('user_usec'),
+  systemMicros: field('system_usec'),
+  throttledMicros: field('throttled_usec'),
+};
 
-async function unifiedCpu(file: Files): Promise<readonly Measure[]> {
-  const [stat, max, weight] = await Promise.all(
-    ['cpu.stat', 'cpu.max', 'cpu.weight'].map((name) => file('cpu', name)),
-  );
-  const counted = fieldsOf(stat);
-  const [quota, period] = (max ?? '').trim().split(' ');
+function splitCpu(file: Files): readonly Measure[] {
+  const counted = file('cpuacct', 'cpuacct.stat') ?? '';
+  const throttled = file('cpu', 'cpu.stat') ?? '';
   return [
     {
       name: 'cpu_usage_seconds_total',
       labels: { cpu: 'total' },
-      value: scaled(counted.get('usage_usec'), 1e6),
+      value: scaled(numberIn(file('cpuacct', 'cpuacct.usage')), 1e9),
     },
-    { name: 'cpu_user_seconds_total', value: scaled(counted.get('user_usec'), 1e6) },
-    { name: 'cpu_system_seconds_total', value: scaled(counted.get('system_usec'), 1e6) },
-    { name: 'cpu_cfs_periods_total', value: counted.get('nr_periods') },
-    { name: 'cpu_cfs_throttled_periods_total', value: counted.get('nr_throttled') },
-    { name: 'cpu_cfs_throttled_seconds_total', value: scaled(counted.get('throttled_usec'), 1e6) },
-    { name: 'spec_cpu_period', value: numberOf(period) },
-    { name: 'spec_cpu_quota', value: numberOf(quota) },
-    { name: 'spec_cpu_shares', value: weight?.trim() ? weightToShares(Number(weight)) : undefined },
+    { name: 'cpu_user_seconds_total', value: scaled(cpuFields.user(counted), ticks) },
+    { name: 'cpu_system_seconds_total', value: scaled(cpuFields.system(counted), ticks) },
+    { name: 'cpu_cfs_periods_total', value: cpuFields.periods(throttled) },
+    { name: 'cpu_cfs_throttled_periods_total', value: cpuFields.throttled(throttled) },
+    { name: 'cpu_cfs_throttled_seconds_total', value: scaled(cpuFields.throttledTime(throttled), 1e9) },
+    { name: 'spec_cpu_period', value: numberIn(file('cpu', 'cpu.cfs_period_us')) },
+    // One that is below nothing is none.
+    { name: 'spec_cpu_quota', value: numberIn(file('cpu', 'cpu.cfs_quota_us')) },
+    { name: 'spec_cpu_shares', value: numberIn(file('cpu', 'cpu.shares')) },
   ];
 }
 
-async function splitMemory(file: Files): Promise<readonly Measure[]> {
-  const of = async (name: string) => numberOf(await file('memory', `memory.${name}`));
-  const counted = fieldsOf(await file('memory', 'memory.stat'));
-  const usage = await of('usage_in_bytes');
+function unifiedCpu(file: Files): readonly Measure[] {
+  const counted = file('cpu', 'cpu.stat') ?? '';
+  const [quota, period] = (file('cpu', 'cpu.max') ?? '').trim().split(' ');
+  const weight = file('cpu', 'cpu.weight')?.trim();
+  return [
+    {
+      name: 'cpu_usage_seconds_total',
+      labels: { cpu: 'total' },
+      value: scaled(cpuFields.usageMicros(counted), 1e6),
+    },
+    { name: 'cpu_user_seconds_total', value: scaled(cpuFields.userMicros(counted), 1e6) },
+    { name: 'cpu_system_seconds_total', value: scaled(cpuFields.systemMicros(counted), 1e6) },
+    { name: 'cpu_cfs_periods_total', value: cpuFields.periods(counted) },
+    { name: 'cpu_cfs_throttled_periods_total', value: cpuFields.throttled(counted) },
+    { name: 'cpu_cfs_throttled_seconds_total', value: scaled(cpuFields.throttledMicros(counted), 1e6) },
+    { name: 'spec_cpu_period', value: numberIn(period) },
+    { name: 'spec_cpu_quota', value: numberIn(quota) },
+    { name: 'spec_cpu_shares', value: weight ? weightToShares(Number(weight)) : undefined },
+  ];
+}
+
+const memoryFields = {
+  inactive: field('total_inactive_file'),
+  cache: field('total_cache'),
+  rss: field('total_rss'),
+  swap: field('total_swap'),
+  mapped: field('total_mapped_file'),
+  faults: field('pgfault'),
+  majorFaults: field('pgmajfault'),
+  allFaults: field('total_pgfault'),
+  allMajorFaults: field('total_pgmajfault'),
+  oomKills: field('oom_kill'),
+  anon: field('anon'),
+  file: field('file'),
+  inactiveFile: field('inactive_file'),
+  fileMapped: field('file_mapped'),
+  atMost: field('max'),
+};
+
+function splitMemory(file: Files): readonly Measure[] {
+  const of = (name: string) => numberIn(file('memory', `memory.${name}`));
+  const counted = file('memory', 'memory.stat') ?? '';
   return [
     ...memory({
-      usage,
-      inactive: counted.get('total_inactive_file'),
-      cache: counted.get('total_cache'),
-      rss: counted.get('total_rss'),
-      swap: counted.get('total_swap'),
-      mapped: counted.get('total_mapped_file'),
-      peak: await of('max_usage_in_bytes'),
-      failures: await of('failcnt'),
-      oomKills: fieldsOf(await file('memory', 'memory.oom_control')).get('oom_kill'),
-      limit: await of('limit_in_bytes'),
-      swapLimit: await of('memsw.limit_in_bytes'),
-      reservation: await of('soft_limit_in_bytes'),
+      usage: of('usage_in_bytes'),
+      inactive: memoryFields.inactive(counted),
+      cache: memoryFields.cache(counted),
+      rss: memoryFields.rss(counted),
+      swap: memoryFields.swap(counted),
+      mapped: memoryFields.mapped(counted),
+      peak: of('max_usage_in_bytes'),
+      failures: of('failcnt'),
+      oomKills: memoryFields.oomKills(file('memory', 'memory.oom_control') ?? ''),
+      limit: of('limit_in_bytes'),
+      swapLimit: of('memsw.limit_in_bytes'),
+      reservation: of('soft_limit_in_bytes'),
     }),
-    ...faults('container', counted.get('pgfault'), counted.get('pgmajfault')),
-    ...faults('hierarchy', counted.get('total_pgfault'), counted.get('total_pgmajfault')),
+    ...faults('container', memoryFields.faults(counted), memoryFields.majorFaults(counted)),
+    ...faults('hierarchy', memoryFields.allFaults(counted), memoryFields.allMajorFaults(counted)),
   ];
 }
 
-async function unifiedMemory(file: Files): Promise<readonly Measure[]> {
-  const of = async (name: string) => numberOf(await file('memory', `memory.${name}`));
-  const counted = fieldsOf(await file('memory', 'memory.stat'));
-  const events = fieldsOf(await file('memory', 'memory.events'));
-  const [pgfault, pgmajfault] = [counted.get('pgfault'), counted.get('pgmajfault')];
-  const [anon, files] = [counted.get('anon'), counted.get('file')];
+function unifiedMemory(file: Files): readonly Measure[] {
+  const of = (name: string) => numberIn(file('memory', `memory.${name}`));
+  const counted = file('memory', 'memory.stat') ?? '';
+  const events = file('memory', 'memory.events') ?? '';
+  const [pgfault, pgmajfault] = [memoryFields.faults(counted), memoryFields.majorFaults(counted)];
+  const [anon, files] = [memoryFields.anon(counted), memoryFields.file(counted)];
   // The root has no file of its own for it.
   const whole = anon === undefined || files === undefined ? undefined : anon + files;
   return [
     ...memory({
-      usage: (await of('current')) ?? whole,
-      inactive: counted.get('inactive_file'),
+      usage: of('current') ?? whole,
+      inactive: memoryFields.inactiveFile(counted),
       cache: files,
       rss: anon,
-      swap: await of('swap.current'),
-      mapped: counted.get('file_mapped'),
-      peak: await of('peak'),
-      failures: events.get('max'),
-      oomKills: events.get('oom_kill'),
-      limit: await of('max'),
-      swapLimit: await of('swap.max'),
-      reservation: await of('min'),
+      swap: of('swap.current'),
+      mapped: memoryFields.fileMapped(counted),
+      peak: of('peak'),
+      failures: memoryFields.atMost(events),
+      oomKills: memoryFields.oomKills(events),
+      limit: of('max'),
+      swapLimit: of('swap.max'),
+      reservation: of('min'),
     }),
     ...faults('container', pgfault, pgmajfault),
     ...faults('hierarchy', pgfault, pgmajfault),
@@ -186,23 +207,22 @@ function faults(scope: string, minor: number | undefined, major: number | undefi
   ];
 }
 
-async function splitDisk(file: Files, deviceName: (id: string) => string): Promise<readonly Measure[]> {
-  const [bytes, times] = await Promise.all(
-    ['io_service_bytes', 'io_serviced'].map((name) => file('blkio', `blkio.throttle.${name}`)),
-  );
-  const rows = (text = '') => [...text.matchAll(/^(\d+:\d+) (Read|Write) (\d+)$/gm)];
+const moves = /^(\d+:\d+) (Read|Write) (\d+)$/gm;
+
+function splitDisk(file: Files, deviceName: (id: string) => string): readonly Measure[] {
+  const rows = (name: string) => [...(file('blkio', `blkio.throttle.${name}`) ?? '').matchAll(moves)];
   return [
-    ...rows(bytes).flatMap(([, id = '', way = '', value]) =>
+    ...rows('io_service_bytes').flatMap(([, id = '', way = '', value]) =>
       moved(id, way, 'bytes', Number(value), deviceName),
     ),
-    ...rows(times).flatMap(([, id = '', way = '', value]) =>
+    ...rows('io_serviced').flatMap(([, id = '', way = '', value]) =>
       moved(id, way, 'times', Number(value), deviceName),
     ),
   ];
 }
 
-async function unifiedDisk(file: Files, deviceName: (id: string) => string): Promise<readonly Measure[]> {
-  const lines = (await file('io', 'io.stat')).split('\n').map((line) => line.split(' '));
+function unifiedDisk(file: Files, deviceName: (id: string) => string): readonly Measure[] {
+  const lines = (file('io', 'io.stat') ?? '').split('\n').map((line) => line.split(' '));
   return lines.flatMap(([id = '', ...words]) => {
     const values = new Map(words.map((word) => word.split('=', 2) as [string, string]));
     return (
@@ -213,7 +233,7 @@ async function unifiedDisk(file: Files, deviceName: (id: string) => string): Pro
         ['wios', 'Write', 'times'],
       ] as const
     ).flatMap(([key, way, unit]) => {
-      const value = numberOf(values.get(key));
+      const value = numberIn(values.get(key));
       return value === undefined ? [] : moved(id, way, unit, value, deviceName);
     });
   });
@@ -243,31 +263,25 @@ export function nothingMoved(id: string, deviceName: (id: string) => string): re
   );
 }
 
-async function pressure(file: Files): Promise<readonly Measure[]> {
-  const all = ['cpu', 'memory', 'io'].map(async (what) => {
-    const text = await file(what, `${what}.pressure`);
-    const total = (kind: string) =>
-      scaled(numberOf(new RegExp(`^${kind} .*total=(\\d+)`, 'm').exec(text)?.[1]), 1e6);
+const waited = { some: /^some .*total=(\d+)/m, full: /^full .*total=(\d+)/m };
+
+function pressure(file: Files): readonly Measure[] {
+  return ['cpu', 'memory', 'io'].flatMap((what) => {
+    const text = file(what, `${what}.pressure`) ?? '';
+    const total = (kind: RegExp) => scaled(numberIn(kind.exec(text)?.[1]), 1e6);
     return [
-      { name: `pressure_${what}_waiting_seconds_total`, value: total('some') },
-      { name: `pressure_${what}_stalled_seconds_total`, value: total('full') },
+      { name: `pressure_${what}_waiting_seconds_total`, value: total(waited.some) },
+      { name: `pressure_${what}_stalled_seconds_total`, value: total(waited.full) },
     ];
   });
-  return (await Promise.all(all)).flat();
 }
 
-async function processes(file: Files): Promise<readonly Measure[]> {
-  const [current, max] = await Promise.all(['pids.current', 'pids.max'].map((name) => file('pids', name)));
-  const limit = max?.trim() === 'max' ? 0 : numberOf(max);
+function processes(file: Files): readonly Measure[] {
+  const max = file('pids', 'pids.max');
   return [
-    { name: 'threads', value: numberOf(current) },
-    { name: 'threads_max', value: limit },
+    { name: 'threads', value: numberIn(file('pids', 'pids.current')) },
+    { name: 'threads_max', value: max?.trim() === 'max' ? 0 : numberIn(max) },
   ];
-}
-
-function numberOf(text = ''): number | undefined {
-  const word = text.trim();
-  return /^-?\d+$/.test(word) ? Number(word) : undefined;
 }
 
 function scaled(value: number | undefined, by: number): number | undefined {
@@ -277,9 +291,4 @@ function scaled(value: number | undefined, by: number): number | undefined {
 /** No limit is told as 0. */
 function limitOf(value: number | undefined): number {
   return value === undefined || value > noLimit ? 0 : value;
-}
-
-/** Of what is not held to one the quota is not told. */
-function quotaOf(value: number | undefined): number | undefined {
-  return value === undefined || value < 0 ? undefined : value;
 }

@@ -1,20 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readCgroupUsage } from './cgroup-usage.ts';
+import { type CgroupFiles, readCgroupUsage } from './cgroup-usage.ts';
 import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
-import { fieldIn } from './text-fields.ts';
+import { field } from './text-fields.ts';
 
-function hostOf(files: Readonly<Record<string, string>>) {
-  return {
-    async read(path: string) {
-      const text = files[path];
-      if (text === undefined) throw new Error(`there is no ${path}`);
-      return text;
-    },
-  };
+/** Of a cgroup whose files are in these directories. */
+function cgroup(files: Readonly<Record<string, string>>, memory: string, cpu = memory): CgroupFiles {
+  const lookIn = (directory: string) => ({ look: (name: string) => files[`${directory}/${name}`] });
+  return { version: memory === cpu ? 2 : 1, memory: lookIn(memory), cpu: lookIn(cpu) };
 }
 
-test('use is read from a tree of the second version', async () => {
+test('use is read from a tree of the second version', () => {
   const files = {
     '/sys/fs/cgroup/kubepods/cpu.stat': 'usage_usec 1500\nuser_usec 1000\n',
     '/sys/fs/cgroup/kubepods/memory.current': '1000\n',
@@ -23,7 +19,7 @@ test('use is read from a tree of the second version', async () => {
     '/sys/fs/cgroup/kubepods/memory.swap.current': '50\n',
     '/sys/fs/cgroup/kubepods/memory.swap.max': '80\n',
   };
-  const usage = await readCgroupUsage({ version: 2, root: '/sys/fs/cgroup' }, '/kubepods', hostOf(files));
+  const usage = readCgroupUsage(cgroup(files, '/sys/fs/cgroup/kubepods'));
   assert.deepEqual(usage, {
     cpuNanos: 1_500_000,
     memory: {
@@ -39,26 +35,22 @@ test('use is read from a tree of the second version', async () => {
     pressure: undefined,
   });
   const unlimited = { ...files, '/sys/fs/cgroup/kubepods/memory.max': 'max\n' };
-  const { memory } = await readCgroupUsage(
-    { version: 2, root: '/sys/fs/cgroup' },
-    '/kubepods',
-    hostOf(unlimited),
-  );
+  const { memory } = readCgroupUsage(cgroup(unlimited, '/sys/fs/cgroup/kubepods'));
   assert.equal(memory?.availableBytes, undefined);
 });
 
-test('the root of the second version, which does not count its memory, has what its parts sum up to', async () => {
+test('the root of the second version, which does not count its memory, has what its parts sum up to', () => {
   const files = { '/c/memory.stat': 'anon 300\nfile 500\ninactive_file 100\n' };
-  const { memory } = await readCgroupUsage({ version: 2, root: '/c' }, '/', hostOf(files));
+  const { memory } = readCgroupUsage(cgroup(files, '/c'));
   assert.deepEqual([memory?.usageBytes, memory?.workingSetBytes, memory?.rssBytes], [800, 700, 300]);
 });
 
-test('pressure is read where it is wanted, and swap only on a machine that has some', async () => {
+test('pressure is read where it is wanted, and swap only on a machine that has some', () => {
   const text =
     'some avg10=1.25 avg60=0.50 avg300=0.10 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n';
   const files = { '/c/p/memory.current': '1\n', '/c/p/memory.swap.current': '9\n', '/c/p/io.pressure': text };
   const wish = { swap: 'none', pressure: 'wanted' } as const;
-  const usage = await readCgroupUsage({ version: 2, root: '/c' }, '/p', hostOf(files), wish);
+  const usage = readCgroupUsage(cgroup(files, '/c/p'), wish);
   assert.deepEqual([usage.swapBytes, usage.pressure?.cpu], [0, undefined]);
   assert.deepEqual(usage.pressure?.io, {
     some: { total: 77, avg10: 1.25, avg60: 0.5, avg300: 0.1 },
@@ -69,29 +61,24 @@ test('pressure is read where it is wanted, and swap only on a machine that has s
 test('a field is found at the beginning of a line only', () => {
   const text = 'total_rss 5\nrss 7\nrss_huge 9\nlast 11';
   assert.deepEqual(
-    ['rss', 'rss_huge', 'total_rss', 'last', 'none', 'huge'].map((name) => fieldIn(text, name)),
+    ['rss', 'rss_huge', 'total_rss', 'last', 'none', 'huge'].map((name) => field(name)(text)),
     [7, 9, 5, 11, undefined, undefined],
   );
 });
 
-test('use is read from trees of the first version, and what is gone is left out', async () => {
-  const controllers = new Map([
-    ['cpuacct', '/c/cpu'],
-    ['memory', '/c/memory'],
-  ]);
-  const layout = { version: 1, controllers, unified: undefined } as const;
+test('use is read from trees of the first version, and what is gone is left out', () => {
   const files = {
     '/c/cpu/p/cpuacct.usage': '42\n',
     '/c/memory/p/memory.usage_in_bytes': '100\n',
     '/c/memory/p/memory.stat': 'inactive_file 1\ntotal_inactive_file 150\ntotal_rss 60\ntotal_swap 9\n',
     '/c/memory/p/memory.limit_in_bytes': '9223372036854771712\n',
   };
-  const usage = await readCgroupUsage(layout, '/p', hostOf(files));
+  const usage = readCgroupUsage(cgroup(files, '/c/memory/p', '/c/cpu/p'));
   assert.equal(usage.cpuNanos, 42);
   assert.equal(usage.memory?.workingSetBytes, 0, 'never below nothing');
   assert.equal(usage.memory?.availableBytes, undefined, 'the largest number is no limit');
   assert.deepEqual([usage.swapBytes, usage.swapAvailableBytes], [9, undefined]);
-  const gone = await readCgroupUsage(layout, '/gone', hostOf(files));
+  const gone = readCgroupUsage(cgroup(files, '/c/memory/gone', '/c/cpu/gone'));
   assert.deepEqual(gone, {
     cpuNanos: undefined,
     memory: undefined,

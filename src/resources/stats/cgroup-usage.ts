@@ -1,7 +1,5 @@
-import { join } from 'node:path';
-import type { CgroupHost, CgroupLayout } from '../../lib/index.ts';
 import { type Pressure, pressureIn } from './pressure.ts';
-import { fieldIn, numberIn } from './text-fields.ts';
+import { field, numberIn } from './text-fields.ts';
 
 export interface MemoryUsage {
   readonly usageBytes: number;
@@ -37,84 +35,95 @@ export interface UsageWish {
   readonly pressure: 'wanted' | 'unwanted';
 }
 
-type Read = Pick<CgroupHost, 'read'>;
+/** The files of a directory of the kernel; each tells undefined where there is none. */
+export interface DirectoryFiles {
+  look(name: string): string | undefined;
+}
+
+/** The files of one cgroup, which may go at any moment; in the second version both are the same. */
+export interface CgroupFiles {
+  readonly version: 1 | 2;
+  readonly memory: DirectoryFiles;
+  readonly cpu: DirectoryFiles;
+}
 
 /** Limits from here on are none: the kernel rounds "no limit" to whole pages of 64 bits. */
 const noLimit = 2 ** 62;
 const everything: UsageWish = { swap: 'some', pressure: 'unwanted' };
 
-/** Of a path below each tree of cgroups. */
-export async function readCgroupUsage(
-  layout: CgroupLayout,
-  path: string,
-  host: Read,
-  wish: UsageWish = everything,
-): Promise<CgroupUsage> {
-  return layout.version === 2
-    ? await unifiedUsage(join(layout.root, path).replace(/\/$/, ''), host, wish)
-    : await splitUsage(layout.controllers, path, host, wish);
+export function readCgroupUsage(files: CgroupFiles, wish: UsageWish = everything): CgroupUsage {
+  return files.version === 2 ? unifiedUsage(files.memory, wish) : splitUsage(files.memory, files.cpu, wish);
 }
 
-async function unifiedUsage(dir: string, host: Read, wish: UsageWish): Promise<CgroupUsage> {
-  const file = (name: string) => textOf(host, `${dir}/${name}`);
-  const cpu = await file('cpu.stat');
-  const stat = (await file('memory.stat')) ?? '';
-  const [current, max] = [await file('memory.current'), await file('memory.max')];
-  const microseconds = cpu === undefined ? undefined : fieldIn(cpu, 'usage_usec');
-  const [anon, files] = [fieldIn(stat, 'anon'), fieldIn(stat, 'file')];
-  // The root has no file of its own for it.
-  const whole = anon === undefined || files === undefined ? undefined : anon + files;
-  const memory = memoryOf(numberIn(current) ?? whole, numberIn(max), {
-    inactive: fieldIn(stat, 'inactive_file'),
+const unified = {
+  usage: field('usage_usec'),
+  anon: field('anon'),
+  file: field('file'),
+  inactive: field('inactive_file'),
+  faults: field('pgfault'),
+  majorFaults: field('pgmajfault'),
+};
+
+function unifiedUsage(files: DirectoryFiles, wish: UsageWish): CgroupUsage {
+  const cpu = files.look('cpu.stat');
+  const stat = files.look('memory.stat') ?? '';
+  const microseconds = cpu === undefined ? undefined : unified.usage(cpu);
+  const anon = unified.anon(stat);
+  const usage = numberIn(files.look('memory.current')) ?? wholeOf(anon, stat);
+  const memory = memoryOf(usage, numberIn(files.look('memory.max')), {
+    inactive: unified.inactive(stat),
     rss: anon,
-    faults: fieldIn(stat, 'pgfault'),
-    majorFaults: fieldIn(stat, 'pgmajfault'),
+    faults: unified.faults(stat),
+    majorFaults: unified.majorFaults(stat),
   });
   const isSwapped = wish.swap === 'some';
-  const [swap, swapMax] = isSwapped ? [await file('memory.swap.current'), await file('memory.swap.max')] : [];
+  const [swap, most] = isSwapped ? [files.look('memory.swap.current'), files.look('memory.swap.max')] : [];
   return {
     cpuNanos: microseconds === undefined ? undefined : microseconds * 1_000,
     memory,
-    ...swapOf(memory, numberIn(swap), numberIn(swapMax)),
-    pressure: wish.pressure === 'wanted' ? await pressureOf(file) : undefined,
+    ...swapOf(memory, numberIn(swap), numberIn(most)),
+    pressure: wish.pressure === 'wanted' ? pressureOf(files) : undefined,
   };
 }
 
-async function pressureOf(file: (name: string) => Promise<string | undefined>): Promise<CgroupPressure> {
+/** The root has no file of its own for it. */
+function wholeOf(anon: number | undefined, stat: string): number | undefined {
+  const files = unified.file(stat);
+  return anon === undefined || files === undefined ? undefined : anon + files;
+}
+
+function pressureOf(files: DirectoryFiles): CgroupPressure {
   return {
-    cpu: pressureIn(await file('cpu.pressure')),
-    memory: pressureIn(await file('memory.pressure')),
-    io: pressureIn(await file('io.pressure')),
+    cpu: pressureIn(files.look('cpu.pressure')),
+    memory: pressureIn(files.look('memory.pressure')),
+    io: pressureIn(files.look('io.pressure')),
   };
 }
 
-async function splitUsage(
-  controllers: ReadonlyMap<string, string>,
-  path: string,
-  host: Read,
-  wish: UsageWish,
-): Promise<CgroupUsage> {
-  const below = path === '/' ? '' : path;
-  const file = async (controller: string, name: string) => {
-    const root = controllers.get(controller);
-    return root === undefined ? undefined : await textOf(host, `${root}${below}/${name}`);
-  };
-  const stat = (await file('memory', 'memory.stat')) ?? '';
-  const limit = numberIn(await file('memory', 'memory.limit_in_bytes'));
-  const memory = memoryOf(numberIn(await file('memory', 'memory.usage_in_bytes')), limit, {
-    inactive: fieldIn(stat, 'total_inactive_file'),
-    rss: fieldIn(stat, 'total_rss'),
-    faults: fieldIn(stat, 'total_pgfault'),
-    majorFaults: fieldIn(stat, 'total_pgmajfault'),
+const split = {
+  inactive: field('total_inactive_file'),
+  rss: field('total_rss'),
+  faults: field('total_pgfault'),
+  majorFaults: field('total_pgmajfault'),
+  swap: field('total_swap'),
+};
+
+function splitUsage(files: DirectoryFiles, cpu: DirectoryFiles, wish: UsageWish): CgroupUsage {
+  const stat = files.look('memory.stat') ?? '';
+  const limit = numberIn(files.look('memory.limit_in_bytes'));
+  const memory = memoryOf(numberIn(files.look('memory.usage_in_bytes')), limit, {
+    inactive: split.inactive(stat),
+    rss: split.rss(stat),
+    faults: split.faults(stat),
+    majorFaults: split.majorFaults(stat),
   });
   // Of memory and swap together.
-  const both =
-    wish.swap === 'some' ? numberIn(await file('memory', 'memory.memsw.limit_in_bytes')) : undefined;
+  const both = wish.swap === 'some' ? numberIn(files.look('memory.memsw.limit_in_bytes')) : undefined;
   const swapMax = both === undefined || limit === undefined || both > noLimit ? undefined : both - limit;
   return {
-    cpuNanos: numberIn(await file('cpuacct', 'cpuacct.usage')),
+    cpuNanos: numberIn(cpu.look('cpuacct.usage')),
     memory,
-    ...swapOf(memory, fieldIn(stat, 'total_swap'), swapMax),
+    ...swapOf(memory, split.swap(stat), swapMax),
   };
 }
 
@@ -147,13 +156,4 @@ function memoryOf(
     majorPageFaults: majorFaults,
     availableBytes: limit === undefined || limit > noLimit ? undefined : Math.max(limit - workingSetBytes, 0),
   };
-}
-
-/** A cgroup may go at any moment. */
-async function textOf(host: Read, path: string): Promise<string | undefined> {
-  try {
-    return await host.read(path);
-  } catch {
-    return undefined;
-  }
 }

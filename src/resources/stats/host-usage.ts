@@ -1,5 +1,5 @@
 import type { MemoryUsage } from './cgroup-usage.ts';
-import { fieldsOf } from './text-fields.ts';
+import { digitsEnd, fieldsOf, numberAt } from './text-fields.ts';
 
 export interface InterfaceUsage {
   readonly name: string;
@@ -15,17 +15,49 @@ export interface InterfaceUsage {
 
 /** What has gone over each interface but the loopback, from the text of a process's `net/dev`. */
 export function interfacesIn(text: string): readonly InterfaceUsage[] {
-  return [...text.matchAll(/^\s*([^\s:]+):\s*(.*)$/gm)]
-    .filter(([, name]) => name !== 'lo')
-    .map(([, name = '', rest = '']) => {
-      const [rxBytes = 0, rxPackets = 0, rxErrors = 0, rxDropped = 0, , , , , ...sent] = rest
-        .trim()
-        .split(/\s+/)
-        .map(Number);
-      const [txBytes = 0, txPackets = 0, txErrors = 0, txDropped = 0] = sent;
-      return { name, rxBytes, rxPackets, rxErrors, rxDropped, txBytes, txPackets, txErrors, txDropped };
-    });
+  const all: InterfaceUsage[] = [];
+  for (let start = 0; start < text.length; ) {
+    const found = text.indexOf('\n', start);
+    const end = found < 0 ? text.length : found;
+    const colon = text.indexOf(':', start);
+    // Lines without one are headings.
+    if (colon >= 0 && colon < end) {
+      const name = text.slice(start, colon).trim();
+      if (name !== 'lo') all.push(interfaceOf(name, text, colon + 1));
+    }
+    start = end + 1;
+  }
+  return all;
 }
+
+function interfaceOf(name: string, text: string, start: number): InterfaceUsage {
+  const counts = countsAt(text, start);
+  const of = (index: number) => counts[index] ?? 0;
+  return {
+    name,
+    rxBytes: of(0),
+    rxPackets: of(1),
+    rxErrors: of(2),
+    rxDropped: of(3),
+    txBytes: of(8),
+    txPackets: of(9),
+    txErrors: of(10),
+    txDropped: of(11),
+  };
+}
+
+/** Numbers with blanks before each, up to one that is none. */
+function countsAt(text: string, start: number): readonly number[] {
+  const counts: number[] = [];
+  for (let at = start; ; at = digitsEnd(text, at)) {
+    while (text.charCodeAt(at) === blank) at++;
+    const count = numberAt(text, at);
+    if (count === undefined) return counts;
+    counts.push(count);
+  }
+}
+
+const blank = 32;
 
 /** The interface of the default route, from the text of `net/route`. */
 export function defaultInterface(text: string): string | undefined {

@@ -1,6 +1,7 @@
 /** What the kernel says has been used. */
 export { cgroupMeasures, type Measure, nothingMoved } from './cgroup-measures.ts';
 export {
+  type CgroupFiles,
   type CgroupPressure,
   type CgroupUsage,
   type MemoryUsage,

@@ -16,12 +16,17 @@ const none: PressureFigures = { total: 0, avg10: 0, avg60: 0, avg300: 0 };
 
 /** From the text of a `.pressure` file or one below /proc/pressure; undefined when it says nothing. */
 export function pressureIn(text: string | undefined): Pressure | undefined {
-  const some = figuresIn(text, 'some');
-  return some === undefined ? undefined : { some, full: figuresIn(text, 'full') ?? none };
+  if (text === undefined) return undefined;
+  const some = figuresIn(text, someLine);
+  return some === undefined ? undefined : { some, full: figuresIn(text, fullLine) ?? none };
 }
 
-function figuresIn(text = '', kind: string): PressureFigures | undefined {
-  const line = new RegExp(`^${kind} avg10=(\\S+) avg60=(\\S+) avg300=(\\S+) total=(\\d+)`, 'm').exec(text);
+const figures = 'avg10=(\\S+) avg60=(\\S+) avg300=(\\S+) total=(\\d+)';
+const someLine = new RegExp(`^some ${figures}`, 'm');
+const fullLine = new RegExp(`^full ${figures}`, 'm');
+
+function figuresIn(text: string, kind: RegExp): PressureFigures | undefined {
+  const line = kind.exec(text);
   if (line === null) return undefined;
   const [, avg10, avg60, avg300, total] = line.map(Number);
   return { total: total ?? 0, avg10: avg10 ?? 0, avg60: avg60 ?? 0, avg300: avg300 ?? 0 };

@@ -55,7 +55,7 @@ export function actuatedOf(
   if (found.length === 0) return record;
   return {
     containers: { ...record?.containers, ...Object.fromEntries(found) },
-    pod: record?.pod ?? pod.spec.resources,
+    pod: record === undefined ? pod.spec.resources : record.pod,
   };
 }
 
@@ -73,7 +73,8 @@ export async function noteStart(actuated: ActuatedResources, pod: Pod, container
   const now = effectiveResources(pod, container);
   const before = record?.containers[container.name];
   const containers = { ...record?.containers, [container.name]: now };
-  const written = actuated.set(uid, { containers, pod: record?.pod ?? pod.spec.resources });
+  const whole = record === undefined ? pod.spec.resources : record.pod;
+  const written = actuated.set(uid, { containers, pod: whole });
   if (before !== undefined && !sameResources(before, now)) await written;
 }
 

@@ -1,6 +1,14 @@
 import type { LinuxContainerResources } from '../../cri/index.ts';
 import type { MessageInit } from '../../lib/protobuf/index.ts';
-import { cpuQuotaUs, cpuShares, memoryOf, milliCpuOf, type Pod, readResources } from '../../pods/index.ts';
+import {
+  cpuQuotaUs,
+  cpuShares,
+  memoryOf,
+  milliCpuOf,
+  type Pod,
+  readResources,
+  sharesToMilliCpu,
+} from '../../pods/index.ts';
 
 /** What the cgroup of a pod as a whole holds it to; -1 for no limit. */
 export interface PodLimits {
@@ -37,8 +45,10 @@ export function sandboxLimits(pod: Pod, limits: PodLimits): MessageInit<LinuxCon
   const { cpuPeriodUs } = limits;
   const [cpu, memory] = [milliCpuOf(overhead), memoryOf(overhead)];
   const less = (amount: number, part: bigint) => (amount < 0 ? -1n : BigInt(amount) - part);
+  // Weights are kept rounded: of one it may seem that less is left than nothing.
+  const left = BigInt(sharesToMilliCpu(limits.cpuShares)) - cpu;
   return {
-    cpuShares: BigInt(limits.cpuShares) - (cpu === 0n ? 0n : cpuShares(cpu)),
+    cpuShares: cpu === 0n ? BigInt(limits.cpuShares) : cpuShares(left),
     cpuQuota: less(limits.cpuQuotaUs, cpuQuotaUs(cpu, BigInt(cpuPeriodUs))),
     cpuPeriod: BigInt(cpuPeriodUs),
     memoryLimitInBytes: less(limits.memoryBytes, memory),

@@ -56,7 +56,11 @@ interface RigOptions {
   readonly used?: Readonly<Record<string, number>>;
   readonly usedByPod?: number;
   readonly sandbox?: Error;
+  /** What the pod as a whole is to be held to, if not to the sum of its containers. */
+  readonly wanted?: (pod: Pod) => PodLimits;
   readonly fails?: (call: string) => boolean;
+  /** When containers were made; before this process was unless given. */
+  readonly createdAtNs?: bigint;
   /** How it fails. */
   readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
 }
@@ -65,7 +69,15 @@ interface RigOptions {
 async function resized(
   before: Pod,
   after: Pod,
-  { used = {}, usedByPod = 0, sandbox, fails, code = 'CRI_FAILED' }: RigOptions = {},
+  {
+    used = {},
+    usedByPod = 0,
+    sandbox,
+    wanted = sum,
+    fails,
+    code = 'CRI_FAILED',
+    createdAtNs = 0n,
+  }: RigOptions = {},
 ) {
   const calls: string[] = [];
   const seen = (call: string) => {
@@ -104,7 +116,7 @@ async function resized(
       },
     },
     limits: {
-      wanted: sum,
+      wanted,
       current: async () => limits,
       async set(_pod, part) {
         seen(
@@ -122,7 +134,7 @@ async function resized(
   });
   const observed = observe(
     after,
-    after.spec.containers.map(({ name }) => anInstance({ id: name, name, state: 'running' })),
+    after.spec.containers.map(({ name }) => anInstance({ id: name, name, state: 'running', createdAtNs })),
   );
   const record = () => actuated.get(after.metadata.uid);
   const plan = planResize(after, observed, record(), { starting: new Set(), stopping: new Set() });
@@ -180,6 +192,14 @@ test('a pod that shrinks is held to less only after its containers are', async (
   assert.deepEqual(limits(), sum(podOf({ a: [100, 100] })));
 });
 
+test('resources that a pod is given as a whole while it runs, or that are taken from it, are over when done', async () => {
+  const [without, given] = [{}, { resources: { requests: { cpu: '200m' } } }].map((spec) =>
+    podOf({ a: [100, 100] }, spec),
+  ) as [Pod, Pod];
+  assert.ok((await resized(without, given)).isOver);
+  assert.ok((await resized(given, without)).isOver);
+});
+
 test('a limit that goes is lifted, not left as it was', async () => {
   const unlimited = (pod: Pod): Pod => ({
     ...pod,
@@ -206,6 +226,23 @@ test('a limit that goes is lifted, not left as it was', async () => {
     'pod cpuShares 0',
   ]);
   assert.deepEqual([limits().cpuQuotaUs, limits().memoryBytes], [-1, -1]);
+});
+
+test('a pod that comes to have resources of its own is held to them', async () => {
+  const before = podOf({ a: [100, 100] });
+  const limits = { cpu: '300m', memory: '300Mi' };
+  const after = { ...before, spec: { ...before.spec, resources: { requests: limits, limits } } };
+  const { calls, isOver } = await resized(before, after, { wanted: () => sum(podOf({ a: [300, 300] })) });
+  assert.deepEqual(calls, [
+    'kept',
+    'sandbox 102 10000 300',
+    'pod memoryBytes 300',
+    'sandbox 102 30000 300',
+    'pod cpuQuotaUs 30000 cpuPeriodUs 100000',
+    'sandbox 307 30000 300',
+    'pod cpuShares 307',
+  ]);
+  assert.ok(isOver);
 });
 
 test('nothing at all is changed when memory would go below what is in use', async () => {
@@ -269,6 +306,14 @@ test('an update that may yet come is followed by another once it cannot come any
   assert.deepEqual(await confirmed(3_600_000), []);
 });
 
+test('a limit that was lifted is lifted again should it have come back', async () => {
+  const outcomes = [true];
+  const fails = (call: string) => call.startsWith('a ') && outcomes.shift() === true;
+  const options = { fails, code: 'CRI_DEADLINE' } as const;
+  const { confirmed } = await resized(podOf({ a: [0, 0] }), podOf({ a: [100, 100] }), options);
+  assert.deepEqual(await confirmed(120_000), [`a 2 -1 ${-1 / mebibyte}`]);
+});
+
 test('an update that was refused is not repeated', async () => {
   const { confirmed } = await resized(podOf({ a: [100, 10] }), podOf({ a: [200, 10] }), {
     fails: (call) => call.startsWith('a '),
@@ -283,4 +328,12 @@ test('of a pod that was edited before this kubelet began nobody knows what may y
   assert.deepEqual(await confirmed(0, edited), []);
   assert.deepEqual(await confirmed(120_000, edited), ['a 204 20000 10']);
   assert.deepEqual(await confirmed(3_600_000, edited), []);
+});
+
+test('of a container that was made since all is known', async () => {
+  const after = podOf({ a: [200, 10] });
+  const { confirmed } = await resized(podOf({ a: [100, 10] }), after, { createdAtNs: 1n << 62n });
+  const edited = { ...after, metadata: { ...after.metadata, generation: 2 } };
+  assert.deepEqual(await confirmed(0, edited), []);
+  assert.deepEqual(await confirmed(120_000, edited), []);
 });

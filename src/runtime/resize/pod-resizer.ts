@@ -1,7 +1,13 @@
 import type { CriClient } from '../../cri/index.ts';
 import type { ResourceRequirements } from '../../kinds/index.ts';
 import { type Clock, describeError, KubelingError, type Logger, LruMap } from '../../lib/index.ts';
-import { describePod, type ObservedPod, type Pod, type PodAllocation } from '../../pods/index.ts';
+import {
+  describePod,
+  type ObservedPod,
+  type Pod,
+  type PodAllocation,
+  sameResources,
+} from '../../pods/index.ts';
 import type { PodPlanner } from '../pod-planner.ts';
 import type { SyncAction } from '../sync-result.ts';
 import { mayHaveHappened } from '../unknown-outcome.ts';
@@ -44,9 +50,12 @@ export class PodResizer {
   readonly #doubts = new LruMap<string, number>({ capacity: mostDoubts });
   /** Containers of edited pods that were met in this process: what an earlier one has given up nobody knows. */
   readonly #met = new LruMap<string, true>({ capacity: mostDoubts });
+  /** Wall time, as runtimes tell when they made a container. */
+  readonly #beganMs: number;
 
   constructor(deps: PodResizerDeps) {
     this.#deps = deps;
+    this.#beganMs = deps.clock.now();
   }
 
   /**
@@ -78,8 +87,9 @@ export class PodResizer {
 
   #meet({ metadata: { generation = 1 } }: Pod, { containers }: ObservedPod): void {
     if (generation <= 1) return;
-    for (const { id, state } of containers) {
-      if (state !== 'running' || this.#met.has(id)) continue;
+    for (const { id, state, createdAtNs } of containers) {
+      const isOurs = Number(createdAtNs / 1_000_000n) > this.#beganMs;
+      if (state !== 'running' || isOurs || this.#met.has(id)) continue;
       this.#met.set(id, true);
       this.#doubts.set(id, this.#deps.clock.monotonicMs());
     }
@@ -91,7 +101,10 @@ export class PodResizer {
     const container = all.find((each) => each.name === name);
     const resources = actuated.get(pod.metadata.uid)?.containers[name];
     if (container === undefined || resources === undefined) return;
-    const linux = planner.updatedResources(pod, { ...container, resources }, { cpu: false, memory: false });
+    // What may have come is perhaps a limit that was lifted since.
+    const isFree = (resource: ResizedResource) => amountOf(resources, 'limits', resource) === 0n;
+    const lifted = { cpu: isFree('cpu'), memory: isFree('memory') };
+    const linux = planner.updatedResources(pod, { ...container, resources }, lifted);
     await cri.updateContainerResources({ containerId, linux }, signal);
   }
 
@@ -205,9 +218,9 @@ export class PodResizer {
   async #noteWhole({ pod, actuated }: ResizeRequest): Promise<void> {
     const { uid } = pod.metadata;
     const { resources } = pod.spec;
-    if (resources === undefined) return;
     const record = this.#deps.actuated.get(uid) ?? actuated;
-    await this.#deps.actuated.set(uid, { ...record, pod: resources });
+    if (!sameResources(record.pod, resources))
+      await this.#deps.actuated.set(uid, { ...record, pod: resources });
   }
 }
 

@@ -95,6 +95,9 @@ test('the pod as a whole follows what starts with other resources, and its own',
   assert.deepEqual(planned(pod('1'), pod('1'), [b]), { start: [0], resize: undefined });
   const running = [container('a', cpu('1')), b];
   assert.deepEqual(planned(pod('1', '3'), pod('1', '4'), running), { resize: { memory: '', cpu: '' } });
+  // Also when it is given resources of its own only now, or has none any more.
+  assert.deepEqual(planned(pod('1'), pod('1', '4'), running), { resize: { memory: '', cpu: '' } });
+  assert.deepEqual(planned(pod('1', '4'), pod('1'), running), { resize: { memory: '', cpu: '' } });
 });
 
 test('a limit of the pod is that of each container without one', () => {

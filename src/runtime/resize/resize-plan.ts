@@ -103,8 +103,8 @@ function isResized(pod: Pod, container: Container, { containers }: PodAllocation
   return resized.some((resource) => isOther(before, after, resource));
 }
 
-function isResizedAsWhole({ spec: { resources } }: Pod, { pod: before }: PodAllocation): boolean {
-  if (resources === undefined || before === undefined) return false;
+/** Also one that was only given resources as a whole while it ran, or had them taken. */
+function isResizedAsWhole({ spec: { resources = {} } }: Pod, { pod: before = {} }: PodAllocation): boolean {
   return resized.some((resource) => isOther(before, resources, resource));
 }
 

@@ -108,6 +108,14 @@ describe('plainStatus', () => {
     assert.ok(!same(state('waiting'), state('running')));
   });
 
+  it('tells of a container that was given nothing from one of which that is not known', () => {
+    const container = (fields: object) => ({ containerStatuses: [{ name: 'a', ...fields }] });
+    assert.deepEqual(plainStatus(container({ resources: { requests: {} } }) as unknown as PodStatus), {
+      containerStatuses: [{ name: 'a', resources: {} }],
+    });
+    assert.ok(!same(container({ resources: {} }), container({})));
+  });
+
   it('tells the order of addresses from another', () => {
     assert.ok(
       !same(

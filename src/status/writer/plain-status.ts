@@ -9,8 +9,11 @@ export function plainStatus(status: PodStatus): PodStatus {
   return plainFields(status);
 }
 
-/** A container is in a state also when nothing more is known of that state. */
-const states: ReadonlySet<string> = new Set(['waiting', 'running', 'terminated']);
+/**
+ * What says something also when it is empty: a container is in a state of which nothing more is known, and one that asked
+ * for nothing was given just that.
+ */
+const tellingWhenEmpty: ReadonlySet<string> = new Set(['waiting', 'running', 'terminated', 'resources']);
 const amounts: ReadonlySet<string> = new Set(['requests', 'limits', 'allocatedResources']);
 
 function plainFields<T extends object>(fields: T): T {
@@ -38,6 +41,6 @@ function plainAmounts(list: object): object {
 
 function isNothing(key: string, value: unknown): boolean {
   if (value === undefined || value === null || value === '') return true;
-  if (typeof value !== 'object' || states.has(key)) return false;
+  if (typeof value !== 'object' || tellingWhenEmpty.has(key)) return false;
   return (Array.isArray(value) ? value : Object.keys(value)).length === 0;
 }

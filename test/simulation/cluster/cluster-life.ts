@@ -40,7 +40,6 @@ const nodeSettings: NodeSettings = {
   kubeletVersion: 'v1.36.4',
   architecture: 'amd64',
   maxPods: 110,
-  podsPerCore: 0,
   reserved: [],
   reservedCpus: 0,
   hardEviction: {},

@@ -85,3 +85,30 @@ it('the Node says what it is short of, refuses pods meanwhile, and takes some ag
   cluster.api.close();
   world.runtime.close();
 });
+
+it('who waits for the node to have enough is not evicted for who uses it', async () => {
+  const random = seededRandom(1);
+  const world = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
+  const cluster = world.cluster ?? assert.fail();
+  const status = (name: string) => (cluster.pod(name)?.status ?? {}) as PodStatus;
+  const until = async (what: string, holds: () => boolean, limitMs = 60_000) =>
+    assert.ok(await world.clock.advanceUntil(holds, limitMs), what);
+  await world.startKubelet();
+  cluster.create(sketch('hog'));
+  await until('it runs', () => status('hog').phase === 'Running');
+  world.pressure?.take({ resource: 'memory', room: 1_000 });
+  const { available = 0 } = (await world.pressure?.node())?.memory ?? {};
+  // Below the soft threshold, which acts only later.
+  world.pressure?.take({ resource: 'memory', room: 1_200 - available });
+  await world.clock.advance(11_000);
+  const late = Array.from({ length: 8 }, (_, index) => `late-${index}`);
+  for (const name of late) cluster.create(sketch(name));
+  await until('some are refused', () => late.some((name) => status(name).phase === 'Failed'));
+  assert.ok(late.some((name) => status(name).phase === undefined || status(name).phase === 'Pending'));
+  await until('the one that uses it is evicted', () => status('hog').phase === 'Failed');
+  await world.clock.advance(30_000);
+  for (const name of late) assert.doesNotMatch(status(name).message ?? '', /The node was low/, name);
+  assert.equal(await world.stopKubelet(), undefined);
+  cluster.api.close();
+  world.runtime.close();
+});

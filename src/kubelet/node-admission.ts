@@ -15,7 +15,7 @@ import { kernelProblems, type PodStanding } from './admission.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
 
-export interface ClusterAdmissionParts {
+export interface NodeAdmissionParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: MetricRegistry;
@@ -36,8 +36,8 @@ export interface ClusterAdmissionParts {
   readonly pressures: () => readonly string[];
 }
 
-/** The admission of a node of a cluster: by labels, taints, resources and all else, with room made for critical pods. */
-export function clusterAdmission(settings: KubeletSettings, parts: ClusterAdmissionParts): PodAdmitter {
+/** By labels, taints, resources and all else, with room made for critical pods. */
+export function nodeAdmission(settings: KubeletSettings, parts: NodeAdmissionParts): PodAdmitter {
   const { clock, logger, metrics, fetchNode, wasAdmitted, allotter } = parts;
   return new PodAdmitter({
     clock,
@@ -57,7 +57,7 @@ function factsFor(
   pod: Pod,
   operation: AdmissionOperation,
   settings: KubeletSettings,
-  parts: ClusterAdmissionParts,
+  parts: NodeAdmissionParts,
 ): AdmissionFacts {
   const { isGateEnabled } = settings;
   const declared = declaredFeatures(isGateEnabled);
@@ -86,7 +86,7 @@ function factsFor(
   };
 }
 
-async function preempt(victim: Pod, parts: ClusterAdmissionParts, signal: AbortSignal): Promise<void> {
+async function preempt(victim: Pod, parts: NodeAdmissionParts, signal: AbortSignal): Promise<void> {
   const { clock, journal, workers } = parts;
   journal.event(victim, preempted.event);
   const options = { why: 'eviction', statusFn: asPreempted } as const;
