@@ -223,10 +223,14 @@ export class ApiNode implements AsyncDisposable {
   /** Everything by which the kubelet reaches the machine ends with it. */
   #gated(deps: KubeletDeps, { containerd: { layout } }: PrivateRuntime): KubeletDeps {
     const transport = wireTransport({ endpoint: `unix://${layout.socket}`, clock, random: systemRandom() });
-    const gate = new ProcessGate(() => transport.close());
+    const { manifests, files, cgroups, stats } = deps.machine;
+    const gate = new ProcessGate(() => {
+      transport.close();
+      // A thread of the process: it would stay for a while.
+      stats?.directories[Symbol.dispose]?.();
+    });
     this.#gate = gate;
     const own = gate.clock(deps.clock);
-    const { manifests, files, cgroups } = deps.machine;
     const cri = createCriClient({ transport, clock: own });
     return {
       ...deps,
@@ -237,6 +241,7 @@ export class ApiNode implements AsyncDisposable {
         manifests: gate.around(manifests),
         files: gate.around(files),
         cgroups: gate.around(cgroups),
+        ...(stats && { stats: { ...stats, directories: gate.around(stats.directories) } }),
       },
     };
   }
