@@ -87,13 +87,16 @@ export class KernelSampler implements Disposable {
     using _alone = await this.#looking.acquire('all', signal);
     const pass = this.#rates.begin();
     const paths = await this.#cgroups.find(pods);
-    const look = new Look(this.#deps, this.#files, pass, this.#memory(), paths);
-    const sample = await look.take(pods, wish, signal);
-    pass.end();
-    this.#files.sweep();
     this.#idle?.cancel();
-    this.#idle = this.#deps.clock.timer(openForMs, () => this.#files.close());
-    return sample;
+    try {
+      const look = new Look(this.#deps, this.#files, pass, this.#memory(), paths);
+      const sample = await look.take(pods, wish, signal);
+      pass.end();
+      this.#files.sweep();
+      return sample;
+    } finally {
+      this.#idle = this.#deps.clock.timer(openForMs, () => this.#files.close());
+    }
   }
 
   /** Without a look at single pods: some twenty files. */
