@@ -14,10 +14,9 @@ export interface Told {
 
 /**
  * The order in which changes are told. What is removed goes first: a pod recreated under its old name is another pod
- * with the same name, and must not meet its predecessor. Who is to end goes before who comes, which may have to wait for
- * that, and would be refused for want of room if it did not know.
+ * with the same name, and must not meet its predecessor.
  */
-const tellingOrder: readonly PodOperation[] = ['REMOVE', 'DELETE', 'ADD', 'UPDATE', 'RECONCILE'];
+const tellingOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
 
 /** Whether a pod that was told is on its way out or has ended. */
 export type HasEnded = (uid: PodUid) => boolean;

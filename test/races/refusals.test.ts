@@ -72,7 +72,8 @@ it('a pod that ends for another one while it waits itself is over', async () => 
   await node.runs('uid-old');
   const ending = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 20 };
   const ended = { ...old, metadata: { ...old.metadata, ...ending } };
-  // Told together: it knows all the same that there will be room.
+  node.api(ended);
+  await node.pass(100);
   node.api(ended, waiting);
   await node.pass(1_000);
   node.api(ended, waiting, asking('vital', { priority: 2_000_000_000 }));
