@@ -177,10 +177,12 @@ describe('pod cgroups on this machine', { skip }, () => {
     // A process of this class cannot give its memory back, so the kernel refuses less than it holds.
     const child = spawn(process.execPath, [
       '-e',
-      'globalThis.kept = Buffer.alloc(64e6, 1); setInterval(() => {}, 1e6)',
+      'process.stdin.on("data", () => { globalThis.kept = Buffer.alloc(64e6, 1); })',
     ]);
     try {
       await cgroups.attach([...pods.nameOf(bestEffort)], child.pid ?? 0);
+      // What it had before it came here would not count.
+      child.stdin.write('now');
       await eventually('memory that is in use', async () =>
         Number(await readFile(kubepodsFile('memory.usage_in_bytes'), 'utf8')) > 64e6 ? true : undefined,
       );
