@@ -3,9 +3,9 @@
  *
  *   node scripts/run-tests.mjs [pattern...]
  *
- * Those that wait for containers and those that compute are spread evenly, and one more runs than there are cores, so
- * that cores neither idle nor are fought for; short ones are kept for the end. Compiled code, types already stripped,
- * is kept between processes: to load what they test takes most files longer than to test it.
+ * Long ones begin first, so that no core waits for them at the end, and one more runs than there are cores, as many of
+ * them wait for containers. Compiled code, types already stripped, is kept between processes: to load what they test
+ * takes most files longer than to test it.
  */
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -16,12 +16,8 @@ import { fileURLToPath } from 'node:url';
 
 const home = fileURLToPath(new URL('..', import.meta.url));
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-/** What kinds of files there are, and at what part of the whole run the last of each begins. */
-const kinds = [
-  { folder: 'test/simulation/', end: 0.5 },
-  { folder: 'test/', end: 0.85 },
-  { folder: '', end: 1 },
-];
+/** Where the long ones are. */
+const longFirst = ['test/simulation/', 'test/integration/', 'test/', ''];
 /** Far beyond any of them: names the one that hangs. */
 const fileLimitMs = 12 * 60_000;
 const shown = 20;
@@ -29,11 +25,8 @@ const shown = 20;
 function filesOf(patterns) {
   const files = globSync(patterns, { cwd: home }).toSorted();
   if (files.length === 0) throw new Error(`Cannot run tests as no file matches ${patterns.join(' ')}`);
-  const byKind = Map.groupBy(files, (file) => kinds.find(({ folder }) => file.startsWith(folder)));
-  const placed = [...byKind].flatMap(([{ end }, alike]) =>
-    alike.map((file, index) => ({ file, place: ((index + 1) / alike.length) * end })),
-  );
-  return placed.toSorted((a, b) => a.place - b.place).map(({ file }) => join(home, file));
+  const rank = (file) => longFirst.findIndex((folder) => file.startsWith(folder));
+  return files.toSorted((a, b) => rank(a) - rank(b)).map((file) => join(home, file));
 }
 
 function showSlowest(tookMs) {
