@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { totalmem } from 'node:os';
+import { existsSync, mkdtempDisposableSync, writeFileSync } from 'node:fs';
+import { tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
 import { it } from 'node:test';
 import type { Node, NodeCondition, Pod } from '../../src/kinds/index.ts';
 import { crowdOfMachine } from '../crowd.ts';
@@ -31,14 +32,29 @@ const mebi = 1024 ** 2;
 const memoryOfPods = 1024 * mebi;
 const stays = 'sleep 100000 & wait';
 
+interface Asking {
+  /** Where a file of its name appears when it is to begin. */
+  readonly signs: string;
+  readonly command: string;
+  readonly emptyDir?: object;
+}
+
 /** Asks for some memory, and so is admitted while that is short. */
-function asking(name: string, nodeName: string, command: string, emptyDir: object = {}): object {
+function asking(name: string, nodeName: string, { signs, command, emptyDir = {} }: Asking): object {
+  const waits = `while [ ! -e /signs/${name} ]; do sleep 0.05; done`;
   const main = container('main', {
-    command: ['sh', '-c', command],
+    command: ['sh', '-c', `${waits}; ${command}`],
     resources: { requests: { memory: '1Mi' } },
-    volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }],
+    volumeMounts: [
+      { name: 'scratch', mountPath: '/scratch' },
+      { name: 'signs', mountPath: '/signs' },
+    ],
   });
-  return pod(name, podSpec([main], { nodeName, volumes: [{ name: 'scratch', emptyDir }] }));
+  const volumes = [
+    { name: 'scratch', emptyDir },
+    { name: 'signs', hostPath: { path: signs } },
+  ];
+  return pod(name, podSpec([main], { nodeName, volumes }));
 }
 
 it('the Node says what it is short of, refuses pods meanwhile, and says that it is short no more', {
@@ -46,6 +62,8 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
   timeout: 300_000,
 }, async () => {
   using disk = new MountedDisk();
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'kubeling-signs-'));
+  const signs = folder.path;
   const crowd = crowdOfMachine();
   await using cluster = await SmallCluster.openEmbedded(
     {},
@@ -89,23 +107,26 @@ it('the Node says what it is short of, refuses pods meanwhile, and says that it 
 
   const fill = (mebibytes: number) => `dd if=/dev/zero of=/scratch/x bs=1M count=${mebibytes}; ${stays}`;
   await plane.apply(
-    asking('other', node.name, stays),
-    asking('greedy', node.name, fill(600), { medium: 'Memory' }),
+    asking('other', node.name, { signs, command: stays }),
+    asking('greedy', node.name, { signs, command: fill(600), emptyDir: { medium: 'Memory' } }),
+    asking('filler', node.name, { signs, command: fill(30) }),
+    asking('crowd', node.name, { signs, command: crowd.script }),
   );
+  // A pod of which nothing is known would be evicted first.
+  for (const name of ['other', 'greedy', 'filler', 'crowd']) await cluster.phase(name, 'Running');
+  const begin = (name: string) => writeFileSync(join(signs, name), '');
+  begin('greedy');
   await says('MemoryPressure', 'True');
   if (existsSync('/sys/fs/cgroup/memory/cgroup.event_control'))
     assert.match(node.out, /The kernel tells that memory falls short/);
-  await plane.apply(
-    pod('asks-for-nothing', podSpec([container('main')], { nodeName: node.name })),
-    asking('filler', node.name, fill(30)),
-    asking('crowd', node.name, crowd.script),
-  );
+  await plane.apply(pod('asks-for-nothing', podSpec([container('main')], { nodeName: node.name })));
+  for (const name of ['filler', 'crowd']) begin(name);
   const short = pressures
     .filter((name) => name !== 'MemoryPressure')
     .map(async (name) => {
       await says(name, 'True');
       const late = `late-for-${name.toLowerCase()}`;
-      await plane.apply(asking(late, node.name, stays));
+      await plane.apply(asking(late, node.name, { signs, command: stays }));
       assert.match(
         await refused(late),
         new RegExp(`^Pod was rejected: The node had condition: \\[(?:\\w+ )*${name}(?: \\w+)*\\]\\. $`),

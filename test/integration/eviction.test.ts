@@ -77,7 +77,7 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
       together.message,
       'Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. ',
     );
-    assert.ok(isRunning(node.status('within')));
+    await node.is('within', 'running', isRunning);
     node.die();
     await node.start();
     await node.is('within', 'running', isRunning);
@@ -109,6 +109,8 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
       ...onDisk(),
       containers: { main: { script: filling('/scratch/x', 5), ...scratch } },
     });
+    // A pod of which nothing is known goes first.
+    await node.running('small');
     node.add('large', {
       ...onDisk(),
       // At once: it is to be short, and not to come near it.
@@ -189,13 +191,13 @@ while true; do ${time} >>/shared/alive; sleep 0.05; done`,
           },
         },
       });
-      await node.running('guaranteed');
       node.add('modest', {
         ...inMemory,
         containers: {
           main: { script: filling('/scratch/x', 10), resources: { requests: { memory: '5Mi' } }, ...scratch },
         },
       });
+      for (const name of ['guaranteed', 'modest']) await node.running(name);
       node.add('greedy', {
         ...inMemory,
         containers: {
