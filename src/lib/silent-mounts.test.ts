@@ -166,3 +166,41 @@ it('what is mounted below a directory is found without a look at it', async () =
   assert.equal(await mounts.firstBelow('/mnt/fa'), undefined);
   assert.deepEqual(asked, []);
 });
+
+it('the table of mounts is read anew when something was mounted, and now and then', async () => {
+  const clock = new VirtualClock();
+  let [reads, links, change] = [0, 0, 'same' as 'changed' | 'same'];
+  const mounts = new SilentMounts({
+    clock,
+    random: seededRandom(1),
+    mounts: async () => {
+      reads++;
+      return [mount('/', 'ext4'), mount('/far', 'nfs4')];
+    },
+    watch: () => {
+      const told = change;
+      change = 'same';
+      return told;
+    },
+    readLink: async () => {
+      links++;
+      return undefined;
+    },
+    ask: async () => {},
+  });
+  const readsAfter = async (ms: number) => {
+    await clock.advance(ms);
+    await Promise.all([mounts.check('/a/b'), mounts.check('/a/b')]);
+    return reads;
+  };
+  assert.equal(await readsAfter(0), 1);
+  assert.equal(await readsAfter(30_000), 1);
+  const before = links;
+  assert.equal(await readsAfter(1_000), 1);
+  assert.ok(links > before, 'what is a link is looked at all the same');
+  change = 'changed';
+  assert.equal(await readsAfter(500), 1, 'not quite at once');
+  assert.equal(await readsAfter(500), 2);
+  assert.equal(await readsAfter(59_000), 2);
+  assert.equal(await readsAfter(1_000), 3);
+});

@@ -5,6 +5,7 @@ import { abortable, withDeadline } from './abort.ts';
 import { type BackoffState, nextBackoff } from './backoff.ts';
 import type { Clock } from './clock.ts';
 import { KubelingError } from './errors.ts';
+import { type MountWatch, mountWatch } from './mount-watch.ts';
 import { type Mount, mountOf, readMountTable } from './mountinfo.ts';
 import type { Random } from './random.ts';
 import { runCommand } from './run-command.ts';
@@ -13,6 +14,8 @@ export interface SilentMountsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly mounts: () => Promise<readonly Mount[]>;
+  /** Without it the table of mounts is read whenever it is not quite new. */
+  readonly watch?: MountWatch | undefined;
   /** Undefined for what is no link. Asked only of places whose file system answers. */
   readonly readLink: (path: string) => Promise<string | undefined>;
   /** Settles as soon as the file system there has answered, whatever it said. Nothing of this process may wait for it. */
@@ -34,7 +37,9 @@ interface MountTable {
 }
 
 interface TableRead {
-  readonly atMs: number;
+  readonly readAtMs: number;
+  /** When it was last known to be right. */
+  atMs: number;
   readonly table: Promise<MountTable>;
   /** Once it is there. */
   known?: MountTable;
@@ -49,6 +54,8 @@ const own: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 const tableMs = 1_000;
+/** The paths of mounts change as well when a directory above them is given another name, of which nobody tells. */
+const watchedTableMs = 60_000;
 const aliveMs = 1_000;
 const answerWithinMs = 5_000;
 const retry = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 3_600_000 };
@@ -130,7 +137,8 @@ export class SilentMounts {
   async #mounts(): Promise<MountTable> {
     const recent = this.#recent();
     if (recent !== undefined) return recent.known ?? (await recent.table);
-    const read: TableRead = { atMs: this.#deps.clock.monotonicMs(), table: this.#readTable() };
+    const nowMs = this.#deps.clock.monotonicMs();
+    const read: TableRead = { readAtMs: nowMs, atMs: nowMs, table: this.#readTable() };
     this.#read = read;
     read.known = await read.table;
     return read.known;
@@ -138,10 +146,24 @@ export class SilentMounts {
 
   #recent(): TableRead | undefined {
     const read = this.#read;
-    return read !== undefined && this.#deps.clock.monotonicMs() - read.atMs < tableMs ? read : undefined;
+    if (read === undefined) return undefined;
+    const { watch, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - read.atMs < tableMs) return read;
+    const isStillRight =
+      nowMs - read.readAtMs < watchedTableMs && read.known !== undefined && watch?.() === 'same';
+    // What the watch has told once it does not tell again.
+    this.#read = isStillRight ? read : undefined;
+    if (!isStillRight) return undefined;
+    read.atMs = nowMs;
+    // Links are none of what it watches.
+    read.known?.plain.clear();
+    return read;
   }
 
   async #readTable(): Promise<MountTable> {
+    // Of what comes from now on.
+    this.#deps.watch?.();
     const mounts = await this.#deps.mounts();
     this.#forgetGone(mounts);
     return { mounts, foreign: mounts.filter(isFromElsewhere), plain: new Set() };
@@ -189,6 +211,7 @@ export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
     clock,
     random,
     mounts: () => readMountTable((path) => readFile(path, 'utf8')),
+    watch: mountWatch(),
     readLink: async (path) =>
       served.test(path) ? await readlink(path).catch(() => undefined) : targetOf(path),
     async ask(mountPoint, signal) {
