@@ -26,3 +26,19 @@ test('the files of a cgroup stay open while it is looked at, and no longer', () 
   assert.deepEqual([cgroups.size, openNow()], [0, before]);
   rmSync(root, { recursive: true });
 });
+
+test('a network stays open while it is looked at, and no longer', () => {
+  const openNow = () => readdirSync('/proc/self/fd').length;
+  const files = new KeptCgroups(realCgroupHost(), { version: 2, root: tmpdir() });
+  const nobody = '0';
+  const before = openNow();
+  assert.equal(files.networkOf('gone', nobody), undefined);
+  assert.match(files.networkOf('here', `${process.pid}`) ?? '', /^ *lo: /m);
+  assert.deepEqual([files.size, openNow()], [1, before + 1]);
+  files.sweep();
+  assert.match(files.networkOf('here', nobody) ?? '', /^ *lo: /m, 'whoever of it lives');
+  files.sweep();
+  assert.equal(files.size, 1);
+  files.sweep();
+  assert.deepEqual([files.size, openNow()], [0, before]);
+});

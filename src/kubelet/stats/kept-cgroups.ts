@@ -1,20 +1,22 @@
 import type { CgroupHost, CgroupLayout, KeptFiles } from '../../lib/index.ts';
 import type { CgroupFiles } from '../../resources/index.ts';
 import { treeOf } from './container-cgroups.ts';
+import { InUse } from './in-use.ts';
 
 type Host = Pick<CgroupHost, 'look' | 'keptFiles'>;
 
-interface Kept {
+interface KeptCgroup {
   readonly path: string;
-  readonly files: CgroupFiles & Readonly<Record<'memory' | 'cpu', KeptFiles>>;
-  isUsed: boolean;
+  readonly files: CgroupFiles;
+  close(): void;
 }
 
-/** The files of many cgroups that are looked at again and again; they stay open between two looks. */
+/** Files of the kernel on many cgroups and networks that are looked at again and again; they stay open between two looks. */
 export class KeptCgroups {
   readonly #host: Host;
   readonly #layout: CgroupLayout;
-  readonly #kept = new Map<string, Kept>();
+  readonly #cgroups = new InUse<KeptCgroup>();
+  readonly #networks = new InUse<KeptFiles>();
 
   constructor(host: Host, layout: CgroupLayout) {
     this.#host = host;
@@ -22,50 +24,58 @@ export class KeptCgroups {
   }
 
   get size(): number {
-    return this.#kept.size;
+    return this.#cgroups.size + this.#networks.size;
   }
 
   /** Of the cgroup somebody has now, at its path below each tree. */
   of(whose: string, path: string): CgroupFiles {
-    let kept = this.#kept.get(whose);
-    if (kept?.path !== path) {
-      if (kept !== undefined) this.#drop(whose, kept);
-      kept = { path, files: cgroupFiles(this.#host, this.#layout, path), isUsed: true };
-      this.#kept.set(whose, kept);
-    }
-    kept.isUsed = true;
-    return kept.files;
+    const kept = this.#cgroups.get(whose);
+    return kept?.path === path ? kept.files : this.#cgroups.set(whose, this.#opened(path)).files;
+  }
+
+  /**
+   * What has gone over the interfaces of a sandbox that has this process, as `net/dev` says it. A network lives on for as
+   * long as this is open: not beyond the next look at the others.
+   */
+  networkOf(sandbox: string, process: string): string | undefined {
+    const files =
+      this.#networks.get(sandbox) ?? this.#networks.set(sandbox, this.#in(`/proc/${process}/net`));
+    const text = files.look('dev');
+    // The process has gone, and another may have its number by the next look.
+    if (text === undefined) this.#networks.drop(sandbox);
+    return text;
   }
 
   /** Those nobody asked for since the last time are closed. */
   sweep(): void {
-    for (const [whose, kept] of this.#kept) {
-      if (!kept.isUsed) this.#drop(whose, kept);
-      kept.isUsed = false;
-    }
+    this.#cgroups.sweep();
+    this.#networks.sweep();
   }
 
   /** All of them; they are opened anew when they are looked at again. */
   close(): void {
-    for (const [whose, kept] of this.#kept) this.#drop(whose, kept);
+    this.#cgroups.close();
+    this.#networks.close();
   }
 
-  #drop(whose: string, { files: { memory, cpu } }: Kept): void {
-    memory.close();
-    cpu.close();
-    this.#kept.delete(whose);
+  /** Where the kernel counts in several trees, those of processor and memory. */
+  #opened(path: string): KeptCgroup {
+    const { version } = this.#layout;
+    const below = path === '/' ? '' : path;
+    const memory = this.#in(`${treeOf(this.#layout)}${below}`);
+    const cpu =
+      this.#layout.version === 2
+        ? memory
+        : this.#in(`${this.#layout.controllers.get('cpuacct') ?? ''}${below}`);
+    const close = () => {
+      memory.close();
+      cpu.close();
+    };
+    return { path, files: { version, memory, cpu }, close };
   }
-}
 
-/** Where the kernel counts in several trees, those of processor and memory. */
-function cgroupFiles(host: Host, layout: CgroupLayout, path: string): Kept['files'] {
-  const below = path === '/' ? '' : path;
-  const memory = filesIn(host, `${treeOf(layout)}${below}`);
-  const cpu =
-    layout.version === 2 ? memory : filesIn(host, `${layout.controllers.get('cpuacct') ?? ''}${below}`);
-  return { version: layout.version, memory, cpu };
-}
-
-function filesIn(host: Host, directory: string): KeptFiles {
-  return host.keptFiles?.(directory) ?? { look: (name) => host.look(`${directory}/${name}`), close() {} };
+  #in(directory: string): KeptFiles {
+    const host = this.#host;
+    return host.keptFiles?.(directory) ?? { look: (name) => host.look(`${directory}/${name}`), close() {} };
+  }
 }

@@ -159,7 +159,7 @@ class Look {
       usage: this.#node(),
       machineMemory: totalBytes > 0 ? { totalBytes, availableBytes } : undefined,
       system: await this.#system(),
-      network: this.#network('/proc/self', undefined),
+      network: this.#nodeNetwork(),
       processes: this.#processes(),
     };
   }
@@ -233,11 +233,18 @@ class Look {
       if (more !== undefined)
         found = { count: (found?.count ?? 0) + more.count, first: found?.first ?? more.first };
     }
-    const isOwn = network === 'pod' && found?.first !== undefined;
-    return {
-      processes: found?.count,
-      network: isOwn ? this.#network(`/proc/${found?.first}`, 'eth0') : undefined,
-    };
+    const { count, first } = found ?? {};
+    if (network === 'node' || first === undefined) return { processes: count };
+    return { processes: count, network: this.#podNetwork(sandbox?.id, first) };
+  }
+
+  /** Every process of a pod sees the pod's network. */
+  #podNetwork(sandbox: string | undefined, process: string): NetworkUsage | undefined {
+    const dev =
+      sandbox === undefined
+        ? this.#look(`/proc/${process}/net/dev`)
+        : this.#files.networkOf(sandbox, process);
+    return dev === undefined ? undefined : this.#networkIn(dev, 'eth0');
   }
 
   /** Undefined where its cgroup is not to be found. */
@@ -280,12 +287,14 @@ class Look {
     return text === undefined ? undefined : processesIn(text);
   }
 
-  /** Every process of a pod sees the pod's network. */
-  #network(process: string, main: string | undefined): NetworkUsage | undefined {
-    const dev = this.#look(`${process}/net/dev`);
+  #nodeNetwork(): NetworkUsage | undefined {
+    const dev = this.#look('/proc/self/net/dev');
     if (dev === undefined) return undefined;
-    const route = main ?? defaultInterface(this.#look(`${process}/net/route`) ?? '');
-    return { atMs: this.#deps.clock.now(), main: route, interfaces: interfacesIn(dev) };
+    return this.#networkIn(dev, defaultInterface(this.#look('/proc/self/net/route') ?? ''));
+  }
+
+  #networkIn(dev: string, main: string | undefined): NetworkUsage {
+    return { atMs: this.#deps.clock.now(), main, interfaces: interfacesIn(dev) };
   }
 
   /** Every thread counts: each takes a number. */
