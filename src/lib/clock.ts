@@ -24,7 +24,8 @@ export interface Clock {
 
 /** Times in the API, and wherever people read them, have whole seconds. */
 export function apiTime(at: number): string {
-  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+  const precise = new Date(at).toISOString();
+  return `${precise.slice(0, precise.lastIndexOf('.'))}Z`;
 }
 
 export function instant(ms: number): Instant {

@@ -232,16 +232,12 @@ function networkOf(pid: number | undefined, host: CgroupHost): readonly Measure[
   return pid === undefined ? [] : traffic(interfacesOf(`/proc/${pid}`, host));
 }
 
-/** Interfaces that only lead to containers of this machine: what goes over them is told of those. */
-const inward = /^(?:veth|docker|nerdctl)/;
-
 /** The root is held to what there is, and has the network of the machine. */
 function wholeMachine({ host, capacity }: CadvisorSources): readonly Measure[] {
-  const all = interfacesOf('/proc/self', host);
   return [
     { name: 'spec_memory_limit_bytes', value: capacity.memoryBytes },
     { name: 'spec_memory_swap_limit_bytes', value: capacity.swapBytes },
-    ...traffic(all.filter(({ name }) => !inward.test(name))),
+    ...traffic(interfacesOf('/proc/self', host)),
   ];
 }
 

@@ -5,6 +5,19 @@ import { InUse } from './in-use.ts';
 
 type Host = Pick<CgroupHost, 'look' | 'keptFiles'>;
 
+/** The processes of a cgroup. */
+export interface ProcessesFound {
+  readonly count: number;
+  readonly first: string | undefined;
+}
+
+interface KeptSandbox {
+  /** Its own, without those of containers. */
+  readonly processes: ProcessesFound | undefined;
+  readonly network: KeptFiles;
+  close(): void;
+}
+
 interface KeptCgroup {
   readonly path: string;
   readonly files: CgroupFiles;
@@ -16,7 +29,7 @@ export class KeptCgroups {
   readonly #host: Host;
   readonly #layout: CgroupLayout;
   readonly #cgroups = new InUse<KeptCgroup>();
-  readonly #networks = new InUse<KeptFiles>();
+  readonly #sandboxes = new InUse<KeptSandbox>();
 
   constructor(host: Host, layout: CgroupLayout) {
     this.#host = host;
@@ -24,7 +37,7 @@ export class KeptCgroups {
   }
 
   get size(): number {
-    return this.#cgroups.size + this.#networks.size;
+    return this.#cgroups.size + this.#sandboxes.size;
   }
 
   /** Of the cgroup somebody has now, at its path below each tree. */
@@ -33,29 +46,40 @@ export class KeptCgroups {
     return kept?.path === path ? kept.files : this.#cgroups.set(whose, this.#opened(path)).files;
   }
 
+  /** As found when its network was opened: the only process of a sandbox does nothing but to be there. */
+  onlyProcessOf(sandbox: string): ProcessesFound | undefined {
+    const processes = this.#sandboxes.get(sandbox)?.processes;
+    return processes?.count === 1 ? processes : undefined;
+  }
+
   /**
-   * What has gone over the interfaces of a sandbox that has this process, as `net/dev` says it. A network lives on for as
+   * What has gone over the interfaces of a sandbox, as `net/dev` of a process in it says it. A network lives on for as
    * long as this is open: not beyond the next look at the others.
    */
-  networkOf(sandbox: string, process: string): string | undefined {
-    const files =
-      this.#networks.get(sandbox) ?? this.#networks.set(sandbox, this.#in(`/proc/${process}/net`));
-    const text = files.look('dev');
+  networkOf(sandbox: string, process: string, own: ProcessesFound | undefined): string | undefined {
+    const { network } =
+      this.#sandboxes.get(sandbox) ?? this.#sandboxes.set(sandbox, this.#entered(process, own));
+    const text = network.look('dev');
     // The process has gone, and another may have its number by the next look.
-    if (text === undefined) this.#networks.drop(sandbox);
+    if (text === undefined) this.#sandboxes.drop(sandbox);
     return text;
   }
 
   /** Those nobody asked for since the last time are closed. */
   sweep(): void {
     this.#cgroups.sweep();
-    this.#networks.sweep();
+    this.#sandboxes.sweep();
   }
 
   /** All of them; they are opened anew when they are looked at again. */
   close(): void {
     this.#cgroups.close();
-    this.#networks.close();
+    this.#sandboxes.close();
+  }
+
+  #entered(process: string, own: ProcessesFound | undefined): KeptSandbox {
+    const network = this.#in(`/proc/${process}/net`);
+    return { processes: own, network, close: () => network.close() };
   }
 
   /** Where the kernel counts in several trees, those of processor and memory. */

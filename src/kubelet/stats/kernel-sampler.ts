@@ -19,7 +19,7 @@ import {
 } from '../../resources/index.ts';
 import type { RuntimeContainerStats } from '../../runtime/index.ts';
 import { ContainerCgroups } from './container-cgroups.ts';
-import { KeptCgroups } from './kept-cgroups.ts';
+import { KeptCgroups, type ProcessesFound } from './kept-cgroups.ts';
 import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, StatsWish, Usage } from './node-stats.ts';
 import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
 import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
@@ -227,24 +227,21 @@ class Look {
 
   /** What takes a look at the processes of the pod. */
   #inside({ sandbox, containers, network }: PodSubject): Pick<SampledPod, 'processes' | 'network'> {
-    let found = sandbox === undefined ? undefined : this.#processesOf(sandbox.id);
+    const own = sandbox && (this.#files.onlyProcessOf(sandbox.id) ?? this.#processesOf(sandbox.id));
+    let [processes, first] = [own?.count, own?.first];
     for (const { id } of containers) {
       const more = this.#processesOf(id);
-      if (more !== undefined)
-        found = { count: (found?.count ?? 0) + more.count, first: found?.first ?? more.first };
+      if (more === undefined) continue;
+      processes = (processes ?? 0) + more.count;
+      first ??= more.first;
     }
-    const { count, first } = found ?? {};
-    if (network === 'node' || first === undefined) return { processes: count };
-    return { processes: count, network: this.#podNetwork(sandbox?.id, first) };
-  }
-
-  /** Every process of a pod sees the pod's network. */
-  #podNetwork(sandbox: string | undefined, process: string): NetworkUsage | undefined {
+    if (network === 'node' || first === undefined) return { processes };
+    // Every process of a pod sees the pod's network.
     const dev =
       sandbox === undefined
-        ? this.#look(`/proc/${process}/net/dev`)
-        : this.#files.networkOf(sandbox, process);
-    return dev === undefined ? undefined : this.#networkIn(dev, 'eth0');
+        ? this.#look(`/proc/${first}/net/dev`)
+        : this.#files.networkOf(sandbox.id, first, own);
+    return { processes, network: dev === undefined ? undefined : this.#networkIn(dev, 'eth0') };
   }
 
   /** Undefined where its cgroup is not to be found. */
@@ -310,11 +307,6 @@ class Look {
   #look(path: string): string | undefined {
     return this.#deps.host.look(path);
   }
-}
-
-interface ProcessesFound {
-  readonly count: number;
-  readonly first: string | undefined;
 }
 
 /** One in another pid namespace, which shows as 0, is nobody's here. */

@@ -131,8 +131,9 @@ export class StatsProvider implements Disposable {
       const kernel = this.#kernel.peek(isRated) ?? (await this.#usages.get(isRated, signal));
       return { ...plain(kernel), pods: kernel.pods.map((pod) => plainPod(pod)) };
     }
-    const [kernel, disks, layers, logs] = await Promise.all([
-      this.#kernel.get(isRated, signal),
+    // First: while the runtime looks at the same cgroups each look waits for the other's.
+    const kernel = await this.#kernel.get(isRated, signal);
+    const [disks, layers, logs] = await Promise.all([
       this.#disks.get(isGood, signal),
       this.#layers.get(isGood, signal),
       this.#logs.get(isGood, signal),

@@ -92,6 +92,7 @@ test('interfaces are read as the kernel lists them, without the loopback', () =>
     'Inter-|   Receive                            |  Transmit',
     ' face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls',
     '    lo:     100       1    0    0    0     0          0         0      100       1    0    0    0     0',
+    ' veth0: 7000      10    2    0    0     0          0         0     6000      11    3    0    0     0',
     '  eth0: 5000      10    2    0    0     0          0         0     6000      11    3    0    0     0',
   ].join('\n');
   assert.deepEqual(interfacesIn(text), [
