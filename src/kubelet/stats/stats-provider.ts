@@ -131,12 +131,13 @@ export class StatsProvider implements Disposable {
       const kernel = this.#kernel.peek(isRated) ?? (await this.#usages.get(isRated, signal));
       return { ...plain(kernel), pods: kernel.pods.map((pod) => plainPod(pod)) };
     }
-    // First: while the runtime looks at the same cgroups each look waits for the other's.
-    const kernel = await this.#kernel.get(isRated, signal);
-    const [disks, layers, logs] = await Promise.all([
+    const look = this.#kernel.get(isRated, signal);
+    const [kernel, disks, logs, layers] = await Promise.all([
+      look,
       this.#disks.get(isGood, signal),
-      this.#layers.get(isGood, signal),
       this.#logs.get(isGood, signal),
+      // The runtime looks at the same cgroups: beside each other both looks cost more.
+      look.then(() => this.#layers.get(isGood, signal)),
     ]);
     const { network, processes } = kernel;
     const pods = await this.#wholePods(kernel.pods, { layers, logs }, ages, signal);

@@ -28,6 +28,7 @@ function rig() {
     return value;
   };
   const quota: { bytes?: number } = {};
+  const places = { now: [scratch, data] };
   const usages = new VolumeUsages({
     clock,
     periodMs: 60_000,
@@ -43,9 +44,9 @@ function rig() {
           } as const,
         ]),
     },
-    placesOf: () => [scratch, data],
+    placesOf: () => places.now,
   });
-  return { clock, asked, held, quota, usages };
+  return { clock, asked, held, quota, places, usages };
 }
 
 const pod = aPod({ metadata: { uid: podUid('one') } });
@@ -150,4 +151,24 @@ test('who gives up takes nothing from others', async () => {
   gate.resolve();
   await clock.advance(0);
   assert.equal((await second).length, 2);
+});
+
+test('volumes that come and go are found when others are counted, or the pod is another', async () => {
+  const { clock, places, usages } = rig();
+  const names = (all: readonly { readonly name: string }[] | undefined) => all?.map(({ name }) => name);
+  places.now = [];
+  assert.deepEqual([await usages.of(pod, signal), usages.peek(pod), usages.size], [[], [], 0]);
+  places.now = [scratch];
+  assert.equal(usages.peek(pod), undefined);
+  assert.deepEqual(names(await usages.of(pod, signal)), ['scratch']);
+  places.now = [data];
+  assert.deepEqual(names(usages.peek(pod)), ['scratch']);
+  const edited = { ...pod, spec: { ...pod.spec } };
+  assert.equal(usages.peek(edited), undefined);
+  assert.deepEqual(names(await usages.of(edited, signal)), ['data']);
+  assert.deepEqual(names(usages.peek(edited)), ['data']);
+  places.now = [scratch];
+  await clock.advance(60_000);
+  assert.equal(usages.peek(edited), undefined);
+  assert.deepEqual(names(await usages.of(edited, signal)), ['scratch']);
 });

@@ -41,6 +41,12 @@ interface Known {
   readonly end: () => void;
 }
 
+/** The volumes of a pod by their names, as they were when they were last counted. */
+interface KnownPod {
+  readonly spec: Pod['spec'];
+  readonly volumes: Map<string, Known>;
+}
+
 /** A volume with very many files takes long to count: beyond this there is at least what was counted. */
 const countWithinMs = 300_000;
 /** Others may have to be counted before it. */
@@ -51,7 +57,7 @@ const patienceMs = 2_000;
 /** How much the volumes of pods hold, counted when somebody asks and at most once a period. */
 export class VolumeUsages {
   readonly #deps: VolumeUsagesDeps;
-  readonly #known = new Map<PodUid, Map<string, Known>>();
+  readonly #known = new Map<PodUid, KnownPod>();
 
   constructor(deps: VolumeUsagesDeps) {
     this.#deps = deps;
@@ -59,11 +65,12 @@ export class VolumeUsages {
 
   /** Those of a pod at once; undefined when one of them has to be counted first. */
   peek(pod: Pod, maxAgeMs = this.#deps.periodMs): readonly VolumeUsage[] | undefined {
-    const ofPod = this.#known.get(pod.metadata.uid);
+    const { spec, volumes } = this.#known.get(pod.metadata.uid) ?? {};
+    if (volumes === undefined || spec !== pod.spec)
+      return this.#deps.placesOf(pod).length === 0 ? [] : undefined;
     const usages: VolumeUsage[] = [];
-    for (const { name } of this.#deps.placesOf(pod)) {
-      const known = ofPod?.get(name);
-      if (known === undefined || known.isCounting || this.#ageOf(known) >= maxAgeMs) return undefined;
+    for (const known of volumes.values()) {
+      if (known.isCounting || this.#ageOf(known) >= maxAgeMs) return undefined;
       if (known.last !== undefined) usages.push(known.last);
     }
     return usages;
@@ -71,15 +78,24 @@ export class VolumeUsages {
 
   /** Those that have answered by now, or do so soon. */
   async of(pod: Pod, signal: AbortSignal, maxAgeMs = this.#deps.periodMs): Promise<readonly VolumeUsage[]> {
+    const { uid } = pod.metadata;
     const places = this.#deps.placesOf(pod);
-    const usages = places.map((place) => this.#usageOf(pod.metadata.uid, place, signal, maxAgeMs));
+    const { volumes: before = new Map<string, Known>() } = this.#known.get(uid) ?? {};
+    const volumes = new Map(
+      places.map((place) => [place.name, this.#knownOf(place, before.get(place.name), maxAgeMs)]),
+    );
+    for (const [name, { end }] of before) if (!volumes.has(name)) end();
+    // One without any may come to have some.
+    if (volumes.size > 0) this.#known.set(uid, { spec: pod.spec, volumes });
+    else this.#known.delete(uid);
+    const usages = [...volumes.values()].map((known) => this.#usageOf(known, signal));
     return (await Promise.all(usages)).filter((usage) => usage !== undefined);
   }
 
   /** Of other pods than these nothing is remembered, and nothing is counted any more. */
   retain(pods: readonly Pod[]): void {
     const there = new Set(pods.map(({ metadata }) => metadata.uid));
-    for (const [uid, volumes] of this.#known) {
+    for (const [uid, { volumes }] of this.#known) {
       if (there.has(uid)) continue;
       this.#known.delete(uid);
       for (const { end } of volumes.values()) end();
@@ -90,18 +106,13 @@ export class VolumeUsages {
     return this.#known.size;
   }
 
-  async #usageOf(
-    uid: PodUid,
-    place: VolumePlace,
-    signal: AbortSignal,
-    maxAgeMs: number,
-  ): Promise<VolumeUsage | undefined> {
-    const ofPod = this.#known.get(uid) ?? new Map<string, Known>();
-    this.#known.set(uid, ofPod);
-    const before = ofPod.get(place.name);
+  /** What is known of it, or will be. */
+  #knownOf(place: VolumePlace, before: Known | undefined, maxAgeMs: number): Known {
     const isGood = before !== undefined && (before.isCounting || this.#ageOf(before) < maxAgeMs);
-    const known = isGood ? before : this.#begin(place, before?.last);
-    ofPod.set(place.name, known);
+    return isGood ? before : this.#begin(place, before?.last);
+  }
+
+  async #usageOf(known: Known, signal: AbortSignal): Promise<VolumeUsage | undefined> {
     const leftMs = patienceMs - this.#ageOf(known);
     if (known.isCounting && leftMs > 0) await this.#patiently(known.counting, leftMs, signal);
     return known.last;
