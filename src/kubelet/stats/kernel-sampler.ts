@@ -122,7 +122,7 @@ class Look {
   readonly #paths: ReadonlyMap<string, string>;
   readonly #turns: Turns;
   readonly #wish: UsageWish;
-  #runtime: Promise<ReadonlyMap<string, RuntimeContainerStats>> | undefined;
+  #told: ReadonlyMap<string, RuntimeContainerStats> | undefined;
   #isFirstOfSome = false;
 
   constructor(
@@ -144,9 +144,9 @@ class Look {
   async take(pods: readonly PodSubject[], wish: StatsWish, signal: AbortSignal): Promise<KernelSample> {
     const sampled: SampledPod[] = [];
     for (const subject of pods) {
-      const usage = await this.#pod(subject, signal);
+      const usage = this.#pod(subject) ?? (await this.#podAsTold(subject, signal));
       sampled.push(wish === 'all' ? { ...usage, ...this.#inside(subject) } : usage);
-      await this.#turns.next();
+      if (this.#turns.isOver) await this.#turns.next();
     }
     return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
   }
@@ -211,18 +211,29 @@ class Look {
     return name === 'kubelet' ? apiTime(this.#deps.machine.self().startMs) : undefined;
   }
 
-  async #pod(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
+  /** Undefined where the runtime has to be asked first. */
+  #pod(subject: PodSubject): SampledPod | undefined {
     const { uid, cgroup } = subject;
     const own = cgroup === '' ? undefined : this.#cgroup(uid, cgroup);
     const containers: SampledPod['containers'][number][] = [];
-    for (const each of subject.containers)
-      containers.push({ ...each, usage: this.#container(each.id) ?? (await this.#told(each.id, signal)) });
+    for (const each of subject.containers) {
+      const usage = this.#container(each.id) ?? this.#toldOf(each.id);
+      if (usage === undefined) return undefined;
+      containers.push({ ...each, usage });
+    }
     return {
       subject,
       containers,
       usage: own?.memory === undefined ? together(containers) : this.#usage(uid, own),
       processes: undefined,
     };
+  }
+
+  async #podAsTold(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
+    this.#told = await this.#deps.runtimeStats(signal);
+    const pod = this.#pod(subject);
+    if (pod === undefined) throw new Error(`Nobody tells what the pod ${subject.name} uses`);
+    return pod;
   }
 
   /** What takes a look at the processes of the pod. */
@@ -251,10 +262,10 @@ class Look {
     return usage?.memory === undefined ? undefined : this.#usage(id, usage);
   }
 
-  /** What the runtime says instead. */
-  async #told(id: string, signal: AbortSignal): Promise<Usage> {
-    this.#runtime ??= this.#deps.runtimeStats(signal);
-    const told = (await this.#runtime).get(id);
+  /** What the runtime says instead; undefined as long as it was not asked. */
+  #toldOf(id: string): Usage | undefined {
+    if (this.#told === undefined) return undefined;
+    const told = this.#told.get(id);
     if (told === undefined) return this.#usage(id, nothing);
     const { atMs, cpuNanos, memory, swapBytes, swapAvailableBytes } = told;
     const nanoCores = told.nanoCores ?? this.#rate(id, atMs, cpuNanos);

@@ -13,9 +13,13 @@ export class Turns {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** To be awaited between two parts. */
+  /** To be looked at between two parts. */
+  get isOver(): boolean {
+    return this.#clock.monotonicMs() - this.#sinceMs >= longestMs;
+  }
+
+  /** To be awaited when one is over. */
   async next(): Promise<void> {
-    if (this.#clock.monotonicMs() - this.#sinceMs < longestMs) return;
     await new Promise<void>((resolve) => void setImmediate(resolve));
     this.#sinceMs = this.#clock.monotonicMs();
   }

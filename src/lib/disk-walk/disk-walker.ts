@@ -178,7 +178,7 @@ function startThread({ replied, ended }: WalkThreadEvents): WalkThread {
   });
   // Nobody waits for it to end the process.
   worker.unref();
-  worker.on('message', replied);
+  worker.on('message', (text: string) => replied(JSON.parse(text) as WalkReply));
   worker.on('error', ended);
   worker.on('exit', (code) => ended(new Error(`the thread that counts files ended with code ${code}`)));
   return {

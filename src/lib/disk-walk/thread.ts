@@ -38,6 +38,9 @@ export function serveWalks(port: MessagePort): void {
   /** Not spent yet. */
   let looks = 0;
 
+  /** As text: many small objects would cost more. */
+  const reply = (told: WalkReply) => port.postMessage(JSON.stringify(told));
+
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeAnswer> {
     try {
       const found = tree.space === 'unwanted' ? {} : spaceAndQuota(tree.path);
@@ -73,7 +76,7 @@ export function serveWalks(port: MessagePort): void {
       await budget.spend(spent);
     }
     for (const ids of [asked, under, stopped]) ids.delete(id);
-    port.postMessage({ id, answers } satisfies WalkReply);
+    reply({ id, answers });
     next();
   }
 
@@ -86,7 +89,7 @@ export function serveWalks(port: MessagePort): void {
   }
 
   port.on('message', (request: WalkRequest) => {
-    if (request.do === 'ping') return port.postMessage({ id: 0, answers: [] } satisfies WalkReply);
+    if (request.do === 'ping') return reply({ id: 0, answers: [] });
     if (request.do === 'stop') return void (asked.has(request.id) && stopped.add(request.id));
     asked.add(request.id);
     if (request.limitMs <= shortMs) void answer(request);
