@@ -194,13 +194,13 @@ it('the table of mounts is read anew when something was mounted, and now and the
     return reads;
   };
   assert.equal(await readsAfter(0), 1);
-  assert.equal(await readsAfter(30_000), 1);
+  assert.equal(await readsAfter(20_000), 1);
   const before = links;
   assert.equal(await readsAfter(1_000), 1);
   assert.ok(links > before, 'what is a link is looked at all the same');
   change = 'changed';
   assert.equal(await readsAfter(500), 1, 'not quite at once');
   assert.equal(await readsAfter(500), 2);
-  assert.equal(await readsAfter(59_000), 2);
+  assert.equal(await readsAfter(29_000), 2);
   assert.equal(await readsAfter(1_000), 3);
 });

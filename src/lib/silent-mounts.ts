@@ -55,7 +55,7 @@ const own: ReadonlySet<string> = new Set(
 );
 const tableMs = 1_000;
 /** The paths of mounts change as well when a directory above them is given another name, of which nobody tells. */
-const watchedTableMs = 60_000;
+const watchedTableMs = 30_000;
 const aliveMs = 1_000;
 const answerWithinMs = 5_000;
 const retry = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 3_600_000 };

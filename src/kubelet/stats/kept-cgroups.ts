@@ -12,8 +12,7 @@ export interface ProcessesFound {
 }
 
 interface KeptSandbox {
-  /** Its own, without those of containers. */
-  readonly processes: ProcessesFound | undefined;
+  readonly processes: ProcessesFound;
   readonly network: KeptFiles;
   close(): void;
 }
@@ -53,16 +52,21 @@ export class KeptCgroups {
   }
 
   /**
-   * What has gone over the interfaces of a sandbox, as `net/dev` of a process in it says it. A network lives on for as
-   * long as this is open: not beyond the next look at the others.
+   * What has gone over the interfaces of a sandbox, as `net/dev` of its own first process says it: others may not have
+   * come there yet. A network lives on for as long as this is open: not beyond the next look at the others.
    */
-  networkOf(sandbox: string, process: string, own: ProcessesFound | undefined): string | undefined {
+  networkOf(sandbox: string, first: string, count: number): string | undefined {
     const { network } =
-      this.#sandboxes.get(sandbox) ?? this.#sandboxes.set(sandbox, this.#entered(process, own));
+      this.#sandboxes.get(sandbox) ?? this.#sandboxes.set(sandbox, this.#entered({ count, first }));
     const text = network.look('dev');
     // The process has gone, and another may have its number by the next look.
     if (text === undefined) this.#sandboxes.drop(sandbox);
     return text;
+  }
+
+  /** For who asks for it in another look, as the sandbox is still there. */
+  keepNetworkOf(sandbox: string): void {
+    this.#sandboxes.get(sandbox);
   }
 
   /** Those nobody asked for since the last time are closed. */
@@ -77,9 +81,9 @@ export class KeptCgroups {
     this.#sandboxes.close();
   }
 
-  #entered(process: string, own: ProcessesFound | undefined): KeptSandbox {
-    const network = this.#in(`/proc/${process}/net`);
-    return { processes: own, network, close: () => network.close() };
+  #entered(processes: ProcessesFound): KeptSandbox {
+    const network = this.#in(`/proc/${processes.first}/net`);
+    return { processes, network, close: () => network.close() };
   }
 
   /** Where the kernel counts in several trees, those of processor and memory. */

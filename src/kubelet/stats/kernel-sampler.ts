@@ -87,15 +87,18 @@ export class KernelSampler implements Disposable {
     using _alone = await this.#looking.acquire('all', signal);
     const pass = this.#rates.begin();
     const paths = await this.#cgroups.find(pods);
-    this.#idle?.cancel();
     try {
       const look = new Look(this.#deps, this.#files, pass, this.#memory(), paths);
       const sample = await look.take(pods, wish, signal);
       pass.end();
       this.#files.sweep();
-      return sample;
-    } finally {
+      this.#idle?.cancel();
       this.#idle = this.#deps.clock.timer(openForMs, () => this.#files.close());
+      return sample;
+    } catch (error) {
+      // Nobody knows what of it is still there.
+      this.#files.close();
+      throw error;
     }
   }
 
@@ -146,6 +149,7 @@ class Look {
     for (const subject of pods) {
       const usage = this.#pod(subject) ?? (await this.#podAsTold(subject, signal));
       sampled.push(wish === 'all' ? { ...usage, ...this.#inside(subject) } : usage);
+      if (subject.sandbox !== undefined) this.#files.keepNetworkOf(subject.sandbox.id);
       if (this.#turns.isOver) await this.#turns.next();
     }
     return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
@@ -249,9 +253,9 @@ class Look {
     if (network === 'node' || first === undefined) return { processes };
     // Every process of a pod sees the pod's network.
     const dev =
-      sandbox === undefined
+      sandbox === undefined || own?.first === undefined
         ? this.#look(`/proc/${first}/net/dev`)
-        : this.#files.networkOf(sandbox.id, first, own);
+        : this.#files.networkOf(sandbox.id, own.first, own.count);
     return { processes, network: dev === undefined ? undefined : this.#networkIn(dev, 'eth0') };
   }
 
@@ -302,7 +306,7 @@ class Look {
   }
 
   #networkIn(dev: string, main: string | undefined): NetworkUsage {
-    return { atMs: this.#deps.clock.now(), main, interfaces: interfacesIn(dev) };
+    return { atMs: this.#deps.clock.now(), main, interfaces: interfacesIn(dev, main) };
   }
 
   /** Every thread counts: each takes a number. */

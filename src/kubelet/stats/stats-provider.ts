@@ -51,6 +51,11 @@ export interface LogSize {
   readonly usedBytes: number;
 }
 
+interface RuntimeAnswer {
+  readonly byId: ReadonlyMap<string, RuntimeContainerStats>;
+  readonly cameMs: number;
+}
+
 interface PodFiles {
   readonly layers: Layers;
   readonly logs: Logs;
@@ -70,7 +75,7 @@ type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
 export class StatsProvider implements Disposable {
   readonly #deps: StatsProviderDeps;
   readonly #sampler: KernelSampler;
-  readonly #runtime: KeptSample<ReadonlyMap<string, RuntimeContainerStats>>;
+  readonly #runtime: KeptSample<RuntimeAnswer>;
   readonly #kernel: KeptSample<KernelSample>;
   readonly #usages: KeptSample<KernelSample>;
   readonly #node: KeptSample<NodeSample>;
@@ -84,11 +89,11 @@ export class StatsProvider implements Disposable {
     const { clock, cri } = deps;
     this.#runtime = new KeptSample(clock, async (signal) => {
       const stats = await listContainerStats(cri, signal);
-      return new Map(stats.map((each) => [each.id, each]));
+      return { byId: new Map(stats.map((each) => [each.id, each])), cameMs: clock.monotonicMs() };
     });
-    // What the runtime says is asked for by two at once.
-    const runtimeStats = (signal: AbortSignal) =>
-      this.#runtime.get((_, ageMs) => ageMs < secondLookMs, signal);
+    // What the runtime says is asked for twice for one look: it is new from when it came, however long that took.
+    const isNew = ({ cameMs }: RuntimeAnswer) => clock.monotonicMs() - cameMs < secondLookMs;
+    const runtimeStats = async (signal: AbortSignal) => (await this.#runtime.get(isNew, signal)).byId;
     const kernel = new KernelSampler({ ...deps, runtimeStats });
     this.#sampler = kernel;
     const disks = new DiskSampler({ ...deps, runtimeStats });

@@ -250,6 +250,49 @@ test('what the kernel does not tell of a container the runtime does', async () =
   assert.deepEqual([container?.usage.cpuNanos, container?.usage.memory?.rssBytes], [1.5e9, 2_000]);
 });
 
+test('a runtime that takes its time is asked once for all that it is to tell', async () => {
+  const slowMs = 13_000;
+  let asked = 0;
+  const cri = {
+    async listContainerStats() {
+      asked++;
+      await clock.sleep(slowMs, signal);
+      return { stats: [statsOf(clock)] };
+    },
+    imageFsInfo: async () => ({ imageFilesystems: [], containerFilesystems: [] }),
+  } as unknown as StatsProviderDeps['cri'];
+  const { provider, files, clock } = rig({ cri });
+  delete files['/c/kubepods/podu1/c1/memory.current'];
+  const found = provider.stats('all', signal, { maxAgeMs: 0 });
+  await clock.advance(slowMs);
+  const [container] = (await found).pods[0]?.containers ?? [];
+  assert.deepEqual([container?.usage.memory?.rssBytes, container?.rootfs?.usedBytes, asked], [2_000, 100, 1]);
+});
+
+test('nothing of a look that has failed stays open', async () => {
+  const open = new Set<string>();
+  const { provider, files } = rig({
+    cri: { listContainerStats: () => Promise.reject(new Error('silence')) } as never,
+    host: {
+      ...hostOf({}),
+      look: (path) => files[path],
+      keptFiles: (directory) => ({
+        look(name) {
+          open.add(directory);
+          return files[`${directory}/${name}`];
+        },
+        close: () => void open.delete(directory),
+      }),
+      subdirectories: async () => ['c1', 's1'],
+    },
+  });
+  await provider.stats('cpu-and-memory', signal, { maxAgeMs: 0 });
+  assert.ok(open.size > 0);
+  delete files['/c/kubepods/podu1/c1/memory.current'];
+  await assert.rejects(provider.stats('cpu-and-memory', signal, { maxAgeMs: 0 }), { message: 'silence' });
+  assert.deepEqual([...open], []);
+});
+
 test('a machine whose runtime does not answer tells the rest of what is used, but not what pods have', async () => {
   const silent = () => Promise.reject(new Error('silence'));
   const cri = { listContainerStats: silent, imageFsInfo: silent };

@@ -108,6 +108,10 @@ test('interfaces are read as the kernel lists them, without the loopback', () =>
       txDropped: 0,
     },
   ]);
+  assert.deepEqual(
+    interfacesIn(text, 'veth0').map(({ name }) => name),
+    ['veth0', 'eth0'],
+  );
   const route =
     'Iface\tDestination\tGateway \tFlags\neth1\t0000A8C0\t00000000\t0001\neth0\t00000000\t0100A8C0\t0003\n';
   assert.equal(defaultInterface(route), 'eth0');

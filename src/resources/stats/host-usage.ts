@@ -16,8 +16,8 @@ export interface InterfaceUsage {
 /** Those that lead to nobody, or only to containers of this machine: what goes over them is told of those. */
 const inward = /^(?:lo$|veth|docker|nerdctl)/;
 
-/** What has gone over each interface that leads elsewhere, from the text of a process's `net/dev`. */
-export function interfacesIn(text: string): readonly InterfaceUsage[] {
+/** What has gone over the main interface and each that leads elsewhere, from the text of a process's `net/dev`. */
+export function interfacesIn(text: string, main?: string): readonly InterfaceUsage[] {
   const all: InterfaceUsage[] = [];
   for (let start = 0; start < text.length; ) {
     const found = text.indexOf('\n', start);
@@ -26,7 +26,7 @@ export function interfacesIn(text: string): readonly InterfaceUsage[] {
     // Lines without one are headings.
     if (colon >= 0 && colon < end) {
       const name = text.slice(start, colon).trim();
-      if (!inward.test(name)) all.push(interfaceOf(name, text, colon + 1));
+      if (name === main || !inward.test(name)) all.push(interfaceOf(name, text, colon + 1));
     }
     start = end + 1;
   }
