@@ -3,20 +3,20 @@
  * Brings a fresh checkout to the point where kubeling runs: npm packages (with the pinned Node.js) and the tools of
  * the operating system. Plain JavaScript without dependencies, for any Node.js from 20 on; the second run does nothing.
  *
- *   node scripts/setup.mjs [--for start|test]
+ *   node scripts/setup.mjs [--for start|test|fresh]
  */
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { aptGet, installWithApt } from './setup/apt.mjs';
 import { realHost } from './setup/host.mjs';
 import { withLock } from './setup/lock.mjs';
-import { installNpmPackages, npmPackagesAreCurrent } from './setup/npm-packages.mjs';
+import { finishNpmPackages, installNpmPackages, npmPackagesAreCurrent } from './setup/npm-packages.mjs';
 import { explainMissing, missingPackages, runningContainerd } from './setup/system-packages.mjs';
 import { SetupError } from './setup/task.mjs';
 
-const usage = 'usage: node scripts/setup.mjs [--for start|test]';
+const usage = 'usage: node scripts/setup.mjs [--for start|test|fresh]';
 const oldestNode = 20;
-const purposes = ['start', 'test'];
+const purposes = ['start', 'test', 'fresh'];
 
 function purposeOf(argv) {
   const words = argv.flatMap((word) => (word.startsWith('--for=') ? ['--for', word.slice(6)] : [word]));
@@ -71,8 +71,10 @@ export async function setUp(host, argv) {
     checkPlatform(host);
     if (npmPackagesAreCurrent(host) && missingPackages(host, purpose).length === 0) return 0;
     await withLock(host, host.repo, async () => {
-      if (!npmPackagesAreCurrent(host)) await installNpmPackages(host);
+      const isCurrent = npmPackagesAreCurrent(host);
+      if (!isCurrent) await installNpmPackages(host);
       await provideSystemPackages(host, purpose);
+      if (!isCurrent) finishNpmPackages(host);
     });
     host.say('ready');
     return 0;

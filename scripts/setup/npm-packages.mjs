@@ -28,8 +28,13 @@ function read(host, ...path) {
   }
 }
 
+/** Downloads and unpacks the packages; `finishNpmPackages` comes after it. */
 export async function installNpmPackages(host) {
   if (!installedByHand(host)) await npmCi(host);
+}
+
+/** Chooses the Node.js and records that the packages are complete. The pinned one needs libraries of the system. */
+export function finishNpmPackages(host) {
   provideNode(host);
   const stamp = join(host.repo, 'node_modules', stampName);
   mkdirSync(join(host.repo, 'node_modules'), { recursive: true });
@@ -105,7 +110,8 @@ function provideNode(host) {
   const packageName = `node-linux-${host.arch}`;
   const pinned = join(host.repo, 'node_modules', packageName);
   const link = join(host.repo, 'node_modules/.bin/node');
-  if (spawnSync(join(pinned, 'bin/node'), ['--version'], { timeout: 30_000 }).status === 0) {
+  const tried = spawnSync(join(pinned, 'bin/node'), ['--version'], { timeout: 30_000, encoding: 'utf8' });
+  if (tried.status === 0) {
     if (existsSync(link)) return;
     rmSync(link, { force: true });
     mkdirSync(join(host.repo, 'node_modules/.bin'), { recursive: true });
@@ -117,8 +123,12 @@ function provideNode(host) {
   if (isNewEnough(host.nodeVersion)) return;
   throw new SetupError(
     `Cannot use the pinned Node.js on this system, and Node.js must then be ${neededNode.join('.')} or newer: ` +
-      `current value is ${host.nodeVersion}.\nInstall a newer one (Alpine: apk add nodejs-current) and run this again.`,
+      `current value is ${host.nodeVersion}.\nThe pinned one says: ${whyNot(tried)}\nInstall a newer one (Alpine: apk add nodejs-current) and run this again.`,
   );
+}
+
+function whyNot({ error, stderr, status, signal }) {
+  return error?.message ?? (stderr?.trim() || `exit code ${status ?? signal}`);
 }
 
 function isNewEnough(version) {

