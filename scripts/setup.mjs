@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * Brings a fresh checkout to the point where kubeling runs: npm packages (with the pinned Node.js) and the tools of
- * the operating system. Plain JavaScript without dependencies, for any Node.js from 20 on; the second run does nothing.
+ * the operating system. Plain JavaScript without dependencies, for any Node.js from 18 on; the second run does nothing.
  *
  *   node scripts/setup.mjs [--for start|test|fresh]
  */
@@ -9,13 +9,14 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { aptGet, installWithApt } from './setup/apt.mjs';
 import { realHost } from './setup/host.mjs';
+import { kubectlIsPresent, provideKubectl } from './setup/kubectl.mjs';
 import { withLock } from './setup/lock.mjs';
 import { finishNpmPackages, installNpmPackages, npmPackagesAreCurrent } from './setup/npm-packages.mjs';
 import { explainMissing, missingPackages, runningContainerd } from './setup/system-packages.mjs';
 import { SetupError } from './setup/task.mjs';
 
 const usage = 'usage: node scripts/setup.mjs [--for start|test|fresh]';
-const oldestNode = 20;
+const oldestNode = 18;
 const purposes = ['start', 'test', 'fresh'];
 
 function purposeOf(argv) {
@@ -64,17 +65,23 @@ async function provideSystemPackages(host, purpose) {
   await withLock(host, 'system-packages', () => installWithApt(host, purpose, wanted));
 }
 
+function isComplete(host, purpose) {
+  if (!npmPackagesAreCurrent(host) || missingPackages(host, purpose).length > 0) return false;
+  return purpose !== 'test' || kubectlIsPresent(host);
+}
+
 /** Answers the exit code. Safe to run twice at once in one checkout: the second waits, then finds nothing to do. */
 export async function setUp(host, argv) {
   try {
     const purpose = purposeOf(argv);
     checkPlatform(host);
-    if (npmPackagesAreCurrent(host) && missingPackages(host, purpose).length === 0) return 0;
+    if (isComplete(host, purpose)) return 0;
     await withLock(host, host.repo, async () => {
       const isCurrent = npmPackagesAreCurrent(host);
       if (!isCurrent) await installNpmPackages(host);
       await provideSystemPackages(host, purpose);
       if (!isCurrent) finishNpmPackages(host);
+      if (purpose === 'test') await provideKubectl(host);
     });
     host.say('ready');
     return 0;

