@@ -62,7 +62,7 @@ async function provideSystemPackages(host, purpose) {
   const wanted = missing.filter((entry) => !left.includes(entry));
   if (wanted.length === 0) return;
   if (host.uid !== 0 || aptGet(host) === undefined) throw new SetupError(explainMissing(host, wanted));
-  await withLock(host, 'system-packages', () => installWithApt(host, purpose, wanted));
+  await withLock(host, host.root, () => installWithApt(host, purpose, wanted));
 }
 
 function isComplete(host, purpose) {

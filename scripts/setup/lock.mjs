@@ -1,65 +1,61 @@
-import { createHash } from 'node:crypto';
-import { connect, createServer } from 'node:net';
+import { spawn } from 'node:child_process';
 import { SetupError } from './task.mjs';
 
 const waitLimitMs = 30 * 60_000;
 
 /**
- * Runs the work while no other set-up on this machine holds the same name. The lock is an abstract Unix socket: the
- * kernel lets it go when its holder dies, however it dies, and no file stays behind.
+ * Runs the work while no other set-up on this machine holds the directory's lock. flock(1) holds it until its standard
+ * input ends, so the kernel releases the lock when this process dies, however it dies, and no file stays behind.
  */
-export async function withLock(host, name, work) {
-  const address = `\0kubeling-setup-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`;
-  const deadline = performance.now() + waitLimitMs;
-  let server = await tryListen(address);
-  if (server === undefined) host.say('another set-up is at work here, waiting for it');
-  while (server === undefined) {
-    if (performance.now() > deadline) {
-      throw new SetupError(
-        'Cannot wait any longer for the other set-up: is it stuck? End it and run this again.',
-      );
-    }
-    await holderGone(address, deadline - performance.now());
-    server = await tryListen(address);
+export async function withLock(host, directory, work) {
+  let lock = await acquire(directory, ['-n']);
+  if (lock === undefined) {
+    host.say('another set-up is at work here, waiting for it');
+    lock = await acquire(directory, []);
   }
   try {
     return await work();
   } finally {
-    server.release();
+    await lock.release();
   }
 }
 
-/** Whoever connects is held until the lock is let go. */
-function tryListen(address) {
+/** Answers the lock, or undefined when `-n` is among the options and another process holds it. */
+function acquire(directory, options) {
   return new Promise((resolve, reject) => {
-    const waiting = new Set();
-    const server = createServer((socket) => {
-      waiting.add(socket);
-      socket.on('error', () => {});
-      socket.once('close', () => waiting.delete(socket));
+    // Detached: Ctrl-C reaches this process, which ends its work first and then the lock.
+    const child = spawn('flock', [...options, directory, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      detached: true,
     });
-    server.once('error', (error) => (error.code === 'EADDRINUSE' ? resolve(undefined) : reject(error)));
-    server.listen(address, () => {
+    const closed = new Promise((done) => child.once('close', done));
+    const limit = setTimeout(() => {
+      child.kill();
+      reject(
+        new SetupError(
+          'Cannot wait any longer for the other set-up: is it stuck? End it and run this again.',
+        ),
+      );
+    }, waitLimitMs);
+    child.once('error', (error) => {
+      clearTimeout(limit);
+      reject(
+        new SetupError(`Cannot lock ${directory} with flock, which is part of util-linux: ${error.message}`),
+      );
+    });
+    child.stdout.once('data', () => {
+      clearTimeout(limit);
       resolve({
-        release() {
-          server.close();
-          for (const socket of waiting) socket.destroy();
+        async release() {
+          child.stdin.end();
+          await closed;
         },
       });
     });
-  });
-}
-
-function holderGone(address, limitMs) {
-  return new Promise((resolve) => {
-    const socket = connect(address);
-    const limit = setTimeout(() => socket.destroy(), limitMs);
-    socket.on('error', () => {});
-    socket.once('close', () => {
+    void closed.then((code) => {
       clearTimeout(limit);
-      // A short pause, so that a holder that refuses connections is not asked in a tight loop.
-      setTimeout(resolve, 20);
+      if (code === 1 && options.includes('-n')) resolve(undefined);
+      else reject(new SetupError(`Cannot lock ${directory} with flock: exit code ${code}`));
     });
-    socket.resume();
   });
 }
