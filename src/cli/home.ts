@@ -91,6 +91,8 @@ export interface UpState {
   readonly endpoint: string;
   /** Runtimes of the machine that were used before this one and may have pods of this home; none unless given. */
   readonly earlier?: readonly string[] | undefined;
+  /** Whether this runtime ever passed the self-check: it may have pods then, and is kept. */
+  readonly selfCheck?: 'passed' | undefined;
   /** Where the kubelet answers on loopback; undefined before it does. */
   readonly port?: number | undefined;
   /** Undefined for a kubeling without one. */
@@ -114,7 +116,7 @@ export async function readUpState(home: Home): Promise<UpState | undefined> {
 }
 
 function asUpState(value: unknown): UpState {
-  const { runtime, endpoint, earlier, port, api } = value as Partial<UpState>;
+  const { runtime, endpoint, earlier, port, api, selfCheck } = value as Partial<UpState>;
   if ((runtime === 'private' || runtime === 'machine') && typeof endpoint === 'string') {
     const hasApi = typeof api?.url === 'string' && typeof api.kubeconfig === 'string';
     return {
@@ -122,6 +124,8 @@ function asUpState(value: unknown): UpState {
       endpoint,
       earlier: Array.isArray(earlier) ? earlier.filter((one) => typeof one === 'string') : [],
       port: typeof port === 'number' ? port : undefined,
+      // An older kubeling wrote a port, and nothing else, once the check had passed.
+      selfCheck: selfCheck === 'passed' || typeof port === 'number' ? 'passed' : undefined,
       ...(hasApi ? { api: { url: api.url, kubeconfig: api.kubeconfig } } : {}),
     };
   }

@@ -1,6 +1,4 @@
-import { busyboxImageName, findRuntimeSocket, type PrivateContainerd } from '../containerd/index.ts';
 import { type CriClient, criMetrics } from '../cri/index.ts';
-import { selfCheck } from '../kubelet/index.ts';
 import {
   boolFlag,
   describeError,
@@ -22,27 +20,25 @@ import {
   Verbosity,
   withLockFile,
 } from '../lib/index.ts';
+import { type ChosenRuntime, checkRuntime, chooseRuntime } from './choose-runtime.ts';
 import { type Command, type CommandContext, exitCodes } from './command.ts';
 import { readFlags } from './command-flags.ts';
 import {
   dataDirFlag,
   defaultDataDirectory,
-  earlierEndpoints,
   type Home,
   openHome,
   readUpState,
   refuseWithoutRoot,
-  type UpState,
   writeUpState,
 } from './home.ts';
 import { claimHome } from './home-content.ts';
-import { findNeighbours, homeCgroup, homeRuntime } from './home-runtime.ts';
+import { homeCgroup } from './home-runtime.ts';
 import { defaultApiPort, parseListen } from './local/listen-address.ts';
 import { Coming, serveApi } from './local/serve-api.ts';
 import type { UpApi } from './local/up-api.ts';
 import { openUpKubelet, type UpKubelet } from './local/up-kubelet.ts';
 import { PodsFirst } from './pods-first.ts';
-import { connectRuntime, privateContainerd } from './private-runtime.ts';
 import { RuleSweep } from './rule-sweep.ts';
 import { RuntimeWatcher } from './runtime-watcher.ts';
 import { sayTo } from './say.ts';
@@ -52,7 +48,7 @@ const flags = {
   'data-dir': dataDirFlag,
   'runtime-endpoint': {
     kind: stringFlag,
-    help: 'The CRI socket to use, or "private" for a containerd of our own; without it one that runs already is used, else a private one is started.',
+    help: 'The CRI socket to use, or "private" for a containerd of our own. Without it the data directory keeps the runtime it has; a new one takes a runtime of the machine that can run pods, else starts a private containerd.',
   },
   'local-api': {
     kind: boolFlag,
@@ -97,18 +93,8 @@ them.
 
 ${formatFlagHelp(flags).trimEnd()}`;
 
-/** A static busybox, as Debian's busybox-static installs it. */
-const busyboxProgram = '/bin/busybox';
-
 /** Somebody who starts at the same moment may hold the lock while it finds out that it was too late. */
 const lockWaitMs = 2_000;
-
-interface Runtime {
-  readonly endpoint: string;
-  readonly told: string;
-  /** Ours to start, restart and stop; undefined for the machine's own. */
-  readonly own: PrivateContainerd | undefined;
-}
 
 async function run(context: CommandContext): Promise<number> {
   const values = readFlags(flags, context.argv);
@@ -161,39 +147,32 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
   const last = await readUpState(home);
   // The API needs no runtime: it comes up while that is found and tried.
   await using comingApi = new Coming(openApi(home, values, { logger: log.logger, metrics }, context));
-  const runtime = await findRuntime(home, values['runtime-endpoint'], context);
-  const kind = runtime.own === undefined ? 'machine' : 'private';
-  const state: UpState = {
-    runtime: kind,
-    endpoint: runtime.endpoint,
-    earlier: earlierEndpoints(last, runtime.endpoint),
-  };
-  const whole = connectRuntime(runtime.endpoint, context, criMetrics(metrics));
-  const cri = homeRuntime(whole, { home, unnamed: kind === 'private' ? 'ours' : 'of-others' });
+  const asked = values['runtime-endpoint'];
+  const runtime = await chooseRuntime({ home, asked, last, observer: criMetrics(metrics) }, context);
+  const { state, cri, whole, name, version } = runtime;
   try {
-    const version = await cri.checkVersion(context.signal);
-    // Not before it answers: "down" goes to each runtime that may have pods of ours, and fails where there is none.
-    await writeUpState(home, { ...state, api: last?.api });
-    say('runtime', `${version.runtimeName} ${version.runtimeVersion}, ${runtime.told}`);
-    await tellOthers(home, state, whole, context);
-    const about = { name: version.runtimeName, version: version.runtimeVersion };
-    const { endpoint } = runtime;
+    const { endpoint } = state;
     const shutdown = {
       wholeMs: values['shutdown-grace-period'] ?? 0,
       criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
     };
-    const images = kind === 'private' ? ('ours' as const) : ('everybodys' as const);
-    const cgroupRoot = homeCgroup(home);
-    const given = { home, endpoint, cri, metrics, ...log, cgroupRoot, runtime: about, shutdown, images };
+    const images = runtime.own === undefined ? ('everybodys' as const) : ('ours' as const);
+    const about = { runtime: { name, version }, cgroupRoot: homeCgroup(home) };
+    const given = { home, endpoint, cri, metrics, ...log, ...about, shutdown, images };
     const runtimeLooked = looksOf(runtime, context);
     // It is opened while the runtime is tried, and runs when that went well.
     await using coming = new Coming(
       comingApi.here.then((api) => openUpKubelet({ ...given, api, runtimeLooked }, context)),
     );
     const sweep = await openSweep(runtime, whole, context);
-    await check(home, cri, context);
+    if (runtime.selfCheck === 'due') await checkRuntime(home, cri, context);
     const [api, kubelet] = await Promise.all([comingApi.here, coming.here]);
-    await writeUpState(home, { ...state, port: kubelet.node.port, api: api?.told });
+    await writeUpState(home, {
+      ...state,
+      port: kubelet.node.port,
+      api: api?.told,
+      selfCheck: 'passed',
+    });
     using podsFirst = endingPodsFirst(kubelet, context);
     const { signal } = podsFirst ?? context;
     await Promise.all([serve(home, api, kubelet, { ...context, signal }), sweep?.run(signal)]);
@@ -232,59 +211,9 @@ async function serve(
   }, context.signal);
 }
 
-async function findRuntime(home: Home, asked: string | undefined, context: CommandContext): Promise<Runtime> {
-  if (asked !== undefined && asked !== 'private')
-    return { endpoint: asked, told: `asked for at ${asked}`, own: undefined };
-  const { usable } =
-    asked === 'private' ? { usable: undefined } : await findRuntimeSocket(context, context.signal);
-  if (usable !== undefined)
-    return { endpoint: `unix://${usable}`, told: `found at ${usable}`, own: undefined };
-  const own = await privateContainerd(home, context);
-  const running = await own.ensureRunning(context.signal);
-  const images = await own.images();
-  if (!(await images.has(busyboxImageName, context.signal)))
-    await images.importBusybox(busyboxProgram, context.signal);
-  const told = `our own, ${running.origin}, process ${running.pid}, pods in ${running.subnet} on ${running.network}`;
-  return { endpoint: `unix://${running.socket}`, told, own };
-}
-
-/** Who shares a runtime should know with whom, and that one runtime has pods no longer looked after. */
-async function tellOthers(
-  home: Home,
-  { runtime, earlier = [] }: UpState,
-  whole: CriClient,
-  context: CommandContext,
-): Promise<void> {
-  const say = sayTo(context);
-  for (const endpoint of earlier)
-    say('runtime', `pods from before may still run at ${endpoint}; "kubeling down" ends them`);
-  const { homes, unnamed } = await findNeighbours(whole, home, context.signal);
-  for (const dataDir of homes)
-    say('runtime', `has pods of the kubeling in ${dataDir} too; they are left alone`);
-  if (unnamed > 0 && runtime === 'machine')
-    say(
-      'runtime',
-      `has ${unnamed} pods of others too; they are left alone, but a kubelet there may end ours`,
-    );
-}
-
-async function check(home: Home, cri: CriClient, context: CommandContext): Promise<void> {
-  const say = sayTo(context);
-  const { image } = await cri.imageStatus({ image: { image: busyboxImageName } }, context.signal);
-  const plan = {
-    image: image === undefined ? undefined : busyboxImageName,
-    logDirectory: home.selfCheckLogs,
-    cgroupParent: homeCgroup(home),
-  };
-  const tell = (step: string, ms: number) => say('self-check', `${step} (${ms.toFixed(0)} ms)`);
-  await selfCheck(plan, { ...context, cri, tell }, context.signal);
-  if (image === undefined)
-    say('self-check', `no container was tried, as the runtime has no image ${busyboxImageName}`);
-}
-
 /** Only our own containerd's network is ours to clean. */
 async function openSweep(
-  { own }: Runtime,
+  { own }: ChosenRuntime,
   cri: CriClient,
   context: CommandContext,
 ): Promise<RuleSweep | undefined> {
@@ -329,7 +258,7 @@ async function openUpLog(home: Home, { clock }: CommandContext): Promise<UpLog> 
   };
 }
 
-function looksOf({ own }: Runtime, context: CommandContext): (error: unknown) => void {
+function looksOf({ own }: ChosenRuntime, context: CommandContext): (error: unknown) => void {
   const say = sayTo(context);
   const watcher = new RuntimeWatcher({
     say: (text) => say('runtime', text),

@@ -17,9 +17,8 @@ export {
   type RunningContainerd,
 } from './private-containerd.ts';
 export {
-  findRuntimeSocket,
+  findRuntimeSockets,
   type RuntimeSocketOptions,
-  type RuntimeSockets,
   type SocketState,
   usualRuntimeSockets,
 } from './runtime-socket.ts';

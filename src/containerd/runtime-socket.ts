@@ -17,13 +17,6 @@ export type SocketState =
   | { readonly path: string; readonly state: 'silent'; readonly why: string }
   | { readonly path: string; readonly state: 'accepting' };
 
-export interface RuntimeSockets {
-  /** The first that accepts a connection: a private runtime is needed when there is none. */
-  readonly usable: string | undefined;
-  /** All that was looked at, each real place once. */
-  readonly seen: readonly SocketState[];
-}
-
 export interface RuntimeSocketOptions {
   readonly clock: Clock;
   /** Where to look, best first; the usual places unless given. */
@@ -32,11 +25,11 @@ export interface RuntimeSocketOptions {
 
 const connectDeadlineMs = 2000;
 
-/** Looks for a runtime that is already there. It says nothing about what listens, only that something does. */
-export async function findRuntimeSocket(
+/** The state of each usual socket, each real place once. It says nothing about what listens, only that something does. */
+export async function findRuntimeSockets(
   { clock, paths = usualRuntimeSockets }: RuntimeSocketOptions,
   signal: AbortSignal,
-): Promise<RuntimeSockets> {
+): Promise<readonly SocketState[]> {
   const seen: SocketState[] = [];
   const places = new Set<string>();
   for (const path of paths) {
@@ -45,7 +38,7 @@ export async function findRuntimeSocket(
     places.add(place);
     seen.push(await socketState(path, clock, signal));
   }
-  return { usable: seen.find((socket) => socket.state === 'accepting')?.path, seen };
+  return seen;
 }
 
 export async function socketState(path: string, clock: Clock, signal: AbortSignal): Promise<SocketState> {

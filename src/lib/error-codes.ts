@@ -81,6 +81,8 @@ export const errorKinds = {
   CERTIFICATE_NOT_ISSUED: 'Failed',
   CERTIFICATE_BOOTSTRAP: 'Invalid',
   CERTIFICATE_LOST: 'Failed',
+  RUNTIME_AWAY: 'Unavailable',
+  RUNTIME_NOT_READY: 'Unavailable',
   SELF_CHECK: 'Failed',
   SERVER_LISTEN: 'Unavailable',
   NODE_LOCK: 'Failed',

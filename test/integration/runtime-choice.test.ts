@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { BootedMachine, type MachineProcess } from '../booted-machine.ts';
+import { eventually } from '../kubeling-node.ts';
+import { withoutKubectl } from '../local-api/readme-tour.ts';
+
+const image = 'localhost/kubeling/busybox:1';
+const usualSocket = '/run/containerd/containerd.sock';
+
+function manifestOf(name: string): string {
+  const containers = [{ name: 'main', image, command: ['sleep', '100000'] }];
+  const spec = { terminationGracePeriodSeconds: 0, containers };
+  return JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
+}
+
+/** Answers the connection and nothing else, as a runtime that hangs. */
+const silentServer = `require('node:net').createServer(() => {}).listen(process.argv[1], () => console.log('listening'))`;
+
+describe('the runtime of kubeling up', { timeout: 600_000 }, () => {
+  let machine: BootedMachine;
+
+  beforeEach(async () => {
+    machine = await BootedMachine.open();
+    await machine.boot();
+  });
+  afterEach(() => machine[Symbol.asyncDispose]());
+
+  /** As Debian installs it: at the usual socket, and without a configuration of a network. */
+  async function startContainerdWithoutNetwork(name: string): Promise<void> {
+    const dir = join(machine.scratch, name);
+    await mkdir(join(dir, 'cni'), { recursive: true });
+    const lines = [
+      'version = 2',
+      `root = "${dir}/root"`,
+      'state = "/run/containerd"',
+      `[grpc]\naddress = "${usualSocket}"`,
+      `[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "${dir}/cni"`,
+      '[plugins."io.containerd.grpc.v1.cri"]\nrestrict_oom_score_adj = true',
+    ];
+    await writeFile(join(dir, 'config.toml'), `${lines.join('\n')}\n`);
+    await machine.start('containerd', '--config', join(dir, 'config.toml')).says(/successfully booted/);
+  }
+
+  function startUp(dataDir: string, ...flags: readonly string[]): MachineProcess {
+    return machine.startKubeling('up', '--data-dir', dataDir, ...flags);
+  }
+
+  async function isRunning(dataDir: string, pod: string): Promise<void> {
+    await eventually(`the pod ${pod} to run`, async () => {
+      const words = ['exec', pod, '--data-dir', dataDir, '--', 'echo', 'alive'];
+      const said = await machine.runKubeling(...words).catch((error: Error) => error.message);
+      return said === 'alive\n' ? true : undefined;
+    });
+  }
+
+  it('stays the private containerd after a power loss, and its pods run again', async (t) => {
+    const dataDir = machine.dataDirectory('home');
+    await startUp(dataDir).says(/^ready/m);
+    await writeFile(join(dataDir, 'manifests', 'static.json'), manifestOf('static'));
+    const kubectl = withoutKubectl();
+    if (kubectl !== false) t.diagnostic(`no pod of the API: ${kubectl}`);
+    else {
+      await writeFile(join(machine.scratch, 'pod.json'), manifestOf('of-api'));
+      const file = join(machine.scratch, 'pod.json');
+      await machine.run('kubectl', '--kubeconfig', join(dataDir, 'kubeconfig'), 'apply', '-f', file);
+    }
+    const pods = kubectl === false ? ['static', 'of-api'] : ['static'];
+    for (const pod of pods) await isRunning(dataDir, pod);
+
+    await machine.losePower();
+    await machine.boot();
+    await startContainerdWithoutNetwork('debian');
+    const up = startUp(dataDir);
+    await up.says(/^ready/m);
+    assert.match(up.output(), /^runtime {5}the one at \/run\/containerd\/containerd\.sock is not used, as/m);
+    assert.match(up.output(), /add --runtime-endpoint unix:\/\/\/run\/containerd\/containerd\.sock$/m);
+    assert.match(up.output(), /^runtime {5}containerd \S+, our own, started/m);
+    for (const pod of pods) await isRunning(dataDir, pod);
+    const containers = await machine.run('ctr', '-a', usualSocket, '-n', 'k8s.io', 'containers', 'ls', '-q');
+    assert.equal(containers, '', 'nothing was tried on the other one');
+    await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
+  });
+
+  it('is a private containerd where those found at a first start cannot run a pod', async () => {
+    await startContainerdWithoutNetwork('debian');
+    await machine.run('mkdir', '-p', '/run/crio');
+    await machine.start(process.execPath, '-e', silentServer, '/run/crio/crio.sock').says(/listening/);
+    const dataDir = machine.dataDirectory('home');
+    const up = startUp(dataDir);
+    await up.says(/^ready/m);
+    const refused = /^runtime {5}the one found at (\S+) is not used, as it cannot run a pod: (.*)$/gm;
+    const why = [...up.output().matchAll(refused)].map(([, socket, reason]) => [socket, reason]);
+    assert.deepEqual(
+      why.map(([socket]) => socket),
+      [usualSocket, '/run/crio/crio.sock'],
+    );
+    assert.match(why[0]?.[1] ?? '', /NetworkReady is false: .*cni plugin not initialized/);
+    assert.match(why[1]?.[1] ?? '', /within 10000 ms/);
+    assert.match(up.output(), /repair it and add --runtime-endpoint unix:\/\/\/run\/crio\/crio\.sock$/m);
+    assert.match(up.output(), /^runtime {5}containerd \S+, our own, started/m);
+    await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
+  });
+
+  it('stays the runtime of the machine that has its pods, and is waited for while it is away', async () => {
+    const other = machine.dataDirectory('other');
+    const first = startUp(other, '--local-api=false');
+    await first.says(/^ready/m);
+    const endpoint = `unix://${join(other, 'containerd', 'containerd.sock')}`;
+    const dataDir = machine.dataDirectory('home');
+    const asked = startUp(dataDir, '--local-api=false', '--runtime-endpoint', endpoint);
+    await asked.says(/^ready/m);
+    await machine.losePower();
+
+    await machine.boot();
+    const again = startUp(dataDir, '--local-api=false');
+    await again.says(/^runtime {5}waiting for the one at /m);
+    await startUp(other, '--local-api=false').says(/^ready/m);
+    await again.says(/^ready/m);
+    assert.match(again.output(), /^runtime {5}containerd \S+, used before at unix:/m);
+    await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', dataDir);
+    await machine.runKubeling('down', '--all', '--grace=0s', '--data-dir', other);
+  });
+});
