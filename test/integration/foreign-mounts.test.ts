@@ -78,7 +78,8 @@ describe('what others mount below the directory of a pod', { skip: notRoot, time
 
   /** As a container leaves it that mounted something for others to see, in what others had mounted. */
   function mountTwo(point: string): void {
-    execFileSync('mount', ['--bind', precious, point]);
+    // Private: else the second mount appears in the directory of the first one too.
+    execFileSync('mount', ['--bind', '--make-private', precious, point]);
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(point, 'deep')]);
   }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { NodeLock, serviceManager } from '../../src/cli/service/index.ts';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
+import { withoutLockWaiters } from '../fakes/lock-waiters.ts';
 import { until } from '../fakes/until.ts';
 
 const clock = realClock();
@@ -55,7 +56,7 @@ test('the lock of the node is waited for, held by one only, and free again after
   await using _second = await NodeLock.take(path, { clock, logger }, signal);
 });
 
-test('who holds the lock hears that another waits for it', async () => {
+test('who holds the lock hears that another waits for it', { skip: withoutLockWaiters() }, async () => {
   const path = join(dir, 'wanted');
   await using lock = await NodeLock.take(path, { clock, logger }, signal);
   const contended = lock.contended(AbortSignal.timeout(120_000));

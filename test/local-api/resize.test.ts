@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { networkName } from '../../src/containerd/index.ts';
 import type { Pod } from '../../src/kinds/index.ts';
 import { realClock } from '../../src/lib/index.ts';
 import { ApiCaller } from '../chaos/api-caller.ts';
@@ -64,7 +65,8 @@ describe('pods are resized on kubeling up', { timeout: 900_000, skip: withoutKub
 
   /** The directories of a pod, and of a container in it, below the tree of a controller. */
   const podDirectory = (controller: string, uid: string): string => {
-    const root = `/sys/fs/cgroup/${controller}`;
+    // Not beyond this node's own: those of other tests may go while they are read.
+    const root = `/sys/fs/cgroup/${controller}/${networkName(cluster.node.dataDir)}`;
     const found = readdirSync(root, { recursive: true, withFileTypes: true }).find(
       (entry) => entry.isDirectory() && entry.name === `pod${uid}`,
     );
