@@ -49,7 +49,7 @@ export const systemPackages = [
     packages: { ...names('util-linux'), apt: 'mount' },
     present: { commands: ['mount', 'umount'] },
     what: 'volumes of pods',
-    for: ['start', 'test'],
+    for: ['start', 'test', 'fresh'],
   },
   {
     packages: names('util-linux'),
