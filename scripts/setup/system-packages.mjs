@@ -13,6 +13,7 @@ export const systemPackages = [
     present: { commands: ['containerd'] },
     what: 'container runtime',
     service: 'containerd',
+    units: ['containerd.service'],
     for: ['start', 'test'],
   },
   {
@@ -48,7 +49,7 @@ export const systemPackages = [
     packages: { ...names('util-linux'), apt: 'mount' },
     present: { commands: ['mount', 'umount'] },
     what: 'volumes of pods',
-    for: ['start', 'test'],
+    for: ['start', 'test', 'fresh'],
   },
   {
     packages: names('util-linux'),
@@ -74,6 +75,7 @@ export const systemPackages = [
     packages: { ...names('docker-registry'), dnf: 'docker-distribution', zypper: 'distribution-registry' },
     present: { commands: ['docker-registry'] },
     what: 'registry that the tests of image pulls run on loopback',
+    units: ['docker-registry.service'],
     for: ['test'],
   },
   {
@@ -86,6 +88,48 @@ export const systemPackages = [
     packages: names('openssl'),
     present: { commands: ['openssl'] },
     what: 'certificates of that registry',
+    for: ['test'],
+  },
+  {
+    packages: { ...names('e2fsprogs'), dnf: 'e2fsprogs', apk: 'e2fsprogs e2fsprogs-extra' },
+    present: { commands: ['mkfs.ext4', 'resize2fs', 'debugfs', 'chattr', 'lsattr'] },
+    what: 'ext4 on the disks of the tests',
+    for: ['test'],
+  },
+  {
+    packages: { ...names('xfsprogs'), apk: 'xfsprogs xfsprogs-extra' },
+    present: { commands: ['mkfs.xfs', 'xfs_growfs'] },
+    what: 'XFS on the disks of the tests',
+    for: ['test'],
+  },
+  {
+    packages: { ...names('quota'), apk: 'quota-tools', pacman: 'quota-tools' },
+    present: { commands: ['setquota', 'repquota'] },
+    what: 'size limits of emptyDir volumes, where the kernel has project quotas',
+    for: ['test'],
+  },
+  {
+    packages: { ...names('dbus'), apt: 'dbus-daemon', dnf: 'dbus-daemon', zypper: 'dbus-1-daemon' },
+    present: { commands: ['dbus-daemon'] },
+    what: 'message bus of the tests of logind and systemd',
+    for: ['test'],
+  },
+  {
+    packages: names('systemd'),
+    present: { commands: ['systemd-inhibit', 'systemd-notify', 'systemd-analyze'] },
+    what: 'clients of logind and systemd, also where another init runs (16 MiB on Debian 12)',
+    for: ['test'],
+  },
+  {
+    packages: names('libfaketime'),
+    present: { anyFile: libraryPlaces('faketime/libfaketime.so.1') },
+    what: 'steps of the wall clock in tests',
+    for: ['test'],
+  },
+  {
+    packages: { ...names('python3'), apt: 'python3-minimal', pacman: 'python' },
+    present: { commands: ['python3'] },
+    what: 'receiver of datagrams with credentials, which Node.js lacks',
     for: ['test'],
   },
   {

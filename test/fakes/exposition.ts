@@ -75,7 +75,9 @@ function belongsTo(called: string, family: string, type = 'untyped'): boolean {
 }
 
 /** Why a page cannot be shown to promtool; false when it can. */
-export const noPromtool = isThere() ? false : 'takes promtool of Prometheus (Debian: prometheus)';
+export const noPromtool = isThere()
+  ? false
+  : "needs promtool: the set-up leaves out Debian's prometheus, which is 316 MiB with its dependencies";
 
 /** What promtool has against a page, line by line: what cannot be read fails, what it would have named otherwise is told. */
 export function promtoolSays(page: string): string {

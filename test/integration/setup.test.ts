@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -28,6 +28,11 @@ const { setUp } = (await import(setupUrl)) as SetupModule;
 
 const allPackages =
   'busybox-static containerd containernetworking-plugins iproute2 iptables libatomic1 mount runc util-linux';
+
+const testPackages = [
+  ...['dbus-daemon', 'docker-registry', 'e2fsprogs', 'libfaketime', 'openssl', 'python3-minimal', 'quota'],
+  ...['skopeo', 'systemd', 'xfsprogs'],
+];
 
 /** The head of an ELF file: with an interpreter it is a dynamic program. */
 function elf(linked: 'static' | 'dynamic'): Buffer {
@@ -126,8 +131,21 @@ describe('the set-up', () => {
        [ -x ${root}/usr/sbin/policy-rc.d ] && echo policy >> ${root}/log
        ${body}
        bring() { for c; do cp /bin/sh ${root}/bin/$c; done; }
+       enable() {
+         [ ! -e ${root}/lib/systemd/system/$1.service ] || return
+         mkdir -p ${root}/lib/systemd/system ${root}/etc/systemd/system/multi-user.target.wants
+         echo > ${root}/lib/systemd/system/$1.service
+         ln -s /lib/systemd/system/$1.service ${root}/etc/systemd/system/multi-user.target.wants/$1.service
+       }
        for word; do case $word in
-         containerd|runc|iptables|docker-registry|skopeo|openssl) bring $word ;;
+         containerd|docker-registry) bring $word; enable $word ;;
+         runc|iptables|skopeo|openssl|dbus-daemon) bring $word ;;
+         e2fsprogs) bring mkfs.ext4 resize2fs debugfs chattr lsattr ;;
+         xfsprogs) bring mkfs.xfs xfs_growfs ;;
+         quota) bring setquota repquota ;;
+         systemd) bring systemd-inhibit systemd-notify systemd-analyze ;;
+         python3-minimal) bring python3 ;;
+         libfaketime) mkdir -p ${root}/usr/lib64/faketime; echo > ${root}/usr/lib64/faketime/libfaketime.so.1 ;;
          iproute2) bring ip ;;
          mount) bring mount umount ;;
          util-linux) bring findmnt nsenter ;;
@@ -191,7 +209,7 @@ describe('the set-up', () => {
   it('installs for the tests what only they need', async () => {
     assert.equal(await run(), 0, said.join('\n'));
     assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
-    const all = [...allPackages.split(' '), 'docker-registry', 'openssl', 'skopeo'].toSorted().join(' ');
+    const all = [...allPackages.split(' '), ...testPackages].toSorted().join(' ');
     assert.equal(await installed(), all);
     const lines = await log();
     assert.equal(await run({}, ['--for', 'test']), 0);
@@ -264,6 +282,59 @@ describe('the set-up', () => {
     await put('usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', 0o755);
     await run();
     assert.equal(await readFile(join(root, 'usr/sbin/policy-rc.d'), 'utf8'), '#!/bin/sh\nexit 0\n');
+  });
+
+  describe('units that the packages enable', () => {
+    const wants = 'etc/systemd/system/multi-user.target.wants';
+
+    async function enabledUnits(): Promise<readonly string[]> {
+      return (await readdir(join(root, wants))).toSorted();
+    }
+
+    it('are left disabled when the set-up installed them, which it says', async () => {
+      await put('etc/init.d/docker-registry', '#!/bin/sh\n', 0o755);
+      await script('update-rc.d', '');
+      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.deepEqual(await enabledUnits(), []);
+      for (const unit of ['containerd', 'docker-registry'])
+        assert.ok(
+          said.some((line) => line.startsWith(`${unit}.service is installed but not enabled`)),
+          said.join('\n'),
+        );
+      assert.deepEqual(
+        (await log()).filter((line) => line.startsWith('update-rc.d')),
+        ['update-rc.d docker-registry disable'],
+      );
+    });
+
+    it('are left disabled also when the installation failed later', async () => {
+      await put('bin/busybox', elf('dynamic'), 0o755);
+      await fakeApt('case "$*" in *busybox-static) echo "E: held"; exit 100 ;; esac');
+      assert.equal(await run(), 1);
+      assert.ok(existsSync(join(root, 'lib/systemd/system/containerd.service')));
+      assert.deepEqual(await enabledUnits(), []);
+    });
+
+    it('stay as they are when they were installed before', async () => {
+      await put('lib/systemd/system/containerd.service', '');
+      for (const unit of ['containerd', 'ssh']) {
+        await mkdir(join(root, wants), { recursive: true });
+        await symlink(`/lib/systemd/system/${unit}.service`, join(root, wants, `${unit}.service`));
+      }
+      await put('bin/containerd', '', 0o755);
+      assert.equal(await run({}, ['--for', 'test']), 0, said.join('\n'));
+      assert.deepEqual(await enabledUnits(), ['containerd.service', 'ssh.service']);
+      assert.ok(!said.some((line) => line.startsWith('containerd.service')));
+    });
+
+    it('stay as they are when only another program of their package was missing', async () => {
+      await put('lib/systemd/system/containerd.service', '');
+      await mkdir(join(root, wants), { recursive: true });
+      await symlink('/lib/systemd/system/containerd.service', join(root, wants, 'containerd.service'));
+      assert.equal(await run(), 0, said.join('\n'));
+      assert.ok((await installed()).includes('containerd'));
+      assert.deepEqual(await enabledUnits(), ['containerd.service']);
+    });
   });
 
   it('links the pinned Node.js where npm did not', async () => {

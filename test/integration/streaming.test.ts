@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { busyboxImageName } from '../../src/containerd/index.ts';
 import { KubectlApi } from '../fakes/kubectl-api.ts';
 import { eventually, KubelingNode } from '../kubeling-node.ts';
+import { withoutKubectl } from '../local-api/readme-tour.ts';
 import { skipReason } from './containerd-fixture.ts';
 
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
@@ -310,7 +311,7 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
     }
   });
 
-  it('serves kubectl', { skip: existsSync('/usr/bin/kubectl') ? false : 'needs kubectl' }, async () => {
+  it('serves kubectl', { skip: withoutKubectl() }, async () => {
     await using api = await KubectlApi.open({ port, token });
     const name = await podName();
     const env = { ...process.env, HOME: node.dataDir, KUBECONFIG: '/dev/null' };

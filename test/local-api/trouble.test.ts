@@ -146,7 +146,7 @@ describe('kubeling up in trouble', { timeout: 400_000 }, () => {
   });
 
   it('finds its way when the clock was ahead, and back', {
-    skip: fakeTime === '' ? 'libfaketime is not installed' : false,
+    skip: fakeTime === '' ? 'needs libfaketime, which the set-up installs on Debian only' : false,
   }, async () => {
     for (const offset of ['+400d', '+0']) {
       await node.end('SIGTERM');

@@ -36,6 +36,6 @@ export function busSkipReason(): string | false {
       execFileSync('sh', ['-c', `command -v ${program}`]);
     return false;
   } catch {
-    return 'takes dbus-daemon and systemd-inhibit';
+    return 'needs dbus-daemon and systemd-inhibit, which the set-up installs on Debian only';
   }
 }

@@ -1,0 +1,48 @@
+import { existsSync, lstatSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { findCommand } from './host.mjs';
+import { runTask } from './task.mjs';
+
+const unitDirectories = ['usr/lib/systemd/system', 'lib/systemd/system'];
+const enabledDirectory = 'etc/systemd/system';
+
+function isInstalled(host, unit) {
+  return unitDirectories.some((directory) => existsSync(join(host.root, directory, unit)));
+}
+
+/** The units that the packages of these entries will bring. Units that are installed already are not ours to change. */
+export function unitsToCome(host, entries) {
+  return entries.flatMap((entry) => entry.units ?? []).filter((unit) => !isInstalled(host, unit));
+}
+
+/**
+ * Debian enables the unit of a package at its first installation, also where systemd does not run, so the next boot
+ * would start it. Removes the links that enable it, as `systemctl disable` does, which need not be there: Debian's
+ * record of the links stays, so an upgrade of the package finds the unit disabled and keeps it so.
+ */
+export async function disableUnits(host, units) {
+  for (const unit of units.filter((name) => isInstalled(host, name))) {
+    for (const link of linksOf(host, unit)) rmSync(link);
+    await disableInitScript(host, unit.replace(/\.service$/, ''));
+    host.say(`${unit} is installed but not enabled: the machine does not start it at boot`);
+  }
+}
+
+function linksOf(host, unit) {
+  const directory = join(host.root, enabledDirectory);
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory)
+    .filter((name) => /\.(wants|requires)$/.test(name))
+    .map((name) => join(directory, name, unit))
+    .filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink());
+}
+
+/** For a machine whose init is not systemd. update-rc.d is in Debian's essential init-system-helpers. */
+async function disableInitScript(host, name) {
+  const command = findCommand(host, 'update-rc.d');
+  if (command === undefined || !existsSync(join(host.root, 'etc/init.d', name))) return;
+  const env = { ...host.env, LC_ALL: 'C.UTF-8' };
+  const args = [name, 'disable'];
+  const done = await runTask(host, { command, args, cwd: host.repo, env, progress: () => undefined });
+  if (done.code !== 0) host.say(`the init script ${name} could not be disabled: ${done.words}`);
+}

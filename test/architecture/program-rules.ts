@@ -1,0 +1,138 @@
+import type { Sources } from './import-rules.ts';
+import { programStarts } from './program-starts.ts';
+
+type Purpose = 'start' | 'test' | 'fresh';
+
+/** An entry of the set-up's table of packages. */
+export interface PackageEntry {
+  readonly packages: { readonly apt: string };
+  readonly present: { readonly commands?: readonly string[]; readonly anyFile?: readonly string[] };
+  readonly for: readonly Purpose[];
+}
+
+/** What a file starts at places where its source does not name the program, or names one that starts others. */
+export interface Declared {
+  /** As they stand in the source; one for each place. */
+  readonly places?: readonly string[];
+  readonly starts: readonly string[];
+  /** Functions of this file, `.name` for methods, whose first argument is the program. */
+  readonly wrappers?: readonly string[];
+}
+
+export interface Knowledge {
+  readonly declared: Readonly<Record<string, Declared>>;
+  /** Programs of Debian's essential packages, by package. */
+  readonly essential: Readonly<Record<string, readonly string[]>>;
+  /** Programs that a package of the table brings besides those by which the set-up finds it, by package. */
+  readonly alongside: Readonly<Record<string, readonly string[]>>;
+  /** Programs that are there before the set-up or come otherwise, with the reason. */
+  readonly given: Readonly<Record<string, string>>;
+  /** Programs that kubeling can do without, with what is lost; the tests have them all the same. */
+  readonly optional: Readonly<Record<string, string>>;
+  /** Programs and files of the table that no place of the sources starts, with who uses them. */
+  readonly indirect: Readonly<Record<string, string>>;
+}
+
+/** They start a program of their own, so a place that names them does not name all that it starts. */
+const launchers = ['bash', 'env', 'flock', 'nsenter', 'script', 'setpriv', 'sh', 'unshare'];
+const scriptPlace = 'a script';
+
+/** Every breach, one sentence each; none when the set-up installs all that is started and nothing else. */
+export function programBreaches(
+  sources: Sources,
+  table: readonly PackageEntry[],
+  knowledge: Knowledge,
+): string[] {
+  const files = [...sources].map(([path, source]) => readFileStarts(path, source, knowledge.declared[path]));
+  const started = files.flatMap(({ path, programs }) => programs.map((program) => ({ path, program })));
+  return [
+    ...files.flatMap(({ problems }) => problems),
+    ...Object.keys(knowledge.declared)
+      .filter((path) => !sources.has(path))
+      .map((path) => `${path} is declared, but there is no such file`),
+    ...started.flatMap(({ path, program }) => missing(path, program, table, knowledge)),
+    ...unused(new Set(started.map(({ program }) => program)), table, knowledge),
+  ];
+}
+
+function readFileStarts(path: string, source: string, declared: Declared | undefined) {
+  const problems: string[] = [];
+  const { places = [], starts = [], wrappers = [] } = declared ?? {};
+  let found: ReturnType<typeof programStarts> = [];
+  try {
+    if (/\.(?:ts|mjs)$/.test(path)) found = programStarts(source, wrappers);
+  } catch (error) {
+    problems.push(`${path}: ${(error as Error).message}`);
+  }
+  const open = [...found.filter(isOpen).map(({ written }) => written), ...scripts(path, source)].toSorted();
+  if (open.join('\n') !== places.toSorted().join('\n'))
+    problems.push(
+      `${path} has places to declare ${JSON.stringify(open)}, but declares ${JSON.stringify(places)}`,
+    );
+  for (const name of starts)
+    if (!source.includes(lastPart(name)))
+      problems.push(`${path} is declared to start ${name}, which it does not name`);
+  return { path, problems, programs: [...found.flatMap(({ program }) => program ?? []), ...starts] };
+}
+
+function isOpen({ program }: { readonly program: string | undefined }): boolean {
+  return program === undefined || launchers.includes(program);
+}
+
+/** A shell script, or a source with one inside. */
+function scripts(path: string, source: string): string[] {
+  const isSource = /\.(?:ts|mjs)$/.test(path);
+  const text = isSource ? source.replace(/^#!.*/, '') : source;
+  return /#!\/(?:usr\/)?bin\//.test(text) ? [scriptPlace] : [];
+}
+
+/** `mkfs.ext4` may stand there as `mkfs.${type}` and `ext4`. */
+function lastPart(name: string): string {
+  return name.replace(/^mkfs\./, '');
+}
+
+function missing(
+  path: string,
+  program: string,
+  table: readonly PackageEntry[],
+  { essential, alongside, given, optional }: Knowledge,
+): string[] {
+  if (program in given || Object.values(essential).some((names) => names.includes(program))) return [];
+  const entries = table.filter(
+    (entry) => entry.present.commands?.includes(program) || alongside[entry.packages.apt]?.includes(program),
+  );
+  const isPartOfProgram = /^(?:src\/(?!.*\.test\.ts$)|kubeling$)/.test(path);
+  const isFresh = path.startsWith('test/fresh/');
+  const purposes: readonly Purpose[] =
+    isPartOfProgram && !(program in optional) ? ['start', 'test'] : isFresh ? ['fresh'] : ['test'];
+  return purposes
+    .filter((purpose) => !entries.some((entry) => entry.for.includes(purpose)))
+    .map((purpose) => `${path} starts ${program}, which the set-up does not install for ${purpose}`);
+}
+
+function unused(
+  started: ReadonlySet<string>,
+  table: readonly PackageEntry[],
+  { declared: _, essential, alongside, ...reasons }: Knowledge,
+): string[] {
+  const inTable = table.flatMap(({ present }) => [...(present.commands ?? []), ...filesOf(present)]);
+  const idle = (names: readonly string[], why: string) =>
+    names.filter((name) => !started.has(name)).map((name) => `nothing starts ${name}, which ${why}`);
+  return [
+    ...idle(
+      inTable.filter((name) => !(name in reasons.indirect)),
+      'the set-up installs',
+    ),
+    ...idle(Object.values(essential).flat(), 'is listed as essential'),
+    ...idle(Object.values(alongside).flat(), 'is listed as brought along'),
+    ...idle(Object.keys(reasons.given), 'is listed as given'),
+    ...idle(Object.keys(reasons.optional), 'is listed as optional'),
+    ...Object.keys(reasons.indirect)
+      .filter((name) => !inTable.includes(name))
+      .map((name) => `${name} is listed as used indirectly, but is not in the table`),
+  ];
+}
+
+function filesOf({ anyFile = [] }: PackageEntry['present']): string[] {
+  return anyFile.slice(0, 1).map((path) => path.replace(/^.*\//, ''));
+}

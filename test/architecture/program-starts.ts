@@ -1,0 +1,105 @@
+import { codeOnly } from './source-text.ts';
+
+/** A place in the source that starts a program. */
+export interface Start {
+  /** The name of the program, without its directory; undefined where the source computes it. */
+  readonly program: string | undefined;
+  /** What stands in the place of the program. */
+  readonly written: string;
+}
+
+const startFunctions = ['exec', 'execFile', 'execFileSync', 'execSync', 'spawn', 'spawnSync'];
+const libraryFunctions = ['runCommand', 'runChecked'];
+
+/**
+ * The places of a file that start a program: calls of what is imported from `node:child_process` or promisified, of
+ * `runCommand` and `runChecked`, and of the wrappers given, as `name` or as `.name` for a method. A use of a function
+ * that is not a call counts as a place too, as a program may be started by whatever it is given to. `process.execPath`
+ * and `fork`, which start the Node.js that runs, are left out.
+ */
+export function programStarts(source: string, wrappers: readonly string[] = []): Start[] {
+  const code = codeOnly(source);
+  const functions = [...namesFromChildProcess(source, code), ...libraryFunctions];
+  const promisified = functions.flatMap((name) => promisifiedNames(code, name));
+  const ours = [...wrappers, ...promisified];
+  const uses = [
+    ...functions.flatMap((name) => usesOf(source, code, name)),
+    ...ours.flatMap((name) => usesOf(source, code, name).filter(({ written }) => written !== name)),
+  ];
+  return uses.filter(({ written }) => written !== 'process.execPath');
+}
+
+function namesFromChildProcess(source: string, code: string): string[] {
+  const names: string[] = [];
+  for (const match of code.matchAll(/\b(?:import|export)\s+(?!type\b)([^;'"]*?)\bfrom\s*(?=['"])/g)) {
+    const from = /^['"](.*?)['"]/.exec(source.slice(match.index + match[0].length))?.[1] ?? '';
+    if (!/^(?:node:)?child_process$/.test(from)) continue;
+    const list = /^\{([^}]*)\}\s*$/.exec(match[1] ?? '')?.[1];
+    if (list === undefined) throw new Error('import the functions of node:child_process by name');
+    for (const item of list.split(',').map((text) => text.trim())) {
+      const [, original, own] = /^(?!type\b)(\w+)(?:\s+as\s+(\w+))?$/.exec(item) ?? [];
+      if (original !== undefined && startFunctions.includes(original)) names.push(own ?? original);
+    }
+  }
+  refuseOtherLoads(source, code);
+  return names;
+}
+
+function refuseOtherLoads(source: string, code: string): void {
+  for (const match of code.matchAll(/\b(?:import|require|getBuiltinModule)\s*\(\s*(?=['"`])/g)) {
+    const from = source.slice(match.index + match[0].length + 1);
+    if (/^(?:node:)?child_process\b/.test(from))
+      throw new Error('load node:child_process with an import statement');
+  }
+}
+
+function promisifiedNames(code: string, name: string): string[] {
+  const definition = new RegExp(`\\b(?:const|let)\\s+(\\w+)\\s*=\\s*promisify\\(${name}\\)(?!\\()`, 'g');
+  return [...code.matchAll(definition)].flatMap((match) => match[1] ?? []);
+}
+
+function usesOf(source: string, code: string, name: string): Start[] {
+  const escaped = name.replaceAll('.', '\\.');
+  const pattern = new RegExp(
+    name.startsWith('.') ? `${escaped}(?=\\()` : `(?<![\\w.#$])${escaped}(?![\\w$])`,
+    'g',
+  );
+  return [...code.matchAll(pattern)].flatMap((match): Start[] => {
+    const [before, end] = [code.slice(0, match.index), match.index + match[0].length];
+    const isPromisified = /\bpromisify\($/.test(before);
+    if (isDeclaration(before, code.slice(end))) return [];
+    if (isPromisified && code.startsWith(')(', end)) return [startOf(firstArgument(source, code, end + 1))];
+    if (isPromisified && /\b(?:const|let)\s+\w+\s*=\s*promisify\($/.test(before)) return [];
+    if (code[end] !== '(') return [{ program: undefined, written: name }];
+    return [startOf(firstArgument(source, code, end))];
+  });
+}
+
+/** In a list of imports or exports, as a key of an object or type, or where a function or method is defined. */
+function isDeclaration(before: string, after: string): boolean {
+  if (/\bfunction\s*\*?\s*$/.test(before) || /^\(\s*\w+\??:/.test(after)) return true;
+  if (/^\s*\??:(?!:)/.test(after)) return true;
+  return /\b(?:import|export)\s+(?:type\s+)?\{[^}]*$/.test(before);
+}
+
+function firstArgument(source: string, code: string, open: number): string {
+  let depth = 0;
+  let at = open;
+  for (; at < code.length; at++) {
+    const character = code[at] ?? '';
+    if ('([{'.includes(character)) depth++;
+    else if (')]}'.includes(character)) depth--;
+    if (depth === 0 || (depth === 1 && character === ',')) break;
+  }
+  return source.slice(open + 1, at).trim();
+}
+
+/** The program is the argument itself, the `file` of an object, or the first of a list. */
+function startOf(argument: string): Start {
+  const inObject = /^\{\s*file(?::\s*([^,}]*))?/.exec(argument);
+  const inList = /^\[\s*([^,\]]*)/.exec(argument)?.[1];
+  const text = inObject === null ? (inList ?? argument) : (inObject[1] ?? 'file');
+  const written = text.replace(/\s+/g, ' ').trim();
+  const literal = /^(['"`])([^'"`$\s]+)\1$/.exec(written)?.[2];
+  return { program: literal?.replace(/^.*\//, ''), written };
+}
