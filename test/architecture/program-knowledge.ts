@@ -96,6 +96,10 @@ export const knowledge: Knowledge = {
     'src/volumes/host-volume-files.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
     // A sample script.
     'test/architecture/programs.test.ts': { places: ['a script'], starts: [] },
+    'test/booted-machine.ts': {
+      places: ["'nsenter'", "'nsenter'", "'unshare'"],
+      starts: ['ip', 'mount', 'sh', 'sleep'],
+    },
     'test/chaos/fragile-containerd.ts': { places: ['a script'], starts: ['containerd', 'sed', 'sh'] },
     'test/cluster/cluster-node.ts': { places: ["'setpriv'", 'file'], starts: [] },
     // kubectl, alone or in a terminal.
@@ -137,6 +141,10 @@ export const knowledge: Knowledge = {
     'test/integration/process.test.ts': { places: ['launcher', 'launcher', 'launcher'], starts: [] },
     'test/integration/remove-tree.test.ts': { places: ["'sh'", "'sh'"], starts: ['mkdir', 'touch'] },
     'test/integration/run-alone.test.ts': { places: ["'setpriv'"], starts: [] },
+    'test/integration/runtime-choice.test.ts': {
+      starts: [],
+      wrappers: ['machine.run', 'machine.start'],
+    },
     'test/integration/service.test.ts': {
       places: ["'setpriv'", "'setpriv'"],
       starts: ['flock', 'python3', 'sleep'],
@@ -219,6 +227,5 @@ export const knowledge: Knowledge = {
     bridge: 'containerd runs the CNI plugins',
     'libatomic.so.1': 'the pinned Node.js is linked to it',
     'libfaketime.so.1': 'test/local-api/trouble.test.ts preloads it',
-    'systemd-analyze': 'tests of the example unit verify it with this',
   },
 };
