@@ -5,7 +5,8 @@ import { findCommand } from './host.mjs';
 /**
  * The tools kubeling needs from the operating system. Whether one is there is judged by the command or file itself,
  * not by the package manager: a containerd from elsewhere is as good. `for` says which purposes need the entry; what
- * tests need on top of a start is added here with `for: ['test']`.
+ * tests need on top of a start is added here with `for: ['test']`. `units` are those that the package enables, which
+ * are left disabled when the set-up installed them.
  */
 export const systemPackages = [
   {
@@ -94,12 +95,14 @@ export const systemPackages = [
     packages: { ...names('e2fsprogs'), dnf: 'e2fsprogs', apk: 'e2fsprogs e2fsprogs-extra' },
     present: { commands: ['mkfs.ext4', 'resize2fs', 'debugfs', 'chattr', 'lsattr'] },
     what: 'ext4 on the disks of the tests',
+    units: ['e2scrub_all.timer', 'e2scrub_reap.service'],
     for: ['test'],
   },
   {
     packages: { ...names('xfsprogs'), apk: 'xfsprogs xfsprogs-extra' },
     present: { commands: ['mkfs.xfs', 'xfs_growfs'] },
     what: 'XFS on the disks of the tests',
+    units: ['xfs_scrub_all.timer'],
     for: ['test'],
   },
   {
