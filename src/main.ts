@@ -2,10 +2,11 @@
  * The composition root: the one place that touches the process. It owns the root AbortController and hands the
  * commands everything they use of the world.
  */
-import { flushOutput, runCli, watchProcess } from './cli/index.ts';
+import { flushOutput, runCli, sealInheritedDescriptors, watchProcess } from './cli/index.ts';
 import { realClock, systemRandom } from './lib/index.ts';
 
 const root = new AbortController();
+sealInheritedDescriptors(process.argv);
 watchProcess(process, root);
 
 // A reader that went away (kubeling doctor | head) is no failure: what it no longer reads is dropped.

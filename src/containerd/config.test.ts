@@ -90,6 +90,16 @@ describe('containerdConfig', () => {
     assert(!configOf({}).has(disabled));
   });
 
+  it('does without the plugin that starts programs which labels of images name', () => {
+    for (const [facts, name] of [
+      [{}, 'io.containerd.internal.v1.restart'],
+      [second, 'io.containerd.monitor.container.v1.restart'],
+    ] as const) {
+      const disabled = [...configOf(facts)].find((line) => line.startsWith('disabled_plugins'));
+      assert.ok(disabled?.includes(`"${name}"`), `${name} is not in ${disabled}`);
+    }
+  });
+
   it('restricts what containers may ask for where we may not lower an OOM score', () => {
     assertHolds(configOf({}), `${cri}] restrict_oom_score_adj = true`);
     assertHolds(configOf(second), `${runtime}] restrict_oom_score_adj = true`);

@@ -31,6 +31,8 @@ const disabledPlugins = [
   ),
   // Would make directories under /opt, outside the data directory.
   'io.containerd.internal.v1.opt',
+  // Starts programs of the machine, as root, that labels of a container name; labels of its image are among them.
+  ...['io.containerd.internal.v1.restart', 'io.containerd.monitor.container.v1.restart'],
 ];
 
 const requiredOfSecond = [

@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { chmod, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   KubelingError,
@@ -69,11 +69,20 @@ async function wipeState(deps: PrepareDeps, signal: AbortSignal): Promise<void> 
   await rm(deps.layout.state, { recursive: true, force: true });
 }
 
+/** With what containers were created from, their variables included, and with the content of images. Only containerd goes in. */
+const closedDirectories = ['io.containerd.metadata.v1.bolt', 'io.containerd.content.v1.content'] as const;
+
 async function makeDirectories(layout: Layout): Promise<void> {
   const { root, state, cniConfDir, ipamDir, registryConfig } = layout;
   for (const dir of [root, state, cniConfDir, ipamDir, registryConfig]) {
     // Containers in a user namespace of their own must be able to pass through.
     await mkdir(dir, { recursive: true, mode: 0o711 });
+  }
+  for (const name of closedDirectories) {
+    const dir = join(root, name);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    // An earlier containerd may have made it.
+    await chmod(dir, 0o700);
   }
 }
 

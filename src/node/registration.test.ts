@@ -207,3 +207,16 @@ test('a kubelet that starts anew on a ready node does not make it flap', async (
   assert.equal(conditionOf(world.api.node(), 'Ready')?.status, 'False');
   await third.stop();
 });
+
+test('CVE-2025-5187: no write of a node names an owner, by whose removal the node would go', async () => {
+  const world = new NodeWorld();
+  for (let round = 0; round < 2; round++) {
+    const { stop } = await started(world, { labels: { round: String(round) } });
+    await world.clock.advance(600_000);
+    await stop();
+  }
+  const writes = world.api.calls.filter(({ verb, path }) => verb !== 'get' && path.includes('/nodes/'));
+  assert.ok(writes.length > 1, `${writes.length} writes`);
+  assert.doesNotMatch(JSON.stringify(writes), /ownerReferences/);
+  assert.equal(world.api.node()?.metadata?.ownerReferences, undefined);
+});

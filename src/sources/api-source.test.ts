@@ -116,3 +116,25 @@ test('a pod that would take us out of our directory is left out and told', async
   assert.deepEqual(rig.sets, [['good']]);
   assert.match(JSON.stringify(rig.logs.records.toArray()), /bad.*cannot be the name of a directory/);
 });
+
+test('a pod with a name that leads out of the directories of the node is left out and told', async () => {
+  const container = { name: 'main', image: 'busybox' };
+  const stray = ['..', '../../etc', 'a/b', '.', 'a\0b', ''];
+  const hostile = stray.flatMap((name) => [
+    { spec: { containers: [{ ...container, name }] } },
+    { spec: { containers: [container], initContainers: [{ ...container, name }] } },
+    { spec: { containers: [container], ephemeralContainers: [{ ...container, name }] } },
+    { spec: { containers: [container], volumes: [{ name, emptyDir: {} }] } },
+  ]);
+  await using rig = await start((api) => {
+    api.put(pods, on(nodeName, 'good'));
+    api.put(pods, { ...on(nodeName, 'bad'), metadata: { ...on(nodeName, '../bad').metadata } });
+    hostile.forEach(({ spec }, index) => {
+      api.put(
+        pods,
+        aPod({ metadata: { name: `bad-${index}`, uid: podUid(`u${index}`) }, spec: { nodeName, ...spec } }),
+      );
+    });
+  });
+  assert.deepEqual(rig.sets, [['good']]);
+});

@@ -81,5 +81,18 @@ const podProblem: ObjectCheck<WrittenPod & { readonly metadata: { readonly uid: 
   if (!mayBePodUid(pod.metadata.uid)) return 'its UID cannot be the name of a directory';
   if (!pod.metadata.namespace) return 'it has no namespace';
   if (!Array.isArray(pod.spec?.containers)) return 'it has no containers';
+  const stray = placeNamesOf(pod).find((name) => !mayNameDirectory(name));
+  if (stray !== undefined) return `${JSON.stringify(stray)} cannot be the name of a directory`;
   return pod.status === undefined ? 'it has no status' : undefined;
 };
+
+/** Names that paths on this node are made of. */
+function placeNamesOf({ metadata = {}, spec = { containers: [] } }: WrittenPod): readonly unknown[] {
+  const { containers, initContainers = [], ephemeralContainers = [], volumes = [] } = spec;
+  const named = [...containers, ...initContainers, ...ephemeralContainers, ...volumes];
+  return [metadata.name, metadata.namespace, ...named.map(({ name }) => name)];
+}
+
+function mayNameDirectory(name: unknown): boolean {
+  return typeof name === 'string' && /^[^./\0][^/\0]*$/.test(name);
+}

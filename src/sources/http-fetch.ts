@@ -17,11 +17,16 @@ export type HttpGet = (
 
 const mostRedirects = 10;
 
-/** Follows redirects. The headers, which may hold credentials, go to the first host only. */
+/**
+ * Follows redirects. The headers, which may hold credentials, go to the origin of the URL only, and no longer once a
+ * redirect has led elsewhere.
+ */
 export const httpGet: HttpGet = async (url, headers, signal) => {
+  const { origin } = new URL(url);
   let at = new URL(url);
+  let sent = headers;
   for (let hops = 0; hops <= mostRedirects; hops++) {
-    const sent = at.host === new URL(url).host ? headers : {};
+    if (at.origin !== origin) sent = {};
     const answer = await getOnce(at, sent, signal);
     if (answer.location === undefined) return answer;
     at = new URL(answer.location, at);

@@ -10,6 +10,16 @@ import {
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import {
+  frameFlag,
+  frameOf,
+  frameType,
+  preface,
+  settingsFrame,
+  windowUpdateFrame,
+} from '../../src/lib/http2/frames.ts';
+import { encodeHeaders } from '../../src/lib/http2/index.ts';
 import type { KeyPair } from '../fakes/certificate-authority.ts';
 import { endpoints, nameOf } from '../fakes/endpoint-matrix.ts';
 import { call, TlsNode } from '../fakes/tls-node.ts';
@@ -151,3 +161,40 @@ test('requests whose client has left are not counted as under way', async () => 
   const inTime = AbortSignal.timeout(120_000);
   while ((await underWay()).some((count) => count !== '0')) inTime.throwIfAborted();
 });
+
+/** Frames that no client of Node.js would send, on a connection of their own. */
+async function openRaw(): Promise<TLSSocket> {
+  const socket = connectTls({
+    ...{ host: '127.0.0.1', port: node.port, ALPNProtocols: ['h2'], rejectUnauthorized: false },
+    ...alice,
+  });
+  socket.on('error', () => {});
+  await once(socket, 'secureConnect');
+  socket.write(Buffer.concat([preface, settingsFrame([])]));
+  return socket.resume();
+}
+
+/** Mistakes on a stream, each of which a server answers by resetting it. */
+const mistakes: Readonly<Record<string, (id: number) => Buffer>> = {
+  'a window that grows by nothing': (id) => windowUpdateFrame(id, 0),
+  'a window that grows too large': (id) => windowUpdateFrame(id, 2 ** 31 - 1),
+  'data after the end': (id) => frameOf(frameType.data, 0, id, Buffer.from('more')),
+};
+
+for (const [what, mistake] of Object.entries(mistakes))
+  test(`CVE-2025-8671: a client that has its requests reset by ${what} is cut off`, async () => {
+    const socket = await openRaw();
+    const closed = once(socket, 'close');
+    const fields = { ':method': 'GET', ':scheme': 'https', ':authority': 'node', ':path': '/pods' };
+    const { bytes } = encodeHeaders(Object.entries(fields));
+    const flags = frameFlag.endHeaders | frameFlag.endStream;
+    let begun = 0;
+    for (let id = 1; socket.writable && begun < 20_000; id += 2) {
+      begun++;
+      socket.write(Buffer.concat([frameOf(frameType.headers, flags, id, bytes), mistake(id)]));
+      if (begun % 100 === 0) await delay(1);
+    }
+    assert.ok(begun < 20_000, `${begun} were begun`);
+    await closed;
+    assert.equal((await call(node, '/pods', alice)).status, 200);
+  });

@@ -371,6 +371,23 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     ];
   }
 
+  it('CVE-2020-8557: what a container writes to its /etc/hosts counts as storage of its pod', async () => {
+    await node.put({
+      hosts: { containers: { main: 'head -c 5000000 /dev/zero >> /etc/hosts; exec sleep 1000' } },
+    });
+    await node.podIs('hosts', 'running', ({ phase }) => phase === 'Running');
+    await eventually('the file to be counted', async () => {
+      const { pods } = await provider.stats('all', signal, { maxAgeMs: 1_000, volumesMaxAgeMs: 1_000 });
+      assert.ok(pods.length > 0);
+      const told = listAt(await summary(), 'pods').find((pod) =>
+        /^hosts-/.test(String(at(pod, 'podRef', 'name'))),
+      );
+      const used = at(told, 'ephemeral-storage', 'usedBytes');
+      return typeof used === 'number' && used > 5_000_000 ? true : undefined;
+    });
+    await node.take('hosts');
+  });
+
   it('every page of metrics is in the format', async () => {
     await node.podIs('still', 'ready', ({ containerStatuses: [one] = [] }) => one?.ready === true);
     for (const [family, page] of await everyPage())

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { busyboxImageName } from '../../src/containerd/index.ts';
+import { KubelingNode } from '../kubeling-node.ts';
+import { skipReason } from './containerd-fixture.ts';
+
+const closeOnExec = 0o2_000_000;
+/** Node.js by itself only shuts the first sixteen off. */
+const inherited = 40;
+
+/** A pod whose containers are started in every way: as the first, by a probe and by a hook. */
+const pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'curious' },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [
+      {
+        name: 'main',
+        image: busyboxImageName,
+        command: ['sleep', '1000'],
+        lifecycle: { postStart: { exec: { command: ['true'] } } },
+        readinessProbe: { exec: { command: ['true'] }, periodSeconds: 1 },
+      },
+    ],
+  },
+};
+
+/** What each descriptor of a process leads to; nothing for a process that has gone. */
+async function descriptorsOf(pid: string): Promise<ReadonlyMap<string, string>> {
+  const fds = await readdir(`/proc/${pid}/fd`).catch(() => []);
+  const targets = fds.map(
+    async (fd) => [fd, await readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')] as const,
+  );
+  return new Map(await Promise.all(targets));
+}
+
+async function isPassedOn(pid: string, fd: string): Promise<boolean> {
+  const info = await readFile(`/proc/${pid}/fdinfo/${fd}`, 'utf8').catch(() => '');
+  const [, flags] = /^flags:\s*(\d+)/m.exec(info) ?? [];
+  return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
+}
+
+/** CVE-2024-21626: a descriptor of the host that reaches a container is a way out of it. */
+describe('open files of kubeling', { skip: skipReason() }, () => {
+  let directory: string;
+  let secret: string;
+  let node: KubelingNode;
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'klg-descriptor-'));
+    secret = join(directory, 'secret');
+    await writeFile(secret, 'alive\n');
+    // As a shell or a supervisor that has something open starts it.
+    const through = ['bash', '-c', `exec ${inherited}<${secret}; exec "$@"`, 'bash'];
+    node = await KubelingNode.open(undefined, [], through);
+    await node.put('curious.json', pod);
+    await node.podIs(
+      'curious',
+      'ready',
+      ({ containerStatuses = [] }) =>
+        containerStatuses.length === 1 && containerStatuses.every(({ ready }) => ready),
+    );
+  });
+
+  after(async () => {
+    await node?.leave();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('passes on none but the standard streams', async () => {
+    const pid = String(node.pid);
+    const opened = [...(await descriptorsOf(pid))].filter(([fd]) => Number(fd) > 2);
+    assert.ok(opened.length > 10, `${opened.length} descriptors`);
+    const passed = await Promise.all(
+      opened.map(async ([fd, to]) => ((await isPassedOn(pid, fd)) ? [`${fd} ${to}`] : [])),
+    );
+    assert.deepEqual(passed.flat(), []);
+  });
+
+  it('that it was started with reach no runtime and no container', async () => {
+    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(node.pid));
+    const found = await Promise.all(
+      pids.map(async (pid) => {
+        const holds = [...(await descriptorsOf(pid)).values()].includes(secret);
+        return holds ? [await readFile(`/proc/${pid}/cmdline`, 'utf8')] : [];
+      }),
+    );
+    assert.deepEqual(
+      found.flat().map((line) => line.replaceAll('\0', ' ')),
+      [],
+    );
+  });
+});

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { buildImage, imageArchitecture } from '../../src/containerd/index.ts';
+import { InProcessNode } from '../in-process-node.ts';
+import { ctr, limit, skipReason } from './containerd-fixture.ts';
+
+/** What containerd's restart monitor obeys: it starts the program, as root on the host, once the container has ended. */
+const restartLabels = {
+  'containerd.io/restart.status': 'running',
+  'containerd.io/restart.policy': 'always',
+  'containerd.io/restart.loguri': 'binary:///bin/false',
+};
+
+/** As the kubelet labels containers, by which it knows them again. */
+const foreignLabels = {
+  'io.kubernetes.container.name': 'other',
+  'io.kubernetes.pod.name': 'other',
+  'io.kubernetes.pod.namespace': 'kube-system',
+  'io.kubernetes.pod.uid': '00000000-0000-0000-0000-000000000000',
+};
+
+const overflowing = {
+  /** One more than 32 bits hold: cut to 32 bits it is root. */
+  beyond: String(2 ** 32),
+  /** The largest that 32 bits hold, which kernels take for no user at all. */
+  nobody: String(2 ** 32 - 1),
+  /** More than 64 bits hold; the image's list of users says that this is the name of root. */
+  endless: '99999999999999999999999',
+};
+
+const nameOf = (kind: string) => `localhost/test/${kind}:1`;
+
+/** Images are made by strangers: what their configuration says must give them nothing. */
+describe('attacks by the configuration of an image', { skip: skipReason() }, () => {
+  let node: InProcessNode;
+
+  before(async () => {
+    node = await InProcessNode.open();
+    const store = await node.runtime.containerd.images();
+    const passwd = `${overflowing.endless}:x:0:0::/:/bin/sh\n`;
+    const base = {
+      architecture: imageArchitecture(process.arch),
+      env: { PATH: '/bin' },
+      files: [
+        { path: 'bin/sh', kind: 'file', mode: 0o755, data: await readFile('/bin/busybox') } as const,
+        { path: 'etc/passwd', kind: 'file', mode: 0o644, data: Buffer.from(passwd) } as const,
+      ],
+    };
+    const labels = { ...restartLabels, ...foreignLabels };
+    await store.importArchive(buildImage({ ...base, name: nameOf('labelled'), labels }), limit());
+    for (const [kind, user] of Object.entries(overflowing))
+      await store.importArchive(buildImage({ ...base, name: nameOf(kind), user }), limit());
+  });
+
+  after(async () => {
+    await node?.[Symbol.asyncDispose]();
+  });
+
+  it('CVE-2026-53488: containerd has no plugin that starts what the labels of an image name', async () => {
+    const plugins = await ctr(node.runtime.containerd, 'plugins', 'ls');
+    assert.match(plugins, /\bcri\b/);
+    assert.doesNotMatch(plugins, /restart/);
+  });
+
+  it("labels of an image do not make its container another pod's", async () => {
+    await node.put({
+      labelled: { containers: { main: { script: 'echo mine', image: nameOf('labelled') } } },
+    });
+    assert.equal(await node.printed('labelled'), 'mine');
+    const { status, metadata } = node.pod('labelled') ?? assert.fail('the pod is gone');
+    const [container] = status.containerStatuses ?? [];
+    const containerId = container?.containerID?.replace(/^.*:\/\//, '') ?? '';
+    const answer = await node.runtime.cri.containerStatus({ containerId }, limit());
+    assert.equal(answer.status?.labels['io.kubernetes.pod.uid'], metadata.uid);
+    assert.equal(answer.status?.labels['io.kubernetes.container.name'], 'main');
+  });
+
+  for (const [kind, user] of Object.entries(overflowing))
+    it(`CVE-2024-40635, CVE-2026-46680: refuses an image with the user ${user} where root is refused`, async () => {
+      const securityContext = { runAsNonRoot: true };
+      await node.put({
+        [kind]: { containers: { main: { script: 'echo ran', image: nameOf(kind), securityContext } } },
+      });
+      const message = await node.waits(kind, 'CreateContainerConfigError');
+      assert.match(message, /image has (?:an invalid user id|non-numeric user)/);
+    });
+});

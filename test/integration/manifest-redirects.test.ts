@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { describe, it } from 'node:test';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { httpGet } from '../../src/sources/index.ts';
+import { CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
+
+/** Of this test alone on the loopback, so that the ports http and https have by default are free there. */
+const address = '127.83.67.17';
+const secret = { Authorization: ['Bearer s3cr3t'] };
+const signal = AbortSignal.timeout(60_000);
+
+async function serve(answer: RequestListener, port = 0, tls?: KeyPair) {
+  const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
+  server.listen(port, address);
+  await once(server, 'listening');
+  return {
+    origin: `http://${address}:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** CVE-2022-27774, CVE-2024-45336: what is sent along is for the server that was asked for, and for no other. */
+describe('the headers of a manifest URL', () => {
+  const seen: string[] = [];
+  const said =
+    (name: string): RequestListener =>
+    (request, response) => {
+      seen.push(`${name} ${request.headers.authorization ?? 'nothing'}`);
+      const location = new URL(request.url ?? '', 'http://x').searchParams.get('to');
+      if (location === null) response.end('done');
+      else response.writeHead(302, { location }).end();
+    };
+
+  it('reach no other server by a redirect, nor a page that the other one leads back to', async () => {
+    await using first = await serve(said('first'));
+    await using other = await serve(said('other'));
+    const back = `${other.origin}/?to=${encodeURIComponent(`${first.origin}/page`)}`;
+    await httpGet(`${first.origin}/?to=${encodeURIComponent(back)}`, secret, signal);
+    assert.deepEqual(seen.splice(0), ['first Bearer s3cr3t', 'other nothing', 'first nothing']);
+  });
+
+  it('are not sent without TLS where they were to be sent with it', async (t) => {
+    if (process.getuid?.() !== 0) return t.skip('needs root for the ports');
+    using folder = new CertificateFolder();
+    const authority = folder.authority('/CN=manifests');
+    const wish = { subject: '/CN=manifests', use: 'serverAuth', san: `IP:${address}` } as const;
+    const trusted = getCACertificates('default');
+    setDefaultCACertificates([authority.pem]);
+    try {
+      await using _open = await serve(said('open'), 80);
+      await using _sealed = await serve(said('sealed'), 443, authority.issue(wish));
+      await httpGet(`https://${address}/?to=${encodeURIComponent(`http://${address}/`)}`, secret, signal);
+    } finally {
+      setDefaultCACertificates(trusted);
+    }
+    assert.deepEqual(seen.splice(0), ['sealed Bearer s3cr3t', 'open nothing']);
+  });
+});
