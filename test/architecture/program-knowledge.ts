@@ -29,6 +29,7 @@ export const knowledge: Knowledge = {
       starts: ['iptables'],
     },
     'src/cli/doctor/checks/runtime.ts': { wrappers: ['machine.run'], places: ['path'], starts: ['runc'] },
+    'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
     // The programs of src/runtime/volume-parts.ts and src/containerd/mounts.ts.
     'src/cli/down.ts': { places: ['file'], starts: [] },
     'src/cli/packet-filter.ts': { places: ['file'], starts: [] },
@@ -121,6 +122,7 @@ export const knowledge: Knowledge = {
     },
     'test/fresh/fresh-machine.ts': { places: ["'/bin/sh'"], starts: ['env', 'unshare'] },
     'test/fresh/inside.mjs': { places: ['file', 'file'], starts: ['dpkg-query', 'git', 'npm'] },
+    'test/integration/containerd-access.test.ts': { places: ["'setpriv'"], starts: ['test'] },
     'test/integration/containerd-fixture.ts': { places: ['beside'], starts: ['ctr'] },
     // Stand-ins for containerd.
     'test/integration/containerd.test.ts': { places: ['a script'], starts: ['sh', 'sleep'] },
@@ -178,7 +180,21 @@ export const knowledge: Knowledge = {
     bsdutils: ['script'],
     coreutils: [
       ...['cat', 'chmod', 'cp', 'dd', 'du', 'env', 'head', 'ln', 'ls', 'mkdir', 'mkfifo', 'mknod'],
-      ...['readlink', 'rm', 'rmdir', 'seq', 'sleep', 'stat', 'stty', 'touch', 'tr', 'truncate', 'wc', 'yes'],
+      ...[
+        'readlink',
+        'rm',
+        'rmdir',
+        'seq',
+        'sleep',
+        'stat',
+        'stty',
+        'test',
+        'touch',
+        'tr',
+        'truncate',
+        'wc',
+        'yes',
+      ],
     ],
     dash: ['sh'],
     dpkg: ['dpkg-query'],
