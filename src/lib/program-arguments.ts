@@ -18,7 +18,8 @@ const longestShown = 100;
  */
 export function mountArguments(asked: MountArguments): readonly string[] {
   const { flags = [], type, options = [], source, target } = asked;
-  const sources = source === undefined ? [] : [plainArgument('mount', source)];
+  const sources =
+    source === undefined ? [] : [source.startsWith('/') ? source : plainArgument('mount', source)];
   return [
     ...flags,
     ...(type === undefined ? [] : ['-t', plainArgument('mount', type)]),
@@ -33,9 +34,12 @@ export function umountArguments(flags: readonly string[], target: string): reado
   return [...flags, '--', absoluteArgument('umount', target)];
 }
 
-/** A path that no program takes for an option, whether or not it knows `--`. Throws COMMAND_FAILED for any other. */
+/**
+ * A path that no program takes for an option, whether or not it knows `--`. Throws COMMAND_FAILED for any other. Line feeds
+ * stay: containers may give directories such names, and what is mounted there has to be unmounted.
+ */
 export function absoluteArgument(program: string, path: string): string {
-  if (path.startsWith('/')) return plainArgument(program, path);
+  if (path.startsWith('/')) return path;
   throw refused(program, 'a path must be absolute', path);
 }
 
