@@ -71,7 +71,7 @@ const quiet = {
   firstBelow: async () => undefined,
   whose: async () => 'elsewhere' as const,
 };
-const volumeFiles = new HostVolumeFiles(clock, undefined, quiet);
+const volumeFiles = new HostVolumeFiles(clock, { mount: () => 'failed', unmount: () => 'failed' }, quiet);
 const disks = new HostDisks(clock);
 const devices = new HostBlockDevices(clock);
 const network = new HostNetworkMounts({ clock, mounted: () => {} });

@@ -65,3 +65,42 @@ describe('a server of NFS that is an option of mount(8)', { timeout: 120_000 }, 
     assert.deepEqual(await readdir(place), []);
   });
 });
+
+describe('the programs of this machine', { timeout: 120_000 }, () => {
+  let folder: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'klg-hostile-'));
+    await writeFile(join(folder, '-disk'), Buffer.alloc(2 ** 20));
+    await mkdir(join(folder, '-directory'));
+  });
+
+  after(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  // In this order: a file system is made, then found and made larger.
+  for (const [program, ...args] of [
+    ['mkfs.ext4', '-F', '-m0', '-q', '--', '-disk'],
+    ['blkid', '-p', '-s', 'TYPE', '-o', 'export', '--', '-disk'],
+    ['resize2fs', '--', '-disk'],
+    ['stat', '-f', '-c', '%T', '--', '-disk'],
+    ['lsattr', '-p', '-d', '--', '-directory'],
+  ] as const)
+    it(`have ${program} take for a file what is behind --, whatever it is called`, () => {
+      execFileSync(program, args, { cwd: folder, stdio: 'pipe' });
+    });
+
+  it('mount and unmount at a place whose name has options, blanks and line feeds', async () => {
+    // Without the calls of the kernel, for which nothing is an option.
+    const files = new HostVolumeFiles(realClock(), { mount: () => 'failed', unmount: () => 'failed' });
+    for (const name of ['-o bind', 'a\nb', '--', 'a,b"c']) {
+      const directory = join(folder, name);
+      await mkdir(directory);
+      await files.mountMemory(directory, 4096n, signal);
+      assert.equal(await files.mountAt(directory), 'memory');
+      assert.equal(await files.unmount(directory, signal), 'done');
+      assert.equal(await files.mountAt(directory), 'none');
+    }
+  });
+});
