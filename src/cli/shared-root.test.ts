@@ -17,8 +17,8 @@ describe('planSharing', () => {
 
   it('makes the directory a shared mount of its own', () => {
     const calls = [
-      ['--bind', place, place],
-      ['--make-rshared', place],
+      ['--bind', '--', place, place],
+      ['--make-rshared', '--', place],
     ];
     assert.deepEqual(planSharing(place, table()), { kind: 'change', calls });
     const beside = table(`2 1 0:9 / ${place}-2/pods rw - tmpfs tmpfs rw`);
@@ -30,7 +30,7 @@ describe('planSharing', () => {
       `2 1 8:2 / ${place} rw master:4 - ext4 /dev/vdb rw`,
       `3 2 0:9 / ${place}/x rw - tmpfs t rw`,
     );
-    assert.deepEqual(planSharing(place, disk), { kind: 'change', calls: [['--make-rshared', place]] });
+    assert.deepEqual(planSharing(place, disk), { kind: 'change', calls: [['--make-rshared', '--', place]] });
   });
 
   it('covers nothing that is mounted below', () => {

@@ -1,6 +1,15 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { type Clock, describeError, type Mount, mountOf, readMountTable, runChecked } from '../lib/index.ts';
+import {
+  type Clock,
+  describeError,
+  type Mount,
+  mountArguments,
+  mountOf,
+  readMountTable,
+  runChecked,
+  umountArguments,
+} from '../lib/index.ts';
 
 const runWithinMs = 30_000;
 /** Should others have done the same. */
@@ -42,11 +51,15 @@ export type SharingPlan =
 export function planSharing(place: string, mounts: readonly Mount[]): SharingPlan {
   const holder = mountOf(place, mounts);
   if (holder?.isShared === true) return { kind: 'shared' };
-  const share = ['--make-rshared', place];
+  const share = mountArguments({ flags: ['--make-rshared'], target: place });
   if (holder?.mountPoint === place) return { kind: 'change', calls: [share] };
   // A bind would cover what is mounted below: nobody could see or unmount it any more.
   const [covered, ...others] = mounts.filter(({ mountPoint }) => mountPoint.startsWith(`${place}/`));
-  if (covered === undefined) return { kind: 'change', calls: [['--bind', place, place], share] };
+  if (covered === undefined)
+    return {
+      kind: 'change',
+      calls: [mountArguments({ flags: ['--bind'], source: place, target: place }), share],
+    };
   const more = others.length === 0 ? '' : ` and ${others.length} more`;
   const because = `${covered.mountPoint}${more} is mounted below it already: it can be done once nothing is, as after a start of the machine`;
   return { kind: 'refused', because };
@@ -57,10 +70,10 @@ export async function unshareRoot(rootDir: string, clock: Clock, signal: AbortSi
   const place = await realpath(rootDir).catch(() => undefined);
   if (place === undefined) return;
   for (let left = mostBinds; left > 0 && isSelfBind(place, await mountTable()); left--) {
-    await run('umount', [place], clock, signal).catch(async () => {
+    await run('umount', umountArguments([], place), clock, signal).catch(async () => {
       signal.throwIfAborted();
       // Whoever is in there stays in the same directory without it.
-      await run('umount', ['--lazy', place], clock, signal);
+      await run('umount', umountArguments(['--lazy'], place), clock, signal);
     });
   }
 }

@@ -35,7 +35,7 @@ export class ImageStore {
     const file = join(layout.dir, `import-${randomHex(random, 8)}.tar`);
     try {
       await writeFile(file, archive, { mode: 0o600 });
-      await this.#ctr(['images', 'import', '--snapshotter', snapshotter, file], signal);
+      await this.#ctr(['images', 'import', '--snapshotter', snapshotter, '--', file], signal);
     } catch (error) {
       signal.throwIfAborted();
       throw new KubelingError('CONTAINERD_IMPORT', `Cannot import an image: ${describeError(error)}`, {

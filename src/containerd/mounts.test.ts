@@ -65,7 +65,7 @@ describe('unmountBelow', () => {
     // Whatever holds it would stay with it.
     assert.deepEqual(
       calls.filter((call) => call.includes('loop') || call.includes('/d/busy')),
-      ['umount /d/busy', 'losetup -d /dev/loop1', 'umount -l /d/busy'],
+      ['umount -- /d/busy', 'losetup -d /dev/loop1', 'umount -l -- /d/busy'],
     );
     await rm(procDir, { recursive: true });
   });

@@ -4,9 +4,11 @@ import {
   describeError,
   loopDevicesOf,
   type Mount,
+  mountArguments,
   parseMountinfo,
   type Random,
   randomHex,
+  umountArguments,
 } from '../lib/index.ts';
 import type { Run } from './machine.ts';
 
@@ -60,7 +62,8 @@ async function keepElsewhere(
 ): Promise<void> {
   for (const path of paths) {
     if (!paths.some((other) => other.startsWith(`${path}/`))) continue;
-    await run('mount', ['--make-rprivate', path], signal).catch(() => signal.throwIfAborted());
+    const args = mountArguments({ flags: ['--make-rprivate'], target: path });
+    await run('mount', args, signal).catch(() => signal.throwIfAborted());
   }
 }
 
@@ -78,12 +81,12 @@ async function unmount(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await run('umount', [path], signal);
+    await run('umount', umountArguments([], path), signal);
   } catch {
     signal.throwIfAborted();
     // A device that a pod was given is held by one of these, which has no other user: both would stay for good.
     for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
-    await run('umount', ['-l', path], signal);
+    await run('umount', umountArguments(['-l'], path), signal);
   }
 }
 
@@ -103,8 +106,10 @@ export async function canMountOverlay(
   const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) => join(probe, name));
   for (const path of [lower, upper, work, merged]) await mkdir(String(path), { recursive: true });
   try {
-    const options = `lowerdir=${escapeOption(lower)},upperdir=${escapeOption(upper)},workdir=${escapeOption(work)}`;
-    await run('mount', ['-t', 'overlay', 'overlay', '-o', options, String(merged)], signal);
+    const layers = { lowerdir: lower, upperdir: upper, workdir: work };
+    const options = Object.entries(layers).map(([name, path]) => `${name}=${escapeOption(path)}`);
+    const args = mountArguments({ type: 'overlay', options, source: 'overlay', target: String(merged) });
+    await run('mount', args, signal);
     await unmount(String(merged), { run, sysDir }, signal);
     return true;
   } catch {

@@ -32,7 +32,11 @@ const run: Run = async (file, args) => {
 describe('removeBridge', () => {
   it('deletes what is attached, then the bridge, and reports only what is still there', async () => {
     const { removed, problems } = await removeBridge('klg1', { run, ip: '/sbin/ip', sysDir }, signal);
-    assert.deepEqual(calls, ['/sbin/ip link del veth1', '/sbin/ip link del veth2', '/sbin/ip link del klg1']);
+    assert.deepEqual(calls, [
+      '/sbin/ip link del dev veth1',
+      '/sbin/ip link del dev veth2',
+      '/sbin/ip link del dev klg1',
+    ]);
     assert.deepEqual(removed, ['klg1']);
     assert.deepEqual(problems, ['veth2 is busy']);
   });

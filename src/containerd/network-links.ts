@@ -22,7 +22,7 @@ export async function removeBridge(bridge: string, deps: LinkDeps, signal: Abort
   const problems: string[] = [];
   for (const link of links) {
     try {
-      await deps.run(deps.ip, ['link', 'del', link], signal);
+      await deps.run(deps.ip, ['link', 'del', 'dev', link], signal);
       removed.push(link);
     } catch (error) {
       signal.throwIfAborted();

@@ -8,7 +8,14 @@ import type { Container, Volume } from '../kinds/index.ts';
 import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
 import { type Pod, type PodJournal, podUid } from '../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../runtime/index.ts';
-import type { ClaimProblem, VolumePlugin, VolumeProblem } from '../volumes/index.ts';
+import {
+  type ClaimProblem,
+  MemoryNetworkMounts,
+  MemoryVolumeFiles,
+  NfsVolumes,
+  type VolumePlugin,
+  type VolumeProblem,
+} from '../volumes/index.ts';
 import { type OtherVolumes, PlainVolumes } from './plain-volumes.ts';
 import { PodDirectories } from './pod-files.ts';
 import { Renewals } from './renewals.ts';
@@ -115,6 +122,21 @@ describe('the type of a path of the host', () => {
       /^FailedMount MountVolume.SetUp failed for volume "v" : .*no such file or directory/,
     );
   });
+});
+
+test('a server that is an option of mount(8) fails its volume with an event, and no other volume', async () => {
+  const files = new MemoryVolumeFiles();
+  const mounts = new MemoryNetworkMounts(files);
+  const deps = { podsDir: '/pods', files, mounts, clock: new VirtualClock(), random: seededRandom(1) };
+  const nfs = new NfsVolumes(deps);
+  const volumes = [
+    { name: 'bad', nfs: { server: '-iT/tmp/x', path: '/fstab' } },
+    { name: 'good', nfs: { server: 'files.test', path: '/export' } },
+  ];
+  assert.deepEqual(await makeWith({ nfs }, ...volumes), [
+    'FailedMount MountVolume.SetUp failed for volume "bad" : invalid nfs.server: must be a host name, an IPv4 address or an IPv6 address: current value is "-iT/tmp/x"',
+  ]);
+  assert.equal(await mounts.isMounted(nfs.placeOf(uid, 'good')), true);
 });
 
 test('an empty directory is made on the disk, and on no other medium', async () => {

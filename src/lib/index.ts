@@ -104,6 +104,15 @@ export { Paced } from './paced.ts';
 export { PathTree } from './path-tree.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
+  absoluteArgument,
+  hasControlCharacters,
+  type MountArguments,
+  mountArguments,
+  plainArgument,
+  shownValue,
+  umountArguments,
+} from './program-arguments.ts';
+export {
   addQuantities,
   compareQuantities,
   formatQuantity,

@@ -24,9 +24,15 @@ export function mountCalls(): MountCalls | undefined {
   });
   if (mount === undefined || umount2 === undefined) return undefined;
   return {
-    mount: ({ type, device, options }, at) => done(mount(device, at, type, 0n, options)),
-    unmount: (at) => done(umount2(at, unmountNoFollow)),
+    mount: ({ type, device, options }, at) =>
+      isWhole(device, at, type, options) ? done(mount(device, at, type, 0n, options)) : 'failed',
+    unmount: (at) => (isWhole(at) ? done(umount2(at, unmountNoFollow)) : 'failed'),
   };
+}
+
+/** The kernel takes a text only as far as its first NUL. */
+function isWhole(...texts: readonly string[]): boolean {
+  return texts.every((text) => !text.includes('\0'));
 }
 
 function done(answer: number): Done {

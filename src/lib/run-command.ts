@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { onAbort } from './abort.ts';
 import type { Clock, Timer } from './clock.ts';
 import { KubelingError } from './errors.ts';
+import { shownValue } from './program-arguments.ts';
 
 /** A program to run: never through a shell, so no argument needs quoting. */
 export interface Command {
@@ -47,10 +48,21 @@ const pipeGraceMs = 500;
  */
 export function runCommand(command: Command, signal: AbortSignal): Promise<CommandResult> {
   if (signal.aborted) return Promise.reject(signal.reason);
+  if ([command.file, ...command.args].some((text) => text.includes('\0')))
+    return Promise.reject(nulIn(command));
   return new Promise((resolve, reject) => {
     const run = new CommandRun(command, { resolve, reject });
     run.watch(signal);
   });
+}
+
+/** The kernel ends a text at its first NUL, and Node.js refuses it with a raw error. */
+function nulIn({ file, args }: Command): KubelingError {
+  const found = [file, ...args].find((text) => text.includes('\0')) ?? '';
+  return new KubelingError(
+    'COMMAND_FAILED',
+    `Cannot run ${shownValue(file)} as an argument must not contain NUL: current value is ${shownValue(found)}`,
+  );
 }
 
 /** Like `runCommand`, but anything else than exit code 0 with complete output is a `COMMAND_FAILED`. */

@@ -7,6 +7,7 @@ import type { Clock } from './clock.ts';
 import { KubelingError } from './errors.ts';
 import { type MountWatch, mountWatch } from './mount-watch.ts';
 import { type Mount, mountOf, readMountTable } from './mountinfo.ts';
+import { absoluteArgument } from './program-arguments.ts';
 import type { Random } from './random.ts';
 import { runCommand } from './run-command.ts';
 
@@ -215,7 +216,7 @@ export function hostSilentMounts(clock: Clock, random: Random): SilentMounts {
     readLink: async (path) =>
       served.test(path) ? await readlink(path).catch(() => undefined) : targetOf(path),
     async ask(mountPoint, signal) {
-      const args = ['-f', '-c', '%T', mountPoint];
+      const args = ['-f', '-c', '%T', '--', absoluteArgument('stat', mountPoint)];
       await runCommand({ file: 'stat', args, clock, deadlineMs: answerWithinMs }, signal);
     },
   });

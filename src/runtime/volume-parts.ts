@@ -17,10 +17,12 @@ import {
   hostSilentMounts,
   isKind,
   KubelingError,
+  mountArguments,
   readMountTable,
   runChecked,
   type SilentMounts,
   systemRandom,
+  umountArguments,
 } from '../lib/index.ts';
 
 /**
@@ -61,7 +63,8 @@ export function realVolumeParts(
       await makeTarget(target, isDirectory ? 'directory' : 'file');
       // The handle names the place itself; a name could have become a link by now.
       const source = `/proc/${process.pid}/fd/${place.fd}`;
-      await run('mount', ['--no-canonicalize', '-o', 'bind', source, target], signal);
+      const flags = ['--no-canonicalize'];
+      await run('mount', mountArguments({ flags, options: ['bind'], source, target }), signal);
     },
     async unbind(directory, signal) {
       // Most pods have none, and the directory itself is nobody's but ours.
@@ -116,10 +119,12 @@ async function unbindOne(target: string, run: Run, signal: AbortSignal): Promise
 async function unmountAll(points: readonly string[], run: Run, signal: AbortSignal): Promise<void> {
   for (const point of points) {
     const isAround = points.some((other) => other.startsWith(`${point}/`));
-    if (isAround) await run('mount', ['--make-rprivate', point], signal);
+    const args = mountArguments({ flags: ['--make-rprivate'], target: point });
+    if (isAround) await run('mount', args, signal);
   }
   // As the kernel names them: to find that out, the program would ask a file system that may not answer.
-  for (const point of points.toReversed()) await run('umount', ['--no-canonicalize', point], signal);
+  for (const point of points.toReversed())
+    await run('umount', umountArguments(['--no-canonicalize'], point), signal);
 }
 
 /** In the order they were made. The kernel names them without the links that may lead to the directory. */

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { type Clock, runCommand } from '../lib/index.ts';
+import { absoluteArgument, type Clock, runCommand } from '../lib/index.ts';
 import type { GroupGift, GroupWalk } from './group-walk.ts';
 
 /** A walk through millions of files on a slow disk ends sooner or later, and is cheap to repeat. */
@@ -18,7 +18,12 @@ export async function walkAside(
   told: (seen: number) => void,
 ): Promise<GroupWalk> {
   const script = fileURLToPath(new URL('./group-walk-process.ts', import.meta.url));
-  const args = ['--disable-warning=ExperimentalWarning', script, directory, JSON.stringify(gift)];
+  const args = [
+    '--disable-warning=ExperimentalWarning',
+    script,
+    absoluteArgument('node', directory),
+    JSON.stringify(gift),
+  ];
   const heard = (text: string) => {
     const [last] = /\d+(?=\n$)/.exec(text) ?? [];
     if (last !== undefined) told(Number(last));

@@ -1,14 +1,17 @@
 import { lstat, mkdir, open, readFile, realpath, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
+  absoluteArgument,
   type Clock,
   type CommandResult,
   describeError,
   errnoOf,
   KubelingError,
   loopDevicesOf,
+  mountArguments,
   readMountTable,
   runCommand,
+  umountArguments,
 } from '../lib/index.ts';
 import type { BlockDevices } from './block-devices.ts';
 import { failureOf } from './command-failure.ts';
@@ -56,13 +59,15 @@ export class HostBlockDevices implements BlockDevices {
       if (errnoOf(error) !== 'EEXIST') throw error;
     });
     await handle?.close();
-    const said = failureOf(await this.#run('mount', ['-o', 'bind', device, file], signal));
+    const source = absoluteArgument('mount', device);
+    const args = mountArguments({ options: ['bind'], source, target: file });
+    const said = failureOf(await this.#run('mount', args, signal));
     if (said !== undefined) throw unusable(`mount failed: ${said}`);
   }
 
   async unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     if (await isMounted(file)) {
-      const said = failureOf(await this.#run('umount', [file], signal));
+      const said = failureOf(await this.#run('umount', umountArguments([], file), signal));
       if (said?.includes('busy') === true) return 'busy';
       if (said !== undefined && !said.includes('not mounted')) throw blocked([`unmount failed: ${said}`]);
     }
@@ -75,7 +80,8 @@ export class HostBlockDevices implements BlockDevices {
 
   async pin(file: string, signal: AbortSignal): Promise<void> {
     if ((await pinsOf(file)).length > 0) return;
-    const said = failureOf(await this.#run('losetup', ['-f', file], signal));
+    const args = ['-f', '--', absoluteArgument('losetup', file)];
+    const said = failureOf(await this.#run('losetup', args, signal));
     if (said !== undefined) throw unusable(`losetup -f ${file} failed: ${said}`);
   }
 

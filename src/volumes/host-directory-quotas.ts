@@ -1,6 +1,7 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import {
+  absoluteArgument,
   type Clock,
   describeError,
   KeyedMutex,
@@ -89,12 +90,16 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
     if (own !== 0) return own;
     const taken = new Set([...(await this.#noted()), ...(await this.#reported(fileSystem, signal))]);
     const project = freeProject(directory, taken);
-    await this.#run('chattr', ['-p', String(project), '+P', directory], signal);
+    await this.#run(
+      'chattr',
+      ['-p', String(project), '+P', '--', absoluteArgument('chattr', directory)],
+      signal,
+    );
     return project;
   }
 
   async #listed(directories: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
-    const args = ['-p', '-d', ...directories];
+    const args = ['-p', '-d', '--', ...directories.map((directory) => absoluteArgument('lsattr', directory))];
     // What it cannot tell of one it tells of the others.
     const { stdout } = await this.#command('lsattr', args, signal);
     return listedProjects(stdout);
@@ -109,13 +114,13 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
   }
 
   async #reported(fileSystem: string, signal: AbortSignal): Promise<readonly number[]> {
-    return reportedProjects(await this.#run('repquota', ['-P', '-n', fileSystem], signal));
+    return reportedProjects(await this.#run('repquota', ['-P', '-n', '--', fileSystem], signal));
   }
 
   /** 0 is no limit. */
   async #setLimit(project: number, blocks: bigint, fileSystem: string, signal: AbortSignal): Promise<void> {
     const limits = ['0', String(blocks), '0', '0'];
-    await this.#run('setquota', ['-P', String(project), ...limits, fileSystem], signal);
+    await this.#run('setquota', ['-P', '--', String(project), ...limits, fileSystem], signal);
   }
 
   /** Where it is mounted as a whole: programs do not know the other places it is shown at. */

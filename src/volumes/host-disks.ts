@@ -1,15 +1,18 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
+  absoluteArgument,
   type Clock,
   type CommandResult,
   isKind,
   KubelingError,
+  mountArguments,
   readMountTable,
   runCommand,
 } from '../lib/index.ts';
 import { failureOf } from './command-failure.ts';
 import type { DiskContent, DiskMount, Disks } from './disks.ts';
+import { checkedDiskType, checkedMountOptions } from './mount-options.ts';
 import { unusable } from './payload.ts';
 
 /** Of a disk that is large or slow. */
@@ -34,20 +37,22 @@ const tryToHold = `
     if (error.code === 'EBUSY') process.exitCode = ${heldCode};
   }`;
 const formatOptions: Readonly<Record<string, readonly string[]>> = {
-  ext3: ['-F', '-m0'],
-  ext4: ['-F', '-m0'],
-  xfs: ['-f'],
+  ext2: ['--'],
+  ext3: ['-F', '-m0', '--'],
+  ext4: ['-F', '-m0', '--'],
+  xfs: ['-f', '--'],
+  btrfs: ['--'],
 };
 
 /** How each is made larger while it is mounted. */
 const growers: Readonly<
   Record<string, (device: string, directory: string) => readonly [string, ...string[]]>
 > = {
-  ext2: (device) => ['resize2fs', device],
-  ext3: (device) => ['resize2fs', device],
-  ext4: (device) => ['resize2fs', device],
-  xfs: (_device, directory) => ['xfs_growfs', '-d', directory],
-  btrfs: (_device, directory) => ['btrfs', 'filesystem', 'resize', 'max', directory],
+  ext2: (device) => ['resize2fs', '--', device],
+  ext3: (device) => ['resize2fs', '--', device],
+  ext4: (device) => ['resize2fs', '--', device],
+  xfs: (_device, directory) => ['xfs_growfs', '-d', '--', directory],
+  btrfs: (_device, directory) => ['btrfs', 'filesystem', 'resize', '--', 'max', directory],
 };
 
 /** The disks of this machine, by its programs: `blkid`, `mkfs.<type>`, `fsck`, `mount`, `resize2fs` and others. */
@@ -59,7 +64,17 @@ export class HostDisks implements Disks {
   }
 
   async probe(device: string, signal: AbortSignal): Promise<DiskContent> {
-    const args = ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device];
+    const args = [
+      '-p',
+      '-s',
+      'TYPE',
+      '-s',
+      'PTTYPE',
+      '-o',
+      'export',
+      '--',
+      absoluteArgument('blkid', device),
+    ];
     const result = await this.#run('blkid', args, probeMs, signal);
     if (result.end.kind === 'exited' && result.end.code === nothingFound) {
       await this.#checkReadable(device, signal);
@@ -74,13 +89,17 @@ export class HostDisks implements Disks {
   }
 
   async format(device: string, fsType: string, signal: AbortSignal): Promise<void> {
-    const args = [...(formatOptions[fsType] ?? []), device];
-    const said = failureOf(await this.#run(`mkfs.${checkedType(fsType)}`, args, formatMs, signal));
+    const program = `mkfs.${checkedDiskType(fsType)}`;
+    const before = Object.hasOwn(formatOptions, fsType) ? (formatOptions[fsType] ?? []) : [];
+    const args = [...before, absoluteArgument(program, device)];
+    const said = failureOf(await this.#run(program, args, formatMs, signal));
     if (said !== undefined) throw unusable(`format of disk "${device}" failed: type:("${fsType}"): ${said}`);
   }
 
   async check(device: string, signal: AbortSignal): Promise<void> {
-    const result = await this.#run('fsck', ['-a', device], checkMs, signal).catch((error: unknown) => {
+    // Without `--`, after which it would look for options of the file system.
+    const args = ['-a', absoluteArgument('fsck', device)];
+    const result = await this.#run('fsck', args, checkMs, signal).catch((error: unknown) => {
       // A machine without it mounts what it has.
       if (error instanceof KubelingError && error.code === 'COMMAND_NOT_FOUND') return undefined;
       throw error;
@@ -101,14 +120,21 @@ export class HostDisks implements Disks {
       throw unusable(
         `resize of format ${type} is not supported for device ${device} mounted at ${directory}`,
       );
-    const [file, ...args] = grower(device, directory);
+    const [file, ...args] = grower(device, absoluteArgument('mount', directory));
     const said = failureOf(await this.#run(file, args, growMs, signal));
     if (said !== undefined)
       throw unusable(`resize of device ${device} failed: ${said} (${file} ${args.join(' ')})`);
   }
 
   async mount({ device, directory, fsType, options }: DiskMount, signal: AbortSignal): Promise<void> {
-    const args = ['-t', checkedType(fsType), '-o', [...options, 'defaults'].join(','), device, directory];
+    const type = checkedDiskType(fsType);
+    const all = [...checkedMountOptions(options), 'defaults'];
+    const args = mountArguments({
+      type,
+      options: all,
+      source: absoluteArgument('mount', device),
+      target: directory,
+    });
     const said = failureOf(await this.#run('mount', args, mountMs, signal));
     if (said !== undefined) throw unusable(`mount failed: ${said} (mount ${args.join(' ')})`);
   }
@@ -131,7 +157,7 @@ export class HostDisks implements Disks {
 
   /** By a process of its own: a disk that is dead answers nobody. */
   async isHeld(device: string, signal: AbortSignal): Promise<boolean> {
-    const { end } = await this.#run(process.execPath, ['-e', tryToHold, device], probeMs, signal);
+    const { end } = await this.#run(process.execPath, ['-e', tryToHold, '--', device], probeMs, signal);
     return end.kind === 'exited' && end.code === heldCode;
   }
 
@@ -164,10 +190,4 @@ async function mountedAt(directory: string) {
   const place = join(await realpath(dirname(directory)), basename(directory));
   const mounts = await readMountTable((path) => readFile(path, 'utf8'));
   return { place, mounts, own: mounts.findLast(({ mountPoint }) => mountPoint === place) };
-}
-
-/** It becomes the name of a program. */
-function checkedType(fsType: string): string {
-  if (!/^[a-z][a-z0-9._-]*$/i.test(fsType)) throw unusable(`"${fsType}" is no type of a file system`);
-  return fsType;
 }

@@ -1,14 +1,18 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
+  absoluteArgument,
   type Clock,
   type CommandResult,
   errnoOf,
   KubelingError,
+  mountArguments,
   readMountTable,
   runCommand,
+  umountArguments,
 } from '../lib/index.ts';
 import { failureOf } from './command-failure.ts';
+import { checkedMountOptions } from './mount-options.ts';
 import type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
 
 export interface NetworkLimits {
@@ -74,8 +78,8 @@ export class HostNetworkMounts implements NetworkMounts {
   }
 
   async mount({ type, source, directory, options }: NetworkMount, signal: AbortSignal): Promise<void> {
-    const chosen = options.length === 0 ? [] : ['-o', options.join(',')];
-    const args = ['-t', type, ...chosen, source, directory];
+    const checked = checkedMountOptions(options);
+    const args = mountArguments({ type, options: checked, source, target: directory });
     // Also if it failed: it may be there all the same.
     const result = await this.#run('mount', args, directory, this.#limits.mountMs, signal).finally(
       this.#mounted,
@@ -89,7 +93,7 @@ export class HostNetworkMounts implements NetworkMounts {
     const { unmountMs, forceMs } = this.#limits;
     // By the name the kernel has for it: to find that out, the program would ask the server.
     const place = (await canonical(directory)) ?? directory;
-    const args = [...unmountFlags[how], '--no-canonicalize', place];
+    const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], place);
     const limitMs = how === 'plain' ? unmountMs : forceMs;
     const said = failureOf(await this.#run('umount', args, directory, limitMs, signal));
     if (said === undefined || said.includes('not mounted')) return 'done';
@@ -99,7 +103,13 @@ export class HostNetworkMounts implements NetworkMounts {
 
   async look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'> {
     const { lookMs } = this.#limits;
-    const result = await this.#run('stat', ['-c', '%i', directory], directory, lookMs, signal);
+    const result = await this.#run(
+      'stat',
+      ['-c', '%i', '--', absoluteArgument('stat', directory)],
+      directory,
+      lookMs,
+      signal,
+    );
     return failureOf(result) === undefined ? 'answers' : 'broken';
   }
 

@@ -2,6 +2,7 @@ import { constants, lstatSync, realpathSync, type Stats } from 'node:fs';
 import { lstat, mkdir, open, opendir, readFile, realpath, rmdir, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
+  absoluteArgument,
   type Clock,
   type CommandResult,
   describeError,
@@ -10,6 +11,7 @@ import {
   hostSilentMounts,
   KubelingError,
   type MountCalls,
+  mountArguments,
   mountCalls,
   type Quantity,
   readMountTable,
@@ -17,12 +19,14 @@ import {
   type SilentMounts,
   spaceAt,
   systemRandom,
+  umountArguments,
   writeFileAtomic,
 } from '../lib/index.ts';
 import { failureOf } from './command-failure.ts';
 import type { WalkNews } from './group-news.ts';
 import { walkForGroup } from './group-walk.ts';
 import { walkAside } from './group-walk-aside.ts';
+import { checkedMountOptions } from './mount-options.ts';
 import { mountIdOf, openPlace, placeFlags, wayFlags } from './places.ts';
 import { callsToChange, callsToLookAt, isQuickToLookAt } from './quick-files.ts';
 import { isMountPoint, removeTree, unlessGone, unlessMissing } from './remove-tree.ts';
@@ -203,7 +207,7 @@ export class HostVolumeFiles implements VolumeFiles {
   async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
     // By the name the kernel has for it: to find that out, the program would ask the file system.
     const place = await reading(directory, () => placeOf(directory), directory);
-    const result = await this.#run('umount', ['--no-canonicalize', place], signal);
+    const result = await this.#run('umount', umountArguments(['--no-canonicalize'], place), signal);
     const said = failureOf(result);
     if (said === undefined || said.includes('not mounted')) return 'done';
     if (said.includes('busy')) return 'busy';
@@ -226,7 +230,8 @@ export class HostVolumeFiles implements VolumeFiles {
       return await reading(directory, async () => spaceAt(directory), undefined).then(
         (space) => space ?? Promise.reject(missing(directory)),
       );
-    const result = await this.#run('stat', ['-f', '-c', '%S %b %f %a %c %d', directory], signal);
+    const args = ['-f', '-c', '%S %b %f %a %c %d', '--', absoluteArgument('stat', directory)];
+    const result = await this.#run('stat', args, signal);
     const said = failureOf(result);
     const numbers = result.stdout.trim().split(' ').map(Number);
     if (said !== undefined || numbers.length !== 6 || numbers.some(Number.isNaN))
@@ -259,21 +264,25 @@ export class HostVolumeFiles implements VolumeFiles {
     options: readonly string[],
     signal: AbortSignal,
   ): Promise<void> {
-    const said = failureOf(await this.#run('mount', ['-o', 'bind', source, directory], signal));
+    const checked = checkedMountOptions(options);
+    const from = absoluteArgument('mount', source);
+    const args = mountArguments({ options: ['bind'], source: from, target: directory });
+    const said = failureOf(await this.#run('mount', args, signal));
     if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
-    if (options.length === 0) return;
+    if (checked.length === 0) return;
     try {
-      await this.remount(directory, options, signal);
+      await this.remount(directory, checked, signal);
     } catch (error) {
       // Under a signal of its own: nobody may find it without its options.
-      await this.#run('umount', [directory], new AbortController().signal);
+      await this.#run('umount', umountArguments([], directory), new AbortController().signal);
       throw error;
     }
   }
 
   async remount(directory: string, options: readonly string[], signal: AbortSignal): Promise<void> {
-    const all = ['remount', 'bind', ...options].join(',');
-    const said = failureOf(await this.#run('mount', ['-o', all, directory], signal));
+    const all = ['remount', 'bind', ...checkedMountOptions(options)];
+    const args = mountArguments({ options: all, target: directory });
+    const said = failureOf(await this.#run('mount', args, signal));
     if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
   }
 
@@ -289,7 +298,8 @@ export class HostVolumeFiles implements VolumeFiles {
   async #unmountAll(points: readonly string[], signal: AbortSignal): Promise<string | undefined> {
     for (const point of points) {
       const isAround = points.some((other) => other.startsWith(`${point}/`));
-      if (isAround) await this.#run('mount', ['--make-rprivate', point], signal);
+      const args = mountArguments({ flags: ['--make-rprivate'], target: point });
+      if (isAround) await this.#run('mount', args, signal);
     }
     for (const point of points.toReversed())
       if ((await this.#unmount(point, signal)) === 'busy') return point;
@@ -347,8 +357,8 @@ export class HostVolumeFiles implements VolumeFiles {
   ): Promise<string | undefined> {
     const kind = { type, device, options: options.join(',') };
     if (this.#calls?.mount(kind, directory) === 'done') return undefined;
-    const chosen = options.length === 0 ? [] : ['-o', options.join(',')];
-    return failureOf(await this.#run('mount', ['-t', type, ...chosen, device, directory], signal));
+    const args = mountArguments({ type, options, source: device, target: directory });
+    return failureOf(await this.#run('mount', args, signal));
   }
 
   async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {

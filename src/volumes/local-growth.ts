@@ -1,6 +1,7 @@
 import type { BoundVolume, LocalSource } from './bound-volume.ts';
 import type { GrowingVolume } from './expansions.ts';
 import type { LocalVolumes } from './local-volumes.ts';
+import { splitMountOptions } from './mount-options.ts';
 import { localPlugin } from './volume-metrics.ts';
 
 /** Of all volumes of all kinds. */
@@ -18,7 +19,7 @@ export function localGrowth(
   { path, fsType }: LocalSource,
 ): GrowingVolume {
   const { name, claim, mountOptions, mode } = bound;
-  const readOnly = bound.readOnly || mountOptions.includes('ro');
+  const readOnly = bound.readOnly || splitMountOptions(mountOptions).includes('ro');
   const expand = async (_bytes: bigint, signal: AbortSignal) => {
     if (mode !== 'block') await local?.grow({ ...bound, path, fsType }, signal);
   };

@@ -3,6 +3,7 @@ import { type Clock, KeyedMutex } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
 import { type GiveToGroupDeps, giveToGroup } from './give-to-group.ts';
 import type { LocalDisks } from './local-disks.ts';
+import { checkedFsType, checkedMountOptions } from './mount-options.ts';
 import { unusable } from './payload.ts';
 import { endOf, firstThatIsNoDirectory, PodPlaces } from './payload-places.ts';
 import { blocked, unmountPatiently } from './remove-volumes.ts';
@@ -92,7 +93,9 @@ export class LocalVolumes {
     if (volume.path.split('/').includes('..'))
       throw unusable(`invalid path: ${volume.path} must not contain '..'`);
     const { path, kind } = await this.find(volume);
-    const { name, readOnly, mountOptions, fsType = '' } = volume;
+    const { name, readOnly } = volume;
+    const fsType = checkedFsType(volume.fsType ?? '');
+    const mountOptions = checkedMountOptions(volume.mountOptions);
     const ro = readOnly ? ['ro'] : [];
     if (kind === 'directory') {
       const options = [...ro, ...mountOptions];

@@ -249,3 +249,80 @@ describe('a volume of a server', () => {
     assert.deepEqual([mounts.log, await files.kindAt('/elsewhere/data')], [[], 'directory']);
   });
 });
+
+describe('a volume of a server that is no server, path or option', () => {
+  const long = 'a'.repeat(65_536);
+  const v6 = 'an IPv6 address: current value is';
+
+  for (const server of [
+    '-iT/x',
+    '--',
+    '',
+    'a,b',
+    'a b',
+    'a\nb',
+    'a\0b',
+    '$(id)',
+    'a:b',
+    'LABEL=x',
+    '[a]',
+    '[::1',
+    long,
+  ]) {
+    it(`is refused for the server ${JSON.stringify(server.slice(0, 10))}, and nothing is made for it`, async () => {
+      const { files, mounts, volumes } = world();
+      await assert.rejects(volumes.setUp(pod, { ...volume, server }, signal), (error: Error) => {
+        assert.match(error.message, /^invalid nfs\.server: must be a host name, an IPv4 address or /);
+        assert.ok(error.message.includes(v6) && error.message.length < 300, error.message);
+        return true;
+      });
+      assert.deepEqual([mounts.log, await files.kindAt(kind)], [[], undefined]);
+    });
+  }
+
+  for (const path of ['', 'export', '-o', '/a\nb', '/a\0b', `/${long}`])
+    it(`is refused for the path ${JSON.stringify(path.slice(0, 10))}`, async () => {
+      const { mounts, volumes } = world();
+      const refused = volumes.setUp(pod, { ...volume, path }, signal);
+      await assert.rejects(refused, /^KubelingError: invalid nfs\.path: must be /);
+      assert.deepEqual(mounts.log, []);
+    });
+
+  for (const option of [
+    'bind',
+    'loop',
+    'x-mount.mkdir',
+    'hard,X-mount.subdir=/',
+    'helper=x',
+    'a b',
+    '-o',
+    'a=b\nc',
+    'a="b,c"',
+  ])
+    it(`is refused for the option ${JSON.stringify(option)}`, async () => {
+      const { mounts, volumes } = world();
+      const refused = volumes.setUp(pod, { ...volume, mountOptions: [option] }, signal);
+      await assert.rejects(refused, /^KubelingError: invalid mountOptions: must be /);
+      assert.deepEqual(mounts.log, []);
+    });
+
+  for (const [server, source] of [
+    ['files-1.example_org', 'files-1.example_org'],
+    ['192.0.2.1', '192.0.2.1'],
+    ['[fd00::1]', '[fd00::1]'],
+    ['fe80::1%eth0', '[fe80::1%eth0]'],
+  ])
+    it(`is mounted from ${server}, and from a path with blanks and commas`, async () => {
+      const { mounts, volumes } = world();
+      await volumes.setUp(pod, { ...volume, server: String(server), path: '/a b/../c,d' }, signal);
+      assert.equal(mounts.mounted[0]?.source, `${source}:/a b/../c,d`);
+    });
+
+  it('has several options in one entry split, and commas in a label kept', async () => {
+    const { mounts, volumes } = world();
+    const mountOptions = ['nfsvers=4.1,hard', 'context="u:r:t:s0:c1,c2"', 'sec=krb5p', ''];
+    await volumes.setUp(pod, { ...volume, mountOptions }, signal);
+    const options = ['context="u:r:t:s0:c1,c2"', 'hard', 'nfsvers=4.1', 'sec=krb5p'];
+    assert.deepEqual(mounts.mounted[0]?.options, options);
+  });
+});

@@ -1,8 +1,9 @@
-import { isIPv6 } from 'node:net';
 import { posix } from 'node:path';
 import { type Clock, describeError, isKind, KubelingError, type Random } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
-import type { NetworkMounts } from './network-mounts.ts';
+import { checkedMountOptions } from './mount-options.ts';
+import type { NetworkMount, NetworkMounts } from './network-mounts.ts';
+import { nfsSource } from './nfs-source.ts';
 import { unusable } from './payload.ts';
 import { endOf, firstThatIsNoDirectory, PodPlaces, type Way } from './payload-places.ts';
 import { blocked, unmountPatiently } from './remove-volumes.ts';
@@ -68,8 +69,12 @@ export class NfsVolumes {
     const place = this.placeOf(uid, volume.name);
     const foreign = await firstThatIsNoDirectory(this.#deps.files, this.#waysTo(uid));
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
-    const work = (inner: AbortSignal) => this.#mount(volume, place, inner);
-    const what = `mounting ${sourceOf(volume)}`;
+    const source = nfsSource(volume);
+    const wanted = volume.readOnly ? ['ro', ...volume.mountOptions] : volume.mountOptions;
+    const options = [...new Set(checkedMountOptions(wanted))].toSorted();
+    const mount = { type: 'nfs' as const, source, directory: place, options };
+    const work = (inner: AbortSignal) => this.#mount(mount, inner);
+    const what = `mounting ${source}`;
     await this.#operations.run(place, { name: 'mount', what, work }, signal);
   }
 
@@ -109,20 +114,14 @@ export class NfsVolumes {
     return [pod, volumes, nfsVolumes];
   }
 
-  async #mount(volume: NfsVolume, place: string, signal: AbortSignal): Promise<void> {
+  async #mount(mount: NetworkMount, signal: AbortSignal): Promise<void> {
     const { files, mounts } = this.#deps;
+    const { directory: place } = mount;
     if (await mounts.isMounted(place)) {
       if ((await mounts.look(place, signal)) === 'answers') return;
       await this.#unmount(place, signal);
     }
     await files.makeDirectory(place, directoryMode);
-    const options = volume.readOnly ? ['ro', ...volume.mountOptions] : volume.mountOptions;
-    const mount = {
-      type: 'nfs' as const,
-      source: sourceOf(volume),
-      directory: place,
-      options: [...new Set(options)].toSorted(),
-    };
     await mounts.mount(mount, signal).catch(async (error: unknown) => {
       // Under a signal of its own: what is half mounted is nothing that anybody may find.
       await this.#undo(place, error, new AbortController().signal);
@@ -182,9 +181,4 @@ export class NfsVolumes {
       return await mounts.unmount(place, 'force', signal);
     }
   }
-}
-
-/** As mount(8) takes it: the address of a server may have colons of its own. */
-function sourceOf({ server, path }: Pick<NfsVolume, 'server' | 'path'>): string {
-  return `${isIPv6(server) ? `[${server}]` : server}:${path}`;
 }

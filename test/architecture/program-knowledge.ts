@@ -89,7 +89,7 @@ export const knowledge: Knowledge = {
       wrappers: ['.#run', '.#command'],
     },
     'src/volumes/host-disks.ts': {
-      places: ['file', 'file', '`mkfs.${checkedType(fsType)}`'],
+      places: ['file', 'file', 'program'],
       starts: ['mkfs.ext4', 'mkfs.xfs', 'resize2fs', 'xfs_growfs'],
       wrappers: ['.#run'],
     },
@@ -116,6 +116,8 @@ export const knowledge: Knowledge = {
     },
     // Stand-ins for the programs of quotas.
     'test/disks/quota-tools.ts': { places: ['a script'], starts: ['cat', 'ls', 'rm', 'sh', 'tr'] },
+    // Stand-ins for any program.
+    'test/fakes/argument-recorder.ts': { places: ['a script'], starts: ['sh'] },
     'test/fresh/enter.sh': {
       places: ['a script'],
       starts: ['grep', 'hostname', 'mkdir', 'mount', 'pivot_root', 'rmdir', 'sh', 'umount'],
@@ -124,6 +126,11 @@ export const knowledge: Knowledge = {
     'test/fresh/inside.mjs': { places: ['file', 'file'], starts: ['dpkg-query', 'git', 'npm'] },
     'test/integration/containerd-access.test.ts': { places: ["'setpriv'"], starts: ['test'] },
     'test/integration/containerd-fixture.ts': { places: ['beside'], starts: ['ctr'] },
+    // The programs that the file lists with their arguments.
+    'test/integration/hostile-volumes.test.ts': {
+      places: ['program'],
+      starts: ['blkid', 'lsattr', 'mkfs.ext4', 'resize2fs', 'stat'],
+    },
     // Stand-ins for containerd.
     'test/integration/containerd.test.ts': { places: ['a script'], starts: ['sh', 'sleep'] },
     'test/integration/directory-quotas.test.ts': { places: ['file'], starts: ['mkfs.ext4', 'mkfs.xfs'] },

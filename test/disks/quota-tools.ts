@@ -5,18 +5,18 @@ type Tool = 'chattr' | 'lsattr' | 'setquota' | 'repquota';
 
 /** What is asked is kept in files: `projects/<directory with % for />` and `limits/<project>`. */
 const usual: Readonly<Record<Tool, string>> = {
-  chattr: `[ "$1 $3" = "-p +P" ] && [ -d "$4" ] && echo "$2" >"$here/projects/$(echo "$4" | tr / %)"`,
-  lsattr: `[ "$1 $2" = "-p -d" ] || exit 2
-shift 2
+  chattr: `[ "$1 $3 $4" = "-p +P --" ] && [ -d "$5" ] && echo "$2" >"$here/projects/$(echo "$5" | tr / %)"`,
+  lsattr: `[ "$1 $2 $3" = "-p -d --" ] || exit 2
+shift 3
 for directory; do
   if [ ! -d "$directory" ]; then echo "lsattr: No such file or directory while trying to stat $directory" >&2; failed=1; continue; fi
   project=$(cat "$here/projects/$(echo "$directory" | tr / %)" 2>/dev/null || echo 0)
   printf '%5d %s %s\\n' "$project" ----------------------- "$directory"
 done
 exit \${failed:-0}`,
-  setquota: `[ "$1 $3 $5 $6" = "-P 0 0 0" ] || exit 2
-if [ "$4" = 0 ]; then rm -f "$here/limits/$2"; else echo "$4 $7" >"$here/limits/$2"; fi`,
-  repquota: `[ "$1 $2" = "-P -n" ] || exit 2
+  setquota: `[ "$1 $2 $4 $6 $7" = "-P -- 0 0 0" ] || exit 2
+if [ "$5" = 0 ]; then rm -f "$here/limits/$3"; else echo "$5 $8" >"$here/limits/$3"; fi`,
+  repquota: `[ "$1 $2 $3" = "-P -n --" ] || exit 2
 echo "*** Report for project quotas on device /dev/vda"
 for project in 0 $(cat "$here"/projects/* 2>/dev/null) $(ls "$here/limits"); do echo "#$project --  4  0  0  1  0  0"; done`,
 };

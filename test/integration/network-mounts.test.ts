@@ -67,7 +67,7 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
     await host.mount(nfs(directory, ['hard', 'ro']), signal);
     assert.equal(told, 1);
     assert.deepEqual(standIn.calls('mount', directory), [
-      `mount -t nfs -o hard,ro server:/export ${directory}`,
+      `mount -t nfs -o hard,ro -- server:/export ${directory}`,
     ]);
     assert.equal(await host.isMounted(directory), true);
     assert.equal(await host.look(directory, signal), 'answers');
@@ -84,7 +84,7 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
       host.mount(nfs(directory), signal),
       new KubelingError(
         'VOLUME_UNUSABLE',
-        `mount failed: mount.nfs: access denied by server while mounting (mount -t nfs server:/export ${directory})`,
+        `mount failed: mount.nfs: access denied by server while mounting (mount -t nfs -- server:/export ${directory})`,
       ),
     );
   });
@@ -164,7 +164,10 @@ describe('mounts from other machines', { timeout: 300_000 }, () => {
       assert.equal(await host.isMounted(directory), true);
       assert.equal(await host.unmount(directory, 'lazy', signal), 'done');
       assert.equal(await host.isMounted(directory), false);
-      assert.deepEqual(standIn.calls('umount', directory).at(-1), `umount -l --no-canonicalize ${directory}`);
+      assert.deepEqual(
+        standIn.calls('umount', directory).at(-1),
+        `umount -l --no-canonicalize -- ${directory}`,
+      );
     } finally {
       process.chdir(inside);
     }

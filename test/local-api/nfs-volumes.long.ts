@@ -76,7 +76,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
     await log('plain', 'served\n');
     const uid = await cluster.uidOf('plain');
     assert.deepEqual(standIn.calls('mount'), [
-      `mount -t nfs -o ro files.test:/export ${placeOf(uid, 'data')}`,
+      `mount -t nfs -o ro -- files.test:/export ${placeOf(uid, 'data')}`,
     ]);
     await remove('plain');
     await gone(uid);
@@ -96,7 +96,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
       const uid = await cluster.uidOf(name);
       const place = placeOf(uid, name);
       assert.deepEqual(standIn.calls('mount', uid), [
-        `mount -t nfs -o ${options} [fd00::1]:/shared ${place}`,
+        `mount -t nfs -o ${options} -- [fd00::1]:/shared ${place}`,
       ]);
       await remove(name);
       await gone(uid);
@@ -109,7 +109,7 @@ describe('volumes of servers on kubeling up', { timeout: 900_000, skip: withoutK
       await cluster.apply(pod(trouble, inline(`/${trouble}`)));
       await cluster.event(
         'the event',
-        `MountVolume.SetUp failed for volume "data" : mount failed: mount.nfs: access denied by server while mounting (mount -t nfs files.test:/${trouble} `,
+        `MountVolume.SetUp failed for volume "data" : mount failed: mount.nfs: access denied by server while mounting (mount -t nfs -- files.test:/${trouble} `,
       );
       const uid = await cluster.uidOf(trouble);
       await cluster.node.until('nothing to be left', async () => !existsSync(placeOf(uid, 'data')));

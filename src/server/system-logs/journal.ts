@@ -42,7 +42,7 @@ export function journalArguments(units: readonly string[], options: JournalOptio
     ...(tailLines === undefined ? [] : ['--pager-end', `--lines=${tailLines}`]),
     ...units.map((unit) => `--unit=${unit}`),
     ...(pattern === undefined ? [] : [`--grep=${pattern}`]),
-    ...(boot === undefined ? [] : ['--boot', String(boot)]),
+    ...(boot === undefined ? [] : [`--boot=${boot}`]),
   ];
 }
 

@@ -66,7 +66,6 @@ test('a query becomes arguments of which each is one, whatever is in it', () => 
     '--unit=kubelet.service',
     '--unit=foo.service',
     '--grep=a; rm -rf .',
-    '--boot',
-    '-1',
+    '--boot=-1',
   ]);
 });

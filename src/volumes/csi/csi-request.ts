@@ -1,5 +1,6 @@
 import type { CSIDriver, Secret } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
+import { checkedFsType, checkedMountFlags } from '../mount-options.ts';
 import type { AccessModeKind, NodeCapability, VolumeCapability } from './gen/node.ts';
 
 /** A volume as its driver is to mount it. */
@@ -47,6 +48,7 @@ const finerModes: Readonly<Record<string, AccessModeKind>> = {
   ReadWriteOncePod: 'SINGLE_NODE_SINGLE_WRITER',
 };
 
+/** Throws VOLUME_UNUSABLE for what a driver could take for more than one type or flag. */
 export function capabilityOf(
   { accessMode: name, fsType, mountOptions, shownAs }: CsiVolume,
   can: ReadonlySet<NodeCapability>,
@@ -58,7 +60,11 @@ export function capabilityOf(
   const group = can.has('VOLUME_MOUNT_GROUP') ? spec.securityContext?.fsGroup : undefined;
   return {
     block: undefined,
-    mount: { fsType, mountFlags: mountOptions, volumeMountGroup: group === undefined ? '' : `${group}` },
+    mount: {
+      fsType: checkedFsType(fsType),
+      mountFlags: checkedMountFlags(mountOptions),
+      volumeMountGroup: group === undefined ? '' : `${group}`,
+    },
     accessMode,
   };
 }

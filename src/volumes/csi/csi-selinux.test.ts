@@ -37,6 +37,21 @@ function labelling(): CsiWorld {
 }
 
 describe('on a machine with SELinux, a volume for one pod of a driver that can do so', () => {
+  for (const [field, options] of [
+    ['level', { level: 's0",suid,dev,x="' }],
+    ['level', { level: 's0\nsuid' }],
+    ['user', { level: 's0', user: 'u",bind' }],
+  ] as const)
+    it(`is refused for ${JSON.stringify(options)}, which would be options of a mount`, async () => {
+      const world = labelling();
+      const refused = world.volumes({ selinux }).setUp(pod([options]), volume, signal);
+      await assert.rejects(
+        refused,
+        new RegExp(`invalid seLinuxOptions\\.${field}: must be part of an SELinux label`),
+      );
+      assert.deepEqual(world.requests, []);
+    });
+
   it('is mounted with the label of the containers, and says so on disk', async () => {
     const world = labelling();
     const volumes = world.volumes({ selinux });

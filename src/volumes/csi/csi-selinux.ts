@@ -1,8 +1,12 @@
 import type { CSIDriver, SELinuxOptions } from '../../kinds/index.ts';
 import { claimNameOf, type Pod } from '../../pods/index.ts';
+import { wrong } from '../mount-options.ts';
 import { unusable } from '../payload.ts';
 import { containersOf } from '../volume-users.ts';
 import type { CsiVolume } from './csi-request.ts';
+
+/** Drivers put the label between quotes into options for mount(8): it must not have any of its own. */
+const labelPart = /^[\w.:,-]*$/;
 
 /** A machine with SELinux. */
 export interface SelinuxFacts {
@@ -58,5 +62,9 @@ function optionsFor(pod: Pod, { claim }: CsiVolume): readonly SELinuxOptions[] {
 function contextOf({ user, level }: SELinuxOptions, fileContext: string): string | undefined {
   if (level === undefined || level === '') return undefined;
   const [usualUser, role, type] = fileContext.split(':');
+  const parts = { user, level };
+  for (const [field, text] of Object.entries(parts))
+    if (text !== undefined && !labelPart.test(text))
+      throw wrong(`seLinuxOptions.${field}`, 'part of an SELinux label', text);
   return [user || usualUser, role, type, level].join(':');
 }

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { codeOnly } from './source-text.ts';
+import { sourcesOf, startedPrograms, startsIn } from './started-programs.ts';
+
+test('the table of started programs is what the source starts', () => {
+  const inSource = sourcesOf().flatMap(([file, source]) => {
+    const { programs, hasMeans } = startsIn(source);
+    const named = programs.size === 0 && hasMeans ? [''] : [...programs];
+    return named.map((program) => `${file} ${program}`);
+  });
+  const inTable = startedPrograms.map(({ file, program }) => `${file} ${program}`);
+  assert.deepEqual(
+    inSource.toSorted(),
+    inTable.toSorted(),
+    'add new places to test/architecture/started-programs.ts',
+  );
+});
+
+test('arguments from outside have a check, and say why they are no options', () => {
+  for (const { file, program, outside, check, end } of startedPrograms)
+    assert.equal(
+      outside === '' || check === '',
+      end === 'nothing from outside' || check === '',
+      `${file} ${program}`,
+    );
+});
+
+for (const [what, source, programs] of [
+  ['a call with a list', "await run('mount', ['-a'], signal);", ["'mount'"]],
+  ['a call of a private method', "await this.#run('umount', args);", ["'umount'"]],
+  ['a call over several lines', "this.#run(\n  'stat',\n  ['-c', path],\n)", ["'stat'"]],
+  ['a program from a variable', 'spawn(program, args, {})', ['program']],
+  ['a command as an object', "runChecked({ file: 'ip', args, clock }, signal)", ["'ip'"]],
+  ['a command without a name of its own', 'deps.run({ file, args, clock }, signal)', ['file']],
+  ['a parameter list', 'type Run = (file: string, args: readonly string[]) => void', []],
+  ['a statement of a database', "this.#put.run('reserved', value); db.exec('COMMIT')", []],
+  ['a comment', "// run('mount', ['-a'])", []],
+] as const)
+  test(`the search for started programs reads ${what}`, () => {
+    assert.deepEqual([...startsIn(source).programs], programs);
+  });
+
+test('a file with the means to start programs is found however it does so', () => {
+  for (const source of [
+    "import * as all from 'node:child_process';",
+    "import { runCommand as go } from './run-command.ts';",
+    "const { spawn } = await import('child_process');",
+  ])
+    assert.equal(startsIn(source).hasMeans, true, source);
+});
+
+test('no shell reads text from outside: there is one, and its script is fixed', () => {
+  const [shells, options]: [string[], string[]] = [[], []];
+  for (const [file, source] of sourcesOf()) {
+    const { programs, hasMeans } = startsIn(source);
+    if (programs.size === 0 && !hasMeans) continue;
+    if (/(['"`])(?:\/bin\/|\/usr\/bin\/)?(?:ba|da)?sh\1/.test(source)) shells.push(file);
+    if (/\bshell\s*:/.test(codeOnly(source))) options.push(file);
+    if (!/child_process/.test(source)) continue;
+    const names = /\bimport \{ (.*) \} from 'node:child_process';/.exec(source)?.[1]?.split(', ') ?? ['*'];
+    if (!names.every((name) => ['spawn', 'spawnSync', 'type ChildProcess'].includes(name)))
+      options.push(file);
+  }
+  assert.deepEqual(shells, ['src/node/shutdown/logind.ts']);
+  const [, logind = ''] = sourcesOf().find(([file]) => file === shells[0]) ?? [];
+  assert.match(logind, /'sh',\s*'-c',\s*`echo \$\{held\}; exec cat >\/dev\/null`,\s*\]/);
+  assert.match(logind, /const held = 'held';/);
+  assert.deepEqual(options, []);
+});
