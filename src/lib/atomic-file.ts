@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, type FileHandle, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { KubelingError } from './errors.ts';
 
@@ -11,6 +11,8 @@ export interface WriteOptions {
    * the disk. After a power cut such a file may be the old one, empty or gone.
    */
   readonly survives?: 'power-cut' | 'crash';
+  /** Our own user unless given; only root can give files away. */
+  readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
 /** No mask in use takes these bits from a process that is to read its own files. */
@@ -60,15 +62,13 @@ export async function removeLeftoverTemps(directory: string): Promise<string[]> 
 
 async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
   // Private until complete, as the content may be a secret and the umask is not ours to trust.
-  if (options.survives === 'crash') {
-    await writeFile(path, data, { flag: 'wx', mode: ownerOnly });
-    if (options.mode !== ownerOnly) await chmod(path, options.mode);
-    return;
-  }
   await using file = await open(path, 'wx', ownerOnly);
   await file.writeFile(data);
+  // By its handle: others may write to the directory, and put a link there under this name.
+  const { owner } = options;
+  if (owner !== undefined) await file.chown(owner.uid, owner.gid);
   if (options.mode !== ownerOnly) await file.chmod(options.mode);
-  await file.sync();
+  if (options.survives !== 'crash') await file.sync();
 }
 
 /** Without this a power cut may bring the old name back. */

@@ -25,6 +25,7 @@ export {
   backoffDelayMs,
   nextBackoff,
 } from './backoff.ts';
+export * from './beneath/index.ts';
 export * from './cgroups/index.ts';
 export { apiTime, type Clock, type Instant, instant, realClock, type Timer } from './clock.ts';
 export {

@@ -212,11 +212,11 @@ describe('garbage collection', () => {
   it('keeps a container whose logs cannot be removed, so that it is found again', async () => {
     let stuck = true;
     using rig = new PodRuntimeRig();
-    const { remove } = rig.machine;
+    const { removeLogs } = rig.machine;
     Object.assign(rig.machine, {
-      remove: async (path: string) => {
+      removeLogs: async (path: string) => {
         if (stuck && path.endsWith('/0.log')) throw new Error('read-only file system');
-        await remove(path);
+        await removeLogs(path);
       },
     });
     const pod = podOf({ a: crash });

@@ -1,4 +1,3 @@
-import { dirname, posix } from 'node:path';
 import type { CriClient } from '../cri/index.ts';
 import { isKind, SingleFlight } from '../lib/index.ts';
 import { readOwner } from './labels.ts';
@@ -45,12 +44,6 @@ export class ContainerRemover {
     const lastWords = lastWordsFile(status);
     if (lastWords !== undefined) await files.remove(lastWords);
     if (owner !== undefined) await files.remove(containerLogLink(logLinksDir, { ...owner, containerId }));
-    if (status.logPath === '') return;
-    const directory = dirname(status.logPath);
-    const base = posix.basename(status.logPath);
-    const names = await files.names(directory);
-    for (const name of names.filter((each) => each.startsWith(base))) {
-      await files.remove(posix.join(directory, name));
-    }
+    if (status.logPath !== '') await files.removeLogs(status.logPath);
   }
 }

@@ -159,7 +159,7 @@ export class ContainerMaker {
         signal,
       );
       await Promise.all([
-        files.makeDirectory(posix.dirname(logPathOf(start, plan)), logDirectoryMode),
+        files.makeDirectoryBelow(...logDirectoryOf(start, plan), logDirectoryMode),
         ...plan.files.map(({ path, text, mode }) => files.write(path, text, mode)),
       ]);
       return plan;
@@ -212,6 +212,13 @@ export class ContainerMaker {
         readContainerAnnotations(annotations).hash === hash,
     );
   }
+}
+
+/** Below the directory of all logs, where pods may have put links. */
+function logDirectoryOf(start: ContainerStart, plan: ContainerPlan): readonly [root: string, inside: string] {
+  const directory = posix.dirname(logPathOf(start, plan));
+  const root = posix.dirname(start.sandbox.config.logDirectory ?? '');
+  return [root, posix.relative(root, directory)];
 }
 
 function logPathOf({ sandbox }: ContainerStart, { config }: ContainerPlan): string {

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { KubelingError, PathTree } from '../lib/index.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
@@ -61,6 +62,7 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
   };
   return {
     makeDirectory,
+    makeDirectoryBelow: (root, inside) => makeDirectory(`${root}/${inside}`),
     makeSharedDirectory: makeDirectory,
     names: async (directory) => names(directory),
     async readEnd(path, maxBytes) {
@@ -88,6 +90,10 @@ export function memoryRuntimeFiles(store: FileStore = mapFileStore()): RuntimeFi
     },
     replace: async (path, text) => store.write(path, text),
     remove: async (path) => removeAll(path),
+    async removeLogs(path) {
+      const [directory, base] = [posix.dirname(path), posix.basename(path)];
+      for (const name of names(directory)) if (name.startsWith(base)) removeAll(posix.join(directory, name));
+    },
     async removeEmptyDirectory(path) {
       if (names(path).length > 0) return 'not-empty';
       if (directories.delete(path)) tree.delete(path);

@@ -1,4 +1,4 @@
-import { constants, lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { constants, fstatSync, lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import {
   chmod,
   chown,
@@ -16,14 +16,17 @@ import {
   unlink,
   writeFile,
 } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, posix } from 'node:path';
 import {
   errnoOf,
+  holdDirectory,
   KubelingError,
+  removeTree,
   type SilentMounts,
   type WriteOptions,
   writeFileAtomic,
 } from '../lib/index.ts';
+import { logDirectoryOf } from './log-rotation/log-directory.ts';
 import { realLogFiles } from './logs/real-log-files.ts';
 
 export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
@@ -35,6 +38,8 @@ export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'b
 export interface RuntimeFiles {
   /** With all directories above it; fine when it is there already. */
   makeDirectory(path: string, mode: number): Promise<void>;
+  /** The same for a directory of logs below a root. Rejects when there is a link on the way to it from the root. */
+  makeDirectoryBelow(root: string, inside: string, mode: number): Promise<void>;
   /** With exactly this mode and group from its first moment on, and as told if it is there already. */
   makeSharedDirectory(path: string, as: SharedDirectory): Promise<void>;
   /** The names in a directory, sorted; none when there is no such directory. */
@@ -59,8 +64,10 @@ export interface RuntimeFiles {
   makeFile(path: string, mode: number): Promise<void>;
   /** Puts a new file in the place of the old one, in one step, and makes the directory: nobody ever sees half of it. */
   replace(path: string, text: string, options: WriteOptions): Promise<void>;
-  /** A file, a link or a whole directory; fine when it is not there. */
+  /** A file, a link or a whole directory without mounts; fine when it is not there. */
   remove(path: string): Promise<void>;
+  /** A log and all in its directory whose names begin with its name; nothing when a link is on the way to it. */
+  removeLogs(path: string): Promise<void>;
   /** Answers whether there is no such directory any more, or whether something in it keeps it. */
   removeEmptyDirectory(path: string): Promise<'gone' | 'not-empty'>;
 }
@@ -80,6 +87,8 @@ export function realRuntimeFiles(
   return {
     makeDirectory: (path, mode) =>
       writing(path, async () => void (await mkdir(path, { recursive: true, mode }))),
+    makeDirectoryBelow: (root, inside, mode) =>
+      writing(`${root}/${inside}`, () => makeBelow(root, inside, mode)),
     async makeSharedDirectory(path, as) {
       await silent.check(path);
       await writing(path, () => makeShared(path, as));
@@ -115,6 +124,7 @@ export function realRuntimeFiles(
         await inDirectory(path, () => writeFileAtomic(path, text, options));
       }),
     remove: (path) => writing(path, () => remove(path)),
+    removeLogs: (path) => writing(path, () => removeLogs(path)),
     removeEmptyDirectory: (path) => writing(path, () => removeEmpty(path)),
   };
 }
@@ -137,8 +147,23 @@ async function remove(path: string): Promise<void> {
     await unlink(path);
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return;
-    await rm(path, { recursive: true, force: true });
+    // Others may write to what is in there, so no step of it is taken by a name.
+    await removeTree(path);
   }
+}
+
+async function makeBelow(root: string, inside: string, mode: number): Promise<void> {
+  await inDirectory(posix.join(root, 'any'), async () => {
+    holdDirectory(root, inside.split('/'), mode)[Symbol.dispose]();
+  });
+}
+
+async function removeLogs(path: string): Promise<void> {
+  using directory = logDirectoryOf(path);
+  if (directory === undefined) return;
+  const base = posix.basename(path);
+  const names = readdirSync(directory.at()).filter((name) => name.startsWith(base));
+  for (const name of names) await remove(directory.at(name));
 }
 
 function kindOf(facts: Stats): FileKind {
@@ -195,10 +220,15 @@ async function readLogEnd(podLogsDir: string, path: string, maxBytes: number): P
   return buffer.subarray(0, bytesRead);
 }
 
+const inPlace = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+
 /** In place, not by renaming: containers that have the file mounted see the same file. */
 async function writeWhole(path: string, text: string, mode: number): Promise<void> {
-  await inDirectory(path, () => writeFile(path, text, { mode }));
-  if ((statSync(path).mode & 0o7777) !== mode) await chmod(path, mode);
+  await inDirectory(path, async () => {
+    await using file = await open(path, inPlace, mode);
+    await file.writeFile(text);
+    if ((fstatSync(file.fd).mode & 0o7777) !== mode) await file.chmod(mode);
+  });
 }
 
 /** Mostly its directory is there: it is made when it turns out to be missing. */

@@ -54,11 +54,11 @@ describe('starting a container', () => {
   it('makes a directory for its logs that all may read', async () => {
     using rig = new PodRuntimeRig();
     const made: [string, number][] = [];
-    const { makeDirectory } = rig.machine;
+    const { makeDirectoryBelow } = rig.machine;
     Object.assign(rig.machine, {
-      makeDirectory: async (path: string, mode: number) => {
-        made.push([path, mode]);
-        await makeDirectory(path, mode);
+      makeDirectoryBelow: async (root: string, inside: string, mode: number) => {
+        made.push([`${root}/${inside}`, mode]);
+        await makeDirectoryBelow(root, inside, mode);
       },
     });
     await rig.sync(podOf({ a: {} }));

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type { CriClient, PodSandbox, PodSandboxConfig, RunPodSandboxResponse } from '../cri/index.ts';
 import { type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
@@ -70,7 +71,8 @@ export class SandboxStarter {
   async #make(pod: Pod, firstAttempt: number, signal: AbortSignal): Promise<MadeSandbox> {
     for (let attempt = firstAttempt; ; attempt++) {
       const { config, runtimeHandler } = await this.#deps.planner.sandboxPlan(pod, attempt, signal);
-      await this.#deps.files.makeDirectory(config.logDirectory ?? '', logDirectoryMode);
+      const { dir: root, base: name } = posix.parse(config.logDirectory ?? '');
+      await this.#deps.files.makeDirectoryBelow(root, name, logDirectoryMode);
       try {
         using _turn = await this.#turn(pod, signal);
         const { podSandboxId } = await this.#run({ config, runtimeHandler }, signal);

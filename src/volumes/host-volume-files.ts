@@ -9,17 +9,25 @@ import {
   errnoOf,
   formatQuantity,
   hostSilentMounts,
+  isMountPoint,
   KubelingError,
   type MountCalls,
   mountArguments,
   mountCalls,
+  mountIdOf,
+  openPlace,
+  placeFlags,
   type Quantity,
   readMountTable,
+  removeTree,
   runCommand,
   type SilentMounts,
   spaceAt,
   systemRandom,
   umountArguments,
+  unlessGone,
+  unlessMissing,
+  wayFlags,
   writeFileAtomic,
 } from '../lib/index.ts';
 import { failureOf } from './command-failure.ts';
@@ -27,9 +35,13 @@ import type { WalkNews } from './group-news.ts';
 import { walkForGroup } from './group-walk.ts';
 import { walkAside } from './group-walk-aside.ts';
 import { checkedMountOptions } from './mount-options.ts';
-import { mountIdOf, openPlace, placeFlags, wayFlags } from './places.ts';
-import { callsToChange, callsToLookAt, isQuickToLookAt } from './quick-files.ts';
-import { isMountPoint, removeTree, unlessGone, unlessMissing } from './remove-tree.ts';
+import {
+  callsToChange,
+  callsToLookAt,
+  isQuickToLookAt,
+  volumeTreeCalls,
+  whenToLookAt,
+} from './quick-files.ts';
 import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 
 /** What the kernel calls the file systems that are ours. */
@@ -160,7 +172,7 @@ export class HostVolumeFiles implements VolumeFiles {
     const act = async () => {
       const inTheWay = await this.#silent.firstBelow(await placeOf(directory));
       if (inTheWay !== undefined) throw isMountPoint(`directory ${inTheWay}`);
-      await removeTree(directory);
+      await removeTree(directory, volumeTreeCalls);
     };
     await writing(directory, () => unlessGone(act), 'remove');
   }
@@ -386,8 +398,9 @@ async function readRegular(path: string): Promise<Buffer | undefined> {
 }
 
 async function mountAt(directory: string): Promise<MountKind> {
-  await using place = await openPlace(directory, placeFlags);
-  await using above = await openPlace(dirname(directory), wayFlags);
+  const outer = dirname(directory);
+  await using place = await openPlace(directory, placeFlags, whenToLookAt(directory));
+  await using above = await openPlace(outer, wayFlags, whenToLookAt(outer));
   if (mountIdOf(place) === mountIdOf(above)) return 'none';
   return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
 }

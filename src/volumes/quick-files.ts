@@ -31,6 +31,7 @@ import {
   unlink,
   writeFile,
 } from 'node:fs/promises';
+import type { CallTime, TreeCalls } from '../lib/index.ts';
 
 type Now<T> = T | Promise<T>;
 
@@ -141,3 +142,9 @@ export function isQuickToLookAt(path: string): boolean {
 export function callsToChange(path: string): FileCalls {
   return inMemory.test(path) ? atOnce : later;
 }
+
+export function whenToLookAt(path: string): CallTime {
+  return isQuickToLookAt(path) ? 'at-once' : 'later';
+}
+
+export const volumeTreeCalls: TreeCalls = { lookAt: whenToLookAt, change: callsToChange };

@@ -1,39 +1,68 @@
-import { chown, mkdir, realpath, stat } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
-import { KubelingError, readFileIfExists, writeFileAtomic } from '../../lib/index.ts';
+import { chownSync, constants, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import {
+  errnoOf,
+  type HeldDirectory,
+  holdDirectory,
+  KubelingError,
+  writeFileAtomic,
+} from '../../lib/index.ts';
 
 export function backupOf(path: string): string {
   return `${path}.kubeling-backup`;
 }
 
+const mostLinks = 40;
+const directoryMode = 0o750;
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
 /**
  * Changes a file with secrets of a user, in one step: who reads it meanwhile sees the old text or the new. Links to it
  * stay links, its owner stays, who is the only one to read it from then on, and the old text is kept beside it. A new
  * one belongs to the owner of the directory: who calls us as root does not get files that only root can read.
+ *
+ * Root may be called for a user who changes names meanwhile. So the directory is held, and a link of a user leads root to
+ * nothing but that user's own files.
  */
 export async function changeUserFile(
   path: string,
   change: (text: string) => string,
 ): Promise<'same' | 'made' | 'changed'> {
-  const target = await realpath(path).catch(() => resolve(path));
-  const before = await read(target);
-  const after = change(before ?? '');
-  if (after === (before ?? '')) return 'same';
-  if (before === undefined) {
-    await makeDirectory(dirname(target));
-    await write(target, after, { ...(await ownerOf(dirname(target))), mode: 0o600 });
-    return 'made';
+  const target = followLinks(resolve(path));
+  try {
+    using directory = holdWithMissing(target);
+    const file = { ...target, name: basename(target.path), directory };
+    const before = await read(file);
+    const after = change(before?.text ?? '');
+    if (after === (before?.text ?? '')) return 'same';
+    if (before === undefined) {
+      await write(file, after, { ...ownerOf(directory.at()), mode: 0o600 });
+      return 'made';
+    }
+    await write({ ...file, name: backupOf(file.name) }, before.text, before.facts);
+    await write(file, after, before.facts);
+    return 'changed';
+  } catch (cause) {
+    const errno = errnoOf(
+      cause instanceof KubelingError && cause.code === 'FILE_WRITE' ? cause.cause : cause,
+    );
+    if (errno === undefined) throw cause;
+    const details = { path: target.path };
+    throw new KubelingError('FILE_WRITE', `Cannot write ${target.path}: ${errno}`, { cause, details });
   }
-  const facts = await ownerOf(target);
-  await write(backupOf(target), before, facts);
-  await write(target, after, facts);
-  return 'changed';
 }
 
-async function read(path: string): Promise<string | undefined> {
-  return await readFileIfExists(path).catch((cause) => {
-    throw new KubelingError('FILE_READ', `Cannot read ${path}`, { cause, details: { path } });
-  });
+interface Target {
+  /** Without links, as long as nobody changes it. */
+  readonly path: string;
+  /** Of the links on the way that are not root's. */
+  readonly linkOwners: ReadonlySet<number>;
+}
+
+interface UserFile extends Target {
+  readonly directory: HeldDirectory;
+  readonly name: string;
 }
 
 interface Facts {
@@ -42,31 +71,98 @@ interface Facts {
   readonly gid: number;
 }
 
-async function ownerOf(path: string): Promise<Facts> {
-  const { mode, uid, gid } = await stat(path);
-  return { mode: mode & 0o700, uid, gid };
-}
-
-async function write(path: string, text: string, { mode, uid, gid }: Facts): Promise<void> {
-  await writeFileAtomic(path, text, { mode });
-  await own(path, { uid, gid });
-}
-
-/** Only root can give files away, and only root has to. */
-async function own(path: string, { uid, gid }: Pick<Facts, 'uid' | 'gid'>): Promise<void> {
-  if (process.getuid?.() === 0) await chown(path, uid, gid);
+/** The way to a file, missing steps and all. */
+function followLinks(path: string): Target {
+  const linkOwners = new Set<number>();
+  let left = path.split('/');
+  let at = '/';
+  for (let links = 0; left.length > 0; ) {
+    const [step = '', ...behind] = left;
+    left = behind;
+    const next = resolve(at, step);
+    const facts = lstatSync(next, { throwIfNoEntry: false });
+    if (facts?.isSymbolicLink() !== true) {
+      at = next;
+      continue;
+    }
+    if (++links > mostLinks) throw unreadable(path, 'there are too many links on the way');
+    if (facts.uid !== 0) linkOwners.add(facts.uid);
+    const to = readlinkSync(next);
+    if (to.startsWith('/')) at = '/';
+    left = [...to.split('/'), ...left];
+  }
+  return { path: at, linkOwners };
 }
 
 /** Each one that is missing belongs to whom the one above it belongs to. */
-async function makeDirectory(path: string): Promise<void> {
-  const isThere = await stat(path).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return;
-  await makeDirectory(dirname(path));
-  await mkdir(path, { mode: 0o750 }).catch((cause) => {
-    throw new KubelingError('FILE_WRITE', `Cannot make the directory ${path}`, { cause, details: { path } });
+function holdWithMissing(target: Target): HeldDirectory {
+  let held = holdDirectory('/', []);
+  for (const step of dirname(target.path)
+    .split('/')
+    .filter((each) => each !== '')) {
+    using above = held;
+    held = holdStep(target, above, step);
+  }
+  return held;
+}
+
+function holdStep(target: Target, above: HeldDirectory, step: string): HeldDirectory {
+  try {
+    return holdDirectory(above.at(), [step]);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+  const { uid, gid } = ownerOf(above.at());
+  checkOwner(target, uid);
+  mkdirSync(above.at(step), { mode: directoryMode });
+  const made = holdDirectory(above.at(), [step]);
+  if (isRoot()) chownSync(made.at(), uid, gid);
+  return made;
+}
+
+async function read(file: UserFile): Promise<{ readonly text: string; readonly facts: Facts } | undefined> {
+  const { path, directory, name } = file;
+  try {
+    await using opened = await open(directory.at(name), readFlags);
+    const facts = await opened.stat();
+    if (!facts.isFile()) throw unreadable(path, 'it is no regular file');
+    checkOwner(file, facts.uid);
+    return { text: await opened.readFile('utf8'), facts: factsOf(facts) };
+  } catch (cause) {
+    if (cause instanceof KubelingError) throw cause;
+    if (errnoOf(cause) !== 'ENOENT') throw unreadable(path, errnoOf(cause) ?? 'it failed', cause);
+    checkOwner(file, ownerOf(directory.at()).uid);
+    return undefined;
+  }
+}
+
+/** Else a user could have root read or change what is not the user's. */
+function checkOwner({ path, linkOwners }: Target, owner: number): void {
+  const other = isRoot() ? [...linkOwners].find((each) => each !== owner) : undefined;
+  if (other === undefined) return;
+  throw unreadable(path, `a link of the user ${other} leads there, and it belongs to the user ${owner}`);
+}
+
+function ownerOf(path: string): Facts {
+  return factsOf(statSync(path));
+}
+
+function factsOf({ mode, uid, gid }: Facts): Facts {
+  return { mode: mode & 0o700, uid, gid };
+}
+
+async function write({ directory, name }: UserFile, text: string, { mode, uid, gid }: Facts): Promise<void> {
+  await writeFileAtomic(join(directory.at(), name), text, {
+    mode,
+    owner: isRoot() ? { uid, gid } : undefined,
   });
-  await own(path, await ownerOf(dirname(path)));
+}
+
+/** Only root can give files away, and only root has to. */
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
+}
+
+function unreadable(path: string, why: string, cause?: unknown): KubelingError {
+  return new KubelingError('FILE_READ', `Cannot read ${path}: ${why}`, { cause, details: { path } });
 }

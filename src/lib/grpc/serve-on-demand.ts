@@ -1,5 +1,5 @@
-import { chmodSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { chmodSocket } from '../beneath/index.ts';
 import { GrpcServer, type GrpcServerOptions, removeSocket, type ServiceAdder } from './server.ts';
 
 /**
@@ -50,7 +50,7 @@ export async function serveOnDemand(
   listener.on('error', () => {});
   // Who only waits for callers keeps no process alive.
   listener.unref();
-  chmodSync(socketPath, 0o600);
+  chmodSocket(socketPath, 0o600);
   return {
     [Symbol.asyncDispose]: async () => {
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));

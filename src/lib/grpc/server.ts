@@ -1,6 +1,7 @@
-import { chmodSync, lstatSync, rmSync } from 'node:fs';
+import { lstatSync, rmSync } from 'node:fs';
 import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
+import { chmodSocket } from '../beneath/index.ts';
 import { type Route, refuse, serveCall } from './server-call.ts';
 import type { MethodType, ServiceImplementation, ServiceType } from './service.ts';
 import { GrpcError } from './status.ts';
@@ -57,7 +58,7 @@ export class GrpcServer implements AsyncDisposable {
         resolve();
       });
     });
-    chmodSync(socketPath, 0o600);
+    chmodSocket(socketPath, 0o600);
   }
 
   /** Serves whoever has connected to somebody else that listens. */

@@ -4,6 +4,7 @@ import { posix } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { describeError, errnoOf, KubelingError } from '../../lib/index.ts';
+import { logDirectoryOf } from './log-directory.ts';
 import type { LogFile, RotationFiles } from './rotation-files.ts';
 
 /** Large enough that the main thread, which hands the pieces on, has little to do for each. */
@@ -17,22 +18,45 @@ export function realRotationFiles(): RotationFiles {
   return {
     size: (path) => reading(path, () => sizeAt(path), undefined),
     list: (directory) => reading(directory, () => filesIn(directory), []),
-    rename: (from, to) => writing(from, () => rename(from, to)),
-    putBack: (from, to) => writing(from, () => putBack(from, to)),
-    remove: (path) => writing(path, () => rm(path, { force: true })),
-    compress: (path, signal) => writing(path, () => compress(path, signal)),
+    rename: (from, to) => held(from, (at) => rename(at(from), at(to))),
+    putBack: (from, to) => held(from, (at) => putBack(at(from), at(to))),
+    remove: (path) => held(path, (at) => rm(at(path), { force: true }), 'fine'),
+    compress: (path, signal) => held(path, (at) => compress(at(path), signal), 'fine'),
     freeBytes: (directory) => reading(directory, () => freeBytes(directory), undefined),
   };
 }
 
+/** Where something in the directory of a log is found by its handle. */
+type At = (path: string) => string;
+
+/** All that is done to a log happens in the one directory that is held: links may be put on the way there at any moment. */
+async function held<T>(path: string, act: (at: At) => Promise<T>): Promise<T>;
+async function held(path: string, act: (at: At) => Promise<void>, without: 'fine'): Promise<void>;
+async function held<T>(
+  path: string,
+  act: (at: At) => Promise<T>,
+  without: 'fine' | 'fails' = 'fails',
+): Promise<T | undefined> {
+  return await writing(path, async () => {
+    using directory = logDirectoryOf(path);
+    if (directory !== undefined) return await act((each) => directory.at(posix.basename(each)));
+    if (without === 'fine') return undefined;
+    throw new Error('it is in no directory of logs');
+  });
+}
+
 function sizeAt(path: string): number | undefined {
-  const facts = lstatSync(path);
+  using directory = logDirectoryOf(path);
+  if (directory === undefined) return undefined;
+  const facts = lstatSync(directory.at(posix.basename(path)));
   return facts.isFile() ? facts.size : undefined;
 }
 
-function filesIn(directory: string): readonly LogFile[] {
-  return readdirSync(directory).flatMap((name) => {
-    const facts = lstatSync(posix.join(directory, name), { throwIfNoEntry: false });
+function filesIn(path: string): readonly LogFile[] {
+  using directory = logDirectoryOf(posix.join(path, 'any'));
+  if (directory === undefined) return [];
+  return readdirSync(directory.at()).flatMap((name) => {
+    const facts = lstatSync(directory.at(name), { throwIfNoEntry: false });
     return facts?.isFile() === true ? [{ name, bytes: facts.size }] : [];
   });
 }

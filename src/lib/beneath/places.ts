@@ -1,11 +1,12 @@
 import { closeSync, constants, openSync, type PathLike, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { isQuickToLookAt } from './quick-files.ts';
 
 /** Linux only, and in no list of Node's: a handle to a place that can be gone through but not read. */
 const oPath = 0o10000000;
+/** Whatever is there itself, be it a link. */
+export const itselfFlags = oPath | constants.O_NOFOLLOW;
 /** A directory itself, not one that a link leads to. */
-export const placeFlags = oPath | constants.O_NOFOLLOW | constants.O_DIRECTORY;
+export const placeFlags = itselfFlags | constants.O_DIRECTORY;
 export const wayFlags = oPath | constants.O_DIRECTORY;
 
 /** A place that is held. */
@@ -13,9 +14,11 @@ export interface Place extends AsyncDisposable {
   readonly fd: number;
 }
 
-/** `shown` is what the path means, where that is one of a handle. */
-export async function openPlace(path: PathLike, flags: number, shown = String(path)): Promise<Place> {
-  if (!isQuickToLookAt(shown)) return await open(path, flags);
+/** A call through the thread pool costs ten times what the kernel needs for it, but stops nobody when a disk is slow. */
+export type CallTime = 'at-once' | 'later';
+
+export async function openPlace(path: PathLike, flags: number, when: CallTime = 'later'): Promise<Place> {
+  if (when === 'later') return await open(path, flags);
   const fd = openSync(path, flags);
   return { fd, [Symbol.asyncDispose]: async () => closeSync(fd) };
 }

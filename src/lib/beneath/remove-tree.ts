@@ -1,9 +1,9 @@
 import { type Dir, type Dirent, opendirSync } from 'node:fs';
-import { opendir } from 'node:fs/promises';
+import { opendir, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { describeError, errnoOf, KubelingError } from '../lib/index.ts';
-import { mountIdOf, openPlace, type Place, placeFlags, wayFlags } from './places.ts';
-import { callsToChange, isQuickToLookAt } from './quick-files.ts';
+import { errnoOf } from '../cgroups/index.ts';
+import { describeError, KubelingError } from '../errors.ts';
+import { type CallTime, mountIdOf, openPlace, type Place, placeFlags, wayFlags } from './places.ts';
 
 /** Names are bytes: whoever may write to a volume may choose some that are no text. */
 type Entry = Dirent<Buffer>;
@@ -14,12 +14,27 @@ const entriesAtOnce = 128;
 /** Each takes away as many steps; a tree that needs more is being filled by somebody. */
 const mostPasses = 100_000;
 
+type Now<T> = T | Promise<T>;
+
+/** The calls that a tree is removed with, by the path that is meant. */
+export interface TreeCalls {
+  lookAt(path: string): CallTime;
+  change(path: string): {
+    rename(from: Buffer, to: Buffer): Now<void>;
+    unlink(path: Buffer): Now<void>;
+    rmdir(path: Buffer): Now<void>;
+  };
+}
+
+const byThePool: TreeCalls = { lookAt: () => 'later', change: () => ({ rename, unlink, rmdir }) };
+
 /** A directory with all that is in it, but nothing that is mounted there. Of any depth and width, with few handles and little memory. */
-export async function removeTree(directory: string): Promise<void> {
-  const parent = await unlessGone(() => openPlace(dirname(directory), wayFlags));
+export async function removeTree(directory: string, calls: TreeCalls = byThePool): Promise<void> {
+  const above = dirname(directory);
+  const parent = await unlessGone(() => openPlace(above, wayFlags, calls.lookAt(above)));
   if (parent === undefined) return;
-  await using above = parent;
-  await new TreeRemoval().directory(above, Buffer.from(basename(directory)), directory, 0);
+  await using held = parent;
+  await new TreeRemoval(calls).directory(held, Buffer.from(basename(directory)), directory, 0);
 }
 
 /** Each step is taken from the handle of the one before, so that nothing that becomes a link meanwhile leads elsewhere. */
@@ -28,12 +43,19 @@ class TreeRemoval {
   #top: Place | undefined;
   /** How many entries were unlinked, removed or brought up. */
   #done = 0;
+  readonly #calls: TreeCalls;
+
+  constructor(calls: TreeCalls) {
+    this.#calls = calls;
+  }
 
   async directory(above: Place, name: Buffer, shown: string, steps: number): Promise<void> {
     const path = pathOf(above, name);
-    const opened = await unlessGone(() => openPlace(path, placeFlags, shown)).catch((error: unknown) => {
-      throw undeletable(`directory ${shown}`, error);
-    });
+    const opened = await unlessGone(() => openPlace(path, placeFlags, this.#calls.lookAt(shown))).catch(
+      (error: unknown) => {
+        throw undeletable(`directory ${shown}`, error);
+      },
+    );
     if (opened === undefined) return;
     await using place = opened;
     if (mountIdOf(place) !== mountIdOf(above)) throw isMountPoint(`directory ${shown}`);
@@ -50,7 +72,7 @@ class TreeRemoval {
   /** Something may have been brought up meanwhile; unless it is the last attempt, that is no failure. */
   async #isRemoved(path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
     try {
-      await unlessGone(() => callsToChange(shown).rmdir(path));
+      await unlessGone(() => this.#calls.change(shown).rmdir(path));
       return true;
     } catch (error) {
       if (isLast || errnoOf(error) !== 'ENOTEMPTY') throw undeletable(`directory ${shown}`, error);
@@ -59,7 +81,7 @@ class TreeRemoval {
   }
 
   async #content(place: Place, shown: string, steps: number): Promise<void> {
-    for await (const entry of entriesOf(place, shown)) {
+    for await (const entry of entriesOf(place, this.#calls.lookAt(shown))) {
       const inside = join(shown, entry.name.toString());
       if (!entry.isDirectory()) await this.#file(pathOf(place, entry.name), inside);
       else if (steps < mostSteps) await this.directory(place, entry.name, inside, steps);
@@ -69,7 +91,7 @@ class TreeRemoval {
 
   /** What is mounted on a file keeps it, as the kernel sees to. */
   async #file(path: Buffer, shown: string): Promise<void> {
-    await unlessGone(() => callsToChange(shown).unlink(path)).catch((error: unknown) => {
+    await unlessGone(() => this.#calls.change(shown).unlink(path)).catch((error: unknown) => {
       throw undeletable(shown, error);
     });
     this.#done++;
@@ -82,7 +104,7 @@ class TreeRemoval {
     for (let number = 0; ; number++) {
       try {
         const target = pathOf(top, Buffer.from(`.removing-${number}`));
-        await unlessGone(() => callsToChange(shown).rename(path, target));
+        await unlessGone(() => this.#calls.change(shown).rename(path, target));
         this.#done++;
         return;
       } catch (error) {
@@ -98,10 +120,10 @@ function pathOf(place: Place, name: Buffer): Buffer {
 }
 
 /** One after the other: there may be more than fit into memory. */
-async function* entriesOf(place: Place, shown: string): AsyncGenerator<Entry> {
+async function* entriesOf(place: Place, when: CallTime): AsyncGenerator<Entry> {
   const path = `/proc/self/fd/${place.fd}`;
   const options = { encoding: 'buffer' as BufferEncoding, bufferSize: entriesAtOnce };
-  const isQuick = isQuickToLookAt(shown);
+  const isQuick = when === 'at-once';
   await using directory: Dir = isQuick ? opendirSync(path, options) : await opendir(path, options);
   for (;;) {
     const entry = isQuick ? directory.readSync() : await directory.read();

@@ -1,0 +1,213 @@
+import { chownSync, lchownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { changeUserFile } from '../../src/cli/local/user-file.ts';
+import { GrpcServer } from '../../src/lib/grpc/index.ts';
+import { writeFileAtomic } from '../../src/lib/index.ts';
+import { realRuntimeFiles } from '../../src/runtime/index.ts';
+import { logTree } from '../../src/server/system-logs/log-tree.ts';
+import type { Arena, Attack, Place } from './place.ts';
+
+const user = 4_242;
+
+/** A file of somebody's, which becomes a link to the canary's and back. */
+function fileOf({ root, canary }: Arena, owner = 0) {
+  const directory = join(root, 'home');
+  const [path, link] = [join(directory, 'config'), join(directory, 'link')];
+  mkdirSync(directory, { mode: 0o755 });
+  writeFileSync(path, 'own\n', { mode: 0o600 });
+  symlinkSync(canary.file, link);
+  const own = () => {
+    for (const each of [directory, path]) chownSync(each, owner, owner);
+    lchownSync(link, owner, owner);
+  };
+  own();
+  return { directory, path, link, swaps: [[path, link]] as const };
+}
+
+const changing = (seen: string[]) => (text: string) => {
+  seen.push(text);
+  return `${text.slice(0, 100)}more\n`;
+};
+
+const context: Place = {
+  place: "kubeling context: a user's kubeconfig",
+  changedBy: 'the user, while root changes it',
+  heldBy:
+    'by a handle of its directory; owner and mode are set by that of the new file before it has its name',
+  attack(arena): Attack {
+    const { path, swaps } = fileOf(arena, user);
+    return {
+      swaps,
+      async act() {
+        const seen: string[] = [];
+        await changeUserFile(path, changing(seen));
+        return seen.join('');
+      },
+    };
+  },
+};
+
+const contextDirectory: Place = {
+  ...context,
+  place: "kubeling context: the directory of a user's kubeconfig",
+  attack(arena): Attack {
+    const { directory } = fileOf(arena, user);
+    const link = join(arena.root, 'link');
+    symlinkSync(arena.canary.directory, link);
+    lchownSync(link, user, user);
+    let number = 0;
+    return {
+      swaps: [[directory, link]],
+      async act() {
+        const seen: string[] = [];
+        await changeUserFile(join(directory, `config${number++ % 10}`), changing(seen));
+        await changeUserFile(join(directory, `made${number++}/config`), changing(seen));
+        return seen.join('');
+      },
+    };
+  },
+};
+
+const sockets: Place = {
+  place: 'sockets in device-plugins and pod-resources',
+  changedBy: 'plugins in pods with a hostPath there',
+  heldBy: 'the mode is set by a handle of the socket, and of nothing else',
+  attack(arena): Attack {
+    const { directory, link } = fileOf(arena);
+    const socket = join(directory, 'kubelet.sock');
+    return {
+      swaps: [[socket, link]],
+      async act() {
+        for (const each of [socket, link]) rmSync(each, { force: true });
+        symlinkSync(arena.canary.file, link);
+        await using server = new GrpcServer();
+        await server.listen(socket);
+        return '';
+      },
+    };
+  },
+};
+
+const checkpoints: Place = {
+  place: 'checkpoint of device-plugins and others, read and replaced',
+  changedBy: 'plugins in pods with a hostPath there',
+  heldBy: 'read without links, and replaced by a new file that gets its mode by handle',
+  attack(arena): Attack {
+    const { directory, path, link } = fileOf(arena);
+    const files = realRuntimeFiles();
+    return {
+      swaps: [[`${directory}/*`, link]],
+      async act() {
+        rmSync(link, { force: true });
+        symlinkSync(arena.canary.file, link);
+        await files.replace(path, 'own\n', { mode: 0o644, survives: 'crash' });
+        await writeFileAtomic(path, 'own\n', { mode: 0o644 });
+        return String(await files.readEnd(path, 1_000));
+      },
+    };
+  },
+};
+
+const inPlace: Place = {
+  place: '/dev/termination-log, read back, and /etc/hosts of a pod, written in place',
+  changedBy: 'the content by each container; the name by none, as only the file is mounted',
+  heldBy: 'opened without following a link, and given its mode by handle',
+  attack(arena): Attack {
+    const { path, swaps } = fileOf(arena);
+    const files = realRuntimeFiles();
+    return {
+      swaps,
+      async act() {
+        await files.write(path, 'own\n', 0o644);
+        return String(await files.readEnd(path, 1_000));
+      },
+    };
+  },
+};
+
+const nodeLogs: Place = {
+  place: 'logs of the node at /logs/',
+  changedBy: 'pods with a hostPath on /var/log',
+  heldBy:
+    'each step is opened in the handle of the one before; links are followed by hand, below the root only',
+  attack(arena): Attack {
+    const { directory, swaps } = fileOf(arena);
+    const tree = logTree(directory);
+    return {
+      swaps,
+      async act() {
+        const found = await tree.look('config');
+        let text = '';
+        if (found.kind === 'file') for await (const chunk of found.chunks) text += Buffer.from(chunk);
+        return text;
+      },
+    };
+  },
+};
+
+const logLinks: Place = {
+  place: 'links in /var/log/containers, made, checked and removed',
+  changedBy: 'log collectors with a hostPath there',
+  heldBy:
+    'a link is made, replaced or removed by its name, which follows none; where it leads is only looked at',
+  attack(arena): Attack {
+    const { path, swaps } = fileOf(arena);
+    const files = realRuntimeFiles();
+    return {
+      swaps,
+      async act() {
+        await files.exists(path);
+        await files.link(join(arena.root, 'home/nowhere'), path);
+        await files.remove(path);
+        return String(await files.readLink(path));
+      },
+    };
+  },
+};
+
+const rootOnly = 'nobody: every directory on the way is of root and closed to others';
+
+/** Where a path is safe as it cannot be changed. */
+const closed: readonly Place[] = [
+  {
+    place: 'configMap, secret, projected and downwardAPI: the atomic writer',
+    changedBy: `${rootOnly}; containers have them read-only`,
+    heldBy: 'test/local-api/volume-attacks.test.ts, CVE-2017-1002102',
+  },
+  {
+    place: 'parts of volumes (subPath)',
+    changedBy: 'every container with the volume',
+    heldBy: 'handles; test/local-api/volume-attacks.test.ts, CVE-2021-25741',
+  },
+  {
+    place: 'target and staging paths of CSI volumes, vol_data.json',
+    changedBy: rootOnly,
+    heldBy: 'directories are removed only when they are empty, files by their name',
+  },
+  {
+    place: 'checkpoint archives below checkpoints',
+    changedBy: rootOnly,
+    heldBy: 'the directory has mode 0700',
+  },
+  {
+    place: 'directories of emptyDir themselves: mode, group, quota',
+    changedBy: rootOnly,
+    heldBy: 'made aside and renamed; a link in that place is refused',
+  },
+  {
+    place: 'sizes of directories with few files, as those of logs',
+    changedBy: 'as container logs',
+    heldBy: 'by path: names and sizes are counted, nothing is opened, written or shown by name',
+  },
+];
+
+export const hostPlaces: readonly Place[] = [
+  context,
+  contextDirectory,
+  sockets,
+  checkpoints,
+  inPlace,
+  nodeLogs,
+  logLinks,
+  ...closed,
+];

@@ -1,0 +1,52 @@
+import { Worker } from 'node:worker_threads';
+
+/**
+ * Two names that change places: what one names is named by the other from then on. `<directory>/*` stands for the
+ * temporary files in a directory.
+ */
+export type Swap = readonly [string, string];
+
+const script = `
+  const { workerData: { swaps, stop } } = require('node:worker_threads');
+  const { readdirSync } = require('node:fs');
+  const namesOf = (name) => {
+    if (!name.endsWith('/*')) return [name];
+    const directory = name.slice(0, -1);
+    return readdirSync(directory).filter((each) => each.endsWith('.tmp')).map((each) => directory + each);
+  };
+  const { functions } = process.getBuiltinModule('node:ffi').dlopen('libc.so.6', {
+    renameat2: { arguments: ['int32', 'string', 'int32', 'string', 'uint32'], return: 'int32' },
+  });
+  const [atCwd, exchange] = [-100, 2];
+  while (Atomics.load(stop, 0) === 0) {
+    for (const [a, b] of swaps)
+      for (const each of namesOf(a)) functions.renameat2(atCwd, each, atCwd, b, exchange);
+    Atomics.add(stop, 1, 1);
+  }`;
+
+/** Swaps names as fast as the kernel can, in a thread of its own, until it is disposed of. */
+export class LinkSwapper implements AsyncDisposable {
+  readonly #stop = new Int32Array(new SharedArrayBuffer(8));
+  readonly #worker: Worker;
+
+  constructor(swaps: readonly Swap[]) {
+    const execArgv = ['--disable-warning=ExperimentalWarning'];
+    this.#worker = new Worker(script, { eval: true, execArgv, workerData: { swaps, stop: this.#stop } });
+  }
+
+  /** How often it has swapped all of them. */
+  get rounds(): number {
+    return Atomics.load(this.#stop, 1);
+  }
+
+  /** Resolves once it is at work. */
+  async begun(): Promise<void> {
+    while (this.rounds === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = new Promise((resolve) => this.#worker.once('exit', resolve));
+    Atomics.store(this.#stop, 0, 1);
+    await ended;
+  }
+}

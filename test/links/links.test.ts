@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { Canary, canaryText, filesWithCanary } from './canary.ts';
+import { hostPlaces } from './host-attacks.ts';
+import { LinkSwapper } from './link-swapper.ts';
+import { logPlaces } from './log-attacks.ts';
+import { volumePlaces } from './volume-attacks.ts';
+
+/** How long each place is attacked; more of it is for those who want to know: `npm run test:links`. */
+const attackMs = Number(process.env['KUBELING_ATTACK_SECONDS'] ?? 1.5) * 1_000;
+const leastRounds = 5;
+const notRoot = process.getuid?.() === 0 ? false : 'needs root';
+
+/** Every place where kubeling works by a path: who can change that path, and what protects it. */
+const places = [...logPlaces, ...volumePlaces, ...hostPlaces];
+
+describe('a path that becomes a link while kubeling uses it', { skip: notRoot }, () => {
+  let base: string;
+
+  before(async () => {
+    base = await mkdtemp(join(tmpdir(), 'klg-links-'));
+  });
+  after(() => execFileSync('rm', ['-rf', base]));
+
+  for (const [number, { place, attack }] of places.entries()) {
+    if (attack === undefined) continue;
+    it(`leads nowhere: ${place}`, async (t) => {
+      const root = join(base, String(number), 'own');
+      await mkdir(root, { recursive: true });
+      const canary = new Canary(join(base, String(number), 'outside'));
+      const { swaps, act } = await attack({ root, canary });
+      const outcomes = new Map<string, number>();
+      const swapper = new LinkSwapper(swaps);
+      try {
+        await swapper.begun();
+        const end = performance.now() + attackMs;
+        for (let rounds = 0; rounds < leastRounds || performance.now() < end; rounds++) {
+          const outcome = await act().then((text) => {
+            assert.ok(!text.includes(canaryText.trim()), 'the text of the canary was read');
+            return 'done';
+          }, outcomeOf);
+          outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        }
+      } finally {
+        await swapper[Symbol.asyncDispose]();
+      }
+      const told = `${swapper.rounds} swaps: ${JSON.stringify([...outcomes])}`;
+      t.diagnostic(told);
+      const [now, was] = canary.compare();
+      assert.equal(now, was, told);
+      assert.deepEqual(filesWithCanary(root), [], told);
+      assert.ok((outcomes.get('done') ?? 0) > 0, told);
+    });
+  }
+
+  it('is looked at here wherever there is one', () => {
+    const names = places.map(({ place }) => place);
+    assert.deepEqual(names, [...new Set(names)]);
+    for (const { changedBy, heldBy, place } of places) assert.ok(changedBy !== '' && heldBy !== '', place);
+  });
+});
+
+/** A refusal is fine; a mistake of the test, or being led away, is not. */
+function outcomeOf(error: unknown): string {
+  if (error instanceof assert.AssertionError || !(error instanceof Error)) throw error;
+  if ('code' in error) return String(error.code);
+  if (error.message.startsWith('a directory was moved')) return 'moved';
+  throw error;
+}

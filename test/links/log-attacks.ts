@@ -1,0 +1,138 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ContainerStatus } from '../../src/cri/index.ts';
+import { holdDirectory } from '../../src/lib/index.ts';
+import { ContainerRemover } from '../../src/runtime/container-remover.ts';
+import { realLogFiles, realRotationFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
+import { makeFresh } from './fresh-directory.ts';
+import type { Arena, Attack, Place } from './place.ts';
+
+const changedBy = 'a pod with a hostPath on /var/log/pods, or a log collector';
+const never = new AbortController().signal;
+const stamped = '0.log.20260101-000000';
+
+/** The logs of one container, whose directory becomes a link to the canary's and back. */
+function logs({ root, canary }: Arena) {
+  const pods = join(root, 'logs');
+  const pod = join(pods, 'ns_pod_uid');
+  const container = join(pod, 'c');
+  mkdirSync(container, { recursive: true });
+  const link = join(root, 'link');
+  symlinkSync(canary.directory, link);
+  const own = holdDirectory(pod, ['c']);
+  const write = (name: string) => writeFileSync(own.at(name), 'own\n');
+  for (const name of ['0.log', stamped]) write(name);
+  return { pods, pod, container, swaps: [[container, link]] as const, write };
+}
+
+const reading: Place = {
+  place: 'container log, read',
+  changedBy,
+  heldBy: 'the place of the open file must be the one it should have; no link as the last step',
+  attack(arena): Attack {
+    const { pods, container, swaps } = logs(arena);
+    const files = realRuntimeFiles();
+    return {
+      swaps,
+      async act() {
+        await using handle = await realLogFiles(pods).open(join(container, '0.log'));
+        const into = Buffer.alloc(100);
+        const read = (await handle?.read(into, 0)) ?? 0;
+        const end = await files.readLogEnd(pods, join(container, '0.log'), 100);
+        return `${into.subarray(0, read)}${end}`;
+      },
+    };
+  },
+};
+
+const rotation: Place = {
+  place: 'container log, rotated, compressed and removed',
+  changedBy,
+  heldBy: 'by a handle of its directory, below the directory of logs without links',
+  attack(arena): Attack {
+    const { container, swaps, write } = logs(arena);
+    const files = realRotationFiles();
+    const [log, rotated] = [join(container, '0.log'), join(container, stamped)];
+    return {
+      swaps,
+      async act() {
+        write('0.log');
+        const sizes = [await files.size(log), ...(await files.list(container)).map(({ bytes }) => bytes)];
+        await files.rename(log, rotated);
+        await files.compress(rotated, never);
+        await files.remove(`${rotated}.gz`);
+        write(stamped);
+        await files.putBack(rotated, log);
+        return sizes.join();
+      },
+    };
+  },
+};
+
+const removal: Place = {
+  place: 'container logs, removed with their container',
+  changedBy,
+  heldBy: 'by a handle of their directory, below the directory of logs without links',
+  attack(arena): Attack {
+    const { container, swaps, write } = logs(arena);
+    const status = { labels: {}, annotations: {}, mounts: [], logPath: join(container, '0.log') };
+    const remover = new ContainerRemover({
+      cri: {
+        containerStatus: async () => ({ status: status as unknown as ContainerStatus, info: {} }),
+        removeContainer: async () => ({}),
+      },
+      files: realRuntimeFiles(),
+      logLinksDir: join(arena.root, 'links'),
+      removed: () => {},
+    });
+    return {
+      swaps,
+      async act() {
+        for (const name of ['0.log', stamped]) write(name);
+        await remover.remove('c', 'with-logs', never);
+        return '';
+      },
+    };
+  },
+};
+
+const directories: Place = {
+  place: 'directory of container logs, made',
+  changedBy,
+  heldBy: 'each step is made and opened in the handle of the one before, without links',
+  attack(arena): Attack {
+    const { pods, swaps } = logs(arena);
+    const files = realRuntimeFiles();
+    let number = 0;
+    return {
+      swaps,
+      async act() {
+        await files.makeDirectoryBelow(pods, `ns_pod_uid/c/made${number++ % 10}`, 0o755);
+        return '';
+      },
+    };
+  },
+};
+
+const wholePod: Place = {
+  place: 'logs of a pod, removed with the pod',
+  changedBy,
+  heldBy: 'the tree is removed by handles, each step in that of the one before',
+  attack({ root, canary }): Attack {
+    const tree = join(root, 'logs/ns_pod_uid');
+    const [at, link] = [join(tree, 'd'), join(root, 'link')];
+    const files = realRuntimeFiles();
+    const renew = () => makeFresh({ tree, at, link, target: canary.directory });
+    renew();
+    return {
+      swaps: [[at, link]],
+      async act() {
+        renew();
+        await files.remove(tree);
+        return '';
+      },
+    };
+  },
+};
+
+export const logPlaces: readonly Place[] = [reading, rotation, removal, directories, wholePod];

@@ -1,0 +1,117 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { walkTree } from '../../src/lib/disk-walk/walk.ts';
+import { realClock } from '../../src/lib/index.ts';
+import { realVolumeParts } from '../../src/runtime/index.ts';
+import { walkForGroup } from '../../src/volumes/group-walk.ts';
+import { HostVolumeFiles } from '../../src/volumes/index.ts';
+import { makeFresh } from './fresh-directory.ts';
+import type { Arena, Attack, Place } from './place.ts';
+
+const changedBy = 'every container with the volume';
+const group = 4_242;
+/** Deeper than handles are held for. */
+const deep = 'x/'.repeat(40);
+
+/** A volume where a directory becomes a link to the canary's and back; near its top, and far below. */
+function volumeOf({ root, canary }: Arena, at = '') {
+  const volume = join(root, 'volume');
+  const directory = join(volume, at, 'd');
+  const link = join(root, 'link');
+  mkdirSync(directory, { recursive: true });
+  for (const name of ['secret', 'file']) writeFileSync(join(directory, name), 'own\n');
+  symlinkSync(canary.directory, link);
+  return { volume, swaps: [[directory, link]] as const };
+}
+
+function givingTo(at: string): (arena: Arena) => Attack {
+  return (arena) => {
+    const { volume, swaps } = volumeOf(arena, at);
+    return {
+      swaps,
+      async act() {
+        // Whose files they are is asked first: what is given already is left alone.
+        await walkForGroup(volume, { group, bits: 0o660 });
+        await walkForGroup(volume, { group: 0, bits: 0o660 });
+        return '';
+      },
+    };
+  };
+}
+
+function removing(at: string): (arena: Arena) => Attack {
+  return (arena) => {
+    const tree = join(arena.root, 'volume');
+    const [directory, link] = [join(tree, at, 'd'), join(arena.root, 'link')];
+    const renew = () => makeFresh({ tree, at: directory, link, target: arena.canary.directory });
+    const files = new HostVolumeFiles(realClock());
+    renew();
+    return {
+      swaps: [[directory, link]],
+      async act() {
+        renew();
+        await files.removeTree(tree);
+        return '';
+      },
+    };
+  };
+}
+
+const reading: Place = {
+  place: 'file of a volume that variables are read from',
+  changedBy,
+  heldBy: 'each step is opened in the handle of the one before, without links',
+  attack(arena): Attack {
+    const { volume, swaps } = volumeOf(arena);
+    const parts = realVolumeParts(realClock());
+    return { swaps, act: () => parts.readText(volume, 'd/secret', 1_000) };
+  },
+};
+
+const counting: Place = {
+  place: 'emptyDir, its size counted',
+  changedBy,
+  heldBy: 'each step is opened in the handle of the one before, without links; nothing is read',
+  attack(arena): Attack {
+    const { volume, swaps } = volumeOf(arena);
+    const around = { mountPoints: () => [], rest: async () => 'go-on' as const };
+    return {
+      swaps,
+      async act() {
+        const { inodesUsed } = await walkTree({ path: volume, parts: undefined }, around);
+        // The volume, the directory or the link, and at most two files.
+        if (inodesUsed > 4) throw new Error(`the walk was led to ${inodesUsed} inodes`);
+        return '';
+      },
+    };
+  },
+};
+
+export const volumePlaces: readonly Place[] = [
+  reading,
+  counting,
+  {
+    place: 'volume, given to the group of a pod',
+    changedBy,
+    heldBy: 'each step is opened in the handle of the one before, without links, and changed by its own',
+    attack: givingTo(''),
+  },
+  {
+    place: 'volume of many steps, given to the group of a pod',
+    changedBy,
+    heldBy: 'as above; the way back up must be where it was come from',
+    attack: givingTo(deep),
+  },
+  {
+    place: 'emptyDir, removed with its pod',
+    changedBy,
+    heldBy: 'each step is opened in the handle of the one before, without links',
+    attack: removing(''),
+  },
+  {
+    place: 'emptyDir of many steps, removed with its pod',
+    changedBy,
+    heldBy: 'as above',
+    attack: removing(deep.repeat(2)),
+  },
+];
