@@ -82,7 +82,7 @@ spec:
     emptyDir: {sizeLimit: lots}
 `);
   assert.deepEqual(told, [
-    'error 2:9 metadata.name: must be a string (put it in quotes): current value is 12',
+    'error 2:9 metadata.name: must be a string (put it in quotes): current value is a number',
     'error 3:15 metadata.labels[a]: must be a string (put it in quotes): current value is true',
     'error 5:16 spec.hostNetwork: must be true or false: current value is "true"',
     'error 6:34 spec.terminationGracePeriodSeconds: must be a whole number of 64 bits: current value is 1.5',

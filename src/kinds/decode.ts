@@ -92,15 +92,16 @@ class Decoder {
         ? readScalar(type, tree.value)
         : { must: scalarNames[type] };
     if ('value' in read) return read.value;
-    // What should be base64 is usually a secret.
-    const current = type === 'bytes' ? '' : `: current value is ${show(tree)}`;
+    // What should be base64 is usually a secret, and a password of digits is no string.
+    const value = type === 'string' ? kindOf(tree) : show(tree);
+    const current = type === 'bytes' ? '' : `: current value is ${value}`;
     this.#error(tree, path, `must be ${read.must}${current}`);
     return undefined;
   }
 
   #list(type: string, tree: YamlTree, path: FieldPath): unknown {
     if (tree.kind !== 'list') {
-      this.#error(tree, path, `must be a list: current value is ${show(tree)}`);
+      this.#error(tree, path, `must be a list: current value is ${kindOf(tree)}`);
       return undefined;
     }
     const items = tree.items.map((item, index) => this.#single(type, item, path.index(index)));
@@ -118,7 +119,7 @@ class Decoder {
   #entries(tree: YamlTree, path: FieldPath, of: string): readonly YamlEntry[] {
     if (isNull(tree)) return [];
     if (tree.kind !== 'map') {
-      this.#error(tree, path, `must be a map of ${of}: current value is ${show(tree)}`);
+      this.#error(tree, path, `must be a map of ${of}: current value is ${kindOf(tree)}`);
       return [];
     }
     const last = new Map(tree.entries.map((entry) => [entry.key, entry]));
@@ -168,6 +169,13 @@ const scalarNames = {
 
 function isNull(tree: YamlTree): boolean {
   return tree.kind === 'scalar' && tree.value === null;
+}
+
+/** Where any text may stand, it may be a secret: these messages get into logs and events. */
+function kindOf(tree: YamlTree): string {
+  if (tree.kind !== 'scalar') return `a ${tree.kind}`;
+  if (typeof tree.value === 'string') return 'a string';
+  return typeof tree.value === 'boolean' ? String(tree.value) : 'a number';
 }
 
 const longestShown = 80;

@@ -33,13 +33,13 @@ test('what is written is read as what is sent: with the reason when it does not 
     apply({ apiVersion: 'v1', kind, metadata: { name: 'a' }, ...more }, 'a.yaml');
   const about = (kind: string) => `${kind} in version "v1" cannot be handled as a ${kind}: `;
   assert.throws(written('ConfigMap', { data: { port: 8080 } }), {
-    message: `${about('ConfigMap')}data[port] must be a string (put it in quotes): current value is 8080`,
+    message: `${about('ConfigMap')}data[port] must be a string (put it in quotes): current value is a number`,
   });
   assert.throws(written('ConfigMap', { dta: {} }), {
     message: `${about('ConfigMap')}strict decoding error: unknown field "dta"`,
   });
   assert.throws(written('PersistentVolume', { spec: { accessModes: 'ReadWriteOnce' } }), {
-    message: `${about('PersistentVolume')}spec.accessModes must be a list: current value is "ReadWriteOnce"`,
+    message: `${about('PersistentVolume')}spec.accessModes must be a list: current value is a string`,
   });
   assert.throws(written('Secret', { apiVersion: 'v2' }), {
     message: 'the API version in the data (v2) does not match the expected API version (v1)',

@@ -181,6 +181,7 @@ export const knowledge: Knowledge = {
     },
     'test/nfs/nfs-stand-in.ts': { places: ['a script'], starts: ['sh'] },
     'test/private-runtime.ts': { places: ["'sh'", 'a script'], starts: ['containerd'] },
+    'test/secrets/cluster-secrets.test.ts': { places: ['a script'], starts: ['cat', 'sh'] },
   },
   essential: {
     bash: ['bash'],

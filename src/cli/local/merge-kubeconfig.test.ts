@@ -58,3 +58,24 @@ test('certificates stay in one line each', () => {
   });
   assert.match(mergeKubeconfig('', long, wish), /certificate-authority-data: A{2000}\n/);
 });
+
+test('says what is wrong with a kubeconfig without a word of it', () => {
+  for (const theirs of [
+    'users:\n- user: {token: canary-token\nclusters: [',
+    'users:\n- user:\n    token: "canary-token\n',
+    'canary-token',
+    'token: canary-token\n\ttoken: *canary-token\n',
+  ]) {
+    const message = (act: () => unknown) => {
+      try {
+        act();
+      } catch (error) {
+        return error instanceof Error ? error.message : '';
+      }
+      return '';
+    };
+    const said = message(() => withoutContext(theirs, { name: 'kubeling', path: '/home/config' }));
+    assert.match(said, /^Cannot change the contexts of \/home\/config/);
+    assert.ok(!said.includes('canary'), said);
+  }
+});

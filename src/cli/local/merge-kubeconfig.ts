@@ -46,9 +46,12 @@ function take(document: Document, list: string, name: string): 'taken' | 'absent
 }
 
 function readTheirs(text: string, path: string): Document {
-  const document = parseDocument(text);
-  if (document.errors.length === 0 && isMap(document.contents)) return document;
-  const why = document.errors[0]?.message ?? 'it is something else';
+  const document = parseDocument(text, { prettyErrors: false });
+  const [wrong] = document.errors;
+  if (wrong === undefined && isMap(document.contents)) return document;
+  // The parser's own message quotes the text, which has secrets.
+  const line = text.slice(0, wrong?.pos[0]).split('\n').length;
+  const why = wrong === undefined ? 'it is something else' : `line ${line} is no YAML (${wrong.code})`;
   throw new KubelingError(
     'KUBECONFIG_INVALID',
     `Cannot change the contexts of ${path} as it must be a kubeconfig: ${why}`,

@@ -11,25 +11,29 @@ export interface Reach {
   readonly name: string | undefined;
   readonly podUid?: string | undefined;
   readonly container?: string | undefined;
-  /** The command, word by word; for a proxy the path. */
-  readonly argv?: readonly string[] | undefined;
+  /** The program that was run; its arguments may be secrets, so there is only their number. */
+  readonly program?: string | undefined;
+  readonly argumentCount?: number | undefined;
+  /** Of a proxy, without its query. */
+  readonly path?: string | undefined;
   /** A status code, with what was said if it was a refusal. */
   readonly result: string;
   readonly durationMs: number;
 }
 
-const longestArgv = 2_048;
+const longestText = 2_048;
 
 /** One line, whatever became of it. */
 export function auditLine(log: Logger, reach: Reach): void {
-  const { argv = [], durationMs, ...rest } = reach;
+  const { program, path, durationMs, ...rest } = reach;
   log.info('Audit: somebody reached into a pod or a node', {
     ...rest,
-    argv: argv.length === 0 ? undefined : shortened(JSON.stringify(argv)),
+    program: program && shortened(program),
+    path: path && shortened(path),
     durationMs: Math.round(durationMs),
   });
 }
 
 function shortened(text: string): string {
-  return text.length <= longestArgv ? text : `${text.slice(0, longestArgv)}… (${text.length} characters)`;
+  return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
 }

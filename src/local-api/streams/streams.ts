@@ -66,7 +66,8 @@ async function audited(
       name,
       podUid: target?.pod.metadata.uid,
       container: target?.container,
-      argv: subresource === 'exec' ? query.getAll('command') : subresource === 'proxy' ? [call.rest] : [],
+      ...(subresource === 'exec' ? commandFacts(query.getAll('command')) : {}),
+      path: subresource === 'proxy' ? call.rest : undefined,
       result,
       durationMs: clock.monotonicMs() - beganMs,
     });
@@ -76,4 +77,8 @@ async function audited(
     tell(error instanceof StatusError ? `${error.status.code} ${error.message}` : describeError(error));
     throw error;
   }
+}
+
+function commandFacts([program, ...words]: readonly string[]) {
+  return { program, argumentCount: words.length };
 }

@@ -80,11 +80,10 @@ export class LifecycleHooks implements HookRunner {
     this.#deps.logger.warn('The command of a hook failed', {
       pod: describePod(target.pod),
       container: target.container.name,
-      command: command.join(' '),
       exitCode,
       output: Buffer.concat([stdout, stderr]).subarray(0, mostLogged).toString('utf8'),
     });
-    throw new KubelingError('HOOK_FAILED', `command '${command.join(' ')}' exited with ${exitCode}`);
+    throw new KubelingError('HOOK_FAILED', `${describeCommand(command)} exited with ${exitCode}`);
   }
 
   /** Whatever is answered is good; it is only to be told. */
@@ -133,10 +132,15 @@ export class LifecycleHooks implements HookRunner {
 
 /** As its kind and what the pod's spec says of it; for people. */
 export function describeHook({ exec, httpGet, sleep, tcpSocket }: LifecycleHandler): string {
-  if (exec !== undefined) return `the exec hook '${exec.command?.join(' ') ?? ''}'`;
+  if (exec !== undefined) return `the exec hook, ${describeCommand(exec.command ?? [])}`;
   if (httpGet !== undefined) return `the httpGet hook ${httpGet.path ?? ''}`;
   if (sleep !== undefined) return `the sleep hook of ${sleep.seconds ?? 0} s`;
   return tcpSocket === undefined ? 'an empty hook' : 'a tcpSocket hook';
+}
+
+/** Its arguments may be secrets, and what is told of hooks is read by others. */
+function describeCommand([program = '', ...words]: readonly string[]): string {
+  return `command '${program}' with ${words.length} argument${words.length === 1 ? '' : 's'}`;
 }
 
 function isNotTls(error: unknown): boolean {

@@ -1,0 +1,61 @@
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import type { Canaries } from './canaries.ts';
+
+export interface SecretFile {
+  /** Below the directory that was searched. */
+  readonly path: string;
+  readonly canaries: readonly string[];
+  /** Who but root can read it. */
+  readonly readableBy: 'root' | 'others';
+  readonly mode: string;
+}
+
+const largestBytes = 64 << 20;
+
+/** All files below the directory that have a secret in them, whatever is mounted there. */
+export function secretFilesBelow(directory: string, canaries: Canaries): readonly SecretFile[] {
+  return filesBelow(directory).flatMap((path) => {
+    const found = canariesIn(path, canaries);
+    if (found.length === 0) return [];
+    const mode = (lstatSync(path).mode & 0o7777).toString(8);
+    return [
+      { path: relative(directory, path), canaries: found, readableBy: readersOf(path, directory), mode },
+    ];
+  });
+}
+
+function filesBelow(directory: string): readonly string[] {
+  return unlessGone(() => readdirSync(directory, { withFileTypes: true }), []).flatMap((entry) => {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return filesBelow(path);
+    return entry.isFile() ? [path] : [];
+  });
+}
+
+function canariesIn(path: string, canaries: Canaries): readonly string[] {
+  const facts = lstatSync(path, { throwIfNoEntry: false });
+  if (facts === undefined || facts.size > largestBytes) return [];
+  return unlessGone(() => canaries.in(readFileSync(path)), []);
+}
+
+/** Others must be let through every directory on the way to it. */
+function readersOf(path: string, top: string): SecretFile['readableBy'] {
+  const { mode, uid } = lstatSync(path);
+  if (uid === 0 && (mode & 0o077) === 0) return 'root';
+  for (let at = dirname(path); at.startsWith(top); at = dirname(at)) {
+    const way = lstatSync(at);
+    if (way.uid === 0 && (way.mode & 0o011) === 0) return 'root';
+    // A group of root's is as good as root.
+    if (way.uid === 0 && way.gid === 0 && (way.mode & 0o001) === 0) return 'root';
+  }
+  return uid === 0 && lstatSync(path).gid === 0 && (mode & 0o007) === 0 ? 'root' : 'others';
+}
+
+function unlessGone<T>(act: () => T, otherwise: T): T {
+  try {
+    return act();
+  } catch {
+    return otherwise;
+  }
+}
