@@ -10,7 +10,7 @@ import {
   probeMetrics,
   withCommands,
 } from '../probes/index.ts';
-import { expand, literalLookup, type PlanContext } from '../runtime/index.ts';
+import { expandProbeCommand, type PlanContext } from '../runtime/index.ts';
 import type { ProbeResults, StatusManager } from '../status/index.ts';
 import type { LoopInput } from './input-mux.ts';
 
@@ -59,7 +59,7 @@ export class PodProbes implements LoopInput<PodUid>, AsyncDisposable {
       prober: withCommands(prober, this.#commands),
       observer: probeMetrics(this.metrics),
       statusOf: (uid) => statuses.getPodStatus(uid),
-      expand: (word, container) => expand(word, literalLookup(container)),
+      expand: expandProbeCommand,
       startedAt: clock.now(),
       startedMs: clock.monotonicMs(),
       changed: (change) => this.#changed(change),

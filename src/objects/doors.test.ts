@@ -6,6 +6,7 @@ import type { ConfigMap, EnvVar, Secret, Service, ServiceAccount } from '../kind
 import { collectLogs, seededRandom, settle, VirtualClock } from '../lib/index.ts';
 import {
   containerEnvironment,
+  ExpansionBudget,
   type ObjectLookup,
   type PullSecrets,
   type ServiceAccounts,
@@ -51,7 +52,7 @@ test('variables of a container come from followed objects and services', async (
       hostIps: [],
     };
     const [container = { name: '' }] = pod.spec.containers;
-    const variables = await containerEnvironment(pod, container, inputs, signal);
+    const variables = await containerEnvironment(pod, container, inputs, new ExpansionBudget(), signal);
     return variables.map(({ name, value }) => `${name}=${value}`).slice(0, 3);
   };
   const end = new AbortController();

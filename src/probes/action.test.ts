@@ -6,7 +6,11 @@ import { probeAction } from './action.ts';
 const container: Container = { name: 'main', image: 'x', ports: [{ name: 'web', containerPort: 8080 }] };
 
 function actionOf(probe: Probe, podIp = '10.0.0.7') {
-  return probeAction(probe, { container, podIp, expand: (word) => word.toUpperCase() });
+  return probeAction(probe, {
+    container,
+    podIp,
+    expand: (command) => command.map((word) => word.toUpperCase()),
+  });
 }
 
 it('asks the pod, or the host that is named', () => {

@@ -8,8 +8,8 @@ export interface ActionTarget {
   readonly container: Container;
   /** Empty while the pod has none. */
   readonly podIp: string;
-  /** Puts variables into the words of a command. */
-  readonly expand: (word: string, container: Container) => string;
+  /** Expands references to variables in a command. */
+  readonly expand: (command: readonly string[], container: Container) => readonly string[];
 }
 
 /** Throws where the probe cannot be asked at all, which says nothing about the container. */
@@ -17,7 +17,7 @@ export function probeAction(probe: Probe, target: ActionTarget): ProbeAction {
   const { exec, httpGet, tcpSocket, grpc } = probe;
   const { container, podIp, expand } = target;
   if (exec !== undefined) {
-    return { kind: 'exec', command: (exec.command ?? []).map((word) => expand(word, container)) };
+    return { kind: 'exec', command: expand(exec.command ?? [], container) };
   }
   if (httpGet !== undefined) {
     hostOf(httpGet.host, podIp);

@@ -4,7 +4,7 @@ import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { containerAnnotations } from './container-annotations.ts';
 import { containerEnvironment, type EnvironmentInputs, textLookup, type Variable } from './environment.ts';
-import { expand } from './expansion.ts';
+import { ExpansionBudget, expand } from './expansion.ts';
 import { containerLabels } from './labels.ts';
 import { containerResources, type LinuxNode, type ResourceGrants } from './linux-resources.ts';
 import { containerLogPath } from './log-paths.ts';
@@ -27,7 +27,7 @@ export interface ContainerInputs {
   /** The image as the runtime knows it, by digest or id. */
   readonly imageRef: string;
   readonly environment: EnvironmentInputs;
-  readonly mounts: Omit<MountInputs, 'lookup' | 'podIps'>;
+  readonly mounts: Omit<MountInputs, 'lookup' | 'budget' | 'podIps'>;
   readonly security: Omit<SecurityInputs, 'namespaces'>;
   readonly node: LinuxNode;
   readonly grants?: (ResourceGrants & DeviceGrants) | undefined;
@@ -45,12 +45,13 @@ export async function containerConfig(
   signal: AbortSignal,
 ): Promise<MessageInit<ContainerConfig>> {
   const { restartCount, grants = {}, environment } = inputs;
-  const own = await containerEnvironment(pod, container, environment, signal);
+  const budget = new ExpansionBudget();
+  const own = await containerEnvironment(pod, container, environment, budget, signal);
   const variables = [...(grants.variables ?? []), ...own];
   const lookup = textLookup(variables);
-  const mountInputs = { ...inputs.mounts, lookup, podIps: environment.podIps };
+  const mountInputs = { ...inputs.mounts, lookup, budget, podIps: environment.podIps };
   const mounts = await containerMounts(pod, container, mountInputs, signal);
-  const expanded = (texts: readonly string[] = []) => texts.map((text) => expand(text, lookup));
+  const expanded = (texts: readonly string[] = []) => texts.map((text) => expand(text, lookup, budget));
   return {
     metadata: { name: container.name, attempt: restartCount },
     image: { image: inputs.imageRef, userSpecifiedImage: container.image ?? '' },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { ConfigMap, Container, EnvFromSource, EnvVar, Secret, Service } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
@@ -7,10 +7,11 @@ import { annotations, type Pod } from '../pods/index.ts';
 import {
   containerEnvironment,
   type EnvironmentInputs,
-  literalLookup,
+  expandProbeCommand,
   type ObjectLookup,
   textLookup,
 } from './environment.ts';
+import { ExpansionBudget } from './expansion.ts';
 import { serviceVariables } from './service-variables.ts';
 
 const { signal } = new AbortController();
@@ -44,7 +45,13 @@ async function made(
   pod: Pod = linked,
 ): Promise<string[]> {
   const container: Container = { name: 'main', ...parts };
-  const variables = await containerEnvironment(pod, container, { ...inputs, ...other }, signal);
+  const variables = await containerEnvironment(
+    pod,
+    container,
+    { ...inputs, ...other },
+    new ExpansionBudget(),
+    signal,
+  );
   return variables.map(({ name, value }) => `${name}=${value}`);
 }
 
@@ -81,7 +88,13 @@ test('values that are no text come through whole, by reference and by expansion'
     { name: 'RAW', valueFrom: { secretKeyRef: { name: 'keys', key: 'RAW' } } },
     { name: 'COPY', value: 'é$(RAW)' },
   ];
-  const variables = await containerEnvironment(linked, { name: 'main', env }, inputs, signal);
+  const variables = await containerEnvironment(
+    linked,
+    { name: 'main', env },
+    inputs,
+    new ExpansionBudget(),
+    signal,
+  );
   assert.deepEqual(variables[0]?.value, Buffer.from([0xff, 0xfe]));
   assert.deepEqual(variables[1]?.value, Buffer.from([0xc3, 0xa9, 0xff, 0xfe]));
 });
@@ -316,19 +329,63 @@ test('commands see the variables as text', async () => {
     linked,
     { name: 'm', env: [{ name: 'A', value: 'é' }] },
     inputs,
+    new ExpansionBudget(),
     signal,
   );
   assert.equal(textLookup(variables)('A'), 'é');
   assert.equal(textLookup(variables)('B'), undefined);
 });
 
-test('commands of probes see only what stands in the spec', () => {
-  const lookup = literalLookup({
-    name: 'm',
-    env: [
-      { name: 'A', value: '$(B)' },
-      { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
-    ],
+test('expands literal values only in the command of a probe', () => {
+  const env = [
+    { name: 'A', value: '$(B)' },
+    { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+  ];
+  assert.deepEqual(expandProbeCommand(['$(A)', '[$(B)]', '$(C)'], { name: 'm', env }), [
+    '$(B)',
+    '[]',
+    '$(C)',
+  ]);
+});
+
+describe('the size of variables and commands', () => {
+  const tooLong = {
+    code: 'CONTAINER_CONFIG',
+    message:
+      'environment variables, command and arguments must not be longer than 6291456 bytes together after expansion',
+  };
+  const doubling = (steps: number) => [
+    { name: 'A0', value: 'x'.repeat(1_000) },
+    ...Array.from({ length: steps }, (_, index) => ({
+      name: `A${index + 1}`,
+      value: `$(A${index})$(A${index})`,
+    })),
+  ];
+
+  it('refuses variables that double with each reference, before they are built', async () => {
+    await assert.rejects(made({ env: doubling(100) }), tooLong);
   });
-  assert.deepEqual([lookup('A'), lookup('B'), lookup('C')], ['$(B)', '', undefined]);
+
+  it('allows what a process can be started with', async () => {
+    assert.equal((await made({ env: doubling(11) })).length, 12);
+  });
+
+  it('counts each copy of a value from a secret', async () => {
+    const large = Buffer.alloc(1_000_000, 'x').toString('base64');
+    const lookup: ObjectLookup = { ...objects, secret: async () => ({ data: { key: large } }) };
+    const env = Array.from({ length: 7 }, (_, index) => ({
+      name: `A${index}`,
+      valueFrom: { secretKeyRef: { name: 'large', key: 'key' } },
+    }));
+    await assert.rejects(made({ env }, { objects: lookup }), tooLong);
+  });
+
+  it('bounds the command of a probe beyond its literal length', () => {
+    const env = [{ name: 'A', value: 'x'.repeat(1_000) }];
+    assert.throws(() => expandProbeCommand(['$(A)'.repeat(200)], { name: 'm', env }), {
+      code: 'CONTAINER_CONFIG',
+    });
+    const literal = 'x'.repeat(1_000_000);
+    assert.deepEqual(expandProbeCommand([literal, '$(A)'], { name: 'm', env }), [literal, 'x'.repeat(1_000)]);
+  });
 });

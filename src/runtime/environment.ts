@@ -11,7 +11,7 @@ import { KubelingError } from '../lib/index.ts';
 import type { Pod, ResourceList } from '../pods/index.ts';
 import { type DownwardAddresses, podField } from './downward-fields.ts';
 import { readEnvFile } from './env-file.ts';
-import { expand } from './expansion.ts';
+import { ExpansionBudget, expand } from './expansion.ts';
 import { resourceField } from './resource-field.ts';
 import { type KnownServices, serviceVariables } from './service-variables.ts';
 
@@ -39,20 +39,25 @@ export interface Variable {
 
 /**
  * The variables of a container in a stable order: from whole objects, by key, then as they are declared, then those of
- * services. What comes later in the spec replaces what came before. Throws CONTAINER_CONFIG, or what the lookup of an
- * object threw, with the message for the container's waiting state.
+ * services. What comes later in the spec replaces what came before. Throws CONTAINER_CONFIG, also where all values
+ * exceed the budget, or what the lookup of an object threw, with the message for the container's waiting state.
  */
 export async function containerEnvironment(
   pod: Pod,
   container: Container,
   inputs: EnvironmentInputs,
+  budget: ExpansionBudget,
   signal: AbortSignal,
 ): Promise<readonly Variable[]> {
   const services = serviceVariables(pod, inputs.services);
   const objects = new Objects(pod.metadata.namespace, inputs.objects, signal);
   const variables = new Map<string, Buffer>();
+  const setFromObject = (name: string, value: Buffer) => {
+    budget.take(value.length);
+    variables.set(name, value);
+  };
   for (const source of container.envFrom ?? []) {
-    for (const [name, value] of await wholeObject(source, objects)) variables.set(name, value);
+    for (const [name, value] of await wholeObject(source, objects)) setFromObject(name, value);
   }
   for (const variable of container.env ?? []) {
     const value = await valueOfVariable(variable, {
@@ -62,12 +67,13 @@ export async function containerEnvironment(
       objects,
       variables,
       services,
+      budget,
       signal,
     });
     if (value !== undefined) variables.set(variable.name, value);
   }
   for (const [name, value] of services) {
-    if (!variables.has(name)) variables.set(name, Buffer.from(value));
+    if (!variables.has(name)) setFromObject(name, Buffer.from(value));
   }
   return Array.from(variables, ([name, value]) => checkedVariable(name, value));
 }
@@ -84,10 +90,18 @@ export function textLookup(variables: readonly Variable[]): (name: string) => st
   return (name) => texts.get(name);
 }
 
-/** For commands of probes: only what stands in the spec itself; a variable from elsewhere is empty there. */
-export function literalLookup({ env = [] }: Container): (name: string) => string | undefined {
-  const texts = new Map(env.map(({ name, value = '' }) => [name, value]));
-  return (name) => texts.get(name);
+/** References in the command of a probe add at most so much to it, as they are expanded at each run of the probe. */
+const maxProbeExpansion = 128 * 1024;
+
+/**
+ * The command of a probe with variables that the spec gives a literal value; a variable from another source is empty.
+ * Throws CONTAINER_CONFIG where the references expand to too much.
+ */
+export function expandProbeCommand(command: readonly string[], { env = [] }: Container): readonly string[] {
+  const literalBytes = command.reduce((sum, word) => sum + word.length, 0);
+  const budget = new ExpansionBudget(literalBytes + maxProbeExpansion);
+  const values = new Map(env.map(({ name, value = '' }) => [name, value]));
+  return command.map((word) => expand(word, (name) => values.get(name), budget));
 }
 
 async function wholeObject(source: EnvFromSource, objects: Objects): Promise<[string, Buffer][]> {
@@ -106,6 +120,7 @@ interface ValueContext {
   readonly objects: Objects;
   readonly variables: ReadonlyMap<string, Buffer>;
   readonly services: ReadonlyMap<string, string>;
+  readonly budget: ExpansionBudget;
   readonly signal: AbortSignal;
 }
 
@@ -113,20 +128,23 @@ interface ValueContext {
 async function valueOfVariable(variable: EnvVar, context: ValueContext): Promise<Buffer | undefined> {
   const { value = '', valueFrom } = variable;
   if (value !== '') return expandBytes(value, context);
-  return valueFrom === undefined ? Buffer.alloc(0) : await valueFromSource(valueFrom, context);
+  if (valueFrom === undefined) return Buffer.alloc(0);
+  const found = await valueFromSource(valueFrom, context);
+  context.budget.take(found?.length ?? 0);
+  return found;
 }
 
 /** One character a byte while expanding, so that values that are no text come through whole. */
-function expandBytes(text: string, { variables, services }: ValueContext): Buffer {
+function expandBytes(text: string, { variables, services, budget }: ValueContext): Buffer {
   const asBytes = (buffer: Buffer) => buffer.toString('latin1');
-  const expanded = expand(asBytes(Buffer.from(text)), (bytes) => {
+  const lookup = (bytes: string) => {
     const name = Buffer.from(bytes, 'latin1').toString('utf8');
     const value = variables.get(name);
     if (value !== undefined) return asBytes(value);
     const service = services.get(name);
     return service === undefined ? undefined : asBytes(Buffer.from(service));
-  });
-  return Buffer.from(expanded, 'latin1');
+  };
+  return Buffer.from(expand(asBytes(Buffer.from(text)), lookup, budget), 'latin1');
 }
 
 async function valueFromSource(source: EnvVarSource, context: ValueContext): Promise<Buffer | undefined> {

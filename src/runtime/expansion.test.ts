@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { expand, expandStrictly } from './expansion.ts';
+import { ExpansionBudget, expandStrictly, expand as expandWithin } from './expansion.ts';
 
 const values = new Map([
   ['A', 'a value'],
@@ -10,6 +10,7 @@ const values = new Map([
   ['', 'nameless'],
 ]);
 const lookup = (name: string) => values.get(name);
+const expand = (text: string, value: typeof lookup) => expandWithin(text, value, new ExpansionBudget());
 
 const rows: readonly [string, string][] = [
   ['', ''],
@@ -72,9 +73,21 @@ test('a text full of openers takes no longer than its length asks for', () => {
 });
 
 test('where a value is needed, all that is missing or empty is named', () => {
-  assert.equal(expandStrictly('logs/$(A)', lookup), 'logs/a value');
-  assert.throws(() => expandStrictly('$(Z)/$(EMPTY)/$(C)/$(Z)', lookup), {
+  assert.equal(expandStrictly('logs/$(A)', lookup, new ExpansionBudget()), 'logs/a value');
+  assert.throws(() => expandStrictly('$(Z)/$(EMPTY)/$(C)/$(Z)', lookup, new ExpansionBudget()), {
     code: 'CONTAINER_CONFIG',
     message: 'missing value for C, EMPTY, Z',
   });
+});
+
+test('a long value that is referenced often is refused before the text is built', () => {
+  let lookups = 0;
+  const long = () => {
+    lookups++;
+    return 'x'.repeat(1_000);
+  };
+  const budget = new ExpansionBudget(10_000);
+  assert.equal(expandWithin('$(A)'.repeat(6), long, budget).length, 6_000);
+  assert.throws(() => expandWithin('$(A)'.repeat(1_000), long, budget), { code: 'CONTAINER_CONFIG' });
+  assert.equal(lookups, 6 + 5);
 });

@@ -15,11 +15,11 @@ export { type DownwardAddresses, formatMap, orderPodIps, podField } from './down
 export {
   containerEnvironment,
   type EnvironmentInputs,
-  literalLookup,
+  expandProbeCommand,
   type ObjectLookup,
   type Variable,
 } from './environment.ts';
-export { expand, expandStrictly } from './expansion.ts';
+export { ExpansionBudget } from './expansion.ts';
 export { type BegunPreStop, type HookNotes, noHookNotes } from './hook-notes.ts';
 export { type HookRunner, type HookTarget, noHooks } from './hook-runner.ts';
 export { type HookObserver, hookMetrics } from './hooks/hook-metrics.ts';

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { Container, PodSpec, VolumeMount } from '../kinds/index.ts';
 import { KubelingError, seededRandom } from '../lib/index.ts';
+import { ExpansionBudget } from './expansion.ts';
 import {
   containerMounts,
   getsHostsFile,
@@ -27,6 +28,7 @@ const inputs: MountInputs = {
   recursiveReadOnly: 'supported',
   runtimeHandler: '',
   selinux: 'disabled',
+  budget: new ExpansionBudget(),
   lookup: (name) =>
     new Map([
       ['A', 'a'],

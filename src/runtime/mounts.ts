@@ -4,7 +4,7 @@ import type { Container, VolumeMount } from '../kinds/index.ts';
 import { KubelingError, type Random, randomHex } from '../lib/index.ts';
 import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { expandStrictly } from './expansion.ts';
+import { type ExpansionBudget, expandStrictly } from './expansion.ts';
 import { hostsFilePath } from './hosts-file.ts';
 import { isUnmade, whyUnusable } from './volume-parts.ts';
 
@@ -56,6 +56,7 @@ export interface MountInputs {
   readonly runtimeHandler: string;
   readonly selinux: 'enabled' | 'disabled';
   readonly lookup: (name: string) => string | undefined;
+  readonly budget: ExpansionBudget;
   /** Makes the directory if it is missing and answers a path that no link can lead out of the volume. */
   readonly subPath?: (subPath: SubPath, signal: AbortSignal) => Promise<string>;
 }
@@ -174,8 +175,8 @@ async function hostPathOf(subPath: SubPath, inputs: MountInputs, signal: AbortSi
 }
 
 /** Empty for the whole volume. */
-function subPathOf({ subPath = '', subPathExpr = '' }: VolumeMount, { lookup }: MountInputs): string {
-  const path = subPathExpr === '' ? subPath : expandStrictly(subPathExpr, lookup);
+function subPathOf({ subPath = '', subPathExpr = '' }: VolumeMount, { lookup, budget }: MountInputs): string {
+  const path = subPathExpr === '' ? subPath : expandStrictly(subPathExpr, lookup, budget);
   if (posix.isAbsolute(path)) throw failed(`error SubPath \`${path}\` must not be an absolute path`);
   if (path.split('/').includes('..')) {
     throw failed(`unable to provision SubPath \`${path}\`: must not contain '..'`);

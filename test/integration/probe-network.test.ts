@@ -26,7 +26,11 @@ function ask(
 }
 
 function get(httpGet: HTTPGetAction, timeoutMs?: number): Promise<ProbeAnswer> {
-  const target = { container: { name: 'c' }, podIp: '127.0.0.1', expand: (word: string) => word };
+  const target = {
+    container: { name: 'c' },
+    podIp: '127.0.0.1',
+    expand: (command: readonly string[]) => command,
+  };
   return ask(probeAction({ httpGet }, target), timeoutMs);
 }
 
