@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { registryPassword, registryUser } from '../registry.ts';
 
-/** Secrets of which each is in one place only, so that what leaks says from where. */
+/** Test files that run at the same time push images with it, so it also stands in the arguments of their programs. */
+export const sharedPassword = 'registry password';
+
+/** Secrets of which each is in one place only, so that a leaked one names its source. */
 export class Canaries {
   readonly #texts = new Map<string, string>();
   readonly #forms: (readonly [name: string, form: Buffer])[] = [];
 
   constructor() {
-    this.#watch('registry password', `${registryUser}:${registryPassword}`);
+    this.#watch(sharedPassword, `${registryUser}:${registryPassword}`);
   }
 
   /** The secret of that name; another one in each run. */
