@@ -206,7 +206,9 @@ export class KubelingNode implements AsyncDisposable {
   }
 
   async get(path: string): Promise<string> {
-    const response = await fetch(`http://127.0.0.1:${this.#port}${path}`);
+    const token = await readFile(join(this.dataDir, 'kubelet/loopback-token'), 'utf8');
+    const headers = { authorization: `Bearer ${token.trim()}` };
+    const response = await fetch(`http://127.0.0.1:${this.#port}${path}`, { headers });
     return await response.text();
   }
 

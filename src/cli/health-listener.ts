@@ -1,8 +1,10 @@
 import { type Clock, describeError, KubelingError } from '../lib/index.ts';
-import { Listener, type ListenerOptions } from '../server/index.ts';
+import { isLoopbackAddress, Listener, type ListenerOptions, localGate } from '../server/index.ts';
 
 export interface HealthListenerOptions extends Pick<ListenerOptions, 'host' | 'port' | 'routes' | 'logger'> {
   readonly clock: Clock;
+  /** Names of the node that clients on loopback may use. */
+  readonly names: readonly string[];
   /** What to do about an address that is taken: try again and again, or do without. */
   readonly whenTaken: 'retry' | 'do-without';
 }
@@ -18,7 +20,9 @@ export class HealthListener implements AsyncDisposable {
   #listener: Listener | undefined;
   #waiting: Promise<void> = Promise.resolve();
 
-  static async open(options: HealthListenerOptions): Promise<HealthListener> {
+  static async open(given: HealthListenerOptions): Promise<HealthListener> {
+    const gate = isLoopbackAddress(given.host) ? localGate(given.names) : undefined;
+    const options = { ...given, gate };
     const health = new HealthListener();
     try {
       health.#listener = await Listener.open(options);
@@ -50,7 +54,7 @@ export class HealthListener implements AsyncDisposable {
     await this.close();
   }
 
-  async #wait(options: HealthListenerOptions): Promise<void> {
+  async #wait(options: HealthListenerOptions & ListenerOptions): Promise<void> {
     const { clock, host, port, logger } = options;
     const { signal } = this.#closed;
     try {

@@ -57,7 +57,7 @@ export function homeAt(dataDir: string): Home {
   };
 }
 
-/** What entering pods over loopback takes, below the kubelet's root directory; new with each run. */
+/** What every request over loopback but those for health takes, below the kubelet's root directory; new with each run. */
 export function tokenFile(rootDir: string): string {
   return join(rootDir, 'loopback-token');
 }

@@ -46,8 +46,6 @@ export interface NodeOptions {
   readonly runtimeLooked?: ((error: unknown) => void) | undefined;
   /** 0 for any that is free: our own commands find it by the file it is written to. */
   readonly port: number;
-  /** Whether pods and metrics are shown to every user of the machine, or only to who knows the token; `open` unless given. */
-  readonly loopback?: 'open' | 'token-only' | undefined;
   /** 0 for none. */
   readonly healthzPort: number;
   /** Loopback unless given. */
@@ -106,9 +104,9 @@ export async function openNode(options: NodeOptions): Promise<Node> {
     podLogsDir: settings.podLogsDir,
     splitStreams: settings.isGateEnabled('PodLogsQuerySplitStreams') ? 'on' : 'off',
     streamingIdleMs: options.streamingIdleMs,
-    token,
   });
-  const gate = options.loopback === 'token-only' ? loopbackGate(token) : undefined;
+  const names = [settings.nodeName];
+  const gate = loopbackGate({ token, open: health, names });
   const main = await listen(options, { routes: [...health, ...routes], upgrades, gate });
   const tellPort = () => writeFileAtomic(portFile(settings.rootDir), `${main.port}\n`, { mode: 0o600 });
   const healthz = await tellPort()
@@ -137,7 +135,7 @@ export async function openNode(options: NodeOptions): Promise<Node> {
   };
 }
 
-/** Whoever enters pods over loopback shows the token of this run, which only our own user can read. */
+/** Made anew for each run, in a file that only our own user can read. */
 async function newToken(rootDir: string): Promise<string> {
   const token = randomBytes(32).toString('hex');
   await mkdir(rootDir, { recursive: true, mode: 0o750 });
@@ -183,6 +181,7 @@ async function listenForHealth(
 ): Promise<HealthListener | undefined> {
   const { healthzPort: port, healthzAddress: host = loopback, logger, clock, portTaken } = options;
   if (port === 0) return undefined;
+  const names = [options.settings.nodeName];
   const whenTaken = portTaken === 'fail' ? 'retry' : 'do-without';
-  return await HealthListener.open({ host, port, routes, logger, clock, whenTaken });
+  return await HealthListener.open({ host, port, routes, names, logger, clock, whenTaken });
 }

@@ -40,14 +40,12 @@ export interface NodeRoutesOptions {
   readonly splitStreams: 'on' | 'off';
   /** How long exec, attach and port-forward may be silent; 0 for ever. */
   readonly streamingIdleMs: number;
-  /** Whoever enters pods or reads their logs must know it; undefined behind a gate, and nowhere else. */
-  readonly token: string | undefined;
 }
 
-/** What every server of the node offers, but for its health. */
+/** What every server of the node offers, but for its health. Its listener must have a gate. */
 export function nodeRoutes(options: NodeRoutesOptions): StreamRoutes {
-  const { clock, kubelet, metrics, streamingIdleMs: idleMs, token } = options;
-  const streams = streamRoutes(kubelet.streams, { clock, dial: upgradeDialer(clock), idleMs, token });
+  const { clock, kubelet, metrics, streamingIdleMs: idleMs } = options;
+  const streams = streamRoutes(kubelet.streams, { clock, dial: upgradeDialer(clock), idleMs });
   return {
     routes: [
       ...kubeletRoutes(viewOf(kubelet), metrics, { probes: kubelet.probes.metrics }),
@@ -72,7 +70,7 @@ function viewOf(kubelet: ServedKubelet): KubeletView {
   };
 }
 
-function logsRoute({ kubelet, clock, cri, podLogsDir, splitStreams, token }: NodeRoutesOptions): Route {
+function logsRoute({ kubelet, clock, cri, podLogsDir, splitStreams }: NodeRoutesOptions): Route {
   const logs = new ContainerLogs({
     clock,
     cri,
@@ -82,7 +80,6 @@ function logsRoute({ kubelet, clock, cri, podLogsDir, splitStreams, token }: Nod
   });
   return containerLogsRoute({
     clock,
-    token,
     pods: () => kubelet.podsWithStatus(),
     open: (request, signal) => logs.open(request, signal),
     parseTime: parseLogTime,

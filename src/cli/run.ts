@@ -154,7 +154,7 @@ async function runNode(
         ? { settings: alone }
         : { settings: { ...alone, apiPods: 'expected' }, cluster: cluster.node }),
       // What others reach is served beside it, with TLS.
-      ...(isServed ? { port: 0, loopback: 'token-only' } : { port: config.port }),
+      port: isServed ? 0 : config.port,
       runtimeName,
       healthzPort: config.healthzPort,
       healthzAddress: config.healthzBindAddress,

@@ -2,6 +2,7 @@ export { containerLogsRoute, type LogsView } from './container-logs.ts';
 export { answerCheck, answerHealth, type HealthAnswer, type HealthCheck } from './health.ts';
 export { healthRoutes, type KubeletView, kubeletRoutes } from './kubelet-routes.ts';
 export { Listener, type ListenerOptions } from './listener.ts';
+export { isLoopbackAddress, localGate, loopbackGate } from './loopback-gate.ts';
 export {
   disabledRoute,
   json,

@@ -61,7 +61,8 @@ export class KubectlApi implements AsyncDisposable {
   async #answer(path: string): Promise<unknown> {
     if (path in fixed) return fixed[path];
     const name = /\/pods\/([^/]+)$/.exec(path)?.[1];
-    const response = await fetch(`http://127.0.0.1:${this.#kubelet.port}/pods`);
+    const headers = { authorization: `Bearer ${this.#kubelet.token}` };
+    const response = await fetch(`http://127.0.0.1:${this.#kubelet.port}/pods`, { headers });
     const { items } = (await response.json()) as { items: { metadata: { name: string } }[] };
     const pod = items.find(({ metadata }) => metadata.name === name);
     return pod === undefined ? undefined : { kind: 'Pod', apiVersion: 'v1', ...pod };

@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
-import { Listener, type StreamingHost, streamRoutes, upgradeDialer } from '../../src/server/index.ts';
+import {
+  Listener,
+  loopbackGate,
+  type StreamingHost,
+  streamRoutes,
+  upgradeDialer,
+} from '../../src/server/index.ts';
 import type { WantedStreams } from '../../src/server/streaming/stream-query.ts';
 
 const clock = realClock();
@@ -52,10 +58,11 @@ export class StreamingRig implements AsyncDisposable {
       run: async (_pod, _container, command) => Buffer.from(command.join('|')),
       ...options.host,
     };
-    const deps = { clock, dial: upgradeDialer(clock), idleMs, token: StreamingRig.token };
+    const deps = { clock, dial: upgradeDialer(clock), idleMs };
     const { routes, upgrades } = streamRoutes(host, deps);
     const { logger } = collectLogs(clock);
-    const listener = await Listener.open({ host: '127.0.0.1', port: 0, routes, upgrades, logger });
+    const gate = loopbackGate({ token: StreamingRig.token, open: [], names: ['x'] });
+    const listener = await Listener.open({ host: '127.0.0.1', port: 0, routes, upgrades, gate, logger });
     return new StreamingRig(runtime, listener, calls);
   }
 

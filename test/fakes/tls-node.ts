@@ -191,7 +191,7 @@ export class TlsNode implements AsyncDisposable {
         portForward: async () => reach('portForward', `http://127.0.0.1:${this.runtimePort}/once`),
         run: async () => reach('run', Buffer.from('ran')),
       },
-      { clock, dial: upgradeDialer(clock), idleMs: 0, token: undefined },
+      { clock, dial: upgradeDialer(clock), idleMs: 0 },
     );
     const slis = new HealthSlis(() => {});
     const check = { name: 'ping', problem: () => reach('health', undefined) };
@@ -236,7 +236,6 @@ export class TlsNode implements AsyncDisposable {
       checkpointRoute({ getPodByName, checkpoint: async () => reach('checkpoint', '/checkpoint.tar') }),
       containerLogsRoute({
         clock,
-        token: undefined,
         pods: () => reach('container-logs', [pod]),
         open: async () => ({ kind: 'refused', message: 'no log' }) as never,
         parseTime: () => undefined,

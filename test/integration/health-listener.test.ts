@@ -20,7 +20,7 @@ test('an address that is taken is tried every five seconds until it is free', as
   const { logger } = collectLogs(clock);
   const { server, port } = await taken();
   await using health = await HealthListener.open({
-    ...{ clock, logger, routes, port, host: '127.0.0.1' },
+    ...{ clock, logger, routes, port, host: '127.0.0.1', names: [] },
     whenTaken: 'retry',
   });
   assert.equal(health.port, undefined);
@@ -41,7 +41,7 @@ test('one that is closed while it waits waits no longer', async () => {
   const { server, port } = await taken();
   try {
     const health = await HealthListener.open({
-      ...{ clock, logger, routes, port, host: '127.0.0.1' },
+      ...{ clock, logger, routes, port, host: '127.0.0.1', names: [] },
       whenTaken: 'retry',
     });
     await health.close();

@@ -3,6 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -154,6 +156,32 @@ describe('streams into the pods of a node', { timeout: 280_000, skip: skipReason
       (await fetch(`http://127.0.0.1:${port}/run/default/x/y?cmd=id`, { method: 'POST' })).status,
       401,
     );
+  });
+
+  it('serves health without the token, everything else with it, and no foreign Host or Origin', async () => {
+    const statusOf = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const call = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        });
+        call.on('error', reject);
+        call.end();
+      });
+    const bearer = { authorization: `Bearer ${token}` };
+    const closed = ['/pods', '/runningpods/', '/metrics', '/metrics/probes', '/debug/flight', '/nothing'];
+    for (const path of closed) {
+      assert.equal(await statusOf(path), 401, path);
+      assert.equal(await statusOf(path, bearer), path === '/nothing' ? 404 : 200, path);
+    }
+    for (const path of ['/healthz', '/healthz/ping', '/livez', '/readyz']) {
+      assert.equal(await statusOf(path), 200, path);
+      assert.equal(await statusOf(path, { host: `rebound.example:${port}` }), 403, path);
+    }
+    assert.equal(await statusOf('/pods', { ...bearer, host: `rebound.example:${port}` }), 403);
+    assert.equal(await statusOf('/pods', { ...bearer, origin: 'http://page.example' }), 403);
+    for (const host of [`localhost:${port}`, `[::1]:${port}`, hostname().toLowerCase()])
+      assert.equal(await statusOf('/pods', { ...bearer, host }), 200, host);
   });
 
   it('runs a plain command for /run', async () => {

@@ -68,7 +68,6 @@ export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
     podLogsDir: config.podLogsDir,
     splitStreams: gates.enabled('PodLogsQuerySplitStreams') ? 'on' : 'off',
     streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
-    token: undefined,
   });
   const all = [
     ...healthRoutes(slis.observed(live, 'healthz'), ready),

@@ -1,5 +1,4 @@
 export { type DialUpgrade, type UpgradeAnswer, type UpgradeTarget, upgradeDialer } from './dial-upgrade.ts';
-export { loopbackGate } from './loopback-token.ts';
 export { type RelayOptions, relay } from './relay.ts';
 export {
   openRemoteStreams,
@@ -14,7 +13,6 @@ export type { WantedStreams } from './stream-query.ts';
 export {
   type StreamingHost,
   type StreamRoutes,
-  type StreamRoutesDeps,
   streamRoutes,
 } from './stream-routes.ts';
 export type { TunnelDeps } from './tunnel.ts';

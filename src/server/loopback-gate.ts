@@ -1,0 +1,81 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+import { bearerProtocol } from './auth/credentials.ts';
+import type { Gate } from './auth/index.ts';
+import { choose, type Response, type RoutePlace, text } from './router.ts';
+import { offeredProtocols } from './websocket/index.ts';
+
+export interface LoopbackGateOptions {
+  readonly token: string;
+  /** Routes that answer without the token: health. */
+  readonly open: readonly RoutePlace[];
+  /** Names of the node that a client may use besides `localhost` and loopback addresses. */
+  readonly names: readonly string[];
+}
+
+const loopbackAddresses = new BlockList();
+loopbackAddresses.addSubnet('127.0.0.0', 8);
+loopbackAddresses.addAddress('::1', 'ipv6');
+
+/**
+ * Admits callers that know the token, and every local caller to the open routes. Every user of the machine, every pod on
+ * the network of the node and every web page in a browser can connect to loopback; only root can read the token's file.
+ */
+export function loopbackGate({ token, open, names }: LoopbackGateOptions): Gate {
+  return {
+    async admit({ method, path, headers }) {
+      const foreign = refuseForeign(headers, names);
+      if (foreign !== undefined) return foreign;
+      if (choose(open, method, path).kind === 'found' || knowsToken(headers, token)) return undefined;
+      return text(401, 'Unauthorized');
+    },
+  };
+}
+
+/** Admits every caller whose Host and Origin are of this machine: all that a listener of health needs on loopback. */
+export function localGate(names: readonly string[]): Gate {
+  return { admit: async ({ headers }) => refuseForeign(headers, names) };
+}
+
+export function isLoopbackAddress(host: string): boolean {
+  const family = isIP(host);
+  return family !== 0 && loopbackAddresses.check(host, family === 6 ? 'ipv6' : 'ipv4');
+}
+
+/**
+ * A web page whose name was rebound to 127.0.0.1 sends its own name as Host; one that asks across origins sends its
+ * Origin. Clients other than browsers send no Origin.
+ */
+function refuseForeign(
+  { host, origin }: IncomingHttpHeaders,
+  names: readonly string[],
+): Response | undefined {
+  if (host !== undefined && !isOwnHost(host, names))
+    return text(403, `Forbidden: the Host header ${JSON.stringify(host)} does not name this node\n`);
+  if (origin !== undefined && URL.parse(origin)?.host !== host)
+    return text(403, `Forbidden: requests of the origin ${JSON.stringify(origin)} are not served\n`);
+  return undefined;
+}
+
+function isOwnHost(host: string, names: readonly string[]): boolean {
+  const hostname = URL.parse(`http://${host}`)?.hostname.replace(/^\[(.*)\]$/, '$1');
+  if (hostname === undefined) return false;
+  return hostname === 'localhost' || isLoopbackAddress(hostname) || names.includes(hostname);
+}
+
+function knowsToken(headers: IncomingHttpHeaders, token: string): boolean {
+  const given = bearerOf(headers);
+  if (given === undefined) return false;
+  const [a, b] = [Buffer.from(given), Buffer.from(token)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+function bearerOf(headers: IncomingHttpHeaders): string | undefined {
+  const header = /^Bearer\s+(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (header !== undefined) return header;
+  const offered = offeredProtocols(headers).find((each) => each.startsWith(bearerProtocol));
+  return offered === undefined
+    ? undefined
+    : Buffer.from(offered.slice(bearerProtocol.length), 'base64url').toString();
+}
