@@ -185,20 +185,37 @@ function portNumber(port: string): number | undefined {
 }
 
 const refused = new BlockList();
-refused.addSubnet('0.0.0.0', 32, 'ipv4');
-refused.addSubnet('127.0.0.0', 8, 'ipv4');
-refused.addSubnet('169.254.0.0', 16, 'ipv4');
-refused.addSubnet('224.0.0.0', 4, 'ipv4');
-refused.addAddress('255.255.255.255', 'ipv4');
-refused.addAddress('::', 'ipv6');
-refused.addAddress('::1', 'ipv6');
-refused.addSubnet('fe80::', 10, 'ipv6');
-refused.addSubnet('ff00::', 8, 'ipv6');
+for (const [net, prefix] of [
+  ['0.0.0.0', 8], // Linux connects 0.0.0.0 to loopback
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['192.88.99.0', 24], // 6to4 relays
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+] as const)
+  refused.addSubnet(net, prefix, 'ipv4');
+for (const [net, prefix] of [
+  ['::', 96], // unspecified, loopback and IPv4-compatible
+  ['::ffff:0:0', 96], // IPv4-mapped
+  ['::ffff:0:0:0', 96], // IPv4-translated
+  ['64:ff9b::', 96], // NAT64
+  ['64:ff9b:1::', 48], // NAT64 of the site
+  ['100::', 64], // discarded
+  ['2001::', 32], // Teredo
+  ['2002::', 16], // 6to4
+  ['fe80::', 10],
+  ['fec0::', 10],
+  ['ff00::', 8],
+] as const)
+  refused.addSubnet(net, prefix, 'ipv6');
 
-/** Only what is one host's own address in some network: nobody is to reach what listens on loopback through us. */
+/**
+ * Admits the plain address of one host. What listens on loopback or on the link of the node must not be reached through
+ * the API server, also not by an IPv6 address that stands for an IPv4 one or names an interface.
+ */
 export function allowed(host: string): string {
   const version = isIP(host);
-  if (version === 0 || refused.check(host, version === 4 ? 'ipv4' : 'ipv6'))
+  if (version === 0 || host.includes('%') || refused.check(host, version === 4 ? 'ipv4' : 'ipv6'))
     throw badRequest('address not allowed');
   return host;
 }

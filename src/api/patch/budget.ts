@@ -1,0 +1,83 @@
+import { apiError } from '../api-error.ts';
+import { unfitPatch } from './directives.ts';
+import { isJsonObject } from './json.ts';
+
+/** As API servers do: the text of all values that `copy` operations of one patch add. */
+const mostCopied = 3 * 1024 * 1024;
+/** Fields copied and compared; an ordinary patch takes a few hundred. */
+const mostSteps = 250_000;
+/** The same as for the body of a request. */
+const mostValues = 100_000;
+const mostText = 3 * 1024 * 1024;
+const deepest = 128;
+
+/** What applying one patch may cost: a short patch can ask for work and memory without end. */
+export class PatchBudget {
+  #copied = 0;
+  #copies = 0;
+  #steps = 0;
+
+  /** Throws a refusal as soon as the patch has taken more steps than one patch may. */
+  spend(steps: number): void {
+    this.#steps += steps;
+    if (this.#steps > mostSteps)
+      throw tooLarge('the patch moves and compares too many items: split it into several patches');
+  }
+
+  /** A copy that shares nothing with the value; throws a refusal as soon as all copies are too large. */
+  copyOf(value: unknown): unknown {
+    if (++this.#copies > mostValues)
+      throw unfitPatch(
+        `Unable to complete the copy, the copies of a patch must have at most ${mostValues} values`,
+      );
+    this.#count(textOf(value));
+    if (Array.isArray(value)) return value.map((item) => this.copyOf(item));
+    if (!isJsonObject(value)) return value;
+    const fields = Object.entries(value).map(([name, inner]) => {
+      this.#count(name.length + 3);
+      return [name, this.copyOf(inner)] as const;
+    });
+    return Object.fromEntries(fields);
+  }
+
+  #count(text: number): void {
+    this.#copied += text;
+    if (this.#copied > mostCopied)
+      throw unfitPatch(
+        `Unable to complete the copy, the accumulated size increase of copy is ${this.#copied}, exceeding the limit ${mostCopied}`,
+      );
+  }
+}
+
+/** Throws a refusal for what is too large or too deep for those who walk over it; ends at the first excess. */
+export function checkSize(value: unknown): void {
+  let [values, text] = [0, 0];
+  const visit = (inner: unknown, depth: number): void => {
+    values++;
+    text += textOf(inner);
+    if (values > mostValues) throw tooLarge(`the patched object must have at most ${mostValues} values`);
+    if (text > mostText) throw tooLarge(`limit is ${mostText}`);
+    if (typeof inner !== 'object' || inner === null) return;
+    if (depth > deepest) throw unfitPatch(`the patched object must be nested at most ${deepest} levels deep`);
+    if (Array.isArray(inner)) for (const item of inner) visit(item, depth + 1);
+    else
+      for (const [name, field] of Object.entries(inner)) {
+        text += name.length + 3;
+        visit(field, depth + 1);
+      }
+  };
+  visit(value, 1);
+}
+
+/** About how long the value is in JSON, without what it holds. */
+function textOf(value: unknown): number {
+  return typeof value === 'string' ? value.length + 3 : 3;
+}
+
+export function tooLarge(message: string): Error {
+  return apiError({
+    what: 'apply a patch',
+    status: 413,
+    answer: { reason: 'RequestEntityTooLarge', message: `Request entity too large: ${message}` },
+  });
+}
