@@ -3,13 +3,16 @@ import { test } from 'node:test';
 import type { Node } from '../../kinds/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import { applyPatch } from './apply.ts';
+import { PatchBudget } from './budget.ts';
 import { nodeStatusPatch, podStatusPatch } from './computed.ts';
 import type { JsonObject } from './json.ts';
-import { applyJsonPatch } from './json-patch.ts';
+import { applyJsonPatch as applyJsonPatchWithin } from './json-patch.ts';
 import { applyMergePatch } from './merge-patch.ts';
 import { PatchSchema } from './schema.ts';
 
 const schema = new PatchSchema();
+const applyJsonPatch = (document: unknown, patch: unknown) =>
+  applyJsonPatchWithin(document, patch, new PatchBudget());
 const refusedWith = (status: number) => (error: unknown) =>
   error instanceof KubelingError && error.code === 'API_INVALID' && error.details['status'] === status;
 

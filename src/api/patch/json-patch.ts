@@ -1,94 +1,155 @@
-import { apiError } from '../api-error.ts';
+import { type PatchBudget, tooLarge } from './budget.ts';
 import { badPatch, unfitPatch } from './directives.ts';
-import { isJsonObject, type JsonObject, sameValue } from './json.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
 
 /** As many as an API server takes in one patch. */
 const mostOperations = 10_000;
+/** Nothing lies deeper. */
+const longestPath = 128;
+const longestShown = 100;
+const movesInOneStep = 100;
 
 /** A JSON patch (RFC 6902): the operations one after the other, all of them or none. */
-export function applyJsonPatch(document: unknown, patch: unknown): unknown {
+export function applyJsonPatch(document: unknown, patch: unknown, budget: PatchBudget): unknown {
   if (!Array.isArray(patch)) throw badPatch('a JSON patch must be a list of operations');
   if (patch.length > mostOperations)
-    throw apiError({
-      what: 'apply a patch',
-      status: 413,
-      answer: {
-        reason: 'RequestEntityTooLarge',
-        message: `Request entity too large: The allowed maximum operations in a JSON patch is ${mostOperations}, got ${patch.length}`,
-      },
-    });
-  return patch.reduce<unknown>(
-    (value, operation, index) => applyOperation(value, operation, index),
-    document,
-  );
+    throw tooLarge(
+      `The allowed maximum operations in a JSON patch is ${mostOperations}, got ${patch.length}`,
+    );
+  const draft = new Draft(document, budget);
+  for (const [index, operation] of patch.entries()) applyOperation(draft, operation, index);
+  return draft.root;
 }
 
-function applyOperation(document: unknown, operation: unknown, index: number): unknown {
+function applyOperation(draft: Draft, operation: unknown, index: number): void {
   if (!isJsonObject(operation)) throw badPatch(`operation ${index} must be an object`);
   const path = pointer(operation['path'], index);
   switch (operation['op']) {
     case 'add':
-      return put(document, path, given(operation, index), 'add');
+      draft.put(path, given(operation, index), 'add');
+      break;
     case 'replace':
       // API servers let it put a field that is not there yet.
-      at(document, path.slice(0, -1));
-      return put(document, path, given(operation, index), 'replace');
+      draft.put(path, given(operation, index), 'replace');
+      break;
     case 'remove':
-      return remove(document, path);
+      draft.remove(path);
+      break;
     case 'copy':
-      return put(document, path, at(document, pointer(operation['from'], index)), 'add');
+      draft.copy(pointer(operation['from'], index), path);
+      break;
     case 'move':
-      return move(document, pointer(operation['from'], index), path);
+      draft.move(pointer(operation['from'], index), path);
+      break;
     case 'test':
-      if (!sameValue(at(document, path), given(operation, index)))
-        throw failed(`operation ${index}: test failed`);
-      return document;
+      if (!draft.has(path, given(operation, index))) throw failed(`operation ${index}: test failed`);
+      break;
     default:
       throw failed(
-        `operation ${index} must be add, remove, replace, move, copy or test: it is ${JSON.stringify(operation['op'])}`,
+        `operation ${index} must be add, remove, replace, move, copy or test: it is ${shown(operation['op'])}`,
       );
   }
 }
 
 type Path = readonly string[];
+type Parent = unknown[] | Record<string, unknown>;
 
-function move(document: unknown, from: Path, to: Path): unknown {
-  if (from.length < to.length && from.every((part, index) => part === to[index]))
-    throw failed(`/${from.join('/')} cannot be moved into itself`);
-  const value = at(document, from);
-  return put(remove(document, from), to, value, 'add');
-}
+/**
+ * A document while a patch is applied. Lists and objects are copied before their first change and changed in place
+ * afterwards, so that many changes of a large list or object copy it once.
+ */
+class Draft {
+  root: unknown;
+  readonly #budget: PatchBudget;
+  /** The lists and objects that belong to the draft alone. */
+  readonly #own = new WeakSet<object>();
 
-function put(document: unknown, path: Path, value: unknown, how: 'add' | 'replace'): unknown {
-  const [name, ...rest] = path;
-  if (name === undefined) return value;
-  if (rest.length > 0) return replaceChild(document, name, (child) => put(child, rest, value, how));
-  if (Array.isArray(document)) {
-    const index = how === 'add' && name === '-' ? document.length : indexIn(document, name, how);
-    return document.toSpliced(index, how === 'add' ? 0 : 1, value);
+  constructor(document: unknown, budget: PatchBudget) {
+    this.root = document;
+    this.#budget = budget;
   }
-  if (isJsonObject(document)) return withField(document, name, value);
-  throw failed(`there is nothing that could have ${name}`);
+
+  put(path: Path, value: unknown, how: 'add' | 'replace'): void {
+    const name = path.at(-1);
+    if (name === undefined) {
+      this.root = value;
+      return;
+    }
+    const parent = this.#parentOf(path);
+    if (!Array.isArray(parent)) setField(parent, name, value);
+    else if (how === 'replace') parent[indexIn(parent, name, how)] = value;
+    else this.#splice(parent, name === '-' ? parent.length : indexIn(parent, name, how), 0, [value]);
+  }
+
+  remove(path: Path): void {
+    const name = path.at(-1);
+    if (name === undefined) throw failed('the whole document cannot be removed');
+    const parent = this.#parentOf(path);
+    child(parent, name);
+    if (Array.isArray(parent)) this.#splice(parent, Number(name), 1, []);
+    else delete parent[name];
+  }
+
+  copy(from: Path, to: Path): void {
+    this.put(to, this.#budget.copyOf(at(this.root, from)), 'add');
+  }
+
+  move(from: Path, to: Path): void {
+    if (from.length < to.length && from.every((part, index) => part === to[index]))
+      throw failed(`/${from.join('/')} cannot be moved into itself`);
+    const value = at(this.root, from);
+    this.remove(from);
+    this.put(to, value, 'add');
+  }
+
+  has(path: Path, value: unknown): boolean {
+    return this.#isSame(at(this.root, path), value);
+  }
+
+  #isSame(found: unknown, value: unknown): boolean {
+    this.#budget.spend(1);
+    if (Array.isArray(found) && Array.isArray(value))
+      return found.length === value.length && found.every((item, index) => this.#isSame(item, value[index]));
+    if (!isJsonObject(found) || !isJsonObject(value)) return Object.is(found, value);
+    const names = Object.keys(found);
+    this.#budget.spend(names.length);
+    return (
+      names.length === Object.keys(value).length &&
+      names.every((name) => Object.hasOwn(value, name) && this.#isSame(found[name], value[name]))
+    );
+  }
+
+  #splice(list: unknown[], index: number, removed: number, added: readonly unknown[]): void {
+    this.#budget.spend((list.length - index) / movesInOneStep);
+    list.splice(index, removed, ...added);
+  }
+
+  /** What the last part of the path is in, as the draft's own, and all that leads there too. */
+  #parentOf(path: Path): Parent {
+    let parent = this.#owned(this.root, path[0]);
+    this.root = parent;
+    for (const [index, name] of path.slice(0, -1).entries()) {
+      const inner = this.#owned(child(parent, name), path[index + 1]);
+      if (Array.isArray(parent)) parent[Number(name)] = inner;
+      else setField(parent, name, inner);
+      parent = inner;
+    }
+    return parent;
+  }
+
+  #owned(value: unknown, wanted: string | undefined): Parent {
+    if (typeof value !== 'object' || value === null)
+      throw failed(`there is nothing that could have ${wanted}`);
+    if (this.#own.has(value)) return value as Parent;
+    const copy = Array.isArray(value) ? value.slice() : Object.fromEntries(Object.entries(value));
+    this.#own.add(copy);
+    return copy;
+  }
 }
 
-function remove(document: unknown, path: Path): unknown {
-  const [name, ...rest] = path;
-  if (name === undefined) throw failed('the whole document cannot be removed');
-  if (rest.length > 0) return replaceChild(document, name, (child) => remove(child, rest));
-  child(document, name);
-  if (Array.isArray(document)) return document.toSpliced(Number(name), 1);
-  return Object.fromEntries(Object.entries(document as JsonObject).filter(([key]) => key !== name));
-}
-
-function replaceChild(document: unknown, name: string, change: (child: unknown) => unknown): unknown {
-  const changed = change(child(document, name));
-  return Array.isArray(document)
-    ? document.with(Number(name), changed)
-    : withField(document as JsonObject, name, changed);
-}
-
-function withField(object: JsonObject, name: string, value: unknown): JsonObject {
-  return Object.fromEntries(new Map([...Object.entries(object), [name, value]]));
+function setField(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') object[name] = value;
+  else Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function at(document: unknown, path: Path): unknown {
@@ -115,9 +176,15 @@ function given(operation: JsonObject, index: number): unknown {
 
 function pointer(text: unknown, index: number): Path {
   if (typeof text !== 'string' || (text !== '' && !text.startsWith('/')))
-    throw failed(`operation ${index} must have a JSON pointer: current value is ${JSON.stringify(text)}`);
-  const parts = text.split('/').slice(1);
+    throw failed(`operation ${index} must have a JSON pointer: current value is ${shown(text)}`);
+  const parts = text.split('/', longestPath + 2).slice(1);
+  if (parts.length > longestPath)
+    throw failed(`operation ${index} must have a JSON pointer of at most ${longestPath} parts`);
   return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function shown(value: unknown): string | undefined {
+  return JSON.stringify(value)?.slice(0, longestShown);
 }
 
 function failed(message: string): Error {

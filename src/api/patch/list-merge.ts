@@ -1,3 +1,4 @@
+import type { PatchBudget } from './budget.ts';
 import { badPatch, orderPrefix, patchWord, withoutDirectives } from './directives.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
@@ -15,21 +16,56 @@ export interface Merging {
   /** The value of `$setElementOrder`. */
   readonly order: Items | undefined;
   readonly mergeItem: (item: JsonObject, change: JsonObject) => JsonObject;
+  readonly budget: PatchBudget;
 }
 
 /** Items of the patch change the ones of their key, or join at the end; `$patch` in an item says more. */
-export function mergeItems({ current, changes = [], key, order = [], mergeItem }: Merging): Items {
+export function mergeItems({ current, changes = [], key, order = [], mergeItem, budget }: Merging): Items {
   const parts = sorted(changes, key);
   if (current === undefined || parts.replaces) return parts.others.map((item) => withoutDirectives(item));
   const isSame = sameItem(key, [current, changes, order]);
-  const kept = current.filter((item) => !parts.deleted.some((deleted) => isSame(item, deleted)));
+  const deleted = new Buckets(key, parts.deleted, budget);
+  const kept = current.filter((item) => deleted.find(item, (change) => isSame(item, change)) === undefined);
+  const known = new Buckets(key, kept, budget);
   for (const change of parts.others) {
-    const at = kept.findIndex((item) => isSame(item, change));
-    const item = kept[at];
-    if (isJsonObject(item)) kept[at] = mergeItem(item, change);
-    else kept.push(mergeItem({}, change));
+    const at = known.find(change, (item) => isSame(item, change));
+    const item = at === undefined ? undefined : kept[at];
+    if (at !== undefined && isJsonObject(item)) kept[at] = mergeItem(item, change);
+    else known.add(kept.push(mergeItem({}, change)) - 1);
   }
   return kept;
+}
+
+/** Where the items of each key are in a list: seldom more than one. */
+class Buckets {
+  readonly #key: string;
+  readonly #items: Items;
+  readonly #budget: PatchBudget;
+  readonly #places = new Map<unknown, number[]>();
+
+  /** The list may grow afterwards, and items may be exchanged for others of the same key. */
+  constructor(key: string, items: Items, budget: PatchBudget) {
+    this.#key = key;
+    this.#items = items;
+    this.#budget = budget;
+    for (const place of items.keys()) this.add(place);
+  }
+
+  add(place: number): void {
+    const key = keyOf(this.#items[place], this.#key);
+    const places = this.#places.get(key);
+    if (places === undefined) this.#places.set(key, [place]);
+    else places.push(place);
+  }
+
+  /** The first place with an item of the same key which fits. */
+  find(like: unknown, fits: (item: JsonObject) => boolean): number | undefined {
+    return this.#places.get(keyOf(like, this.#key))?.find((place) => {
+      this.#budget.spend(1);
+      const item = this.#items[place];
+      return isJsonObject(item) && fits(item);
+    });
+  }
 }
 
 /** Lists in which one key may stand for several items, as a port has one number for each protocol. */
@@ -40,15 +76,19 @@ const portKeys: readonly string[] = ['port', 'containerPort'];
  * of another protocol is another one wherever somebody speaks of more than one of that number.
  */
 function sameItem(key: string, lists: readonly Items[]): (item: unknown, change: JsonObject) => boolean {
-  const isShared = (value: unknown) =>
-    lists.some((list) => list.filter((item) => keyOf(item, key) === value).length > 1);
+  if (!portKeys.includes(key)) return (item, change) => keyOf(item, key) === change[key];
+  const shared = new Set(lists.flatMap((list) => twice(list.map((item) => keyOf(item, key)))));
   return (item, change) => {
     if (keyOf(item, key) !== change[key]) return false;
-    if (!portKeys.includes(key)) return true;
     const [is, wanted] = [keyOf(item, 'protocol'), change['protocol']];
     const isOther = is !== undefined && wanted !== undefined && is !== wanted;
-    return !isOther || !isShared(change[key]);
+    return !isOther || !shared.has(change[key]);
   };
+}
+
+function twice(values: Items): Items {
+  const seen = new Set<unknown>();
+  return values.filter((value) => seen.size === seen.add(value).size);
 }
 
 interface SortedChanges {
@@ -64,7 +104,7 @@ function sorted(changes: Items, key: string): SortedChanges {
   return {
     replaces: replacing.length > 0,
     deleted: deleting,
-    others: items.filter((item) => !replacing.includes(item) && !deleting.includes(item)),
+    others: items.filter((item) => item[patchWord] !== 'replace' && item[patchWord] !== 'delete'),
   };
 }
 
@@ -101,15 +141,16 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
   const told = value.filter((item) => !isJsonObject(item) || item[patchWord] === undefined);
   if (order !== undefined) checkOrder(order, told, current ?? [], value, key);
   const replaces = value.some((item) => isJsonObject(item) && item[patchWord] === 'replace');
-  const wanted = (order ?? (replaces ? [] : told)).map((item) => keyOf(item, key));
+  const wanted = placesOf((order ?? (replaces ? [] : told)).map((item) => keyOf(item, key)));
+  const wantedPlace = (item: unknown) => wanted.get(keyOf(item, key)) ?? -1;
   // As API servers do: where an item was deleted the first new one takes its place, and equal keys come together.
   const placed = replaces ? items : items.slice(0, current?.length ?? 0);
-  const before = placed.map((item) => keyOf(item, key));
-  const place = (item: unknown) => before.indexOf(keyOf(item, key));
+  const before = placesOf(placed.map((item) => keyOf(item, key)));
+  const place = (item: unknown) => before.get(keyOf(item, key)) ?? -1;
   const known = items
-    .filter((item) => wanted.includes(keyOf(item, key)))
-    .sort((a, b) => wanted.indexOf(keyOf(a, key)) - wanted.indexOf(keyOf(b, key)));
-  const others = items.filter((item) => !wanted.includes(keyOf(item, key)));
+    .filter((item) => wantedPlace(item) >= 0)
+    .sort((a, b) => wantedPlace(a) - wantedPlace(b));
+  const others = items.filter((item) => wantedPlace(item) < 0);
   return merged(
     known,
     others.toSorted((a, b) => place(a) - place(b)),
@@ -117,16 +158,21 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
   );
 }
 
+/** Where each value is for the first time. */
+function placesOf(values: Items): ReadonlyMap<unknown, number> {
+  return new Map(values.map((value, place) => [value, place] as const).reverse());
+}
+
 function merged(known: Items, others: Items, place: (item: unknown) => number): Items {
-  const left = [...others];
+  let taken = 0;
   const result: unknown[] = [];
   for (const item of known) {
-    while (place(item) >= 0 && left[0] !== undefined && place(left[0]) < place(item)) {
-      result.push(left.shift());
-    }
+    const end = place(item);
+    for (; end >= 0 && taken < others.length && place(others[taken]) < end; taken++)
+      result.push(others[taken]);
     result.push(item);
   }
-  return [...result, ...left];
+  return result.concat(others.slice(taken));
 }
 
 /** A patch that changes an item has to say where it belongs; and of nothing there is no order. */
@@ -135,12 +181,14 @@ function checkOrder(order: Items, told: Items, current: Items, value: Items, key
     throw badPatch(`${orderPrefix} must be about a list that has items`);
   if (order.length === 0) return;
   const wanted = order.map((item) => keyOf(item, key));
-  const places = told.map((item) => wanted.indexOf(keyOf(item, key)));
+  const first = placesOf(wanted);
+  const last = new Map(wanted.map((value, place) => [value, place] as const));
+  const places = told.map((item) => first.get(keyOf(item, key)) ?? -1);
   // Of a key that is there twice the patch may tell both.
-  const isTwin = (place: number) => wanted.lastIndexOf(wanted[place]) > place;
+  const isTwin = (place: number) => Number(last.get(wanted[place])) > place;
   const isSorted = places.every((place, index) => {
-    const last = places[index - 1] ?? -1;
-    return place > last || (place >= 0 && place === last && isTwin(place));
+    const previous = places[index - 1] ?? -1;
+    return place > previous || (place >= 0 && place === previous && isTwin(place));
   });
   if (!isSorted) throw badPatch(`the list of a patch must agree with its ${orderPrefix} list`);
 }

@@ -1,3 +1,4 @@
+import type { PatchBudget } from './budget.ts';
 import {
   badPatch,
   fieldsSpokenOf,
@@ -13,9 +14,15 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { inOrder, mergeItems, mergeValues } from './list-merge.ts';
 import type { PatchField, PatchSchema } from './schema.ts';
 
+/** What one patch is applied with. */
+export interface Applying {
+  readonly schema: PatchSchema;
+  readonly budget: PatchBudget;
+}
+
 /** The object as a strategic merge patch makes it. Neither the object nor the patch is changed. */
 export function applyStrategicPatch(
-  schema: PatchSchema,
+  applying: Applying,
   kind: string | undefined,
   object: JsonObject,
   patch: JsonObject,
@@ -27,7 +34,7 @@ export function applyStrategicPatch(
       return {};
     case 'merge':
     case undefined:
-      return mergeFields(schema, kind, object, patch);
+      return mergeFields(applying, kind, object, patch);
     default:
       throw badPatch(
         `${patchWord} must be merge, replace or delete: current value is ${JSON.stringify(patch[patchWord])}`,
@@ -36,7 +43,7 @@ export function applyStrategicPatch(
 }
 
 function mergeFields(
-  schema: PatchSchema,
+  applying: Applying,
   kind: string | undefined,
   object: JsonObject,
   patch: JsonObject,
@@ -44,7 +51,7 @@ function mergeFields(
   const fields = new Map(Object.entries(object));
   dropUnretained(fields, patch);
   for (const name of fieldsSpokenOf(patch)) {
-    const value = mergeField(schema, schema.field(kind, name), name, fields.get(name), patch);
+    const value = mergeField(applying, applying.schema.field(kind, name), name, fields.get(name), patch);
     if (value === undefined) fields.delete(name);
     else fields.set(name, value);
   }
@@ -55,13 +62,14 @@ function mergeFields(
 function dropUnretained(fields: Map<string, unknown>, patch: JsonObject): void {
   const named = listOf(patch, retainKeysWord);
   if (named === undefined) return;
-  const stranger = fieldsSpokenOf(patch).find((name) => patch[name] !== null && !named.includes(name));
+  const retained = new Set(named);
+  const stranger = fieldsSpokenOf(patch).find((name) => patch[name] !== null && !retained.has(name));
   if (stranger !== undefined) throw badPatch(`${retainKeysWord} must name ${stranger}, which the patch sets`);
-  for (const name of fields.keys()) if (!named.includes(name)) fields.delete(name);
+  for (const name of fields.keys()) if (!retained.has(name)) fields.delete(name);
 }
 
 function mergeField(
-  schema: PatchSchema,
+  applying: Applying,
   field: PatchField,
   name: string,
   current: unknown,
@@ -70,15 +78,16 @@ function mergeField(
   const value = patch[name];
   if (value === null) return undefined;
   const isAboutList = Array.isArray(value) || (value === undefined && Array.isArray(current));
-  if (isAboutList) return mergeList(schema, field, name, Array.isArray(current) ? current : undefined, patch);
+  if (isAboutList)
+    return mergeList(applying, field, name, Array.isArray(current) ? current : undefined, patch);
   if (value === undefined) return current;
   if (isJsonObject(value) && isJsonObject(current))
-    return applyStrategicPatch(schema, field.kind, current, value);
+    return applyStrategicPatch(applying, field.kind, current, value);
   return withoutDirectives(value);
 }
 
 function mergeList(
-  schema: PatchSchema,
+  applying: Applying,
   { merge, kind }: PatchField,
   name: string,
   current: readonly unknown[] | undefined,
@@ -95,9 +104,18 @@ function mergeList(
   }
   if (merge.by === 'value') {
     const items = inOrder({ items: mergeValues(current, value), order, current, key: undefined, value });
-    return items.filter((item) => !removed?.includes(item));
+    const gone = new Set(removed);
+    return items.filter((item) => !gone.has(item));
   }
-  const mergeItem = (item: JsonObject, change: JsonObject) => applyStrategicPatch(schema, kind, item, change);
-  const items = mergeItems({ current, changes: value, key: merge.key, order, mergeItem });
+  const mergeItem = (item: JsonObject, change: JsonObject) =>
+    applyStrategicPatch(applying, kind, item, change);
+  const items = mergeItems({
+    current,
+    changes: value,
+    key: merge.key,
+    order,
+    mergeItem,
+    budget: applying.budget,
+  });
   return inOrder({ items, order, current, key: merge.key, value });
 }

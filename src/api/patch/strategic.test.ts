@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { isKind } from '../../lib/index.ts';
+import { PatchBudget } from './budget.ts';
 import { type JsonObject, withoutEmptyFields } from './json.ts';
 import { PatchSchema } from './schema.ts';
 import { applyStrategicPatch } from './strategic-apply.ts';
@@ -9,7 +10,7 @@ import { strategicDiff } from './strategic-diff.ts';
 
 const schema = new PatchSchema();
 const apply = (kind: string, object: JsonObject, patch: JsonObject) =>
-  applyStrategicPatch(schema, kind, object, patch);
+  applyStrategicPatch({ schema, budget: new PatchBudget() }, kind, object, patch);
 const invalid = (error: unknown) => isKind(error, 'Invalid');
 
 test('nothing to change makes no patch, however fields are left out', () => {
@@ -127,7 +128,7 @@ test('ports of one number are told apart by their protocols where there are seve
   const tcp = { port: 53, protocol: 'TCP', name: 'a' };
   const udp = { port: 53, protocol: 'UDP', name: 'b' };
   const patched = (ports: readonly JsonObject[], spec: JsonObject) =>
-    applyStrategicPatch(schema, 'ServiceSpec', { ports }, spec)['ports'];
+    apply('ServiceSpec', { ports }, spec)['ports'];
   const both = [{ port: 53 }, { port: 53 }];
   assert.deepEqual(patched([tcp], { ports: [udp], '$setElementOrder/ports': both }), [tcp, udp]);
   assert.deepEqual(patched([tcp], { ports: [tcp, udp], '$setElementOrder/ports': both }), [tcp, udp]);

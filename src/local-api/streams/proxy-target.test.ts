@@ -83,11 +83,41 @@ test('the port of the kubelet is asked with our certificate, others of a node ar
   });
 });
 
-test('nobody gets through to loopback and the like', () => {
+test('refuses targets on loopback, on the link, in multicast, and IPv6 forms that stand for IPv4 addresses', () => {
   assert.throws(() => target(apiResources.pods, 'host'), /address not allowed/);
-  for (const host of ['127.0.0.1', '::1', '169.254.169.254', 'fe80::1', '224.0.0.1', '0.0.0.0', '', 'name'])
-    assert.throws(() => allowed(host), /address not allowed/, host);
-  for (const host of ['10.0.0.1', '192.168.1.1', '2001:db8::1']) assert.equal(allowed(host), host);
+  for (const [range, hosts] of Object.entries({
+    'this network': ['0.0.0.0', '0.0.0.1', '0.255.255.255'],
+    loopback: ['127.0.0.1', '127.255.255.254', '::1', '0:0:0:0:0:0:0:1'],
+    unspecified: ['::', '0::0'],
+    'IPv4-compatible': ['::127.0.0.1', '::7f00:1', '::10.0.0.1'],
+    'IPv4-mapped': ['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:10.0.0.1', '0:0:0:0:0:FFFF:169.254.169.254'],
+    'IPv4-translated': ['::ffff:0:127.0.0.1'],
+    NAT64: ['64:ff9b::127.0.0.1', '64:ff9b::7f00:1', '64:ff9b:1::127.0.0.1', '64:ff9b:1:ffff::a9fe:a9fe'],
+    '6to4': ['2002:7f00:1::', '2002:7f00:0001::1', '2002:a9fe:a9fe::1', '192.88.99.1'],
+    Teredo: ['2001::7f00:1', '2001:0:1:2:3:4:80ff:fffe'],
+    link: ['169.254.169.254', 'fe80::1', 'febf::1', 'fec0::1'],
+    multicast: ['224.0.0.1', '239.255.255.255', 'ff02::1'],
+    reserved: ['240.0.0.1', '255.255.255.255', '100::1'],
+    zones: ['fe80::1%lo', '2001:db8::1%lo', '2001:db8::1%1'],
+    'no address': [
+      '',
+      'name',
+      'localhost',
+      '127.1',
+      '2130706433',
+      '0x7f000001',
+      '127.0.0.1 ',
+      '[::1]',
+      '10.0.0.01',
+    ],
+  }))
+    for (const host of hosts) assert.throws(() => allowed(host), /address not allowed/, `${range}: ${host}`);
+});
+
+test('admits plain addresses of hosts', () => {
+  const hosts = ['1.0.0.1', '10.0.0.1', '126.255.255.255', '128.0.0.1', '192.168.1.1', '223.255.255.255'];
+  for (const host of [...hosts, '2001:db8::1', 'fd00::1', '2a00::7f00:1', '2001:4860::1', '64:ff9a::1'])
+    assert.equal(allowed(host), host);
 });
 
 test('what is no name is refused', () => {
