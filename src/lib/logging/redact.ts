@@ -30,9 +30,12 @@ const tokenLike = /[\w.-]{20,}/g;
 const scheme = /\b(bearer|basic)(\s+)([\w.~+/=-]+)/gi;
 const header =
   /\b(authorization|cookie)(["'\\]*\s*[:=]\s*["'\\]*)(?:(bearer|basic|digest|negotiate)\s+)?[^\s"'\\,;]+/gi;
-/** `"password": "x"` as in JSON, also when its quotes are escaped once more. */
+/**
+ * `"password": "x"` as in JSON, also when its quotes are escaped up to three times more. Without that limit each
+ * backslash of a long run of them is a start from which the whole run is read.
+ */
 const quotedPair = new RegExp(
-  String.raw`(\\*["'])([\w.-]{0,40}(?:${secretWord}))\1(\s*:\s*)(?:\\+"[^"\\]*(?:\\+")?|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,}\]]+)`,
+  String.raw`(\\{0,7}["'])([\w.-]{0,40}(?:${secretWord}))\1(\s*:\s*)(?:\\+"[^"\\]*(?:\\+")?|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,}\]]+)`,
   'gi',
 );
 /** `password=x` and `Token:x`: with no blank between, as in queries, flags and dumps of structures. */

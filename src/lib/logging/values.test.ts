@@ -130,3 +130,10 @@ test('anything becomes something that JSON can hold', () => {
     }),
   );
 });
+
+test('all texts and keys of one record together are bounded', () => {
+  const texts = Array.from({ length: 64 }, () => 'x'.repeat(10_000));
+  const plain = plainFields({ texts, ['k'.repeat(10_000)]: 1 });
+  assert.ok(JSON.stringify(plain).length < 80_000);
+  assert.deepEqual((plain['texts'] as string[]).at(-1), '<more>');
+});

@@ -11,16 +11,19 @@ const maxDepth = 6;
 const maxItems = 64;
 /** All values of one record together, so that a wide and deep one cannot stall the node. */
 const maxValues = 512;
+const maxRecordText = 65_536;
+const maxKey = 256;
 
-/** Where in a value we are: the objects around it, and how many values may still follow. */
+/** Where in a value we are: the objects around it, and how many values and how much text may still follow. */
 interface Walk {
   readonly around: object[];
   left: number;
+  text: number;
 }
 
 /** Never throws. Fields that are undefined are left out. */
 export function plainFields(fields: LogFields): PlainFields {
-  const walk: Walk = { around: [], left: maxValues };
+  const walk: Walk = { around: [], left: maxValues, text: maxRecordText };
   try {
     return plainRecord(fields, walk);
   } catch {
@@ -34,11 +37,17 @@ export function plainText(text: string): string {
   return redactText(cut);
 }
 
+function walkedText(text: string, walk: Walk): string {
+  if (walk.text <= 0) return '<more>';
+  walk.text -= Math.min(text.length, maxText);
+  return plainText(text);
+}
+
 function plainValue(value: unknown, walk: Walk): Plain {
   if (walk.left-- <= 0) return '<more>';
   switch (typeof value) {
     case 'string':
-      return plainText(value);
+      return walkedText(value, walk);
     case 'number':
       return Number.isFinite(value) ? value : String(value);
     case 'boolean':
@@ -50,7 +59,7 @@ function plainValue(value: unknown, walk: Walk): Plain {
     case 'function':
       return '<function>';
     default:
-      return plainText(String(value));
+      return walkedText(String(value), walk);
   }
 }
 
@@ -70,9 +79,9 @@ function plainObject(value: object, walk: Walk): Plain {
 }
 
 function plainInside(value: object, walk: Walk): Plain {
-  if (value instanceof Error) return plainText(describeError(value));
+  if (value instanceof Error) return walkedText(describeError(value), walk);
   if (value instanceof Date) return value.toISOString();
-  if (value instanceof URL) return plainText(value.href);
+  if (value instanceof URL) return walkedText(value.href, walk);
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`;
   if (value instanceof Promise) return '<promise>';
   if (value instanceof Map) return plainRecord(Object.fromEntries(firstOf(value)), walk);
@@ -97,11 +106,16 @@ function plainRecord(record: LogFields, walk: Walk): PlainFields {
   const entries: [string, Plain][] = [];
   for (const key of keys.slice(0, maxItems)) {
     const value = readable(record, key);
-    if (value !== undefined) entries.push([key, hides(key) ? concealed(value) : plainValue(value, walk)]);
+    if (value !== undefined)
+      entries.push([shortKey(key), hides(key) ? concealed(value) : plainValue(value, walk)]);
   }
   if (keys.length > maxItems) entries.push(['<more>', keys.length - maxItems]);
   // From entries, as a key may be called __proto__.
   return Object.fromEntries(entries);
+}
+
+function shortKey(key: string): string {
+  return key.length <= maxKey ? key : `${key.slice(0, maxKey)}…`;
 }
 
 function readable(record: LogFields, key: string): unknown {
