@@ -18,10 +18,32 @@ export interface CertificateWish {
   readonly san?: string;
 }
 
+const dayMs = 86_400_000;
+const issuingConfig = 'issuing.conf';
+
+/** As `openssl ca` takes it: `20260102030405Z`. */
+function opensslTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
+}
+
 /** Certificates made by the openssl of this machine, in a folder that goes with it. */
 export class CertificateFolder implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'kubeling-ca-'));
   #made = 0;
+
+  constructor() {
+    const settings = [
+      'database = issued.txt',
+      'new_certs_dir = .',
+      'default_md = sha256',
+      'unique_subject = no',
+      'rand_serial = yes',
+    ];
+    const config = ['[ca]', 'default_ca = any', '[any]', ...settings, 'preserve = yes', 'policy = names'];
+    const policy = ['[names]', 'commonName = optional', 'organizationName = optional'];
+    writeFileSync(join(this.#directory, issuingConfig), `${[...config, ...policy].join('\n')}\n`);
+    writeFileSync(join(this.#directory, 'issued.txt'), '');
+  }
 
   get directory(): string {
     return this.#directory;
@@ -60,9 +82,13 @@ export class CertificateFolder implements Disposable {
       ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', subject],
       ...['-keyout', `${name}.key`, '-out', `${name}.csr`],
     );
+    // Not x509: that of openssl 3.4 and newer issues none that has expired.
+    const now = Date.now();
     this.#openssl(
-      ...['x509', '-req', '-in', `${name}.csr`, '-CA', `${by}.pem`, '-CAkey', `${by}.key`, '-CAcreateserial'],
-      ...['-days', String(days), '-extfile', `${name}.ext`, '-out', `${name}.pem`],
+      ...['ca', '-batch', '-notext', '-config', issuingConfig, '-in', `${name}.csr`, '-out', `${name}.pem`],
+      ...['-cert', `${by}.pem`, '-keyfile', `${by}.key`, '-extfile', `${name}.ext`],
+      ...['-startdate', opensslTime(now + Math.min(0, 2 * days * dayMs))],
+      ...['-enddate', opensslTime(now + days * dayMs)],
     );
     return name;
   }
