@@ -34,12 +34,15 @@ import { hostPluginHost } from '../plugins/index.ts';
 import {
   checkMachine,
   checkReservations,
+  type FactFiles,
   hostDeviceHost,
   hostKernelLog,
   hostProcesses,
   mostPods,
   OwnOomScore,
+  type PidLimits,
   readMachineFacts,
+  readPidLimits,
   reservedAmount,
   reservedCgroups,
   type SliceKeeper,
@@ -124,10 +127,17 @@ function systemBusPath(): string {
   return /^unix:path=([^,;]+)/.exec(address)?.[1] ?? '/run/dbus/system_bus_socket';
 }
 
+const factFiles: FactFiles = { read: (path) => readFile(path, 'utf8'), list: readdir };
+
+/** The default PID limits of a node that is configured by `up` alone. */
+export async function ownPidLimits(): Promise<PidLimits | undefined> {
+  return await readPidLimits(factFiles, await detectCgroupLayout(realCgroupHost()));
+}
+
 /** Brings the configuration together with what this machine is. */
 export async function kubeletSettings({ config, flags, gates }: LoadedConfig): Promise<KubeletSettings> {
   const layout = await detectCgroupLayout(realCgroupHost());
-  const facts = await readMachineFacts({ read: (path) => readFile(path, 'utf8'), list: readdir }, layout);
+  const facts = await readMachineFacts(factFiles, layout);
   checkMachine(
     {
       failSwapOn: config.failSwapOn,

@@ -54,6 +54,7 @@ export {
 } from './node-amounts.ts';
 export * from './oom/index.ts';
 export { OwnOomScore, type OwnOomScoreDeps } from './own-oom-score.ts';
+export { type PidLimits, readPidLimits } from './pid-limits.ts';
 export { noPodCgroups, type OrphanRules, type PodCgroups } from './pod-cgroups.ts';
 export { PodContainerManager, type PodContainerManagerDeps } from './pod-container-manager.ts';
 export {

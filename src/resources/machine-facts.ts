@@ -25,9 +25,8 @@ const pageKind = /^hugepages-(\d+)kB$/;
 
 export async function readMachineFacts(files: FactFiles, layout: CgroupLayout): Promise<MachineFacts> {
   const text = (path: string) => files.read(path).catch(() => '');
-  const [most, threads, swaps, memory, kinds] = await Promise.all([
-    text('/proc/sys/kernel/pid_max'),
-    text('/proc/sys/kernel/threads-max'),
+  const [pids, swaps, memory, kinds] = await Promise.all([
+    readPidCapacity(files),
     text('/proc/swaps'),
     text('/proc/meminfo'),
     files.list(pagesDir).catch(() => []),
@@ -36,12 +35,18 @@ export async function readMachineFacts(files: FactFiles, layout: CgroupLayout): 
     kinds.toSorted().map(async (kind) => [kind, await text(`${pagesDir}/${kind}/nr_hugepages`)] as const),
   );
   return {
-    pids: leastNumber(most, threads),
+    pids,
     hugePages: new Map(pages.flatMap(([kind, count]) => pagesOf(kind, count))),
     swaps: swapNames(swaps),
     swapBytes: BigInt(/^SwapTotal:\s*(\d+) kB$/m.exec(memory)?.[1] ?? 0) * 1024n,
     swapController: await swapController(files, layout),
   };
+}
+
+/** How many processes and threads there can be; undefined when the kernel does not tell. */
+export async function readPidCapacity({ read }: Pick<FactFiles, 'read'>): Promise<number | undefined> {
+  const files = ['/proc/sys/kernel/pid_max', '/proc/sys/kernel/threads-max'];
+  return leastNumber(...(await Promise.all(files.map((path) => read(path).catch(() => '')))));
 }
 
 /** The root of the second version has no such file, so our own cgroup has to tell. */
@@ -59,7 +64,8 @@ async function swapController(files: FactFiles, layout: CgroupLayout): Promise<'
   }
 }
 
-function leastNumber(...texts: readonly string[]): number | undefined {
+/** Of the texts that are one. */
+export function leastNumber(...texts: readonly string[]): number | undefined {
   const numbers = texts.map((text) => Number.parseInt(text, 10)).filter((number) => number > 0);
   return numbers.length === 0 ? undefined : Math.min(...numbers);
 }

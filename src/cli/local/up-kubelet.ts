@@ -9,7 +9,7 @@ import type { Cluster } from '../cluster.ts';
 import type { CommandContext } from '../command.ts';
 import { prepareRoot } from '../data-directories.ts';
 import type { Home } from '../home.ts';
-import { kubeletSettings, settleWithRuntime, socketOf } from '../kubelet-settings.ts';
+import { kubeletSettings, ownPidLimits, settleWithRuntime, socketOf } from '../kubelet-settings.ts';
 import { type Node, openNode } from '../node-process.ts';
 import type { ApiAccess } from './api-access.ts';
 
@@ -29,6 +29,8 @@ export interface UpKubeletOptions {
   readonly runtimeLooked: (error: unknown) => void;
   /** How long pods have to end when the machine shuts down; 0 for those that go down with it. */
   readonly shutdown: { readonly wholeMs: number; readonly criticalMs: number };
+  /** How many processes and threads a pod may have; by the size of the machine unless given. */
+  readonly podMaxPids: number | undefined;
   /** The API it joins; it stands alone without one. */
   readonly api: ApiAccess | undefined;
 }
@@ -80,7 +82,7 @@ export async function openUpKubelet(options: UpKubeletOptions, context: CommandC
 }
 
 async function configOf(
-  { home, cgroupRoot, api, shutdown }: UpKubeletOptions,
+  { home, cgroupRoot, api, shutdown, podMaxPids }: UpKubeletOptions,
   signal: AbortSignal,
 ): Promise<LoadedConfig> {
   const argv = [
@@ -89,6 +91,7 @@ async function configOf(
     `--cgroup-root=${cgroupRoot}`,
     // Whoever tries kubeling on a laptop has swap; pods get none of it.
     '--fail-swap-on=false',
+    ...(await pidFlags(podMaxPids)),
     ...(api === undefined ? [] : joiningFlags(home, api)),
   ];
   const loaded = await loadConfig(argv, { files: hostFiles(), cwd: home.dataDir }, signal);
@@ -100,6 +103,16 @@ async function configOf(
     shutdownGracePeriodCriticalPodsMs: shutdown.criticalMs,
   };
   return { ...loaded, config: { ...config, ...times, port, podLogsDir: home.podLogs } };
+}
+
+/** Without limits a fork bomb in one pod leaves the node no process ID to end that pod with. */
+async function pidFlags(podMaxPids: number | undefined): Promise<readonly string[]> {
+  const limits = await ownPidLimits();
+  const perPod = podMaxPids ?? limits?.perPod;
+  return [
+    ...(limits === undefined ? [] : [`--kube-reserved=pid=${limits.reserved}`]),
+    ...(perPod === undefined ? [] : [`--pod-max-pids=${perPod}`]),
+  ];
 }
 
 /** Only who lives on this machine reaches the kubelet, and the API sends everybody else through. */
