@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import type { ObjectReader, StoredObject } from '../core/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
@@ -184,17 +184,16 @@ function portNumber(port: string): number | undefined {
   return number;
 }
 
-const refused = new BlockList();
-for (const [net, prefix] of [
+/** One list a family: an IPv4 address also matches a rule for IPv4-mapped IPv6 addresses. */
+const refusedIpv4 = blockList('ipv4', [
   ['0.0.0.0', 8], // Linux connects 0.0.0.0 to loopback
   ['127.0.0.0', 8],
   ['169.254.0.0', 16],
   ['192.88.99.0', 24], // 6to4 relays
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
-] as const)
-  refused.addSubnet(net, prefix, 'ipv4');
-for (const [net, prefix] of [
+]);
+const refusedIpv6 = blockList('ipv6', [
   ['::', 96], // unspecified, loopback and IPv4-compatible
   ['::ffff:0:0', 96], // IPv4-mapped
   ['::ffff:0:0:0', 96], // IPv4-translated
@@ -206,16 +205,22 @@ for (const [net, prefix] of [
   ['fe80::', 10],
   ['fec0::', 10],
   ['ff00::', 8],
-] as const)
-  refused.addSubnet(net, prefix, 'ipv6');
+]);
+
+function blockList(family: 'ipv4' | 'ipv6', subnets: readonly (readonly [string, number])[]): BlockList {
+  const list = new BlockList();
+  for (const [net, prefix] of subnets) list.addSubnet(net, prefix, family);
+  return list;
+}
 
 /**
  * Admits the plain address of one host. What listens on loopback or on the link of the node must not be reached through
  * the API server, also not by an IPv6 address that stands for an IPv4 one or names an interface.
  */
 export function allowed(host: string): string {
-  const version = isIP(host);
-  if (version === 0 || host.includes('%') || refused.check(host, version === 4 ? 'ipv4' : 'ipv6'))
-    throw badRequest('address not allowed');
+  const isAdmitted = isIPv4(host)
+    ? !refusedIpv4.check(host, 'ipv4')
+    : isIPv6(host) && !host.includes('%') && !refusedIpv6.check(host, 'ipv6');
+  if (!isAdmitted) throw badRequest('address not allowed');
   return host;
 }
