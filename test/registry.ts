@@ -1,10 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildImage, imageArchitecture } from '../src/containerd/index.ts';
+import { freePort } from './free-ports.ts';
 import { eventually } from './kubeling-node.ts';
 
 const execute = promisify(execFile);
@@ -126,15 +126,6 @@ export async function allowRegistry(
   const ca = options.ca === undefined ? '' : `  ca = ${JSON.stringify(options.ca)}\n`;
   const text = `server = ${url}\n\n[host.${url}]\n  capabilities = ["pull", "resolve"]\n${ca}`;
   await writeFile(join(directory, 'hosts.toml'), text);
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('No port to be had');
-  return address.port;
 }
 
 async function isListening(port: number): Promise<boolean> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { busyboxImageName } from '../../src/containerd/index.ts';
-import { freePorts } from '../cluster/free-ports.ts';
+import { freePorts } from '../free-ports.ts';
 import { eventually, KubelingNode } from '../kubeling-node.ts';
 import { ApiCaller } from './api-caller.ts';
 import { keepLogs } from './kept-logs.ts';

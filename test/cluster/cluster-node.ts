@@ -20,6 +20,7 @@ import { unmountBelow } from '../../src/containerd/index.ts';
 import type { Container, CriClient } from '../../src/cri/index.ts';
 import type { Node } from '../../src/kinds/index.ts';
 import { parseMountinfo, realClock, runChecked } from '../../src/lib/index.ts';
+import { freePorts } from '../free-ports.ts';
 import { listSnapshot, mentioning, takeSnapshot } from '../machine-snapshot.ts';
 import {
   openPrivateRuntime,
@@ -29,7 +30,6 @@ import {
 } from '../private-runtime.ts';
 import { machineAddresses } from './cluster-certificates.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { freePorts } from './free-ports.ts';
 import { nodeConfig } from './node-config.ts';
 import { patiently } from './patiently.ts';
 

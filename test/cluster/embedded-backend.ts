@@ -10,9 +10,9 @@ import {
   type CertificateWish,
   type KeyPair,
 } from '../fakes/certificate-authority.ts';
+import { freePorts } from '../free-ports.ts';
 import type { Credential } from './cluster-certificates.ts';
 import type { EmbeddedApiFacts } from './embedded-api.ts';
-import { freePorts } from './free-ports.ts';
 import { httpsGet } from './https-get.ts';
 import { Part } from './part.ts';
 import type { PlaneBackend } from './plane-backend.ts';

@@ -6,9 +6,9 @@ import { after, before, describe, it } from 'node:test';
 import type { Container } from '../../src/cri/index.ts';
 import type { Pod } from '../../src/kinds/index.ts';
 import { detectCgroupLayout, realCgroupHost } from '../../src/lib/index.ts';
+import { freePorts } from '../free-ports.ts';
 import { ClusterNode } from './cluster-node.ts';
 import { container, pod, podSpec } from './cluster-pods.ts';
-import { freePorts } from './free-ports.ts';
 import { patiently } from './patiently.ts';
 import { goKubelet, noGoKubelet } from './programs.ts';
 

@@ -6,11 +6,11 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import type { KubelingError } from '../../src/lib/index.ts';
-import { freePorts } from '../cluster/free-ports.ts';
 import { CertificateFolder } from '../fakes/certificate-authority.ts';
 import { ClusterNode } from '../fakes/cluster-node.ts';
 import { call } from '../fakes/tls-node.ts';
 import { until } from '../fakes/until.ts';
+import { freePorts } from '../free-ports.ts';
 
 const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 const alice = bearer('token-of-alice');

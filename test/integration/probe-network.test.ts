@@ -13,6 +13,7 @@ import { dialHttp, realClock, systemRandom } from '../../src/lib/index.ts';
 import { podUid } from '../../src/pods/index.ts';
 import { HealthCheckRequest, HealthCheckResponse } from '../../src/probes/gen/health.ts';
 import { networkProber, type ProbeAction, type ProbeAnswer, probeAction } from '../../src/probes/index.ts';
+import { freePort } from '../free-ports.ts';
 
 const prober = networkProber({ clock: realClock(), random: systemRandom(), dialHttp });
 
@@ -54,11 +55,6 @@ async function listening(server: Server): Promise<{ readonly port: number } & As
 
 function serve(listener: RequestListener) {
   return listening(createServer(listener));
-}
-
-async function freePort(): Promise<number> {
-  await using gone = await listening(createSocketServer());
-  return gone.port;
 }
 
 describe('a probe over HTTP', () => {

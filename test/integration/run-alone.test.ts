@@ -7,11 +7,11 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { unshareRoot } from '../../src/cli/shared-root.ts';
 import { realClock } from '../../src/lib/index.ts';
-import { freePorts } from '../cluster/free-ports.ts';
 import { nodeConfig } from '../cluster/node-config.ts';
 import { CertificateFolder, type KeyPair } from '../fakes/certificate-authority.ts';
 import { withoutLockWaiters } from '../fakes/lock-waiters.ts';
 import { call } from '../fakes/tls-node.ts';
+import { freePorts } from '../free-ports.ts';
 import { eventually } from '../kubeling-node.ts';
 import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePorts } from '../cluster/free-ports.ts';
+import { freePorts } from '../free-ports.ts';
 import { eventually, KubelingNode } from '../kubeling-node.ts';
 import { json } from './volume-objects.ts';
 
