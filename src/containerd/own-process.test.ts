@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, beforeEach, describe, it } from 'node:test';
@@ -19,10 +19,16 @@ beforeEach(async () => {
   await mkdir(layout.dir, { recursive: true });
   await mkdir(join(dir, 'proc/sys/kernel/random'), { recursive: true });
   await writeFile(join(dir, 'proc/sys/kernel/random/boot_id'), 'now\n');
+  await addNamespaces(join(dir, 'proc/self'));
 });
 after(async () => {
   for (const path of made) await rm(path, { recursive: true });
 });
+
+async function addNamespaces(processDir: string): Promise<void> {
+  await mkdir(join(processDir, 'ns'), { recursive: true });
+  for (const name of ['user', 'pid', 'mnt']) await symlink(`${name}:[1]`, join(processDir, 'ns', name));
+}
 
 async function addProcess(pid: number, program: string, args: readonly string[]): Promise<void> {
   const at = join(dir, 'proc', String(pid));
@@ -30,6 +36,8 @@ async function addProcess(pid: number, program: string, args: readonly string[])
   await writeFile(join(at, 'stat'), `${pid} (x) S 1 ${'0 '.repeat(17)}${pid * 10} 0`);
   await writeFile(join(at, 'cmdline'), [program, ...args, ''].join('\0'));
   await symlink(program, join(at, 'exe'));
+  await writeFile(join(at, 'status'), 'Name:\tx\nUid:\t0\t0\t0\t0\n');
+  await addNamespaces(at);
 }
 
 const written = (pid: number) => ({ pid, startTime: pid * 10, bootId: 'now', version: '1.7.0' });
@@ -65,6 +73,25 @@ describe('findOwnProcess', () => {
     await writeFile(layout.pidFile, '{"pid":');
     assert.deepEqual(await findOwnProcess(layout, processes), { ...written(70), version: '' });
   });
+});
+
+describe('findOwnProcess without a pid file', () => {
+  for (const uids of ['4242\t4242\t4242\t4242', '4242\t0\t0\t0', '0\t0\t4242\t0']) {
+    it(`ignores a process with user IDs ${uids.replaceAll('\t', ' ')}`, async () => {
+      await addProcess(70, '/home/user/containerd', containerdArguments(layout));
+      await writeFile(join(dir, 'proc/70/status'), `Name:\tcontainerd\nUid:\t${uids}\n`);
+      assert.equal(await findOwnProcess(layout, processes), undefined);
+    });
+  }
+
+  for (const namespace of ['user', 'pid', 'mnt']) {
+    it(`ignores root of another ${namespace} namespace`, async () => {
+      await addProcess(70, '/e/containerd', containerdArguments(layout));
+      await unlink(join(dir, 'proc/70/ns', namespace));
+      await symlink(`${namespace}:[2]`, join(dir, 'proc/70/ns', namespace));
+      assert.equal(await findOwnProcess(layout, processes), undefined);
+    });
+  }
 });
 
 describe('removeTraces', () => {

@@ -24,8 +24,9 @@ export async function removeTraces(layout: Layout): Promise<void> {
 }
 
 /**
- * The containerd of this data directory, if it runs. Only a process that was started with our config file counts,
- * whatever the pid file says: everything else belongs to somebody else and is never touched.
+ * The containerd of this data directory, if it runs. The pid file, which only root writes, names it beyond doubt. Without
+ * one, a process counts that has its program name and arguments and runs as root of this machine: any user and any
+ * container can start a program of that name with those arguments.
  */
 export async function findOwnProcess(
   layout: Layout,
@@ -39,6 +40,7 @@ export async function findOwnProcess(
   // A crash between the start and the pid file leaves one that nothing but its command line tells of.
   for (const info of await processes.list()) {
     if (!(await isOurs(info, layout, processes))) continue;
+    if (!(await processes.isHostRoot(info, ['user', 'pid', 'mnt']))) continue;
     return { pid: info.pid, startTime: info.startTime, bootId: info.bootId, version: '' };
   }
   return undefined;

@@ -1,4 +1,4 @@
-import { mkdir, realpath, rmdir } from 'node:fs/promises';
+import { mkdir, open, realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import {
   type Clock,
@@ -38,6 +38,8 @@ import { prepare } from './prepare.ts';
 import { socketState } from './runtime-socket.ts';
 import { removeLeftovers, type TeardownReport } from './teardown.ts';
 import { parseContainerdVersion } from './version.ts';
+
+const writableByOthers = 0o022;
 
 export interface PrivateContainerdOptions {
   readonly dataDir: string;
@@ -267,12 +269,25 @@ export class PrivateContainerd {
     return known;
   }
 
-  /** Makes up for a pid file that was lost. The program is asked as it runs, not as it lies on disk now. */
+  /** Replaces a lost pid file. The version is that of the running program, which may have been replaced on disk. */
   async #writeDown(own: OwnProcess, signal: AbortSignal): Promise<OwnProcess> {
-    const { stdout } = await this.#run(`/proc/${own.pid}/exe`, ['--version'], signal);
-    const known = { ...own, version: parseContainerdVersion(stdout).text };
+    const known = { ...own, version: await this.#versionOf(own, signal) };
     await writePidFile(this.layout, known);
     return known;
+  }
+
+  /** Runs the program only if root alone can have written it; the open file cannot be exchanged in between. */
+  async #versionOf({ pid }: OwnProcess, signal: AbortSignal): Promise<string> {
+    await using program = await open(`/proc/${pid}/exe`);
+    const { uid, mode } = await program.stat();
+    if (uid !== 0 || (mode & writableByOthers) !== 0) {
+      throw new KubelingError(
+        'CONTAINERD_SOCKET_TAKEN',
+        `Cannot adopt process ${pid} as our containerd as users other than root can write its program`,
+      );
+    }
+    const { stdout } = await this.#run(`/proc/${process.pid}/fd/${program.fd}`, ['--version'], signal);
+    return parseContainerdVersion(stdout).text;
   }
 
   async #running(

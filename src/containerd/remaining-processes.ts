@@ -6,6 +6,7 @@ import {
   type ProcessInfo,
   type ProcessTable,
   realCgroupHost,
+  stripControls,
 } from '../lib/index.ts';
 import { cgroupDirectories } from './cgroups.ts';
 import type { Layout } from './layout.ts';
@@ -50,7 +51,12 @@ export async function killRemaining(
 
 async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<Victims> {
   const all = await deps.processes.list();
-  const shims = all.filter((info) => isShimOf(info, deps.layout.socket));
+  const shims: ProcessInfo[] = [];
+  for (const info of all) {
+    if (!isShimOf(info, deps.layout.socket)) continue;
+    // Any user can start a program with these arguments, which would be killed with all its children, again and again.
+    if (await deps.processes.isHostRoot(info, ['user', 'pid'])) shims.push(info);
+  }
   const inside = new Set(descendants(all, shims).map((info) => info.pid));
   // A shim that died before its container leaves processes that only the cgroup still ties to us.
   for (const cgroup of cgroups) {
@@ -68,6 +74,6 @@ export function isShimOf({ argv }: ProcessInfo, socket: string): boolean {
 }
 
 function describe({ pid, argv }: ProcessInfo): string {
-  const line = argv.join(' ');
+  const line = stripControls(argv.join(' '));
   return `${pid} ${line.length > 120 ? `${line.slice(0, 120)}...` : line}`;
 }

@@ -133,6 +133,7 @@ export { type Command, type CommandEnd, type CommandResult, runChecked, runComma
 export { hostSilentMounts, SilentMounts } from './silent-mounts.ts';
 export { SingleFlight } from './single-flight.ts';
 export { Slots } from './slots.ts';
+export { stripControls } from './strip-controls.ts';
 export { type Buffering, Subscription } from './subscription.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
 export { settle, VirtualClock } from './virtual-clock.ts';

@@ -16,6 +16,9 @@ export interface ProcessInfo extends ProcessIdentity {
   readonly argv: readonly string[];
 }
 
+/** Namespaces a process shares with kubeling, so that its user IDs and paths mean the same. */
+type Namespace = 'user' | 'pid' | 'mnt';
+
 /** Sees processes through /proc. A process that is dead but not yet reaped does not count. */
 export class ProcessTable {
   readonly #procDir: string;
@@ -58,6 +61,23 @@ export class ProcessTable {
   async programName(pid: number): Promise<string | undefined> {
     const target = await readlink(join(this.#procDir, String(pid), 'exe')).catch(() => undefined);
     return target === undefined ? undefined : basename(target.replace(/ \(deleted\)$/, ''));
+  }
+
+  /**
+   * Whether the process runs as root of this machine: all its user IDs are 0, and it shares these namespaces with kubeling.
+   * Arguments and program names prove nothing, as any user and any container may choose them.
+   */
+  async isHostRoot(identity: ProcessIdentity, namespaces: readonly Namespace[]): Promise<boolean> {
+    const dir = join(this.#procDir, String(identity.pid));
+    const status = await readFile(join(dir, 'status'), 'utf8').catch(() => '');
+    if (!/^Uid:\t0\t0\t0\t0$/m.test(status)) return false;
+    for (const namespace of namespaces) {
+      const own = await readlink(join(this.#procDir, 'self/ns', namespace)).catch(() => undefined);
+      const its = await readlink(join(dir, 'ns', namespace)).catch(() => undefined);
+      if (own === undefined || own !== its) return false;
+    }
+    // The process ID may have been reused while its files were read.
+    return await this.isAlive(identity);
   }
 
   /** Sends the signal if it is still the same process; answers whether it was. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { appendFile, chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, copyFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -37,11 +37,18 @@ const execute = promisify(execFile);
 const [sleeperName, bareName, shortName] = ['sleeper', 'bare', 'short'].map(
   (name) => `${name}-${process.pid}`,
 ) as [string, string, string];
+/** A user without rights on this machine. */
+const asNobody = { uid: 65_534, gid: 65_534 };
 const starter = join(import.meta.dirname, 'containerd-starter.ts');
 
 async function ensureInAnotherProcess(dir: TestDirectory) {
   const { stdout } = await execute(process.execPath, [starter, dir.path]);
   return JSON.parse(stdout);
+}
+
+async function runs(pid: number | undefined): Promise<boolean> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z');
+  return !text.includes(') Z');
 }
 
 /** Kills for good and waits until it is gone. */
@@ -159,6 +166,49 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     await containerd.teardown({ images: 'keep' }, limit());
     assert.equal(sleeper.exitCode ?? sleeper.signalCode, null);
     sleeper.kill();
+  });
+
+  it('neither adopts nor executes a program of another user with its name and arguments', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    const program = join(dir.path, 'impostor', 'containerd');
+    await mkdir(join(dir.path, 'impostor'));
+    await copyFile('/bin/busybox', program);
+    await chmod(dir.path, 0o755);
+    await chmod(program, 0o755);
+    const args = ['--config', containerd.layout.config];
+    // `yes` accepts any arguments and blocks once its pipe is full.
+    const impostor = spawn(program, args, { ...asNobody, argv0: 'yes', stdio: ['ignore', 'pipe', 'ignore'] });
+    try {
+      assert.deepEqual(await containerd.health(limit()), { state: 'not-running' });
+      const running = await containerd.ensureRunning(limit());
+      assert.equal(running.origin, 'started');
+      assert.notEqual(running.pid, impostor.pid);
+      await containerd.teardown({ images: 'keep' }, limit());
+      assert.ok(await runs(impostor.pid), 'it still runs');
+    } finally {
+      impostor.kill('SIGKILL');
+    }
+  });
+
+  it('is torn down beside a process of another user that looks like its shim', async () => {
+    await using dir = await TestDirectory.make();
+    const containerd = await dir.open();
+    await containerd.ensureRunning(limit());
+    const args = ['-e', 'setInterval(() => {}, 1000)', 'x', '-address', containerd.layout.socket];
+    const impostor = spawn(process.execPath, args, {
+      ...asNobody,
+      argv0: 'containerd-shim',
+      stdio: 'ignore',
+    });
+    try {
+      await once(impostor, 'spawn');
+      const { problems } = await containerd.teardown({ images: 'keep' }, limit());
+      assert.deepEqual(problems, []);
+      assert.ok(await runs(impostor.pid), 'it still runs');
+    } finally {
+      impostor.kill('SIGKILL');
+    }
   });
 
   it('refuses to start over somebody who listens on its socket, and leaves them alone', async () => {

@@ -1,5 +1,5 @@
 import type { Event } from '../../kinds/index.ts';
-import { apiTime, type Instant, type Random, randomHex, randomInt } from '../../lib/index.ts';
+import { apiTime, type Instant, type Random, randomHex, randomInt, stripControls } from '../../lib/index.ts';
 import type { EventSubject } from './reference.ts';
 
 /** Something that happened, as whoever saw it tells it. */
@@ -66,8 +66,7 @@ export function eventObject(note: EventNote, name: string, { component, nodeName
 
 /** What containers and runtimes say may be long, and may try to write on the terminal of whoever reads it. */
 export function cleanMessage(message: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
-  const plain = message.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '').toWellFormed();
+  const plain = stripControls(message);
   if (plain.length <= longestMessage) return plain;
   // By way of bytes: a mere slice would keep all of it in memory.
   return `${Buffer.from(plain.slice(0, longestMessage - 1).toWellFormed()).toString('utf8')}…`;
