@@ -1,23 +1,40 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
 import { SetupError } from './task.mjs';
 
 const waitLimitMs = 30 * 60_000;
 
 /**
  * Runs the work while no other set-up on this machine holds the directory's lock. flock(1) holds it until its standard
- * input ends, so the kernel releases the lock when this process dies, however it dies, and no file stays behind.
+ * input ends, so the kernel releases the lock when this process dies, however it dies.
  */
 export async function withLock(host, directory, work) {
-  let lock = await acquire(directory, ['-n']);
+  const path = lockPath(host, directory);
+  let lock = await acquire(path, ['-n']);
   if (lock === undefined) {
     host.say('another set-up is at work here, waiting for it');
-    lock = await acquire(directory, []);
+    lock = await acquire(path, []);
   }
   try {
     return await work();
   } finally {
     await lock.release();
   }
+}
+
+/**
+ * What is locked for a directory. Any user who can open a file can lock it, so root locks a file that root alone can open,
+ * in /run, which is empty after a boot. Other users lock the directory itself.
+ */
+function lockPath(host, directory) {
+  if (host.uid !== 0) return directory;
+  const locks = join(host.root, 'run/kubeling-set-up');
+  mkdirSync(locks, { recursive: true, mode: 0o700 });
+  const path = join(locks, `${createHash('sha256').update(directory).digest('hex').slice(0, 16)}.lock`);
+  closeSync(openSync(path, 'a', 0o600));
+  return path;
 }
 
 /** Answers the lock, or undefined when `-n` is among the options and another process holds it. */

@@ -194,13 +194,20 @@ export function isStatic(path) {
   return !types.includes(programHeaderInterpreter);
 }
 
-/** Names a containerd process of this machine, or answers undefined. */
+/**
+ * Names a containerd process of this machine, or answers undefined. One counts that root runs in our own namespace of
+ * processes: any user, and any container, can name a program so.
+ */
 export function runningContainerd(host) {
   const proc = join(host.root, 'proc');
   for (const pid of readdirSync(proc).filter((name) => /^\d+$/.test(name))) {
     try {
-      if (readFileSync(join(proc, pid, 'comm'), 'utf8').trim() === 'containerd') {
-        return `process ${pid}, ${executableOf(join(proc, pid))}`;
+      const directory = join(proc, pid);
+      if (
+        readFileSync(join(directory, 'comm'), 'utf8').trim() === 'containerd' &&
+        isHostRoot(proc, directory)
+      ) {
+        return `process ${pid}, ${executableOf(directory)}`;
       }
     } catch {
       // It ended while we looked.
@@ -209,9 +216,15 @@ export function runningContainerd(host) {
   return undefined;
 }
 
+function isHostRoot(proc, directory) {
+  if (!/^Uid:\t0\t0\t0\t0$/m.test(readFileSync(join(directory, 'status'), 'utf8'))) return false;
+  return readlinkSync(join(directory, 'ns/pid')) === readlinkSync(join(proc, 'self/ns/pid'));
+}
+
 function executableOf(directory) {
   try {
-    return readlinkSync(join(directory, 'exe'));
+    // A file name may hold any characters, those that act on a terminal as well.
+    return readlinkSync(join(directory, 'exe')).replace(/[^\x20-\x7e]/g, '?');
   } catch {
     return 'containerd';
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -65,6 +66,31 @@ test('who holds the lock hears that another waits for it', { skip: withoutLockWa
     assert.match(await contended, /another process waits/);
   } finally {
     await ended(other);
+  }
+});
+
+test('ignores a process that waits for a file of the same inode number elsewhere', {
+  skip: withoutLockWaiters(),
+}, async () => {
+  const [own = '', other = ''] = ['own', 'other'].map((name) => join(dir, name));
+  const children: ChildProcess[] = [];
+  try {
+    for (const place of [own, other]) {
+      await mkdir(place);
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', place]);
+    }
+    await using lock = await NodeLock.take(join(own, 'lock'), { clock, logger }, signal);
+    children.push(another(join(other, 'lock')));
+    await until('the other file is there', () => existsSync(join(other, 'lock')));
+    assert.equal((await stat(join(own, 'lock'))).ino, (await stat(join(other, 'lock'))).ino);
+    children.push(another(join(other, 'lock')));
+    await until('a process waits', () => / -> /.test(readFileSync('/proc/locks', 'utf8')));
+    const contended = lock.contended(AbortSignal.timeout(120_000));
+    await rm(join(own, 'lock'));
+    assert.match(await contended, /file is gone/);
+  } finally {
+    for (const child of children) await ended(child);
+    for (const place of [own, other]) spawnSync('umount', ['--lazy', place]);
   }
 });
 

@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -102,6 +113,26 @@ describe('the set-up', () => {
     await mkdir(dirname(join(root, path)), { recursive: true });
     await writeFile(join(root, path), content);
     await chmod(join(root, path), mode);
+  }
+
+  interface FakeProcess {
+    readonly uid: number;
+    readonly pidNamespace: number;
+    readonly exe: string;
+  }
+
+  /** Process 812, which says that it is containerd. */
+  async function containerdProcess({ uid, pidNamespace, exe }: FakeProcess): Promise<void> {
+    await put('proc/812/comm', 'containerd\n');
+    await put('proc/812/status', `Name:\tcontainerd\nUid:${`\t${uid}`.repeat(4)}\n`);
+    await symlink(exe, join(root, 'proc/812/exe'));
+    for (const [id, namespace] of [
+      ['812', pidNamespace],
+      ['self', 1],
+    ] as const) {
+      await mkdir(join(root, 'proc', id, 'ns'), { recursive: true });
+      await symlink(`pid:[${namespace}]`, join(root, 'proc', id, 'ns/pid'));
+    }
   }
 
   function script(name: string, body: string): Promise<void> {
@@ -390,16 +421,36 @@ describe('the set-up', () => {
   });
 
   it('does not install containerd or runc beside a containerd that runs, and names it', async () => {
-    await put('proc/812/comm', 'containerd\n');
+    await containerdProcess({ uid: 0, pidNamespace: 1, exe: '/usr/bin/containerd\u001b[2J' });
     assert.equal(await run(), 0);
     assert.equal(
       await installed(),
       'busybox-static containernetworking-plugins iproute2 iptables libatomic1 mount util-linux',
     );
     assert.ok(
-      said.some((line) => /runs already \(process 812/.test(line)),
+      said.some((line) => line.includes('runs already (process 812, /usr/bin/containerd?[2J)')),
       said.join('\n'),
     );
+  });
+
+  for (const [whose, place] of Object.entries({
+    'another user': { uid: 4242, pidNamespace: 1 },
+    'a container': { uid: 0, pidNamespace: 2 },
+  })) {
+    it(`installs containerd although a program of ${whose} is called containerd`, async () => {
+      await containerdProcess({ ...place, exe: '/tmp/containerd' });
+      assert.equal(await run(), 0);
+      assert.match(await installed(), /\bcontainerd\b.*\brunc\b/);
+    });
+  }
+
+  it('locks files that root alone can open', async () => {
+    assert.equal(await run(), 0);
+    const locks = join(root, 'run/kubeling-set-up');
+    assert.equal((await stat(locks)).mode & 0o777, 0o700);
+    const names = await readdir(locks);
+    assert.equal(names.length, 2);
+    for (const name of names) assert.equal((await stat(join(locks, name))).mode & 0o777, 0o600);
   });
 
   it('replaces a dynamic busybox in a step of its own, and removes nothing in the other', async () => {

@@ -41,7 +41,7 @@ export class NodeLock implements AsyncDisposable {
   async contended(signal: AbortSignal): Promise<string> {
     const { ino } = await this.#file.stat();
     for (;;) {
-      if (await isAwaited(ino)) return 'another process waits for it';
+      if (await isAwaited(this.#file.fd)) return 'another process waits for it';
       if ((await inodeOf(this.#path)) !== ino) return 'its file is gone';
       await this.#clock.sleep(lookMs, signal);
     }
@@ -83,10 +83,16 @@ function endOf(child: ChildProcess): Promise<string | undefined> {
   });
 }
 
-/** The kernel lists who waits for a lock behind the one who holds it, with an arrow. */
-async function isAwaited(inode: number): Promise<boolean> {
+/**
+ * Whether a process waits for the lock held on the open file. The kernel lists waiters with an arrow and names the file by
+ * device and inode; the inode alone also matches files of other file systems, which any user may lock.
+ */
+async function isAwaited(fd: number): Promise<boolean> {
+  const info = await readFile(`/proc/self/fdinfo/${fd}`, 'utf8').catch(() => '');
+  const file = /^lock:.* (?<file>[0-9a-f]+:[0-9a-f]+:\d+) /m.exec(info)?.groups?.['file'];
+  if (file === undefined) return false;
   const locks = await readFile('/proc/locks', 'utf8').catch(() => '');
-  return locks.split('\n').some((line) => /^\d+: ->/.test(line) && line.includes(`:${inode} `));
+  return locks.split('\n').some((line) => /^\d+: ->/.test(line) && line.includes(` ${file} `));
 }
 
 async function inodeOf(path: string): Promise<number | undefined> {
