@@ -55,12 +55,15 @@ function deadlineCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
 }
 
 function tolerationCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
-  const bare = (one: Toleration) => withFields(one, { tolerationSeconds: undefined });
-  const isKept = (one: Toleration) =>
-    (spec.tolerations ?? []).some((other) => sameValue(bare(one), bare(other)));
-  if ((old.tolerations ?? []).every(isKept)) return [];
+  const kept = new Set((spec.tolerations ?? []).map(withoutSeconds));
+  if ((old.tolerations ?? []).every((toleration) => kept.has(withoutSeconds(toleration)))) return [];
   const why = 'existing toleration can not be modified except its tolerationSeconds';
   return [forbiddenField('spec.tolerations', why)];
+}
+
+/** A key for a set: a pod may have tens of thousands of tolerations, too many to compare all with all. */
+function withoutSeconds({ key, operator, value, effect }: Toleration): string {
+  return JSON.stringify([key, operator, value, effect]);
 }
 
 function gateCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
