@@ -172,6 +172,7 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
       ...about,
       shutdown,
       images,
+      sandboxesDir: runtime.own?.layout.sandboxes,
       podMaxPids: values['pod-max-pids'],
     };
     const runtimeLooked = looksOf(runtime, context);

@@ -10,6 +10,8 @@ export interface Layout {
   readonly config: string;
   readonly root: string;
   readonly state: string;
+  /** Its directories of sandboxes, by id; containers write to the `resolv.conf` and `hostname` in them. */
+  readonly sandboxes: string;
   readonly socket: string;
   readonly ttrpcSocket: string;
   readonly log: string;
@@ -39,6 +41,7 @@ export function containerdLayout(dataDir: string): Layout {
     config: join(dir, 'config.toml'),
     root: join(dir, 'root'),
     state: join(dir, 'state'),
+    sandboxes: join(dir, 'root', 'io.containerd.grpc.v1.cri', 'sandboxes'),
     socket: join(dir, 'containerd.sock'),
     // The default, the socket's name with an ending, would make the longest path six bytes longer.
     ttrpcSocket: join(dir, 'ttrpc.sock'),

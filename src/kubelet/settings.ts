@@ -24,6 +24,8 @@ export interface KubeletSettings {
   readonly nodeIps: readonly string[];
   readonly rootDir: string;
   readonly podLogsDir: string;
+  /** The runtime's directories of sandboxes, by id; files in them are not counted as storage of pods unless given. */
+  readonly sandboxesDir?: string | undefined;
   readonly logLinksDir: string;
   /** Empty for none. */
   readonly staticPodPath: string;

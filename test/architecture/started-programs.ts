@@ -204,7 +204,10 @@ export const startedPrograms: readonly StartedProgram[] = [
   at('src/containerd/image-store.ts', 'program', { ...none, check: 'busybox as found on the PATH; --list' }),
   at('src/containerd/launch.ts', 'file', { ...none, check: ofConfig }),
   at('src/containerd/prepare.ts', 'tools.containerd', { ...none, check: '--version' }),
-  at('src/containerd/private-containerd.ts', '`/proc/${own.pid}/exe`', { ...none, check: '--version' }),
+  at('src/containerd/private-containerd.ts', '`/proc/${process.pid}/fd/${program.fd}`', {
+    ...none,
+    check: '--version',
+  }),
   at('src/containerd/private-containerd.ts', 'ctr', { ...none, check: 'the socket is a path of ours' }),
 ];
 

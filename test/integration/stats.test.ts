@@ -388,6 +388,22 @@ describe('what a node and its pods use', { skip: skipReason(), timeout: 300_000 
     await node.take('hosts');
   });
 
+  it('counts what a container writes to its termination log as storage of its pod', async () => {
+    await node.put({
+      ending: { containers: { main: 'head -c 5000000 /dev/zero > /dev/termination-log; exec sleep 1000' } },
+    });
+    await node.podIs('ending', 'running', ({ phase }) => phase === 'Running');
+    await eventually('the file to be counted', async () => {
+      await provider.stats('all', signal, { maxAgeMs: 1_000, volumesMaxAgeMs: 1_000 });
+      const told = listAt(await summary(), 'pods').find((pod) =>
+        /^ending-/.test(String(at(pod, 'podRef', 'name'))),
+      );
+      const used = at(told, 'ephemeral-storage', 'usedBytes');
+      return typeof used === 'number' && used > 5_000_000 ? true : undefined;
+    });
+    await node.take('ending');
+  });
+
   it('every page of metrics is in the format', async () => {
     await node.podIs('still', 'ready', ({ containerStatuses: [one] = [] }) => one?.ready === true);
     for (const [family, page] of await everyPage())

@@ -23,6 +23,8 @@ export interface UpKubeletOptions {
   readonly runtime: { readonly name: string; readonly version: string };
   /** Whether others may have use for images that we have none for. */
   readonly images: 'ours' | 'everybodys';
+  /** Of the private containerd; those of another runtime are not known. */
+  readonly sandboxesDir: string | undefined;
   readonly metrics: MetricRegistry;
   readonly logger: Logger;
   readonly verbosity: Verbosity;
@@ -132,7 +134,7 @@ function joiningFlags(home: Home, api: ApiAccess): readonly string[] {
 }
 
 async function settingsOf(
-  { home, endpoint, cri, logger, metrics, api, images }: UpKubeletOptions,
+  { home, endpoint, cri, logger, metrics, api, images, sandboxesDir }: UpKubeletOptions,
   loaded: LoadedConfig,
   { clock, signal }: CommandContext,
 ): Promise<KubeletSettings> {
@@ -151,6 +153,7 @@ async function settingsOf(
     startEvents: [...(await prepareRoot(home.rootDir, clock, signal)), ...(settled.startEvents ?? [])],
     runtimeSocket: socketOf(endpoint),
     podLogsDir: home.podLogs,
+    sandboxesDir,
     logLinksDir: join(home.podLogs, 'containers'),
     clusterDns: 'no-cluster',
     imageGc: images === 'ours' ? imageGcOf(settled) : undefined,

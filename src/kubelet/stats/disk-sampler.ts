@@ -13,6 +13,8 @@ export interface DiskSamplerDeps {
   readonly machine: Pick<StatsMachine, 'space' | 'directories'>;
   readonly rootDir: string;
   readonly podLogsDir: string;
+  /** The runtime's directories of sandboxes, by id; undefined where they are not known. */
+  readonly sandboxesDir?: string | undefined;
   /** By id. */
   readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
 }
@@ -76,19 +78,36 @@ export class DiskSampler {
     );
   }
 
-  /** What lies in the log directories of pods, and beside it what else was written for them. */
+  /**
+   * What is in the log directories of pods, and the files outside of volumes that containers can write to: `/etc/hosts`,
+   * termination logs, and in the directory of the sandbox `/etc/resolv.conf` and `/etc/hostname`.
+   */
   async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
-    const { machine, rootDir, podLogsDir } = this.#deps;
-    const [logs, own] = [resolve(podLogsDir), resolve(rootDir, 'pods')];
-    const trees = pods.flatMap(({ uid, name, namespace }): readonly Tree[] => [
-      { path: `${logs}/${namespace}_${name}_${uid}`, parts: 'by-directory', space: 'unwanted' },
-      { path: `${own}/${uid}/etc-hosts`, space: 'unwanted' },
-    ]);
-    const answers = await machine.directories.usagesOf(trees, logsWithinMs, signal);
+    const treesOf = pods.map((pod) => this.#writableTrees(pod));
+    const answers = await this.#deps.machine.directories.usagesOf(treesOf.flat(), logsWithinMs, signal);
     const atMs = this.#deps.clock.now();
+    const remaining = answers.values();
     return new Map(
-      pods.map(({ uid }, index) => [uid, logsOf(answers[2 * index], answers[2 * index + 1], atMs)]),
+      pods.map(({ uid }, index) => {
+        const [logs, ...files] = remaining.take(treesOf[index]?.length ?? 0);
+        return [uid, logsOf(logs, files, atMs)];
+      }),
     );
+  }
+
+  /** The log directory first. */
+  #writableTrees({ uid, name, namespace, sandbox }: PodSubject): readonly Tree[] {
+    const { rootDir, podLogsDir, sandboxesDir } = this.#deps;
+    const [logs, own] = [resolve(podLogsDir), resolve(rootDir, 'pods')];
+    const files = [
+      `${own}/${uid}/etc-hosts`,
+      `${own}/${uid}/containers`,
+      ...(sandboxesDir === undefined || sandbox === undefined ? [] : [`${sandboxesDir}/${sandbox.id}`]),
+    ];
+    return [
+      { path: `${logs}/${namespace}_${name}_${uid}`, parts: 'by-directory', space: 'unwanted' },
+      ...files.map((path): Tree => ({ path, space: 'unwanted' })),
+    ];
   }
 
   async #runtimeDisk(
@@ -114,7 +133,7 @@ export class DiskSampler {
   }
 }
 
-function logsOf(logs: TreeAnswer | undefined, hosts: TreeAnswer | undefined, atMs: number): PodLogs {
+function logsOf(logs: TreeAnswer | undefined, files: readonly TreeAnswer[], atMs: number): PodLogs {
   const { '': beside, ...containers }: Record<string, FileCount> =
     logs?.kind === 'counted' ? { ...logs.usage.parts } : {};
   const of = ({ usedBytes, inodesUsed }: FileCount): FileUsage => ({ atMs, usedBytes, inodesUsed });
@@ -122,7 +141,7 @@ function logsOf(logs: TreeAnswer | undefined, hosts: TreeAnswer | undefined, atM
     containers: new Map(Object.entries(containers).map(([name, count]) => [name, of(count)])),
     others: [
       ...(beside === undefined ? [] : [of(beside)]),
-      ...(hosts?.kind === 'counted' ? [of(hosts.usage)] : []),
+      ...files.flatMap((answer) => (answer.kind === 'counted' ? [of(answer.usage)] : [])),
     ],
   };
 }

@@ -17,7 +17,7 @@ import type { PodSubject } from './pod-subjects.ts';
 import type { StatsMachine } from './stats-machine.ts';
 import type { VolumeUsages } from './volume-usages.ts';
 
-export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'podLogsDir'> {
+export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'podLogsDir' | 'sandboxesDir'> {
   readonly clock: Clock;
   readonly nodeName: string;
   readonly host: CgroupHost;

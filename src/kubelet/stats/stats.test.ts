@@ -187,7 +187,7 @@ test('the summary tells of the node, its pods and their containers', async () =>
     'pods.0.memory.workingSetBytes': 4_000,
     'pods.0.network.rxBytes': 7,
     'pods.0.memory.psi.full.total': 3,
-    'pods.0.ephemeral-storage.usedBytes': 100 + 30 + 4 + 5,
+    'pods.0.ephemeral-storage.usedBytes': 100 + 30 + 4 + 2 * 5,
     'pods.0.ephemeral-storage.inodesUsed': 2 + 1 + 1 + 1,
     'pods.0.process_stats.process_count': 4,
     'pods.0.containers.0.name': 'main',
@@ -427,7 +427,7 @@ test('the volumes of a pod are told with their claims, and those on the disk of 
   assert.deepEqual(all.pods[0].volume[1].pvcRef, { name: 'c', namespace: 'ns' });
   assert.deepEqual(
     [all.pods[0]['ephemeral-storage'].usedBytes, all.pods[0]['ephemeral-storage'].inodesUsed],
-    [600 + 100 + 30 + 4 + 5, 10 + 2 + 1 + 1 + 1],
+    [600 + 100 + 30 + 4 + 2 * 5, 10 + 2 + 1 + 1 + 2 * 1],
   );
   const few = await provider.stats('cpu-and-memory', signal);
   assert.equal(few.pods[0]?.volumes, undefined);
