@@ -143,6 +143,9 @@ export const knowledge: Knowledge = {
       starts: ['ip', 'iptables'],
       wrappers: ['said'],
     },
+    // kubeling and ip in another network.
+    'test/integration/listeners.test.ts': { places: ['file', 'file'], starts: ['ip', 'setpriv'] },
+    'test/listeners/find-listeners.ts': { places: ['file'], starts: ['ss'] },
     // Node.js itself in another network, and an iptables that writes down how it is called.
     'test/integration/loopback-services.test.ts': {
       places: ['a script', 'file', 'file'],
@@ -228,6 +231,7 @@ export const knowledge: Knowledge = {
   },
   alongside: {
     containerd: ['ctr'],
+    iproute2: ['ss'],
     iptables: ['ip6tables'],
     mount: ['losetup'],
     systemd: ['journalctl'],
