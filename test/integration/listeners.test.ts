@@ -27,6 +27,8 @@ import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
 const signal = new AbortController().signal;
 const nobody = 65_534;
+/** A shell of an administrator may let all users write to new files, and a process changes the mode of a socket only after it listens. */
+const lax = ['sh', '-c', 'umask 0; exec "$@"', 'sh'];
 const refused = { error: 'ECONNREFUSED' };
 const denied = { error: 'EACCES' };
 
@@ -116,7 +118,7 @@ describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
 
   before(async () => {
     network = new IsolatedNetwork();
-    node = await KubelingNode.open(undefined, [], network.node);
+    node = await KubelingNode.open(undefined, [], [...network.node, ...lax]);
     // As kubeling itself makes it; the temporary directory of a test is closed, and would hide sockets that are open.
     await chmod(node.dataDir, 0o711);
     await runPod('plain');
@@ -136,6 +138,12 @@ describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
   it('is in the table, and all of the table listens', () => assertTable(listeners));
 
   it('has sockets of the owner and mode of the table', () => assertFiles(listeners));
+
+  it('is created under a umask that keeps other users from writing, whatever the shell has', async () => {
+    const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd/containerd.pid'), 'utf8'));
+    for (const each of [node.pid, pid])
+      assert.match(await readFile(`/proc/${each}/status`, 'utf8'), /^Umask:\s+0022$/m);
+  });
 
   it('refuses its sockets to other users of the machine', async () => {
     for (const path of sockets(listeners))
