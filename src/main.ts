@@ -6,6 +6,8 @@ import { flushOutput, runCli, sealInheritedDescriptors, watchProcess } from './c
 import { realClock, systemRandom } from './lib/index.ts';
 
 const root = new AbortController();
+// Sockets are open from bind to chmod to all users whom the umask lets write, those of containerd and its shims too.
+process.umask(process.umask() | 0o022);
 sealInheritedDescriptors(process.argv);
 watchProcess(process, root);
 

@@ -24,6 +24,7 @@ import {
   refuseWithoutRoot,
 } from './home.ts';
 import { isClaimed, removeHome } from './home-content.ts';
+import { removeHomeFirewall } from './home-firewall.ts';
 import { type HomeRuntimeOptions, homeCgroup, homeRuntime } from './home-runtime.ts';
 import { connectRuntime, privateContainerd } from './private-runtime.ts';
 import { unshareRoot } from './shared-root.ts';
@@ -70,7 +71,9 @@ async function run(context: CommandContext): Promise<number> {
     images: values.all === true ? 'remove' : 'keep',
   };
   const left = await removePods(home, wish, context);
-  const problems = [...left, ...(await unmountPods(home, context))];
+  // Pods that could not be ended may still have host ports.
+  const rules = left.length === 0 ? await removeHomeFirewall(home, context) : [];
+  const problems = [...left, ...rules, ...(await unmountPods(home, context))];
   // Whoever comes again to remove the rest has to know where it is.
   if (problems.length === 0) await rm(home.stateFile, { force: true });
   if (values.all === true && problems.length === 0) await removeData(home, context);

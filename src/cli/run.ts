@@ -27,7 +27,6 @@ import { prepareDirectories } from './data-directories.ts';
 import { guardedFiles, tellLooseFiles } from './file-modes.ts';
 import { credentialPlugins, kubeletSettings, settleWithRuntime } from './kubelet-settings.ts';
 import { openNode } from './node-process.ts';
-import { hostPacketFilter } from './packet-filter.ts';
 import { PodsFirst } from './pods-first.ts';
 import { canServeAlone, serveAlone } from './serve-alone.ts';
 import { ConfigReload, type LiveConfig, runAsService, type Service } from './service/index.ts';
@@ -194,8 +193,9 @@ async function keepFirewall(
   signal: AbortSignal,
 ): Promise<void> {
   if (!config.makeIPTablesUtilChains) return;
-  const { HostFirewall } = await import('../node/index.ts');
-  const firewall = new HostFirewall({ filter: hostPacketFilter(clock), clock, logger });
+  const { clusterLoopbackRules: rules, HostFirewall } = await import('../node/index.ts');
+  const { hostPacketFilter } = await import('./packet-filter.ts');
+  const firewall = new HostFirewall({ filter: hostPacketFilter(clock), rules, clock, logger });
   await firewall.run(signal).catch(() => {});
 }
 

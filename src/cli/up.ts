@@ -34,6 +34,7 @@ import {
   writeUpState,
 } from './home.ts';
 import { claimHome } from './home-content.ts';
+import { openHomeFirewall } from './home-firewall.ts';
 import { homeCgroup } from './home-runtime.ts';
 import { defaultApiPort, parseListen } from './local/listen-address.ts';
 import { Coming, serveApi } from './local/serve-api.ts';
@@ -152,6 +153,8 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
   const last = await readUpState(home);
   // The API needs no runtime: it comes up while that is found and tried.
   await using comingApi = new Coming(openApi(home, values, { logger: log.logger, metrics }, context));
+  // The self-check of a runtime that is found runs the first sandbox, and a host port of any pod routes loopback.
+  const firewall = await openHomeFirewall(home, log.logger, context);
   const asked = values['runtime-endpoint'];
   const runtime = await chooseRuntime({ home, asked, last, observer: criMetrics(metrics) }, context);
   const { state, cri, whole, name, version } = runtime;
@@ -191,7 +194,11 @@ async function live(home: Home, values: UpFlags, context: CommandContext): Promi
     });
     using podsFirst = endingPodsFirst(kubelet, context);
     const { signal } = podsFirst ?? context;
-    await Promise.all([serve(home, api, kubelet, { ...context, signal }), sweep?.run(signal)]);
+    await Promise.all([
+      serve(home, api, kubelet, { ...context, signal }),
+      sweep?.run(signal),
+      firewall.run(signal).catch(() => {}),
+    ]);
   } finally {
     whole.close();
   }

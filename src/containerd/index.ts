@@ -5,6 +5,7 @@ export type { ImageStore } from './image-store.ts';
 export type { Probe } from './launch.ts';
 export { containerdLayout, type Layout, networkName } from './layout.ts';
 export type { TeardownOptions } from './leftover-files.ts';
+export { programDirs } from './machine.ts';
 export { unmountBelow } from './mounts.ts';
 export { type Architecture, buildImage, type ImageSpec, imageArchitecture } from './oci-image.ts';
 export { pauseImage, pauseImageName } from './pause-image.ts';

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cancelled, collectLogs, VirtualClock } from '../lib/index.ts';
-import { HostFirewall, type PacketFilter } from './host-firewall.ts';
+import {
+  clusterLoopbackRules,
+  HostFirewall,
+  homeLoopbackRules,
+  type PacketFilter,
+  removeHomeLoopbackRules,
+} from './host-firewall.ts';
 
 /** A packet filter that knows chains and rules by their texts. */
 class TestFilter implements PacketFilter {
@@ -17,6 +23,11 @@ class TestFilter implements PacketFilter {
     const position = verb === '-I' ? rule.slice(1) : rule;
     const text = `${chain} ${position.join(' ')}`;
     if (verb === '-C') return this.rules.includes(text) ? 'yes' : 'no';
+    if (verb === '-D') {
+      const at = this.rules.indexOf(text);
+      if (at >= 0) this.rules.splice(at, 1);
+      return at >= 0 ? 'yes' : 'no';
+    }
     if (verb === '-N' && this.chains.has(`${program} ${chain}`)) return 'no';
     if (verb === '-N') this.chains.add(`${program} ${chain}`);
     else this.rules.push(text);
@@ -24,12 +35,12 @@ class TestFilter implements PacketFilter {
   }
 }
 
-function rig() {
+function rig(rules = clusterLoopbackRules) {
   const clock = new VirtualClock();
   const filter = new TestFilter();
   const { logger, records } = collectLogs(clock);
   const stop = new AbortController();
-  const running = new HostFirewall({ filter, clock, logger }).run(stop.signal).catch(() => {});
+  const running = new HostFirewall({ filter, rules, clock, logger }).run(stop.signal).catch(() => {});
   const end = async () => {
     stop.abort(cancelled('the test is over'));
     await running;
@@ -72,4 +83,53 @@ test('a machine without a packet filter is told of once', async () => {
   await clock.advance(180_000);
   assert.equal([...records].length, 1);
   await end();
+});
+
+const homeRule = (name: string) =>
+  `INPUT -m comment --comment kubeling ${name}: block packets to loopback ${drop.slice(drop.indexOf('-d '))}`;
+
+test('the rule of a data directory is added once, and again after the filter was flushed', async () => {
+  const { clock, filter, records, end } = rig(homeLoopbackRules('klga'));
+  await clock.advance(1_000);
+  assert.deepEqual(filter.rules, [homeRule('klga')]);
+  await clock.advance(60_000);
+  assert.deepEqual(filter.rules, [homeRule('klga')]);
+  filter.rules.length = 0;
+  await clock.advance(60_000);
+  assert.deepEqual(filter.rules, [homeRule('klga')]);
+  assert.deepEqual([...filter.chains], []);
+  assert.deepEqual([...records], []);
+  await end();
+});
+
+test('ensure returns the reason why a rule could not be installed', async () => {
+  const clock = new VirtualClock();
+  const filter = new TestFilter();
+  filter.isThere = false;
+  const { logger, records } = collectLogs(clock);
+  const firewall = new HostFirewall({ filter, rules: homeLoopbackRules('klga'), clock, logger });
+  const signal = new AbortController().signal;
+  assert.match((await firewall.ensure(signal)) ?? '', /no iptables/);
+  await firewall.ensure(signal);
+  assert.equal([...records].length, 1);
+  filter.isThere = true;
+  assert.equal(await firewall.ensure(signal), undefined);
+  assert.deepEqual(filter.rules, [homeRule('klga')]);
+});
+
+test('removing the rule of one data directory leaves those of another and of a cluster', async () => {
+  const filter = new TestFilter();
+  const signal = new AbortController().signal;
+  for (const each of [clusterLoopbackRules, homeLoopbackRules('klga'), homeLoopbackRules('klgb')])
+    await each.install(filter, signal);
+  // Added by hand once more.
+  await homeLoopbackRules('klgb').install(filter, signal);
+  assert.equal(await removeHomeLoopbackRules('klgb', filter, signal), 2);
+  assert.deepEqual(filter.rules, [...all, homeRule('klga')]);
+});
+
+test('a filter that says that it deletes and does not is reported', async () => {
+  const filter: PacketFilter = { run: async () => 'yes' };
+  const removing = removeHomeLoopbackRules('klga', filter, new AbortController().signal);
+  await assert.rejects(removing, { code: 'FIREWALL_REFUSED' });
 });

@@ -6,78 +6,134 @@ export interface PacketFilter {
   run(program: 'iptables' | 'ip6tables', args: readonly string[], signal: AbortSignal): Promise<'yes' | 'no'>;
 }
 
+/** Rules that keep packets of pods and of other machines from services on 127.0.0.0/8. */
+export interface LoopbackRules {
+  /** A packet filter that was flushed has lost these rules as well. */
+  isInPlace(filter: PacketFilter, signal: AbortSignal): Promise<boolean>;
+  /** Adds what is missing; may be called again. */
+  install(filter: PacketFilter, signal: AbortSignal): Promise<void>;
+}
+
 export interface HostFirewallDeps {
   readonly filter: PacketFilter;
+  readonly rules: LoopbackRules;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-const chain = 'KUBE-FIREWALL';
-/** By where it is, others see which of the two kinds of iptables is in use here. */
-const hint = ['-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT'];
-const lookEveryMs = 60_000;
+const checkEveryMs = 60_000;
 
 /**
- * Connections from elsewhere to loopback, which routes to it may let in. Answers to our own, and what was sent there on
- * purpose, as to the port of a service, pass.
+ * Packets to loopback that did not start there. A network plugin sets `route_localnet` on a bridge for host ports, and
+ * the kernel then routes such packets in (CVE-2020-8558). Replies to local connections and packets that a rule for a
+ * host port or a service redirected pass.
  */
-const dropStrangers = [
-  ...['-m', 'comment', '--comment', 'block incoming localnet connections'],
+const loopbackPackets = [
   ...['-d', '127.0.0.0/8', '!', '-s', '127.0.0.0/8'],
   ...['-m', 'conntrack', '!', '--ctstate', 'RELATED,ESTABLISHED,DNAT', '-j', 'DROP'],
 ];
 
-/**
- * Keeps what listens on the machine's loopback for the machine itself, whatever others route there, and lets them see
- * which packet filter is in use. The rules outlive the kubelet, and are the same that others of a cluster make.
- */
+/** Keeps the loopback rules in the packet filter for as long as it runs. */
 export class HostFirewall {
   readonly #deps: HostFirewallDeps;
+  #problem: string | undefined;
 
   constructor(deps: HostFirewallDeps) {
     this.#deps = deps;
   }
 
-  /** Until it is aborted. A machine without such a filter is told of once, and left alone. */
-  async run(signal: AbortSignal): Promise<void> {
-    const { clock, logger } = this.#deps;
-    let told: string | undefined;
-    for (;;) {
-      try {
-        await this.#ensure(signal);
-        if (told !== undefined) logger.info('The rules of the packet filter are in place');
-        told = undefined;
-      } catch (error) {
-        signal.throwIfAborted();
-        const why = describeError(error);
-        if (why !== told) logger.warn('The rules of the packet filter cannot be made', { because: why });
-        told = why;
-      }
-      await clock.sleep(lookEveryMs, signal);
-    }
+  /** Installs missing rules once. Returns why it could not; the same reason is logged once. Rejects only when aborted. */
+  async ensure(signal: AbortSignal): Promise<string | undefined> {
+    const { filter, rules, logger } = this.#deps;
+    const problem = await ensureRules(rules, filter, signal).then(() => undefined, describeError);
+    signal.throwIfAborted();
+    if (problem !== undefined && problem !== this.#problem)
+      logger.warn('Failed to install loopback firewall rules', { err: problem });
+    if (problem === undefined && this.#problem !== undefined)
+      logger.info('Installed loopback firewall rules');
+    this.#problem = problem;
+    return problem;
   }
 
-  async #ensure(signal: AbortSignal): Promise<void> {
-    const ask = (args: readonly string[]) => this.#deps.filter.run('iptables', ['-w', '5', ...args], signal);
-    const add = async (args: readonly string[]) => {
-      if ((await ask(args)) === 'yes') return;
-      throw new KubelingError(
-        'FIREWALL_REFUSED',
-        `Cannot make a rule of the packet filter: ${args.join(' ')}`,
-      );
-    };
-    // Whoever empties the filter takes this one too.
-    if ((await ask(['-C', 'INPUT', '-j', chain])) === 'yes' && (await ask(isThere())) === 'yes') return;
-    await ask(hint);
-    await this.#deps.filter.run('ip6tables', ['-w', '5', ...hint], signal).catch(() => {});
-    await ask(['-N', chain]);
-    for (const from of ['OUTPUT', 'INPUT']) {
-      if ((await ask(['-C', from, '-j', chain])) === 'no') await add(['-I', from, '1', '-j', chain]);
+  /** Checks the rules every minute until aborted, then rejects with the reason. */
+  async run(signal: AbortSignal): Promise<never> {
+    for (;;) {
+      await this.ensure(signal);
+      await this.#deps.clock.sleep(checkEveryMs, signal);
     }
-    if ((await ask(isThere())) === 'no') await add(['-A', chain, ...dropStrangers]);
   }
 }
 
-function isThere(): readonly string[] {
-  return ['-C', chain, ...dropStrangers];
+async function ensureRules(rules: LoopbackRules, filter: PacketFilter, signal: AbortSignal): Promise<void> {
+  if (!(await rules.isInPlace(filter, signal))) await rules.install(filter, signal);
+}
+
+function iptables(filter: PacketFilter, args: readonly string[], signal: AbortSignal): Promise<'yes' | 'no'> {
+  return filter.run('iptables', ['-w', '5', ...args], signal);
+}
+
+async function add(filter: PacketFilter, args: readonly string[], signal: AbortSignal): Promise<void> {
+  if ((await iptables(filter, args, signal)) === 'yes') return;
+  throw new KubelingError('FIREWALL_REFUSED', `Cannot make a rule of the packet filter: ${args.join(' ')}`);
+}
+
+const chain = 'KUBE-FIREWALL';
+/** The table that has this chain shows other programs whether iptables-legacy or iptables-nft is in use. */
+const hint = ['-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT'];
+const clusterRule = [
+  chain,
+  ...['-m', 'comment', '--comment', 'block incoming localnet connections'],
+  ...loopbackPackets,
+];
+
+/** The chain of the Go kubelet. kube-proxy and network plugins share it, so nothing removes it. */
+export const clusterLoopbackRules: LoopbackRules = {
+  async isInPlace(filter, signal) {
+    const jumps = await iptables(filter, ['-C', 'INPUT', '-j', chain], signal);
+    return jumps === 'yes' && (await iptables(filter, ['-C', ...clusterRule], signal)) === 'yes';
+  },
+  async install(filter, signal) {
+    await iptables(filter, hint, signal);
+    await filter.run('ip6tables', ['-w', '5', ...hint], signal).catch(() => {});
+    await iptables(filter, ['-N', chain], signal);
+    for (const from of ['OUTPUT', 'INPUT']) {
+      if ((await iptables(filter, ['-C', from, '-j', chain], signal)) === 'no')
+        await add(filter, ['-I', from, '1', '-j', chain], signal);
+    }
+    if ((await iptables(filter, ['-C', ...clusterRule], signal)) === 'no')
+      await add(filter, ['-A', ...clusterRule], signal);
+  },
+};
+
+/** A rule cannot be added twice by one node, so more copies than this mean that deleting has no effect. */
+const maxCopies = 16;
+
+function homeRule(name: string): readonly string[] {
+  return ['-m', 'comment', '--comment', `kubeling ${name}: block packets to loopback`, ...loopbackPackets];
+}
+
+/**
+ * The rule of one data directory, named in its comment. Several nodes on one machine each have their own, so that
+ * removing one leaves the others and the chain of the Go kubelet in place.
+ */
+export function homeLoopbackRules(name: string): LoopbackRules {
+  const rule = homeRule(name);
+  return {
+    isInPlace: async (filter, signal) => (await iptables(filter, ['-C', 'INPUT', ...rule], signal)) === 'yes',
+    // Before rules of the machine that accept packets by their interface.
+    install: (filter, signal) => add(filter, ['-I', 'INPUT', '1', ...rule], signal),
+  };
+}
+
+/** Removes the rule of one data directory and returns how many copies there were. */
+export async function removeHomeLoopbackRules(
+  name: string,
+  filter: PacketFilter,
+  signal: AbortSignal,
+): Promise<number> {
+  const rule = homeRule(name);
+  for (let removed = 0; removed < maxCopies; removed++) {
+    if ((await iptables(filter, ['-D', 'INPUT', ...rule], signal)) === 'no') return removed;
+  }
+  throw new KubelingError('FIREWALL_REFUSED', `Cannot remove all rules of ${name} from the packet filter`);
 }

@@ -1,7 +1,15 @@
 /** The node as the cluster sees it: registration, status, addresses and lease. */
 export type { AddressFacts } from './addresses.ts';
 export { CsiNodeTeller } from './csi-node.ts';
-export { HostFirewall, type HostFirewallDeps, type PacketFilter } from './host-firewall.ts';
+export {
+  clusterLoopbackRules,
+  HostFirewall,
+  type HostFirewallDeps,
+  homeLoopbackRules,
+  type LoopbackRules,
+  type PacketFilter,
+  removeHomeLoopbackRules,
+} from './host-firewall.ts';
 export { hostIps } from './host-ips.ts';
 export { diskBytes, hostNodeMachine } from './host-machine.ts';
 export type {

@@ -109,6 +109,9 @@ export const knowledge: Knowledge = {
     'test/cluster/part.ts': { places: ["'setpriv'"], starts: [] },
     'test/cluster/programs.ts': { places: ['etcd'], starts: [] },
     'test/cluster/terminal.ts': { places: ['command'], starts: ['script', 'stty'] },
+    // Node.js itself, in another network.
+    'test/connection-attempt.ts': { places: ['file'], starts: [] },
+    'test/isolated-network.ts': { places: ['file'], starts: ['ip', 'sh'] },
     'test/disks/loop-disk.ts': {
       places: ['`mkfs.${type}`', 'file'],
       starts: ['mkfs.ext4', 'mkfs.xfs'],
@@ -136,9 +139,17 @@ export const knowledge: Knowledge = {
     'test/integration/directory-quotas.test.ts': { places: ['file'], starts: ['mkfs.ext4', 'mkfs.xfs'] },
     'test/integration/group-walk.test.ts': { places: ["'bash'"], starts: ['find', 'wc'] },
     'test/integration/host-firewall.test.ts': {
-      places: ['...inside', '...inside', 'file'],
+      places: ['...inside', '...inside', '...inside', 'file'],
       starts: ['ip', 'iptables'],
       wrappers: ['said'],
+    },
+    // kubeling and ip in another network.
+    'test/integration/listeners.test.ts': { places: ['file', 'file'], starts: ['ip', 'setpriv'] },
+    'test/listeners/find-listeners.ts': { places: ['file'], starts: ['ss'] },
+    // Node.js itself in another network, and an iptables that writes down how it is called.
+    'test/integration/loopback-services.test.ts': {
+      places: ['a script', 'file', 'file'],
+      starts: ['ip', 'iptables', 'sh'],
     },
     // A stand-in for a credential plugin.
     'test/integration/images.test.ts': { places: ['a script'], starts: ['cat', 'sh'] },
@@ -220,6 +231,7 @@ export const knowledge: Knowledge = {
   },
   alongside: {
     containerd: ['ctr'],
+    iproute2: ['ss'],
     iptables: ['ip6tables'],
     mount: ['losetup'],
     systemd: ['journalctl'],

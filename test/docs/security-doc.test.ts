@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { renderListeners } from '../listeners/table.ts';
 
 const repository = new URL('../..', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(repository, path), 'utf8');
@@ -45,6 +46,14 @@ describe('docs/SECURITY.md', () => {
       assert.ok(tests.length > 0, `no test holds: ${row.join(' | ')}`);
       for (const path of tests) assert.ok(path.endsWith('.test.ts') && isThere(path), path);
     }
+  });
+
+  it('shows the table of listeners as the test of listeners has it', () => {
+    const shown = rowsUnder(read('docs/SECURITY.md'), /^What listens/);
+    assert.deepEqual(
+      shown.map((cells) => `| ${cells.join(' | ')} |`),
+      renderListeners(),
+    );
   });
 
   it('is where SECURITY.md and the README lead', () => {

@@ -4,7 +4,8 @@ import { constants } from 'node:os';
 const removals = new Set<() => void>();
 
 function removeAll(): void {
-  for (const remove of removals) {
+  // The last first, as a node is inside the network that was opened before it.
+  for (const remove of [...removals].reverse()) {
     try {
       remove();
     } catch (error) {

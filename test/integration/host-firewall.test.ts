@@ -3,7 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { hostPacketFilter } from '../../src/cli/packet-filter.ts';
 import { cancelled, collectLogs, realClock } from '../../src/lib/index.ts';
-import { HostFirewall } from '../../src/node/index.ts';
+import {
+  HostFirewall,
+  homeLoopbackRules,
+  removeHomeLoopbackRules,
+  clusterLoopbackRules as rules,
+} from '../../src/node/index.ts';
 import { until } from '../fakes/until.ts';
 
 /** A network of the test's own: the machine's stays as it is. */
@@ -20,17 +25,17 @@ after(() => said('ip', 'netns', 'del', network));
 test('loopback is closed to strangers in the real packet filter, once however often it is looked at', async () => {
   const clock = realClock();
   const { logger, records } = collectLogs(clock);
-  const rules = () => said(...inside, 'iptables', '-w', '5', '-S');
+  const listed = () => said(...inside, 'iptables', '-w', '5', '-S');
   const round = async () => {
     const stop = new AbortController();
     const filter = hostPacketFilter(clock, inside);
-    const running = new HostFirewall({ filter, clock, logger }).run(stop.signal).catch(() => {});
-    await until('the rule is there', () => /-A KUBE-FIREWALL .* -j DROP/.test(rules()));
+    const running = new HostFirewall({ filter, rules, clock, logger }).run(stop.signal).catch(() => {});
+    await until('the rule is there', () => /-A KUBE-FIREWALL .* -j DROP/.test(listed()));
     stop.abort(cancelled('the round is over'));
     await running;
   };
   await round();
-  const first = rules();
+  const first = listed();
   assert.match(first, /^-A INPUT -j KUBE-FIREWALL$/m);
   assert.match(first, /^-A OUTPUT -j KUBE-FIREWALL$/m);
   assert.match(
@@ -38,7 +43,36 @@ test('loopback is closed to strangers in the real packet filter, once however of
     /^-A KUBE-FIREWALL (?=.*! -s 127\.0\.0\.0\/8)(?=.*-d 127\.0\.0\.0\/8)(?=.*! --ctstate RELATED,ESTABLISHED,DNAT).* -j DROP$/m,
   );
   await round();
-  assert.equal(rules(), first);
+  assert.equal(listed(), first);
   assert.match(said(...inside, 'iptables', '-w', '5', '-t', 'mangle', '-S'), /^-N KUBE-IPTABLES-HINT$/m);
   assert.deepEqual([...records], []);
+});
+
+test('two data directories and the rules of a cluster do not remove each other', async () => {
+  const clock = realClock();
+  const { logger } = collectLogs(clock);
+  const filter = hostPacketFilter(clock, inside);
+  const signal = new AbortController().signal;
+  const listed = () =>
+    said(...inside, 'iptables', '-w', '5', '-S')
+      .split('\n')
+      .toSorted();
+  const [a, b] = ['klgaaaaaaaa', 'klgbbbbbbbb'].map((name) => homeLoopbackRules(name));
+  const ensure = async (each = rules) =>
+    assert.equal(await new HostFirewall({ filter, rules: each, clock, logger }).ensure(signal), undefined);
+  await ensure(rules);
+  const before = listed();
+  await ensure(a);
+  const withA = listed();
+  assert.equal(withA.filter((line) => line.includes('kubeling klgaaaaaaaa:')).length, 1);
+  await ensure(b);
+  await ensure(rules);
+  await ensure(a);
+  assert.equal(await removeHomeLoopbackRules('klgbbbbbbbb', filter, signal), 1);
+  assert.equal(await removeHomeLoopbackRules('klgbbbbbbbb', filter, signal), 0);
+  const left = listed();
+  assert.ok(left.some((line) => /^-A KUBE-FIREWALL .*-j DROP$/.test(line)));
+  assert.ok(left.some((line) => /^-A INPUT .*"kubeling klgaaaaaaaa:.*-j DROP$/.test(line)));
+  assert.equal(await removeHomeLoopbackRules('klgaaaaaaaa', filter, signal), 1);
+  assert.deepEqual(listed(), before);
 });

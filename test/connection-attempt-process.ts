@@ -1,0 +1,42 @@
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { Attempt, Target } from './connection-attempt.ts';
+
+interface Order {
+  readonly target: Target;
+  readonly text: string;
+  readonly uid: number | undefined;
+  readonly waitMs: number;
+}
+
+const enoughBytes = 4_096;
+const { target, text, uid, waitMs } = JSON.parse(process.argv[2] ?? '') as Order;
+
+// Only now, as the other user need not be able to read Node.js and this file. All capabilities go with it.
+if (uid !== undefined) {
+  process.setgroups?.([]);
+  process.setgid?.(uid);
+  process.setuid?.(uid);
+}
+
+function open(): Socket {
+  if ('path' in target) return connect({ path: target.path });
+  const { host, port } = target;
+  return target.tls === true
+    ? connectTls({ host, port, rejectUnauthorized: false })
+    : connect({ host, port });
+}
+
+const socket = open();
+let answer = '';
+function end(outcome: Attempt): void {
+  process.stdout.write(JSON.stringify(outcome), () => process.exit(0));
+}
+setTimeout(() => end(answer === '' ? { error: 'ETIMEDOUT' } : { answer }), waitMs);
+socket.once('error', (error: NodeJS.ErrnoException) => end({ error: error.code ?? error.message }));
+socket.once('close', () => end({ answer }));
+socket.on('data', (chunk) => {
+  answer += chunk.toString('latin1');
+  if (answer.length >= enoughBytes) end({ answer });
+});
+socket.once('connect', () => socket.write(text));

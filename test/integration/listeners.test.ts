@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { unshareRoot } from '../../src/cli/shared-root.ts';
+import { busyboxImageName } from '../../src/containerd/index.ts';
+import { realClock } from '../../src/lib/index.ts';
+import { nodeConfig } from '../cluster/node-config.ts';
+import { type AttemptPlace, attempt } from '../connection-attempt.ts';
+import { CertificateFolder } from '../fakes/certificate-authority.ts';
+import { IsolatedNetwork, inNetworkOf, routeLoopbackVia } from '../isolated-network.ts';
+import { eventually, KubelingNode } from '../kubeling-node.ts';
+import {
+  type FoundListener,
+  findListeners,
+  type NodePlaces,
+  type SortedListeners,
+  sortListeners,
+} from '../listeners/find-listeners.ts';
+import { type ListenerRow, listenerTable, type TcpPlace } from '../listeners/table.ts';
+import { openPrivateRuntime, type PrivateRuntime } from '../private-runtime.ts';
+
+const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
+const signal = new AbortController().signal;
+const nobody = 65_534;
+/** A shell of an administrator may let all users write to new files, and a process changes the mode of a socket only after it listens. */
+const lax = ['sh', '-c', 'umask 0; exec "$@"', 'sh'];
+const refused = { error: 'ECONNREFUSED' };
+const denied = { error: 'EACCES' };
+
+/** A first record of TLS that names no version: servers with TLS answer with an alert, others with an HTTP error. */
+async function isTls(port: number, through: readonly string[]): Promise<boolean> {
+  const got = await attempt({ host: '127.0.0.1', port }, 'GET / HTTP/1.0\r\n\r\n', { through });
+  return !('answer' in got && got.answer.startsWith('HTTP/'));
+}
+
+async function sorted(places: NodePlaces, through: readonly string[]): Promise<SortedListeners> {
+  return await sortListeners(findListeners(through), listenerTable, places, (port) => isTls(port, through));
+}
+
+function assertTable({ unknown, missing }: SortedListeners): void {
+  assert.deepEqual(unknown, [], 'listeners that are not in the table');
+  assert.deepEqual(
+    missing.map(({ name }) => name),
+    [],
+    'rows of the table without a listener',
+  );
+}
+
+type TcpListener = [ListenerRow & { readonly place: TcpPlace }, Required<FoundListener>['at']];
+
+function tcpListeners({ found }: SortedListeners): readonly TcpListener[] {
+  return [...found].flatMap(([row, listeners]) => {
+    const { place } = row;
+    return place.kind === 'tcp'
+      ? listeners.flatMap(({ at }): TcpListener[] => (at === undefined ? [] : [[{ ...row, place }, at]]))
+      : [];
+  });
+}
+
+function sockets({ found }: SortedListeners): readonly string[] {
+  return [...found.values()].flat().flatMap(({ path }) => (path === undefined ? [] : [path]));
+}
+
+/** What the row says is what a caller without a credential gets. */
+async function assertAnswers(
+  [{ name, place }, { port }]: TcpListener,
+  host: string,
+  place_: AttemptPlace,
+): Promise<void> {
+  const got = await Promise.all(
+    Object.keys(place.answers).map(async (request) => {
+      const text = `${request} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+      const outcome = await attempt({ host, port, tls: place.tls }, text, place_);
+      const status = 'answer' in outcome ? /^HTTP\/1\.1 (\d+)/.exec(outcome.answer)?.[1] : outcome.error;
+      return [request, Number(status) || JSON.stringify(outcome)] as const;
+    }),
+  );
+  assert.deepEqual(Object.fromEntries(got), place.answers, name);
+}
+
+async function assertFiles({ found }: SortedListeners): Promise<void> {
+  for (const [{ name, place }, listeners] of found) {
+    if (place.kind !== 'unix') continue;
+    for (const { path = '' } of listeners) {
+      const { mode, uid, gid } = await stat(path);
+      assert.deepEqual([(mode & 0o777).toString(8), uid, gid], [place.mode, 0, 0], `${name} at ${path}`);
+    }
+  }
+}
+
+describe('what listens under "kubeling up"', { timeout: 400_000 }, () => {
+  let network: IsolatedNetwork;
+  let node: KubelingNode;
+  let listeners: SortedListeners;
+  const pids = new Map<string, number>();
+
+  async function runPod(name: string, spec: object = {}): Promise<void> {
+    const containers = [{ name: 'main', image: busyboxImageName, command: ['sleep', '100000'] }];
+    const pod = { terminationGracePeriodSeconds: 0, containers, ...spec };
+    await node.put(`${name}.json`, { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: pod });
+    await node.until(`the pod ${name} to run`, async () =>
+      (await node.containersOf(name)).some(({ state }) => state === 'CONTAINER_RUNNING'),
+    );
+    const [container] = await node.containersOf(name);
+    const { info } = await node.cri.containerStatus(
+      { containerId: container?.id ?? '', verbose: true },
+      signal,
+    );
+    pids.set(name, JSON.parse(info['info'] ?? '').pid);
+  }
+
+  const pidOf = (name: string) => pids.get(name) ?? 0;
+
+  before(async () => {
+    network = new IsolatedNetwork();
+    node = await KubelingNode.open(undefined, [], [...network.node, ...lax]);
+    // As kubeling itself makes it; the temporary directory of a test is closed, and would hide sockets that are open.
+    await chmod(node.dataDir, 0o711);
+    await runPod('plain');
+    await runPod('host', { hostNetwork: true });
+    const places = { way: 'up', dataDir: node.dataDir, rootDir: join(node.dataDir, 'kubelet') } as const;
+    listeners = await sorted(places, network.node);
+  });
+
+  after(async () => {
+    try {
+      assert.deepEqual(await node?.leave(), []);
+    } finally {
+      network?.[Symbol.dispose]();
+    }
+  });
+
+  it('is in the table, and all of the table listens', () => assertTable(listeners));
+
+  it('has sockets of the owner and mode of the table', () => assertFiles(listeners));
+
+  it('is created under a umask that keeps other users from writing, whatever the shell has', async () => {
+    const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd/containerd.pid'), 'utf8'));
+    for (const each of [node.pid, pid])
+      assert.match(await readFile(`/proc/${each}/status`, 'utf8'), /^Umask:\s+0022$/m);
+  });
+
+  it('refuses its sockets to other users of the machine', async () => {
+    for (const path of sockets(listeners))
+      assert.deepEqual(await attempt({ path }, 'x', { uid: nobody }), denied, path);
+  });
+
+  it('has no socket in the file systems of pods, with the network of the node or without', () => {
+    for (const name of ['plain', 'host'])
+      for (const path of sockets(listeners)) assert.ok(!existsSync(`/proc/${pidOf(name)}/root${path}`), path);
+  });
+
+  it('answers other users of the machine as the table says', async () => {
+    for (const each of tcpListeners(listeners))
+      await assertAnswers(each, '127.0.0.1', { through: network.node, uid: nobody });
+  });
+
+  it('answers pods with the network of the node as the table says', async () => {
+    for (const each of tcpListeners(listeners))
+      await assertAnswers(each, '127.0.0.1', { through: inNetworkOf(pidOf('host')) });
+  });
+
+  it('is out of reach of pods with a network of their own, and of neighbours', async () => {
+    const pod = inNetworkOf(pidOf('plain'));
+    const [file = '', ...words] = pod;
+    const route = execFileSync(file, [...words, 'ip', 'route', 'show', 'default'], { encoding: 'utf8' });
+    const gateway = /via (\S+) dev eth0/.exec(route)?.[1] ?? '';
+    const ways = [
+      [pod, '127.0.0.1'],
+      [pod, gateway],
+      [pod, network.nodeAddress],
+      [network.neighbour, network.nodeAddress],
+    ] as const;
+    for (const [, { port }] of tcpListeners(listeners))
+      for (const [through, host] of ways)
+        assert.deepEqual(await attempt({ host, port }, '', { through }), refused, `${host}:${port}`);
+    routeLoopbackVia(gateway, 'eth0', pod);
+    const routed = await Promise.all(
+      tcpListeners(listeners).map(([, { port }]) =>
+        attempt({ host: '127.0.0.1', port }, '', { through: pod }),
+      ),
+    );
+    assert.deepEqual(
+      routed.filter((each) => !('error' in each) || each.error !== 'ETIMEDOUT'),
+      [],
+    );
+  });
+
+  it('streams for each URL of containerd once, and for no other token', async () => {
+    const [container] = await node.containersOf('plain');
+    const containerId = container?.id ?? '';
+    const { url } = await node.cri.exec({ containerId, cmd: ['true'], stdout: true }, signal);
+    const { hostname: host, port, pathname } = new URL(url);
+    assert.match(pathname, /^\/exec\/[\w-]{8,}$/);
+    const ask = async (path: string) => {
+      const headers = 'Host: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0';
+      const place = { through: network.node, uid: nobody };
+      const got = await attempt(
+        { host, port: Number(port) },
+        `POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n`,
+        place,
+      );
+      return 'answer' in got ? got.answer.split('\r\n')[0] : got.error;
+    };
+    assert.equal(
+      await ask(`${pathname.slice(0, -1)}${pathname.endsWith('A') ? 'B' : 'A'}`),
+      'HTTP/1.1 404 Not Found',
+    );
+    // Without an upgrade the server refuses the protocol, and the token is spent.
+    assert.notEqual(await ask(pathname), 'HTTP/1.1 404 Not Found');
+    assert.equal(await ask(pathname), 'HTTP/1.1 404 Not Found');
+  });
+});
+
+describe('what listens under "kubeling run"', { timeout: 240_000 }, () => {
+  let network: IsolatedNetwork;
+  let runtime: PrivateRuntime;
+  let folder: CertificateFolder;
+  let dir = '';
+  let child: ChildProcess | undefined;
+  let listeners: SortedListeners;
+
+  before(async () => {
+    network = new IsolatedNetwork();
+    runtime = await openPrivateRuntime();
+    folder = new CertificateFolder();
+    dir = await mkdtemp(join(tmpdir(), 'klg-listeners-'));
+    await chmod(dir, 0o711);
+    await mkdir(join(dir, 'manifests'));
+    await writeFile(join(dir, 'ca.crt'), folder.authority('/CN=ca').pem);
+    await writeFile(join(dir, 'config.json'), JSON.stringify(config()));
+    await start();
+    listeners = await sorted({ way: 'run', dataDir: dir, rootDir: join(dir, 'root') }, network.node);
+  });
+
+  after(async () => {
+    try {
+      if (child !== undefined && child.exitCode === null) {
+        const gone = new Promise((resolve) => child?.once('exit', resolve));
+        child.kill('SIGKILL');
+        await gone;
+      }
+      await runtime?.[Symbol.asyncDispose]();
+      folder?.[Symbol.dispose]();
+      await unshareRoot(join(dir, 'root'), realClock(), signal);
+      await rm(dir, { recursive: true, force: true });
+    } finally {
+      network?.[Symbol.dispose]();
+    }
+  });
+
+  function config(): object {
+    const { cgroup: cgroupRoot, socket: runtimeSocket } = runtime.containerd.layout;
+    const clientCaFile = join(dir, 'ca.crt');
+    const places = { manifestDir: join(dir, 'manifests'), podLogsDir: join(dir, 'logs'), clientCaFile };
+    const authentication = {
+      anonymous: { enabled: false },
+      webhook: { enabled: false },
+      x509: { clientCAFile: clientCaFile },
+    };
+    const facts = { ...places, cgroupRoot, runtimeSocket, port: 10_250, healthzPort: 10_248 };
+    const alone = { authentication, authorization: { mode: 'AlwaysAllow' } };
+    return nodeConfig(facts, {
+      ...alone,
+      readOnlyPort: 10_255,
+      cgroupsPerQOS: false,
+      enforceNodeAllocatable: [],
+    });
+  }
+
+  async function start(): Promise<void> {
+    const [file = '', ...words] = network.node;
+    const flags = [`--config=${dir}/config.json`, `--root-dir=${dir}/root`, `--cert-dir=${dir}/pki`];
+    const command = ['setpriv', '--pdeathsig', 'KILL', '--', kubeling, 'run', ...flags];
+    const started = spawn(file, [...words, ...command, '--hostname-override=alone']);
+    child = started;
+    let out = '';
+    for (const stream of [started.stdout, started.stderr])
+      stream.on('data', (chunk) => {
+        out += String(chunk);
+      });
+    const sockets = ['device-plugins', 'pod-resources'].map((name) =>
+      join(dir, 'root', name, 'kubelet.sock'),
+    );
+    await eventually(
+      'kubeling to answer',
+      async () => {
+        assert.equal(started.exitCode, null, out);
+        return out.includes('The kubelet answers') && sockets.every(existsSync) ? true : undefined;
+      },
+      60_000,
+      () => out,
+    );
+  }
+
+  it('is in the table, and all of the table listens', () => assertTable(listeners));
+
+  it('has sockets of the owner and mode of the table, which other users cannot use', async () => {
+    await assertFiles(listeners);
+    for (const path of sockets(listeners))
+      assert.deepEqual(await attempt({ path }, 'x', { uid: nobody }), denied, path);
+  });
+
+  it('answers other users of the machine as the table says', async () => {
+    for (const each of tcpListeners(listeners))
+      await assertAnswers(each, '127.0.0.1', { through: network.node, uid: nobody });
+  });
+
+  it('answers neighbours as the table says where it is for them, and nowhere else', async () => {
+    for (const each of tcpListeners(listeners)) {
+      const [{ place }, { port }] = each;
+      const [host, through] = [network.nodeAddress, network.neighbour];
+      if (place.host === '0.0.0.0') await assertAnswers(each, host, { through });
+      else assert.deepEqual(await attempt({ host, port }, '', { through }), refused);
+    }
+  });
+
+  it('has a token for its own commands that only root reads', async () => {
+    const { mode, uid } = await stat(join(dir, 'root/loopback-token'));
+    assert.deepEqual([mode & 0o777, uid], [0o600, 0]);
+    const token = (await readFile(join(dir, 'root/loopback-token'), 'utf8')).trim();
+    const port = Number(await readFile(join(dir, 'root/loopback-port'), 'utf8'));
+    const headers = `Host: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\nConnection: close`;
+    const got = await attempt({ host: '127.0.0.1', port }, `GET /pods HTTP/1.1\r\n${headers}\r\n\r\n`, {
+      through: network.node,
+    });
+    assert.match('answer' in got ? got.answer : got.error, /^HTTP\/1\.1 200 /);
+  });
+});

@@ -1,0 +1,102 @@
+import { execFileSync } from 'node:child_process';
+import type { ListenerRow, Way } from './table.ts';
+
+/** A socket that listens, as ss shows it. */
+export interface FoundListener {
+  readonly process: string;
+  /** Of TCP, UDP and raw sockets. */
+  readonly at?: { readonly protocol: string; readonly host: string; readonly port: number };
+  /** Of Unix sockets; an abstract one begins with @. */
+  readonly path?: string;
+}
+
+/** All sockets that listen in the network namespace that the words lead into, abstract ones included. */
+export function findListeners(inside: readonly string[]): readonly FoundListener[] {
+  const list = (...flags: readonly string[]) => {
+    const [file = '', ...words] = [...inside, 'ss', '-H', '-l', '-p', ...flags];
+    return execFileSync(file, words, { encoding: 'utf8' })
+      .split('\n')
+      .filter((line) => line.trim() !== '');
+  };
+  return [...list('-n', '-t', '-u', '-w').map(networkListener), ...list('-x').map(unixListener)];
+}
+
+function networkListener(line: string): FoundListener {
+  const [protocol = '', , , , local = ''] = line.trim().split(/\s+/);
+  const at = local.lastIndexOf(':');
+  const host = local.slice(0, at).replace(/%.*$/, '');
+  return { process: processOf(line), at: { protocol, host, port: Number(local.slice(at + 1)) } };
+}
+
+function unixListener(line: string): FoundListener {
+  const [, , , , path = ''] = line.trim().split(/\s+/);
+  return { process: processOf(line), path };
+}
+
+function processOf(line: string): string {
+  return /users:\(\("([^"]+)"/.exec(line)?.[1] ?? 'unknown';
+}
+
+export interface NodePlaces {
+  readonly way: Way;
+  readonly dataDir: string;
+  readonly rootDir: string;
+}
+
+export interface SortedListeners {
+  readonly found: ReadonlyMap<ListenerRow, readonly FoundListener[]>;
+  readonly unknown: readonly FoundListener[];
+  readonly missing: readonly ListenerRow[];
+}
+
+/**
+ * Assigns each listener to its row: rows with a port of their own first, then those whose port the kernel chose, which
+ * `isTls` tells apart. A row with `*` may have several listeners and every other row has one.
+ */
+export async function sortListeners(
+  listeners: readonly FoundListener[],
+  table: readonly ListenerRow[],
+  places: NodePlaces,
+  isTls: (port: number) => Promise<boolean>,
+): Promise<SortedListeners> {
+  const rows = table.filter(({ ways }) => ways.includes(places.way));
+  const isExact = ({ place }: ListenerRow) => place.kind === 'unix' || place.port !== 'any';
+  const order = [...rows.filter(isExact), ...rows.filter((row) => !isExact(row))];
+  const found = new Map<ListenerRow, FoundListener[]>();
+  const unknown: FoundListener[] = [];
+  for (const listener of listeners) {
+    const row = await rowOf(listener, order, found, places, isTls);
+    if (row === undefined) unknown.push(listener);
+    else found.set(row, [...(found.get(row) ?? []), listener]);
+  }
+  return { found, unknown, missing: rows.filter((row) => !found.has(row)) };
+}
+
+async function rowOf(
+  listener: FoundListener,
+  rows: readonly ListenerRow[],
+  found: ReadonlyMap<ListenerRow, unknown>,
+  places: NodePlaces,
+  isTls: (port: number) => Promise<boolean>,
+): Promise<ListenerRow | undefined> {
+  for (const row of rows) {
+    const { place } = row;
+    if (row.process !== listener.process) continue;
+    if (place.kind === 'unix') {
+      const isFree = place.path.includes('*') || !found.has(row);
+      if (isFree && pathPattern(place.path, places).test(listener.path ?? '')) return row;
+    } else if (listener.at?.protocol === 'tcp' && listener.at.host === place.host && !found.has(row)) {
+      if (place.port === listener.at.port) return row;
+      if (place.port === 'any' && (await isTls(listener.at.port)) === place.tls) return row;
+    }
+  }
+  return undefined;
+}
+
+function pathPattern(path: string, { dataDir, rootDir }: NodePlaces): RegExp {
+  const escaped = path
+    .replace('DATA', dataDir)
+    .replace('ROOT', rootDir)
+    .replaceAll(/[.+?^${}()|[\]\\]/g, String.raw`\$&`);
+  return new RegExp(`^${escaped.replaceAll('*', '[^/]+')}$`);
+}
