@@ -188,7 +188,7 @@ test('the summary tells of the node, its pods and their containers', async () =>
     'pods.0.network.rxBytes': 7,
     'pods.0.memory.psi.full.total': 3,
     'pods.0.ephemeral-storage.usedBytes': 100 + 30 + 4 + 2 * 5,
-    'pods.0.ephemeral-storage.inodesUsed': 2 + 1 + 1 + 1,
+    'pods.0.ephemeral-storage.inodesUsed': 2 + 1 + 1 + 2 * 1,
     'pods.0.process_stats.process_count': 4,
     'pods.0.containers.0.name': 'main',
     'pods.0.containers.0.startTime': started,
