@@ -9,17 +9,16 @@ const short: Readonly<Record<string, string>> = {
   '\\': '\\\\',
   '"': '\\"',
 };
-const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
+const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|["\\]/gu;
 
 /** Quoted as programs that read pod metadata expect it: printable characters as they are, others escaped. */
 export function goQuote(text: string): string {
-  return `"${Array.from(text, quoted).join('')}"`;
+  return `"${text.replace(unprintable, escaped)}"`;
 }
 
-function quoted(character: string): string {
+function escaped(character: string): string {
   const known = short[character];
   if (known !== undefined) return known;
-  if (printable.test(character)) return character;
   const code = character.codePointAt(0) ?? 0;
   if (code >= 0xd800 && code <= 0xdfff) return '\\ufffd';
   if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`;

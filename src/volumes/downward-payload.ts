@@ -6,7 +6,14 @@ import type {
 } from '../kinds/index.ts';
 import { describeError } from '../lib/index.ts';
 import { initContainersOf, type Pod } from '../pods/index.ts';
-import { cleanPath, oneMessage, type Payload, type PayloadFile, unusable } from './payload.ts';
+import {
+  cleanPath,
+  oneMessage,
+  type Payload,
+  type PayloadBudget,
+  type PayloadFile,
+  unusable,
+} from './payload.ts';
 
 /** What a pod can be told of itself, as its containers are told in their environment. Both throw for what is unknown. */
 export interface DownwardValues {
@@ -18,18 +25,33 @@ export interface DownwardValues {
 const plainFields = ['metadata.name', 'metadata.namespace', 'metadata.uid'];
 const mapFields = ['metadata.labels', 'metadata.annotations'];
 
+export interface DownwardOptions {
+  readonly defaultMode: number;
+  readonly values: DownwardValues;
+  readonly budget: PayloadBudget;
+}
+
 /** Throws VOLUME_UNUSABLE with everything that is wrong with the items. */
 export function downwardPayload(
   pod: Pod,
   items: readonly DownwardAPIVolumeFile[],
-  defaultMode: number,
-  values: DownwardValues,
+  { defaultMode, values, budget }: DownwardOptions,
 ): Payload {
   const files = new Map<string, PayloadFile>();
   const problems: string[] = [];
+  // Thousands of items may name all labels; their text is made once.
+  const fields = new Map<string, Buffer>();
+  const contentOf = (item: DownwardAPIVolumeFile): Buffer => {
+    const key = item.fieldRef?.fieldPath;
+    const known = key === undefined ? undefined : fields.get(key);
+    const content = known ?? Buffer.from(valueOfItem(pod, item, values));
+    if (key !== undefined) fields.set(key, content);
+    return content;
+  };
   for (const item of items) {
     try {
-      const data = Buffer.from(valueOfItem(pod, item, values));
+      const data = contentOf(item);
+      budget.addFile(data.length);
       files.set(cleanPath(item.path), { data, mode: item.mode ?? defaultMode });
     } catch (error) {
       problems.push(describeError(error));

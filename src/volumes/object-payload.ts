@@ -1,5 +1,5 @@
 import type { ConfigMap, KeyToPath, Secret } from '../kinds/index.ts';
-import { type Payload, unusable } from './payload.ts';
+import { type Payload, type PayloadBudget, type PayloadFile, unusable } from './payload.ts';
 
 /** How the keys of an object become files. */
 export interface KeyMapping {
@@ -8,6 +8,7 @@ export interface KeyMapping {
   readonly defaultMode: number;
   /** Whether keys, and the object itself, may be missing. */
   readonly presence: 'required' | 'optional';
+  readonly budget: PayloadBudget;
 }
 
 /** Throws VOLUME_UNUSABLE for a key that is missing. */
@@ -35,13 +36,16 @@ function bytes(data: Written): [string, Buffer][] {
 }
 
 function keysAsFiles(values: ReadonlyMap<string, Buffer>, mapping: KeyMapping, missing: string): Payload {
-  const { items, defaultMode, presence } = mapping;
-  if (items.length === 0)
-    return new Map([...values].map(([key, data]) => [key, { data, mode: defaultMode }]));
-  const files = new Map<string, { readonly data: Buffer; readonly mode: number }>();
+  const { items, defaultMode, presence, budget } = mapping;
+  const files = new Map<string, PayloadFile>();
+  const add = (path: string, data: Buffer, mode: number) => {
+    budget.addFile(data.length);
+    files.set(path, { data, mode });
+  };
+  if (items.length === 0) for (const [key, data] of values) add(key, data, defaultMode);
   for (const { key, path, mode = defaultMode } of items) {
     const data = values.get(key);
-    if (data !== undefined) files.set(path, { data, mode });
+    if (data !== undefined) add(path, data, mode);
     else if (presence === 'required') throw unusable(`${missing}: ${key}`);
   }
   return files;

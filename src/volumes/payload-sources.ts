@@ -9,7 +9,7 @@ import type { PodObjects, TokenSource } from '../objects/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { type DownwardValues, downwardPayload } from './downward-payload.ts';
 import { configMapPayload, type KeyMapping, secretPayload } from './object-payload.ts';
-import { oneMessage, type Payload, type PayloadFile, unusable } from './payload.ts';
+import { oneMessage, type Payload, type PayloadBudget, type PayloadFile, unusable } from './payload.ts';
 import { commonUser, groupAccessOf } from './volume-users.ts';
 
 export interface PayloadSourcesDeps {
@@ -35,6 +35,7 @@ interface ObjectSource {
   readonly items?: KeyMapping['items'] | undefined;
   readonly defaultMode?: number | undefined;
   readonly optional?: boolean | undefined;
+  readonly budget: PayloadBudget;
 }
 
 /** Reads what the volumes of pods are made from. What a volume gets is read anew each time, and written by nobody here. */
@@ -46,15 +47,23 @@ export class PayloadSources {
   }
 
   /** Undefined for a volume of another kind; throws with the message for the volume's event. */
-  async payloadOf(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Payload | undefined> {
+  async payloadOf(
+    pod: Pod,
+    volume: Volume,
+    podBudget: PayloadBudget,
+    signal: AbortSignal,
+  ): Promise<Payload | undefined> {
     const { configMap, secret, downwardAPI, projected } = volume;
-    if (configMap !== undefined) return await this.#configMap(pod, configMap, signal);
-    if (secret !== undefined) return await this.#secret(pod, { ...secret, name: secret.secretName }, signal);
+    const budget = podBudget.ofVolume();
+    if (configMap !== undefined) return await this.#configMap(pod, { ...configMap, budget }, signal);
+    if (secret !== undefined)
+      return await this.#secret(pod, { ...secret, name: secret.secretName, budget }, signal);
     if (downwardAPI !== undefined) {
       const { items = [], defaultMode = readableByAll } = downwardAPI;
-      return downwardPayload(pod, items, defaultMode, this.#deps.downward);
+      return downwardPayload(pod, items, { defaultMode, values: this.#deps.downward, budget });
     }
-    return projected === undefined ? undefined : await this.#projected(pod, volume.name, projected, signal);
+    if (projected === undefined) return undefined;
+    return await this.#projected(pod, volume.name, { ...projected, budget }, signal);
   }
 
   async #configMap({ metadata }: Pod, source: ObjectSource, signal: AbortSignal): Promise<Payload> {
@@ -75,14 +84,14 @@ export class PayloadSources {
   async #projected(
     pod: Pod,
     volume: string,
-    { sources = [], defaultMode = readableByAll }: ProjectedVolumeSource,
+    { sources = [], defaultMode = readableByAll, budget }: ProjectedVolumeSource & { budget: PayloadBudget },
     signal: AbortSignal,
   ): Promise<Payload> {
     if (this.#deps.api === undefined) {
       throw unusable(`cannot setup projected volume ${volume} because kube client is not configured`);
     }
     const results = await Promise.allSettled(
-      sources.map((source) => this.#projection(pod, source, defaultMode, signal)),
+      sources.map((source) => this.#projection(pod, source, { defaultMode, budget }, signal)),
     );
     signal.throwIfAborted();
     const problems = results.filter((result) => result.status === 'rejected');
@@ -91,16 +100,20 @@ export class PayloadSources {
     return new Map(payloads.flatMap(({ value }) => [...value]));
   }
 
-  async #projection(pod: Pod, source: VolumeProjection, mode: number, signal: AbortSignal): Promise<Payload> {
+  async #projection(
+    pod: Pod,
+    source: VolumeProjection,
+    how: Pick<KeyMapping, 'defaultMode' | 'budget'>,
+    signal: AbortSignal,
+  ): Promise<Payload> {
     const { secret, configMap, downwardAPI, serviceAccountToken, clusterTrustBundle, podCertificate } =
       source;
-    if (secret !== undefined) return await this.#secret(pod, { ...secret, defaultMode: mode }, signal);
-    if (configMap !== undefined)
-      return await this.#configMap(pod, { ...configMap, defaultMode: mode }, signal);
+    if (secret !== undefined) return await this.#secret(pod, { ...secret, ...how }, signal);
+    if (configMap !== undefined) return await this.#configMap(pod, { ...configMap, ...how }, signal);
     if (downwardAPI !== undefined) {
-      return downwardPayload(pod, downwardAPI.items ?? [], mode, this.#deps.downward);
+      return downwardPayload(pod, downwardAPI.items ?? [], { ...how, values: this.#deps.downward });
     }
-    if (serviceAccountToken !== undefined) return await this.#token(pod, serviceAccountToken, mode, signal);
+    if (serviceAccountToken !== undefined) return await this.#token(pod, serviceAccountToken, how, signal);
     if (clusterTrustBundle !== undefined || podCertificate !== undefined) {
       const kind = clusterTrustBundle === undefined ? 'podCertificate' : 'clusterTrustBundle';
       throw unusable(`projections of the kind ${kind} are not supported by this node yet`);
@@ -112,7 +125,7 @@ export class PayloadSources {
   async #token(
     pod: Pod,
     { audience, expirationSeconds = defaultTokenSeconds, path }: ServiceAccountTokenProjection,
-    defaultMode: number,
+    { defaultMode, budget }: Pick<KeyMapping, 'defaultMode' | 'budget'>,
     signal: AbortSignal,
   ): Promise<Payload> {
     const { namespace, name, uid } = pod.metadata;
@@ -126,6 +139,7 @@ export class PayloadSources {
     const { token } = await this.#api().tokens.get(ask, signal);
     const owner = commonUser(pod);
     const file: PayloadFile = { data: Buffer.from(token), mode: tokenMode(pod, defaultMode), owner };
+    budget.addFile(file.data.length);
     return new Map([[path, file]]);
   }
 
@@ -143,8 +157,8 @@ function tokenMode(pod: Pod, defaultMode: number): number {
   return hasGroup || commonUser(pod) !== undefined ? ownerOnly : defaultMode;
 }
 
-function mappingOf({ items = [], defaultMode = readableByAll, optional }: ObjectSource): KeyMapping {
-  return { items, defaultMode, presence: optional === true ? 'optional' : 'required' };
+function mappingOf({ items = [], defaultMode = readableByAll, optional, budget }: ObjectSource): KeyMapping {
+  return { items, defaultMode, budget, presence: optional === true ? 'optional' : 'required' };
 }
 
 function mustBeOptional(called: string, { optional }: ObjectSource): void {

@@ -14,7 +14,7 @@ import {
 import type { DownwardValues } from './downward-payload.ts';
 import { inTurns } from './in-turns.ts';
 import { nestedMountPoints } from './nested-mounts.ts';
-import { checkedPayload, type Payload, payloadBytes, payloadDigest } from './payload.ts';
+import { checkedPayload, type Payload, PayloadBudget, payloadBytes, payloadDigest } from './payload.ts';
 import { type PayloadKind, PodPlaces, payloadKindOf } from './payload-places.ts';
 import { PayloadSources } from './payload-sources.ts';
 import { prepareVolume } from './prepare-volume.ts';
@@ -56,6 +56,13 @@ export interface VolumeProblem {
   readonly message: string;
   /** With `earlier` content, whole though perhaps not the newest, containers may go on and start; with `none` they may not. */
   readonly content: 'none' | 'earlier';
+}
+
+/** A volume to fill, and what all such volumes of its pod may still take. */
+interface FilledVolume {
+  readonly volume: Volume;
+  readonly kind: PayloadKind;
+  readonly budget: PayloadBudget;
 }
 
 /** What this process knows it has made, so that it need not be looked at file by file. */
@@ -109,8 +116,9 @@ export class PayloadVolumes {
     });
     if (wanted.length === 0) return [];
     using _held = await this.#lock.acquire(pod.metadata.uid, signal);
+    const budget = PayloadBudget.ofPod();
     const problems = await inTurns(wanted, async ({ volume, kind }) => {
-      const problem = await this.#try(pod, volume, kind, signal);
+      const problem = await this.#try(pod, { volume, kind, budget }, signal);
       if (problem?.content !== 'none') done(volume.name);
       return problem;
     });
@@ -130,14 +138,13 @@ export class PayloadVolumes {
 
   async #try(
     pod: Pod,
-    volume: Volume,
-    kind: PayloadKind,
+    { volume, kind, budget }: FilledVolume,
     signal: AbortSignal,
   ): Promise<VolumeProblem | undefined> {
     const { clock, observe = () => {} } = this.#deps;
     try {
       await timed({ clock, observe }, 'volume_mount', [pluginOf(kind)], () =>
-        this.#makeOne(pod, volume, kind, signal),
+        this.#makeOne(pod, { volume, kind, budget }, signal),
       );
       return undefined;
     } catch (error) {
@@ -149,9 +156,10 @@ export class PayloadVolumes {
   }
 
   /** What it gets is known before anything is touched: what cannot be had leaves what is there alone. */
-  async #makeOne(pod: Pod, volume: Volume, kind: PayloadKind, signal: AbortSignal): Promise<void> {
+  async #makeOne(pod: Pod, { volume, kind, budget }: FilledVolume, signal: AbortSignal): Promise<void> {
     const { name } = volume;
-    const payload = checkedPayload((await this.#sources.payloadOf(pod, volume, signal)) ?? new Map());
+    const found = await this.#sources.payloadOf(pod, volume, budget, signal);
+    const payload = checkedPayload(found ?? new Map());
     const nested = nestedMountPoints(pod, name);
     const digest = payloadDigest(payload, nested);
     const places = this.#places(pod.metadata.uid);

@@ -14,8 +14,53 @@ export interface PayloadFile {
 /** The files of a volume by their paths in it. */
 export type Payload = ReadonlyMap<string, PayloadFile>;
 
+/**
+ * Bounds what the volumes of a pod that kubeling fills take of the node: items may name one large key, or all labels, many
+ * times over, and their memory counts to no cgroup of the pod.
+ */
+export class PayloadBudget {
+  #bytes: number;
+  #files: number;
+  readonly #pod: PayloadBudget | undefined;
+
+  private constructor(bytes: number, files: number, pod?: PayloadBudget) {
+    this.#bytes = bytes;
+    this.#files = files;
+    this.#pod = pod;
+  }
+
+  static ofPod(): PayloadBudget {
+    return new PayloadBudget(maxPodBytes, maxPodFiles);
+  }
+
+  ofVolume(): PayloadBudget {
+    return new PayloadBudget(maxVolumeBytes, maxVolumeFiles, this);
+  }
+
+  /** Throws VOLUME_UNUSABLE when the volume, or all volumes of its pod, would exceed their limit. */
+  addFile(bytes: number): void {
+    this.#pod?.addFile(bytes);
+    this.#bytes -= bytes;
+    this.#files--;
+    if (this.#bytes >= 0 && this.#files >= 0) return;
+    const [whose, maxBytes, maxFiles] =
+      this.#pod === undefined
+        ? (['the volumes of the pod', maxPodBytes, maxPodFiles] as const)
+        : (['the volume', maxVolumeBytes, maxVolumeFiles] as const);
+    throw unusable(`content of ${whose} must not exceed ${maxBytes / mebibyte} MiB in ${maxFiles} files`);
+  }
+}
+
+const mebibyte = 1024 * 1024;
+/** An API server stores objects of up to 1.5 MiB; a projection combines several. */
+const maxVolumeBytes = 8 * mebibyte;
+const maxVolumeFiles = 16_384;
+const maxPodBytes = 32 * mebibyte;
+const maxPodFiles = 65_536;
 const longestPath = 4096;
 const longestName = 255;
+/** Each step of a path is a directory to make, read and remove. */
+const maxSteps = 128;
 
 /** Why a volume cannot be filled, in the words that go into its event. */
 export function unusable(why: string, cause?: unknown): KubelingError {
@@ -29,11 +74,19 @@ export function unusable(why: string, cause?: unknown): KubelingError {
 export function checkedPayload(payload: Payload): Payload {
   const clean = [...payload].map(([path, file]) => [checkedPath(path), file] as const);
   const checked = new Map(clean.sort(([a], [b]) => (a < b ? -1 : 1)));
-  for (const path of checked.keys()) {
-    const file = parentsOf(path).find((parent) => checked.has(parent));
-    if (file !== undefined) throw unusable(`invalid path: must not go through the file "${file}": ${path}`);
-  }
+  checkParents([...checked.keys()]);
   return checked;
+}
+
+/** Sorted step by step a file is followed by what lies below it, so each path needs to be compared with one other. */
+function checkParents(paths: readonly string[]): void {
+  const keys = paths.map((path) => path.replaceAll('/', '\0')).sort();
+  for (const [index, key] of keys.entries()) {
+    const before = keys[index - 1];
+    if (before === undefined || !key.startsWith(`${before}\0`)) continue;
+    const [file, path] = [before, key].map((each) => each.replaceAll('\0', '/'));
+    throw unusable(`invalid path: must not go through the file "${file}": ${path}`);
+  }
 }
 
 /** The directories on the way to a path, outermost first. */
@@ -61,6 +114,8 @@ function checkedPath(path: string): string {
   }
   const steps = path.split('/');
   if (steps.includes('..')) throw unusable(`invalid path: must not contain '..': ${path}`);
+  if (steps.length > maxSteps)
+    throw unusable(`invalid path: must have at most ${maxSteps} steps: ${path.slice(0, longestName)}`);
   if (steps.some((step) => Buffer.byteLength(step) > longestName)) {
     throw unusable(`invalid path: filenames must be less than or equal to ${longestName} characters`);
   }
