@@ -68,7 +68,7 @@ export class CallReader {
     const { incoming, route, query, warn } = request;
     const validation = fieldValidation(query, optionsKind(route.verb));
     const bytes = await readBytes(incoming, signal);
-    return await this.#decode(request, bytes, { validation, warn });
+    return await this.#decode(request, bytes, { validation, warn }, signal);
   }
 
   async #deletion(request: AdmittedRequest, signal: AbortSignal): Promise<JsonObject | undefined> {
@@ -76,7 +76,7 @@ export class CallReader {
     const options =
       bytes.length === 0
         ? deleteOptionsOf(request.query)
-        : await this.#decode(request, bytes, { validation: 'Ignore', warn: request.warn });
+        : await this.#decode(request, bytes, { validation: 'Ignore', warn: request.warn }, signal);
     if (options !== undefined) checkDeleteOptions(options);
     return options;
   }
@@ -85,9 +85,10 @@ export class CallReader {
     { incoming, route }: AdmittedRequest,
     bytes: Buffer,
     how: Pick<Parameters<BodyDecoder['decode']>[0], 'validation' | 'warn'>,
+    signal: AbortSignal,
   ): Promise<JsonObject> {
     const expected = expectedKind(route.entry, route.subresource, route.verb);
     const contentType = incoming.headers['content-type'];
-    return await this.#decoder.decode({ bytes, contentType, expected, ...how });
+    return await this.#decoder.decode({ bytes, contentType, expected, ...how }, signal);
   }
 }

@@ -6,7 +6,7 @@ import {
   type KindTable,
   tableNameOf,
 } from '../../../kinds/index.ts';
-import { KubelingError, readYaml, type YamlTree, yamlToJs } from '../../../lib/index.ts';
+import { KubelingError, readYaml, Slots, type YamlTree, yamlToJs } from '../../../lib/index.ts';
 import { badRequest, invalidAs } from '../../core/refusals.ts';
 import { readMediaType } from '../media-types.ts';
 import { unsupportedMediaType } from '../refusals.ts';
@@ -49,6 +49,9 @@ export class BodyDecoder {
   readonly #table: KindTable;
   readonly #protobuf: ProtobufReader;
   readonly #silent: SilentFields;
+  /** Parsing takes turns with other work and a thousand times the memory of its text: one YAML body at a time. */
+  readonly #yaml = new Slots(1);
+  #bodies = 0;
 
   constructor(table: KindTable) {
     this.#table = table;
@@ -57,8 +60,8 @@ export class BodyDecoder {
   }
 
   /** Throws a refusal for anything that is not the object it should be. */
-  async decode(body: BodyToDecode): Promise<JsonObject> {
-    return this.#object(await this.#read(body), body);
+  async decode(body: BodyToDecode, signal: AbortSignal): Promise<JsonObject> {
+    return this.#object(await this.#read(body, signal), body);
   }
 
   /** The same for what was not sent but written somewhere else. */
@@ -94,12 +97,17 @@ export class BodyDecoder {
     return { ...this.#silent.without(name, value), ...headed };
   }
 
-  async #read({ bytes, contentType, expected }: BodyToDecode): Promise<SentObject> {
+  async #read({ bytes, contentType, expected }: BodyToDecode, signal: AbortSignal): Promise<SentObject> {
     const type = contentType === undefined || contentType === '' ? bodyTypes[0] : typeOf(contentType);
     if (type === 'application/json') return readJson(bytes, expected);
-    if (type === 'application/yaml') return await readYamlBody(bytes);
+    if (type === 'application/yaml') return await this.#readYaml(bytes, signal);
     if (type === protobufType) return { value: this.#readProtobuf(bytes, expected), duplicates: [] };
     throw unsupportedMediaType(bodyTypes);
+  }
+
+  async #readYaml(bytes: Buffer, signal: AbortSignal): Promise<SentObject> {
+    using _place = await this.#yaml.take(`body ${this.#bodies++}`, signal);
+    return await readYamlBody(bytes);
   }
 
   #readProtobuf(bytes: Buffer, expected: ExpectedKind): unknown {
