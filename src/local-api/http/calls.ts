@@ -5,6 +5,7 @@ import type { ApiCall, ApiUser } from '../core/index.ts';
 import { BodyDecoder } from './body/decode-body.ts';
 import { expectedKind } from './body/expected.ts';
 import { fieldValidation } from './body/field-validation.ts';
+import { turnAfter } from './body/large-bodies.ts';
 import { patchKind, readPatch } from './body/patch-body.ts';
 import { readBytes } from './body/read-bytes.ts';
 import {
@@ -59,7 +60,9 @@ export class CallReader {
   async #patch({ incoming, route, query, warn }: AdmittedRequest, signal: AbortSignal): Promise<CallBody> {
     const patch = patchKind(incoming.headers['content-type']);
     const validation = fieldValidation(query, 'PatchOptions');
-    const { value: body, duplicates } = readPatch(patch, await readBytes(incoming, signal));
+    const bytes = await readBytes(incoming, signal);
+    const { value: body, duplicates } = readPatch(patch, bytes);
+    await turnAfter(bytes);
     const how = { body, duplicates, expected: route.entry.resource, validation, warn };
     return { body, patch, readPatched: (patched) => this.#decoder.decodePatched(patched, how) };
   }

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../../api/index.ts';
+import { isJsonObject, type JsonObject, mostValues } from '../../../api/index.ts';
 import {
   decodeJson,
   decodeTree,
@@ -9,10 +9,11 @@ import {
 import { KubelingError, readYaml, Slots, type YamlTree, yamlToJs } from '../../../lib/index.ts';
 import { badRequest, invalidAs } from '../../core/refusals.ts';
 import { readMediaType } from '../media-types.ts';
-import { unsupportedMediaType } from '../refusals.ts';
+import { tooManyValues, unsupportedMediaType } from '../refusals.ts';
 import { apiVersion, type ExpectedKind, isSameKind, parseApiVersion } from './expected.ts';
 import { breachesOf, type FieldBreach, type FieldValidation, strictText } from './field-validation.ts';
 import { explained, readJsonText } from './json-text.ts';
+import { turnAfter } from './large-bodies.ts';
 import { readEnvelope } from './protobuf-envelope.ts';
 import { ProtobufReader } from './protobuf-value.ts';
 import { SilentFields } from './silent-fields.ts';
@@ -61,7 +62,11 @@ export class BodyDecoder {
 
   /** Throws a refusal for anything that is not the object it should be. */
   async decode(body: BodyToDecode, signal: AbortSignal): Promise<JsonObject> {
-    return this.#object(await this.#read(body, signal), body);
+    const sent = await this.#read(body, signal);
+    await turnAfter(body.bytes);
+    const object = this.#object(sent, body);
+    await turnAfter(body.bytes);
+    return object;
   }
 
   /** The same for what was not sent but written somewhere else. */
@@ -151,7 +156,14 @@ async function readYamlBody(bytes: Buffer): Promise<SentObject> {
     );
   if (tree === undefined || second !== undefined)
     throw badRequest('the body must hold one YAML document, no less and no more');
+  if (valuesIn(tree) > mostValues) throw tooManyValues(mostValues);
   return { value: yamlToJs(tree), tree, duplicates: [] };
+}
+
+function valuesIn(tree: YamlTree): number {
+  if (tree.kind === 'list') return tree.items.reduce((sum, item) => sum + valuesIn(item), 1);
+  if (tree.kind === 'map') return tree.entries.reduce((sum, { value }) => sum + valuesIn(value), 1);
+  return 1;
 }
 
 /** What an object says of itself must fit the path it was sent to; it may also say nothing. */
