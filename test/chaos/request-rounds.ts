@@ -161,7 +161,10 @@ export class RequestRounds {
     ];
     if (all.length === 0) return;
     throw new Error(
-      `Of ${this.#options.requests} requests with the seed ${this.#options.seed}, ${all.length} went wrong:\n${all.slice(0, 20).map((each) => each.slice(0, 2_000)).join('\n')}`,
+      `Of ${this.#options.requests} requests with the seed ${this.#options.seed}, ${all.length} went wrong:\n${all
+        .slice(0, 20)
+        .map((each) => each.slice(0, 2_000))
+        .join('\n')}`,
     );
   }
 }
