@@ -9,7 +9,7 @@ export interface KubeconfigPlace {
   readonly directory: string;
 }
 
-const base64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/;
+const base64 = /^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/;
 
 /** What stands in the kubeconfig itself wins over a file. */
 export function readMaterial(section: Section, name: string, place: KubeconfigPlace): Material | undefined {

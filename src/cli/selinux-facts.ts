@@ -18,6 +18,11 @@ export async function readSelinuxFacts(read: ReadText): Promise<SelinuxFacts | u
 }
 
 function valueIn(text: string, name: string): string | undefined {
-  const [, value] = new RegExp(`^[ \\t]*${name}[ \\t]*=[ \\t]*"?([^"\\n]*?)"?[ \\t]*$`, 'm').exec(text) ?? [];
-  return value === '' ? undefined : value;
+  for (const line of text.split('\n')) {
+    const [key = '', ...rest] = line.split('=');
+    const value = rest.join('=').trim().replace(/^"/, '').replace(/"$/, '');
+    if (key.trim() === name && rest.length > 0 && !value.includes('"'))
+      return value === '' ? undefined : value;
+  }
+  return undefined;
 }

@@ -240,12 +240,11 @@ function isRegistryPattern(image: string): boolean {
   );
 }
 
+const domainShape = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
 /** A name, maybe with a domain before it. */
 function isAnnotationKey(key: string): boolean {
   const [name = '', domain, ...rest] = key.toLowerCase().split('/').reverse();
   if (rest.length > 0 || !/^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$/.test(name)) return false;
-  const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
-  return (
-    domain === undefined || (domain.length <= 253 && new RegExp(`^${label}(\\.${label})*$`).test(domain))
-  );
+  return domain === undefined || (domain.length <= 253 && domainShape.test(domain));
 }

@@ -112,7 +112,7 @@ const sysctls: Rule = {
       const current = `current value is ${JSON.stringify(sysctl)}`;
       if (sysctl.length > 253 || !sysctlPattern.test(sysctl)) {
         report.problem(field, `must be the name of a sysctl, perhaps with * at its end: ${current}`);
-      } else if (!namespacedSysctl.test(dotted(sysctl).replace(/\*.*$/, ''))) {
+      } else if (!namespacedSysctl.test(dotted(sysctl).replace(/\*.*/s, ''))) {
         const allowed = 'kernel.sem, kernel.shm*, kernel.msg*, fs.mqueue.* and net.*';
         report.problem(
           field,

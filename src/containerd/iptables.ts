@@ -50,7 +50,7 @@ function commentOf(words: readonly string[]): string {
 
 /** Splits a line as iptables prints it: words, or double quotes with backslashes before quotes and backslashes. */
 export function splitArguments(line: string): string[] {
-  return Array.from(line.matchAll(/"((?:[^"\\]|\\.)*)"|(\S+)/g), ([, quoted, plain]) =>
+  return Array.from(line.matchAll(/"((?:[^"\\]|\\.)*)"?|(\S+)/g), ([, quoted, plain]) =>
     quoted === undefined ? String(plain) : quoted.replaceAll(/\\(.)/g, '$1'),
   );
 }

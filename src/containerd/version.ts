@@ -10,7 +10,7 @@ export interface ContainerdVersion {
 /** Reads what `containerd --version` prints: the word containerd, its repository, the version and the revision. */
 export function parseContainerdVersion(output: string): ContainerdVersion {
   for (const word of output.trim().split(/\s+/).slice(1)) {
-    const match = /^v?((\d+)\.(\d+)\.\d+\S*)$/.exec(word);
+    const match = /^v?((\d+)\.(\d+)\.\d\S*)$/.exec(word);
     if (match !== null) return { major: Number(match[2]), minor: Number(match[3]), text: String(match[1]) };
   }
   throw new KubelingError(

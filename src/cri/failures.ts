@@ -64,5 +64,5 @@ function isTimeout(error: unknown): boolean {
 
 /** Some runtimes report a command's time-out without the code for it. */
 function isExecTimeout(message: string): boolean {
-  return /timeout [\d.]+\w* exceeded/.test(message) || message.includes('context deadline exceeded');
+  return /timeout [\d.][\w.]* exceeded/.test(message) || message.includes('context deadline exceeded');
 }

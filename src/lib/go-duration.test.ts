@@ -124,3 +124,10 @@ test('no text makes the parser throw', () => {
     fc.property(fc.stringMatching(/^[-+]?[0-9.]{0,6}[nuµmsh]{0,3}$/), (text) => void tryParseDuration(text)),
   );
 });
+
+test('refuses a text that looks like a duration up to its end without trying each way to divide its digits', () => {
+  const before = process.threadCpuUsage();
+  assert.equal(tryParseDuration(`${'11s'.repeat(42)}x`), undefined);
+  const { user, system } = process.threadCpuUsage(before);
+  assert.ok(user + system < 1e6, `${user + system} µs`);
+});

@@ -132,6 +132,7 @@ export { Ring } from './ring.ts';
 export { type Command, type CommandEnd, type CommandResult, runChecked, runCommand } from './run-command.ts';
 export { hostSilentMounts, SilentMounts } from './silent-mounts.ts';
 export { SingleFlight } from './single-flight.ts';
+export { Slices } from './slices.ts';
 export { Slots } from './slots.ts';
 export { stripControls } from './strip-controls.ts';
 export { type Buffering, Subscription } from './subscription.ts';

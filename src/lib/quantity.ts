@@ -44,10 +44,10 @@ const suffixes: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
   ...decimalSuffixes.map(([text, exponent]) => [text, { base: 10, exponent, format: 'DecimalSI' }] as const),
   ...binarySuffixes.map(([text, exponent]) => [text, { base: 2, exponent, format: 'BinarySI' }] as const),
 ]);
-const shape = /^([-+]?)(\d+\.?\d*|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]?\d{1,5})$/;
+const shape = /^([-+]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][-+]?\d{1,5})$/;
 /** Bounds on what is read, so that no text can ask for a number of a million digits. */
 const longestText = 256;
-const largestExponent = 1000;
+const largestExponent = 64;
 /** Binary amounts are capped here: the largest 64-bit integer. */
 const largestBinary = (2n ** 63n - 1n) * one;
 

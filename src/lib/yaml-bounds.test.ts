@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import * as yaml from 'yaml';
-import { deepest, findExcess, mostLines, mostParts, mostQuoted } from './yaml-bounds.ts';
+import { Slices } from './slices.ts';
+import { deepest, findExcess, longestDocument, mostLines, mostParts, mostQuoted } from './yaml-bounds.ts';
 import { readYaml, readYamlDocuments } from './yaml-tree.ts';
 
 const heavy: readonly (readonly [string, string, RegExp, readonly [number, number] | undefined])[] = [
-  ['a list of a million lines', '- a: b\n'.repeat(1_200_000), /words and marks/, undefined],
+  ['a list of a million lines', '- a: b\n'.repeat(400_000), /words and marks/, undefined],
   ['a long map', 'key: value\n'.repeat(40_000), /words and marks/, undefined],
   ['a long list on one line', `[${'a,'.repeat(mostParts)}]`, /words and marks/, [1, mostParts]],
   ['a large JSON object', JSON.stringify(Array(mostParts).fill({})), /words and marks/, undefined],
@@ -26,11 +27,13 @@ const heavy: readonly (readonly [string, string, RegExp, readonly [number, numbe
   ['maps in maps on one line', 'a: '.repeat(1_000), /100 levels deep/, undefined],
   ['brackets below indentation', `a:\n  b: ${'['.repeat(deepest)}`, /100 levels deep/, undefined],
   ['much text in quotes', `a: "${'x'.repeat(mostQuoted)}"`, /1048576 characters in quotes/, [1, 4]],
+  ['a long document', `a: ${'x '.repeat(longestDocument / 2)}`, /3145728 characters/, [1, 1]],
+  ['a long document behind others', `a: b\n---\n${'x '.repeat(longestDocument / 2)}`, /3145728/, [2, 1]],
   ['a text of many lines', `a: |\n${'  x\n'.repeat(mostLines)}`, /50000 lines/, [mostLines + 1, 1]],
 ];
 
 function watchParser(t: TestContext) {
-  return t.mock.method(yaml.Parser.prototype, 'parse').mock;
+  return t.mock.method(yaml.Parser.prototype, 'end').mock;
 }
 
 test('what is too much to parse is refused with its place, and the parser never sees it', async (t) => {
@@ -68,17 +71,17 @@ test('what is large but cheap is read', async (t) => {
   assert.equal(parser.callCount(), texts.length);
 });
 
-test('what a key in the middle of a line holds counts, wherever it stands', () => {
+test('what a key in the middle of a line holds counts, wherever it stands', async () => {
   const levels = Array.from({ length: deepest / 2 + 1 }, (_, level) => `${' '.repeat(3 * level)}- a:\n`);
   const text = `${levels.join('')}${' '.repeat(3 * levels.length)}b`;
   assert.ok(readDepth(text) > deepest);
-  assert.notEqual(findExcess(yaml, text), undefined);
+  assert.notEqual(await excessOf(text), undefined);
 });
 
-test('the depth that is measured is never less than the depth that is read', () => {
+test('the depth that is measured is never less than the depth that is read', async () => {
   const level = fc.constantFrom('- ', '? ', 'a:\n', '-\n', '[', '{a: ', '&x ', '!t ');
-  fc.assert(
-    fc.property(fc.array(level, { minLength: 3 * deepest, maxLength: 4 * deepest }), (levels) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(level, { minLength: 3 * deepest, maxLength: 4 * deepest }), async (levels) => {
       let text = '';
       let indent = 0;
       let flow = 0;
@@ -89,10 +92,14 @@ test('the depth that is measured is never less than the depth that is read', () 
         text += one;
         indent += 2;
       }
-      if (readDepth(text) > deepest) assert.notEqual(findExcess(yaml, text), undefined, text);
+      if (readDepth(text) > deepest) assert.notEqual(await excessOf(text), undefined, text);
     }),
   );
 });
+
+function excessOf(text: string) {
+  return findExcess(yaml, text, new Slices(2_000));
+}
 
 function readDepth(text: string): number {
   let most = 0;
@@ -125,4 +132,27 @@ test('errors keep their stacks outside of the parser', async () => {
   const before = Error.stackTraceLimit;
   await readYaml('a: [');
   assert.equal(Error.stackTraceLimit, before);
+});
+
+test('lets the event loop take turns while it reads as much as may be read', async () => {
+  let turns = 0;
+  let isOver = false;
+  const turn = () => {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const { tree } = await readYaml(`[${'a,'.repeat(30_000)}]`);
+  isOver = true;
+  assert.ok(tree?.kind === 'list' && tree.items.length === 30_000);
+  // 90,000 lexemes, read twice.
+  assert.ok(turns >= 80, `${turns} turns`);
+});
+
+test('small texts are read in one turn', async () => {
+  await readYaml('a: b');
+  let turns = 0;
+  setImmediate(() => turns++);
+  await readYaml('a: [b, c]');
+  assert.equal(turns, 0);
 });

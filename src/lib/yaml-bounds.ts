@@ -1,8 +1,9 @@
+import type { Slices } from './slices.ts';
 import type { Place, YamlProblem } from './yaml-tree.ts';
 
 /**
- * Parsing YAML takes a thousand times the memory of the text, and no one else gets a turn meanwhile. So what a text would
- * cost is measured first, on its words and marks alone: that keeps nothing and ends at the first excess.
+ * Parsing YAML takes a thousand times the memory of the text. So what a text would cost is measured first, on its words
+ * and marks alone: that keeps nothing and ends at the first excess.
  */
 
 /** A large pod takes a thousand words and marks, so there is room for a full node in one text. */
@@ -12,12 +13,20 @@ const partsOfDocument = 10;
 export const mostLines = 50_000;
 /** The parser goes through quoted text letter by letter, at forty bytes each. */
 export const mostQuoted: number = 1024 * 1024;
+/** The lexer reads a text without marks in one piece; no object of an API is longer. */
+export const longestDocument: number = 3 * 1024 * 1024;
 export const deepest = 100;
 
 type YamlLibrary = Pick<typeof import('yaml'), 'Lexer' | 'CST'>;
 
 /** The first thing in the text that is too much for the parser. */
-export function findExcess({ Lexer, CST }: YamlLibrary, text: string): YamlProblem | undefined {
+export async function findExcess(
+  { Lexer, CST }: YamlLibrary,
+  text: string,
+  slices: Slices,
+): Promise<YamlProblem | undefined> {
+  const tooLong = findLongDocument(text);
+  if (tooLong !== undefined) return tooLong;
   const meter = new Meter();
   let ahead: 'scalar' | 'anything' = 'anything';
   for (const lexeme of new Lexer().lex(text)) {
@@ -26,8 +35,39 @@ export function findExcess({ Lexer, CST }: YamlLibrary, text: string): YamlProbl
     ahead = type === 'scalar' ? 'scalar' : 'anything';
     const excess = type === 'scalar' ? undefined : meter.take(type, lexeme);
     if (excess !== undefined) return excess;
+    if (slices.count()) await slices.pause();
   }
   return undefined;
+}
+
+const documentMark = '\n---';
+
+function findLongDocument(text: string): YamlProblem | undefined {
+  let line = 1;
+  for (let start = 0, end = 0; end < text.length; start = end + 1) {
+    const mark = text.indexOf(documentMark, start);
+    end = mark === -1 ? text.length : mark;
+    if (end - start > longestDocument)
+      return {
+        message: `must have at most ${longestDocument} characters in one document: it has more`,
+        line,
+        column: 1,
+      };
+    if (text.length > longestDocument) line += linesIn(text, start, end + 1);
+  }
+  return undefined;
+}
+
+/** Whether the text may be gone through line by line before it is measured. */
+export function hasFewLines(text: string): boolean {
+  return linesIn(text, 0, text.length) <= mostLines;
+}
+
+function linesIn(text: string, from: number, to: number): number {
+  let count = 0;
+  for (let at = text.indexOf('\n', from); at !== -1 && at < to; at = text.indexOf('\n', at + 1))
+    if (++count > mostLines) break;
+  return count;
 }
 
 class Meter {

@@ -1,5 +1,6 @@
 import type {
   Alias,
+  CST,
   Document,
   LineCounter,
   Node,
@@ -9,7 +10,8 @@ import type {
   YAMLParseError,
   YAMLSeq,
 } from 'yaml';
-import { deepest, findExcess } from './yaml-bounds.ts';
+import { Slices } from './slices.ts';
+import { deepest, findExcess, hasFewLines } from './yaml-bounds.ts';
 import { resolveYamlWord, type YamlScalar } from './yaml-scalar.ts';
 
 /**
@@ -50,6 +52,9 @@ export interface YamlText {
 const mostNodes = 100_000;
 /** A message may quote the text, of which one word can be megabytes. */
 const longestMessage = 300;
+
+/** Reading so many lexemes takes a few milliseconds. */
+const lexemesPerSlice = 2_000;
 
 type YamlLibrary = typeof import('yaml');
 
@@ -95,8 +100,9 @@ interface ParsedDocument {
 async function parseDocuments(written: string) {
   const yaml = await import('yaml');
   const text = indentWithSpaces(written);
-  const excess = findExcess(yaml, text);
-  const documents = excess === undefined ? withoutStacks(() => parseAll(yaml, text)) : [unparsed(excess)];
+  const slices = new Slices(lexemesPerSlice);
+  const excess = await findExcess(yaml, text, slices);
+  const documents = excess === undefined ? await parseAll(yaml, text, slices) : [unparsed(excess)];
   return { documents, problems: documents.flatMap((document) => document.problems) };
 }
 
@@ -117,18 +123,39 @@ function unparsed(problem: YamlProblem): ParsedDocument {
   return { isEmpty: false, at: { line: 1, column: 1 }, problems, build };
 }
 
-function parseAll(yaml: YamlLibrary, text: string): readonly ParsedDocument[] {
+/** Composing takes a quarter of the time of all and cannot be divided; the bounds keep it far below 100 ms. */
+async function parseAll(yaml: YamlLibrary, text: string, slices: Slices): Promise<readonly ParsedDocument[]> {
   const lines = new yaml.LineCounter();
-  const parsed = yaml.parseAllDocuments(text, {
-    schema: 'failsafe',
-    version: '1.1',
-    merge: false,
-    uniqueKeys: false,
-    prettyErrors: false,
-    logLevel: 'silent',
-    lineCounter: lines,
+  const tokens = await parseTokens(yaml, text, lines, slices);
+  if (slices.count(lexemesPerSlice / 2)) await slices.pause();
+  return withoutStacks(() => {
+    const composer = new yaml.Composer({
+      schema: 'failsafe',
+      version: '1.1',
+      merge: false,
+      uniqueKeys: false,
+      prettyErrors: false,
+      logLevel: 'silent',
+    });
+    return [...composer.compose(tokens)].map((document) => describe(yaml, lines, document));
   });
-  return (Array.isArray(parsed) ? parsed : []).map((document) => describe(yaml, lines, document));
+}
+
+async function parseTokens(
+  { Lexer, Parser }: YamlLibrary,
+  text: string,
+  lines: LineCounter,
+  slices: Slices,
+): Promise<readonly CST.Token[]> {
+  const parser = new Parser(lines.addNewLine);
+  const tokens: CST.Token[] = [];
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    if (slices.count()) await slices.pause();
+  }
+  for (const token of parser.end()) tokens.push(token);
+  return tokens;
 }
 
 function describe(yaml: YamlLibrary, lines: LineCounter, document: Document): ParsedDocument {
@@ -153,7 +180,7 @@ function causes(errors: readonly YAMLParseError[]): readonly YAMLParseError[] {
 
 /** JSON may be indented with tabs, which YAML refuses; a space keeps every column where it is. */
 function indentWithSpaces(text: string): string {
-  if (!/^\s*[{[]/.test(text)) return text;
+  if (!/^\s*[{[]/.test(text) || !hasFewLines(text)) return text;
   return text.replace(/^[\t ]+/gm, (indent) => ' '.repeat(indent.length));
 }
 

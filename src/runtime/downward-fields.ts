@@ -13,7 +13,7 @@ export interface DownwardAddresses {
 
 /** A field of the pod as text, for its own containers. Throws CONTAINER_CONFIG for what is no such field. */
 export function podField(pod: Pod, { fieldPath }: ObjectFieldSelector, addresses: DownwardAddresses): string {
-  const [, path = fieldPath, key] = /^(.+?)\['(.*)'\]$/s.exec(fieldPath) ?? [];
+  const [, path = fieldPath, key] = /^([^[]+)\['(.*)'\]$/s.exec(fieldPath) ?? [];
   if (key !== undefined) return subscripted(pod, path, key, fieldPath);
   const podIps = orderPodIps(addresses.podIps, addresses.hostIps);
   switch (path) {

@@ -3,7 +3,9 @@ import { type Clock, isKind, KubelingError, onAbort, type Timer } from '../lib/i
 /** The runtime keeps a name for a call that never ended as far as we know, or for something we do not see yet. */
 export function isNameTaken(error: unknown): boolean {
   if (isKind(error, 'Conflict')) return true;
-  return error instanceof KubelingError && /\bname .* is (?:reserved|in use)\b/s.test(error.message);
+  if (!(error instanceof KubelingError)) return false;
+  const name = error.message.search(/\bname /);
+  return name >= 0 && / is (?:reserved|in use)\b/.test(error.message.slice(name));
 }
 
 /** Whether what failed may have happened all the same, or may have happened before. */

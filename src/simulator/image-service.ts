@@ -92,7 +92,7 @@ export class ImageOperations {
   arrivingContent(): MessageInit<ListContentResponse> {
     const info = [...this.#arriving].map(({ reference }) => {
       const slash = reference.indexOf('/');
-      const path = reference.slice(slash + 1).replace(/[:@].*$/, '');
+      const path = reference.slice(slash + 1).replace(/[:@].*/s, '');
       const source = `containerd.io/distribution.source.${reference.slice(0, slash)}`;
       const labels = { [source]: path, 'containerd.io/gc.ref.content.l.0': reference };
       return { digest: `manifest of ${reference}`, labels };

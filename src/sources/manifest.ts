@@ -3,6 +3,7 @@ import {
   describeError,
   type Place,
   readYamlDocuments,
+  Slices,
   type YamlDocument,
   type YamlTree,
 } from '../lib/index.ts';
@@ -18,6 +19,9 @@ import { entryOf, textOf } from './written.ts';
 
 /** A manifest of this size or more is something else. */
 export const manifestLimit: number = 10 * 1024 * 1024;
+
+/** Decoding and checking so many ordinary pods takes some ten milliseconds. */
+const podsPerSlice = 50;
 
 const howToAskForNone = {
   file: 'delete the file to remove its pod',
@@ -75,9 +79,12 @@ export class ManifestReader {
       .flatMap((document) => partsOf(document, place, this.#rules))
       .filter((part) => part.kind !== 'beside');
     const uids = await this.#loadUids();
-    const read = parts.map((part) =>
-      part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, place, uids), place),
-    );
+    const slices = new Slices(podsPerSlice);
+    const read: (ReadPod | Extract<Part, { kind: 'wrong' }>)[] = [];
+    for (const part of parts) {
+      read.push(part.kind === 'wrong' ? part : naming(part.tree, this.#pod(part, place, uids), place));
+      if (slices.count()) await slices.pause();
+    }
     return {
       pods: read.flatMap((part) => ('pod' in part && part.pod ? [{ pod: part.pod, at: part.at }] : [])),
       problems: bounded(read.flatMap((part) => part.problems).sort(byPlace)),

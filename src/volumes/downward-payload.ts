@@ -70,7 +70,7 @@ function valueOfItem(pod: Pod, item: DownwardAPIVolumeFile, values: DownwardValu
 
 function checkedField(selector: ObjectFieldSelector): ObjectFieldSelector {
   const { fieldPath } = selector;
-  const [, path] = /^(.+?)\['.*'\]$/s.exec(fieldPath) ?? [];
+  const [, path] = /^([^[]+)\['.*'\]$/s.exec(fieldPath) ?? [];
   if (path !== undefined && !mapFields.includes(path)) {
     throw unusable(`fieldPath ${JSON.stringify(fieldPath)} does not support subscript`);
   }

@@ -25,7 +25,7 @@ export async function walkAside(
     JSON.stringify(gift),
   ];
   const heard = (text: string) => {
-    const [last] = /\d+(?=\n$)/.exec(text) ?? [];
+    const [, last] = /(\d{1,15})\n$/.exec(text) ?? [];
     if (last !== undefined) told(Number(last));
   };
   const env = { PATH: process.env['PATH'], UV_THREADPOOL_SIZE: walkThreads };
@@ -33,7 +33,7 @@ export async function walkAside(
   const { end, stdout, stderr } = await runCommand(command, new AbortController().signal);
   if (end.kind === 'exited' && end.code === 0)
     return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as GroupWalk;
-  const [why] = /(?<=Error: ).*/.exec(stderr) ?? [];
+  const [, why] = /Error: (.*)/.exec(stderr) ?? [];
   throw new Error(
     why ?? `the walk through its files ended with ${JSON.stringify(end)}: ${stderr.slice(-500)}`,
   );

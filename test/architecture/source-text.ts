@@ -11,6 +11,22 @@ export interface Import {
 
 /** The program with comments blanked and the inside of strings replaced by `_`; every character keeps its place. */
 export function codeOnly(source: string): string {
+  return scan(source).code;
+}
+
+/** Every regular expression that is written as a literal, with its place. */
+export function patternsOf(source: string): readonly Pattern[] {
+  return scan(source).patterns;
+}
+
+export interface Pattern {
+  readonly at: number;
+  readonly source: string;
+  readonly flags: string;
+}
+
+function scan(source: string): { readonly code: string; readonly patterns: readonly Pattern[] } {
+  const patterns: Pattern[] = [];
   const out = source.split('');
   const blank = (from: number, to: number, by: string) => {
     for (let at = from; at < to; at++) if (source[at] !== '\n') out[at] = by;
@@ -30,6 +46,8 @@ export function codeOnly(source: string): string {
       at = end;
     } else if (source[at] === '/' && startsPattern(out, at)) {
       const end = endOfPattern(source, at);
+      const flags = /^[a-z]*/.exec(source.slice(end, end + 10))?.[0] ?? '';
+      patterns.push({ at, source: source.slice(at + 1, end - 1), flags });
       blank(at, end, '_');
       at = end;
     } else if (source[at] === '`' || (source[at] === '}' && holes.at(-1) === 0)) {
@@ -45,7 +63,7 @@ export function codeOnly(source: string): string {
       at++;
     }
   }
-  return out.join('');
+  return { code: out.join(''), patterns };
 }
 
 function endOfComment(source: string, at: number): number {

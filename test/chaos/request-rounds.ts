@@ -1,20 +1,26 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { collectLogs, realClock, seededRandom, systemRandom, Verbosity } from '../../src/lib/index.ts';
-import { makeCatalogue } from '../../src/local-api/core/catalogue.ts';
-import { type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
+import { seededRandom } from '../../src/lib/index.ts';
+import { CostlyMaker } from './costly-requests.ts';
 import { type MadeRequest, RequestMaker } from './request-maker.ts';
+import type { ServerAnswers } from './request-server.ts';
+import { ServedApi } from './served-api.ts';
 
 export interface RequestRoundsOptions {
   readonly requests: number;
   readonly seed: number;
+  /** What a turn of the server's event loop may take, in CPU time. */
+  readonly mostHoldMs: number;
   readonly tell: (text: string) => void;
 }
 
 const atOnce = 16;
+/** Requests of both sorts take turns. */
+const ordinaryPerRound = 245;
+const costlyPerRound = 5;
 /** One in so many is no request at all, but bytes. */
 const garbageEvery = 25;
 const answerWithinMs = 30_000;
@@ -33,13 +39,14 @@ interface Way {
   readonly agent: Agent;
 }
 
-/** Asks an API for anything, again and again, and holds it to this: it answers, it never fails, and it keeps what it had. */
+/** Asks an API for anything, again and again, and holds it to this: it answers in time, it never fails, and it keeps what it had. */
 export class RequestRounds {
   readonly #options: RequestRoundsOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), 'kubeling-requests-'));
-  readonly #logs = collectLogs(realClock(), new Verbosity(0));
   readonly #codes = new Map<number, number>();
   readonly #failures: string[] = [];
+  /** The longest turn of the server's event loop by what it was asked. */
+  readonly #holds = new Map<string, number>();
 
   private constructor(options: RequestRoundsOptions) {
     this.#options = options;
@@ -58,67 +65,77 @@ export class RequestRounds {
   async #run(): Promise<void> {
     const kept = await this.#withApi(async (api) => {
       await this.#ask(api);
-      return everything(api);
+      this.#failures.push(...(await api.ask('errors')).map((record) => `logged: ${record}`));
+      return await api.ask('kept');
     });
-    const found = await this.#withApi(async (api) => everything(api));
+    const found = new Map(await this.#withApi(async (api) => await api.ask('kept')));
     // The server itself may have changed some since then, but none may be older or gone.
     for (const [key, version] of kept)
       if (!(Number(found.get(key)) >= Number(version)))
         this.#failures.push(`${key} was at ${version}, and is at ${found.get(key)}`);
-    this.#report(kept.size);
+    this.#report(kept.length);
   }
 
-  async #withApi<T>(work: (api: OpenLocalApi) => Promise<T>): Promise<T> {
-    const stop = new AbortController();
-    await using api = await openLocalApi(this.#apiOptions(), stop.signal);
-    const running = api.run(stop.signal).catch(() => {});
+  async #withApi<T>(work: (api: ServedApi) => Promise<T>): Promise<T> {
+    const api = await ServedApi.start(this.#directory);
     try {
-      return await work(api);
+      const result = await work(api);
+      await api.stop();
+      return result;
     } finally {
-      stop.abort(new Error('the round is over'));
-      await running;
+      api.kill();
     }
   }
 
-  #apiOptions(): Parameters<typeof openLocalApi>[0] {
-    return {
-      directory: join(this.#directory, 'data'),
-      adminKubeconfig: join(this.#directory, 'admin.kubeconfig'),
-      listen: { host: '127.0.0.1', port: 0 },
-      nodeName: 'node',
-      hostnames: () => [],
-      addresses: () => [],
-      kubeletAt: () => undefined,
-      exposeMetrics: async () => 'up 1\n',
-      version: { kubernetes: '1.36.4', own: '0.0.0' },
-      sockets: { handshakeProblem: () => 'not here', serveWebSocket: async () => {}, relay: async () => {} },
-      clock: realClock(),
-      random: systemRandom(),
-      logger: this.#logs.logger,
-    };
-  }
-
-  async #ask(api: OpenLocalApi): Promise<void> {
-    const way = this.#wayTo(api);
-    const maker = new RequestMaker(seededRandom(this.#options.seed));
+  async #ask(api: ServedApi): Promise<void> {
+    const way = wayTo(api);
+    const random = seededRandom(this.#options.seed);
+    const [maker, costly] = [new RequestMaker(random), new CostlyMaker(random)];
     const { requests } = this.#options;
-    const tenth = Math.max(atOnce, Math.ceil(requests / 10));
+    const tenth = Math.max(ordinaryPerRound, Math.ceil(requests / 10));
     let warmBytes = 0;
     await one(way, namespace());
-    for (let done = 0; done < requests; done += atOnce) {
-      const batch = Array.from({ length: atOnce }, (_, index) => this.#one(way, maker, done + index));
-      await Promise.all(batch);
-      if (warmBytes === 0 && done >= requests / 4) warmBytes = heldBytes();
-      if (done % tenth < atOnce) this.#options.tell(`${done} requests, ${memory()}`);
+    for (const made of costly.fixtures()) await this.#answered(way, made);
+    await api.ask('hold');
+    for (let done = 0; done < requests; done += ordinaryPerRound + costlyPerRound) {
+      await this.#ordinary(way, maker, done);
+      this.#held('ordinary requests, several at once', await api.ask('hold'));
+      // Alone, so that it is known what held the loop.
+      for (let count = 0; count < costlyPerRound; count++) {
+        const made = costly.next();
+        await this.#answered(way, made);
+        this.#held(made.kind, await api.ask('hold'));
+      }
+      if (warmBytes === 0 && done >= requests / 4) warmBytes = (await api.ask('memory')).heldBytes;
+      if (done % tenth < ordinaryPerRound)
+        this.#options.tell(`${done} requests, ${shownMemory(await api.ask('memory'))}`);
     }
     way.agent.destroy();
-    const growth = heldBytes() - warmBytes;
+    const memory = await api.ask('memory');
+    this.#options.tell(`${requests} requests, ${shownMemory(memory)}`);
+    const growth = memory.heldBytes - warmBytes;
     if (growth > mostGrowthBytes) this.#failures.push(`memory grew by ${Math.round(growth / 2 ** 20)} MiB`);
+  }
+
+  /** As many at once as ask at once; each asks again when it has its answer. */
+  async #ordinary(way: Way, maker: RequestMaker, from: number): Promise<void> {
+    let index = from;
+    const ask = async () => {
+      while (index < from + ordinaryPerRound) await this.#one(way, maker, index++);
+    };
+    await Promise.all(Array.from({ length: atOnce }, ask));
+  }
+
+  #held(kind: string, ms: number): void {
+    this.#holds.set(kind, Math.max(ms, this.#holds.get(kind) ?? 0));
   }
 
   async #one(way: Way, maker: RequestMaker, index: number): Promise<void> {
     if (index % garbageEvery === 0) return await garbage(way, maker.garbage());
-    const made = maker.next();
+    await this.#answered(way, maker.next());
+  }
+
+  async #answered(way: Way, made: MadeRequest): Promise<void> {
     try {
       const { code, text } = await one(way, made);
       this.#codes.set(code, (this.#codes.get(code) ?? 0) + 1);
@@ -129,56 +146,42 @@ export class RequestRounds {
     }
   }
 
-  #wayTo({ url }: OpenLocalApi): Way {
-    const config = readFileSync(join(this.#directory, 'admin.kubeconfig'), 'utf8');
-    const part = (name: string) => {
-      const found = new RegExp(`${name}: "?([A-Za-z0-9+/=]+)`).exec(config)?.[1];
-      if (found === undefined) throw new Error(`There is no ${name} in the kubeconfig`);
-      return Buffer.from(found, 'base64').toString();
-    };
-    return {
-      port: Number(new URL(url).port),
-      cert: part('client-certificate-data'),
-      key: part('client-key-data'),
-      ca: part('certificate-authority-data'),
-      agent: new Agent({ keepAlive: true, maxSockets: atOnce }),
-    };
-  }
-
   #report(objects: number): void {
     const codes = [...this.#codes].sort(([a], [b]) => a - b).map(([code, count]) => `${code}: ${count}`);
     this.#options.tell(`answers by code: ${codes.join(', ')}; ${objects} objects kept`);
-    const bugs = [...this.#logs.records].filter(({ severity }) => severity === 'error');
-    const all = [...this.#failures, ...bugs.map((record) => `logged: ${JSON.stringify(record)}`)];
+    const holds = [...this.#holds].sort(([, a], [, b]) => b - a);
+    const shown = holds.slice(0, 25).map(([kind, ms]) => `${ms.toFixed(0)} ms (${kind.slice(0, 80)})`);
+    this.#options.tell(`longest turns of the event loop: ${shown.join('; ')}`);
+    const { mostHoldMs } = this.#options;
+    const all = [
+      ...this.#failures,
+      ...holds
+        .filter(([, ms]) => ms > mostHoldMs)
+        .map(([kind, ms]) => `the event loop was held for ${ms.toFixed(0)} ms: ${kind.slice(0, 200)}`),
+    ];
     if (all.length === 0) return;
-    const shown = all.slice(0, 20).join('\n');
     throw new Error(
-      `Of ${this.#options.requests} requests with the seed ${this.#options.seed}, ${all.length} went wrong:\n${shown}`,
+      `Of ${this.#options.requests} requests with the seed ${this.#options.seed}, ${all.length} went wrong:\n${all
+        .slice(0, 20)
+        .map((each) => each.slice(0, 2_000))
+        .join('\n')}`,
     );
   }
 }
 
-/** Versions by what they are of: enough to tell whether all is there. */
-function everything({ objects }: OpenLocalApi): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const { resource } of makeCatalogue({}).all.filter((entry) => entry.kept === 'stored'))
-    for (const { metadata } of objects.all(resource))
-      if (metadata.deletionTimestamp === undefined)
-        found.set(
-          `${resource.plural} ${metadata.namespace ?? ''}/${metadata.name}`,
-          metadata.resourceVersion,
-        );
-  return found;
+function wayTo(api: ServedApi): Way {
+  return {
+    port: Number(new URL(api.url).port),
+    cert: api.credential('client-certificate-data'),
+    key: api.credential('client-key-data'),
+    ca: api.credential('certificate-authority-data'),
+    agent: new Agent({ keepAlive: true, maxSockets: atOnce }),
+  };
 }
 
-function heldBytes(): number {
-  (globalThis as { gc?: () => void }).gc?.();
-  return process.memoryUsage().heapUsed;
-}
-
-function memory(): string {
-  const held = Math.round(heldBytes() / 2 ** 20);
-  return `${held} MiB held, ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident`;
+function shownMemory({ heldBytes, residentBytes }: ServerAnswers['memory']): string {
+  const [held, resident] = [heldBytes, residentBytes].map((bytes) => Math.round(bytes / 2 ** 20));
+  return `${held} MiB held, ${resident} MiB resident`;
 }
 
 function describe({ method, path, headers, body }: MadeRequest): string {

@@ -6,8 +6,11 @@ import { isJsonObject } from './json.ts';
 const mostCopied = 3 * 1024 * 1024;
 /** Fields copied and compared; an ordinary patch takes a few hundred. */
 const mostSteps = 250_000;
-/** The same as for the body of a request. */
-const mostValues = 100_000;
+/**
+ * The same as for the body of a request: checking, comparing and storing an object takes some microseconds for each of
+ * its values, and the event loop is held meanwhile.
+ */
+export const mostValues = 40_000;
 const mostText = 3 * 1024 * 1024;
 const deepest = 128;
 

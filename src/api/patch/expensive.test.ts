@@ -95,7 +95,7 @@ test('refuses copies of a long text as soon as they exceed the limit', () => {
 
 test('refuses what a patch of any kind makes too deep, too wide or too long', () => {
   const deep = Array.from({ length: 100 }).reduce<JsonObject>((inner) => ({ d: inner }), {});
-  const many = Array.from({ length: 60_000 }, () => 0);
+  const many = Array.from({ length: 25_000 }, () => 0);
   const long = 'x'.repeat(2_000_000);
   const place = '/d'.repeat(60);
   assert.throws(
@@ -109,7 +109,7 @@ test('refuses what a patch of any kind makes too deep, too wide or too long', ()
   for (const kind of ['merge', 'strategic'] as const) {
     const patch = (object: JsonObject, body: JsonObject) => () =>
       applyPatch(schema, 'Pod', object, { kind, body });
-    assert.throws(patch({ a: many }, { b: many }), refusedWith(413, /at most 100000 values/));
+    assert.throws(patch({ a: many }, { b: many }), refusedWith(413, /at most 40000 values/));
     assert.throws(patch({ a: long }, { b: long }), refusedWith(413, /limit is 3145728/));
   }
 });

@@ -1,4 +1,5 @@
 export { applyPatch } from './apply.ts';
+export { mostValues } from './budget.ts';
 export { nodeStatusPatch, type PodStatusChange, podStatusPatch } from './computed.ts';
 export { isJsonObject, type JsonObject, sameValue, withoutEmptyFields } from './json.ts';
 export { type PatchField, PatchSchema } from './schema.ts';

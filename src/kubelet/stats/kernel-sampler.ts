@@ -311,7 +311,7 @@ class Look {
 
   /** Every thread counts: each takes a number. */
   #processes(): NodeFigures['processes'] {
-    const current = /\d+\/(\d+)/.exec(this.#look('/proc/loadavg') ?? '')?.[1];
+    const current = / \d+\/(\d+)/.exec(this.#look('/proc/loadavg') ?? '')?.[1];
     const most = ['pid_max', 'threads-max'].map((name) => this.#look(`/proc/sys/kernel/${name}`));
     const max = Math.min(...most.filter((text) => text !== undefined).map(Number));
     return current === undefined || !Number.isFinite(max)

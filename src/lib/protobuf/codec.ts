@@ -153,7 +153,10 @@ function writePacked(writer: WireWriter, tag: number, value: ValueCodec, items: 
 
 function readPacked(reader: WireReader, value: ValueCodec, items: unknown[]): void {
   const outer = reader.enter();
-  while (!reader.done) items.push(value.read(reader, undefined));
+  while (!reader.done) {
+    reader.count();
+    items.push(value.read(reader, undefined));
+  }
   reader.leave(outer);
 }
 

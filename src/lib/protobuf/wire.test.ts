@@ -209,3 +209,20 @@ test('nothing is read outside a view into a larger buffer', () => {
   assert.throws(() => new WireReader(large.subarray(2, 6)).string(), malformed);
   assert.equal(new WireReader(new Uint8Array(Buffer.from('03616263', 'hex'))).string(), 'abc');
 });
+
+test('refuses a message of more values or messages than any answer has, before they take memory', () => {
+  const values = new WireReader(Buffer.alloc(2_100_000, Buffer.from('0800', 'hex')));
+  assert.throws(() => {
+    while (!values.done) {
+      values.tag();
+      values.uint32();
+    }
+  }, /more than 1000000 values/);
+  const parts = new WireReader(Buffer.alloc(600_000, Buffer.from('0a00', 'hex')));
+  assert.throws(() => {
+    while (!parts.done) {
+      parts.tag();
+      parts.leave(parts.enter());
+    }
+  }, /more than 250000 messages/);
+});

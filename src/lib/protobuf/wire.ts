@@ -123,12 +123,18 @@ function lengthOfVarint(value: number): number {
   return length;
 }
 
+/** A list of 10,000 containers has half of that. */
+const mostValues = 1_000_000;
+const mostParts = 250_000;
+
 /** Reads protobuf wire data; every read is checked against the end, so broken input throws and never reads past it. */
 export class WireReader {
   readonly #buffer: Buffer;
   #at = 0;
   #end: number;
   #depth = 0;
+  #values = 0;
+  #parts = 0;
 
   constructor(bytes: Uint8Array) {
     this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -142,9 +148,15 @@ export class WireReader {
 
   /** A field's number, shifted left by three, with its wire type. */
   tag(): number {
+    this.count();
     const tag = this.uint32();
     if (tag >>> 3 === 0) throw malformed('a field has the number 0');
     return tag;
+  }
+
+  /** Counts a value. Two bytes on the wire can be an object, so that a size in bytes bounds neither time nor memory. */
+  count(): void {
+    if (++this.#values > mostValues) throw malformed(`it has more than ${mostValues} values`);
   }
 
   /** The low 32 bits of a number. */
@@ -215,6 +227,7 @@ export class WireReader {
     const length = this.uint32();
     if (length > this.#end - this.#at) throw malformed('a message is longer than its surroundings');
     if (++this.#depth > maxNesting) throw malformed(`messages are nested more than ${maxNesting} deep`);
+    if (++this.#parts > mostParts) throw malformed(`it has more than ${mostParts} messages in it`);
     const outer = this.#end;
     this.#end = this.#at + length;
     return outer;

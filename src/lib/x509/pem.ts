@@ -4,14 +4,20 @@ export interface PemBlock {
   readonly der: Buffer;
 }
 
-const block = /-----BEGIN ([A-Z0-9 ]+)-----([\s\S]*?)-----END \1-----/g;
+const mark = /-----(BEGIN|END) ([A-Z0-9 ]{1,64})-----/g;
 
-/** All blocks of a text, whatever stands between them. */
+/** All blocks of a text, whatever stands between them. A block that another one begins in was cut off, and is left out. */
 export function readPem(text: string): PemBlock[] {
-  return Array.from(text.matchAll(block), ([, label = '', body = '']) => ({
-    label,
-    der: Buffer.from(bodyOnly(body), 'base64'),
-  }));
+  const blocks: PemBlock[] = [];
+  let open: { readonly label: string; readonly from: number } | undefined;
+  for (const { 0: all, 1: kind, 2: label = '', index } of text.matchAll(mark)) {
+    if (kind === 'BEGIN') open = { label, from: index + all.length };
+    else if (open?.label === label) {
+      blocks.push({ label, der: Buffer.from(bodyOnly(text.slice(open.from, index)), 'base64') });
+      open = undefined;
+    }
+  }
+  return blocks;
 }
 
 export function writePem({ label, der }: PemBlock): string {

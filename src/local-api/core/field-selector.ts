@@ -1,3 +1,4 @@
+import { checkLength, mostRequirements } from './label-selector.ts';
 import { badRequest } from './refusals.ts';
 import { type StoredObject, valueAt } from './stored-object.ts';
 
@@ -10,10 +11,11 @@ export interface FieldTerm {
 
 /** The demands of a selector such as `spec.nodeName=n,status.phase!=Failed`, in order; throws a StatusError. */
 export function fieldTerms(selector: string | undefined): readonly FieldTerm[] {
-  return splitUnescaped(selector ?? '')
-    .filter((text) => text !== '')
-    .toSorted()
-    .map((text) => termOf(text, selector ?? ''));
+  checkLength(selector ?? '', 'field');
+  const texts = splitUnescaped(selector ?? '').filter((text) => text !== '');
+  if (texts.length > mostRequirements)
+    throw badRequest(`a field selector must have at most ${mostRequirements} requirements`);
+  return texts.toSorted().map((text) => termOf(text, selector ?? ''));
 }
 
 /** A backslash takes its meaning from the sign after it. */

@@ -1,6 +1,10 @@
 import { labelValue, qualifiedName } from '../../pods/validation/index.ts';
 import { badRequest } from './refusals.ts';
 
+/** Longer ones than anybody means; each requirement is compared with each object of a list and of a watch. */
+export const longestSelector: number = 64 * 1024;
+export const mostRequirements = 100;
+
 export type Labels = Readonly<Record<string, string>>;
 export type LabelTest = (labels: Labels) => boolean;
 
@@ -11,6 +15,7 @@ interface Token {
 
 /** What labels must be by a selector such as `app=web,tier in (a,b),!canary`; throws a StatusError. */
 export function labelTests(selector: string | undefined): readonly LabelTest[] {
+  checkLength(selector ?? '', 'label');
   const tokens = tokensOf(selector ?? '');
   const tests: LabelTest[] = [];
   const reader = new TokenReader(tokens);
@@ -19,12 +24,19 @@ export function labelTests(selector: string | undefined): readonly LabelTest[] {
     if (kind === 'sign' && text !== '!')
       throw badRequest(`found '${text}', expected: !, identifier, or 'end of string'`);
     tests.push(requirement(reader));
+    if (tests.length > mostRequirements)
+      throw badRequest(`a label selector must have at most ${mostRequirements} requirements`);
     const after = reader.next();
     if (after.kind === 'end') break;
     if (after.text !== ',') throw badRequest(`found '${after.text}', expected: ',' or 'end of string'`);
     if (reader.peek().kind === 'end') throw badRequest("found '', expected: identifier after ','");
   }
   return tests;
+}
+
+export function checkLength(selector: string, of: 'label' | 'field'): void {
+  if (selector.length > longestSelector)
+    throw badRequest(`a ${of} selector must have at most ${longestSelector} characters`);
 }
 
 function tokensOf(text: string): readonly Token[] {
@@ -92,7 +104,8 @@ function comparison(key: string, reader: TokenReader): LabelTest {
 }
 
 function oneOf(key: string, wanted: readonly string[]): LabelTest {
-  return (labels) => Object.hasOwn(labels, key) && wanted.includes(labels[key] ?? '');
+  const all = new Set(wanted);
+  return (labels) => Object.hasOwn(labels, key) && all.has(labels[key] ?? '');
 }
 
 function not(test: LabelTest): LabelTest {

@@ -70,9 +70,14 @@ export interface InvalidThing {
   readonly name: string;
 }
 
+/** An object of many parts can be wrong in each of them. */
+const mostCauses = 200;
+
 /** For what is no object of a resource, such as the options of a list. */
-export function invalidAs({ kind, group, name }: InvalidThing, causes: readonly FieldCause[]): StatusError {
+export function invalidAs({ kind, group, name }: InvalidThing, all: readonly FieldCause[]): StatusError {
+  const causes = all.slice(0, mostCauses);
   const told = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
+  if (all.length > mostCauses) told.push(`and ${all.length - mostCauses} more`);
   const list = told.length === 1 ? told[0] : `[${told.join(', ')}]`;
   return new StatusError({
     code: 422,

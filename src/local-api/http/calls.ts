@@ -5,6 +5,7 @@ import type { ApiCall, ApiUser } from '../core/index.ts';
 import { BodyDecoder } from './body/decode-body.ts';
 import { expectedKind } from './body/expected.ts';
 import { fieldValidation } from './body/field-validation.ts';
+import { turnAfter } from './body/large-bodies.ts';
 import { patchKind, readPatch } from './body/patch-body.ts';
 import { readBytes } from './body/read-bytes.ts';
 import {
@@ -59,7 +60,9 @@ export class CallReader {
   async #patch({ incoming, route, query, warn }: AdmittedRequest, signal: AbortSignal): Promise<CallBody> {
     const patch = patchKind(incoming.headers['content-type']);
     const validation = fieldValidation(query, 'PatchOptions');
-    const { value: body, duplicates } = readPatch(patch, await readBytes(incoming, signal));
+    const bytes = await readBytes(incoming, signal);
+    const { value: body, duplicates } = readPatch(patch, bytes);
+    await turnAfter(bytes);
     const how = { body, duplicates, expected: route.entry.resource, validation, warn };
     return { body, patch, readPatched: (patched) => this.#decoder.decodePatched(patched, how) };
   }
@@ -68,7 +71,7 @@ export class CallReader {
     const { incoming, route, query, warn } = request;
     const validation = fieldValidation(query, optionsKind(route.verb));
     const bytes = await readBytes(incoming, signal);
-    return await this.#decode(request, bytes, { validation, warn });
+    return await this.#decode(request, bytes, { validation, warn }, signal);
   }
 
   async #deletion(request: AdmittedRequest, signal: AbortSignal): Promise<JsonObject | undefined> {
@@ -76,7 +79,7 @@ export class CallReader {
     const options =
       bytes.length === 0
         ? deleteOptionsOf(request.query)
-        : await this.#decode(request, bytes, { validation: 'Ignore', warn: request.warn });
+        : await this.#decode(request, bytes, { validation: 'Ignore', warn: request.warn }, signal);
     if (options !== undefined) checkDeleteOptions(options);
     return options;
   }
@@ -85,9 +88,10 @@ export class CallReader {
     { incoming, route }: AdmittedRequest,
     bytes: Buffer,
     how: Pick<Parameters<BodyDecoder['decode']>[0], 'validation' | 'warn'>,
+    signal: AbortSignal,
   ): Promise<JsonObject> {
     const expected = expectedKind(route.entry, route.subresource, route.verb);
     const contentType = incoming.headers['content-type'];
-    return await this.#decoder.decode({ bytes, contentType, expected, ...how });
+    return await this.#decoder.decode({ bytes, contentType, expected, ...how }, signal);
   }
 }

@@ -204,12 +204,10 @@ function streamCall(
 }
 
 async function replyOf(answer: ApiAnswer, shaping: Shaping, form: OutputForm): Promise<Reply> {
-  if (isLongList(answer) && form.format === 'json' && form.layout === 'compact') {
+  if (isLongList(answer) && form.format === 'json') {
     const headers = { 'Content-Type': 'application/json' };
-    return { status: answer.code, headers, body: listPieces(answer, shaping) };
+    return { status: answer.code, headers, body: listPieces(answer, shaping, form.layout) };
   }
   const value = shapedAnswer(answer, shaping);
-  return form.format === 'yaml'
-    ? await yamlReply(answer.code, value)
-    : jsonReply(answer.code, value, form.layout);
+  return form.format === 'yaml' ? yamlReply(answer.code, value) : jsonReply(answer.code, value, form.layout);
 }

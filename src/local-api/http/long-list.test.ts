@@ -42,6 +42,19 @@ describe('a long list', () => {
     }
   }
 
+  test('indented, is the same in pieces as at once', () => {
+    const pieces = [...listPieces(listOf(300), shaping('whole'), 'indented')];
+    const whole = shapedAnswer(listOf(300), shaping('whole'));
+    assert.equal(pieces.join(''), `${JSON.stringify(whole, null, 2)}\n`);
+  });
+
+  test('of large objects comes in pieces of few', () => {
+    const { list, ...answer } = listOf(100);
+    const items = list.items.map((item) => ({ ...item, data: { text: 'x'.repeat(200_000) } }));
+    const pieces = [...listPieces({ ...answer, list: { ...list, items } }, shaping('whole'))];
+    assert.ok(pieces.slice(3).every(({ length }) => length < 1_100_000));
+  });
+
   test('is made no faster than it is taken', () => {
     let made = 0;
     const answer = listOf(1_000);
@@ -61,9 +74,9 @@ describe('a long list', () => {
     assert.throws(() => listPieces(listOf(300), shaping('partial')), StatusError);
   });
 
-  test('is one of more than a few hundred objects', () => {
-    assert.equal(isLongList(listOf(200)), false);
-    assert.equal(isLongList(listOf(201)), true);
+  test('is one of more than a few objects', () => {
+    assert.equal(isLongList(listOf(20)), false);
+    assert.equal(isLongList(listOf(21)), true);
     assert.equal(isLongList({ kind: 'object', code: 200, object: {} }), false);
   });
 });

@@ -1,11 +1,15 @@
+import type { JsonObject } from '../../api/index.ts';
 import type { ApiAnswer } from '../core/answers.ts';
+import type { OutputForm } from './negotiate.ts';
 import { type Shaping, shapedAnswer } from './shape.ts';
 
 type ListAnswer = Extract<ApiAnswer, { kind: 'list' }>;
 
 /** Up to so many objects are answered in one piece: all others wait while it is made. */
-const mostInOnePiece = 200;
-const itemsOfPiece = 100;
+const mostInOnePiece = 20;
+const mostItemsOfPiece = 100;
+/** Objects may have megabytes: after a piece that is longer, the next one has fewer of them. */
+const pieceCharacters = 512 * 1024;
 
 export function isLongList(answer: ApiAnswer): answer is ListAnswer {
   return answer.kind === 'list' && answer.list.items.length > mostInOnePiece;
@@ -16,8 +20,12 @@ export function isLongList(answer: ApiAnswer): answer is ListAnswer {
  * memory as a whole. Objects are frozen: what happens meanwhile does not show. What cannot be shown at all is refused
  * before the first piece.
  */
-export function listPieces(answer: ListAnswer, shaping: Shaping): Iterable<string> {
-  const pieces = makePieces(answer, shaping);
+export function listPieces(
+  answer: ListAnswer,
+  shaping: Shaping,
+  layout: OutputForm['layout'] = 'compact',
+): Iterable<string> {
+  const pieces = makePieces(answer, shaping, layout);
   const first = pieces.next();
   return first.done === true ? [] : begun(first.value, pieces);
 }
@@ -27,15 +35,33 @@ function* begun(first: string, rest: Iterable<string>): Generator<string, void> 
   yield* rest;
 }
 
-function* makePieces({ list, ...answer }: ListAnswer, shaping: Shaping): Generator<string, void> {
+function* makePieces(
+  { list, ...answer }: ListAnswer,
+  shaping: Shaping,
+  layout: OutputForm['layout'],
+): Generator<string, void> {
   const nowMs = shaping.nowMs();
   const field = shaping.shape === 'table' ? 'rows' : 'items';
-  for (let at = 0; at < list.items.length; at += itemsOfPiece) {
-    const items = list.items.slice(at, at + itemsOfPiece);
+  let count = mostInOnePiece;
+  for (let at = 0; at < list.items.length; ) {
+    const items = list.items.slice(at, at + count);
     const part = shapedAnswer({ ...answer, list: { ...list, items } }, { ...shaping, nowMs: () => nowMs });
     const { [field]: entries, ...head } = part;
-    const text = JSON.stringify(entries).slice(1, -1);
-    yield at === 0 ? `${JSON.stringify(head).slice(0, -1)},"${field}":[${text}` : `,${text}`;
+    const text = layout === 'indented' ? indentedItems(entries) : JSON.stringify(entries).slice(1, -1);
+    yield at === 0 ? `${headOf(head, layout)}${text}` : `,${text}`;
+    at += items.length;
+    count = text.length > pieceCharacters ? Math.max(1, count >> 1) : Math.min(mostItemsOfPiece, count * 2);
   }
-  yield ']}\n';
+  yield layout === 'indented' ? '\n  ]\n}\n' : ']}\n';
+
+  function headOf(head: JsonObject, form: OutputForm['layout']): string {
+    const text =
+      form === 'indented' ? JSON.stringify(head, null, 2).slice(0, -2) : JSON.stringify(head).slice(0, -1);
+    return form === 'indented' ? `${text},\n  "${field}": [` : `${text},"${field}":[`;
+  }
+}
+
+/** The items as they stand two levels deep. */
+function indentedItems(entries: unknown): string {
+  return JSON.stringify(entries, null, 2).slice(1, -2).replaceAll('\n', '\n  ');
 }

@@ -20,6 +20,11 @@ export function tooLarge(limit: number): StatusError {
   return new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message });
 }
 
+export function tooManyValues(limit: number): StatusError {
+  const message = `Request entity too large: the body must have at most ${limit} values`;
+  return new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message });
+}
+
 export function tooManyRequests(): StatusError {
   const message = 'too many requests are under way, please try again later';
   return new StatusError({

@@ -19,11 +19,12 @@ export function serviceCauses(object: StoredObject, { subresource }: WriteContex
   const spec = specOf(object);
   const { ports = [], clusterIP, type } = spec;
   const isHeadless = clusterIP === 'None';
+  const names = new Set<string>();
   const needsPorts = ports.length === 0 && !isHeadless && type !== 'ExternalName';
   return [
     ...(needsPorts ? [required('spec.ports')] : []),
     ...typeCauses(spec, isHeadless),
-    ...ports.flatMap((port, index) => portsCauses(port, index, ports)),
+    ...ports.flatMap((port, index) => portsCauses(port, index, ports, names)),
     ...labelCauses(spec.selector ?? {}, 'spec.selector'),
     ...affinityCauses(spec),
     ...(spec.externalIPs ?? []).flatMap((address, index) => externalCauses(address, index)),
@@ -53,10 +54,15 @@ function externalNameCauses(spec: ServiceSpec): readonly FieldCause[] {
   return [...unwanted, ...dnsSubdomain(name).map((message) => invalid('spec.externalName', name, message))];
 }
 
-function portsCauses(port: ServicePort, index: number, all: readonly ServicePort[]): readonly FieldCause[] {
+function portsCauses(
+  port: ServicePort,
+  index: number,
+  all: readonly ServicePort[],
+  seen: Set<string>,
+): readonly FieldCause[] {
   const field = `spec.ports[${index}]`;
   return [
-    ...portNameCauses(field, port, index, all),
+    ...portNameCauses(field, port, all, seen),
     ...portCauses(`${field}.port`, port.port),
     ...oneOf(`${field}.protocol`, port.protocol, protocols, 'refused'),
     ...targetCauses(`${field}.targetPort`, port.targetPort),
@@ -69,11 +75,12 @@ function portsCauses(port: ServicePort, index: number, all: readonly ServicePort
 function portNameCauses(
   field: string,
   { name = '' }: ServicePort,
-  index: number,
   all: readonly ServicePort[],
+  seen: Set<string>,
 ): readonly FieldCause[] {
   if (name === '') return all.length > 1 ? [required(`${field}.name`)] : [];
-  const isTwin = all.slice(0, index).some((other) => other.name === name);
+  const isTwin = seen.has(name);
+  seen.add(name);
   return [
     ...dnsLabel(name).map((message) => invalid(`${field}.name`, name, message)),
     ...(isTwin ? [duplicate(`${field}.name`, name)] : []),
@@ -138,19 +145,20 @@ function externalCauses(address: string, index: number): readonly FieldCause[] {
 }
 
 function portTwins({ type, ports = [] }: ServiceSpec): readonly FieldCause[] {
+  const seen = new Set<string>();
   return ports.flatMap((port, index) => {
     const field = `spec.ports[${index}]`;
-    const before = ports.slice(0, index).filter(({ protocol }) => protocol === port.protocol);
     const nodePort = port.nodePort ?? 0;
-    return [
+    const [ofNode, own] = [`${port.protocol} node ${nodePort}`, `${port.protocol} ${port.port}`];
+    const causes = [
       ...(type === 'ClusterIP' && nodePort !== 0
         ? [forbiddenField(`${field}.nodePort`, "may not be used when `type` is 'ClusterIP'")]
         : []),
-      ...(nodePort !== 0 && before.some((other) => other.nodePort === nodePort)
-        ? [duplicate(`${field}.nodePort`, nodePort)]
-        : []),
-      ...(before.some((other) => other.port === port.port) ? [duplicate(field, portAsTold(port))] : []),
+      ...(nodePort !== 0 && seen.has(ofNode) ? [duplicate(`${field}.nodePort`, nodePort)] : []),
+      ...(seen.has(own) ? [duplicate(field, portAsTold(port))] : []),
     ];
+    seen.add(ofNode).add(own);
+    return causes;
   });
 }
 

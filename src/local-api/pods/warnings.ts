@@ -122,8 +122,10 @@ function aboutContainer({ resources, env = [] }: Container, path: FieldPath): re
       return [`${at}: fractional byte value "${amount}" is invalid, must be an integer`];
     }),
   );
+  const seen = new Set<string>();
   const hidden = env.flatMap(({ name, value = '', valueFrom }, index) => {
-    const isKnown = env.findIndex((other) => other.name === name) < index;
+    const isKnown = seen.has(name);
+    seen.add(name);
     const own = `$(${name})`;
     const isBuiltOn = valueFrom === undefined && value !== own && value.includes(own);
     if (!isKnown || isBuiltOn) return [];
@@ -141,16 +143,27 @@ function aboutPorts(spec: PodSpec): readonly string[] {
   const ports = containersOf(spec).flatMap(([{ ports: own = [] }, path]) =>
     own.map((port, index): PlacedPort => ({ ...port, at: path.child('ports').index(index).toString() })),
   );
-  const clashes = ports.flatMap((port, index) =>
-    ports.slice(0, index).flatMap((other) => clash(port, other)),
-  );
+  const firsts = new Map(ports.toReversed().map((port) => [port.name, port]));
   const names = ports.flatMap(({ name, at }) => {
-    const first = ports.find((other) => other.name === name);
+    const first = firsts.get(name);
     if (!name || first === undefined || first.at === at) return [];
     const which = `services and probes that select ports by name will use ${first.at}`;
     return [`${at}: duplicate port name "${name}" with ${first.at}, ${which}`];
   });
-  return [...clashes, ...names];
+  return [...clashesOf(ports), ...names];
+}
+
+/** A port is compared with so many that came before it and have its number. */
+const mostCompared = 50;
+
+function clashesOf(ports: readonly PlacedPort[]): readonly string[] {
+  const before = new Map<string, PlacedPort[]>();
+  return ports.flatMap((port) => {
+    const key = `${port.containerPort} ${port.protocol}`;
+    const others = before.get(key) ?? [];
+    if (others.length < mostCompared) before.set(key, [...others, port]);
+    return others.flatMap((other) => clash(port, other));
+  });
 }
 
 function clash(port: PlacedPort, other: PlacedPort): readonly string[] {

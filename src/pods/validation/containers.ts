@@ -72,13 +72,13 @@ export function checkInitContainers(report: Report, path: FieldPath, context: Co
 /** Debugging containers come later through the API; on create there are none, so little is checked. */
 export function checkEphemeralContainers(report: Report, path: FieldPath, context: ContainerContext): void {
   const { spec } = context;
-  const others = [...spec.containers, ...(spec.initContainers ?? [])].map(({ name }) => name);
+  const others = new Set([...spec.containers, ...(spec.initContainers ?? [])].map(({ name }) => name));
   const names = new Set(others);
   spec.ephemeralContainers?.forEach((container, index) => {
     const at = path.child('ephemeralContainers').index(index);
     checkCommon(report, at, container, context);
     checkNewName(report, at, container, names);
-    if (container.targetContainerName && !others.includes(container.targetContainerName))
+    if (container.targetContainerName && !others.has(container.targetContainerName))
       notThere(report, at.child('targetContainerName'), container.targetContainerName);
     checkEphemeralFields(report, at, container);
   });

@@ -109,7 +109,7 @@ function checkFieldPath(
   fields: readonly string[],
 ): void {
   const at = path.child('fieldPath');
-  const subscript = /^(.+)\['(.*)'\]$/.exec(fieldPath);
+  const subscript = /^([^[]+)\['(.*)'\]$/s.exec(fieldPath);
   const [, map = '', key = ''] = subscript ?? [];
   // An older name of the same field.
   const name = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath;

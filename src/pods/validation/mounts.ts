@@ -22,6 +22,8 @@ export function checkMounts(
   volumes: KnownVolumes,
 ): void {
   const devices = container.volumeDevices ?? [];
+  const deviceNames = new Set(devices.map(({ name }) => name));
+  const devicePaths = new Set(devices.map(({ devicePath }) => devicePath));
   const paths = new Set<string>();
   container.volumeMounts?.forEach((mount, index) => {
     const at = path.index(index);
@@ -30,9 +32,9 @@ export function checkMounts(
     checkPresent(report, at.child('mountPath'), mount.mountPath);
     if (paths.has(mount.mountPath)) wrong(report, at.child('mountPath'), mount.mountPath, 'must be unique');
     paths.add(mount.mountPath);
-    if (devices.some(({ name }) => name === mount.name))
+    if (deviceNames.has(mount.name))
       wrong(report, at.child('name'), mount.name, 'must not already exist in volumeDevices');
-    if (devices.some(({ devicePath }) => devicePath === mount.mountPath))
+    if (devicePaths.has(mount.mountPath))
       wrong(
         report,
         at.child('mountPath'),
@@ -91,6 +93,8 @@ export function checkDevices(
   volumes: KnownVolumes,
 ): void {
   const mounts = container.volumeMounts ?? [];
+  const mountNames = new Set(mounts.map(({ name }) => name));
+  const mountPaths = new Set(mounts.map(({ mountPath }) => mountPath));
   const names = new Set<string>();
   const paths = new Set<string>();
   container.volumeDevices?.forEach((device, index) => {
@@ -101,9 +105,9 @@ export function checkDevices(
       wrong(report, at.child('devicePath'), device.devicePath, 'must be unique');
     names.add(device.name);
     paths.add(device.devicePath);
-    if (mounts.some(({ name }) => name === device.name))
+    if (mountNames.has(device.name))
       wrong(report, at.child('name'), device.name, 'must not already exist in volumeMounts');
-    if (mounts.some(({ mountPath }) => mountPath === device.devicePath))
+    if (mountPaths.has(device.devicePath))
       wrong(
         report,
         at.child('devicePath'),

@@ -163,6 +163,15 @@ function checkRequest(report: Report, path: FieldPath, { name, amount, limits }:
   else if (order > 0) wrong(tell, at, amount, `must be less than or equal to ${name} limit of ${limit}`);
 }
 
+/** Each message has them, and there are as many messages as mistakes. */
+const mostShownNames = 50;
+
+function shownNames(names: ReadonlySet<string>): string {
+  const sorted = [...names].toSorted();
+  const more = sorted.length - mostShownNames;
+  return [...sorted.slice(0, mostShownNames), ...(more > 0 ? [`and ${more} more`] : [])].join(', ');
+}
+
 function checkClaims(
   report: Report,
   path: FieldPath,
@@ -170,6 +179,8 @@ function checkClaims(
   known: ReadonlySet<string>,
 ): void {
   const used = new Set<string>();
+  const withRequest = new Set<string>();
+  const which = known.size === 0 ? ' which is empty' : `: ${shownNames(known)}`;
   claims.forEach(({ name, request }, index) => {
     const at = path.index(index);
     if (!name) {
@@ -178,10 +189,10 @@ function checkClaims(
     }
     if (!used.has(name)) checkText(report, at.child('request'), request, dnsLabel);
     const key = request && !used.has(name) ? `${name}/${request}` : name;
-    const overlaps = used.has(key) || (!request && [...used].some((other) => other.startsWith(`${name}/`)));
+    const overlaps = used.has(key) || (!request && withRequest.has(name));
     if (overlaps) repeated(report, at, key);
     used.add(key);
-    const which = known.size === 0 ? ' which is empty' : `: ${[...known].toSorted().join(', ')}`;
+    if (key !== name) withRequest.add(name);
     if (!known.has(name))
       notThere(
         named(report, at),

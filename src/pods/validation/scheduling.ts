@@ -251,6 +251,9 @@ export function checkSpread(
   path: FieldPath,
   constraints: readonly TopologySpreadConstraint[] = [],
 ): void {
+  const keyOf = ({ topologyKey, whenUnsatisfiable }: TopologySpreadConstraint) =>
+    JSON.stringify([topologyKey, whenUnsatisfiable]);
+  const lastOf = new Map(constraints.map((constraint, index) => [keyOf(constraint), index]));
   constraints.forEach((constraint, index) => {
     const at = path.index(index);
     const { topologyKey, whenUnsatisfiable, minDomains } = constraint;
@@ -258,9 +261,7 @@ export function checkSpread(
     if (!topologyKey) missing(report, at.child('topologyKey'), 'can not be empty');
     const of = ['DoNotSchedule', 'ScheduleAnyway'];
     checkChoice(report, at.child('whenUnsatisfiable'), whenUnsatisfiable, { of, absent: 'unsupported' });
-    const isAgain = (other: TopologySpreadConstraint) =>
-      other.topologyKey === topologyKey && other.whenUnsatisfiable === whenUnsatisfiable;
-    if (constraints.slice(index + 1).some(isAgain))
+    if (lastOf.get(keyOf(constraint)) !== index)
       repeated(
         named(report, at.child('{topologyKey, whenUnsatisfiable}')),
         at,

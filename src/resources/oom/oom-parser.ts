@@ -15,6 +15,9 @@ const modern =
 const legacy = /Task in (.*) killed as a result of limit of (.*)/;
 const last = /Killed process (\d+) \((.+)\)(?: |,|$)/;
 
+/** The kernel cuts its lines at half of this. */
+const longestLine = 2_048;
+
 const nothingKnown: OomKill = { cgroup: '/', victimCgroup: '/', process: '', pid: 0 };
 
 /** Puts together what the kernel says in several lines; older kernels name the cgroups and the process apart. */
@@ -22,7 +25,8 @@ export class OomParser {
   #begun: OomKill | undefined;
 
   /** The kill that this line completes. */
-  take(line: string): OomKill | undefined {
+  take(record: string): OomKill | undefined {
+    const line = record.slice(0, longestLine);
     if (first.test(line)) this.#begun = nothingKnown;
     if (this.#begun === undefined) return undefined;
     const whole = modern.exec(line);

@@ -181,9 +181,9 @@ function idAt(ids: readonly number[], place: number): readonly number[] {
 
 /** The numbers behind such names, ascending. */
 function numbered(names: readonly string[], prefix: 'node' | 'cpu'): readonly number[] {
-  const pattern = new RegExp(`^${prefix}(\\d+)$`);
   return names
-    .flatMap((name) => pattern.exec(name)?.[1] ?? [])
+    .flatMap((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : []))
+    .filter((number) => /^\d+$/.test(number))
     .map(Number)
     .toSorted((one, other) => one - other);
 }

@@ -54,7 +54,7 @@ function readLogin(entry: Readonly<Record<string, unknown>>, what: string): Regi
 function readAuth(auth: string, what: string): { readonly username: string; readonly password: string } {
   const text = auth.replaceAll(/[\r\n]/g, '');
   const isSound = text.trim().endsWith('=') ? padded.test(text) : unpadded.test(text);
-  if (!isSound || text.replace(/=+$/, '').length % 4 === 1) throw bad(what, 'its auth must be base64');
+  if (!isSound || text.replace(/={1,2}$/, '').length % 4 === 1) throw bad(what, 'its auth must be base64');
   const decoded = Buffer.from(text, 'base64').toString('utf8');
   const colon = decoded.indexOf(':');
   if (colon < 0) throw bad(what, 'its auth must be base64 of user:password');

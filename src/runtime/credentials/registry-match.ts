@@ -47,6 +47,9 @@ function readPattern(text: string): RegistryPattern {
 }
 
 /** One place of a glob: any run of characters, or one character of some kind. */
+/** No host and no path of a registry is longer. */
+const longestGlob = 1_024;
+
 type GlobPlace = 'run' | ((character: string) => boolean);
 
 /**
@@ -55,6 +58,7 @@ type GlobPlace = 'run' | ((character: string) => boolean);
  */
 function globFits(glob: string, text: string): boolean {
   if (!/[*?[\\]/.test(glob)) return glob === text;
+  if (glob.length > longestGlob) return false;
   const places = readGlob(glob);
   if (places === undefined) return false;
   // Where the last run began, in the glob and in the text: only that one is ever made longer.

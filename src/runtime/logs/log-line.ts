@@ -69,7 +69,7 @@ export function parseJsonLine(bytes: Uint8Array): JsonLine | undefined {
   if (stream !== 'stdout' && stream !== 'stderr') return undefined;
   const at = parseLogTime(time);
   if (at === undefined) return undefined;
-  const [, moment = '', fraction = '', zone = ''] = /^(.{19})(?:[.,](\d+))?(.+)$/.exec(time) ?? [];
+  const [, moment = '', fraction = '', zone = ''] = /^(.{19})(?:[.,](\d+))?(\D.*)$/.exec(time) ?? [];
   const isEnd = log.endsWith('\n');
   const text = Buffer.from(isEnd ? log.slice(0, -1) : log);
   return { time: at, stream, is: isEnd ? 'end' : 'part', stamp: stampOf(moment, fraction, zone), text };

@@ -118,17 +118,19 @@ async function readBundle(file: CaFile): Promise<string> {
   }
 }
 
-const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 function parseBundle(path: string, pem: string): CaBundle {
   const blocks = pem.match(block) ?? [];
-  if (blocks.length === 0) {
+  const begun = pem.split('-----BEGIN CERTIFICATE-----').length - 1;
+  if (begun === 0) {
     throw new KubelingError(
       'CLIENT_CA',
       `Cannot take authorities for clients from ${path} as it holds no certificate`,
     );
   }
   try {
+    if (blocks.length !== begun) throw new Error('a block has no end, or holds more than base64');
     return { pem, certificates: blocks.map((each) => new X509Certificate(each)) };
   } catch (cause) {
     throw new KubelingError(

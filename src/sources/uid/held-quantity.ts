@@ -54,7 +54,7 @@ export function holdQuantity(untrimmed: string): HeldQuantity {
 }
 
 function takeApart(text: string): Written {
-  const [, sign, digits = '', fraction = '', suffix = ''] = /^([-+]?)0*(\d*)\.?(\d*)(.*)$/.exec(text) ?? [];
+  const [, sign, digits = '', fraction = '', suffix = ''] = /^([-+]?)0*(\d*)\.?(\d*)(.*)/s.exec(text) ?? [];
   const number = { text, negative: sign === '-', whole: digits || '0', fraction };
   const decimal = decimals.indexOf(suffix);
   if (decimal >= 0) return { ...number, base: 10, exponent: 3 * decimal - nano, format: 'DecimalSI' };

@@ -54,7 +54,7 @@ const azureFile: Translate<'azureFile'> = (
   const namespace = secretNamespace || (spec?.claimRef?.namespace ?? '');
   if (namespace === '')
     throw unusable('could not find a secret namespace in PersistentVolumeSource or ClaimRef');
-  const account = /azure-storage-account-(.+)-secret/.exec(secretName)?.[1] ?? secretName;
+  const account = accountIn(secretName) ?? secretName;
   const group = metadata?.annotations?.[groupAnnotation] ?? '';
   return {
     driver: 'file.csi.azure.com',
@@ -133,10 +133,19 @@ function ebsHandle(id: string): string {
     .slice('aws://'.length)
     .split('/')
     .slice(1)
-    .join('/')
-    .replaceAll(/^\/+|\/+$/g, '');
+    .filter((part) => part !== '')
+    .join('/');
   if (!/^vol-[^/]*$/.test(handle)) throw unusable(`Invalid format for AWS volume (${id})`);
   return handle;
+}
+
+/** The text between the two marks, as long as it can be. */
+function accountIn(secretName: string): string | undefined {
+  const mark = 'azure-storage-account-';
+  const begin = secretName.indexOf(mark);
+  const from = begin + mark.length;
+  const end = secretName.lastIndexOf('-secret');
+  return begin >= 0 && end > from ? secretName.slice(from, end) : undefined;
 }
 
 /** A disk that is in several zones belongs to their region. */

@@ -36,7 +36,7 @@ function observeKernel(release: string): Observation {
 export const overlay: Check = {
   name: 'overlayfs',
   look: async ({ machine }) => {
-    const known = /^(nodev)?\s*overlay$/m.test((await machine.readText('/proc/filesystems')) ?? '');
+    const known = /^(?:nodev)?[ \t]*overlay$/m.test((await machine.readText('/proc/filesystems')) ?? '');
     if (known) return [ok('in the kernel')];
     if (await hasModule(machine, 'overlay')) return [ok('can be loaded as a module')];
     return [

@@ -125,5 +125,5 @@ async function versionOf(machine: Machine, name: string, signal: AbortSignal): P
   const path = await machine.findCommand(name);
   if (path === undefined) return undefined;
   const { output } = await machine.run(path, ['--version'], signal);
-  return /\bv?(\d+\.\d+\S*)/.exec(output)?.[1] ?? 'of unknown version';
+  return /\bv?(\d{1,9}\.\d\S*)/.exec(output)?.[1] ?? 'of unknown version';
 }

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../../api/index.ts';
+import { isJsonObject, type JsonObject, mostValues } from '../../../api/index.ts';
 import {
   decodeJson,
   decodeTree,
@@ -6,13 +6,14 @@ import {
   type KindTable,
   tableNameOf,
 } from '../../../kinds/index.ts';
-import { KubelingError, readYaml, type YamlTree, yamlToJs } from '../../../lib/index.ts';
+import { KubelingError, readYaml, Slots, type YamlTree, yamlToJs } from '../../../lib/index.ts';
 import { badRequest, invalidAs } from '../../core/refusals.ts';
 import { readMediaType } from '../media-types.ts';
-import { unsupportedMediaType } from '../refusals.ts';
+import { tooManyValues, unsupportedMediaType } from '../refusals.ts';
 import { apiVersion, type ExpectedKind, isSameKind, parseApiVersion } from './expected.ts';
 import { breachesOf, type FieldBreach, type FieldValidation, strictText } from './field-validation.ts';
 import { explained, readJsonText } from './json-text.ts';
+import { turnAfter } from './large-bodies.ts';
 import { readEnvelope } from './protobuf-envelope.ts';
 import { ProtobufReader } from './protobuf-value.ts';
 import { SilentFields } from './silent-fields.ts';
@@ -49,6 +50,9 @@ export class BodyDecoder {
   readonly #table: KindTable;
   readonly #protobuf: ProtobufReader;
   readonly #silent: SilentFields;
+  /** Parsing takes turns with other work and a thousand times the memory of its text: one YAML body at a time. */
+  readonly #yaml = new Slots(1);
+  #bodies = 0;
 
   constructor(table: KindTable) {
     this.#table = table;
@@ -57,8 +61,12 @@ export class BodyDecoder {
   }
 
   /** Throws a refusal for anything that is not the object it should be. */
-  async decode(body: BodyToDecode): Promise<JsonObject> {
-    return this.#object(await this.#read(body), body);
+  async decode(body: BodyToDecode, signal: AbortSignal): Promise<JsonObject> {
+    const sent = await this.#read(body, signal);
+    await turnAfter(body.bytes);
+    const object = this.#object(sent, body);
+    await turnAfter(body.bytes);
+    return object;
   }
 
   /** The same for what was not sent but written somewhere else. */
@@ -94,12 +102,17 @@ export class BodyDecoder {
     return { ...this.#silent.without(name, value), ...headed };
   }
 
-  async #read({ bytes, contentType, expected }: BodyToDecode): Promise<SentObject> {
+  async #read({ bytes, contentType, expected }: BodyToDecode, signal: AbortSignal): Promise<SentObject> {
     const type = contentType === undefined || contentType === '' ? bodyTypes[0] : typeOf(contentType);
     if (type === 'application/json') return readJson(bytes, expected);
-    if (type === 'application/yaml') return await readYamlBody(bytes);
+    if (type === 'application/yaml') return await this.#readYaml(bytes, signal);
     if (type === protobufType) return { value: this.#readProtobuf(bytes, expected), duplicates: [] };
     throw unsupportedMediaType(bodyTypes);
+  }
+
+  async #readYaml(bytes: Buffer, signal: AbortSignal): Promise<SentObject> {
+    using _place = await this.#yaml.take(`body ${this.#bodies++}`, signal);
+    return await readYamlBody(bytes);
   }
 
   #readProtobuf(bytes: Buffer, expected: ExpectedKind): unknown {
@@ -143,7 +156,14 @@ async function readYamlBody(bytes: Buffer): Promise<SentObject> {
     );
   if (tree === undefined || second !== undefined)
     throw badRequest('the body must hold one YAML document, no less and no more');
+  if (valuesIn(tree) > mostValues) throw tooManyValues(mostValues);
   return { value: yamlToJs(tree), tree, duplicates: [] };
+}
+
+function valuesIn(tree: YamlTree): number {
+  if (tree.kind === 'list') return tree.items.reduce((sum, item) => sum + valuesIn(item), 1);
+  if (tree.kind === 'map') return tree.entries.reduce((sum, { value }) => sum + valuesIn(value), 1);
+  return 1;
 }
 
 /** What an object says of itself must fit the path it was sent to; it may also say nothing. */

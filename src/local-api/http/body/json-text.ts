@@ -1,5 +1,7 @@
+import { mostValues } from '../../../api/index.ts';
 import { StatusError } from '../../core/contract.ts';
 import { badRequest } from '../../core/refusals.ts';
+import { tooManyValues } from '../refusals.ts';
 
 /** What JSON can say, and which keys were written twice on the way: of those the last one counts. */
 export interface JsonText {
@@ -13,7 +15,7 @@ const deepest = 128;
 /** Nobody reads more than these. */
 const mostDuplicates = 100;
 
-/** Throws a refusal for text that is no JSON, or nested too deep. */
+/** Throws a refusal for text that is no JSON, nested too deep, or has too many values. */
 export function readJsonText(text: string): JsonText {
   let value: unknown;
   try {
@@ -30,8 +32,12 @@ export function explained<T>(prefix: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof StatusError ? badRequest(prefix + error.message) : error;
+    throw isBadRequest(error) ? badRequest(prefix + error.message) : error;
   }
+}
+
+function isBadRequest(error: unknown): error is StatusError {
+  return error instanceof StatusError && error.status.code === 400;
 }
 
 function oneLine(error: unknown): string {
@@ -49,6 +55,7 @@ class KeyScan {
   readonly #levels: Level[] = [];
   readonly #duplicates = new Set<string>();
   #expects: 'key' | 'value' = 'value';
+  #values = 0;
 
   constructor(text: string) {
     this.#text = text;
@@ -98,12 +105,18 @@ class KeyScan {
     this.#expects = 'value';
   }
 
+  #count(): void {
+    if (++this.#values > mostValues) throw tooManyValues(mostValues);
+  }
+
   #open(level: Level): void {
+    this.#count();
     if (this.#levels.push(level) > deepest) throw badRequest(`the body is nested more than ${deepest} deep`);
     this.#expects = level.kind === 'map' ? 'key' : 'value';
   }
 
   #next(): void {
+    this.#count();
     const level = this.#levels.at(-1);
     if (level?.kind === 'list') level.index++;
     this.#expects = level?.kind === 'map' ? 'key' : 'value';

@@ -1,3 +1,4 @@
+import { mostValues } from '../../../api/index.ts';
 import type { KindTable, WireField } from '../../../kinds/index.ts';
 import { apiTime, KubelingError } from '../../../lib/index.ts';
 import { WireReader, wireType } from '../../../lib/protobuf/index.ts';
@@ -9,6 +10,7 @@ type Fields = Map<string, unknown>;
 export class ProtobufReader {
   readonly #table: KindTable;
   readonly #nullable = nullableFields();
+  #values = 0;
 
   constructor(table: KindTable) {
     this.#table = table;
@@ -17,6 +19,7 @@ export class ProtobufReader {
   /** `kind` is one of the table. Throws an error of the code PROTOBUF_MALFORMED for anything that is none. */
   read(kind: string, bytes: Uint8Array): Readonly<Record<string, unknown>> {
     const fields: Fields = new Map();
+    this.#values = 0;
     this.#message(new WireReader(bytes), kind, fields);
     return plain(fields);
   }
@@ -65,6 +68,7 @@ export class ProtobufReader {
   }
 
   #entry(reader: WireReader, of: string, map: Fields): void {
+    if (++this.#values > mostValues) throw malformed(`it has more than ${mostValues} values`);
     let key = '';
     let value: unknown;
     while (!reader.done) {
@@ -77,6 +81,7 @@ export class ProtobufReader {
   }
 
   #value(reader: WireReader, type: number, of: string): unknown {
+    if (++this.#values > mostValues) throw malformed(`it has more than ${mostValues} values`);
     switch (of) {
       case 'string':
         return text(reader, type);

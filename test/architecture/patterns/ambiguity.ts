@@ -1,0 +1,225 @@
+import { type Automaton, buildAutomaton, type Edge, UnknownPattern } from './automaton.ts';
+
+/**
+ * A backtracking matcher takes time linear in the text unless there are two ways to read it: two ways around a loop
+ * (exponential), or two loops one behind the other that read the same (polynomial). The search for a start is a loop, too.
+ */
+export interface Ambiguity {
+  readonly degree: 'exponential' | 'polynomial' | 'unknown';
+  /** A text that shows it when it is repeated, and what leads to it. */
+  readonly prefix: string;
+  readonly pump: string;
+  readonly why: string;
+}
+
+/** Undefined for a pattern that is linear. Where it is not certain, this says that a pattern is not. */
+export function findAmbiguity(source: string, flags: string): Ambiguity | undefined {
+  try {
+    const looped = buildAutomaton(source, flags, { counted: 'looped' });
+    const copied = buildAutomaton(source, flags, { counted: 'copied' });
+    return new Search(looped).exponential() ?? new Search(copied).polynomial();
+  } catch (error) {
+    if (!(error instanceof UnknownPattern)) throw error;
+    return { degree: 'unknown', prefix: '', pump: '', why: error.message };
+  }
+}
+
+/** Loops of a pattern: what leads to each and what goes around it once. */
+export function loopsOf(source: string, flags: string): readonly { prefix: string; pump: string }[] {
+  const automaton = buildAutomaton(source, flags, { counted: 'looped' });
+  const search = new Search(automaton);
+  return search.loops();
+}
+
+class Search {
+  readonly #automaton: Automaton;
+  readonly #components: readonly number[];
+  readonly #fallible: readonly number[];
+
+  constructor(automaton: Automaton) {
+    this.#automaton = automaton;
+    this.#components = components(automaton, () => true);
+    this.#fallible = components(automaton, (state) => !automaton.safe.has(state));
+  }
+
+  exponential(): Ambiguity | undefined {
+    for (const state of this.#looping(this.#fallible)) {
+      const pump = this.#twoWaysAround(state);
+      if (pump !== undefined)
+        return { degree: 'exponential', prefix: this.#prefixOf(state), pump, why: 'two ways around a loop' };
+    }
+    return undefined;
+  }
+
+  polynomial(): Ambiguity | undefined {
+    const firsts = this.#looping(this.#components);
+    const seconds = this.#looping(this.#fallible);
+    for (const first of firsts)
+      for (const second of seconds) {
+        if (this.#components[first] === this.#components[second]) continue;
+        const pump = this.#overlap(first, second);
+        if (pump !== undefined)
+          return {
+            degree: 'polynomial',
+            prefix: this.#prefixOf(first),
+            pump,
+            why: 'two loops read the same',
+          };
+      }
+    return undefined;
+  }
+
+  loops(): readonly { prefix: string; pump: string }[] {
+    return this.#looping(this.#components).flatMap((state) => {
+      const pump = this.#walk(
+        [state],
+        (to) => to[0] === state,
+        (place) => this.#steps(place[0] as number),
+      );
+      return pump === undefined ? [] : [{ prefix: this.#prefixOf(state), pump }];
+    });
+  }
+
+  /** States from which a way leads back to them. */
+  #looping(numbers: readonly number[]): readonly number[] {
+    return this.#automaton.edges.flatMap((edges, state) => {
+      const isLoop = edges.some(({ to }) => numbers[to] === numbers[state] && numbers[state] !== -1);
+      return isLoop ? [state] : [];
+    });
+  }
+
+  #twoWaysAround(state: number): string | undefined {
+    const inside = (edge: Edge) => this.#fallible[edge.to] === this.#fallible[state];
+    return this.#walk(
+      [state, state, 0],
+      (place) => place[0] === state && place[1] === state && place[2] === 1,
+      ([one = 0, other = 0, parted = 0]) => {
+        const found: Step[] = [];
+        for (const a of this.#edges(one).filter(inside))
+          for (const b of this.#edges(other).filter(inside)) {
+            const by = common(a.classes, b.classes);
+            if (by !== undefined) found.push({ to: [a.to, b.to, parted === 1 || a !== b ? 1 : 0], by });
+          }
+        return found;
+      },
+    );
+  }
+
+  /** A text that leads from the first around to itself, from the first to the second, and around the second. */
+  #overlap(first: number, second: number): string | undefined {
+    const { safe } = this.#automaton;
+    const inFirst = (state: number) => this.#components[state] === this.#components[first];
+    const inSecond = (state: number) => this.#fallible[state] === this.#fallible[second];
+    return this.#walk(
+      [first, first, second],
+      (place) => place[0] === first && place[1] === second && place[2] === second,
+      ([one = 0, between = 0, other = 0]) => {
+        const found: Step[] = [];
+        for (const a of this.#edges(one).filter(({ to }) => inFirst(to)))
+          for (const c of this.#edges(other).filter(({ to }) => inSecond(to)))
+            for (const b of this.#edges(between)) {
+              if (!inFirst(b.to) && safe.has(b.to)) continue;
+              const by = common(a.classes, c.classes, b.classes);
+              if (by !== undefined) found.push({ to: [a.to, b.to, c.to], by });
+            }
+        return found;
+      },
+    );
+  }
+
+  #prefixOf(state: number): string {
+    const { start } = this.#automaton;
+    if (state === start) return '';
+    return (
+      this.#walk(
+        [start],
+        (to) => to[0] === state,
+        (place) => this.#steps(place[0] as number),
+      ) ?? ''
+    );
+  }
+
+  #steps(state: number): readonly Step[] {
+    return this.#edges(state).flatMap(({ to, classes }) => {
+      const [by] = classes;
+      return by === undefined ? [] : [{ to: [to], by }];
+    });
+  }
+
+  #edges(state: number): readonly Edge[] {
+    return this.#automaton.edges[state] ?? [];
+  }
+
+  /** The shortest text that leads from a place to one that is meant, by at least one step. */
+  #walk(
+    from: readonly number[],
+    isMeant: (place: readonly number[]) => boolean,
+    steps: (place: readonly number[]) => readonly Step[],
+  ): string | undefined {
+    const came = new Map<string, { readonly before: string; readonly by: number }>();
+    const line: (readonly number[])[] = [from];
+    for (const place of line)
+      for (const { to, by } of steps(place)) {
+        const key = to.join();
+        if (came.has(key)) continue;
+        came.set(key, { before: place.join(), by });
+        if (isMeant(to)) return this.#textOf(key, from.join(), came);
+        line.push(to);
+      }
+    return undefined;
+  }
+
+  #textOf(end: string, start: string, came: ReadonlyMap<string, { before: string; by: number }>): string {
+    let text = '';
+    let at = end;
+    do {
+      const step = came.get(at);
+      if (step === undefined) break;
+      text = (this.#automaton.samples[step.by] ?? '') + text;
+      at = step.before;
+    } while (at !== start);
+    return text;
+  }
+}
+
+interface Step {
+  readonly to: readonly number[];
+  /** The class of characters that is read. */
+  readonly by: number;
+}
+
+function common(...sets: readonly ReadonlySet<number>[]): number | undefined {
+  const [smallest = new Set<number>(), ...rest] = sets.toSorted((a, b) => a.size - b.size);
+  for (const each of smallest) if (rest.every((set) => set.has(each))) return each;
+  return undefined;
+}
+
+/** The strongly connected component of each state; -1 for those that are left out. */
+function components({ edges }: Automaton, isIn: (state: number) => boolean): readonly number[] {
+  const numbers: number[] = edges.map(() => -1);
+  const seen: number[] = edges.map(() => -1);
+  const low: number[] = edges.map(() => -1);
+  const stack: number[] = [];
+  const onStack = new Set<number>();
+  let next = 0;
+  const visit = (state: number) => {
+    seen[state] = low[state] = next++;
+    stack.push(state);
+    onStack.add(state);
+    for (const { to } of edges[state] ?? []) {
+      if (!isIn(to)) continue;
+      if (seen[to] === -1) {
+        visit(to);
+        low[state] = Math.min(low[state] as number, low[to] as number);
+      } else if (onStack.has(to)) low[state] = Math.min(low[state] as number, seen[to] as number);
+    }
+    if (low[state] !== seen[state]) return;
+    for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
+      onStack.delete(top);
+      numbers[top] = state;
+      if (top === state) break;
+    }
+  };
+  for (let state = 0; state < edges.length; state++) if (isIn(state) && seen[state] === -1) visit(state);
+  return numbers;
+}

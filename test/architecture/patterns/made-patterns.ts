@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+export interface MadePattern {
+  readonly source: string;
+  readonly flags: string;
+  readonly line: number;
+}
+
+/** Every `new RegExp` that runs while a module is loaded. Modules that were loaded before are not seen. */
+export async function patternsMadeBy(root: string, file: string): Promise<readonly MadePattern[]> {
+  const made: MadePattern[] = [];
+  const original = globalThis.RegExp;
+  const watched = new Proxy(original, {
+    construct(target, [source, flags], newTarget) {
+      const pattern: RegExp = Reflect.construct(target, [source, flags], newTarget);
+      const line = lineIn(file);
+      if (line !== undefined) made.push({ source: pattern.source, flags: pattern.flags, line });
+      return pattern;
+    },
+  });
+  globalThis.RegExp = watched;
+  try {
+    // Another address is another module, even where it was loaded before.
+    await import(`${pathToFileURL(join(root, file)).href}?patterns`);
+  } finally {
+    globalThis.RegExp = original;
+  }
+  return made;
+}
+
+/** The line of the file that is running. */
+function lineIn(file: string): number | undefined {
+  const caller = (new Error().stack ?? '').split('\n').find((each) => each.includes(`${file}?patterns:`));
+  const line = caller?.split(`${file}?patterns:`)[1]?.split(':')[0];
+  return line === undefined ? undefined : Number(line);
+}

@@ -1,0 +1,98 @@
+/** The embedded API in a process of its own, whose event loop is watched. Its parent asks by messages. */
+import { join } from 'node:path';
+import { collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
+import { makeCatalogue } from '../../src/local-api/core/catalogue.ts';
+import { type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
+import { LoopMonitor } from './loop-monitor.ts';
+
+export interface ServerQuestion {
+  readonly id: number;
+  readonly ask: 'hold' | 'memory' | 'kept' | 'errors' | 'stop';
+}
+
+export interface ServerAnswers {
+  /** Milliseconds of the longest turn since the last question. */
+  hold: number;
+  memory: { readonly heldBytes: number; readonly residentBytes: number };
+  /** Versions by what they are of: enough to tell whether all is there. */
+  kept: readonly (readonly [string, string])[];
+  errors: readonly string[];
+  stop: null;
+}
+
+const [directory = ''] = process.argv.slice(2);
+const logs = collectLogs(realClock(), new Verbosity(0));
+const stop = new AbortController();
+const api = await openLocalApi(
+  {
+    directory: join(directory, 'data'),
+    adminKubeconfig: join(directory, 'admin.kubeconfig'),
+    listen: { host: '127.0.0.1', port: 0 },
+    nodeName: 'node',
+    hostnames: () => [],
+    addresses: () => [],
+    kubeletAt: () => undefined,
+    exposeMetrics: async () => 'up 1\n',
+    version: { kubernetes: '1.36.4', own: '0.0.0' },
+    sockets: { handshakeProblem: () => 'not here', serveWebSocket: async () => {}, relay: async () => {} },
+    clock: realClock(),
+    random: systemRandom(),
+    logger: logs.logger,
+  },
+  stop.signal,
+);
+const running = api.run(stop.signal).catch(() => {});
+const monitor = new LoopMonitor();
+
+process.on('message', ({ id, ask }: ServerQuestion) => {
+  // Whatever the last request still does is done in this turn: the answer waits for the next ones.
+  setTimeout(() => void answer(id, ask), 3);
+});
+process.on('disconnect', () => process.exit());
+process.send?.({ id: 0, answer: api.url });
+
+async function answer(id: number, ask: ServerQuestion['ask']): Promise<void> {
+  const found = await answerOf(ask);
+  process.send?.({ id, answer: found });
+  if (ask === 'stop') process.disconnect?.();
+}
+
+async function answerOf(ask: ServerQuestion['ask']): Promise<ServerAnswers[typeof ask]> {
+  switch (ask) {
+    case 'hold':
+      return monitor.takeLongestMs();
+    case 'memory': {
+      (globalThis as { gc?: () => void }).gc?.();
+      const { heapUsed, rss } = process.memoryUsage();
+      return { heldBytes: heapUsed, residentBytes: rss };
+    }
+    case 'kept':
+      return kept(api);
+    case 'errors':
+      return [...logs.records]
+        .filter(({ severity }) => severity === 'error')
+        .map((record) => JSON.stringify(record).slice(0, 2_000));
+    case 'stop':
+      monitor[Symbol.dispose]();
+      stop.abort(new Error('the round is over'));
+      await running;
+      await api[Symbol.asyncDispose]();
+      return null;
+  }
+}
+
+function kept({ objects }: OpenLocalApi): readonly (readonly [string, string])[] {
+  const stored = makeCatalogue({}).all.filter((entry) => entry.kept === 'stored');
+  return stored.flatMap(({ resource }) =>
+    objects
+      .all(resource)
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .map(
+        ({ metadata }) =>
+          [
+            `${resource.plural} ${metadata.namespace ?? ''}/${metadata.name}`,
+            metadata.resourceVersion,
+          ] as const,
+      ),
+  );
+}
