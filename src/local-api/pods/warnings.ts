@@ -153,17 +153,22 @@ function aboutPorts(spec: PodSpec): readonly string[] {
   return [...clashesOf(ports), ...names];
 }
 
-/** A port is compared with so many that came before it and have its number. */
-const mostCompared = 50;
+/** A port is compared with at most this many earlier ones of its number. */
+const maxCompared = 50;
+/** An answer carries no more warnings than this. */
+const maxClashes = 100;
 
 function clashesOf(ports: readonly PlacedPort[]): readonly string[] {
   const before = new Map<string, PlacedPort[]>();
-  return ports.flatMap((port) => {
+  const clashes: string[] = [];
+  for (const port of ports) {
     const key = `${port.containerPort} ${port.protocol}`;
     const others = before.get(key) ?? [];
-    if (others.length < mostCompared) before.set(key, [...others, port]);
-    return others.flatMap((other) => clash(port, other));
-  });
+    if (others.length < maxCompared) before.set(key, [...others, port]);
+    for (const other of others) clashes.push(...clash(port, other));
+    if (clashes.length >= maxClashes) break;
+  }
+  return clashes.slice(0, maxClashes);
 }
 
 function clash(port: PlacedPort, other: PlacedPort): readonly string[] {
