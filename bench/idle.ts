@@ -8,7 +8,7 @@ import '../src/cli/doctor/index.ts';
 import '../src/config/index.ts';
 import '../src/containerd/index.ts';
 import '../src/kubelet/index.ts';
-import '../src/simulator/index.ts';
+import '../test/simulator/index.ts';
 import { createCriClient, wireTransport } from '../src/cri/index.ts';
 import { realClock, systemRandom } from '../src/lib/index.ts';
 

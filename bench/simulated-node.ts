@@ -4,28 +4,24 @@ import { apiResources } from '../src/api/index.ts';
 import { createCriClient } from '../src/cri/index.ts';
 import type { ClusterNode } from '../src/kubelet/cluster/index.ts';
 import { Kubelet } from '../src/kubelet/index.ts';
-import {
-  type Logger,
-  MetricRegistry,
-  type Random,
-  SimulatedCgroupHost,
-  seededRandom,
-  VirtualClock,
-} from '../src/lib/index.ts';
-import { scriptedProber } from '../src/probes/index.ts';
-import { memoryRuntimeFiles, memoryVolumeParts } from '../src/runtime/index.ts';
+import { type Logger, MetricRegistry, type Random, seededRandom } from '../src/lib/index.ts';
+import type { StoredObject } from '../src/local-api/core/stored-object.ts';
+import { memoryVolumeParts } from '../src/runtime/index.ts';
+import { memoryRuntimeFiles } from '../test/fakes/memory-runtime-files.ts';
+import { MemoryManifestFiles } from '../test/fakes/memory-source-files.ts';
+import { scriptedProber } from '../test/fakes/scripted-prober.ts';
+import { SimulatedCgroupHost } from '../test/fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../test/fakes/virtual-clock.ts';
+import { clusterLife } from '../test/simulation/cluster/cluster-life.ts';
+import { ClusterWorld } from '../test/simulation/cluster/cluster-world.ts';
+import { settings } from '../test/simulation/kubelet-life.ts';
+import { manifestDirectory, nodeName } from '../test/simulation/manifests.ts';
 import {
   createSimulatedRuntime,
   memoryFiles,
   type SimulatedApi,
   type SimulatedRuntime,
-  type StoredObject,
-} from '../src/simulator/index.ts';
-import { MemoryManifestFiles } from '../src/sources/index.ts';
-import { clusterLife } from '../test/simulation/cluster/cluster-life.ts';
-import { ClusterWorld } from '../test/simulation/cluster/cluster-world.ts';
-import { settings } from '../test/simulation/kubelet-life.ts';
-import { manifestDirectory, nodeName } from '../test/simulation/manifests.ts';
+} from '../test/simulator/index.ts';
 import { copyingClient } from './copying-client.ts';
 import { kubeletShare } from './kubelet-share.ts';
 

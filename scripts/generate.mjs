@@ -1,5 +1,5 @@
 // Turns the wire definitions under src/<room>/proto into one TypeScript file a package under src/<room>/gen:
-// the types, and a table the codec in src/lib/protobuf compiles on first use. The result is checked in.
+// the types, and a table the codec in src/protocols/protobuf compiles on first use. The result is checked in.
 // usage: npm run generate   (or with --check: fail if anything would change)
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Command, collectLogs, KubelingError, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { type Command, collectLogs, KubelingError } from '../lib/index.ts';
 import { Credentials } from './credentials.ts';
 import { parseKubeconfig } from './kubeconfig.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KubelingError, settle, VirtualClock } from '../lib/index.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { KubelingError } from '../lib/index.ts';
 import { RequestRate, RequestSlots, rateLimitOf } from './rate-limit.ts';
 
 const never = new AbortController().signal;

@@ -14,7 +14,7 @@ import {
   thing,
   unreachable,
 } from '../../test/fakes/reflector-rig.ts';
-import { settle } from '../lib/index.ts';
+import { settle } from '../../test/fakes/virtual-clock.ts';
 import type { ApiList } from './client.ts';
 
 test('a bookmark moves the version and nothing else', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { collectLogs, KubelingError, seededRandom, VirtualClock, Waiters } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, KubelingError, seededRandom, Waiters } from '../lib/index.ts';
 import { apiError } from './api-error.ts';
 import type { ApiClient, ApiList, ApiObject, ListQuery, WatchEvent, WatchQuery } from './client.ts';
 import { Reflector } from './reflector.ts';

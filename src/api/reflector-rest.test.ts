@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refusal, ScriptedServer, syncedRig, unreachable } from '../../test/fakes/reflector-rig.ts';
-import { settle } from '../lib/index.ts';
+import { settle } from '../../test/fakes/virtual-clock.ts';
 
 /** As a client that hears of the answers others get. */
 class HearingServer extends ScriptedServer {

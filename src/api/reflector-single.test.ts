@@ -9,7 +9,8 @@ import {
   type Thing,
   thing,
 } from '../../test/fakes/reflector-rig.ts';
-import { collectLogs, seededRandom, settle, VirtualClock } from '../lib/index.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
 import { ObjectReflector, type ObjectReflectorOptions } from './reflector-single.ts';
 import { apiResources } from './resource.ts';
 

@@ -15,7 +15,8 @@ import {
   thing,
   unreachable,
 } from '../../test/fakes/reflector-rig.ts';
-import { KubelingError, settle } from '../lib/index.ts';
+import { settle } from '../../test/fakes/virtual-clock.ts';
+import { KubelingError } from '../lib/index.ts';
 import type { ApiList } from './client.ts';
 
 test('what there is comes by one watch that goes on with the changes', async () => {

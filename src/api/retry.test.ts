@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { apiResources } from './resource.ts';
 import {
   BrokenConnection,

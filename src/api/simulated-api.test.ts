@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, instant, seededRandom, VirtualClock } from '../lib/index.ts';
-import { type ApiFaultRates, adminUser, randomApiFaults, SimulatedApi } from '../simulator/api/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { type ApiFaultRates, randomApiFaults, SimulatedApi } from '../../test/simulator/api/index.ts';
+import { collectLogs, instant, seededRandom } from '../lib/index.ts';
+import { adminUser } from '../local-api/core/request.ts';
 import type { ApiObject } from './client.ts';
 import { EventRecorder, podSubject } from './events/index.ts';
 import { Reflector } from './reflector.ts';

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
 import { beforeEach, describe, test } from 'node:test';
+import { MemoryCertificateFiles } from '../../test/fakes/memory-certificate-files.ts';
 import { SigningApi } from '../../test/fakes/signing-api.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { apiError } from '../api/index.ts';
 import { parseKubeconfig } from '../api/kubeconfig.ts';
-import { type CollectedLogs, collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
-import { keyPem, newEcKey, readKeyPair } from '../lib/x509/index.ts';
+import { type CollectedLogs, collectLogs, seededRandom } from '../lib/index.ts';
+import { keyPem, newEcKey, readKeyPair } from '../protocols/x509/index.ts';
 import { bootstrapClientCertificate, bootstrapCsrName } from './bootstrap.ts';
 import { prepareClientAccess, standInCertificate } from './client-access.ts';
 import { kubeconfigCertificate, withClientCertificate } from './kubeconfig.ts';
-import { MemoryCertificateFiles } from './memory-files.ts';
 import { clientIdentity } from './node-identity.ts';
 
 const minute = 60_000;

@@ -14,7 +14,7 @@ import {
   readLeaves,
   readPrivateKey,
   type Subject,
-} from '../lib/x509/index.ts';
+} from '../protocols/x509/index.ts';
 import { CertificateStore } from './certificate-store.ts';
 import {
   type ClientAccessDeps,

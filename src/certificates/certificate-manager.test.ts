@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
+import { MemoryCertificateFiles } from '../../test/fakes/memory-certificate-files.ts';
 import { SigningApi, TestAuthority } from '../../test/fakes/signing-api.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { apiError } from '../api/index.ts';
 import type { NodeAddress } from '../kinds/index.ts';
 import {
@@ -9,13 +11,11 @@ import {
   KubelingError,
   MetricRegistry,
   seededRandom,
-  VirtualClock,
 } from '../lib/index.ts';
-import { type KeyPair, keyPem, newEcKey, readCertificateRequest } from '../lib/x509/index.ts';
+import { type KeyPair, keyPem, newEcKey, readCertificateRequest } from '../protocols/x509/index.ts';
 import type { CertificateManager } from './certificate-manager.ts';
 import { type KubeconfigCertificate, openClientCertificate } from './client-certificate.ts';
 import { guardCredentials } from './credential-guard.ts';
-import { MemoryCertificateFiles } from './memory-files.ts';
 import { clientCertificateMetrics, exposeTimeToLive, serverCertificateMetrics } from './metrics.ts';
 import { clientIdentity } from './node-identity.ts';
 import { openServingCertificate } from './serving-certificate.ts';

@@ -11,7 +11,7 @@ import {
   type Random,
   TypedEvents,
 } from '../lib/index.ts';
-import { type Identity, identityKey, isExpired, type KeyPair, lackingOf } from '../lib/x509/index.ts';
+import { type Identity, identityKey, isExpired, type KeyPair, lackingOf } from '../protocols/x509/index.ts';
 import type { CertificateStore } from './certificate-store.ts';
 import type { RotationObserver } from './metrics.ts';
 import { describeProgress, type Progress } from './progress.ts';

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
+import { MemoryCertificateFiles } from '../../test/fakes/memory-certificate-files.ts';
 import { TestAuthority } from '../../test/fakes/signing-api.ts';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
-import { keyPem, newEcKey } from '../lib/x509/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
+import { keyPem, newEcKey } from '../protocols/x509/index.ts';
 import { CertificateStore } from './certificate-store.ts';
-import { MemoryCertificateFiles } from './memory-files.ts';
 import { clientIdentity } from './node-identity.ts';
 
 const directory = '/pki';

@@ -1,6 +1,6 @@
 import { basename, dirname, join, resolve } from 'node:path';
 import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
-import { isExpired, type KeyPair, readKeyPair } from '../lib/x509/index.ts';
+import { isExpired, type KeyPair, readKeyPair } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
 import { loadPairFiles, type PairFiles } from './pair-files.ts';
 

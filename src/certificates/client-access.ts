@@ -1,5 +1,5 @@
 import { apiTime, type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
-import { isExpired, type KeyPair, lackingOf, readLeaves } from '../lib/x509/index.ts';
+import { isExpired, type KeyPair, lackingOf, readLeaves } from '../protocols/x509/index.ts';
 import { CertificateStore } from './certificate-store.ts';
 import { clientPrefix } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';

@@ -1,5 +1,5 @@
 import { apiTime, type Clock, type Logger, type Random } from '../lib/index.ts';
-import { isExpired, type KeyPair, readKeyPair } from '../lib/x509/index.ts';
+import { isExpired, type KeyPair, readKeyPair } from '../protocols/x509/index.ts';
 import { CertificateManager } from './certificate-manager.ts';
 import { CertificateStore } from './certificate-store.ts';
 import type { CertificateFiles } from './files.ts';

@@ -1,5 +1,5 @@
 import { apiTime, type Clock, KubelingError, type Logger } from '../lib/index.ts';
-import { isExpired, type KeyPair } from '../lib/x509/index.ts';
+import { isExpired, type KeyPair } from '../protocols/x509/index.ts';
 
 export interface CredentialGuardDeps {
   readonly certificate: {

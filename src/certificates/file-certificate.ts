@@ -7,7 +7,7 @@ import {
   type Logger,
   TypedEvents,
 } from '../lib/index.ts';
-import { isExpired, type KeyPair } from '../lib/x509/index.ts';
+import { isExpired, type KeyPair } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
 import { noObserver, type RotationObserver } from './metrics.ts';
 import { type PairFiles, PairReader } from './pair-files.ts';

@@ -6,7 +6,7 @@
  *     tlsCertFile, serverTLSBootstrap ───> servingSource ──> openServingCertificate ───────┘ run, onRotated: the server
  */
 
-export type { KeyKind, KeyPair, Leaf } from '../lib/x509/index.ts';
+export type { KeyKind, KeyPair, Leaf } from '../protocols/x509/index.ts';
 export {
   type BootstrapApi,
   type BootstrapDeps,
@@ -28,14 +28,13 @@ export {
   openClientCertificate,
 } from './client-certificate.ts';
 export { type CredentialGuardDeps, guardCredentials } from './credential-guard.ts';
-export { type CertificateFiles, realCertificateFiles } from './files.ts';
+export { type CertificateFileKind, type CertificateFiles, realCertificateFiles } from './files.ts';
 export {
   type KubeconfigView,
   kubeconfigCertificate,
   type ParseKubeconfig,
   withClientCertificate,
 } from './kubeconfig.ts';
-export { MemoryCertificateFiles } from './memory-files.ts';
 export {
   clientCertificateMetrics,
   exposeTimeToLive,

@@ -1,4 +1,4 @@
-import type { KeyPair } from '../lib/x509/index.ts';
+import type { KeyPair } from '../protocols/x509/index.ts';
 import type { KubeconfigCertificate } from './client-certificate.ts';
 import type { CertificateFiles } from './files.ts';
 

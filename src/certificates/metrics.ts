@@ -1,5 +1,5 @@
 import type { Clock, MetricRegistry } from '../lib/index.ts';
-import type { KeyPair } from '../lib/x509/index.ts';
+import type { KeyPair } from '../protocols/x509/index.ts';
 
 /** Told what happens to a certificate, to be counted. Never throws. */
 export interface RotationObserver {

@@ -1,5 +1,5 @@
 import type { NodeAddress } from '../kinds/index.ts';
-import { canonicalIp, type Identity } from '../lib/x509/index.ts';
+import { canonicalIp, type Identity } from '../protocols/x509/index.ts';
 import type { Wanted } from './rotation-plan.ts';
 
 export function nodeSubject(nodeName: string): Pick<Identity, 'commonName' | 'organizations'> {

@@ -1,4 +1,4 @@
-import { type KeyPair, readKeyPair } from '../lib/x509/index.ts';
+import { type KeyPair, readKeyPair } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
 
 /** A certificate and its key, which may be in one file. */

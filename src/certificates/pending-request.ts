@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Identity } from '../lib/x509/index.ts';
+import type { Identity } from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
 import type { CsrRef } from './signing-request.ts';
 

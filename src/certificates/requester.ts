@@ -17,7 +17,7 @@ import {
   makeCertificateRequest,
   newEcKey,
   readKeyPair,
-} from '../lib/x509/index.ts';
+} from '../protocols/x509/index.ts';
 import type { CertificateStore } from './certificate-store.ts';
 import type { PendingRequest, PendingRequestFile } from './pending-request.ts';
 import { type CsrApi, type CsrState, createSigningRequest, waitForCertificate } from './signing-request.ts';

@@ -6,7 +6,7 @@ import {
   type KeyPair,
   type Leaf,
   lackingOf,
-} from '../lib/x509/index.ts';
+} from '../protocols/x509/index.ts';
 
 /** What a certificate has to say now, or why that is not known yet. */
 export type Wanted =

@@ -12,7 +12,7 @@ import {
   makeCertificate,
   newPrivateKey,
   readLeaves,
-} from '../lib/x509/index.ts';
+} from '../protocols/x509/index.ts';
 import type { CertificateFiles } from './files.ts';
 import { namesOf } from './node-identity.ts';
 import { type PairFiles, PairReader } from './pair-files.ts';

@@ -1,4 +1,4 @@
-import type { KeyPair } from '../lib/x509/index.ts';
+import type { KeyPair } from '../protocols/x509/index.ts';
 
 /** A certificate that is kept in order, wherever it comes from. */
 export interface ServedCertificate {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { beforeEach, describe, test } from 'node:test';
+import { MemoryCertificateFiles } from '../../test/fakes/memory-certificate-files.ts';
 import { TestAuthority } from '../../test/fakes/signing-api.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { NodeAddress } from '../kinds/index.ts';
-import { type CollectedLogs, collectLogs, MetricRegistry, seededRandom, VirtualClock } from '../lib/index.ts';
-import { type KeyPair, keyPem, newEcKey } from '../lib/x509/index.ts';
-import { MemoryCertificateFiles } from './memory-files.ts';
+import { type CollectedLogs, collectLogs, MetricRegistry, seededRandom } from '../lib/index.ts';
+import { type KeyPair, keyPem, newEcKey } from '../protocols/x509/index.ts';
 import { exposeTimeToLive, serverCertificateMetrics } from './metrics.ts';
 import type { ServedCertificate } from './served-certificate.ts';
 import { openServingCertificate, type ServingSource, servingSource } from './serving-certificate.ts';

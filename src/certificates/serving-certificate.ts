@@ -1,6 +1,6 @@
 import type { NodeAddress } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import type { KeyKind } from '../lib/x509/index.ts';
+import type { KeyKind } from '../protocols/x509/index.ts';
 import { CertificateManager } from './certificate-manager.ts';
 import { CertificateStore } from './certificate-store.ts';
 import type { CertificateRoomDeps } from './client-certificate.ts';

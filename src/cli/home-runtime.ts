@@ -1,6 +1,6 @@
 import { networkName } from '../containerd/index.ts';
 import type { CriClient } from '../cri/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import type { Home } from './home.ts';
 
 /** Which home a sandbox or a container belongs to. */

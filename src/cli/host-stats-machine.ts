@@ -1,7 +1,6 @@
 import { readdirSync, readlinkSync, statSync } from 'node:fs';
 import { readlink, stat, statfs } from 'node:fs/promises';
 import { release, uptime } from 'node:os';
-import type { StatsMachine } from '../kubelet/stats/index.ts';
 import {
   type Clock,
   DiskWalker,
@@ -11,6 +10,7 @@ import {
   spaceAt,
   spaceOf,
 } from '../lib/index.ts';
+import type { StatsMachine } from '../stats/index.ts';
 import { RuntimeProcess } from './runtime-process.ts';
 
 /** What this machine says of its use. Nothing is started before somebody asks. */

@@ -1,6 +1,6 @@
 import { readdir, readlink } from 'node:fs/promises';
-import type { ProcessUsage, SystemPart } from '../kubelet/stats/index.ts';
 import { type CgroupLayout, realCgroupHost } from '../lib/index.ts';
+import type { ProcessUsage, SystemPart } from '../stats/index.ts';
 
 export interface RuntimeProcessDeps {
   /** The socket the runtime is reached by. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KubelingError } from '../lib/index.ts';
-import type { MessageType } from '../lib/protobuf/index.ts';
+import type { MessageType } from '../protocols/protobuf/index.ts';
 import { checkAnswer } from './answers.ts';
 import { ImageService, RuntimeService } from './gen/runtime.ts';
 import { type CriOperation, operationNames } from './operations.ts';

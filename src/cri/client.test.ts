@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { describe, test } from 'node:test';
-import { type CallOptions, GrpcError } from '../lib/grpc/index.ts';
-import { cancelled, isKind, KubelingError, settle, VirtualClock } from '../lib/index.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { cancelled, isKind, KubelingError } from '../lib/index.ts';
+import { type CallOptions, GrpcError } from '../protocols/grpc/index.ts';
 import { type CriClient, createCriClient } from './client.ts';
 import { ImageService, RuntimeService, VersionResponse } from './gen/runtime.ts';
 import { type CriOperation, operationNames } from './operations.ts';

@@ -1,6 +1,6 @@
-import type { CallOptions, ServerStream, Unary } from '../lib/grpc/index.ts';
 import { abortable, type Clock, KubelingError, outlasting, withDeadline } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { CallOptions, ServerStream, Unary } from '../protocols/grpc/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { checkAnswer } from './answers.ts';
 import { type Ingest, readContentOf, readIngests } from './containerd-content.ts';
 import { type ContainerdEvent, publishContainerdEvent, readContainerdEvents } from './containerd-events.ts';

@@ -1,5 +1,5 @@
-import type { ServiceClient } from '../lib/grpc/index.ts';
 import { type Clock, withDeadline } from '../lib/index.ts';
+import type { ServiceClient } from '../protocols/grpc/index.ts';
 import { translateFailure } from './failures.ts';
 import type { ContentMethods } from './gen/containerd.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GrpcError } from '../lib/grpc/index.ts';
 import { isKind } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
+import { GrpcError } from '../protocols/grpc/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { readContainerdEvents } from './containerd-events.ts';
 import { ContainerEvent, Envelope, TaskEvent, TaskExit } from './gen/containerd.ts';
 

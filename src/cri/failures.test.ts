@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type GrpcCode, GrpcError } from '../lib/grpc/index.ts';
 import { cancelled, type ErrorCode, type ErrorKind, KubelingError } from '../lib/index.ts';
+import { type GrpcCode, GrpcError } from '../protocols/grpc/index.ts';
 import { translateFailure } from './failures.ts';
 
 const open = new AbortController().signal;

@@ -1,5 +1,5 @@
-import { type GrpcCode, GrpcError } from '../lib/grpc/index.ts';
 import { type ErrorCode, isKind, KubelingError } from '../lib/index.ts';
+import { type GrpcCode, GrpcError } from '../protocols/grpc/index.ts';
 import { type CriOperation, operationNames } from './operations.ts';
 
 const codes: { readonly [Code in GrpcCode]: ErrorCode } = {

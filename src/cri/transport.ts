@@ -1,5 +1,5 @@
-import { GrpcChannel, type ServiceClient } from '../lib/grpc/index.ts';
 import type { Clock, Random } from '../lib/index.ts';
+import { GrpcChannel, type ServiceClient } from '../protocols/grpc/index.ts';
 import { parseEndpoint } from './endpoint.ts';
 import { Content, type ContentMethods, Events, type EventsMethods } from './gen/containerd.ts';
 import {

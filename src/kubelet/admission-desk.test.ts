@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
-import { collectLogs, settle as quiet, VirtualClock } from '../lib/index.ts';
+import { settle as quiet, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
 import type { Admission, Judgement } from '../resources/index.ts';
 import { AdmissionDesk } from './admission-desk.ts';

@@ -1,7 +1,7 @@
+import type { PodStanding } from '../checkpoints/index.ts';
 import { type Clock, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
 import type { Admission, Judgement, PodAdmitter, Refusal } from '../resources/index.ts';
-import type { PodStanding } from './admission.ts';
 
 export interface AdmissionDeskDeps {
   readonly clock: Clock;

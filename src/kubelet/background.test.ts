@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { abortable, cancelled, collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { abortable, cancelled, collectLogs, seededRandom } from '../lib/index.ts';
 import { Background, type BackgroundLoop } from './background.ts';
 
 function rig() {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { CriClient } from '../cri/index.ts';
-import { collectLogs, KubelingError, MetricRegistry, VirtualClock } from '../lib/index.ts';
+import { collectLogs, KubelingError, MetricRegistry } from '../lib/index.ts';
 import { runtimeCgroupDriver } from './cgroup-driver.ts';
 
 const signal = new AbortController().signal;

@@ -1,7 +1,13 @@
-import { abortable, type Clock, describeError, type Logger, withDeadline } from '../lib/index.ts';
+import {
+  abortable,
+  type Clock,
+  describeError,
+  type Logger,
+  TroubleBoard,
+  withDeadline,
+} from '../lib/index.ts';
 import type { PodUid, RuntimePod } from '../pods/index.ts';
 import type { LoopInput } from './input-mux.ts';
-import { TroubleBoard } from './trouble-board.ts';
 
 /** What the machine and the runtime have of pods, as it was some moments ago. */
 export interface CleanupSnapshot {

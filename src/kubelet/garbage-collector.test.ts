@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cancelled, collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { cancelled, collectLogs } from '../lib/index.ts';
 import { GarbageCollector } from './garbage-collector.ts';
 import { NodeJournal } from './node-journal.ts';
 

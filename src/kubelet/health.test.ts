@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { StatusResponse } from '../cri/index.ts';
-import { VirtualClock } from '../lib/index.ts';
 import { answerHealth } from '../server/index.ts';
 import { livenessChecks, readinessChecks } from './health.ts';
 import { RuntimeState } from './runtime-state.ts';

@@ -1,3 +1,4 @@
+import type { PodDirectories } from '../checkpoints/index.ts';
 import type { Clock, Logger, Random } from '../lib/index.ts';
 import type { PodUid, RuntimePod } from '../pods/index.ts';
 import { type CleanupSnapshot, CleanupSnapshots } from './cleanup-snapshots.ts';
@@ -6,7 +7,6 @@ import type { KubeletObserver } from './metrics.ts';
 import type { NodeJournal } from './node-journal.ts';
 import { OrphanDirectories } from './orphan-directories.ts';
 import { type CleanupDeps, PodCleanups } from './pod-cleanups.ts';
-import type { PodDirectories } from './pod-files.ts';
 import { ticker } from './ticker.ts';
 
 export interface HousekeepingDeps extends Omit<CleanupDeps, 'directories' | 'observe' | 'cgroups'> {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { settings } from '../../test/simulation/kubelet-life.ts';
 import type { CriClient } from '../cri/index.ts';
-import { collectLogs, MetricRegistry, VirtualClock } from '../lib/index.ts';
+import { collectLogs, MetricRegistry } from '../lib/index.ts';
 import type { PodJournal } from '../pods/index.ts';
-import { mapFileStore, memoryRuntimeFiles } from '../runtime/index.ts';
 import { ImageAccess } from './image-access.ts';
 
 const { signal } = new AbortController();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, MetricRegistry, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, MetricRegistry } from '../lib/index.ts';
 import { ImageLeases } from '../runtime/index.ts';
 import { ImageCollector, makeImageGc } from './image-collector.ts';
 import type { NodeEvent } from './node-journal.ts';

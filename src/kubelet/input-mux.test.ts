@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cancelled, Subscription, settle, VirtualClock } from '../lib/index.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { cancelled, Subscription } from '../lib/index.ts';
 import { InputMux } from './input-mux.ts';
 import { ticker } from './ticker.ts';
 

@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { mountPoints, PodDirectories, PodNotebook, podsDirOf } from '../checkpoints/index.ts';
 import { type PluginHandler, PluginRegistry } from '../plugins/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
 import { matchesNodeSelector } from '../resources/index.ts';
@@ -12,6 +13,7 @@ import {
   CsiNodeUpdates,
   CsiVolumes,
   csiMetrics,
+  EmptyDirQuotas,
   Expansions,
   GroupNews,
   LocalDisks,
@@ -20,6 +22,8 @@ import {
   MemoryEmptyDirs,
   NfsVolumes,
   PayloadVolumes,
+  PlainVolumes,
+  Renewals,
   reconstructionMetrics,
   type StorageObserver,
   storageMetrics,
@@ -27,13 +31,8 @@ import {
 } from '../volumes/index.ts';
 import { allocatableOf } from './allocatable.ts';
 import { csiApi } from './csi-link.ts';
-import { EmptyDirQuotas } from './empty-dir-quotas.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
-import { PlainVolumes } from './plain-volumes.ts';
-import { mountPoints, PodDirectories, podsDirOf } from './pod-files.ts';
-import { PodNotebook } from './pod-notebook.ts';
-import { Renewals } from './renewals.ts';
 import type { KubeletSettings } from './settings.ts';
 
 export const bootFile = '/proc/sys/kernel/random/boot_id';

@@ -14,9 +14,9 @@ import type {
 } from '../resources/index.ts';
 import type { DiskSpace, RotationFiles, RunPlugin, RuntimeFiles, VolumeParts } from '../runtime/index.ts';
 import type { HttpGet, ManifestFiles } from '../sources/index.ts';
+import type { StatsMachine } from '../stats/index.ts';
 import type { BlockDevices, DirectoryQuotas, Disks, NetworkMounts, VolumeFiles } from '../volumes/index.ts';
 import type { ClusterLink } from './cluster-link.ts';
-import type { StatsMachine } from './stats/index.ts';
 
 /** The machine as the kubelet reaches it besides the runtime; simulated as a whole in tests. */
 export interface NodeMachine {

@@ -1,3 +1,4 @@
+import { EarlierPods } from '../checkpoints/index.ts';
 import { describeError, HintLatch, WorkQueue } from '../lib/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
 import { type Pleg, RunningPods } from '../pleg/index.ts';
@@ -27,11 +28,11 @@ import {
 import type { StreamingHost } from '../server/index.ts';
 import { type FileSource, type HttpSource, PodConfig, type SourceProblem } from '../sources/index.ts';
 import { StatusManager } from '../status/index.ts';
+import { VolumeMetrics, volumeSpace } from '../volumes/index.ts';
 import { PodWorkers, workerMetrics } from '../workers/index.ts';
 import { isPastDeadline } from './active-deadline.ts';
 import type { AdmissionDesk } from './admission-desk.ts';
 import { Background, type BackgroundLoops } from './background.ts';
-import { EarlierPods } from './earlier-pods.ts';
 import { endedContainers } from './ended-containers.ts';
 import { makeEviction } from './eviction/index.ts';
 import { FlightRecorder } from './flight-recorder.ts';
@@ -67,7 +68,6 @@ import type { KubeletSettings } from './settings.ts';
 import { Statistics } from './statistics.ts';
 import { streamingHost } from './streaming-host.ts';
 import type { SyncLoop } from './sync-loop.ts';
-import { VolumeMetrics, volumeSpace } from './volume-metrics.ts';
 import { Watchdog } from './watchdog.ts';
 
 /** What is opened before there is a kubelet. */

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { settings } from '../../test/simulation/kubelet-life.ts';
-import { collectLogs, MetricRegistry, VirtualClock } from '../lib/index.ts';
+import { collectLogs, MetricRegistry } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
 import type { Judgement } from '../resources/index.ts';
 import { makeAdmission } from './make-admission.ts';
 
 interface Situation {
   readonly others?: readonly Pod[];
-  readonly standing?: 'new' | 'lives-here';
+  readonly standing?: 'new' | 'restored';
   readonly strictGroups?: boolean;
   readonly isShuttingDown?: boolean;
 }
@@ -71,7 +72,7 @@ for (const [what, cluster] of [
     assert.equal(judged(asking({ 'hugepages-2Mi': '128Mi' })), 'UnexpectedAdmissionError');
     assert.equal(judged(asking({ cpu: '100' })), 'UnexpectedAdmissionError');
     assert.equal(judged(asking({ memory: '9Gi' })), 'UnexpectedAdmissionError');
-    assert.equal(judged(asking({ cpu: '100' }), { standing: 'lives-here' }), 'admit');
+    assert.equal(judged(asking({ cpu: '100' }), { standing: 'restored' }), 'admit');
   });
 
   test(`a node ${what} goes by the labels it will have`, () => {
@@ -85,7 +86,7 @@ for (const [what, cluster] of [
     const pod = named('web');
     assert.equal(judged(pod, { others: others.slice(1) }), 'admit');
     assert.equal(judged(pod, { others }), 'OutOfpods');
-    assert.equal(judged(pod, { others, standing: 'lives-here' }), 'admit');
+    assert.equal(judged(pod, { others, standing: 'restored' }), 'admit');
     assert.equal(judged(pod, { isShuttingDown: true }), 'NodeShutdown');
   });
 

@@ -1,8 +1,8 @@
+import type { PodStanding } from '../checkpoints/index.ts';
 import type { Node } from '../kinds/index.ts';
 import { hugePageResource, type Pod, type PodJournal, type PodUid } from '../pods/index.ts';
 import type { Allotter } from '../resources/index.ts';
 import type { PodWorkers } from '../workers/index.ts';
-import type { PodStanding } from './admission.ts';
 import { AdmissionDesk, type AdmissionDeskDeps } from './admission-desk.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import { nodeAdmission } from './node-admission.ts';
@@ -59,7 +59,7 @@ export function makeAdmission(
 
 function adopting({ adopt }: AdmissionParts, judge: AdmissionDeskDeps['judge']): AdmissionDeskDeps['judge'] {
   return (pod, standing) => {
-    if (standing === 'lives-here') adopt?.(pod);
+    if (standing === 'restored') adopt?.(pod);
     return judge(pod, standing);
   };
 }

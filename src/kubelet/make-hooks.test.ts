@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { RecordedJournal } from '../../test/fakes/journal.ts';
 import { podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { settings } from '../../test/simulation/kubelet-life.ts';
-import { collectLogs, MetricRegistry, VirtualClock } from '../lib/index.ts';
+import { collectLogs, MetricRegistry } from '../lib/index.ts';
 import { type HooksDeps, makeHooks } from './make-hooks.ts';
 
 it('a hook without a host asks the pod, and the node where the pod has its network', async () => {

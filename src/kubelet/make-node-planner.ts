@@ -11,10 +11,10 @@ import {
   type SubPath,
   type UserNamespaces,
 } from '../runtime/index.ts';
+import type { PlainVolumes } from '../volumes/index.ts';
 import { allocatableOf } from './allocatable.ts';
 import type { KubeletDeps, NodeMachine } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
-import type { PlainVolumes } from './plain-volumes.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
 

@@ -1,3 +1,4 @@
+import type { PodStanding } from '../checkpoints/index.ts';
 import type { Node } from '../kinds/index.ts';
 import type { Clock, Logger, MetricRegistry } from '../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../pods/index.ts';
@@ -11,7 +12,7 @@ import {
   preempted,
 } from '../resources/index.ts';
 import { killPodNow, type PodWorkers, type StatusFn } from '../workers/index.ts';
-import { kernelProblems, type PodStanding } from './admission.ts';
+import { kernelProblems } from './admission.ts';
 import type { RuntimeAbilities } from './runtime-abilities.ts';
 import type { KubeletSettings } from './settings.ts';
 
@@ -65,7 +66,7 @@ function factsFor(
   const standing = operation === 'resize' ? 'new' : parts.standing(pod);
   const node = parts.node();
   // One that lives here stays, whoever else there is.
-  const others = standing === 'lives-here' ? [] : parts.beside(pod);
+  const others = standing === 'restored' ? [] : parts.beside(pod);
   const { queries } = parts.workers();
   const ending = others.filter(
     ({ metadata }) =>

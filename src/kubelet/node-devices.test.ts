@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { gadget, podOf } from '../../test/fakes/device-rig.ts';
+import { memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
 import { SimulatedDevices } from '../../test/fakes/simulated-devices.ts';
-import { collectLogs, MetricRegistry, seededRandom, settle, VirtualClock } from '../lib/index.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, MetricRegistry, seededRandom } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
-import { memoryRuntimeFiles } from '../runtime/index.ts';
 import { NodeDevices } from './node-devices.ts';
 
 const { signal } = new AbortController();

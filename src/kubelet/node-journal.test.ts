@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import { explainNode } from './explain.ts';
 import { NodeJournal } from './node-journal.ts';
 

@@ -1,6 +1,5 @@
-import { type Clock, type Instant, type Logger, Ring } from '../lib/index.ts';
+import { type Clock, type Instant, type Logger, Ring, TroubleBoard } from '../lib/index.ts';
 import type { PodEvent } from '../pods/index.ts';
-import { TroubleBoard } from './trouble-board.ts';
 
 /** An event of the node as users of the API know them; no part of the node is meant but the whole. */
 export type NodeEvent = Omit<PodEvent, 'fieldPath'>;

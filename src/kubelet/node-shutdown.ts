@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { shutDownStatus } from '../checkpoints/index.ts';
 import type { MetricRegistry } from '../lib/index.ts';
 import type { NodeShutdown } from '../node/shutdown/index.ts';
 import type { Pod, PodJournal } from '../pods/index.ts';
@@ -6,7 +7,6 @@ import { killPodNow, type PodWorkers } from '../workers/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
 import type { KubeletSettings } from './settings.ts';
-import { shutDownStatus } from './shutdown-status.ts';
 
 export interface ShutdownParts {
   readonly node: Pick<NodeJournal, 'event'>;

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
-import type { ServiceAdder } from '../lib/grpc/index.ts';
 import { type Logger, untilAborted } from '../lib/index.ts';
+import type { ServiceAdder } from '../protocols/grpc/index.ts';
 import type { DeviceHost } from '../resources/index.ts';
 
 export interface NodeSocket {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import type { DirectoryRemoval } from '../checkpoints/pod-directories.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
 import { type PodUid, podUid } from '../pods/index.ts';
 import { NodeJournal } from './node-journal.ts';
 import { OrphanDirectories } from './orphan-directories.ts';
-import type { DirectoryRemoval } from './pod-files.ts';
 
 const { signal } = new AbortController();
 const uid = podUid('u1');

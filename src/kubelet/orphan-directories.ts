@@ -1,3 +1,4 @@
+import type { PodDirectories } from '../checkpoints/index.ts';
 import {
   type Clock,
   describeError,
@@ -8,7 +9,6 @@ import {
 } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 import type { NodeJournal } from './node-journal.ts';
-import type { PodDirectories } from './pod-files.ts';
 
 export interface OrphanDirectoryDeps {
   readonly clock: Clock;

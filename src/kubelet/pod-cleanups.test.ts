@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import { annotations, type Pod, type PodUid, podUid, type RuntimePod } from '../pods/index.ts';
 import type { KnownWorker, UpdatePodOptions } from '../workers/index.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';

@@ -1,3 +1,4 @@
+import type { PodStanding } from '../checkpoints/index.ts';
 import type { PodStatus } from '../kinds/index.ts';
 import type { Clock, Logger } from '../lib/index.ts';
 import {
@@ -13,7 +14,6 @@ import {
 import type { Admission, AllocationManager, Judgement } from '../resources/index.ts';
 import { rejectedPodStatus } from '../status/index.ts';
 import type { UpdatePodOptions } from '../workers/index.ts';
-import type { PodStanding } from './admission.ts';
 import type { AdmissionDesk } from './admission-desk.ts';
 import type { CleanupSnapshot } from './cleanup-snapshots.ts';
 import type { ConfigUpdate, LifecycleHint, SyncHandler } from './sync-loop.ts';
@@ -138,7 +138,7 @@ export class PodHandlers implements SyncHandler {
   /** Who is here already, and then who came first, gets the node's resources first. */
   #additions(added: readonly Pod[]): void {
     const oldestFirst = added.toSorted((one, other) => createdAt(one) - createdAt(other));
-    const { 'lives-here': here = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
+    const { restored: here = [], new: others = [] } = Object.groupBy(oldestFirst, (pod) =>
       this.#deps.earlier.standing(pod),
     );
     for (const brought of [...here, ...others]) {

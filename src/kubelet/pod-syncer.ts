@@ -1,3 +1,4 @@
+import type { PodDirectories, PodNotebook } from '../checkpoints/index.ts';
 import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
@@ -23,6 +24,7 @@ import {
   withUnansweredStart,
 } from '../runtime/index.ts';
 import { generatePodStatus, rejectedPodStatus, saysRestartingAll } from '../status/index.ts';
+import type { PlainVolumes } from '../volumes/index.ts';
 import type {
   PodSyncer,
   SyncPodContext,
@@ -32,9 +34,6 @@ import type {
 } from '../workers/index.ts';
 import { beforeDeadline, isPastDeadline } from './active-deadline.ts';
 import type { ClusterLink } from './cluster-link.ts';
-import type { PlainVolumes } from './plain-volumes.ts';
-import type { PodDirectories } from './pod-files.ts';
-import type { PodNotebook } from './pod-notebook.ts';
 import type { PodProbes } from './pod-probes.ts';
 import type { PodResizes } from './pod-resizes.ts';
 import { prepareClaims } from './prepare-claims.ts';

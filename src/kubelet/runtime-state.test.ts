@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { StatusResponse } from '../cri/index.ts';
-import { cancelled, HintLatch, VirtualClock } from '../lib/index.ts';
+import { cancelled, HintLatch } from '../lib/index.ts';
 import { RuntimeState, watchRuntime } from './runtime-state.ts';
 
 const good = StatusResponse.create({

@@ -2,7 +2,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CriClient, PodSandboxConfig } from '../cri/index.ts';
 import { type Clock, isKind, KubelingError, type Random, randomHex, withDeadline } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 
 export interface SelfCheckDeps {
   readonly cri: CriClient;

@@ -1,10 +1,10 @@
 import { detectCgroupLayout } from '../lib/index.ts';
 import type { ObservedPod, Pod, PodUid } from '../pods/index.ts';
 import { kubepodsPath } from '../resources/index.ts';
+import type { PodSubject, StatsPages, StatsProvider, VolumePlace } from '../stats/index.ts';
+import type { VolumeSpaceAt } from '../volumes/index.ts';
 import type { KubeletDeps } from './kubelet-deps.ts';
 import type { KubeletSettings } from './settings.ts';
-import type { PodSubject, StatsPages, StatsProvider, VolumePlace } from './stats/index.ts';
-import type { VolumeSpaceAt } from './volume-metrics.ts';
 
 export interface StatisticsParts {
   /** All the runtime has, as last seen. */
@@ -77,7 +77,7 @@ export class Statistics implements Disposable {
     const { clock, logger, cri } = this.#deps;
     const { stats: machine, cgroups: host } = this.#deps.machine;
     if (machine === undefined) return undefined;
-    const { StatsProvider, VolumeUsages, podSubjects, statsPages } = await import('./stats/index.ts');
+    const { StatsProvider, VolumeUsages, podSubjects, statsPages } = await import('../stats/index.ts');
     const { observed, known, cgroupOf, placesOf, space } = this.#parts;
     const { volumeStatsMs: periodMs = minuteMs, capacity } = this.#settings;
     const systemCgroups = this.#systemCgroups();

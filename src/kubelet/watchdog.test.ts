@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import type { Pod, PodStep } from '../pods/index.ts';
 import type { BusyWorker } from '../workers/index.ts';
 import { Watchdog } from './watchdog.ts';

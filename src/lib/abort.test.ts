@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import {
   abortable,
   cancelled,
@@ -11,7 +12,6 @@ import {
   withDeadline,
 } from './abort.ts';
 import { isKind } from './errors.ts';
-import { settle, VirtualClock } from './virtual-clock.ts';
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
 const never = () => new Promise<never>(() => {});

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { cancelled } from './abort.ts';
 import { HintLatch } from './hint-latch.ts';
-import { VirtualClock } from './virtual-clock.ts';
 
 const { signal } = new AbortController();
 

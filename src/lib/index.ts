@@ -26,8 +26,28 @@ export {
   nextBackoff,
 } from './backoff.ts';
 export * from './beneath/index.ts';
+export {
+  defaultPeriodUs,
+  minShares,
+  perSecondUs,
+  sharesToWeight,
+  weightToShares,
+  wholePercentQuotaUs,
+} from './cgroups/cgroup-math.ts';
+export type { CgroupHost } from './cgroups/host.ts';
 export * from './cgroups/index.ts';
-export { apiTime, type Clock, type Instant, instant, realClock, type Timer } from './clock.ts';
+export { cgroupMagic } from './cgroups/layout.ts';
+export {
+  apiTime,
+  type Clock,
+  checkedDelayMs,
+  type Instant,
+  instant,
+  realClock,
+  sleepOn,
+  strictlyIncreasing,
+  type Timer,
+} from './clock.ts';
 export {
   type DirectoryUsages,
   DiskWalker,
@@ -77,6 +97,7 @@ export {
   tryParseDuration,
   tryParseDurationMs,
 } from './go-duration.ts';
+export { Heap, type HeapItem } from './heap.ts';
 export { HintLatch } from './hint-latch.ts';
 export {
   dialHttp,
@@ -92,6 +113,7 @@ export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './key
 export { KeyedMutex } from './keyed-mutex.ts';
 export { libraryCalls } from './library-calls.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
+export { TroubleBoard } from './log-once.ts';
 export * from './logging/index.ts';
 export { loopDevicesOf } from './loop-devices.ts';
 export { LruMap, type LruOptions } from './lru.ts';
@@ -102,7 +124,6 @@ export { didYouMean, nearestName } from './nearest-name.ts';
 export { nodeHttp } from './node-http.ts';
 export { readFileIfExists, readFileWithin, readJsonIfSound } from './optional-file.ts';
 export { Paced } from './paced.ts';
-export { PathTree } from './path-tree.ts';
 export { descendants, type ProcessIdentity, type ProcessInfo, ProcessTable, parseStat } from './processes.ts';
 export {
   absoluteArgument,
@@ -137,9 +158,9 @@ export { Slots } from './slots.ts';
 export { stripControls } from './strip-controls.ts';
 export { type Buffering, Subscription } from './subscription.ts';
 export { type SubscriberFailed, TypedEvents } from './typed-events.ts';
-export { settle, VirtualClock } from './virtual-clock.ts';
 export { Waiters } from './waiters.ts';
 export { WorkQueue } from './work-queue.ts';
+export { writeAll } from './write-all.ts';
 export { isPlainYamlText, resolveYamlWord, type YamlScalar } from './yaml-scalar.ts';
 export {
   type Place,

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { seededRandom } from './random.ts';
-import { VirtualClock } from './virtual-clock.ts';
 
 const open = () => new AbortController().signal;
 

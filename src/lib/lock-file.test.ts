@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, beforeEach, describe, it } from 'node:test';
-import { seededRandom, VirtualClock } from './index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { seededRandom } from './index.ts';
 import { type LockDeps, withLockFile } from './lock-file.ts';
 import { ProcessTable } from './processes.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { Paced } from './paced.ts';
-import { VirtualClock } from './virtual-clock.ts';
 
 function rig() {
   const clock = new VirtualClock();

@@ -4,10 +4,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { realClock } from './clock.ts';
 import { KubelingError } from './errors.ts';
 import { type Command, runChecked, runCommand } from './run-command.ts';
-import { VirtualClock } from './virtual-clock.ts';
 
 const clock = realClock();
 const never = new AbortController().signal;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Mount } from './mountinfo.ts';
 import { seededRandom } from './random.ts';
 import { SilentMounts } from './silent-mounts.ts';
-import { settle, VirtualClock } from './virtual-clock.ts';
 
 const mount = (mountPoint: string, fsType: string): Mount => ({
   mountPoint,

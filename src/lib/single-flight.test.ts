@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
+import { settle } from '../../test/fakes/virtual-clock.ts';
 import { SingleFlight } from './single-flight.ts';
-import { settle } from './virtual-clock.ts';
 
 const open = () => new AbortController().signal;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { settle } from '../../test/fakes/virtual-clock.ts';
 import { TypedEvents } from './typed-events.ts';
-import { settle } from './virtual-clock.ts';
 
 type Events = { started: { id: string }; stopped: number };
 

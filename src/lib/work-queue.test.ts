@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { realClock } from './clock.ts';
-import { settle, VirtualClock } from './virtual-clock.ts';
 import { WorkQueue } from './work-queue.ts';
 
 const open = () => new AbortController().signal;

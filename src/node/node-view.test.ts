@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Node } from '../kinds/index.ts';
-import { VirtualClock } from '../lib/index.ts';
 import { NodeView } from './node-view.ts';
 
 const node = (uid: string, resourceVersion: string): Node => ({

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NodeWorld } from '../../test/fakes/node-world.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { NodeAddress } from '../kinds/index.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
 import { NodeKeeper } from './node-keeper.ts';
 import { PolledAddresses } from './polled-addresses.ts';
 

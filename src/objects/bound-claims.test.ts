@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { apiError } from '../api/index.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../kinds/index.ts';
-import { settle, VirtualClock } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { BoundClaims } from './bound-claims.ts';
 import { keyOf } from './referred-store.ts';

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { apiError } from '../api/index.ts';
 import type { ConfigMap } from '../kinds/index.ts';
-import { collectLogs, settle, VirtualClock } from '../lib/index.ts';
+import { collectLogs } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { CacheStore } from './cache-store.ts';
 import { objectTtlMs } from './object-ttl.ts';

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
 import { aPod } from '../../test/fakes/pods.ts';
 import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Secret } from '../kinds/index.ts';
-import { collectLogs, seededRandom, settle, VirtualClock } from '../lib/index.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
-import { mapFileStore, memoryRuntimeFiles } from '../runtime/index.ts';
 import { CheckpointedObjects } from './checkpointed-objects.ts';
 import { makePodObjects } from './make-pod-objects.ts';
 import { CopiesOnDisk } from './object-copies.ts';

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import { standaloneObjects } from '../../test/fakes/standalone-objects.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { ConfigMap, EnvVar, Secret, Service, ServiceAccount } from '../kinds/index.ts';
-import { collectLogs, seededRandom, settle, VirtualClock } from '../lib/index.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
 import {
   containerEnvironment,
   ExpansionBudget,
@@ -11,7 +13,7 @@ import {
   type PullSecrets,
   type ServiceAccounts,
 } from '../runtime/index.ts';
-import { makePodObjects, PodServiceAccounts, requiredSecret, Services, standaloneObjects } from './index.ts';
+import { makePodObjects, PodServiceAccounts, requiredSecret, Services } from './index.ts';
 
 /** What this room hands out goes through the doors of those who need it. */
 const { signal } = new AbortController();

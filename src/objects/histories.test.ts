@@ -2,17 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { ConfigMap } from '../kinds/index.ts';
-import {
-  collectLogs,
-  KubelingError,
-  pick,
-  type Random,
-  randomInt,
-  seededRandom,
-  settle,
-  VirtualClock,
-} from '../lib/index.ts';
+import { collectLogs, KubelingError, pick, type Random, randomInt, seededRandom } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { type ChangeDetection, makePodObjects } from './make-pod-objects.ts';
 

@@ -13,7 +13,7 @@ export type { ObjectName, ReferredObject } from './referred-store.ts';
 export { ApiRuntimeClasses, type ApiRuntimeClassesDeps } from './runtime-classes.ts';
 export { PodServiceAccounts, type PodServiceAccountsDeps } from './service-accounts.ts';
 export { type KeptServices, Services, type ServicesDeps } from './services.ts';
-export { standaloneObjects, standaloneTokens } from './standalone.ts';
+
 export { StorageObjects } from './storage-objects.ts';
 export { type TokenObserver, tokenMetrics } from './token-metrics.ts';
 export type { IssuedToken, TokenAsk } from './token-request.ts';

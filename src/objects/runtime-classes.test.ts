@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { RuntimeClass } from '../kinds/index.ts';
-import { cancelled, collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { cancelled, collectLogs, seededRandom } from '../lib/index.ts';
 import { ApiRuntimeClasses } from './runtime-classes.ts';
 
 const { signal } = new AbortController();

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ScriptedApi, serverAway } from '../../test/fakes/scripted-api.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Service } from '../kinds/index.ts';
-import { collectLogs, seededRandom, settle, VirtualClock } from '../lib/index.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
 import { Services } from './services.ts';
 
 function rig(failure?: Error) {

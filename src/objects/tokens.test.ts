@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { standaloneObjects, standaloneTokens } from '../../test/fakes/standalone-objects.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { type ApiClient, type ApiObject, apiError, type ObjectRef } from '../api/index.ts';
-import { collectLogs, MetricRegistry, type Random, settle, VirtualClock } from '../lib/index.ts';
+import { collectLogs, MetricRegistry, type Random } from '../lib/index.ts';
 import { type PodUid, podUid } from '../pods/index.ts';
-import { standaloneObjects, standaloneTokens } from './standalone.ts';
 import { tokenMetrics } from './token-metrics.ts';
 import { refreshAtMs, type TokenAsk, type TokenRequest } from './token-request.ts';
 import { Tokens } from './tokens.ts';

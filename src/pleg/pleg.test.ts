@@ -1,16 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryLister } from '../../test/fakes/memory-lister.ts';
-import {
-  abortable,
-  collectLogs,
-  isKind,
-  KubelingError,
-  MetricRegistry,
-  seededRandom,
-  settle,
-  VirtualClock,
-} from '../lib/index.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { abortable, collectLogs, isKind, KubelingError, MetricRegistry, seededRandom } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { plegMetrics } from './metrics.ts';
 import { Pleg, type PlegOptions } from './pleg.ts';

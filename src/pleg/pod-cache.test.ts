@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { observedOf } from '../../test/fakes/pod-sketch.ts';
-import { settle } from '../lib/index.ts';
+import { settle } from '../../test/fakes/virtual-clock.ts';
 import { podUid } from '../pods/index.ts';
 import { PodCache } from './pod-cache.ts';
 

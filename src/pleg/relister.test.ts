@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryLister } from '../../test/fakes/memory-lister.ts';
-import { abortable, collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { abortable, collectLogs } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { PodCache } from './pod-cache.ts';
 import { Relister } from './relister.ts';

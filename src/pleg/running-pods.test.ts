@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryLister } from '../../test/fakes/memory-lister.ts';
-import { VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { RuntimePod } from '../pods/index.ts';
 import { RunningPods } from './running-pods.ts';
 

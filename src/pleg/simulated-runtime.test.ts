@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { criLister } from '../../test/fakes/cri-lister.ts';
 import { SimulatedNode } from '../../test/fakes/simulated-node.ts';
+import { type Flavour, randomFaults, scriptedFaults } from '../../test/simulator/index.ts';
 import { createCriClient } from '../cri/index.ts';
 import { collectLogs, seededRandom } from '../lib/index.ts';
-import { type Flavour, randomFaults, scriptedFaults } from '../simulator/index.ts';
 import { Pleg } from './pleg.ts';
 import { runtimeEvents } from './runtime-events.ts';
 

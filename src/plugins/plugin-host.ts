@@ -1,8 +1,8 @@
 import { watch } from 'node:fs';
 import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GrpcChannel } from '../lib/grpc/index.ts';
 import { type Clock, errnoOf, type Random } from '../lib/index.ts';
+import { GrpcChannel } from '../protocols/grpc/index.ts';
 
 /** A socket somebody listens at, or once did. */
 export interface PluginSocket {

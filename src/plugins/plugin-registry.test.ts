@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { GrpcError } from '../lib/grpc/index.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, seededRandom } from '../lib/index.ts';
+import { GrpcError } from '../protocols/grpc/index.ts';
 import type { PluginChannel, PluginSocket } from './plugin-host.ts';
 import { type Plugin, PluginRegistry } from './plugin-registry.ts';
 

@@ -1,4 +1,3 @@
-import { GrpcError } from '../lib/grpc/index.ts';
 import {
   type Clock,
   describeError,
@@ -9,6 +8,7 @@ import {
   type Random,
   withDeadline,
 } from '../lib/index.ts';
+import { GrpcError } from '../protocols/grpc/index.ts';
 import { type PluginInfo, Registration } from './gen/registration.ts';
 import type { PluginChannel, PluginHost, PluginSocket } from './plugin-host.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { collectLogs, KubelingError, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, KubelingError } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
 import { type CommandRunner, ExecProbes } from './exec-probe.ts';
 import type { ExecAction, ProbeAnswer, ProbeQuestion } from './question.ts';

@@ -1,4 +1,3 @@
-import { GrpcChannel, GrpcError } from '../lib/grpc/index.ts';
 import {
   type Clock,
   describeError,
@@ -7,6 +6,7 @@ import {
   type Random,
   withDeadline,
 } from '../lib/index.ts';
+import { GrpcChannel, GrpcError } from '../protocols/grpc/index.ts';
 import { Health } from './gen/health.ts';
 import { failure, type GrpcAction, type ProbeAnswer, type ProbeQuestion, userAgent } from './question.ts';
 

@@ -15,5 +15,5 @@ export type {
   TcpAction,
 } from './question.ts';
 export { type ProbeResult, ProbeResults } from './results.ts';
-export { type ScriptedAnswer, type ScriptedProberOptions, scriptedProber } from './scripted-prober.ts';
+
 export type { ProbeChange } from './worker.ts';

@@ -4,13 +4,15 @@ import {
   type Clock,
   cgroupPids,
   cgroupRoots,
+  defaultPeriodUs,
   describeError,
   errnoOf,
   KubelingError,
   killCgroup,
+  minShares,
   removeCgroup,
+  wholePercentQuotaUs,
 } from '../lib/index.ts';
-import { defaultPeriodUs, minShares, wholePercentQuotaUs } from './cgroup-math.ts';
 import {
   type CgroupDriver,
   type CgroupName,

@@ -26,7 +26,7 @@ export { allotPod } from './allot-pod.ts';
 export type { Allotments, GivenPlaces, PlacementGrants } from './allotment/allotter.ts';
 export type { AllotmentSettings } from './allotment/settings.ts';
 export { CgroupManager, type CgroupManagerDeps } from './cgroup-manager.ts';
-export { minShares, sharesToWeight, weightToShares } from './cgroup-math.ts';
+
 export {
   type CgroupDriver,
   type CgroupName,
@@ -73,7 +73,7 @@ export type { CgroupLimits } from './read-values.ts';
 export { enforceReserved, type ReservedCgroup, reservedCgroups } from './reserved-cgroups.ts';
 export type { RuntimePlacement } from './runtime-placement.ts';
 export type { Slice, SliceKeeper } from './slice-keeper.ts';
-export * from './stats/index.ts';
+
 export {
   hostProcesses,
   type ProcessFacts,

@@ -2,13 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RecordedJournal } from '../../test/fakes/journal.ts';
 import { aPod } from '../../test/fakes/pods.ts';
-import {
-  collectLogs,
-  detectCgroupLayout,
-  MetricRegistry,
-  SimulatedCgroupHost,
-  VirtualClock,
-} from '../lib/index.ts';
+import { SimulatedCgroupHost } from '../../test/fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, detectCgroupLayout, MetricRegistry } from '../lib/index.ts';
 import { type Pod, podUid, type QosClass, qosClass } from '../pods/index.ts';
 import { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupDriver } from './cgroup-name.ts';

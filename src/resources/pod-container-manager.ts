@@ -1,4 +1,4 @@
-import { describeError, KeyedMutex, type Logger } from '../lib/index.ts';
+import { describeError, KeyedMutex, type Logger, minShares } from '../lib/index.ts';
 import {
   describePod,
   type Pod,
@@ -9,7 +9,6 @@ import {
   qosClass,
 } from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
-import { minShares } from './cgroup-math.ts';
 import { type CgroupName, cgroupName } from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import type { OrphanRules, PodCgroups } from './pod-cgroups.ts';

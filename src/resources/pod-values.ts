@@ -1,3 +1,4 @@
+import { minShares, weightToShares } from '../lib/index.ts';
 import {
   cpuQuotaUs,
   cpuShares,
@@ -11,7 +12,6 @@ import {
   qosClass,
   type ResourceList,
 } from '../pods/index.ts';
-import { minShares, weightToShares } from './cgroup-math.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 
 export interface PodCgroupSettings {

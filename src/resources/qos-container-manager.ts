@@ -1,7 +1,6 @@
-import { type Clock, KeyedMutex, KubelingError, type Logger } from '../lib/index.ts';
+import { type Clock, KeyedMutex, KubelingError, type Logger, minShares } from '../lib/index.ts';
 import { milliCpuOf, type Pod, podRequests, type QosClass, cpuShares as sharesOf } from '../pods/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
-import { minShares } from './cgroup-math.ts';
 import { type CgroupName, cgroupName, kubepodsName } from './cgroup-name.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 

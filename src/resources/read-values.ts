@@ -1,4 +1,4 @@
-import { sharesToWeight, weightToShares, wholePercentQuotaUs } from './cgroup-math.ts';
+import { sharesToWeight, weightToShares, wholePercentQuotaUs } from '../lib/index.ts';
 import type { CgroupDriver } from './cgroup-name.ts';
 import type { CgroupPlace } from './write-values.ts';
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { detectCgroupLayout, SimulatedCgroupHost, VirtualClock } from '../lib/index.ts';
+import { SimulatedCgroupHost } from '../../test/fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { detectCgroupLayout } from '../lib/index.ts';
 import { CgroupManager } from './cgroup-manager.ts';
 import { type AllocatableEvent, enforceReserved, reservedCgroups } from './reserved-cgroups.ts';
 

@@ -3,7 +3,9 @@ import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it, test } from 'node:test';
-import { collectLogs, detectCgroupLayout, SimulatedCgroupHost, VirtualClock } from '../lib/index.ts';
+import { SimulatedCgroupHost } from '../../test/fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, detectCgroupLayout } from '../lib/index.ts';
 import { CgroupManager } from './cgroup-manager.ts';
 import { hostProcesses, SystemCgroups, type SystemCgroupsDeps } from './system-cgroups.ts';
 

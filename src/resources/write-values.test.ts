@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type CgroupHost, detectCgroupLayout, SimulatedCgroupHost } from '../lib/index.ts';
+import { SimulatedCgroupHost } from '../../test/fakes/simulated-cgroup-host.ts';
+import { type CgroupHost, detectCgroupLayout } from '../lib/index.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 import { writeValues } from './write-values.ts';
 

@@ -1,5 +1,12 @@
-import { type CgroupHost, type CgroupLayout, describeError, errnoOf, KubelingError } from '../lib/index.ts';
-import { defaultPeriodUs, sharesToWeight } from './cgroup-math.ts';
+import {
+  type CgroupHost,
+  type CgroupLayout,
+  defaultPeriodUs,
+  describeError,
+  errnoOf,
+  KubelingError,
+  sharesToWeight,
+} from '../lib/index.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 
 type LayoutV1 = Extract<CgroupLayout, { version: 1 }>;

@@ -1,7 +1,7 @@
 import type { ContainerConfig, Device, Mount, UserNamespace } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { containerAnnotations } from './container-annotations.ts';
 import { containerEnvironment, type EnvironmentInputs, textLookup, type Variable } from './environment.ts';
 import { ExpansionBudget, expand } from './expansion.ts';

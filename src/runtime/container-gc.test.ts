@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../../test/simulator/index.ts';
 import { podUid } from '../pods/index.ts';
-import { scriptedFaults } from '../simulator/index.ts';
 
 const crash = { script: 'exit 1' };
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoryFiles } from '../simulator/index.ts';
+import { memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
+import { memoryFiles } from '../../test/simulator/index.ts';
 import { ContainerRemover } from './container-remover.ts';
-import { memoryRuntimeFiles } from './memory-runtime-files.ts';
 
 test('who wants a container gone that is being removed waits for that, and the runtime is asked once', async () => {
   const { promise: gone, resolve: goes } = Promise.withResolvers<void>();

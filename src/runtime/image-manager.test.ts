@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
 import { busybox, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { noLatency, registryOf, scriptedFaults } from '../../test/simulator/index.ts';
 import { cancelled, collectLogs, KubelingError, realClock } from '../lib/index.ts';
 import { type Pod, pullPolicyOf, readImageName } from '../pods/index.ts';
-import { noLatency, registryOf, scriptedFaults } from '../simulator/index.ts';
 import { noCredentials, pullCredential } from './credentials/pull-credential.ts';
 import { ImageLeases } from './image-gc/index.ts';
-import { memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { PullRecords, RecordFiles } from './pull-records/index.ts';
 
 const remote = 'localhost/app:1';

@@ -8,7 +8,6 @@ import {
   LruMap,
   type Random,
 } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import {
   type Pod,
   type PodEvent,
@@ -17,6 +16,7 @@ import {
   pullPolicyOf,
   readImageName,
 } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import type { CredentialProvider, PullCredential } from './credentials/index.ts';
 import type { ImageLeases } from './image-gc/index.ts';
 import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';

@@ -10,7 +10,7 @@ import {
   SingleFlight,
   Slots,
 } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import type { PullCredential } from './credentials/index.ts';
 import { repositoryOf } from './image-name.ts';
 import { type Arrival, IngestWatch, type Look } from './ingest-watch.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
-import { registryOf } from '../simulator/index.ts';
+import { registryOf } from '../../test/simulator/index.ts';
 
 const files = 'r.io/files:1';
 const registry = registryOf([{ reference: files, command: ['x'] }]);

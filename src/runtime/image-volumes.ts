@@ -1,8 +1,8 @@
 import type { ContainerConfig } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 
 /** A volume of a pod whose files come from an image. */
 export interface ImageVolume {

@@ -7,7 +7,7 @@ export {
 export { type ContainerInputs, containerConfig, type DeviceGrants } from './container-config.ts';
 export { ContainerDeletor, type Surplus, surplusContainers } from './container-deletor.ts';
 export { ContainerGc, type GcPods, type GcPolicy, type GcScope } from './container-gc.ts';
-export { listContainerStats, type RuntimeContainerStats } from './container-stats.ts';
+
 export { CrashBackoff, type CrashBackoffOptions, type RestartDelay } from './crash-backoff.ts';
 export * from './credentials/index.ts';
 export { type ClusterDns, checkResolvConf, type DnsSettings, type PodDns, podDns } from './dns.ts';
@@ -56,8 +56,9 @@ export {
   restartCountFromLogs,
 } from './log-paths.ts';
 export * from './log-rotation/index.ts';
+export type { RotationFiles } from './log-rotation/rotation-files.ts';
 export * from './logs/index.ts';
-export { type FileStore, mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
+export type { LogFiles, LogHandle, LogHint } from './logs/log-files.ts';
 export { resizeDurations, type StartObserver, startMetrics } from './metrics.ts';
 export { containerMounts, type MountableVolume, type MountInputs, type SubPath } from './mounts.ts';
 export {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Ingest } from '../cri/index.ts';
-import { KubelingError, VirtualClock } from '../lib/index.ts';
+import { KubelingError } from '../lib/index.ts';
 import { IngestWatch } from './ingest-watch.ts';
 
 function rigOf() {

@@ -1,6 +1,5 @@
 import type { HugepageLimit, LinuxContainerResources } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import {
   cpuQuotaUs,
   cpuShares,
@@ -16,6 +15,7 @@ import {
   qosClass,
   readResources,
 } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { oomScoreAdj } from './oom-score.ts';
 
 /** Facts of the machine and settings of the node that decide what containers get. */

@@ -1,6 +1,6 @@
 import type { NamespaceOption, UserNamespace } from '../cri/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 
 /** The namespaces of a pod's sandbox; its containers repeat them. */
 export function podNamespaces(

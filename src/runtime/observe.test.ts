@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../../test/simulator/index.ts';
 import { PodSandboxStatus } from '../cri/index.ts';
-import { scriptedFaults } from '../simulator/index.ts';
 import { ipsOf, observedSandbox } from './observe.ts';
 
 describe('looking at the runtime', () => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
-import { cancelled, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { scriptedFaults } from '../../test/simulator/index.ts';
+import { cancelled } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
-import { scriptedFaults } from '../simulator/index.ts';
 import type { HookRunner } from './hook-runner.ts';
 import { KillRecord } from './kill-record.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { noProbes, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../../test/simulator/index.ts';
 import { cancelled } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
-import { scriptedFaults } from '../simulator/index.ts';
 import type { HookRunner } from './hook-runner.ts';
 import type { PlanContext } from './plan-context.ts';
 

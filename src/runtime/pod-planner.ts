@@ -1,7 +1,7 @@
 import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from '../cri/index.ts';
 import type { Container } from '../kinds/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { ObservedPod, Pod } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import type { ImageFacts } from './image-manager.ts';
 import type { LiftedLimits } from './linux-resources.ts';
 import type { MountableImage } from './mounts.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type ContainerSketch, noProbes, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { randomFaults } from '../../test/simulator/index.ts';
 import { cancelled, pick, type Random, randomInt, seededRandom } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { randomFaults } from '../simulator/index.ts';
 
 const seeds = 150;
 const scripts = [

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, noProbes, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../../test/simulator/index.ts';
 import { cancelled } from '../lib/index.ts';
 import type { ObservedPod } from '../pods/index.ts';
-import { scriptedFaults } from '../simulator/index.ts';
 
 const ignoreBig = (_key: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
 

@@ -1,7 +1,7 @@
 import type { UserNamespace } from '../cri/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod, PodUid } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import type { HandlerAbilities } from './runtime-classes.ts';
 
 export interface PodUsersDeps {

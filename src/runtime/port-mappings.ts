@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net';
 import type { PortMapping, Protocol } from '../cri/index.ts';
 import type { Container, ContainerPort } from '../kinds/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 
 /** The ports of all regular containers; those of one container that share a name count once. */
 export function portMappings({ spec }: Pod): readonly MessageInit<PortMapping>[] {

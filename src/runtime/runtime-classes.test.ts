@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import { StatusResponse } from '../cri/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { podUsers } from './pod-users.ts';
 import { handlersAsClasses, runtimeHandlerOf } from './runtime-classes.ts';
 

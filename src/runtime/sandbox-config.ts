@@ -1,6 +1,6 @@
 import type { LinuxPodSandboxConfig, PodSandboxConfig, UserNamespace } from '../cri/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import { ephemeralContainersOf, initContainersOf, type Pod, type PodEvent } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { type DnsSettings, podDns } from './dns.ts';
 import { kernelHostname, podHostname } from './hostname.ts';
 import { sandboxLabels } from './labels.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { type CpuTimes, cpuTimesIn, SandboxTurns } from './sandbox-turns.ts';
 
 const signal = new AbortController().signal;

@@ -1,8 +1,8 @@
 import type { LinuxContainerSecurityContext, NamespaceOption } from '../cri/index.ts';
 import type { Container, PodSecurityContext } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import type { Pod } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { verifyNonRoot } from './non-root.ts';
 import { appArmorFields, type SeccompSettings, seccompProfile } from './security-profiles.ts';
 

@@ -2,8 +2,8 @@ import { posix } from 'node:path';
 import type { LinuxContainerSecurityContext, SecurityProfile } from '../cri/index.ts';
 import type { AppArmorProfile, Container, SeccompProfile } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import { ephemeralContainersOf, initContainersOf, type Pod } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 
 /** What confines system calls and file access of a container besides its user. */
 

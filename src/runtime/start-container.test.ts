@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { busybox, PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { scriptedFaults } from '../../test/simulator/index.ts';
 import { cancelled } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { scriptedFaults } from '../simulator/index.ts';
 
 const other = 'localhost/other:1';
 const images = [busybox, other].map((reference) => ({ reference, command: ['sh'], env: { PATH: '/bin' } }));

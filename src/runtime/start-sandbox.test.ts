@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
+import { type Fault, scriptedFaults } from '../../test/simulator/index.ts';
 import { cancelled, KubelingError } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import { type Fault, scriptedFaults } from '../simulator/index.ts';
 
 /** Syncs a pod whose sandbox meets the fault, and orders it to end half a second later. */
 async function giveUp(rig: PodRuntimeRig, pod: Pod): Promise<number> {

@@ -1,8 +1,8 @@
 import { posix } from 'node:path';
 import type { CriClient, PodSandbox, PodSandboxConfig, RunPodSandboxResponse } from '../cri/index.ts';
 import { type Clock, describeError, KubelingError, type Logger } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import { describePod, type ObservedSandbox, type Pod, type PodJournal } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import { labels } from './labels.ts';
 import type { StartObserver } from './metrics.ts';
 import type { RuntimeObserver } from './observe.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
 import { ContainerStatus } from '../cri/index.ts';
-import { mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { lastWords, lastWordsFile } from './termination-message.ts';
 
 async function messageOf(...args: Parameters<typeof lastWords>): Promise<string> {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, KubelingError, VirtualClock } from '../lib/index.ts';
+import { mapFileStore, memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, KubelingError } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
-import { mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { UserNamespaces } from './user-namespaces.ts';
 
 const one = podUid('11111111-1111-1111-1111-111111111111');

@@ -1,8 +1,8 @@
 import { posix } from 'node:path';
 import type { UserNamespace } from '../cri/index.ts';
 import { describeError, KubelingError, type Logger } from '../lib/index.ts';
-import type { MessageInit } from '../lib/protobuf/index.ts';
 import { mayBePodUid, type PodUid } from '../pods/index.ts';
+import type { MessageInit } from '../protocols/protobuf/index.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
 /** The smallest block, and what all blocks are a multiple of: what a pod expects to find of users. */

@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP } from 'node:net';
+import { offeredProtocols } from '../protocols/websocket/index.ts';
 import { bearerProtocol } from './auth/credentials.ts';
 import type { Gate } from './auth/index.ts';
 import { choose, type Response, type RoutePlace, text } from './router.ts';
-import { offeredProtocols } from './websocket/index.ts';
 
 export interface LoopbackGateOptions {
   readonly token: string;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MetricRegistry, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { MetricRegistry } from '../lib/index.ts';
 import { type Pod, podUid } from '../pods/index.ts';
 import { checkpointLocation, checkpointRoute } from './checkpoint.ts';
 import { configzRoute } from './configz.ts';

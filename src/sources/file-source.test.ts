@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
-import { type CollectedLogs, collectLogs, settle, VirtualClock } from '../lib/index.ts';
+import { MemoryManifestFiles } from '../../test/fakes/memory-source-files.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { type CollectedLogs, collectLogs } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { FileSource } from './file-source.ts';
-import { MemoryManifestFiles } from './memory-files.ts';
 import { describeProblem } from './problems.ts';
 
 const folder = '/etc/manifests';

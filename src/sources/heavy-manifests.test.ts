@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import * as yaml from 'yaml';
 import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { MemoryManifestFiles } from '../../test/fakes/memory-source-files.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { FileSource } from './file-source.ts';
 import { HttpSource } from './http-source.ts';
-import { MemoryManifestFiles } from './memory-files.ts';
 import { describeProblem } from './problems.ts';
 // Loaded on first use, which takes real time while virtual time passes.
 import './uid/static-uid.ts';

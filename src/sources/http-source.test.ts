@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import type { HttpAnswer } from './http-fetch.ts';
 import { HttpSource } from './http-source.ts';

@@ -1,3 +1,4 @@
+export { ApiSource } from './api-source.ts';
 export { isManifestName } from './file-scan.ts';
 export { FileSource, type FileSourceOptions } from './file-source.ts';
 export { type FileFacts, hostManifestFiles, type ManifestFiles, type WatchListener } from './files.ts';
@@ -12,7 +13,6 @@ export {
   manifestLimit,
 } from './manifest.ts';
 export type { ManifestPlace } from './manifest-place.ts';
-export { MemoryManifestFiles } from './memory-files.ts';
 export type { PodListChanges, PodOperation } from './merge.ts';
 export { PodConfig, type PodConfigOptions, type PodUpdate } from './pod-config.ts';
 export { describeProblem, type SourceProblem } from './problems.ts';

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { defaultRules, podManifest } from '../../test/fakes/manifests.ts';
-import { collectLogs, KubelingError, settle, VirtualClock } from '../lib/index.ts';
+import { MemoryManifestFiles } from '../../test/fakes/memory-source-files.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs, KubelingError } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
 import { FileSource } from './file-source.ts';
 import { HttpSource } from './http-source.ts';
 import { type KeptFiles, KeptManifests } from './kept-manifests.ts';
-import { MemoryManifestFiles } from './memory-files.ts';
 import { describeProblem } from './problems.ts';
 import { StaticUids } from './static-uids.ts';
 

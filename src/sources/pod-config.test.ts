@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import { annotations, type Pod, type PodEvent, podUid } from '../pods/index.ts';
 import { PodConfig, type PodUpdate } from './pod-config.ts';
 

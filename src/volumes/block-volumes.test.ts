@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MemoryVolumeFiles } from '../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
-import { VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { podUid } from '../pods/index.ts';
 import type { BlockDevices } from './block-devices.ts';
 import { type BlockPlugin, BlockVolumes } from './block-volumes.ts';
-import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import { unusable } from './payload.ts';
 import type { StorageObserver } from './volume-metrics.ts';
 

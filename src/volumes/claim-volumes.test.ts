@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { dirname } from 'node:path';
 import { describe, it } from 'node:test';
+import { MemoryVolumeFiles } from '../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { PersistentVolume, PersistentVolumeClaim, PodSpec, Volume } from '../kinds/index.ts';
-import { KubelingError, VirtualClock } from '../lib/index.ts';
+import { KubelingError } from '../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../pods/index.ts';
 import type { BoundVolume } from './bound-volume.ts';
 import { type BoundNotes, ClaimVolumes, type ClaimVolumesDeps } from './claim-volumes.ts';
 import { LocalVolumes } from './local-volumes.ts';
-import { MemoryVolumeFiles } from './memory-volume-files.ts';
 
 const { signal } = new AbortController();
 const otherUid = podUid('other');

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordedJournal } from '../../test/fakes/journal.ts';
 import { podWith } from '../../test/fakes/payload-world.ts';
-import { collectLogs, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../lib/index.ts';
 import { GroupNews } from './group-news.ts';
 
 function rig() {

@@ -33,20 +33,22 @@ export { HostVolumeFiles } from './host-volume-files.ts';
 export { inTurns } from './in-turns.ts';
 export { LocalDisks } from './local-disks.ts';
 export { LocalVolumes, type LocalVolumesDeps } from './local-volumes.ts';
-export { MemoryBlockDevices } from './memory-block-devices.ts';
-export { MemoryDisks } from './memory-disks.ts';
+export { EmptyDirQuotas } from './manager/empty-dir-quotas.ts';
+export { Renewals } from './manager/renewals.ts';
+export { PlainVolumes } from './manager/volume-manager.ts';
+export { VolumeMetrics, type VolumeSpaceAt, volumeSpace } from './manager/volume-space.ts';
 export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
-export { MemoryNetworkMounts } from './memory-network-mounts.ts';
-export { MemoryVolumeFiles } from './memory-volume-files.ts';
 export type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
 export { NfsVolumes } from './nfs-volumes.ts';
+export { unusable } from './payload.ts';
 export {
   type PayloadVolume,
   PayloadVolumes,
   type PayloadVolumesDeps,
   type VolumeProblem,
 } from './payload-volumes.ts';
-export type { MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
+export { blocked } from './remove-volumes.ts';
+export type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 export {
   localPlugin,
   reconstructionMetrics,

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MemoryDisks } from '../../test/fakes/memory-disks.ts';
+import { MemoryVolumeFiles } from '../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
-import { VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { podUid } from '../pods/index.ts';
 import { LocalDisks } from './local-disks.ts';
 import { LocalVolumes } from './local-volumes.ts';
-import { MemoryDisks } from './memory-disks.ts';
-import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import { unusable } from './payload.ts';
 import type { VolumeFiles } from './volume-files.ts';
 

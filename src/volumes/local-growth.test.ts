@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MemoryDisks } from '../../test/fakes/memory-disks.ts';
+import { MemoryVolumeFiles } from '../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../kinds/index.ts';
-import { VirtualClock } from '../lib/index.ts';
 import type { BoundVolume } from './bound-volume.ts';
 import { ClaimVolumes } from './claim-volumes.ts';
 import { Expansions } from './expansions.ts';
 import { LocalDisks } from './local-disks.ts';
 import { LocalVolumes } from './local-volumes.ts';
-import { MemoryDisks } from './memory-disks.ts';
-import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import { unusable } from './payload.ts';
 
 const { signal } = new AbortController();

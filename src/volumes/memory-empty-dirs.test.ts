@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MemoryVolumeFiles } from '../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Container, EmptyDirVolumeSource, PodSpec } from '../kinds/index.ts';
-import { parseQuantity, VirtualClock } from '../lib/index.ts';
+import { parseQuantity } from '../lib/index.ts';
 import type { Pod, ResourceList } from '../pods/index.ts';
 import { MemoryEmptyDirs } from './memory-empty-dirs.ts';
-import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import type { VolumeFiles } from './volume-files.ts';
 import type { StorageObserver } from './volume-metrics.ts';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MemoryVolumeFiles } from '../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../test/fakes/payload-world.ts';
-import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
-import { MemoryVolumeFiles } from './memory-volume-files.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { KubelingError, seededRandom } from '../lib/index.ts';
 import type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
 import { type NfsVolume, NfsVolumes } from './nfs-volumes.ts';
 

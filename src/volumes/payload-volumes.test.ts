@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
+import { MemoryVolumeFiles } from '../../test/fakes/memory-volume-files.ts';
 import { PayloadWorld, podWith, worldUid } from '../../test/fakes/payload-world.ts';
+import { settle, VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import type { Volume, VolumeProjection } from '../kinds/index.ts';
-import { settle, VirtualClock } from '../lib/index.ts';
-import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import type { VolumeFiles } from './volume-files.ts';
 
 const at = (kind: string, name: string) => `/pods/${worldUid}/volumes/kubernetes.io~${kind}/${name}`;

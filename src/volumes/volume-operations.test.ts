@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { KubelingError, seededRandom, VirtualClock } from '../lib/index.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { KubelingError, seededRandom } from '../lib/index.ts';
 import { VolumeOperations } from './volume-operations.ts';
 
 const { signal } = new AbortController();

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { podOf, runtimePodOf } from '../../test/fakes/pod-sketch.ts';
+import { settle } from '../../test/fakes/virtual-clock.ts';
 import { type HeldSync, WorkerFixture } from '../../test/fakes/worker-fixture.ts';
-import { settle } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 import type { KillOptions, StatusFn, UpdateType } from './updates.ts';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { observedOf, podOf, runtimePodOf } from '../../test/fakes/pod-sketch.ts';
+import { settle } from '../../test/fakes/virtual-clock.ts';
 import { WorkerFixture } from '../../test/fakes/worker-fixture.ts';
-import { abortable, isKind, KubelingError, settle } from '../lib/index.ts';
+import { abortable, isKind, KubelingError } from '../lib/index.ts';
 import { fullNameOf, podUid } from '../pods/index.ts';
 import { killPodNow } from './kill-pod-now.ts';
 

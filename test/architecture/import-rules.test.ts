@@ -11,9 +11,9 @@ test('imports that point down, through doors, are fine', () => {
     'src/kubelet/index.ts': `import { pleg } from '../pleg/index.ts';`,
     'src/pleg/index.ts': `export { relist } from './relist.ts';`,
     'src/pleg/relist.ts': `import type { Cri } from '../cri/index.ts'; import { clock } from '../lib/index.ts'; import 'node:fs';`,
-    'src/cri/index.ts': `import { call } from '../lib/grpc/index.ts';`,
+    'src/cri/index.ts': `import { call } from '../protocols/grpc/index.ts';`,
     'src/lib/index.ts': `export const now = () => Date.now();`,
-    'src/lib/grpc/index.ts': '',
+    'src/protocols/grpc/index.ts': '',
   };
   assert.deepEqual(check(files), []);
 });
@@ -51,7 +51,7 @@ test('a room is entered through its index, also for types and for lib', () => {
     /through its index/,
   );
   assert.equal(check({ 'src/pleg/a.ts': `import { Ring } from '../lib/ring.ts';` }).length, 1);
-  assert.equal(check({ 'src/pleg/a.ts': `import { c } from '../lib/grpc/channel.ts';` }).length, 1);
+  assert.equal(check({ 'src/pleg/a.ts': `import { c } from '../protocols/grpc/channel.ts';` }).length, 1);
   assert.equal(check({ 'src/pleg/deep/a.ts': `await import('../../cri/client.ts');` }).length, 1);
 });
 

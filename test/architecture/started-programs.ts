@@ -248,6 +248,6 @@ export function startsIn(source: string): Found {
 export function sourcesOf(): readonly (readonly [string, string])[] {
   const files = globSync('src/**/*.ts', { cwd: root }).toSorted();
   return files
-    .filter((file) => !file.endsWith('.test.ts') && !file.startsWith('src/simulator/'))
+    .filter((file) => !file.endsWith('.test.ts'))
     .map((file) => [file, readFileSync(join(root, file), 'utf8')] as const);
 }

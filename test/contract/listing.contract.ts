@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContainerFilter, PodSandboxFilter } from '../../src/cri/index.ts';
-import type { MessageInit } from '../../src/lib/protobuf/index.ts';
+import type { MessageInit } from '../../src/protocols/protobuf/index.ts';
 import { exited, Pods, signal } from './pods.ts';
 import type { Part } from './suite.ts';
 

@@ -1,5 +1,5 @@
 /** Runs the contract on a simulator with one rule broken. usage: mutated-suite.ts MUTATION */
-import { type SimulatorMutation, simulatorMutations } from '../../src/simulator/index.ts';
+import { type SimulatorMutation, simulatorMutations } from '../simulator/index.ts';
 import { inProcessBackend } from './simulator-backend.ts';
 import { contractSuite } from './suite.ts';
 

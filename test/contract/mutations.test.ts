@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { simulatorMutations } from '../../src/simulator/index.ts';
+import { simulatorMutations } from '../simulator/index.ts';
 
 const suite = fileURLToPath(new URL('./mutated-suite.ts', import.meta.url));
 

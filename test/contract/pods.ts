@@ -5,7 +5,7 @@ import type {
   PodSandboxConfig,
 } from '../../src/cri/index.ts';
 import { isKind } from '../../src/lib/index.ts';
-import type { MessageInit } from '../../src/lib/protobuf/index.ts';
+import type { MessageInit } from '../../src/protocols/protobuf/index.ts';
 import type { Backend } from './backend.ts';
 
 const signal = new AbortController().signal;

@@ -2,13 +2,14 @@ import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CriClient, createCriClient, wireTransport } from '../../src/cri/index.ts';
-import { realClock, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { realClock, seededRandom } from '../../src/lib/index.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {
   createSimulatedRuntime,
   memoryFiles,
   realFiles,
   type SimulatorMutation,
-} from '../../src/simulator/index.ts';
+} from '../simulator/index.ts';
 import type { Backend, Flavour } from './backend.ts';
 import { poll, readLog } from './containerd-backend.ts';
 

@@ -8,14 +8,11 @@ import {
   type WatchEvent,
   type WatchQuery,
 } from '../../src/api/index.ts';
-import { seededRandom, VirtualClock } from '../../src/lib/index.ts';
-import {
-  adminUser,
-  nodeUser,
-  SimulatedApi,
-  type SimulatedApiOptions,
-  type StoredObject,
-} from '../../src/simulator/index.ts';
+import { seededRandom } from '../../src/lib/index.ts';
+import { adminUser, nodeUser } from '../../src/local-api/core/request.ts';
+import type { StoredObject } from '../../src/local-api/core/stored-object.ts';
+import { SimulatedApi, type SimulatedApiOptions } from '../simulator/index.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export interface ApiRigOptions extends Partial<SimulatedApiOptions> {
   readonly seed?: number;

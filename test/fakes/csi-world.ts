@@ -6,7 +6,7 @@ import type {
   Secret,
   VolumeAttachment,
 } from '../../src/kinds/index.ts';
-import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, KubelingError, seededRandom } from '../../src/lib/index.ts';
 import { type PodUid, podUid } from '../../src/pods/index.ts';
 import type { CsiApi } from '../../src/volumes/csi/csi-api.ts';
 import type { CsiClient } from '../../src/volumes/csi/csi-client.ts';
@@ -20,8 +20,9 @@ import type {
   NodeStageVolumeRequest,
 } from '../../src/volumes/csi/gen/node.ts';
 import { Expansions } from '../../src/volumes/expansions.ts';
-import { MemoryVolumeFiles } from '../../src/volumes/memory-volume-files.ts';
 import type { StorageObserver } from '../../src/volumes/volume-metrics.ts';
+import { MemoryVolumeFiles } from './memory-volume-files.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export const driver = 'd.example';
 export const otherUid = podUid('other');

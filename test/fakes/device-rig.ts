@@ -1,13 +1,14 @@
 import type { Container } from '../../src/kinds/index.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
 import { allotPod } from '../../src/resources/allot-pod.ts';
 import { DeviceManager } from '../../src/resources/devices/device-manager.ts';
 import { serveRegistration } from '../../src/resources/devices/serve-registration.ts';
 import type { TopologyHint } from '../../src/resources/topology/index.ts';
-import { mapFileStore, memoryRuntimeFiles } from '../../src/runtime/index.ts';
+import { mapFileStore, memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { aPod } from './pods.ts';
 import { SimulatedDevices, type SimulatedPlugin } from './simulated-devices.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export const directory = '/var/lib/kubelet/device-plugins';
 export const checkpointPath = `${directory}/kubelet_internal_checkpoint`;

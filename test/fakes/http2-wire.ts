@@ -4,13 +4,13 @@ import {
   ClientConnection,
   type ConnectionLimits,
   defaultLimits,
-} from '../../src/lib/http2/client-connection.ts';
-import type { StreamEnd, StreamReader } from '../../src/lib/http2/client-stream.ts';
-import { type Http2Reason, reasonOf } from '../../src/lib/http2/errors.ts';
-import { FrameReader } from '../../src/lib/http2/frame-reader.ts';
-import { frameFlag, frameOf, frameType, preface, settingsFrame } from '../../src/lib/http2/frames.ts';
-import type { HeaderField } from '../../src/lib/http2/index.ts';
-import { encodeHeaders } from '../../src/lib/http2/index.ts';
+} from '../../src/protocols/http2/client-connection.ts';
+import type { StreamEnd, StreamReader } from '../../src/protocols/http2/client-stream.ts';
+import { type Http2Reason, reasonOf } from '../../src/protocols/http2/errors.ts';
+import { FrameReader } from '../../src/protocols/http2/frame-reader.ts';
+import { frameFlag, frameOf, frameType, preface, settingsFrame } from '../../src/protocols/http2/frames.ts';
+import type { HeaderField } from '../../src/protocols/http2/index.ts';
+import { encodeHeaders } from '../../src/protocols/http2/index.ts';
 
 export interface SentFrame {
   readonly type: number;

@@ -1,7 +1,6 @@
 import type { ApiResource, JsonObject } from '../../src/api/index.ts';
 import { decodeJson, KindTable, tableNameOf } from '../../src/kinds/index.ts';
-import { collectLogs, settle } from '../../src/lib/index.ts';
-import { type Identity, makeCertificateRequest, newEcKey } from '../../src/lib/x509/index.ts';
+import { collectLogs } from '../../src/lib/index.ts';
 import {
   type AccessAttributes,
   type AccessVerdict,
@@ -17,7 +16,9 @@ import {
   type TokenClaims,
 } from '../../src/local-api/kinds/index.ts';
 import { makeSigningDesk } from '../../src/local-api/security/index.ts';
+import { type Identity, makeCertificateRequest, newEcKey } from '../../src/protocols/x509/index.ts';
 import { type CallOptions, LocalApiRig, refusedWith } from './local-api-rig.ts';
+import { settle } from './virtual-clock.ts';
 
 /** A request for a certificate, as the field of the object holds it. */
 export function requestFor(identity: Partial<Identity>): string {

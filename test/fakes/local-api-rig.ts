@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ApiResource, JsonObject, PatchKind } from '../../src/api/index.ts';
 import { apiResources } from '../../src/api/index.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import {
   type ApiAnswer,
   type ApiCall,
@@ -16,13 +16,14 @@ import {
   noDurability,
   type ObjectList,
   ObjectStore,
-  plainRules,
   type ResourceVerb,
   type ResourceView,
   StatusError,
   type StoredObject,
   type WatchLine,
 } from '../../src/local-api/core/index.ts';
+import { plainRules } from '../simulator/api/plain-rules.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export interface LocalApiRigOptions {
   readonly rules?: Readonly<Record<string, KindRules>>;

@@ -1,6 +1,6 @@
 import type { ApiResource, JsonObject, PatchKind } from '../../src/api/index.ts';
 import { apiResources } from '../../src/api/index.ts';
-import { type Clock, collectLogs, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { type Clock, collectLogs, seededRandom } from '../../src/lib/index.ts';
 import {
   type ApiAnswer,
   type ApiCall,
@@ -10,13 +10,14 @@ import {
   makeCatalogue,
   noDurability,
   ObjectStore,
-  plainRules,
   type ResourceVerb,
   StatusError,
   type StoredObject,
 } from '../../src/local-api/core/index.ts';
 import { podRules } from '../../src/local-api/pods/index.ts';
+import { plainRules } from '../simulator/api/plain-rules.ts';
 import { type RecordedAnswer, recordable, surroundings } from '../testdata/pods/recorded.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export interface Wish {
   readonly verb: ResourceVerb;

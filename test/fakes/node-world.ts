@@ -10,8 +10,8 @@ import {
   PatchSchema,
 } from '../../src/api/index.ts';
 import type { Node } from '../../src/kinds/index.ts';
-import { TroubleBoard } from '../../src/kubelet/trouble-board.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, seededRandom } from '../../src/lib/index.ts';
+import { TroubleBoard } from '../../src/lib/log-once.ts';
 import type {
   ImageFacts,
   Lease,
@@ -22,6 +22,7 @@ import type {
   Pressure,
   RuntimeFacts,
 } from '../../src/node/index.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export interface ApiCall {
   readonly verb: 'get' | 'create' | 'update' | 'patch';

@@ -1,9 +1,10 @@
 import type { ConfigMap, Container, PodSpec, Secret, Volume } from '../../src/kinds/index.ts';
-import { type Clock, parseQuantity, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { type Clock, parseQuantity, seededRandom } from '../../src/lib/index.ts';
 import type { TokenAsk } from '../../src/objects/index.ts';
 import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
 import { podField, resourceField } from '../../src/runtime/index.ts';
 import { PayloadVolumes, type PayloadVolumesDeps, type VolumeFiles } from '../../src/volumes/index.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export const worldUid = podUid('0b1c');
 

@@ -1,6 +1,6 @@
 import { type CriClient, createCriClient } from '../../src/cri/index.ts';
 import type { Container, PodSpec } from '../../src/kinds/index.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import {
   type ObservedContainer,
   type ObservedPod,
@@ -13,7 +13,6 @@ import {
 import { CrashBackoff } from '../../src/runtime/crash-backoff.ts';
 import { noCredentials } from '../../src/runtime/credentials/index.ts';
 import { type HookRunner, noHooks } from '../../src/runtime/hook-runner.ts';
-import { memoryRuntimeFiles } from '../../src/runtime/memory-runtime-files.ts';
 import type { PlanContext } from '../../src/runtime/plan-context.ts';
 import { PodRuntime, type PodRuntimeDeps } from '../../src/runtime/pod-runtime.ts';
 import type { SyncPodResult } from '../../src/runtime/sync-result.ts';
@@ -23,8 +22,10 @@ import {
   memoryFiles,
   type SimulatedRuntime,
   type SimulatedRuntimeOptions,
-} from '../../src/simulator/index.ts';
+} from '../simulator/index.ts';
+import { memoryRuntimeFiles } from './memory-runtime-files.ts';
 import { simplePlanner } from './simple-planner.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export const busybox = 'localhost/busybox:1';
 const limitMs = 24 * 3_600_000;

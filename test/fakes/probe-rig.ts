@@ -1,5 +1,5 @@
 import type { Container, ContainerStatus, PodStatus } from '../../src/kinds/index.ts';
-import { collectLogs, MetricRegistry, type Random, seededRandom, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, MetricRegistry, type Random, seededRandom } from '../../src/lib/index.ts';
 import type { Pod, PodUid } from '../../src/pods/index.ts';
 import {
   type ProbeChange,
@@ -7,11 +7,11 @@ import {
   type ProbeQuestion,
   type ProbeResult,
   probeMetrics,
-  type ScriptedAnswer,
-  scriptedProber,
 } from '../../src/probes/index.ts';
 import { RecordedJournal } from './journal.ts';
 import { aPod, type PodParts } from './pods.ts';
+import { type ScriptedAnswer, scriptedProber } from './scripted-prober.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export interface ProbeRigOptions {
   readonly container?: Partial<Container>;

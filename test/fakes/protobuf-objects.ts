@@ -1,6 +1,6 @@
 import type { KindTable, WireField } from '../../src/kinds/index.ts';
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
-import { WireWriter } from '../../src/lib/protobuf/wire.ts';
+import { WireWriter } from '../../src/protocols/protobuf/wire.ts';
 
 type Plain = Readonly<Record<string, unknown>>;
 

@@ -11,7 +11,8 @@ import {
   type WatchEvent,
   type WatchQuery,
 } from '../../src/api/index.ts';
-import { collectLogs, KubelingError, seededRandom, settle, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, KubelingError, seededRandom } from '../../src/lib/index.ts';
+import { settle, VirtualClock } from './virtual-clock.ts';
 
 export interface Thing extends ApiObject {
   readonly immutable?: boolean;

@@ -1,8 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { type ApiResource, apiResources } from '../../src/api/index.ts';
-import { type Clock, collectLogs, VirtualClock } from '../../src/lib/index.ts';
-import { type Identity, keyPem, newEcKey } from '../../src/lib/x509/index.ts';
+import { type Clock, collectLogs } from '../../src/lib/index.ts';
 import {
   type ApiUser,
   type ObjectReader,
@@ -21,6 +20,8 @@ import {
   makeTokenDesk,
   openAuthorities,
 } from '../../src/local-api/security/index.ts';
+import { type Identity, keyPem, newEcKey } from '../../src/protocols/x509/index.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 /** Objects as they are put. */
 export class FewObjects implements ObjectReader {

@@ -9,9 +9,9 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { socketParts } from '../../src/cli/local/socket-parts.ts';
 import { type CollectedLogs, collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
-import { keyPem, newEcKey } from '../../src/lib/x509/index.ts';
 import { type Grant, type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
 import { type Authorities, openAuthorities, realAuthorityFiles } from '../../src/local-api/security/index.ts';
+import { keyPem, newEcKey } from '../../src/protocols/x509/index.ts';
 
 /** What somebody shows of itself. */
 export interface Credential {

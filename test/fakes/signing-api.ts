@@ -16,7 +16,7 @@ import {
   makeCertificate,
   newEcKey,
   readCertificateRequest,
-} from '../../src/lib/x509/index.ts';
+} from '../../src/protocols/x509/index.ts';
 
 /** A certificate authority of a test. */
 export class TestAuthority {

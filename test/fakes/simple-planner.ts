@@ -1,6 +1,6 @@
 import type { PodSandboxConfig } from '../../src/cri/index.ts';
-import type { MessageInit } from '../../src/lib/protobuf/index.ts';
 import type { Pod } from '../../src/pods/index.ts';
+import type { MessageInit } from '../../src/protocols/protobuf/index.ts';
 import { computePodActions } from '../../src/runtime/compute-pod-actions.ts';
 import { containerAnnotations } from '../../src/runtime/container-annotations.ts';
 import { containerLabels, sandboxLabels } from '../../src/runtime/labels.ts';

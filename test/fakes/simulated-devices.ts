@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
-import { GrpcError } from '../../src/lib/grpc/index.ts';
 import { type Clock, onAbort } from '../../src/lib/index.ts';
+import { GrpcError } from '../../src/protocols/grpc/index.ts';
 import type { DeviceHost, OnDemand } from '../../src/resources/devices/device-host.ts';
 
 export interface SimulatedDevice {

@@ -5,15 +5,16 @@ import type {
   PodSandboxConfig,
   PodSandboxStatus,
 } from '../../src/cri/index.ts';
-import { seededRandom, VirtualClock } from '../../src/lib/index.ts';
-import type { MessageInit } from '../../src/lib/protobuf/index.ts';
+import { seededRandom } from '../../src/lib/index.ts';
+import type { MessageInit } from '../../src/protocols/protobuf/index.ts';
 import {
   createSimulatedRuntime,
   type MemoryFiles,
   memoryFiles,
   type SimulatedRuntime,
   type SimulatedRuntimeOptions,
-} from '../../src/simulator/index.ts';
+} from '../simulator/index.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 export const busybox = 'localhost/busybox:1';
 

@@ -1,17 +1,10 @@
-import {
-  abortable,
-  type CollectedLogs,
-  collectLogs,
-  seededRandom,
-  settle,
-  VirtualClock,
-  WorkQueue,
-} from '../../src/lib/index.ts';
+import { abortable, type CollectedLogs, collectLogs, seededRandom, WorkQueue } from '../../src/lib/index.ts';
 import type { ObservedPod, Pod, PodEvent, PodStep, PodUid, RuntimePod } from '../../src/pods/index.ts';
 import { podUid } from '../../src/pods/index.ts';
 import type { ObservedPods, PodSyncer, StatusFn, Transition, UpdateType } from '../../src/workers/index.ts';
 import { PodWorkers, type PodWorkersDeps } from '../../src/workers/index.ts';
 import { observedOf, podOf } from './pod-sketch.ts';
+import { settle, VirtualClock } from './virtual-clock.ts';
 
 export type SyncKind = 'sync' | 'terminating' | 'terminating-runtime' | 'terminated';
 

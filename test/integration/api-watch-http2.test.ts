@@ -4,7 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { apiResources } from '../../src/api/index.ts';
-import { cancelled, isKind, KubelingError, VirtualClock } from '../../src/lib/index.ts';
+import { cancelled, isKind, KubelingError } from '../../src/lib/index.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {
   Authority,
   answerJson,

@@ -7,7 +7,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { apiResources, createApiClients, hostApiFiles, loadKubeconfig } from '../../src/api/index.ts';
-import { collectLogs, KubelingError, realClock, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, KubelingError, realClock } from '../../src/lib/index.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {
   Authority,
   answerJson,

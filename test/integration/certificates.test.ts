@@ -33,7 +33,7 @@ import {
   newPrivateKey,
   readCertificateRequest,
   readKeyPair,
-} from '../../src/lib/x509/index.ts';
+} from '../../src/protocols/x509/index.ts';
 import { SigningApi, TestAuthority } from '../fakes/signing-api.ts';
 import { until } from '../fakes/until.ts';
 

@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { collectLogs, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { CheckpointFolder, type CheckpointFolderDeps } from '../../src/server/remote/index.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const { signal } = new AbortController();
 const pod: Pod = {

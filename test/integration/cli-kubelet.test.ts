@@ -9,8 +9,8 @@ import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
 import { runCli } from '../../src/cli/index.ts';
 import { type Clock, realClock, seededRandom } from '../../src/lib/index.ts';
-import { VirtualClock } from '../../src/lib/virtual-clock.ts';
 import { aPod } from '../fakes/pods.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 import { until } from './containerd-fixture.ts';
 
 const running = (name: string) => ({

@@ -11,12 +11,12 @@ import {
   HostBlockDevices,
   HostDisks,
   HostVolumeFiles,
-  MemoryBlockDevices,
-  MemoryDisks,
-  MemoryVolumeFiles,
   type VolumeFiles,
 } from '../../src/volumes/index.ts';
 import { LoopDisk } from '../disks/loop-disk.ts';
+import { MemoryBlockDevices } from '../fakes/memory-block-devices.ts';
+import { MemoryDisks } from '../fakes/memory-disks.ts';
+import { MemoryVolumeFiles } from '../fakes/memory-volume-files.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const timeout = 120_000;

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { guardedFiles, tellLooseFiles } from '../../src/cli/file-modes.ts';
 import { hostFiles, loadConfig } from '../../src/config/index.ts';
-import { collectLogs, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs } from '../../src/lib/index.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 test('who starts a node hears which of its files are open to others', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kubeling-modes-'));

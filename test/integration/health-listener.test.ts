@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { HealthListener } from '../../src/cli/health-listener.ts';
-import { collectLogs, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs } from '../../src/lib/index.ts';
 import { healthRoutes } from '../../src/server/index.ts';
 import { until } from '../fakes/until.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const routes = healthRoutes([{ name: 'ping', problem: () => undefined }]);
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { WireWriter } from '../../src/lib/protobuf/wire.ts';
+import { WireWriter } from '../../src/protocols/protobuf/wire.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 
 const pods = '/api/v1/namespaces/a/pods';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { test } from 'node:test';
-import { VirtualClock } from '../../src/lib/index.ts';
 import type { ApiAnswer } from '../../src/local-api/core/answers.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 import { until } from '../fakes/until.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const maps = '/api/v1/namespaces/a/configmaps';
 

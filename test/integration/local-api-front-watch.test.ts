@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
-import { VirtualClock } from '../../src/lib/index.ts';
 import type { WatchLine } from '../../src/local-api/core/answers.ts';
 import { StatusError } from '../../src/local-api/core/contract.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 import { until } from '../fakes/until.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const maps = '/api/v1/namespaces/a/configmaps';
 

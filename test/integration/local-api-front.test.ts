@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
-import { VirtualClock } from '../../src/lib/index.ts';
 import { type ApiCall, StatusError } from '../../src/local-api/core/contract.ts';
 import { FrontRig } from '../fakes/api-front.ts';
 import { until } from '../fakes/until.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 const pods = '/api/v1/namespaces/a/pods';
 

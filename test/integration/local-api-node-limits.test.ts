@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
-import { makeCertificateRequest, newEcKey } from '../../src/lib/x509/index.ts';
+import { makeCertificateRequest, newEcKey } from '../../src/protocols/x509/index.ts';
 import type { Caller } from '../fakes/every-way.ts';
 import { clientPair } from '../fakes/security-rig.ts';
 import { ServedApi, type Way } from '../fakes/served-api.ts';

@@ -11,7 +11,6 @@ import { after, before, describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { parseKubeconfig } from '../../src/api/index.ts';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
-import { makeCertificateRequest, newEcKey, readCertificateRequest } from '../../src/lib/x509/index.ts';
 import { StatusError } from '../../src/local-api/core/index.ts';
 import { Connections } from '../../src/local-api/http/connections.ts';
 import {
@@ -22,6 +21,7 @@ import {
   realAuthorityFiles,
   tlsOptions,
 } from '../../src/local-api/security/index.ts';
+import { makeCertificateRequest, newEcKey, readCertificateRequest } from '../../src/protocols/x509/index.ts';
 import { type ClientPair, clientPair, SecurityRig, someAuthorities } from '../fakes/security-rig.ts';
 
 const admin = { commonName: 'kubeling-admin', organizations: ['system:masters'] };

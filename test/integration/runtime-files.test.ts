@@ -5,7 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { memoryRuntimeFiles, type RuntimeFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
+import { type RuntimeFiles, realRuntimeFiles } from '../../src/runtime/index.ts';
+import { memoryRuntimeFiles } from '../fakes/memory-runtime-files.ts';
 
 const kinds: readonly (readonly [string, RuntimeFiles])[] = [
   ['real', realRuntimeFiles()],

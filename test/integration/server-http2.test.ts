@@ -18,8 +18,8 @@ import {
   preface,
   settingsFrame,
   windowUpdateFrame,
-} from '../../src/lib/http2/frames.ts';
-import { encodeHeaders } from '../../src/lib/http2/index.ts';
+} from '../../src/protocols/http2/frames.ts';
+import { encodeHeaders } from '../../src/protocols/http2/index.ts';
 import type { KeyPair } from '../fakes/certificate-authority.ts';
 import { endpoints, nameOf } from '../fakes/endpoint-matrix.ts';
 import { call, TlsNode } from '../fakes/tls-node.ts';

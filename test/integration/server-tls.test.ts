@@ -6,7 +6,7 @@ import { connect as connectPlainly } from 'node:net';
 import { after, before, test } from 'node:test';
 import { connect, type TlsOptions } from 'node:tls';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
-import { checkChain } from '../../src/lib/x509/index.ts';
+import { checkChain } from '../../src/protocols/x509/index.ts';
 import { Listener, text } from '../../src/server/index.ts';
 import { type ServingCertificate, tlsProfile } from '../../src/server/remote/index.ts';
 import { type Authority, CertificateFolder } from '../fakes/certificate-authority.ts';

@@ -11,7 +11,7 @@ import {
   realFiles,
   type SimulatedRuntimeOptions,
   scriptedFaults,
-} from '../../src/simulator/index.ts';
+} from '../simulator/index.ts';
 
 const limitMs = 60_000;
 /** For a call that is never answered: long enough for all others. */

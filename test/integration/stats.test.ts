@@ -4,8 +4,8 @@ import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { PodSpec } from '../../src/kinds/index.ts';
-import type { PodUsage, StatsPages, StatsProvider } from '../../src/kubelet/stats/index.ts';
 import { detectCgroupLayout, type MetricRegistry, realCgroupHost } from '../../src/lib/index.ts';
+import type { PodUsage, StatsPages, StatsProvider } from '../../src/stats/index.ts';
 
 import { type ExposedSample, noPromtool, parseExposition, promtoolSays } from '../fakes/exposition.ts';
 import { InProcessNode } from '../in-process-node.ts';

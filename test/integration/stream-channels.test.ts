@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { dataHead } from '../../src/lib/spdy/index.ts';
+import { dataHead } from '../../src/protocols/spdy/index.ts';
 import type { WantedStreams } from '../../src/server/streaming/stream-query.ts';
 import { type RuntimeCall, StreamingRig } from '../fakes/streaming-runtime.ts';
 import { until } from './containerd-fixture.ts';

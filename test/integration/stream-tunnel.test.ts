@@ -5,10 +5,10 @@ import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { KubelingError } from '../../src/lib/index.ts';
-import { SpdyConnection } from '../../src/lib/spdy/index.ts';
-import { VirtualClock } from '../../src/lib/virtual-clock.ts';
+import { SpdyConnection } from '../../src/protocols/spdy/index.ts';
 import { relay } from '../../src/server/index.ts';
 import { StreamingRig } from '../fakes/streaming-runtime.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 import { until } from './containerd-fixture.ts';
 
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';

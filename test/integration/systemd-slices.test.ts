@@ -9,7 +9,6 @@ import {
   randomHex,
   realCgroupHost,
   realClock,
-  SimulatedCgroupHost,
   systemRandom,
 } from '../../src/lib/index.ts';
 import { podUid } from '../../src/pods/index.ts';
@@ -18,6 +17,7 @@ import { systemdSlices } from '../../src/resources/systemd/index.ts';
 import { RecordedJournal } from '../fakes/journal.ts';
 import { aPod } from '../fakes/pods.ts';
 import { scratchFolder } from '../fakes/scratch-folder.ts';
+import { SimulatedCgroupHost } from '../fakes/simulated-cgroup-host.ts';
 import { busSkipReason, openBus } from '../logind/bus.ts';
 import { StandInSystemd } from '../systemd/stand-in.ts';
 

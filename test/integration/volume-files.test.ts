@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type MountCalls, mountCalls, realClock } from '../../src/lib/index.ts';
-import { HostVolumeFiles, MemoryVolumeFiles, type VolumeFiles } from '../../src/volumes/index.ts';
+import { HostVolumeFiles, type VolumeFiles } from '../../src/volumes/index.ts';
+import { MemoryVolumeFiles } from '../fakes/memory-volume-files.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const { signal } = new AbortController();

@@ -12,7 +12,7 @@ import {
   GrpcError,
   GrpcServer,
   type ServiceImplementation,
-} from '../../src/lib/grpc/index.ts';
+} from '../../src/protocols/grpc/index.ts';
 import { Relay } from '../fakes/relay.ts';
 import { socketFolder } from '../fakes/socket-folder.ts';
 import { until } from '../fakes/until.ts';

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { ProtoField } from '../../scripts/parse-proto.mjs';
+import type { ProtoField } from '../../scripts/parse-proto.d.mts';
 import * as containerd from '../../src/cri/gen/containerd.ts';
 import * as runtime from '../../src/cri/gen/runtime.ts';
-import type { MessageType } from '../../src/lib/protobuf/index.ts';
+import type { MessageType } from '../../src/protocols/protobuf/index.ts';
 import { foreignMessage, loadForeign, parseOwn } from './wire-definitions.ts';
 
 type Content = Record<string, unknown>;

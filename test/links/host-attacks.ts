@@ -1,8 +1,8 @@
 import { chownSync, lchownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { changeUserFile } from '../../src/cli/local/user-file.ts';
-import { GrpcServer } from '../../src/lib/grpc/index.ts';
 import { writeFileAtomic } from '../../src/lib/index.ts';
+import { GrpcServer } from '../../src/protocols/grpc/index.ts';
 import { realRuntimeFiles } from '../../src/runtime/index.ts';
 import { logTree } from '../../src/server/system-logs/log-tree.ts';
 import type { Arena, Attack, Place } from './place.ts';

@@ -13,7 +13,7 @@ import {
   newEcKey,
   readKeyPair,
   readPrivateKey,
-} from '../../src/lib/x509/index.ts';
+} from '../../src/protocols/x509/index.ts';
 import { type Answer, ApiCaller } from '../chaos/api-caller.ts';
 import { eventually, KubelingNode } from '../kubeling-node.ts';
 

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type DbusMessage, encodeMessage, MessageReader } from '../../src/lib/dbus/index.ts';
+import { type DbusMessage, encodeMessage, MessageReader } from '../../src/protocols/dbus/index.ts';
 
 /*
  * Stands in for systemd's logind and systemd itself on a real message bus: grants delay locks as descriptors, announces

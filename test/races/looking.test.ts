@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { PodUid } from '../../src/pods/index.ts';
-import { scriptedFaults } from '../../src/simulator/index.ts';
+import { scriptedFaults } from '../simulator/index.ts';
 import { manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { type FaultPlan, noFaults } from '../../src/simulator/index.ts';
+import { type FaultPlan, noFaults } from '../simulator/index.ts';
 import { apiPod, manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 

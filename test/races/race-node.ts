@@ -3,7 +3,6 @@ import { type CriClient, createCriClient } from '../../src/cri/index.ts';
 import type { Kubelet, KubeletSettings, NodeMachine } from '../../src/kubelet/index.ts';
 import { seededRandom } from '../../src/lib/index.ts';
 import { type Pod, type PodFullName, type PodUid, podUid } from '../../src/pods/index.ts';
-import type { TraceEntry } from '../../src/simulator/index.ts';
 import type { ClusterWorld } from '../simulation/cluster/cluster-world.ts';
 import { Desk } from '../simulation/desk.ts';
 import { leftovers } from '../simulation/end-state.ts';
@@ -12,6 +11,7 @@ import type { KubeletLife } from '../simulation/kubelet-life.ts';
 import { manifestPath, nodeName } from '../simulation/manifests.ts';
 import { prepareSimulation } from '../simulation/simulate.ts';
 import { type Witness, World } from '../simulation/world.ts';
+import type { TraceEntry } from '../simulator/index.ts';
 
 /** A call of the kubelet to what is around it. */
 export interface Call {

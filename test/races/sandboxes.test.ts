@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { scriptedFaults } from '../../src/simulator/index.ts';
+import { scriptedFaults } from '../simulator/index.ts';
 import { manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 

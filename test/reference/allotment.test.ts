@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import type { Container } from '../../src/kinds/index.ts';
-import { collectLogs, MetricRegistry, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, MetricRegistry } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
 import { openAllotter } from '../../src/resources/allotment/index.ts';
 import { decodeCpuCheckpoint, encodeCpuCheckpoint } from '../../src/resources/cpu/cpu-checkpoint.ts';
@@ -14,6 +14,7 @@ import {
 import type { MemoryBlock } from '../../src/resources/memory/memory-state.ts';
 import { aPod } from '../fakes/pods.ts';
 import { type SketchedMachine, sysTree, treeFiles } from '../fakes/sketched-machine.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 /** What the managers of the Go kubelet decided and noted, step by step, on machines of every shape. */
 interface Scenario {

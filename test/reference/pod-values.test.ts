@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PodSpec } from '../../src/kinds/index.ts';
-import { collectLogs, detectCgroupLayout, SimulatedCgroupHost, VirtualClock } from '../../src/lib/index.ts';
+import { collectLogs, detectCgroupLayout } from '../../src/lib/index.ts';
 import { initContainersOf, podUid, qosClass } from '../../src/pods/index.ts';
 import {
   type CgroupDriver,
@@ -13,6 +13,8 @@ import {
 import { oomScoreAdj } from '../../src/runtime/index.ts';
 import { RecordedJournal } from '../fakes/journal.ts';
 import { aPod } from '../fakes/pods.ts';
+import { SimulatedCgroupHost } from '../fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 
 /**
  * Pods with what the Go kubelet, version 1.36.4, makes of them on a machine of 8 GiB: its own functions were run on

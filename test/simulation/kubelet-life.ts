@@ -8,11 +8,12 @@ import {
 } from '../../src/cri/index.ts';
 import type { ClusterNode } from '../../src/kubelet/cluster/index.ts';
 import { Kubelet, type KubeletSettings, type NodeMachine } from '../../src/kubelet/index.ts';
-import { type Clock, type Logger, MetricRegistry, type Random, settle } from '../../src/lib/index.ts';
+import { type Clock, type Logger, MetricRegistry, type Random } from '../../src/lib/index.ts';
 import type { PluginHost } from '../../src/plugins/index.ts';
-import { type ScriptedProberOptions, scriptedProber } from '../../src/probes/index.ts';
 import type { DeviceHost } from '../../src/resources/index.ts';
-import type { SimulatedRuntime } from '../../src/simulator/index.ts';
+import { type ScriptedProberOptions, scriptedProber } from '../fakes/scripted-prober.ts';
+import { settle } from '../fakes/virtual-clock.ts';
+import type { SimulatedRuntime } from '../simulator/index.ts';
 import { clusterLife } from './cluster/cluster-life.ts';
 import type { ClusterWorld } from './cluster/cluster-world.ts';
 import { manifestDirectory, nodeName } from './manifests.ts';

@@ -1,5 +1,6 @@
-import type { ProbeQuestion, ScriptedAnswer } from '../../src/probes/index.ts';
-import type { SimulatedRuntime } from '../../src/simulator/index.ts';
+import type { ProbeQuestion } from '../../src/probes/index.ts';
+import type { ScriptedAnswer } from '../fakes/scripted-prober.ts';
+import type { SimulatedRuntime } from '../simulator/index.ts';
 import { uidOf } from './manifests.ts';
 import { probeAnswer } from './programs.ts';
 import { containerOf, type PodSketch } from './sketch.ts';

@@ -1,5 +1,5 @@
 import type { ContainerConfig } from '../../src/cri/index.ts';
-import type { ContainerScript, ExecAnswer } from '../../src/simulator/index.ts';
+import type { ContainerScript, ExecAnswer } from '../simulator/index.ts';
 import type { Behaviour, HookSketch, ProbeSketch } from './sketch.ts';
 
 const earlyMs = 200;

@@ -1,5 +1,5 @@
 import { pick, type Random, randomInt } from '../../src/lib/index.ts';
-import type { FaultRates, RestartOptions } from '../../src/simulator/index.ts';
+import type { FaultRates, RestartOptions } from '../simulator/index.ts';
 import type { ClusterStep } from './cluster/cluster-steps.ts';
 import type { DeviceStep } from './devices/device-world.ts';
 import type { PressureStep } from './pressure/pressure-world.ts';

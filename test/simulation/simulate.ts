@@ -1,11 +1,7 @@
 import { createHash } from 'node:crypto';
 import { pick, type Random, randomInt, readYaml, seededRandom } from '../../src/lib/index.ts';
-import {
-  randomFaults,
-  type StoreChange,
-  scriptedFaults,
-  type TraceEntry,
-} from '../../src/simulator/index.ts';
+import type { StoreChange } from '../../src/local-api/core/object-store.ts';
+import { randomFaults, scriptedFaults, type TraceEntry } from '../simulator/index.ts';
 import { clusterOf, withCluster } from './cluster/cluster-script.ts';
 import { Scenario } from './cluster/scenario.ts';
 import { Desk } from './desk.ts';

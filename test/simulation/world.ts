@@ -1,13 +1,11 @@
 import type { NodeMachine } from '../../src/kubelet/index.ts';
-import {
-  collectLogs,
-  type Logger,
-  type Random,
-  SimulatedCgroupHost,
-  seededRandom,
-  VirtualClock,
-} from '../../src/lib/index.ts';
-import { memoryRuntimeFiles, memoryVolumeParts } from '../../src/runtime/index.ts';
+import { collectLogs, type Logger, type Random, seededRandom } from '../../src/lib/index.ts';
+import type { StoreChange } from '../../src/local-api/core/object-store.ts';
+import { memoryVolumeParts } from '../../src/runtime/index.ts';
+import { memoryRuntimeFiles } from '../fakes/memory-runtime-files.ts';
+import { MemoryManifestFiles } from '../fakes/memory-source-files.ts';
+import { SimulatedCgroupHost } from '../fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../fakes/virtual-clock.ts';
 import {
   createSimulatedRuntime,
   type FaultPlan,
@@ -17,10 +15,8 @@ import {
   type RestartOptions,
   registryOf,
   type SimulatedRuntime,
-  type StoreChange,
   type TraceEntry,
-} from '../../src/simulator/index.ts';
-import { MemoryManifestFiles } from '../../src/sources/index.ts';
+} from '../simulator/index.ts';
 import { ClusterWorld, type ClusterWorldOptions } from './cluster/cluster-world.ts';
 import { DeviceWorld } from './devices/device-world.ts';
 import { ScarceDisk } from './disk/scarce-disk.ts';

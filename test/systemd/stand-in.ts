@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { type CgroupHost, type CgroupLayout, cgroupRoots, errnoOf } from '../../src/lib/index.ts';
 import {
   type DbusMessage,
   type DbusValue,
   type DbusVariant,
   encodeMessage,
   MessageReader,
-} from '../../src/lib/dbus/index.ts';
-import { type CgroupHost, type CgroupLayout, cgroupRoots, errnoOf } from '../../src/lib/index.ts';
+} from '../../src/protocols/dbus/index.ts';
 
 /*
  * Stands in for systemd on a real message bus, as far as slices go: knows what type each property has, makes and removes

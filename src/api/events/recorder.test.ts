@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Event } from '../../kinds/index.ts';
-import {
-  collectLogs,
-  instant,
-  KubelingError,
-  MetricRegistry,
-  seededRandom,
-  settle,
-  VirtualClock,
-} from '../../lib/index.ts';
+import { collectLogs, instant, KubelingError, MetricRegistry, seededRandom } from '../../lib/index.ts';
 import type { Pod, PodEvent, PodStep } from '../../pods/index.ts';
 import { apiError } from '../api-error.ts';
 import type { ApiClient, ApiObject, Patch } from '../client.ts';

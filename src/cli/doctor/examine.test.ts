@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fakeMachine, healthy } from '../../../test/fakes/machine.ts';
-import { cancelled, realClock, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { cancelled, realClock } from '../../lib/index.ts';
 import { type Check, ok } from './check.ts';
 import { examine } from './examine.ts';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { MemoryManifestFiles } from '../../../test/fakes/memory-source-files.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { JsonObject } from '../../api/index.ts';
-import { collectLogs, untilAborted, VirtualClock } from '../../lib/index.ts';
-import { MemoryManifestFiles } from '../../sources/index.ts';
+import { collectLogs, untilAborted } from '../../lib/index.ts';
 import { ManifestObjects, type ObjectKeeper } from './manifest-objects.ts';
 
 const { signal } = new AbortController();

@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/index.ts';
 import type { SocketParts } from '../../local-api/index.ts';
+import { handshakeProblem } from '../../protocols/websocket/index.ts';
 import { relay } from '../../server/index.ts';
-import { handshakeProblem, serveWebSocket } from '../../server/remote/index.ts';
+import { serveWebSocket } from '../../server/remote/index.ts';
 
 /** Connections of the API are handled as those of the kubelet are; how long they may be silent is the kubelet's to say. */
 export function socketParts(clock: Clock): SocketParts {
@@ -9,8 +10,7 @@ export function socketParts(clock: Clock): SocketParts {
   return {
     relay: (one, other, signal) => relay(one, other, limits, signal),
     handshakeProblem(method, headers) {
-      const problem = handshakeProblem({ method, headers });
-      return problem === undefined ? undefined : String(problem.body);
+      return handshakeProblem({ method, headers })?.message;
     },
     async serveWebSocket({ headers, socket, head }, protocol, work, signal) {
       const call = { request: { headers }, socket, head };

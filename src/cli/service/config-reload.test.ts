@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { type LoadedConfig, loadConfig } from '../../config/index.ts';
-import { collectLogs, KubelingError, Verbosity, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, KubelingError, Verbosity } from '../../lib/index.ts';
 import { ConfigReload, changedFields } from './config-reload.ts';
 
 const { signal } = new AbortController();

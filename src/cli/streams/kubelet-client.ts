@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { type Clock, describeError, KubelingError, nodeHttp, withDeadline } from '../../lib/index.ts';
-import { SpdyConnection } from '../../lib/spdy/index.ts';
 import type { Pod } from '../../pods/index.ts';
+import { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { spdyUpgradeHeaders, type UpgradeAnswer, upgradeDialer } from '../../server/index.ts';
 import type { CommandContext } from '../command.ts';
 import { tokenFile } from '../home.ts';

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { type Clock, describeError, KubelingError } from '../../lib/index.ts';
-import type { SpdyConnection } from '../../lib/spdy/index.ts';
+import type { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { portForwardProtocol, relay } from '../../server/index.ts';
 import type { ForwardedPort } from './forwarded-ports.ts';
 

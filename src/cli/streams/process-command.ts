@@ -6,8 +6,8 @@ import {
   onAbort,
   stringFlag,
 } from '../../lib/index.ts';
-import type { SpdyConnection } from '../../lib/spdy/index.ts';
 import type { Pod } from '../../pods/index.ts';
+import type { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { remoteCommandProtocol, type WantedStreams } from '../../server/index.ts';
 import { type CommandContext, exitCodes } from '../command.ts';
 import { kubeletFlags } from '../kubelet-port.ts';

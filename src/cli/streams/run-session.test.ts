@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { Duplex, PassThrough } from 'node:stream';
 import { it } from 'node:test';
-import type { SpdyConnection } from '../../lib/spdy/index.ts';
-import { VirtualClock } from '../../lib/virtual-clock.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import type { SpdyConnection } from '../../protocols/spdy/index.ts';
 import { runSession } from './run-session.ts';
 
 /** Streams whose far ends are in the hands of the test, and take no input. */

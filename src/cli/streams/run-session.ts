@@ -6,15 +6,15 @@ import {
   KubelingError,
   LinkedController,
   withDeadline,
+  writeAll,
 } from '../../lib/index.ts';
-import type { SpdyConnection } from '../../lib/spdy/index.ts';
+import type { SpdyConnection } from '../../protocols/spdy/index.ts';
 import {
   openRemoteStreams,
   type RemoteEnd,
   type RemoteStreams,
   readRemoteEnd,
   type WantedStreams,
-  writeAll,
 } from '../../server/index.ts';
 import { rawMode, type Stdio, watchSize } from './stdio.ts';
 

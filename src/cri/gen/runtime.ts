@@ -1,6 +1,6 @@
 // Made from the .proto files of this room by `npm run generate`; do not edit.
-import { type ServerStream, type ServiceType, serviceType, type Unary } from '../../lib/grpc/index.ts';
-import { type MessageType, Schema } from '../../lib/protobuf/index.ts';
+import { type ServerStream, type ServiceType, serviceType, type Unary } from '../../protocols/grpc/index.ts';
+import { type MessageType, Schema } from '../../protocols/protobuf/index.ts';
 
 export type MountPropagation = 'PROPAGATION_PRIVATE' | 'PROPAGATION_HOST_TO_CONTAINER' | 'PROPAGATION_BIDIRECTIONAL' | 'UNRECOGNIZED';
 export type ContainerState = 'CONTAINER_CREATED' | 'CONTAINER_RUNNING' | 'CONTAINER_EXITED' | 'CONTAINER_UNKNOWN' | 'UNRECOGNIZED';

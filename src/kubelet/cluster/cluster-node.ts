@@ -18,6 +18,7 @@ import {
   type MetricRegistry,
   Paced,
   type Random,
+  TroubleBoard,
   untilAborted,
   withDeadline,
 } from '../../lib/index.ts';
@@ -42,13 +43,12 @@ import {
   tokenMetrics,
 } from '../../objects/index.ts';
 import type { Pod, PodFullName, PodUid } from '../../pods/index.ts';
-import { ApiSource } from '../../sources/api-source.ts';
+import { ApiSource } from '../../sources/index.ts';
 import { MirrorPods } from '../../status/mirror/index.ts';
 import { StatusWriter, statusWriterMetrics } from '../../status/writer/index.ts';
 import type { BackgroundLoops } from '../background.ts';
 import type { ClusterLink } from '../cluster-link.ts';
 import type { Kubelet } from '../kubelet.ts';
-import { TroubleBoard } from '../trouble-board.ts';
 import { fetchClaim } from './fetch-claim.ts';
 import { followMirrors } from './follow-mirrors.ts';
 import { type ClusterCopies, KeptPodsOfApi } from './kept-copies.ts';

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { cancelled, collectLogs, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { cancelled, collectLogs } from '../../lib/index.ts';
 import { annotations, type Pod, podUid } from '../../pods/index.ts';
-import { mapFileStore, memoryRuntimeFiles } from '../../runtime/index.ts';
 import { clusterCopies, KeptPodsOfApi } from './kept-copies.ts';
 
 function rig() {

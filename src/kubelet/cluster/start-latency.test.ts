@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { MetricRegistry, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { MetricRegistry } from '../../lib/index.ts';
 import type { Pod, PodJournal } from '../../pods/index.ts';
 import { StartLatency } from './start-latency.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { podUid } from '../../pods/index.ts';
-import type { DiskUsage, NodeFigures, NodeStats, StatsAges, StatsWish, Usage } from '../stats/index.ts';
+import type { DiskUsage, NodeFigures, NodeStats, StatsAges, StatsWish, Usage } from '../../stats/index.ts';
 import { ProvidedStats } from './provided-stats.ts';
 
 const { signal } = new AbortController();

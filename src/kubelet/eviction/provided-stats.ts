@@ -18,7 +18,7 @@ import type {
   PodUsage,
   StatsProvider,
   VolumeUsage,
-} from '../stats/index.ts';
+} from '../../stats/index.ts';
 
 type Provider = Pick<StatsProvider, 'node' | 'stats' | 'layersCountedAtMs'>;
 

@@ -2,4 +2,3 @@ export { type CgroupHost, errnoOf, realCgroupHost } from './host.ts';
 export type { KeptFiles } from './kept-files.ts';
 export { type CgroupLayout, cgroupMagic, cgroupRoots, detectCgroupLayout } from './layout.ts';
 export { type CgroupRemoval, cgroupPids, killCgroup, removeCgroup, removeEmptyCgroup } from './remove.ts';
-export { SimulatedCgroupHost, type SimulatedCgroupOptions } from './simulated-host.ts';

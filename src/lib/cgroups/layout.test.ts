@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { SimulatedCgroupHost } from '../../../test/fakes/simulated-cgroup-host.ts';
 import { cgroupMagic, cgroupRoots, detectCgroupLayout } from './layout.ts';
-import { SimulatedCgroupHost } from './simulated-host.ts';
 
 describe('detectCgroupLayout', () => {
   it('knows the second version by its file system', async () => {

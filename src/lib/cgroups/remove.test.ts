@@ -3,11 +3,11 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { SimulatedCgroupHost } from '../../../test/fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { realClock } from '../clock.ts';
-import { VirtualClock } from '../virtual-clock.ts';
 import { realCgroupHost } from './host.ts';
 import { cgroupPids, killCgroup, removeCgroup, removeEmptyCgroup } from './remove.ts';
-import { SimulatedCgroupHost } from './simulated-host.ts';
 
 describe('cgroups in real directories', () => {
   const host = realCgroupHost();

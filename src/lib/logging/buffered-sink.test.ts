@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { settle, VirtualClock } from '../virtual-clock.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { BufferedLogSink } from './buffered-sink.ts';
 import { openLog } from './open-log.ts';
 import { Verbosity } from './verbosity.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { KubelingError } from '../errors.ts';
-import { VirtualClock } from '../virtual-clock.ts';
 import type { LogFormat } from './format.ts';
 import { collectLogs, createLogger } from './logger.ts';
 import { parseModuleLevels, Verbosity } from './verbosity.ts';

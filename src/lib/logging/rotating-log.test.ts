@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { VirtualClock } from '../virtual-clock.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { RotatingLog } from './rotating-log.ts';
 
 const clock = new VirtualClock();

@@ -28,7 +28,7 @@ export {
   type RestoredState,
   type StoreChange,
 } from './object-store.ts';
-export { plainRules } from './plain-rules.ts';
+
 export { type PodReferences, referencedResource, referencesOf } from './pod-references.ts';
 export { keptPodStatus, podStatusComplaints } from './pod-status-rules.ts';
 export { type Freshness, newest, Reads } from './reads.ts';
@@ -68,6 +68,6 @@ export { localResources } from './resource-table.ts';
 export { type AccessVerdict, type Reviewers, reviewed, type TokenVerdict } from './reviews.ts';
 export { type ObjectTest, type Selection, selection } from './selectors.ts';
 export { frozen, keyOf, overTheWire, type StoredMeta, type StoredObject, valueAt } from './stored-object.ts';
-export { TokenIssuer, type TokenIssuerOptions } from './token-requests.ts';
+
 export { ChangeLines } from './watch-lines.ts';
 export { type Deleted, Writes, type WritesDeps, type Written } from './writes.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FewObjects } from '../../../test/fakes/security-rig.ts';
 import { type ApiResource, apiResources } from '../../api/index.ts';
-import { makeCertificateRequest, newEcKey } from '../../lib/x509/index.ts';
+import { makeCertificateRequest, newEcKey } from '../../protocols/x509/index.ts';
 import { admitWrite } from './node-restriction.ts';
 import { type ApiVerb, nodeUser } from './request.ts';
 import type { StoredObject } from './stored-object.ts';

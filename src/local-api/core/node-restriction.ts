@@ -1,5 +1,5 @@
 import { apiResources, type JsonObject, sameValue } from '../../api/index.ts';
-import { readCertificateRequest } from '../../lib/x509/index.ts';
+import { readCertificateRequest } from '../../protocols/x509/index.ts';
 import type { ObjectReader } from './contract.ts';
 import { usesManifestsOnly } from './manifest-objects.ts';
 import { referencedResource } from './pod-references.ts';

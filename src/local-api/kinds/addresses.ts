@@ -1,5 +1,5 @@
-import { ipBytes } from '../../lib/x509/index.ts';
 import { ipAddress } from '../../pods/validation/index.ts';
+import { ipBytes } from '../../protocols/x509/index.ts';
 import type { FieldCause } from '../core/index.ts';
 import { invalid } from './causes.ts';
 

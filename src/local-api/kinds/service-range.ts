@@ -1,5 +1,5 @@
 import { KubelingError, type Random, randomInt } from '../../lib/index.ts';
-import { canonicalIp, ipBytes, ipText } from '../../lib/x509/index.ts';
+import { canonicalIp, ipBytes, ipText } from '../../protocols/x509/index.ts';
 
 /** The addresses services get. The first and the last of the range are given to nobody. */
 export class ServiceRange {

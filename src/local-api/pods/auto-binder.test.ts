@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LocalPods } from '../../../test/fakes/local-pods.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { apiResources, type JsonObject } from '../../api/index.ts';
-import { settle, VirtualClock } from '../../lib/index.ts';
 import type { StoredObject } from '../core/index.ts';
 import { AutoBinder } from './auto-binder.ts';
 import { conditionsOf } from './pod-object.ts';

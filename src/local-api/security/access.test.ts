@@ -7,8 +7,8 @@ import {
   shownToken,
   someAuthorities,
 } from '../../../test/fakes/security-rig.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { apiResources } from '../../api/index.ts';
-import { VirtualClock } from '../../lib/index.ts';
 import type { ApiUser } from '../core/index.ts';
 import type { CallerFacts } from '../http/front-deps.ts';
 import { parseGrant } from './roles.ts';

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { parseKubeconfig } from '../../api/index.ts';
-import { collectLogs, KubelingError, VirtualClock } from '../../lib/index.ts';
-import { readLeaves } from '../../lib/x509/index.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
+import { readLeaves } from '../../protocols/x509/index.ts';
 import { type Authorities, openAuthorities, type Rotated } from './authorities.ts';
 import { MemoryAuthorityFiles } from './files.ts';
 

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { type Clock, HintLatch, KubelingError, type Logger, TypedEvents } from '../../lib/index.ts';
-import type { Identity, KeyPair } from '../../lib/x509/index.ts';
+import type { Identity, KeyPair } from '../../protocols/x509/index.ts';
 import { CertificateAuthority } from './authority.ts';
 import type { AuthorityFiles } from './files.ts';
 import { IssuedPair } from './issued-pair.ts';

@@ -9,7 +9,7 @@ import {
   newEcKey,
   readKeyPair,
   readPrivateKey,
-} from '../../lib/x509/index.ts';
+} from '../../protocols/x509/index.ts';
 import type { AuthorityFiles } from './files.ts';
 import { lifeFrom, lives, whyRenew } from './lifetime.ts';
 

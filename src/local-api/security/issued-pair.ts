@@ -6,7 +6,7 @@ import {
   keyPem,
   newEcKey,
   readKeyPair,
-} from '../../lib/x509/index.ts';
+} from '../../protocols/x509/index.ts';
 import type { CertificateAuthority } from './authority.ts';
 import type { AuthorityFiles } from './files.ts';
 import { lifeFrom, lives, whyRenew } from './lifetime.ts';

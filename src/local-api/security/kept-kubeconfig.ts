@@ -1,4 +1,4 @@
-import type { KeyPair } from '../../lib/x509/index.ts';
+import type { KeyPair } from '../../protocols/x509/index.ts';
 import type { AuthorityFiles } from './files.ts';
 import { type KubeconfigUser, kubeconfigText } from './kubeconfig.ts';
 

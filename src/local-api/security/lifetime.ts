@@ -1,5 +1,5 @@
 import { apiTime } from '../../lib/index.ts';
-import { type Identity, isExpired, type Leaf, lackingOf } from '../../lib/x509/index.ts';
+import { type Identity, isExpired, type Leaf, lackingOf } from '../../protocols/x509/index.ts';
 
 const dayMs = 86_400_000;
 

@@ -1,4 +1,4 @@
-import { type AltNames, canonicalIp } from '../../lib/x509/index.ts';
+import { type AltNames, canonicalIp } from '../../protocols/x509/index.ts';
 
 /** By what names pods and people call the server, wherever it is. */
 const always = [

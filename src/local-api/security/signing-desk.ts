@@ -4,7 +4,7 @@ import {
   type ExtendedUse,
   type KeyUse,
   readCertificateRequest,
-} from '../../lib/x509/index.ts';
+} from '../../protocols/x509/index.ts';
 import type { SigningDesk, SigningOrder } from '../kinds/index.ts';
 import type { CertificateAuthority } from './authority.ts';
 

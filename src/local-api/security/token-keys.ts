@@ -1,7 +1,14 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
 import type { JsonObject } from '../../api/index.ts';
 import type { Logger } from '../../lib/index.ts';
-import { keyPem, newEcKey, publicKeyDer, readPem, readPrivateKey, writePem } from '../../lib/x509/index.ts';
+import {
+  keyPem,
+  newEcKey,
+  publicKeyDer,
+  readPem,
+  readPrivateKey,
+  writePem,
+} from '../../protocols/x509/index.ts';
 import type { AuthorityFiles } from './files.ts';
 
 /** One key tokens are signed with. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { collectLogs, settle, VirtualClock } from '../../lib/index.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
 import { Checkpoints } from './checkpoints.ts';
 import type { StoreCaller } from './store-thread.ts';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { objectNamed } from '../../../test/fakes/store-rig.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { type ApiResource, apiResources } from '../../api/index.ts';
-import { collectLogs, KubelingError, settle, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
 import type { ObjectChange } from '../core/contract.ts';
 import { whenRoom } from '../core/durability.ts';
 import { CommitQueue } from './commit-queue.ts';

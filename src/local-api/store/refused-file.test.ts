@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
 import { ownDirectory, StoreRig } from '../../../test/fakes/store-rig.ts';
-import { collectLogs, KubelingError, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
 
 /** A store with a few hundred objects in it, closed. */
 async function filledStore(dir: { readonly path: string }): Promise<string> {

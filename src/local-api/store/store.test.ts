@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { LocalApiRig } from '../../../test/fakes/local-api-rig.ts';
 import { assertLogIsWhole, ownDirectory, StoreRig } from '../../../test/fakes/store-rig.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { apiResources } from '../../api/index.ts';
-import { collectLogs, realClock, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, realClock } from '../../lib/index.ts';
 import { ObjectStore } from '../core/index.ts';
 import { openStore } from './index.ts';
 

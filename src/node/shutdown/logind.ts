@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DbusConnection, type DbusMessage, type DbusVariant } from '../../lib/dbus/index.ts';
 import {
   abortable,
   type Clock,
@@ -11,6 +10,7 @@ import {
   withDeadline,
   writeFileAtomic,
 } from '../../lib/index.ts';
+import { DbusConnection, type DbusMessage, type DbusVariant } from '../../protocols/dbus/index.ts';
 import type { ShutdownAnnouncer, ShutdownWatch } from './node-shutdown.ts';
 
 export interface LogindOptions {

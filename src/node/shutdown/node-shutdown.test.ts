@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, seededRandom } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
 import { NodeShutdown, type NodeShutdownDeps, type ShutdownAnnouncer } from './node-shutdown.ts';
 

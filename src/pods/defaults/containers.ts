@@ -9,7 +9,7 @@ import type {
   Probe,
   ResourceRequirements,
 } from '../../kinds/index.ts';
-import { pullPolicyOf } from '../index.ts';
+import { pullPolicyOf } from '../image-name.ts';
 import { requestsFromLimits, roundedToMilli } from './resources.ts';
 
 /** What all three sorts of containers have in common. */

@@ -6,7 +6,7 @@ import {
   parseQuantity,
   type Quantity,
 } from '../../lib/index.ts';
-import { isSidecar } from '../index.ts';
+import { isSidecar } from '../containers.ts';
 
 /** Amounts by the name of the resource, in their canonical spelling. */
 export type ResourceList = Readonly<Record<string, string>>;

@@ -8,7 +8,7 @@ import type {
   VolumeProjection,
   VolumeSource,
 } from '../../kinds/index.ts';
-import { pullPolicyOf } from '../index.ts';
+import { pullPolicyOf } from '../image-name.ts';
 import { withFieldDefaults } from './containers.ts';
 import { roundedToMilli } from './resources.ts';
 

@@ -1,5 +1,5 @@
 import type { FieldPath, LabelSelector, ObjectMeta, OwnerReference } from '../../kinds/index.ts';
-import { mayBePodUid } from '../index.ts';
+import { mayBePodUid } from '../pod.ts';
 import { annotationKey, dnsLabel, dnsSubdomain, labelValue, qualifiedName } from './names.ts';
 import {
   checkForm,

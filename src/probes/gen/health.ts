@@ -1,6 +1,6 @@
 // Made from the .proto files of this room by `npm run generate`; do not edit.
-import { type ServiceType, serviceType, type Unary } from '../../lib/grpc/index.ts';
-import { type MessageType, Schema } from '../../lib/protobuf/index.ts';
+import { type ServiceType, serviceType, type Unary } from '../../protocols/grpc/index.ts';
+import { type MessageType, Schema } from '../../protocols/protobuf/index.ts';
 
 export type ServingStatus = 'UNKNOWN' | 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN' | 'UNRECOGNIZED';
 export interface HealthCheckRequest {

@@ -350,7 +350,7 @@ describe('of several reasons', () => {
   it('what has to be set aside first is, unless it is refused before that', () => {
     assert.equal(judged(pod, { allotment: 'awaited', appArmorProblem }), 'allot');
     assert.equal(reasonOf({ allotment: 'awaited', sysctlProblem }), 'SysctlForbidden');
-    assert.equal(judged(pod, { allotment: 'awaited', standing: 'lives-here' }), 'admit');
+    assert.equal(judged(pod, { allotment: 'awaited', standing: 'restored' }), 'admit');
   });
 
   it('what is certain counts before anybody is asked, ended or waited for', () => {
@@ -369,7 +369,7 @@ describe('of several reasons', () => {
   });
 
   it('none counts against a pod that lives here, and few against one that was taken before', () => {
-    assert.equal(judged(pod, { ...all, standing: 'lives-here', node: undefined }), 'admit');
+    assert.equal(judged(pod, { ...all, standing: 'restored', node: undefined }), 'admit');
     const others = [asking({ cpu: '3900m' }, 'o')];
     const before = { standing: 'admitted-before', others } as const;
     const spec = { taints: [{ key: 'k', effect: 'NoExecute' }] };

@@ -17,7 +17,7 @@ import type { TolerationRules } from './taints.ts';
  * `lives-here` runs since before this kubelet: nothing throws it out. `admitted-before` was taken by an earlier kubelet,
  * also before a reboot: what became of the node's labels, taints and resources meanwhile is no reason to refuse it.
  */
-export type AdmissionStanding = 'new' | 'admitted-before' | 'lives-here';
+export type AdmissionStanding = 'new' | 'admitted-before' | 'restored';
 
 /** All there is to know for judging one pod at one moment. Pods are given with the resources they were allotted. */
 export interface AdmissionFacts {
@@ -48,7 +48,7 @@ export interface AdmissionFacts {
 
 /** Whether the pod may run here. Pure. Of several reasons against it the first counts, in the order users know. */
 export function judgePod(pod: Pod, facts: AdmissionFacts): Judgement {
-  if (facts.standing === 'lives-here') return { kind: 'admit' };
+  if (facts.standing === 'restored') return { kind: 'admit' };
   const before = firstOf(
     pressureRefusal(pod, facts.pressures, facts.tolerationRules),
     named('SysctlForbidden', facts.sysctlProblem),

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Node } from '../../kinds/index.ts';
-import { collectLogs, MetricRegistry, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, MetricRegistry } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import type { Admission, Refusal } from './judgement.ts';
 import { admissionMetrics } from './metrics.ts';

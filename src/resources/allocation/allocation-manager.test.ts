@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { PodCondition, ResourceRequirements } from '../../kinds/index.ts';
-import { collectLogs, settle, VirtualClock } from '../../lib/index.ts';
+import { collectLogs } from '../../lib/index.ts';
 import {
   memoryOf,
   milliCpuOf,

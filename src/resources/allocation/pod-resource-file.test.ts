@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, VirtualClock, type WriteOptions } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, type WriteOptions } from '../../lib/index.ts';
 import { type PodAllocation, podUid } from '../../pods/index.ts';
 import { encodeAllocations } from './checkpoint.ts';
 import { PodResourceFile } from './pod-resource-file.ts';

@@ -1,8 +1,8 @@
 import { lstatSync } from 'node:fs';
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GrpcChannel, type ServiceAdder, serveOnDemand } from '../../lib/grpc/index.ts';
 import { type Clock, errnoOf, type Random } from '../../lib/index.ts';
+import { GrpcChannel, type ServiceAdder, serveOnDemand } from '../../protocols/grpc/index.ts';
 
 /** Who answers at a socket. */
 export interface OnDemand {

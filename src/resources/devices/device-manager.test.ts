@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { container, DeviceRig, gadget, podOf, signal } from '../../../test/fakes/device-rig.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { GrpcError } from '../../lib/grpc/index.ts';
 import { podUid } from '../../pods/index.ts';
+import { GrpcError } from '../../protocols/grpc/index.ts';
 
 const three = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
 const failed = (why: string) => `Allocate failed due to ${why}, which is unexpected`;

@@ -1,5 +1,5 @@
-import { describeCallError, GrpcError } from '../../lib/grpc/index.ts';
 import { type Clock, type DeadlineOptions, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
+import { describeCallError, GrpcError } from '../../protocols/grpc/index.ts';
 import type { PreferenceQuestion } from './choose-devices.ts';
 import { type Device, readDevices } from './device.ts';
 import type { DeviceChannel, DeviceHost } from './device-host.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { DeviceRig, directory, gadget, podOf, signal } from '../../../test/fakes/device-rig.ts';
-import { GrpcError } from '../../lib/grpc/index.ts';
+import { GrpcError } from '../../protocols/grpc/index.ts';
 
 const two = [{ id: 'a' }, { id: 'b' }];
 

@@ -1,5 +1,5 @@
-import { GrpcError, type ServiceAdder } from '../../lib/grpc/index.ts';
 import { describeError, type Logger } from '../../lib/index.ts';
+import { GrpcError, type ServiceAdder } from '../../protocols/grpc/index.ts';
 import type { DeviceManager } from './device-manager.ts';
 import { Registration } from './gen/device-plugin.ts';
 

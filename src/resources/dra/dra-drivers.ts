@@ -1,11 +1,11 @@
+import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import {
   describeCallError,
   type GrpcCode,
   GrpcError,
   type ServiceType,
   shownCode,
-} from '../../lib/grpc/index.ts';
-import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
+} from '../../protocols/grpc/index.ts';
 import {
   type Claim,
   DRAPlugin,

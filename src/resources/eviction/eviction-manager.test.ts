@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod, type PodParts } from '../../../test/fakes/pods.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
-import { cancelled, collectLogs, KubelingError, quantityOf, VirtualClock } from '../../lib/index.ts';
+import { cancelled, collectLogs, KubelingError, quantityOf } from '../../lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { type EvictionKill, EvictionManager, type EvictionSettings } from './eviction-manager.ts';
 import type { DiskLayout, EvictionStats, NodeMeasures, PodMeasures } from './measures.ts';

@@ -1,8 +1,8 @@
 import type { Container } from '../../kinds/index.ts';
-import { GrpcError, type ServiceAdder } from '../../lib/grpc/index.ts';
 import type { Clock } from '../../lib/index.ts';
-import type { MessageInit } from '../../lib/protobuf/index.ts';
 import { initContainersOf, isSidecar, type Pod, type PodUid } from '../../pods/index.ts';
+import { GrpcError, type ServiceAdder } from '../../protocols/grpc/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import {
   type AllocatableResourcesResponse,
   type ContainerDevices,

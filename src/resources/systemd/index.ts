@@ -1,5 +1,5 @@
-import { DbusConnection } from '../../lib/dbus/index.ts';
 import type { Clock } from '../../lib/index.ts';
+import { DbusConnection } from '../../protocols/dbus/index.ts';
 import type { SliceKeeper } from '../slice-keeper.ts';
 import { SystemdSlices } from './systemd-slices.ts';
 

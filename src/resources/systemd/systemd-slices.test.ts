@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { DbusCall, DbusMessage, DbusValue } from '../../lib/dbus/index.ts';
-import { KubelingError, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { KubelingError } from '../../lib/index.ts';
+import type { DbusCall, DbusMessage, DbusValue } from '../../protocols/dbus/index.ts';
 import { type SystemdBus, SystemdSlices } from './systemd-slices.ts';
 
 const { signal } = new AbortController();

@@ -1,4 +1,3 @@
-import type { DbusCall, DbusConnection, DbusMessage, DbusValue, DbusVariant } from '../../lib/dbus/index.ts';
 import {
   abortable,
   type Clock,
@@ -8,6 +7,13 @@ import {
   onAbort,
   withDeadline,
 } from '../../lib/index.ts';
+import type {
+  DbusCall,
+  DbusConnection,
+  DbusMessage,
+  DbusValue,
+  DbusVariant,
+} from '../../protocols/dbus/index.ts';
 import type { CgroupValues } from '../cgroup-values.ts';
 import { type Slice, type SliceKeeper, withoutSystemd } from '../slice-keeper.ts';
 import { startProperties, valueProperties } from './unit-properties.ts';

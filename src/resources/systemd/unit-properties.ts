@@ -1,5 +1,5 @@
-import type { DbusValue } from '../../lib/dbus/index.ts';
-import { defaultPeriodUs, perSecondUs, sharesToWeight } from '../cgroup-math.ts';
+import { defaultPeriodUs, perSecondUs, sharesToWeight } from '../../lib/index.ts';
+import type { DbusValue } from '../../protocols/dbus/index.ts';
 import type { CgroupValues } from '../cgroup-values.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
 import type { Slice } from '../slice-keeper.ts';

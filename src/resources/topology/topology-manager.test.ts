@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
 import type { Refusal } from '../admission/index.ts';
 import type { HintProvider, TopologyHint } from './hint-provider.ts';
 import { mergeHints, type TopologyPolicy } from './merge-hints.ts';

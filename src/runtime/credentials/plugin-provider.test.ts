@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { podOf } from '../../../test/fakes/pod-runtime-rig.ts';
-import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
 import type { PluginCommand } from './exec-plugin.ts';
 import { PluginProvider, type PluginSpec } from './plugin-provider.ts';
 import { noServiceAccounts, type ServiceAccounts } from './service-accounts.ts';

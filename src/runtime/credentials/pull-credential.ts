@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { AuthConfig } from '../../cri/index.ts';
-import type { MessageInit } from '../../lib/protobuf/index.ts';
 import type { Pod } from '../../pods/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import { goJson } from '../go-json.ts';
 import type { RegistryLogin } from './docker-config.ts';
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RecordedJournal } from '../../../test/fakes/journal.ts';
 import { podOf } from '../../../test/fakes/pod-runtime-rig.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { ExecSyncResponse } from '../../cri/index.ts';
 import type { LifecycleHandler } from '../../kinds/index.ts';
 import {
@@ -11,7 +12,6 @@ import {
   type HttpRequest,
   KubelingError,
   MetricRegistry,
-  VirtualClock,
 } from '../../lib/index.ts';
 import { hookMetrics } from './hook-metrics.ts';
 import { LifecycleHooks, type LifecycleHooksDeps } from './lifecycle-hooks.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Container, Image } from '../../cri/index.ts';
-import { collectLogs, KubelingError, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
 import { type DiskSpace, type ImageGcDeps, ImageGcManager, type ImageGcPolicy } from './image-gc-manager.ts';
 import { ImageLeases } from './image-leases.ts';
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, KubelingError, VirtualClock } from '../../lib/index.ts';
-import { memoryFiles, type OpenFile } from '../../simulator/index.ts';
+import { memoryRotationFiles } from '../../../test/fakes/memory-rotation-files.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { memoryFiles, type OpenFile } from '../../../test/simulator/index.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
 import { ContainerLogManager, type LoggingContainer } from './container-log-manager.ts';
-import { memoryRotationFiles } from './memory-rotation-files.ts';
 import type { RotationFiles } from './rotation-files.ts';
 
 const directory = '/logs/ns_pod_uid/main';

@@ -4,6 +4,6 @@ export {
   type ContainerLogPolicy,
   type LoggingContainer,
 } from './container-log-manager.ts';
-export { memoryRotationFiles, type RenamingStore } from './memory-rotation-files.ts';
+
 export { realRotationFiles } from './real-rotation-files.ts';
 export type { LogFile, RotationFiles } from './rotation-files.ts';

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { ContainerStatus } from '../../cri/index.ts';
-import { cancelled, type ErrorCode, KubelingError, VirtualClock } from '../../lib/index.ts';
+import { cancelled, type ErrorCode, KubelingError } from '../../lib/index.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
 import { type ContainerLogRequest, ContainerLogs } from './container-logs.ts';
-import { MemoryLogFiles } from './memory-log-files.ts';
 
 const path = '/logs/ns_p_u/c/0.log';
 const pod: Pod = {

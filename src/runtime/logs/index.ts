@@ -10,5 +10,5 @@ export { LogFollowers } from './log-followers.ts';
 export { type ChosenInstance, chooseLogInstance, type WantedInstance } from './log-instance.ts';
 export type { LogStream } from './log-line.ts';
 export { type LogTime, parseLogTime } from './log-time.ts';
-export { MemoryLogFiles } from './memory-log-files.ts';
+
 export { realLogFiles } from './real-log-files.ts';

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { cancelled, VirtualClock } from '../../lib/index.ts';
+import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { cancelled } from '../../lib/index.ts';
 import { LogFollowers } from './log-followers.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
 import { LogTrail } from './log-trail.ts';
-import { MemoryLogFiles } from './memory-log-files.ts';
 
 const path = '/logs/ns_pod_uid/main/0.log';
 const stemOf = (rotation: number) => `${path}.20260101-${String(rotation).padStart(6, '0')}`;

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { MemoryLogFiles } from '../../../test/fakes/memory-log-files.ts';
 import { naiveLog } from '../../../test/fakes/naive-log.ts';
-import { VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
 import { parseLogTime } from './log-time.ts';
 import { LogTrail } from './log-trail.ts';
-import { MemoryLogFiles } from './memory-log-files.ts';
 
 const path = '/logs/ns_pod_uid/main/0.log';
 const never = new AbortController().signal;

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Image } from '../../cri/index.ts';
-import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { collectLogs } from '../../lib/index.ts';
 import { type CredentialSource, pullCredential } from '../credentials/pull-credential.ts';
-import { mapFileStore, memoryRuntimeFiles } from '../memory-runtime-files.ts';
 import { PullRecords } from './pull-records.ts';
 import { RecordFiles } from './record-files.ts';
 import { encodeIntent, recordFileName } from './record-format.ts';

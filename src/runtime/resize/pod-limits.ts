@@ -1,5 +1,4 @@
 import type { LinuxContainerResources } from '../../cri/index.ts';
-import type { MessageInit } from '../../lib/protobuf/index.ts';
 import {
   cpuQuotaUs,
   cpuShares,
@@ -9,6 +8,7 @@ import {
   readResources,
   sharesToMilliCpu,
 } from '../../pods/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
 
 /** What the cgroup of a pod as a whole holds it to; -1 for no limit. */
 export interface PodLimits {

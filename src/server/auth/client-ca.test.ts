@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { rootCertificates } from 'node:tls';
-import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
 import { type CaFile, ClientCaFile } from './client-ca.ts';
 
 /** Any certificates will do; every Node brings some. */

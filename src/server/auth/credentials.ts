@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isWebSocket, offeredProtocols } from '../websocket/index.ts';
+import { isWebSocket, offeredProtocols } from '../../protocols/websocket/index.ts';
 
 /** The name under which a WebSocket's client that can set no headers offers its token. */
 export const bearerProtocol = 'base64url.bearer.authorization.k8s.io.';

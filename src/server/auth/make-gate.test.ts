@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { collectLogs, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, seededRandom } from '../../lib/index.ts';
 import type { Caller } from './identity.ts';
 import { type GateDeps, type GateSettings, makeGate } from './make-gate.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KubelingError, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { KubelingError, seededRandom } from '../../lib/index.ts';
 import { AccessWebhook } from './authorize.ts';
 import type { Authentication, Caller } from './identity.ts';
 import type { AccessReviewAnswer, TokenReviewAnswer } from './reviews.ts';

@@ -1,6 +1,6 @@
 import { createHash, type X509Certificate } from 'node:crypto';
 import { type Clock, KubelingError } from '../../lib/index.ts';
-import { checkChain, holds, type ValidTime } from '../../lib/x509/index.ts';
+import { checkChain, holds, type ValidTime } from '../../protocols/x509/index.ts';
 import type { CaBundle, ClientCa } from './client-ca.ts';
 import type { Authentication, Authenticator, PeerCertificate, User } from './identity.ts';
 

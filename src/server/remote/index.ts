@@ -19,4 +19,3 @@ export { flagzRoute, type StatuszFacts, statuszRoute } from '../status-pages.ts'
 export { serveWebSocket, type WebSocketSession } from '../streaming/websocket-session.ts';
 export * from '../system-logs/index.ts';
 export { type TlsProfile, type TlsSettings, tlsProfile } from '../tls-profile.ts';
-export { handshakeProblem } from '../websocket/index.ts';

@@ -16,4 +16,3 @@ export {
   streamRoutes,
 } from './stream-routes.ts';
 export type { TunnelDeps } from './tunnel.ts';
-export { writeAll } from './write-all.ts';

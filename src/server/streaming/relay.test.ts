@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
-import { VirtualClock } from '../../lib/virtual-clock.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { relay } from './relay.ts';
 
 const signal = new AbortController().signal;

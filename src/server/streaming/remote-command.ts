@@ -1,4 +1,4 @@
-import type { SpdyConnection, SpdyStream } from '../../lib/spdy/index.ts';
+import type { SpdyConnection, SpdyStream } from '../../protocols/spdy/index.ts';
 import type { WantedStreams } from './stream-query.ts';
 
 /** The protocol of processes' streams in which a process's end is told as a Status. */

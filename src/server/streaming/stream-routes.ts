@@ -1,5 +1,6 @@
 import { KubelingError } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
+import { isWebSocket, offeredProtocols } from '../../protocols/websocket/index.ts';
 import {
   type Request,
   type Response,
@@ -8,7 +9,6 @@ import {
   type UpgradeCall,
   type UpgradeRoute,
 } from '../router.ts';
-import { isWebSocket, offeredProtocols } from '../websocket/index.ts';
 import { type ReadQuery, readPorts, readWantedStreams, type WantedStreams } from './stream-query.ts';
 import { type AfterInput, closingProtocol, onlyStderr, translateCommand } from './translate-command.ts';
 import { type TunnelDeps, tunnel } from './tunnel.ts';

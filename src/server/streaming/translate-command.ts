@@ -1,8 +1,8 @@
 import type { Readable, Writable } from 'node:stream';
-import { type Clock, describeError } from '../../lib/index.ts';
-import { SpdyConnection } from '../../lib/spdy/index.ts';
+import { type Clock, describeError, writeAll } from '../../lib/index.ts';
+import { SpdyConnection } from '../../protocols/spdy/index.ts';
+import type { MessagePiece } from '../../protocols/websocket/index.ts';
 import type { Response, UpgradeCall } from '../router.ts';
-import { handshakeProblem, type MessagePiece } from '../websocket/index.ts';
 import {
   openRemoteStreams,
   type RemoteStreams,
@@ -12,8 +12,7 @@ import {
 } from './remote-command.ts';
 import type { WantedStreams } from './stream-query.ts';
 import { refusal, type TunnelDeps } from './tunnel.ts';
-import { serveWebSocket, type WebSocketSession } from './websocket-session.ts';
-import { writeAll } from './write-all.ts';
+import { handshakeRefusal, serveWebSocket, type WebSocketSession } from './websocket-session.ts';
 
 /** What clients speak that can close one stream and keep the others. Runtimes do not know it. */
 export const closingProtocol = 'v5.channel.k8s.io';
@@ -43,7 +42,7 @@ export async function translateCommand(
   deps: TunnelDeps,
   signal: AbortSignal,
 ): Promise<Response | undefined> {
-  const problem = handshakeProblem(call.request);
+  const problem = handshakeRefusal(call);
   if (problem !== undefined) return problem;
   const main = await connect(url, deps, signal);
   if (main.kind === 'refused') return main.response;

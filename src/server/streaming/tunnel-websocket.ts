@@ -1,10 +1,9 @@
 import type { Duplex } from 'node:stream';
+import { writeAll } from '../../lib/index.ts';
 import type { Response, UpgradeCall } from '../router.ts';
-import { handshakeProblem } from '../websocket/index.ts';
 import { portForwardProtocol, spdyUpgradeHeaders } from './remote-command.ts';
 import { refusal, type TunnelDeps } from './tunnel.ts';
-import { serveWebSocket, type WebSocketSession } from './websocket-session.ts';
-import { writeAll } from './write-all.ts';
+import { handshakeRefusal, serveWebSocket, type WebSocketSession } from './websocket-session.ts';
 
 /** SPDY for port forwarding, carried in the messages of a WebSocket: for ways on which only those pass. */
 export const tunnelProtocol = `SPDY/3.1+${portForwardProtocol}`;
@@ -16,7 +15,7 @@ export async function tunnelPortForward(
   deps: TunnelDeps,
   signal: AbortSignal,
 ): Promise<Response | undefined> {
-  const problem = handshakeProblem(call.request);
+  const problem = handshakeRefusal(call);
   if (problem !== undefined) return problem;
   const headers = spdyUpgradeHeaders(portForwardProtocol);
   const answer = await deps.dial({ url, method: 'POST', headers }, signal);

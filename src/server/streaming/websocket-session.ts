@@ -9,8 +9,13 @@ import {
   type Timer,
   withDeadline,
 } from '../../lib/index.ts';
-import type { Request, UpgradeCall } from '../router.ts';
-import { acceptHeaders, closeCodes, WebSocketConnection } from '../websocket/index.ts';
+import {
+  acceptHeaders,
+  closeCodes,
+  handshakeProblem,
+  WebSocketConnection,
+} from '../../protocols/websocket/index.ts';
+import { type Request, type Response, text, type UpgradeCall } from '../router.ts';
 import { IdleTimer } from './idle-timer.ts';
 import { switchingHead, type TunnelDeps } from './tunnel.ts';
 
@@ -25,6 +30,14 @@ export interface WebSocketSession {
 
 const pingEveryMs = 5_000;
 const leaveWithinMs = 5_000;
+
+/** The answer to an opening handshake that must be refused. */
+export function handshakeRefusal({ request }: Pick<UpgradeCall, 'request'>): Response | undefined {
+  const problem = handshakeProblem(request);
+  if (problem === undefined) return undefined;
+  const { status, message, headers } = problem;
+  return { ...text(status, message), ...(headers === undefined ? {} : { headers }) };
+}
 
 /** Grants the client its WebSocket and serves it until the work is done or given up, then says good-bye. */
 export async function serveWebSocket(

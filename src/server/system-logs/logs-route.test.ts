@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { text as collect } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { KubelingError, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { KubelingError } from '../../lib/index.ts';
 import type { Request } from '../router.ts';
 import type { Journal } from './journal.ts';
 import type { LogNode, LogTree } from './log-tree.ts';

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { PodsApi, refusal } from '../../../test/fakes/pods-api.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Node } from '../../kinds/index.ts';
-import { collectLogs, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, seededRandom } from '../../lib/index.ts';
 import { annotations, fullNameOf, type Pod, type PodFullName, PodManager, podUid } from '../../pods/index.ts';
 import { MirrorPods, mirrorNames } from './mirror-pods.ts';
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MemoryVolumeFiles } from '../../../test/fakes/memory-volume-files.ts';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
-import { collectLogs, KubelingError, seededRandom, VirtualClock } from '../../lib/index.ts';
+import { collectLogs, KubelingError, seededRandom } from '../../lib/index.ts';
 import { podUid } from '../../pods/index.ts';
 import { failedAt } from '../failed-at.ts';
-import { MemoryVolumeFiles } from '../memory-volume-files.ts';
 import type { CsiApi } from './csi-api.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';

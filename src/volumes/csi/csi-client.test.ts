@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GrpcError } from '../../lib/grpc/index.ts';
-import { MetricRegistry, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { MetricRegistry } from '../../lib/index.ts';
+import { GrpcError } from '../../protocols/grpc/index.ts';
 import { csiClient } from './csi-client.ts';
 import { csiMetrics } from './csi-metrics.ts';
 

@@ -1,6 +1,6 @@
-import { describeStatus, type GrpcCode, GrpcError, shownCode } from '../../lib/grpc/index.ts';
 import { type Clock, isKind, KubelingError, withDeadline } from '../../lib/index.ts';
 import type { PluginChannel } from '../../plugins/index.ts';
+import { describeStatus, type GrpcCode, GrpcError, shownCode } from '../../protocols/grpc/index.ts';
 import {
   Node,
   type NodeCapability,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { collectLogs, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
 import type { Plugin } from '../../plugins/index.ts';
 import { CsiDrivers } from './csi-drivers.ts';
 import type { NodeGetInfoResponse } from './gen/node.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { collectLogs, untilAborted, VirtualClock } from '../../lib/index.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, untilAborted } from '../../lib/index.ts';
 import { CsiNodeUpdates } from './csi-node-updates.ts';
 
 class World implements AsyncDisposable {

@@ -78,19 +78,19 @@ export const exemptPatterns: readonly ExemptPattern[] = [
     why: 'the first 63 characters of a host name',
   },
   {
-    file: 'src/simulator/container-lifecycle.ts',
+    file: 'test/simulator/container-lifecycle.ts',
     source: String.raw`\/+$`,
     mostCharacters: 4_096,
     why: 'paths in the simulated runtime, which serves nobody else',
   },
   {
-    file: 'src/simulator/event-filter.ts',
+    file: 'test/simulator/event-filter.ts',
     source: String.raw`^\s*(namespace|topic)\s*(==|!=|~=)\s*("(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)`,
     mostCharacters: 1_024,
     why: 'filters that kubeling itself gives the simulated runtime',
   },
   {
-    file: 'src/simulator/nano-clock.ts',
+    file: 'test/simulator/nano-clock.ts',
     source: '0+$',
     mostCharacters: 9,
     why: 'the digits of a fraction of a second',
@@ -102,5 +102,5 @@ export const patternsOfTexts: ReadonlyMap<string, string> = new Map([
   ['src/lib/logging/verbosity.ts', '--vmodule of the command line, on the paths of source files'],
   ['src/runtime/credentials/registry-match.ts', 'one set of characters, on one character'],
   ['src/server/system-logs/node-log-query.ts', 'only parsed: journalctl does the matching'],
-  ['src/simulator/event-filter.ts', 'filters that kubeling itself gives the simulated runtime'],
+  ['test/simulator/event-filter.ts', 'filters that kubeling itself gives the simulated runtime'],
 ]);

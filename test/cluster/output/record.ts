@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
-import { makeCertificateRequest, newEcKey } from '../../../src/lib/x509/index.ts';
+import { makeCertificateRequest, newEcKey } from '../../../src/protocols/x509/index.ts';
 import type { KeyPair } from '../../fakes/certificate-authority.ts';
 import { ControlPlane } from '../control-plane.ts';
 import { clusterAssets } from '../programs.ts';

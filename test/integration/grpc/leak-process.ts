@@ -9,8 +9,8 @@ import {
   type RuntimeServiceMethods,
   wireTransport,
 } from '../../../src/cri/index.ts';
-import { GrpcChannel, GrpcServer, type ServiceImplementation } from '../../../src/lib/grpc/index.ts';
 import { realClock, seededRandom } from '../../../src/lib/index.ts';
+import { GrpcChannel, GrpcServer, type ServiceImplementation } from '../../../src/protocols/grpc/index.ts';
 
 export interface LeakReport {
   /** Growth of the heap and of buffers in bytes by what was done, after a first, shorter round of the same. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { RuntimeService, type RuntimeServiceMethods } from '../../../src/cri/index.ts';
+import { realClock, seededRandom } from '../../../src/lib/index.ts';
 import {
   GrpcChannel,
   type GrpcChannelOptions,
@@ -8,8 +9,7 @@ import {
   GrpcServer,
   type ServiceClient,
   type ServiceImplementation,
-} from '../../../src/lib/grpc/index.ts';
-import { realClock, seededRandom } from '../../../src/lib/index.ts';
+} from '../../../src/protocols/grpc/index.ts';
 import { socketFolder } from '../../fakes/socket-folder.ts';
 
 export type Client = ServiceClient<RuntimeServiceMethods>;

@@ -1,6 +1,6 @@
 // A runtime in a process of its own, to be killed: usage runtime-process.ts SOCKET
 import { RuntimeService, type RuntimeServiceMethods } from '../../../src/cri/index.ts';
-import { GrpcServer, type ServiceImplementation } from '../../../src/lib/grpc/index.ts';
+import { GrpcServer, type ServiceImplementation } from '../../../src/protocols/grpc/index.ts';
 
 const server = new GrpcServer();
 const implementation: Partial<ServiceImplementation<RuntimeServiceMethods>> = {

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, statSync } from 'node:fs';
 import { test } from 'node:test';
 import { RuntimeService, type RuntimeServiceMethods } from '../../../src/cri/index.ts';
+import { realClock, seededRandom } from '../../../src/lib/index.ts';
 import {
   GrpcChannel,
   type ServiceAdder,
   type ServiceImplementation,
   serveOnDemand,
-} from '../../../src/lib/grpc/index.ts';
-import { realClock, seededRandom } from '../../../src/lib/index.ts';
+} from '../../../src/protocols/grpc/index.ts';
 import { answering, failsWith, forever, rig } from './rig.ts';
 
 const fill = (server: ServiceAdder) =>

@@ -1,7 +1,7 @@
 import type { PodStatus } from '../../../src/kinds/index.ts';
 import type { Kubelet } from '../../../src/kubelet/index.ts';
+import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
-import type { StoredObject } from '../../../src/simulator/index.ts';
 import { sameStatus } from '../../../src/status/index.ts';
 import { plainStatus } from '../../../src/status/writer/plain-status.ts';
 import { outcomeOf } from '../outcome.ts';

@@ -1,5 +1,5 @@
 import { pick, type Random, randomInt } from '../../../src/lib/index.ts';
-import type { ApiFaultRates } from '../../../src/simulator/index.ts';
+import type { ApiFaultRates } from '../../simulator/index.ts';
 import type { TimedStep } from '../script.ts';
 import { images } from '../sketch.ts';
 import { Sketcher } from '../sketcher.ts';

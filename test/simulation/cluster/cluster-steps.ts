@@ -1,4 +1,4 @@
-import type { ApiFaultRates } from '../../../src/simulator/index.ts';
+import type { ApiFaultRates } from '../../simulator/index.ts';
 import type { ContainerSize, ContainerSketch, PodSketch } from '../sketch.ts';
 
 /** One thing that is done to the API server, or through it. */

@@ -1,6 +1,7 @@
 import type { Kubelet } from '../../../src/kubelet/index.ts';
-import { type Random, randomInt, type VirtualClock } from '../../../src/lib/index.ts';
-import type { StoreChange } from '../../../src/simulator/index.ts';
+import { type Random, randomInt } from '../../../src/lib/index.ts';
+import type { StoreChange } from '../../../src/local-api/core/object-store.ts';
+import type { VirtualClock } from '../../fakes/virtual-clock.ts';
 import type { Desk } from '../desk.ts';
 import { uidOf } from '../manifests.ts';
 import { type ContainerSketch, images, type PodSketch } from '../sketch.ts';

@@ -1,5 +1,5 @@
-import { GrpcError } from '../../../src/lib/grpc/index.ts';
 import { type Clock, pick, type Random, randomInt } from '../../../src/lib/index.ts';
+import { GrpcError } from '../../../src/protocols/grpc/index.ts';
 import { SimulatedDevices, type SimulatedPlugin } from '../../fakes/simulated-devices.ts';
 import type { Step, TimedStep } from '../script.ts';
 import type { ContainerSketch, PodSketch } from '../sketch.ts';

@@ -1,7 +1,7 @@
 import type { Kubelet, KubeletSettings, NodeMachine } from '../../../src/kubelet/index.ts';
 import { type Clock, type Random, randomInt } from '../../../src/lib/index.ts';
-import { memoryRotationFiles } from '../../../src/runtime/index.ts';
-import type { ContainerScript, MemoryFiles } from '../../../src/simulator/index.ts';
+import { memoryRotationFiles } from '../../fakes/memory-rotation-files.ts';
+import type { ContainerScript, MemoryFiles } from '../../simulator/index.ts';
 
 /** Logs small enough that they are rotated all the time. */
 export const logPolicy = { maxBytes: 2_000, maxFiles: 3, intervalMs: 10_000, workers: 1 };

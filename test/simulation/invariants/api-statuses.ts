@@ -1,6 +1,6 @@
 import type { ContainerStatus, PodStatus } from '../../../src/kinds/index.ts';
+import type { StoredObject } from '../../../src/local-api/core/stored-object.ts';
 import { isTerminalPhase } from '../../../src/pods/index.ts';
-import type { StoredObject } from '../../../src/simulator/index.ts';
 import { plainStatus } from '../../../src/status/writer/plain-status.ts';
 import { ownUidOf } from '../cluster/cluster-world.ts';
 import type { ClusterScene, Rule } from './scene.ts';

@@ -1,6 +1,6 @@
 import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
 import type { ProbeQuestion } from '../../../src/probes/index.ts';
-import type { TraceEntry } from '../../../src/simulator/index.ts';
+import type { TraceEntry } from '../../simulator/index.ts';
 import { type ProbeType, probeTypes } from '../sketch.ts';
 import type { Rule } from './scene.ts';
 

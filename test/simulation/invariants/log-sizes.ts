@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { MemoryFiles } from '../../../src/simulator/index.ts';
+import type { MemoryFiles } from '../../simulator/index.ts';
 import { logPolicy } from '../disk/scarce-disk.ts';
 import type { Rule, Scene } from './scene.ts';
 

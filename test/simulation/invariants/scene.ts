@@ -1,8 +1,9 @@
 import type { ExecSyncRequest, ExecSyncResponse } from '../../../src/cri/index.ts';
 import type { Kubelet, NodeMachine } from '../../../src/kubelet/index.ts';
-import type { SimulatedCgroupHost } from '../../../src/lib/index.ts';
+import type { StoreChange } from '../../../src/local-api/core/object-store.ts';
 import type { ProbeQuestion } from '../../../src/probes/index.ts';
-import type { MemoryFiles, SimulatedRuntime, StoreChange, TraceEntry } from '../../../src/simulator/index.ts';
+import type { SimulatedCgroupHost } from '../../fakes/simulated-cgroup-host.ts';
+import type { MemoryFiles, SimulatedRuntime, TraceEntry } from '../../simulator/index.ts';
 import type { ClusterWorld } from '../cluster/cluster-world.ts';
 import type { Desk } from '../desk.ts';
 import type { DeviceWorld } from '../devices/device-world.ts';

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { EvictionThreshold } from '../../../src/config/index.ts';
-import { quantityOf, type VirtualClock } from '../../../src/lib/index.ts';
+import { quantityOf } from '../../../src/lib/index.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
 import type { EvictionSettings, EvictionStats, Left, PodMeasures } from '../../../src/resources/index.ts';
-import type { SimulatedRuntime } from '../../../src/simulator/index.ts';
+import type { VirtualClock } from '../../fakes/virtual-clock.ts';
+import type { SimulatedRuntime } from '../../simulator/index.ts';
 
 export type Scarce = 'memory' | 'disk' | 'pids';
 

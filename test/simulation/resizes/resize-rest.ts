@@ -1,6 +1,6 @@
 import type { PodStatus } from '../../../src/kinds/index.ts';
 import type { PodUid } from '../../../src/pods/index.ts';
-import type { ContainerView } from '../../../src/simulator/index.ts';
+import type { ContainerView } from '../../simulator/index.ts';
 import { type ContainerSize, everyContainer, type PodSketch } from '../sketch.ts';
 import type { World } from '../world.ts';
 

@@ -1,5 +1,6 @@
 import type { RuntimeFiles } from '../../../src/runtime/index.ts';
-import type { MemoryVolumeFiles, VolumeFileKind, VolumeFiles } from '../../../src/volumes/index.ts';
+import type { VolumeFileKind, VolumeFiles } from '../../../src/volumes/index.ts';
+import type { MemoryVolumeFiles } from '../../fakes/memory-volume-files.ts';
 
 export interface JointFiles {
   readonly files: RuntimeFiles;

@@ -1,13 +1,13 @@
+import { type Clock, pick, type Random } from '../../../src/lib/index.ts';
+import type { PluginChannel, PluginHost, PluginSocket } from '../../../src/plugins/index.ts';
 import {
   type GrpcCode,
   GrpcError,
   type ServiceClient,
   type ServiceType,
-} from '../../../src/lib/grpc/index.ts';
-import { type Clock, pick, type Random } from '../../../src/lib/index.ts';
-import type { PluginChannel, PluginHost, PluginSocket } from '../../../src/plugins/index.ts';
-import { draw } from '../../../src/simulator/fault-rules.ts';
-import type { MemoryVolumeFiles } from '../../../src/volumes/index.ts';
+} from '../../../src/protocols/grpc/index.ts';
+import type { MemoryVolumeFiles } from '../../fakes/memory-volume-files.ts';
+import { draw } from '../../simulator/fault-rules.ts';
 
 /** How likely a call of a driver goes wrong. */
 export interface DriverRates {

@@ -1,10 +1,6 @@
 import { type Clock, KubelingError, type Random } from '../../../src/lib/index.ts';
-import type {
-  MemoryNetworkMounts,
-  NetworkMount,
-  NetworkMounts,
-  Unmounting,
-} from '../../../src/volumes/index.ts';
+import type { NetworkMount, NetworkMounts, Unmounting } from '../../../src/volumes/index.ts';
+import type { MemoryNetworkMounts } from '../../fakes/memory-network-mounts.ts';
 
 export interface SimulatedServerOptions {
   readonly clock: Clock;

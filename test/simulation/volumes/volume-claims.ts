@@ -1,5 +1,5 @@
 import { apiResources } from '../../../src/api/index.ts';
-import type { SimulatedApi } from '../../../src/simulator/index.ts';
+import type { SimulatedApi } from '../../simulator/index.ts';
 import { drivers } from './pod-volumes.ts';
 
 const namespace = 'default';

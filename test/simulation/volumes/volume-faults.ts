@@ -1,5 +1,5 @@
 import { type Clock, KubelingError, type Random } from '../../../src/lib/index.ts';
-import { draw } from '../../../src/simulator/fault-rules.ts';
+import { draw } from '../../simulator/fault-rules.ts';
 import type { MachinePart, PartStep } from './machine-steps.ts';
 
 /** How likely what is done to the machine for volumes goes wrong. */

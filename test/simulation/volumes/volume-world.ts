@@ -4,17 +4,12 @@ import { type Clock, pick, type Random } from '../../../src/lib/index.ts';
 import type { PluginHost } from '../../../src/plugins/index.ts';
 import type { Pod } from '../../../src/pods/index.ts';
 import type { RuntimeFiles } from '../../../src/runtime/index.ts';
-import type { SimulatedApi } from '../../../src/simulator/index.ts';
-import {
-  type BlockDevices,
-  type Disks,
-  MemoryBlockDevices,
-  MemoryDisks,
-  MemoryNetworkMounts,
-  MemoryVolumeFiles,
-  type NetworkMounts,
-  type VolumeFiles,
-} from '../../../src/volumes/index.ts';
+import type { BlockDevices, Disks, NetworkMounts, VolumeFiles } from '../../../src/volumes/index.ts';
+import { MemoryBlockDevices } from '../../fakes/memory-block-devices.ts';
+import { MemoryDisks } from '../../fakes/memory-disks.ts';
+import { MemoryNetworkMounts } from '../../fakes/memory-network-mounts.ts';
+import { MemoryVolumeFiles } from '../../fakes/memory-volume-files.ts';
+import type { SimulatedApi } from '../../simulator/index.ts';
 import { settings } from '../kubelet-life.ts';
 import { AttachController } from './attach-controller.ts';
 import { jointFiles, mountinfoOf, withParts } from './joint-files.ts';

@@ -1,5 +1,5 @@
 import { KubelingError } from '../../../lib/index.ts';
-import { WireReader, wireType } from '../../../lib/protobuf/index.ts';
+import { WireReader, wireType } from '../../../protocols/protobuf/index.ts';
 
 /** What stands around every object of Kubernetes in protobuf. */
 export interface ProtobufEnvelope {

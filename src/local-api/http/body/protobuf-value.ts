@@ -1,7 +1,7 @@
 import { mostValues } from '../../../api/index.ts';
 import type { KindTable, WireField } from '../../../kinds/index.ts';
 import { apiTime, KubelingError } from '../../../lib/index.ts';
-import { WireReader, wireType } from '../../../lib/protobuf/index.ts';
+import { WireReader, wireType } from '../../../protocols/protobuf/index.ts';
 import { nullableFields } from './nullable-fields.ts';
 
 type Fields = Map<string, unknown>;

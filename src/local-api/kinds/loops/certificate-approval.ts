@@ -1,5 +1,5 @@
 import type { Node } from '../../../kinds/index.ts';
-import { canonicalIp } from '../../../lib/x509/index.ts';
+import { canonicalIp } from '../../../protocols/x509/index.ts';
 import { nodeOf, type ObjectReader, type StoredObject } from '../../core/index.ts';
 import type { SigningFacts } from '../desks.ts';
 import { nodes } from '../resources.ts';

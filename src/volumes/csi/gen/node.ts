@@ -1,6 +1,6 @@
 // Made from the .proto files of this room by `npm run generate`; do not edit.
-import { type ServiceType, serviceType, type Unary } from '../../../lib/grpc/index.ts';
-import { type MessageType, Schema } from '../../../lib/protobuf/index.ts';
+import { type ServiceType, serviceType, type Unary } from '../../../protocols/grpc/index.ts';
+import { type MessageType, Schema } from '../../../protocols/protobuf/index.ts';
 
 export type AccessModeKind = 'UNKNOWN' | 'SINGLE_NODE_WRITER' | 'SINGLE_NODE_READER_ONLY' | 'MULTI_NODE_READER_ONLY' | 'MULTI_NODE_SINGLE_WRITER' | 'MULTI_NODE_MULTI_WRITER' | 'SINGLE_NODE_SINGLE_WRITER' | 'SINGLE_NODE_MULTI_WRITER' | 'UNRECOGNIZED';
 export type UsageUnit = 'UNKNOWN' | 'BYTES' | 'INODES' | 'UNRECOGNIZED';

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { podOf } from '../../test/fakes/pod-sketch.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { podUid } from '../pods/index.ts';
+import type { PodNotes } from './checkpoint-entry.ts';
+import { notedHooks } from './hook-entries.ts';
+
+const pod = podOf({ source: 'file' });
+const { uid } = pod.metadata;
+
+function aNode() {
+  const clock = new VirtualClock();
+  let notes: PodNotes = { source: 'file', name: 'web', namespace: 'default', boot: '' };
+  const hooks = notedHooks({
+    clock,
+    get: (asked) => (asked === uid ? notes : undefined),
+    change: async (_uid, change) => {
+      notes = change(notes);
+    },
+  });
+  return { clock, hooks, notes: () => notes };
+}
+
+describe('the notes on hooks', () => {
+  it('have the containers whose postStart hook has not ended, in the order they were started', async () => {
+    const { hooks, notes } = aNode();
+    await hooks.postStartDue(pod, 'a');
+    assert.deepEqual(hooks.postStartsOf(podUid('other')), []);
+    await hooks.postStartDue(pod, 'b');
+    await hooks.postStartDue(pod, 'b');
+    assert.deepEqual(hooks.postStartsOf(uid), ['a', 'b']);
+    await hooks.postStartOver(pod, 'a');
+    assert.deepEqual(hooks.postStartsOf(uid), ['b']);
+    await hooks.postStartOver(pod, 'b');
+    assert.equal('postStarts' in notes(), false);
+  });
+
+  it('have when a preStop hook was begun and how long its container has, until it has stopped', async () => {
+    const { hooks, clock, notes } = aNode();
+    await hooks.preStopBegun(pod, 'a', 30);
+    await clock.advance(12_000);
+    assert.deepEqual(hooks.preStopOf(uid, 'a'), { usedMs: 12_000, msLeft: 18_000 });
+    assert.equal(hooks.preStopOf(uid, 'b'), undefined);
+    await clock.advance(60_000);
+    assert.equal(hooks.preStopOf(uid, 'a')?.msLeft, 1_000);
+    await hooks.stopped(pod, 'a');
+    assert.equal('preStops' in notes(), false);
+  });
+
+  it('do not grow without end where containers end unseen', async () => {
+    const { hooks, notes } = aNode();
+    for (let index = 0; index < 100; index++) {
+      await hooks.preStopBegun(pod, `id-${index}`, 30);
+      await hooks.postStartDue(pod, `id-${index}`);
+    }
+    assert.deepEqual([hooks.postStartsOf(uid).length, hooks.postStartsOf(uid).at(-1)], [32, 'id-99']);
+    assert.equal(Object.keys(notes().preStops ?? {}).length, 32);
+    assert.notEqual(hooks.preStopOf(uid, 'id-99'), undefined);
+  });
+});

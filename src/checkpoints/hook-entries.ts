@@ -1,0 +1,60 @@
+import type { Clock } from '../lib/index.ts';
+import type { PodUid } from '../pods/index.ts';
+import type { HookNotes } from '../runtime/index.ts';
+import { type NotedTermination, type PodNotes, terminationMsLeft } from './checkpoint-entry.ts';
+
+export interface NotedHooksDeps {
+  readonly clock: Clock;
+  readonly get: (uid: PodUid) => PodNotes | undefined;
+  readonly change: (uid: PodUid, change: (notes: PodNotes) => PodNotes) => Promise<void>;
+}
+
+/** Of containers that ended while no kubelet looked the notes stay; more than these are of no use to anybody. */
+const mostOfAKind = 32;
+
+/** How far the hooks of a pod's containers have come, among the other notes on the pod. */
+export function notedHooks({ clock, get, change }: NotedHooksDeps): HookNotes {
+  return {
+    postStartDue: ({ metadata }, containerId) =>
+      change(metadata.uid, (notes) => {
+        const due = [...withoutPostStart(notes, containerId), containerId];
+        return { ...notes, postStarts: due.slice(-mostOfAKind) };
+      }),
+    postStartOver: ({ metadata }, containerId) =>
+      change(metadata.uid, ({ postStarts = [], ...notes }) => {
+        const left = withoutPostStart({ postStarts }, containerId);
+        return left.length === 0 ? notes : { ...notes, postStarts: left };
+      }),
+    postStartsOf: (uid) => get(uid)?.postStarts ?? [],
+    preStopBegun: ({ metadata }, containerId, graceSeconds) =>
+      change(metadata.uid, (notes) =>
+        withPreStop(notes, containerId, { sinceMs: clock.now(), graceSeconds }),
+      ),
+    preStopOf: (uid, containerId) => {
+      const begun = get(uid)?.preStops?.[containerId];
+      if (begun === undefined) return undefined;
+      const nowMs = clock.now();
+      return { usedMs: Math.max(0, nowMs - begun.sinceMs), msLeft: terminationMsLeft(begun, nowMs) };
+    },
+    stopped: ({ metadata }, containerId) =>
+      change(metadata.uid, (notes) => withoutPreStop(notes, containerId)),
+  };
+}
+
+function withoutPostStart(
+  { postStarts = [] }: Pick<PodNotes, 'postStarts'>,
+  containerId: string,
+): readonly string[] {
+  return postStarts.filter((id) => id !== containerId);
+}
+
+function withPreStop(notes: PodNotes, containerId: string, begun: NotedTermination): PodNotes {
+  const others = Object.entries(notes.preStops ?? {}).filter(([id]) => id !== containerId);
+  const kept = others.slice(Math.max(0, others.length - mostOfAKind + 1));
+  return { ...notes, preStops: Object.fromEntries([...kept, [containerId, begun]]) };
+}
+
+function withoutPreStop({ preStops = {}, ...notes }: PodNotes, containerId: string): PodNotes {
+  const { [containerId]: _over, ...left } = preStops;
+  return Object.keys(left).length === 0 ? notes : { ...notes, preStops: left };
+}

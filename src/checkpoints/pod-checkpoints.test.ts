@@ -1,0 +1,376 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../test/fakes/memory-runtime-files.ts';
+import { podOf } from '../../test/fakes/pod-sketch.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import type { ContainerState, ContainerStatus } from '../kinds/index.ts';
+import { collectLogs, KubelingError } from '../lib/index.ts';
+import { type Pod, podUid } from '../pods/index.ts';
+import type { RuntimeFiles } from '../runtime/index.ts';
+import { PodNotebook } from './pod-checkpoints.ts';
+import { PodDirectories } from './pod-directories.ts';
+import { shutDownStatus } from './shutdown-status.ts';
+
+const uid = podUid('uid-1');
+const path = '/root/pods/uid-1/kubeling.json';
+const web = podOf({ source: 'file' });
+const startTime = '2026-01-01T00:00:00Z';
+const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: startTime };
+const waiting = { type: 'Ready', status: 'False', lastTransitionTime: startTime };
+const running = { phase: 'Pending', startTime, conditions: [scheduled, waiting] };
+const failed = { ...running, phase: 'Failed', reason: 'DeadlineExceeded', message: 'too long' };
+
+/** A machine on which kubelets come and go. */
+function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => files) {
+  const clock = new VirtualClock();
+  const logs = collectLogs(clock);
+  const store = mapFileStore();
+  const writes: string[] = [];
+  const files = memoryRuntimeFiles(store);
+  const counted: RuntimeFiles = {
+    ...files,
+    replace: async (at, text, options) => {
+      writes.push(at);
+      await files.replace(at, text, options);
+    },
+  };
+  const machine = change(counted);
+  const directories = new PodDirectories('/root', machine, async () => []);
+  const open = async (boot = 'boot-1') => {
+    const book = new PodNotebook({
+      clock,
+      logger: logs.logger,
+      files: machine,
+      directories,
+      readBoot: async () => boot,
+    });
+    await book.open();
+    return book;
+  };
+  const told = () =>
+    logs.records.toArray().map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`);
+  return { clock, store, writes, open, told };
+}
+
+describe('the notebook', () => {
+  it('knows which volumes pods were given, also those that an earlier kubelet gave them', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    const volume = {
+      name: 'disk',
+      claim: 'data',
+      source: { kind: 'local', path: '/mnt/disk' },
+      readOnly: false,
+      mountOptions: [],
+      use: 'one-pod',
+    } as const;
+    await book.volumes.note(web, { v: volume });
+    await book.begin(web, running);
+    const later = await machine.open();
+    for (const one of [book, later]) {
+      assert.deepEqual(one.volumes.of(uid), { v: volume });
+      assert.deepEqual(one.volumes.others(uid), []);
+      assert.deepEqual(one.volumes.others(podUid('uid-2')), [volume]);
+    }
+    await later.volumes.forget(uid);
+    await later.volumes.forget(podUid('uid-2'));
+    assert.deepEqual((await machine.open()).volumes.of(uid), {});
+  });
+
+  it('says when what was noted is on disk, and waits for no disk that does not answer', async () => {
+    const gate = Promise.withResolvers<void>();
+    const machine = aMachine((files) => ({
+      ...files,
+      replace: async (...given) => {
+        await gate.promise;
+        await files.replace(...given);
+      },
+    }));
+    const book = await machine.open();
+    void book.begin(web, running);
+    const inVain = book.settled();
+    await machine.clock.advance(10_000);
+    await inVain;
+    assert.deepEqual(machine.writes, []);
+    const settled = book.settled().then(() => machine.writes.length);
+    gate.resolve();
+    assert.equal(await settled, 1);
+  });
+
+  it('tells the next kubelet what the last one noted, with one write for a pod that is let run', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    await first.begin(web, running);
+    assert.deepEqual(machine.writes, [path]);
+    await first.initialized(uid, 'sandbox-7');
+    await first.restarted(uid, [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
+    const second = await machine.open();
+    assert.deepEqual(second.get(uid), {
+      source: 'file',
+      name: 'web',
+      namespace: 'default',
+      boot: 'boot-1',
+      initializedSandbox: 'sandbox-7',
+      restarts: { main: { failures: 2, delayMs: 20_000, lastMs: 5 } },
+      status: { startTime, conditions: [scheduled] },
+    });
+    assert.deepEqual(second.restarts(), [['main', { failures: 2, delayMs: 20_000, lastMs: 5 }]]);
+    assert.equal(second.ranInThisBoot(uid), true);
+    const afterBoot = await machine.open('boot-2');
+    assert.deepEqual([afterBoot.ranInThisBoot(uid), afterBoot.wasLetRun(uid)], [false, true]);
+    assert.equal(afterBoot.wasLetRun(podUid('other')), false);
+    assert.equal((await machine.open('')).ranInThisBoot(uid), false, 'an unknown boot is no boot');
+  });
+
+  it('takes a bad file for none, and says which', async () => {
+    for (const text of ['', '{"version":1,"sour', 'x'.repeat(300_000), '[]']) {
+      const machine = aMachine();
+      machine.store.write(path, text);
+      const book = await machine.open();
+      assert.equal(book.size, 0);
+      assert.deepEqual(
+        machine.told().map((line) => line.includes(path)),
+        [true],
+      );
+      await book.begin(web, running);
+      assert.equal((await machine.open()).get(uid)?.source, 'file');
+    }
+  });
+
+  it('goes on when nothing can be written, and tries again with the next note', async () => {
+    let isFull = true;
+    const machine = aMachine((files) => ({
+      ...files,
+      replace: async (...args) => {
+        if (isFull) throw new KubelingError('FILE_WRITE', 'the disk is full');
+        await files.replace(...args);
+      },
+    }));
+    const book = await machine.open();
+    await book.begin(web, running);
+    assert.equal(book.get(uid)?.name, 'web');
+    isFull = false;
+    await book.begin(web, running);
+    assert.equal((await machine.open()).get(uid)?.name, 'web');
+  });
+
+  it('waits no longer than a moment for a disk that does not answer', async () => {
+    const machine = aMachine((files) => ({ ...files, replace: () => new Promise(() => {}) }));
+    const book = await machine.open();
+    let isOver = false;
+    const noted = book.terminating(web, 30).then(() => {
+      isOver = true;
+    });
+    await machine.clock.advance(4_000);
+    assert.equal(isOver, false);
+    await machine.clock.advance(1_000);
+    await noted;
+    assert.equal(machine.clock.pendingTimers, 0);
+    assert.match(machine.told().join(), /not written yet/);
+  });
+
+  it('goes on with the grace that is left, at least a second', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    await first.terminating(web, 30);
+    await machine.clock.advance(12_500);
+    await first.terminating(web, 30);
+    assert.equal(first.secondsLeft(uid), 18);
+    const second = await machine.open();
+    assert.equal(second.secondsLeft(uid), 18);
+    await machine.clock.advance(60_000);
+    assert.equal((await machine.open()).secondsLeft(uid), 1);
+    assert.equal(machine.writes.length, 2);
+  });
+
+  it('shortens the grace when asked to, never lengthens it', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.terminating(web, 30);
+    await machine.clock.advance(10_000);
+    await book.terminating(web, 5);
+    await book.terminating(web, 60);
+    assert.equal(book.secondsLeft(uid), 5);
+    assert.equal((await machine.open()).secondsLeft(uid), 5);
+  });
+
+  it('gives the grace once more after the clock was set back, and only once', async () => {
+    const machine = aMachine();
+    await (await machine.open()).terminating(web, 30);
+    machine.clock.jumpWall(-3_600_000);
+    await machine.clock.advance(10_000);
+    assert.equal((await machine.open()).secondsLeft(uid), 30);
+    await machine.clock.advance(10_000);
+    assert.equal((await machine.open()).secondsLeft(uid), 20);
+  });
+
+  it('keeps the end it knows through a clock that is set, for the next kubelet too', async () => {
+    for (const jumpMs of [-3_600_000, 3_600_000]) {
+      const machine = aMachine();
+      const book = await machine.open();
+      await book.terminating(web, 30);
+      await machine.clock.advance(5_000);
+      await book.keepDeadline(uid);
+      assert.equal(machine.writes.length, 1, 'nothing has changed');
+      machine.clock.jumpWall(jumpMs);
+      await machine.clock.advance(5_000);
+      await book.keepDeadline(uid);
+      assert.deepEqual([book.secondsLeft(uid), (await machine.open()).secondsLeft(uid)], [20, 20]);
+    }
+  });
+
+  it('forgets a termination that is over, and a pod whose directory is gone', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.begin(web, running);
+    await book.terminating(web, 30);
+    await book.ended(uid, 'wanted');
+    assert.equal((await machine.open()).secondsLeft(uid), undefined);
+    await book.terminating(web, 30);
+    const before = machine.writes.length;
+    await book.ended(uid, 'unwanted');
+    assert.equal(machine.writes.length, before, 'it goes with the directory');
+    assert.equal(book.secondsLeft(uid), undefined);
+    book.retain(() => false);
+    assert.equal(book.size, 0);
+    await book.initialized(uid, 'late');
+    assert.equal(machine.writes.length, before, 'nothing brings the directory back');
+  });
+
+  it('knows the source of a pod it has only seen, without a file', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    book.see(podOf({ source: 'http' }), 'anew');
+    assert.equal(book.get(uid)?.source, 'http');
+    await book.ended(uid, 'wanted');
+    assert.deepEqual(machine.writes, []);
+    assert.equal(book.ranInThisBoot(uid), false);
+  });
+
+  it('tells how a static pod ended, with one more write', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    await first.closed(web, failed);
+    await first.closed(web, failed);
+    await first.terminating(web, 30);
+    assert.equal(machine.writes.length, 3);
+    const ended = { ...failed, conditions: [scheduled, waiting] };
+    assert.deepEqual((await machine.open()).statusOf(uid), ended);
+  });
+
+  it('lets a static pod begin anew that its machine took down', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    await first.closed(web, shutDownStatus(running));
+    assert.equal((await machine.open()).statusOf(uid), undefined);
+  });
+
+  it('leaves the status of other pods to the API', async () => {
+    const book = await aMachine().open();
+    await book.begin(podOf(), running);
+    await book.closed(podOf(), failed);
+    assert.equal(book.statusOf(uid), undefined);
+  });
+
+  it('keeps the start of a pod that goes on, not of one that begins anew or was told to end', async () => {
+    const machine = aMachine();
+    const first = await machine.open();
+    await first.begin(web, running);
+    const second = await machine.open();
+    second.see(web, 'goes-on');
+    assert.equal(second.statusOf(uid)?.startTime, startTime);
+    second.see(web, 'anew');
+    assert.equal(second.statusOf(uid), undefined);
+    const later = '2026-01-01T00:01:00Z';
+    await second.begin(web, { ...running, startTime: later });
+    assert.equal((await machine.open()).statusOf(uid)?.startTime, later);
+    await second.terminating(web, 30);
+    assert.equal((await machine.open()).statusOf(uid), undefined);
+  });
+
+  it('forgets how a pod ended when its source has it no more', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.unwanted(uid);
+    await book.begin(web, running);
+    await book.closed(web, failed);
+    await book.unwanted(uid);
+    assert.equal((await machine.open()).statusOf(uid), undefined);
+    const before = machine.writes.length;
+    await book.begin(web, running);
+    await book.unwanted(uid);
+    assert.equal(machine.writes.length, before + 1, 'of one that had not ended the kill is noted anyway');
+  });
+
+  it('keeps which probed containers have started and are ready, with one write for each change', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    const probed: Pod = {
+      ...web,
+      spec: { containers: [{ name: 'main', readinessProbe: {} }, { name: 'other' }] },
+    };
+    const of = (name: string, ready: boolean, state: ContainerState) =>
+      ({
+        name,
+        containerID: `containerd://${name}`,
+        restartCount: 0,
+        started: true,
+        ready,
+        state,
+      }) as ContainerStatus;
+    const seen = (ready: boolean, state: ContainerState = { running: {} }) => ({
+      ...running,
+      containerStatuses: [of('main', ready, state), of('other', true, { running: {} })],
+    });
+    await book.published(probed, seen(true));
+    assert.equal(machine.writes.length, 0, 'of a pod that was not let run there is nothing to note');
+    await book.begin(probed, running);
+    for (const ready of [true, true, false]) await book.published(probed, seen(ready));
+    assert.equal(machine.writes.length, 3);
+    const noted = { 'containerd://main': { started: true, ready: false } };
+    assert.deepEqual((await machine.open()).statusOf(uid)?.probed, noted);
+    await book.begin(probed, running);
+    assert.deepEqual(book.statusOf(uid)?.probed, noted);
+    await book.published(probed, seen(false, { terminated: { exitCode: 0 } }));
+    assert.equal(book.statusOf(uid)?.probed, undefined, 'one that does not run is neither');
+    await book.closed(probed, failed);
+    await book.published(probed, seen(true));
+    assert.equal(book.statusOf(uid)?.probed, undefined);
+  });
+
+  it('keeps what has ended and how often it came back, with one write for each change', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    const main = { name: 'main', image: 'x', imageID: 'y', ready: false };
+    const ended = { terminated: { exitCode: 3, reason: 'Error', containerID: 'containerd://1' } };
+    const first = { ...main, containerID: 'containerd://1' };
+    const second = { ...main, containerID: 'containerd://2' };
+    const podIPs = [{ ip: '10.0.0.7' }];
+    const seen = (one: object) => ({ ...running, podIPs, containerStatuses: [one as ContainerStatus] });
+    await book.begin(web, running);
+    await book.published(web, seen({ ...first, restartCount: 0, state: { running: {} } }));
+    assert.equal(machine.writes.length, 1, 'what runs for the first time, the runtime tells');
+    await book.published(web, seen({ ...first, restartCount: 0, state: ended }));
+    for (const reason of ['CrashLoopBackOff', 'ImagePullBackOff'])
+      await book.published(
+        web,
+        seen({ ...first, restartCount: 0, state: { waiting: { reason } }, lastState: ended }),
+      );
+    const again = { ...second, restartCount: 1, lastState: ended, state: { running: {} } };
+    await book.published(web, seen(again));
+    await book.published(web, seen(again));
+    assert.equal(machine.writes.length, 4);
+    const noted = (await machine.open()).statusOf(uid);
+    assert.deepEqual([noted?.containerStatuses, noted?.podIPs], [[again], podIPs]);
+    await book.published(web, { ...seen(again), phase: 'Failed' });
+    assert.equal(machine.writes.length, 4, 'that it has ended is for others to note');
+    const over = { ...failed, containerStatuses: [{ ...second, restartCount: 1, state: ended }] };
+    await book.closed(web, { ...over, containerStatuses: [again] });
+    await book.published(web, over);
+    assert.deepEqual((await machine.open()).statusOf(uid)?.containerStatuses, over.containerStatuses);
+  });
+});

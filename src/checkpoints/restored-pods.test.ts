@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { observedOf, podOf } from '../../test/fakes/pod-sketch.ts';
+import type { PodSource } from '../pods/index.ts';
+import { podUid } from '../pods/index.ts';
+import { EarlierPods } from './restored-pods.ts';
+
+const uid = podUid('uid-1');
+
+interface Known {
+  readonly source?: PodSource;
+  readonly ready?: readonly PodSource[];
+  readonly configured?: readonly PodSource[];
+  readonly runtime?: 'running' | 'exited' | 'silent';
+  readonly boot?: 'this' | 'another';
+  readonly end?: { readonly phase: string; readonly reason: string };
+  /** Where it is told which pods go on. */
+  readonly lives?: string[];
+}
+
+const ended = {
+  startTime: '2026-01-01T00:00:00Z',
+  phase: 'Failed',
+  reason: 'DeadlineExceeded',
+  conditions: [],
+};
+
+function earlier({
+  source,
+  ready = [],
+  configured = ['file', 'api'],
+  runtime = 'running',
+  boot = 'this',
+  lives = [],
+  end,
+}: Known) {
+  const notes = source && { source, name: 'web', namespace: 'default', boot, ...(end && { end }) };
+  return new EarlierPods({
+    notes: {
+      get: () => notes,
+      see: (_pod, life) => lives.push(life),
+      statusOf: () => ended,
+      closed: async () => {},
+      unwanted: async () => {},
+      secondsLeft: () => undefined,
+      ranInThisBoot: () => notes?.boot === 'this',
+    },
+    observed: () => {
+      if (runtime === 'silent') throw new Error('no answer');
+      return observedOf(uid, runtime);
+    },
+    sources: {
+      allReady: () => configured.every((one) => ready.includes(one)),
+      isReady: (one) => ready.includes(one),
+      readiness: () => configured.map((one) => ({ source: one })),
+    },
+  });
+}
+
+describe('whether a pod may be called gone', () => {
+  it('is known when its own source has spoken', () => {
+    assert.equal(earlier({ source: 'file', ready: ['file'] }).mayJudge(uid), true);
+    assert.equal(earlier({ source: 'api', ready: ['file'] }).mayJudge(uid), false);
+    assert.equal(earlier({ source: 'file', ready: ['api'] }).mayJudge(uid), false);
+  });
+
+  it('waits for all sources where its own is not known', () => {
+    assert.equal(earlier({ ready: ['file'] }).mayJudge(uid), false);
+    assert.equal(earlier({ ready: ['file', 'api'] }).mayJudge(uid), true);
+  });
+
+  it('waits for no source that is not set up any more', () => {
+    assert.equal(earlier({ source: 'http', ready: ['file'] }).mayJudge(uid), true);
+  });
+});
+
+describe('a pod that comes after a restart', () => {
+  it('lives here if it was let run in this boot and has its sandbox', () => {
+    const pod = podOf();
+    assert.equal(earlier({ source: 'file' }).standing(pod), 'restored');
+    assert.equal(earlier({ source: 'file', boot: 'another' }).standing(pod), 'new');
+    assert.equal(earlier({ source: 'file', runtime: 'exited' }).standing(pod), 'new');
+    assert.equal(earlier({ source: 'file', runtime: 'silent' }).standing(pod), 'new');
+    assert.equal(earlier({}).standing(pod), 'new');
+  });
+
+  it('goes on from where it was if it is static and in the first list of its source', () => {
+    const lives: string[] = [];
+    const pod = podOf({ source: 'file' });
+    assert.deepEqual(earlier({ lives }).see(pod), { ...pod, status: ended });
+    assert.deepEqual(earlier({ lives, ready: ['file'] }).see(pod), pod);
+    assert.deepEqual(earlier({ lives }).see(podOf()), podOf());
+    assert.deepEqual(lives, ['goes-on', 'anew', 'anew']);
+  });
+
+  it('is over if this node has ended it, though the API has not heard of it', () => {
+    const lives: string[] = [];
+    const end = { phase: 'Failed', reason: 'Evicted' };
+    const { phase, reason } = earlier({ source: 'api', end, lives }).see(podOf()).status;
+    assert.deepEqual({ phase, reason }, end);
+    assert.deepEqual(earlier({ source: 'api', lives }).see(podOf()), podOf());
+    assert.deepEqual(lives, ['goes-on', 'anew']);
+  });
+});

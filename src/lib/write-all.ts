@@ -1,0 +1,24 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { LinkedController } from './abort.ts';
+import { KubelingError } from './errors.ts';
+
+/** Writes, and waits until more may be written. Rejects when the stream is closed or the signal aborted first. */
+export async function writeAll(to: Writable, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+  if (!to.writable) throw gone();
+  if (to.write(bytes)) return;
+  using waiting = new LinkedController(signal);
+  const closed = () => waiting.abort(gone());
+  to.once('close', closed);
+  try {
+    await once(to, 'drain', { signal: waiting.signal });
+  } catch (error) {
+    throw waiting.signal.aborted ? waiting.signal.reason : error;
+  } finally {
+    to.off('close', closed);
+  }
+}
+
+function gone(): KubelingError {
+  return new KubelingError('STREAM_BROKEN', 'Nobody reads at the other end any more');
+}

@@ -1,0 +1,167 @@
+import { connect, type Socket } from 'node:net';
+import type { Clock } from '../../lib/index.ts';
+import { KubelingError, onAbort, withDeadline } from '../../lib/index.ts';
+import { type DbusMessage, encodeMessage, MessageReader } from './message.ts';
+import type { DbusValue } from './values.ts';
+
+export interface DbusCall {
+  readonly destination: string;
+  readonly path: string;
+  readonly interface: string;
+  readonly member: string;
+  readonly signature?: string;
+  readonly body?: readonly DbusValue[];
+}
+
+export interface DbusOptions {
+  /** Of the socket of the bus. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly uid: number;
+}
+
+const bus = {
+  destination: 'org.freedesktop.DBus',
+  path: '/org/freedesktop/DBus',
+  interface: 'org.freedesktop.DBus',
+};
+const answerMs = 10_000;
+
+interface Waiting {
+  readonly resolve: (message: DbusMessage) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One connection to a message bus, for calls and news. Descriptors are neither sent nor taken. */
+export class DbusConnection implements Disposable {
+  readonly #options: DbusOptions;
+  readonly #socket: Socket;
+  readonly #reader = new MessageReader();
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #listeners = new Set<(message: DbusMessage) => void>();
+  #serial = 0;
+  #failure: KubelingError | undefined;
+  /** Settles, never rejects, when the connection is no more. */
+  readonly closed: Promise<void>;
+
+  /** Rejects with DBUS_UNAVAILABLE. */
+  static async open(options: DbusOptions, signal: AbortSignal): Promise<DbusConnection> {
+    const deadline = { clock: options.clock, ms: answerMs, what: 'connect to the message bus' };
+    const socket = await withDeadline(deadline, (inner) => admitted(options, inner), signal);
+    const connection = new DbusConnection(options, socket);
+    try {
+      await connection.call({ ...bus, member: 'Hello' }, signal);
+    } catch (error) {
+      connection[Symbol.dispose]();
+      throw error;
+    }
+    return connection;
+  }
+
+  private constructor(options: DbusOptions, socket: Socket) {
+    this.#options = options;
+    this.#socket = socket;
+    this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
+    socket.on('data', (bytes: Buffer) => this.#received(bytes));
+    socket.on('error', (error) => this.#fail(error));
+    socket.on('close', () => this.#fail(new Error('the other side has ended it')));
+  }
+
+  /** Answers the body. Rejects with DBUS_REFUSED, the error's name in its details, for an error as answer, and with DBUS_UNAVAILABLE without any. */
+  async call(call: DbusCall, signal: AbortSignal): Promise<readonly DbusValue[]> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const serial = ++this.#serial;
+    const what = `have an answer of ${call.destination} to ${call.member}`;
+    try {
+      const { body = [] } = await withDeadline(
+        { clock: this.#options.clock, ms: answerMs, what },
+        () =>
+          new Promise<DbusMessage>((resolve, reject) => {
+            this.#waiting.set(serial, { resolve, reject });
+            this.#socket.write(encodeMessage({ type: 'call', serial, ...call }));
+          }),
+        signal,
+      );
+      return body;
+    } finally {
+      this.#waiting.delete(serial);
+    }
+  }
+
+  /** Has the bus send what matches the rule, as D-Bus spells rules. */
+  async addMatch(rule: string, signal: AbortSignal): Promise<void> {
+    await this.call({ ...bus, member: 'AddMatch', signature: 's', body: [rule] }, signal);
+  }
+
+  /** Told of every signal and call that comes. Must not throw. */
+  onMessage(listener: (message: DbusMessage) => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket.destroy();
+  }
+
+  #received(bytes: Buffer): void {
+    try {
+      for (const message of this.#reader.take(bytes)) this.#took(message);
+    } catch (error) {
+      this.#fail(error);
+      this.#socket.destroy();
+    }
+  }
+
+  #took(message: DbusMessage): void {
+    const waiting = this.#waiting.get(message.replySerial ?? 0);
+    if (message.type === 'return') waiting?.resolve(message);
+    else if (message.type === 'error') waiting?.reject(refusal(message));
+    else for (const listener of this.#listeners) listener(message);
+  }
+
+  #fail(cause: unknown): void {
+    this.#failure ??= unavailable(this.#options.path, cause);
+    for (const { reject } of this.#waiting.values()) reject(this.#failure);
+    this.#waiting.clear();
+  }
+}
+
+function refusal({ errorName = 'an error', body: [text] = [] }: DbusMessage): KubelingError {
+  const message = `The message bus answers ${errorName}: ${String(text ?? '')}`;
+  return new KubelingError('DBUS_REFUSED', message, { details: { name: errorName } });
+}
+
+function unavailable(path: string, cause: unknown): KubelingError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new KubelingError('DBUS_UNAVAILABLE', `Cannot use the message bus at ${path}: ${why}`, { cause });
+}
+
+/** Who we are the bus sees at its socket; all else is ceremony. */
+function admitted({ path, uid }: DbusOptions, signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    const fail = (cause: unknown) => {
+      aborted[Symbol.dispose]();
+      socket.destroy();
+      reject(signal.aborted ? signal.reason : unavailable(path, cause));
+    };
+    const aborted = onAbort(signal, () => queueMicrotask(() => fail(signal.reason)));
+    let said = '';
+    const heard = (bytes: Buffer) => {
+      said += bytes.toString('latin1');
+      if (!said.includes('\r\n')) return;
+      if (!said.startsWith('OK '))
+        return fail(new Error(`it does not let us in: ${said.trim().slice(0, 200)}`));
+      aborted[Symbol.dispose]();
+      socket.removeAllListeners();
+      socket.write('BEGIN\r\n');
+      resolve(socket);
+    };
+    socket.on('error', fail);
+    socket.on('close', () => fail(new Error('the other side has ended it')));
+    socket.on('data', heard);
+    socket.on('connect', () => {
+      socket.write(`\0AUTH EXTERNAL ${Buffer.from(String(uid)).toString('hex')}\r\n`);
+    });
+  });
+}

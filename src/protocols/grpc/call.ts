@@ -1,0 +1,146 @@
+import { KubelingError, onAbort } from '../../lib/index.ts';
+import {
+  type ClientConnection,
+  type ClientStream,
+  type Headers,
+  Http2Error,
+  type StreamEnd,
+  type StreamReader,
+} from '../http2/index.ts';
+import { FrameReader } from './frames.ts';
+import type { Source } from './inbox.ts';
+import type { RequestHead } from './request-head.ts';
+import type { CallOptions } from './service.ts';
+import { decodeStatusMessage, GrpcError, grpcCodeOf, grpcCodeOfHttp } from './status.ts';
+
+export interface CallRequest {
+  readonly head: RequestHead;
+  /** The request's message, framed. */
+  readonly body: Buffer;
+  readonly maxReceiveBytes: number;
+  readonly onMessage: (message: Buffer, source: Source) => void;
+}
+
+/**
+ * One call on a connection: the request is sent, answers are handed over, and `finished` settles as soon as the end is
+ * known, with no listener left on the signal. It rejects with GrpcErrors only.
+ */
+export class Call implements StreamReader {
+  readonly finished: Promise<void>;
+  readonly #request: CallRequest;
+  readonly #stream: ClientStream;
+  readonly #reader: FrameReader;
+  #link: Disposable | undefined;
+  #settle: (error: GrpcError | undefined) => void = () => {};
+  #status: GrpcError | 'ok' | undefined;
+  #over = false;
+
+  constructor(connection: ClientConnection, request: CallRequest, options: CallOptions) {
+    this.#request = request;
+    this.#reader = new FrameReader(request.maxReceiveBytes);
+    this.#stream = openStream(connection, request, options, this);
+    this.finished = new Promise((resolve, reject) => {
+      this.#settle = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    this.#link = onAbort(options.signal, () => this.#stop(abandoned(options.signal)));
+  }
+
+  /** Tells the other side that nobody wants the rest. Does nothing once the call is over. */
+  leave(): void {
+    if (!this.#over) this.#stop(new GrpcError('CANCELLED', 'The reader left'));
+  }
+
+  headers(headers: Headers): void {
+    this.#status ??= statusOf(headers);
+  }
+
+  data(bytes: Buffer): void {
+    try {
+      // Copied, as the connection reads the next bytes into the same place.
+      for (const message of this.#reader.push(Buffer.from(bytes)))
+        this.#request.onMessage(message, this.#stream);
+    } catch (error) {
+      this.#stop(asGrpcError(error, `Cannot read an answer of ${this.#request.head.path}`));
+    }
+  }
+
+  ended(end: StreamEnd): void {
+    this.#finish(this.#outcome(end));
+  }
+
+  /** The call ends here and now: the other side may be unable to take even the message that it has ended. */
+  #stop(error: GrpcError): void {
+    this.#finish(error);
+    this.#stream.reset('CANCEL');
+  }
+
+  #finish(error: GrpcError | undefined): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#link?.[Symbol.dispose]();
+    this.#settle(error);
+  }
+
+  #outcome(end: StreamEnd): GrpcError | undefined {
+    const { path } = this.#request.head;
+    if (this.#status instanceof GrpcError) return this.#status;
+    if (end.is === 'complete') {
+      if (this.#status === undefined) return new GrpcError('INTERNAL', `${path} ended without a status`);
+      return this.#reader.partial ? new GrpcError('INTERNAL', `${path} ended inside an answer`) : undefined;
+    }
+    const error = end.is === 'reset' ? resetError(end) : end.error;
+    if (error !== undefined) return brokenCall(path, error);
+    return new GrpcError('UNAVAILABLE', `The connection was closed during ${path}`);
+  }
+}
+
+function openStream(
+  connection: ClientConnection,
+  { head, body }: CallRequest,
+  options: CallOptions,
+  reader: StreamReader,
+): ClientStream {
+  try {
+    return connection.open({ head: head.block(options), body }, reader);
+  } catch (error) {
+    throw asGrpcError(error, `Cannot call ${head.path}`, 'UNAVAILABLE');
+  }
+}
+
+/** The call's status if these headers carry one: the trailers, or headers of a call that failed at once. */
+function statusOf(headers: Headers): GrpcError | 'ok' | undefined {
+  const code = headers.get('grpc-status');
+  if (code === '0') return 'ok';
+  if (code === undefined) {
+    const http = Number(headers.get(':status') ?? 200);
+    if (http === 200) return undefined;
+    return GrpcError.said(grpcCodeOfHttp(http), `The other side answered with HTTP status ${http}`);
+  }
+  return GrpcError.said(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
+}
+
+/** Some resets say no more than that the stream is over. */
+function resetError({ reason }: Extract<StreamEnd, { is: 'reset' }>): Http2Error | undefined {
+  if (reason === 'NO_ERROR' || reason === 'CANCEL') return undefined;
+  return new Http2Error(reason, `Stream closed with error code ${reason}`);
+}
+
+function brokenCall(path: string, error: Error): GrpcError {
+  if (error instanceof GrpcError) return error;
+  const isTooMuch = error instanceof Http2Error && error.reason === 'ENHANCE_YOUR_CALM';
+  const code = isTooMuch ? 'RESOURCE_EXHAUSTED' : 'UNAVAILABLE';
+  return new GrpcError(code, `The connection broke during ${path}: ${error.message}`, error);
+}
+
+function asGrpcError(error: unknown, what: string, code: 'INTERNAL' | 'UNAVAILABLE' = 'INTERNAL'): GrpcError {
+  return error instanceof GrpcError ? error : new GrpcError(code, `${what}: ${String(error)}`, error);
+}
+
+/** How a call ends whose signal was aborted: late if that is the reason given, else cancelled. */
+export function abandoned(signal: AbortSignal): GrpcError {
+  const reason: unknown = signal.reason;
+  const late =
+    (reason instanceof KubelingError && reason.kind === 'DeadlineExceeded') ||
+    (reason instanceof DOMException && reason.name === 'TimeoutError');
+  return new GrpcError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', 'The call was given up', reason);
+}

@@ -1,0 +1,142 @@
+import type { Clock, Random } from '../../lib/index.ts';
+import type { ClientConnection } from '../http2/index.ts';
+import { abandoned, Call, type CallRequest } from './call.ts';
+import { Connection } from './connection.ts';
+import { frame } from './frames.ts';
+import { Inbox } from './inbox.ts';
+import { RequestHead } from './request-head.ts';
+import type { CallOptions, MethodType, ServiceClient, ServiceType } from './service.ts';
+import { GrpcError } from './status.ts';
+
+export interface GrpcChannelOptions {
+  /** `unix:///path` or `host:port`. */
+  readonly target: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The largest message taken from the other side. */
+  readonly maxReceiveBytes?: number;
+  readonly baseBackoffMs?: number;
+  readonly maxBackoffMs?: number;
+  readonly connectTimeoutMs?: number;
+}
+
+/** A gRPC client over one HTTP/2 connection: unary calls and server streams, no compression. */
+export class GrpcChannel implements Disposable {
+  readonly #connection: Connection;
+  readonly #maxReceiveBytes: number;
+
+  constructor(options: GrpcChannelOptions) {
+    this.#maxReceiveBytes = options.maxReceiveBytes ?? 16 << 20;
+    this.#connection = new Connection({
+      target: options.target,
+      clock: options.clock,
+      random: options.random,
+      baseBackoffMs: options.baseBackoffMs ?? 100,
+      maxBackoffMs: options.maxBackoffMs ?? 3_000,
+      connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
+    });
+  }
+
+  /** A client of one service; many may share the channel. */
+  client<Methods>(service: ServiceType<Methods>): ServiceClient<Methods> {
+    const calls: Record<string, unknown> = {};
+    for (const [name, method] of Object.entries<MethodType>(service.methods)) {
+      const head = new RequestHead(`/${service.fullName}/${method.name}`);
+      calls[name] =
+        method.kind === 'unary'
+          ? (request: never, options: CallOptions) => this.#unary(head, method, request, options)
+          : (request: never, options: CallOptions) => this.#stream(head, method, request, options);
+    }
+    return calls as ServiceClient<Methods>;
+  }
+
+  /** Connects unless that is so already; rejects with UNAVAILABLE, or as a call would that is given up. */
+  async connect(signal: AbortSignal): Promise<void> {
+    await this.#session(signal);
+  }
+
+  /** Ends the connection and every call on it. */
+  close(): void {
+    this.#connection.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  async #unary(
+    head: RequestHead,
+    method: MethodType,
+    request: never,
+    options: CallOptions,
+  ): Promise<unknown> {
+    let answer: Buffer | undefined;
+    let answers = 0;
+    const call = await this.#call(head, method, request, options, (message) => {
+      answer = message;
+      answers++;
+    });
+    await call.finished;
+    if (answer === undefined || answers > 1) {
+      throw new GrpcError('INTERNAL', `${head.path} gave ${answers} answers instead of one`);
+    }
+    return decode(method, answer);
+  }
+
+  async *#stream(
+    head: RequestHead,
+    method: MethodType,
+    request: never,
+    options: CallOptions,
+  ): AsyncGenerator<unknown> {
+    const inbox = new Inbox();
+    const call = await this.#call(head, method, request, options, (message, source) =>
+      inbox.put(message, source),
+    );
+    call.finished.then(
+      () => inbox.end(undefined),
+      (error) => inbox.end(error),
+    );
+    try {
+      for (let message = await inbox.take(); message !== undefined; message = await inbox.take()) {
+        if (options.signal.aborted) throw abandoned(options.signal);
+        yield decode(method, message);
+      }
+    } finally {
+      call.leave();
+    }
+  }
+
+  /** At once if there is a connection, as nearly always. */
+  #call(
+    head: RequestHead,
+    method: MethodType,
+    request: never,
+    options: CallOptions,
+    onMessage: CallRequest['onMessage'],
+  ): Call | Promise<Call> {
+    const body = frame(method.request.encode(request));
+    const maxReceiveBytes = this.#maxReceiveBytes;
+    const begin = (session: ClientConnection) =>
+      new Call(session, { head, body, maxReceiveBytes, onMessage }, options);
+    const session = this.#session(options.signal);
+    return session instanceof Promise ? session.then(begin) : begin(session);
+  }
+
+  #session(signal: AbortSignal): ClientConnection | Promise<ClientConnection> {
+    if (signal.aborted) throw abandoned(signal);
+    const session = this.#connection.session(signal);
+    if (!(session instanceof Promise)) return session;
+    return session.catch((error: unknown) => {
+      throw signal.aborted ? abandoned(signal) : error;
+    });
+  }
+}
+
+function decode(method: MethodType, bytes: Buffer): unknown {
+  try {
+    return method.response.decode(bytes);
+  } catch (cause) {
+    throw new GrpcError('INTERNAL', `Cannot read the answer of ${method.name}: ${String(cause)}`, cause);
+  }
+}

@@ -1,0 +1,133 @@
+import type { Clock } from '../../lib/index.ts';
+import { abortable, describeError, jitter, type Random } from '../../lib/index.ts';
+import { type Address, type ClientConnection, dialHttp2 } from '../http2/index.ts';
+import { GrpcError } from './status.ts';
+
+export interface ConnectionOptions {
+  /** `unix:///path` or `host:port`. */
+  readonly target: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly baseBackoffMs: number;
+  readonly maxBackoffMs: number;
+  readonly connectTimeoutMs: number;
+}
+
+/*
+ *            session() called
+ *   idle ───────────────────────> connecting ──> ready
+ *    ^                                │            │
+ *    │ back-off over, next call       │ failed     │ closed, GOAWAY, error
+ *    └──────── resting <──────────────┘            │
+ *    └─────────────────────────────────────────────┘
+ *
+ * Nothing runs in the background: a call made while resting fails at once with the last reason, the first one after
+ * it connects again. So a dead peer costs nothing, and nobody waits on a timer to see it return.
+ */
+type State =
+  | { readonly is: 'idle' }
+  | { readonly is: 'connecting'; readonly attempt: Promise<ClientConnection> }
+  | { readonly is: 'ready'; readonly session: ClientConnection }
+  | { readonly is: 'resting'; readonly untilMs: number; readonly why: string }
+  | { readonly is: 'closed' };
+
+/** One HTTP/2 session that is made when needed and made again when it broke. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  /** Every session not yet closed: the one in use or being made, and those the peer asked to leave. */
+  readonly #sessions = new Set<ClientConnection>();
+  #state: State = { is: 'idle' };
+  #failures = 0;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The session to use now; rejects with UNAVAILABLE when there is none to be had, or with the signal's reason.
+   * Callers share one attempt to connect, which goes on when one of them gives up.
+   */
+  session(signal: AbortSignal): ClientConnection | Promise<ClientConnection> {
+    const state = this.#state;
+    if (state.is === 'ready' && state.session.isUsable) return state.session;
+    if (state.is === 'connecting') return abortable(state.attempt, signal);
+    if (state.is === 'closed') throw closed();
+    if (state.is === 'resting' && this.#options.clock.monotonicMs() < state.untilMs) {
+      throw new GrpcError('UNAVAILABLE', state.why);
+    }
+    const attempt = this.#connect();
+    this.#state = { is: 'connecting', attempt };
+    return abortable(attempt, signal);
+  }
+
+  /** Ends every session, every call on them and any attempt to connect; later calls fail. */
+  close(): void {
+    this.#state = { is: 'closed' };
+    for (const session of this.#sessions) session.close(closed());
+  }
+
+  async #connect(): Promise<ClientConnection> {
+    try {
+      const session = await this.#open();
+      if (this.#state.is === 'closed') throw closed();
+      // It may have ended, or been asked to leave, in the moment it was made.
+      if (!session.isUsable) throw closedEarly();
+      this.#failures = 0;
+      this.#state = { is: 'ready', session };
+      return session;
+    } catch (error) {
+      throw this.#rest(error);
+    }
+  }
+
+  /** A session is ready once the peer's settings arrived: a socket alone may be one that nobody accepts on. */
+  #open(): Promise<ClientConnection> {
+    return new Promise((resolve, reject) => {
+      const session = dialHttp2(addressOf(this.#options.target), {
+        ready: () => {
+          timer.cancel();
+          resolve(session);
+        },
+        leaving: () => this.#forget(session),
+        ended: (error) => {
+          timer.cancel();
+          this.#sessions.delete(session);
+          this.#forget(session);
+          reject(error ?? closedEarly());
+        },
+      });
+      this.#sessions.add(session);
+      const timer = this.#options.clock.timer(this.#options.connectTimeoutMs, () =>
+        session.close(new Error(`no answer within ${this.#options.connectTimeoutMs} ms`)),
+      );
+    });
+  }
+
+  #forget(session: ClientConnection): void {
+    if (this.#state.is === 'ready' && this.#state.session === session) this.#state = { is: 'idle' };
+  }
+
+  #rest(error: unknown): GrpcError {
+    if (this.#state.is === 'closed') return closed();
+    const { baseBackoffMs, maxBackoffMs, clock, random, target } = this.#options;
+    const delay = Math.min(maxBackoffMs, baseBackoffMs * 2 ** this.#failures);
+    this.#failures = Math.min(this.#failures + 1, 30);
+    const why = `Cannot connect to ${target}: ${describeError(error)}`;
+    this.#state = { is: 'resting', untilMs: clock.monotonicMs() + jitter(random, delay * 0.9, 0.2), why };
+    return new GrpcError('UNAVAILABLE', why, error);
+  }
+}
+
+function closed(): GrpcError {
+  return new GrpcError('CANCELLED', 'The client was closed');
+}
+
+function closedEarly(): Error {
+  return new Error('the connection was closed while it was being made');
+}
+
+function addressOf(target: string): Address {
+  if (target.startsWith('unix://')) return { path: target.slice('unix://'.length) };
+  const { hostname, port } = new URL(`tcp://${target}`);
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) };
+}

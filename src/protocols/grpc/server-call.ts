@@ -1,0 +1,127 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import { describeError } from '../../lib/index.ts';
+import { FrameReader, frame } from './frames.ts';
+import type { CallOptions, MethodType } from './service.ts';
+import { encodeStatusMessage, GrpcError, numberOfGrpcCode } from './status.ts';
+import { parseTimeout } from './timeout.ts';
+
+export interface Route {
+  readonly path: string;
+  readonly method: MethodType;
+  readonly call: (request: unknown, options: CallOptions) => unknown;
+}
+
+/** Serves one call to its end. Rejects with what the implementation threw if that is a bug; the caller knows by then. */
+export async function serveCall(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  route: Route,
+  maxReceiveBytes: number,
+): Promise<void> {
+  const controller = new AbortController();
+  const leave = () => controller.abort(new GrpcError('CANCELLED', 'The caller left'));
+  stream.on('close', leave);
+  try {
+    const body = await receive(stream, maxReceiveBytes);
+    const request = decodeRequest(route.method, body);
+    const timeoutMs = parseTimeout(headers['grpc-timeout']);
+    await answer(stream, route.method, route.call(request, { signal: controller.signal, timeoutMs }));
+    finish(stream, undefined);
+  } catch (error) {
+    finish(stream, asGrpcError(error));
+    if (!(error instanceof GrpcError) && !controller.signal.aborted) throw error;
+  } finally {
+    stream.off('close', leave);
+  }
+}
+
+/** Answers with a status alone; what the caller still sends is thrown away. */
+export function refuse(stream: ServerHttp2Stream, error: GrpcError): void {
+  if (stream.closed || stream.destroyed) return;
+  stream.respond({ ...responseHeaders, ...trailersOf(error) }, { endStream: true });
+  stream.resume();
+}
+
+/** The one message of the request. Never settles for a caller who leaves before it is complete. */
+function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const reader = new FrameReader(limit);
+    const messages: Buffer[] = [];
+    const fail = (error: unknown) => {
+      stream.off('data', take);
+      reject(error);
+    };
+    const take = (chunk: Buffer) => {
+      try {
+        messages.push(...reader.push(chunk));
+        if (messages.length > 1) fail(new GrpcError('INTERNAL', 'The request has more than one message'));
+      } catch (error) {
+        fail(error);
+      }
+    };
+    stream.on('data', take);
+    stream.on('end', () => {
+      const [body] = messages;
+      if (body !== undefined && !reader.partial) resolve(body);
+      else reject(new GrpcError('INTERNAL', 'The request ended before its message'));
+    });
+    stream.on('close', () => reject(new GrpcError('CANCELLED', 'The caller left')));
+  });
+}
+
+async function answer(stream: ServerHttp2Stream, method: MethodType, result: unknown): Promise<void> {
+  if (method.kind === 'unary') await send(stream, method, await result);
+  else for await (const item of result as AsyncIterable<unknown>) await send(stream, method, item);
+}
+
+/** Sends one answer, and waits while the caller does not take it. */
+async function send(stream: ServerHttp2Stream, method: MethodType, message: unknown): Promise<void> {
+  const body = frame((method.response.encode as (message: unknown) => Buffer)(message));
+  if (stream.closed || stream.destroyed) throw new GrpcError('CANCELLED', 'The caller left');
+  if (!stream.headersSent) stream.respond(responseHeaders, { waitForTrailers: true });
+  if (stream.write(body)) return;
+  await new Promise<void>((resolve) => {
+    const go = () => {
+      stream.off('drain', go);
+      stream.off('close', go);
+      resolve();
+    };
+    stream.on('drain', go);
+    stream.on('close', go);
+  });
+}
+
+const responseHeaders = { ':status': 200, 'content-type': 'application/grpc' };
+
+function finish(stream: ServerHttp2Stream, error: GrpcError | undefined): void {
+  if (stream.closed || stream.destroyed) return;
+  if (error !== undefined && !stream.headersSent) {
+    refuse(stream, error);
+    return;
+  }
+  if (!stream.headersSent) stream.respond(responseHeaders, { waitForTrailers: true });
+  stream.on('wantTrailers', () => {
+    if (!stream.closed && !stream.destroyed) stream.sendTrailers(trailersOf(error));
+  });
+  stream.end();
+}
+
+function trailersOf(error: GrpcError | undefined): Record<string, string> {
+  if (error === undefined) return { 'grpc-status': '0' };
+  return {
+    'grpc-status': String(numberOfGrpcCode(error.grpcCode)),
+    'grpc-message': encodeStatusMessage(error.message),
+  };
+}
+
+function decodeRequest(method: MethodType, body: Buffer): unknown {
+  try {
+    return method.request.decode(body);
+  } catch (cause) {
+    throw new GrpcError('INTERNAL', `Cannot read the request of ${method.name}: ${String(cause)}`, cause);
+  }
+}
+
+function asGrpcError(error: unknown): GrpcError {
+  return error instanceof GrpcError ? error : new GrpcError('UNKNOWN', describeError(error), error);
+}

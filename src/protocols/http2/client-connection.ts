@@ -1,0 +1,354 @@
+import type { Duplex } from 'node:stream';
+import { asError } from '../../lib/index.ts';
+import { ClientStream, type StreamCarrier, type StreamReader } from './client-stream.ts';
+import { Http2Error, type Http2Reason, reasonOf } from './errors.ts';
+import { FrameReader } from './frame-reader.ts';
+import {
+  frameFlag,
+  frameType,
+  goAwayFrame,
+  pingAckFrame,
+  preface,
+  resetFrame,
+  settingsAckFrame,
+  settingsFrame,
+  windowUpdateFrame,
+} from './frames.ts';
+import { type AssembledBlock, HeaderAssembly } from './header-assembly.ts';
+import { HpackDecoder } from './hpack-decoder.ts';
+import type { HeaderBlock } from './hpack-encoder.ts';
+import { Outbox } from './outbox.ts';
+import { unpadded } from './padding.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import { RequestSender } from './request-sender.ts';
+import { defaultWindowBytes } from './send-window.ts';
+import { defaultPeerSettings, readSettings, settingId } from './settings.ts';
+import { StreamTable } from './stream-table.ts';
+
+/** Hears what becomes of a connection. Must not throw. */
+export interface ConnectionListener {
+  /** The other side said its settings: it is there, and speaks HTTP/2. Once. */
+  ready(): void;
+  /** It takes no more requests, and ends when those under way have ended. */
+  leaving(): void;
+  /** Once, and last; without an error if the other side just closed it, or nothing was left to do. */
+  ended(error: Error | undefined): void;
+}
+
+export interface ConnectionLimits {
+  /** How much of one answer may be on its way or unread here; what a slow reader of a stream holds at most. */
+  readonly streamWindowBytes: number;
+  /** Of all answers together. */
+  readonly connectionWindowBytes: number;
+  /** Of one answer's head, and of its trailers. */
+  readonly maxHeaderBytes: number;
+  /** After the stream of this number the connection takes no more. */
+  readonly lastStreamId: number;
+}
+
+export const defaultLimits: ConnectionLimits = {
+  streamWindowBytes: 512 << 10,
+  connectionWindowBytes: 4 << 20,
+  maxHeaderBytes: 1 << 20,
+  lastStreamId: 2 ** 31 - 1,
+};
+
+/** So much unread by the other side, and it still asks: it does that to fill our memory. */
+const floodedBytes = 2 << 20;
+
+/**
+ * The client's end of an HTTP/2 connection over a socket that it owns, made for gRPC: requests are whole, answers come
+ * in pieces. The bytes that arrive are handed to `receive`. Of what HTTP/2 offers, priorities and pushes are not used.
+ */
+export class ClientConnection {
+  readonly #socket: Duplex;
+  readonly #listener: ConnectionListener;
+  readonly #limits: ConnectionLimits;
+  readonly #outbox: Outbox;
+  readonly #sender: RequestSender;
+  readonly #reader = new FrameReader((type, flags, streamId, bytes, start, end) =>
+    this.#handle(type, flags, streamId, bytes, start, end),
+  );
+  readonly #assembly: HeaderAssembly;
+  readonly #decoder: HpackDecoder;
+  readonly #window: ReceiveWindow;
+  readonly #streams = new StreamTable<ClientStream>();
+  /** Requests the other side, by its settings or by not reading, has no room for now. */
+  readonly #waiting = new Set<ClientStream>();
+  readonly #carrier: StreamCarrier;
+  #peer = defaultPeerSettings;
+  #nextId = 1;
+  #state: 'new' | 'ready' | 'leaving' | 'over' = 'new';
+  /** Why the other side leaves, unless for no reason. */
+  #farewell: Http2Error | undefined;
+
+  constructor(socket: Duplex, listener: ConnectionListener, limits: ConnectionLimits = defaultLimits) {
+    this.#socket = socket;
+    this.#listener = listener;
+    this.#limits = limits;
+    this.#outbox = new Outbox(socket);
+    this.#sender = new RequestSender(this.#outbox);
+    this.#assembly = new HeaderAssembly(limits.maxHeaderBytes);
+    this.#decoder = new HpackDecoder(limits.maxHeaderBytes);
+    this.#window = new ReceiveWindow(limits.connectionWindowBytes);
+    this.#carrier = {
+      grant: (stream, bytes) => this.#outbox.write(windowUpdateFrame(stream.id, bytes)),
+      release: (stream, reason) => this.#release(stream, reason),
+    };
+    socket.on('drain', () => this.#proceed());
+    socket.on('error', (error) => this.#finish(error));
+    socket.on('end', () => this.#finish(this.#farewell));
+    socket.on('close', () => this.#finish(this.#farewell));
+    this.#greet();
+  }
+
+  /** Whether requests are taken. */
+  get isUsable(): boolean {
+    return this.#state === 'ready';
+  }
+
+  /** Sends a request, now or when there is room for it. Throws an Http2Error if that can never be. */
+  open(request: { readonly head: HeaderBlock; readonly body: Buffer }, reader: StreamReader): ClientStream {
+    if (!this.isUsable) throw new Http2Error('REFUSED_STREAM', 'The connection takes no more requests');
+    const { maxHeaderListSize } = this.#peer;
+    if (request.head.listBytes > maxHeaderListSize) {
+      throw new Http2Error(
+        'ENHANCE_YOUR_CALM',
+        `The request has headers of ${request.head.listBytes} bytes: the other side takes ${maxHeaderListSize}`,
+      );
+    }
+    const stream = new ClientStream(request, reader, this.#carrier, this.#limits.streamWindowBytes);
+    if (this.#waiting.size === 0 && this.#hasRoom()) this.#begin(stream);
+    else this.#waiting.add(stream);
+    return stream;
+  }
+
+  /** Takes what arrived; the bytes may be overwritten when this returns. */
+  receive(bytes: Buffer): void {
+    if (this.#state === 'over') return;
+    try {
+      this.#reader.push(bytes);
+    } catch (error) {
+      this.close(asError(error), error instanceof Http2Error ? error.reason : 'INTERNAL_ERROR');
+    }
+  }
+
+  /** Ends the connection and its streams here and now, with this error. Does nothing once it is over. */
+  close(error: Error, reason: Http2Reason = 'NO_ERROR'): void {
+    if (this.#state === 'over') return;
+    this.#outbox.write(goAwayFrame(reason));
+    this.#outbox.flush();
+    this.#finish(error);
+  }
+
+  #greet(): void {
+    const { streamWindowBytes, connectionWindowBytes, maxHeaderBytes } = this.#limits;
+    this.#outbox.write(preface);
+    this.#outbox.write(
+      settingsFrame([
+        [settingId.headerTableSize, 0],
+        [settingId.enablePush, 0],
+        [settingId.initialWindowSize, streamWindowBytes],
+        [settingId.maxHeaderListSize, maxHeaderBytes],
+      ]),
+    );
+    this.#outbox.write(windowUpdateFrame(0, connectionWindowBytes - defaultWindowBytes));
+  }
+
+  #hasRoom(): boolean {
+    return this.#streams.size < this.#peer.maxConcurrentStreams && !this.#sender.isChoked;
+  }
+
+  #begin(stream: ClientStream): void {
+    stream.begin(this.#nextId, this.#peer.initialWindowSize);
+    this.#nextId += 2;
+    this.#streams.add(stream);
+    this.#sender.begin(stream);
+    if (this.#nextId > this.#limits.lastStreamId) this.#leave();
+  }
+
+  /** Something may have become possible that was not. */
+  #proceed(): void {
+    if (this.#state === 'over') return;
+    this.#sender.pump();
+    for (const stream of this.#waiting) {
+      if (!this.#hasRoom()) return;
+      this.#waiting.delete(stream);
+      this.#begin(stream);
+    }
+  }
+
+  #release(stream: ClientStream, reason: Http2Reason | undefined): void {
+    if (this.#waiting.delete(stream) || !this.#streams.delete(stream.id)) return;
+    this.#sender.forget(stream);
+    if (this.#state === 'over') return;
+    if (reason !== undefined) this.#outbox.write(resetFrame(stream.id, reason));
+    if (this.#waiting.size > 0) this.#proceed();
+    if (this.#state === 'leaving' && this.#streams.size === 0) this.#hangUp();
+  }
+
+  /** Those that wait were never sent, so that whoever wants may ask again elsewhere. */
+  #leave(): void {
+    if (this.#state === 'over') return;
+    const isNews = this.#state !== 'leaving';
+    this.#state = 'leaving';
+    if (isNews) this.#listener.leaving();
+    for (const stream of [...this.#waiting]) stream.breakOff(notTaken());
+    if (this.#streams.size === 0) this.#hangUp();
+  }
+
+  #hangUp(): void {
+    this.#outbox.flush();
+    this.#finish(this.#farewell);
+  }
+
+  #finish(error: Error | undefined): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    for (const stream of [...this.#streams.all(), ...this.#waiting]) stream.breakOff(error);
+    this.#socket.destroy();
+    this.#listener.ended(error);
+  }
+
+  #handle(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    if (this.#state === 'over') return;
+    this.#assembly.check(type, streamId);
+    switch (type) {
+      case frameType.data:
+        this.#receiveData(flags, streamId, bytes, start, end);
+        break;
+      case frameType.headers:
+        this.#checkKnown('HEADERS', streamId);
+        this.#receiveHeaders(this.#assembly.begin(flags, streamId, bytes, start, end));
+        break;
+      case frameType.continuation:
+        this.#receiveHeaders(this.#assembly.proceed(flags, bytes, start, end));
+        break;
+      case frameType.reset:
+        checkLength('RST_STREAM', end - start, 4);
+        this.#checkKnown('RST_STREAM', streamId);
+        this.#streams.get(streamId)?.receiveReset(reasonOf(bytes.readUInt32BE(start)));
+        break;
+      case frameType.settings:
+        this.#receiveSettings(flags, streamId, bytes, start, end);
+        break;
+      case frameType.pushPromise:
+        throw new Http2Error('PROTOCOL_ERROR', 'The other side pushes, which it was told not to');
+      case frameType.ping:
+        this.#receivePing(flags, streamId, bytes, start, end);
+        break;
+      case frameType.goAway:
+        this.#receiveGoAway(streamId, bytes, start, end);
+        break;
+      case frameType.windowUpdate:
+        this.#receiveGrant(streamId, bytes, start, end);
+        break;
+    }
+  }
+
+  #receiveData(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    this.#checkKnown('DATA', streamId);
+    // Granted anew at once, as each stream has a window of its own: a slow reader holds up nobody else.
+    this.#window.receive(end - start);
+    const granted = this.#window.grant();
+    if (granted > 0) this.#answer(windowUpdateFrame(0, granted));
+    const [from, to] = unpadded(flags, bytes, start, end, 0);
+    this.#streams.get(streamId)?.receiveData(bytes.subarray(from, to), end - start, endOf(flags));
+  }
+
+  #receiveHeaders(assembled: AssembledBlock | undefined): void {
+    if (assembled === undefined) return;
+    const headers = this.#decoder.decode(assembled.block);
+    this.#streams.get(assembled.streamId)?.receiveHeaders(headers, assembled.end);
+  }
+
+  #receiveSettings(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    checkConnection('SETTINGS', streamId);
+    if ((flags & frameFlag.ack) !== 0) {
+      checkLength('SETTINGS', end - start, 0);
+      return;
+    }
+    const before = this.#peer;
+    this.#peer = readSettings(before, bytes, start, end);
+    const grown = this.#peer.initialWindowSize - before.initialWindowSize;
+    for (const stream of this.#streams.all()) stream.sendWindow.grow(grown);
+    this.#sender.tableChanged();
+    this.#answer(settingsAckFrame());
+    if (this.#state === 'new') {
+      this.#state = 'ready';
+      this.#listener.ready();
+    }
+    this.#proceed();
+  }
+
+  #receivePing(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    checkConnection('PING', streamId);
+    checkLength('PING', end - start, 8);
+    if ((flags & frameFlag.ack) === 0) this.#answer(pingAckFrame(bytes.subarray(start, end)));
+  }
+
+  #receiveGoAway(streamId: number, bytes: Buffer, start: number, end: number): void {
+    checkConnection('GOAWAY', streamId);
+    if (end - start < 8) checkLength('GOAWAY', end - start, 8);
+    const lastId = bytes.readUInt32BE(start) & 0x7fff_ffff;
+    const reason = reasonOf(bytes.readUInt32BE(start + 4));
+    if (reason !== 'NO_ERROR') {
+      const words = [reason, bytes.toString('utf8', start + 8, Math.min(end, start + 8 + 256))];
+      this.#farewell = new Http2Error(reason, `The other side went away: ${words.join(' ').trim()}`);
+    }
+    // First of all, so that no request takes the place of one that is given back.
+    this.#leave();
+    for (const stream of this.#streams.all()) if (stream.id > lastId) stream.breakOff(notTaken());
+  }
+
+  #receiveGrant(streamId: number, bytes: Buffer, start: number, end: number): void {
+    checkLength('WINDOW_UPDATE', end - start, 4);
+    const granted = bytes.readUInt32BE(start) & 0x7fff_ffff;
+    if (streamId === 0) {
+      if (granted === 0) throw new Http2Error('PROTOCOL_ERROR', 'The other side granted nothing');
+      this.#sender.receiveGrant(granted);
+    } else {
+      this.#checkKnown('WINDOW_UPDATE', streamId);
+      this.#streams.get(streamId)?.receiveGrant(granted);
+      this.#sender.pump();
+    }
+  }
+
+  /** What the other side asks for; if it takes none of the answers it gets no more. */
+  #answer(frame: Buffer): void {
+    if (this.#outbox.waitingBytes > floodedBytes) {
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'The other side asks and asks, and reads no answer');
+    }
+    this.#outbox.write(frame);
+  }
+
+  /** Streams that are over are known, and what still comes for them means nothing. */
+  #checkKnown(what: string, streamId: number): void {
+    if (streamId % 2 === 1 && streamId < this.#nextId) return;
+    throw new Http2Error(
+      'PROTOCOL_ERROR',
+      `The other side sent ${what} for stream ${streamId}, which never began`,
+    );
+  }
+}
+
+function endOf(flags: number): 'end' | 'more' {
+  return (flags & frameFlag.endStream) === 0 ? 'more' : 'end';
+}
+
+function notTaken(): Http2Error {
+  return new Http2Error('REFUSED_STREAM', 'The other side went away and has not begun with it');
+}
+
+function checkConnection(what: string, streamId: number): void {
+  if (streamId === 0) return;
+  throw new Http2Error('PROTOCOL_ERROR', `The other side sent ${what} for stream ${streamId}`);
+}
+
+function checkLength(what: string, length: number, wanted: number): void {
+  if (length === wanted) return;
+  throw new Http2Error(
+    'FRAME_SIZE_ERROR',
+    `The other side sent ${what} of ${length} bytes instead of ${wanted}`,
+  );
+}

@@ -1,0 +1,183 @@
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
+import { asError, KubelingError } from '../../lib/index.ts';
+import {
+  dataHead,
+  FrameReader,
+  goAwayFrame,
+  pingFrame,
+  resetFrame,
+  resetStatus,
+  type SpdyPiece,
+  synStreamFrame,
+} from './frames.ts';
+import { HeaderEncoder, type StreamHeaders } from './header-block.ts';
+import { type Done, SpdyStream, type StreamCarrier } from './stream.ts';
+
+/**
+ * The client's end of a SPDY/3.1 connection to a container runtime. Runtimes know no window per stream, so a stream
+ * whose reader is slow holds the whole connection: open one connection for each thing that must not wait for another.
+ * Owns the socket it is given.
+ */
+export class SpdyConnection implements Disposable {
+  readonly #socket: Duplex;
+  readonly #reader = new FrameReader();
+  readonly #headers = new HeaderEncoder();
+  readonly #streams = new Map<number, SpdyStream>();
+  /** Streams whose readers have enough; while there is one nothing is read from the socket. */
+  readonly #full = new Set<number>();
+  readonly #carrier: StreamCarrier;
+  #nextId = 1;
+  #end: Error | undefined;
+
+  /** `head`: what came right behind the answer to the upgrade. */
+  constructor(socket: Duplex, head: Uint8Array) {
+    this.#socket = socket;
+    this.#carrier = {
+      send: (id, bytes, end, done) => this.#send(id, bytes, end, done),
+      reset: (id) => this.#write(resetFrame(id, resetStatus.cancel)),
+      wanted: (id) => this.#wanted(id),
+      forget: (id) => this.#forget(id),
+    };
+    socket.on('data', (chunk: Buffer) => this.#received(chunk));
+    socket.on('error', (error) => this.#ended(error));
+    socket.on('end', () => this.#ended(broken()));
+    socket.on('close', () => this.#ended(broken()));
+    if (head.length > 0) this.#received(head);
+  }
+
+  /** The stream may be written to at once; the other side may still refuse it, which is an error of the stream. */
+  open(headers: StreamHeaders): SpdyStream {
+    if (this.#end !== undefined) throw this.#end;
+    const id = this.#nextId;
+    this.#nextId += 2;
+    const stream = new SpdyStream(id, this.#carrier);
+    this.#streams.set(id, stream);
+    // Whoever reads or writes it hears of its failure there; one that nobody uses any more must not end the process.
+    stream.on('error', () => {});
+    this.#write(synStreamFrame(id, this.#headers.encode(headers)));
+    return stream;
+  }
+
+  /** Says good-bye and ends every stream. Closing twice does nothing. */
+  close(): void {
+    if (this.#end !== undefined) return;
+    this.#write(goAwayFrame(0));
+    this.#ended(new KubelingError('CANCELLED', 'The connection to the container runtime was closed'));
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #received(chunk: Uint8Array): void {
+    try {
+      for (const piece of this.#reader.push(chunk)) this.#handle(piece);
+    } catch (error) {
+      this.#ended(asError(error));
+    }
+  }
+
+  #handle(piece: SpdyPiece): void {
+    switch (piece.kind) {
+      case 'data':
+        this.#receivedData(piece.streamId, piece.bytes, piece.fin ? 'fin' : 'more');
+        break;
+      case 'reply':
+        this.#streams.get(piece.streamId)?.accepted();
+        if (piece.fin) this.#streams.get(piece.streamId)?.receivedEnd();
+        break;
+      case 'opened':
+        // Servers of runtimes have nothing to ask of us.
+        this.#write(resetFrame(piece.streamId, resetStatus.refused));
+        break;
+      case 'reset':
+        this.#receivedReset(piece.streamId, piece.status);
+        break;
+      case 'ping':
+        // Odd ones would be ours, and we send none.
+        if (piece.id % 2 === 0) this.#write(pingFrame(piece.id));
+        break;
+      case 'go-away':
+        break;
+    }
+  }
+
+  #receivedData(id: number, bytes: Buffer, end: 'fin' | 'more'): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    stream.accepted();
+    if (!stream.received(bytes)) {
+      this.#full.add(id);
+      this.#socket.pause();
+    }
+    if (end === 'fin') stream.receivedEnd();
+  }
+
+  #receivedReset(id: number, status: number): void {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    if (stream.state === 'asked') {
+      stream.receivedReset();
+      stream.destroy(
+        new KubelingError('SPDY_REFUSED', `The container runtime refused a stream with status ${status}`),
+      );
+    } else {
+      stream.receivedReset();
+    }
+  }
+
+  #wanted(id: number): void {
+    if (!this.#full.delete(id) || this.#full.size > 0 || this.#end !== undefined) return;
+    this.#socket.resume();
+  }
+
+  #forget(id: number): void {
+    this.#wanted(id);
+    this.#streams.delete(id);
+  }
+
+  #send(id: number, bytes: Buffer, end: 'fin' | 'more', done: Done): void {
+    if (this.#end !== undefined) {
+      done(this.#end);
+      return;
+    }
+    this.#socket.cork();
+    this.#socket.write(dataHead(id, bytes.length, end), bytes.length === 0 ? done : undefined);
+    if (bytes.length > 0) this.#socket.write(bytes, done);
+    this.#socket.uncork();
+  }
+
+  #write(frame: Buffer): void {
+    if (this.#end === undefined && this.#socket.writable) this.#socket.write(frame);
+  }
+
+  #ended(why: Error): void {
+    if (this.#end !== undefined) return;
+    this.#end = why;
+    hangUp(this.#socket);
+    for (const stream of [...this.#streams.values()]) this.#breakOff(stream, why);
+  }
+
+  /** What was received in full is still to be read; what was not is an error. */
+  #breakOff(stream: SpdyStream, why: Error): void {
+    if (stream.heardAll) stream.receivedReset();
+    else stream.destroy(why);
+  }
+}
+
+/**
+ * A peer that has stopped reading would find our farewell only behind all that it has not read, so it may never do; a
+ * reset it hears of at once.
+ */
+function hangUp(socket: Duplex): void {
+  const canReset =
+    socket instanceof Socket && !(socket instanceof TLSSocket) && socket.remotePort !== undefined;
+  if (canReset && socket.writableLength > 0) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+function broken(): KubelingError {
+  return new KubelingError('STREAM_BROKEN', 'The connection to the container runtime broke off');
+}

@@ -1,0 +1,168 @@
+import { KubelingError } from '../../lib/index.ts';
+
+/**
+ * The frames of SPDY/3.1 as far as a client of a container runtime's streaming server meets them.
+ *
+ *   control   1 version:15 type:16  flags:8 length:24  …
+ *   data      0 stream:31           flags:8 length:24  …
+ */
+
+const version = 3;
+const headBytes = 8;
+/** No control frame a server sends us comes near this; whoever announces more is up to no good. */
+const maxControlBytes = 64 * 1024;
+
+const types = { synStream: 1, synReply: 2, reset: 3, ping: 6, goAway: 7 } as const;
+
+const flagFin = 1;
+
+export const resetStatus = { refused: 3, cancel: 5 } as const;
+
+/** What was read. Bytes of a long data frame come as they arrive, in several pieces; only the last one may end the stream. */
+export type SpdyPiece =
+  | { readonly kind: 'data'; readonly streamId: number; readonly bytes: Buffer; readonly fin: boolean }
+  | { readonly kind: 'reply'; readonly streamId: number; readonly fin: boolean }
+  | { readonly kind: 'opened'; readonly streamId: number }
+  | { readonly kind: 'reset'; readonly streamId: number; readonly status: number }
+  | { readonly kind: 'ping'; readonly id: number }
+  | { readonly kind: 'go-away' };
+
+export function synStreamFrame(streamId: number, headerBlock: Buffer): Buffer {
+  const body = Buffer.alloc(10);
+  body.writeUInt32BE(streamId, 0);
+  return controlFrame(types.synStream, Buffer.concat([body, headerBlock]));
+}
+
+export function resetFrame(streamId: number, status: number): Buffer {
+  return controlFrame(types.reset, words(streamId, status));
+}
+
+export function pingFrame(id: number): Buffer {
+  return controlFrame(types.ping, words(id));
+}
+
+export function goAwayFrame(lastStreamId: number): Buffer {
+  return controlFrame(types.goAway, words(lastStreamId, 0));
+}
+
+/** The head of a data frame; the bytes follow it. */
+export function dataHead(streamId: number, length: number, end: 'fin' | 'more'): Buffer {
+  const head = words(streamId, length);
+  head[4] = end === 'fin' ? flagFin : 0;
+  return head;
+}
+
+function controlFrame(type: number, body: Buffer): Buffer {
+  const head = words(0, body.length);
+  head.writeUInt16BE(0x8000 | version, 0);
+  head.writeUInt16BE(type, 2);
+  return Buffer.concat([head, body]);
+}
+
+function words(...values: readonly number[]): Buffer {
+  const buffer = Buffer.alloc(values.length * 4);
+  for (const [index, value] of values.entries()) buffer.writeUInt32BE(value, index * 4);
+  return buffer;
+}
+
+type Expecting =
+  | { readonly what: 'head' }
+  | { readonly what: 'control'; readonly type: number; readonly flags: number; readonly length: number }
+  | { readonly what: 'data'; readonly streamId: number; readonly fin: boolean; left: number };
+
+/** Takes bytes in any portions and holds no more than one control frame of them. */
+export class FrameReader {
+  #held: Buffer = Buffer.alloc(0);
+  #expecting: Expecting = { what: 'head' };
+
+  /** Throws SPDY_MALFORMED; nothing read after that means anything. */
+  *push(chunk: Uint8Array): Generator<SpdyPiece> {
+    const more = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);
+    for (let step = this.#step(); step !== 'hungry'; step = this.#step()) {
+      if (step !== 'silent') yield step;
+    }
+  }
+
+  #step(): SpdyPiece | 'silent' | 'hungry' {
+    const expecting = this.#expecting;
+    switch (expecting.what) {
+      case 'head':
+        return this.#readHead();
+      case 'control':
+        return this.#readControl(expecting);
+      case 'data':
+        return this.#readData(expecting);
+    }
+  }
+
+  #take(length: number): Buffer {
+    const taken = this.#held.subarray(0, length);
+    this.#held = this.#held.subarray(length);
+    return taken;
+  }
+
+  #readHead(): SpdyPiece | 'silent' | 'hungry' {
+    if (this.#held.length < headBytes) return 'hungry';
+    const head = this.#take(headBytes);
+    const first = head.readUInt32BE(0);
+    const flags = head.readUInt8(4);
+    const length = head.readUIntBE(5, 3);
+    const fin = (flags & flagFin) !== 0;
+    if (first < 0x8000_0000) {
+      if (length === 0) return { kind: 'data', streamId: first, bytes: Buffer.alloc(0), fin };
+      this.#expecting = { what: 'data', streamId: first, fin, left: length };
+      return 'silent';
+    }
+    const spoken = (first >>> 16) & 0x7fff;
+    if (spoken !== version) throw malformed(`its version must be ${version}: it is ${spoken}`);
+    if (length > maxControlBytes) {
+      throw malformed(`a control frame must not be longer than ${maxControlBytes} bytes: it has ${length}`);
+    }
+    this.#expecting = { what: 'control', type: first & 0xffff, flags, length };
+    return 'silent';
+  }
+
+  #readData(frame: Extract<Expecting, { what: 'data' }>): SpdyPiece | 'hungry' {
+    if (this.#held.length === 0) return 'hungry';
+    const bytes = this.#take(frame.left);
+    frame.left -= bytes.length;
+    const isLast = frame.left === 0;
+    if (isLast) this.#expecting = { what: 'head' };
+    return { kind: 'data', streamId: frame.streamId, bytes, fin: isLast && frame.fin };
+  }
+
+  #readControl({
+    type,
+    flags,
+    length,
+  }: Extract<Expecting, { what: 'control' }>): SpdyPiece | 'silent' | 'hungry' {
+    if (this.#held.length < length) return 'hungry';
+    const body = this.#take(length);
+    this.#expecting = { what: 'head' };
+    switch (type) {
+      case types.synStream:
+        return { kind: 'opened', streamId: wordAt(body, 0) & 0x7fff_ffff };
+      case types.synReply:
+        return { kind: 'reply', streamId: wordAt(body, 0) & 0x7fff_ffff, fin: (flags & flagFin) !== 0 };
+      case types.reset:
+        return { kind: 'reset', streamId: wordAt(body, 0) & 0x7fff_ffff, status: wordAt(body, 4) };
+      case types.ping:
+        return { kind: 'ping', id: wordAt(body, 0) };
+      case types.goAway:
+        return { kind: 'go-away' };
+      default:
+        // Settings, further headers and window sizes: none of them changes what we do.
+        return 'silent';
+    }
+  }
+}
+
+function wordAt(body: Buffer, at: number): number {
+  if (body.length < at + 4) throw malformed(`a control frame of ${body.length} bytes is too short`);
+  return body.readUInt32BE(at);
+}
+
+function malformed(why: string): KubelingError {
+  return new KubelingError('SPDY_MALFORMED', `Cannot read the stream of the container runtime: ${why}`);
+}

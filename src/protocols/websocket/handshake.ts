@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** By RFC 6455, joined to the client's key to show that its wish was understood. */
+const acceptSuffix = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+
+export function isWebSocket(headers: IncomingHttpHeaders): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+/** The protocols the client offers to speak inside the WebSocket, best first. */
+export function offeredProtocols(headers: IncomingHttpHeaders): readonly string[] {
+  return (headers['sec-websocket-protocol'] ?? '')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+}
+
+/** Why a handshake is refused, as an HTTP answer. */
+export interface HandshakeRefusal {
+  readonly status: number;
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Checks the client's part of the opening handshake; undefined when it may be accepted. */
+export function handshakeProblem({
+  method,
+  headers,
+}: {
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+}): HandshakeRefusal | undefined {
+  if (method !== 'GET') return { status: 405, message: 'a WebSocket is opened with GET' };
+  if (headers['sec-websocket-version'] !== '13') {
+    return {
+      status: 426,
+      message: 'the version of WebSocket must be 13',
+      headers: { 'Sec-WebSocket-Version': '13' },
+    };
+  }
+  const key = headers['sec-websocket-key'] ?? '';
+  if (!/^[A-Za-z0-9+/]{22}==$/.test(key))
+    return { status: 400, message: 'the key of the WebSocket must be 16 bytes in base64' };
+  return undefined;
+}
+
+/** The headers that grant it, names and values in turn. */
+export function acceptHeaders(headers: IncomingHttpHeaders, protocol: string): readonly string[] {
+  const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${acceptSuffix}`).digest('base64');
+  // Who offers no protocol is given none.
+  const spoken = protocol === '' ? [] : ['Sec-WebSocket-Protocol', protocol];
+  return ['Upgrade', 'websocket', 'Connection', 'Upgrade', 'Sec-WebSocket-Accept', accept, ...spoken];
+}

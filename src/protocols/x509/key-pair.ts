@@ -1,0 +1,97 @@
+import { X509Certificate } from 'node:crypto';
+import { KubelingError } from '../../lib/index.ts';
+import { inside, readOneDer, tags } from './der.ts';
+import { altNamesIn } from './extensions.ts';
+import { type Identity, readSubject } from './identity.ts';
+import { readPem, writePem } from './pem.ts';
+import { keyPem, readPrivateKey } from './private-key.ts';
+
+/** What a certificate says. */
+export interface Leaf extends Identity {
+  readonly issuerName: string;
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+  /** SHA-256 in hexadecimal: the same for the same certificate only. */
+  readonly fingerprint: string;
+}
+
+/** A certificate, those above it, and its key; they fit together. */
+export interface KeyPair {
+  readonly leaf: Leaf;
+  /** The leaf first. */
+  readonly certificatePem: string;
+  readonly keyPem: string;
+  /** Where it comes from, for people. */
+  readonly from: string;
+}
+
+export interface PairTexts {
+  readonly certificate: string;
+  readonly key: string;
+  /** The file or files, named in errors. */
+  readonly from: string;
+}
+
+const certificateLabel = 'CERTIFICATE';
+
+/** Throws CERTIFICATE_INVALID that names where it comes from. The texts may be the same one, with both in it. */
+export function readKeyPair({ certificate, key, from }: PairTexts): KeyPair {
+  const certificates = certificatesIn(certificate, from);
+  const [first] = certificates;
+  const privateKey = readPrivateKey(key);
+  if (first === undefined) throw invalid(from, 'it must have a PEM block CERTIFICATE: there is none');
+  if (privateKey === undefined)
+    throw invalid(from, 'it must have a private key in PEM: there is none that can be read');
+  if (!first.checkPrivateKey(privateKey))
+    throw invalid(from, 'its first certificate must fit its key: it does not');
+  return {
+    leaf: leafOf(first),
+    certificatePem: certificates.map(({ raw: der }) => writePem({ label: certificateLabel, der })).join(''),
+    keyPem: keyPem(privateKey),
+    from,
+  };
+}
+
+/** What each certificate of a text says; throws CERTIFICATE_INVALID for one that cannot be read. */
+export function readLeaves(pem: string, from: string): Leaf[] {
+  return certificatesIn(pem, from).map(leafOf);
+}
+
+function certificatesIn(pem: string, from: string): X509Certificate[] {
+  const blocks = readPem(pem).filter(({ label }) => label === certificateLabel);
+  try {
+    return blocks.map(({ der }) => new X509Certificate(der));
+  } catch (error) {
+    throw invalid(from, 'one of its certificates cannot be read', error);
+  }
+}
+
+function leafOf(certificate: X509Certificate): Leaf {
+  const fields = inside(inside(readOneDer(certificate.raw), tags.sequence)[0], tags.sequence);
+  // The version comes first where it is written at all.
+  const at = fields[0]?.tag === 0xa0 ? 1 : 0;
+  const extensions = fields.find(({ tag }) => tag === 0xa3);
+  const list = extensions === undefined ? [] : inside(readOneDer(extensions.content), tags.sequence);
+  const { dnsNames, ips } = altNamesIn(list);
+  return {
+    ...readSubject(fields[at + 4]),
+    dnsNames,
+    ips,
+    issuerName: readSubject(fields[at + 2]).commonName,
+    notBeforeMs: certificate.validFromDate.getTime(),
+    notAfterMs: certificate.validToDate.getTime(),
+    fingerprint: certificate.fingerprint256.replaceAll(':', '').toLowerCase(),
+  };
+}
+
+/** Whether its time has passed. */
+export function isExpired(leaf: Leaf, nowMs: number): boolean {
+  return nowMs > leaf.notAfterMs;
+}
+
+function invalid(from: string, why: string, cause?: unknown): KubelingError {
+  return new KubelingError('CERTIFICATE_INVALID', `Cannot use the certificate in ${from} as ${why}`, {
+    cause,
+    details: { from },
+  });
+}

@@ -1,3 +1,0 @@
-export { type MessagePiece, WebSocketConnection } from './connection.ts';
-export { closeCodes } from './frames.ts';
-export { acceptHeaders, handshakeProblem, isWebSocket, offeredProtocols } from './handshake.ts';

@@ -1,0 +1,258 @@
+import { join } from 'node:path';
+import {
+  type CgroupHost,
+  type CgroupLayout,
+  type Clock,
+  cgroupPids,
+  type FileSystemSpace,
+  labelText,
+  type Sample,
+  type SampledFamily,
+} from '../lib/index.ts';
+import { blockDevices, diskMeasures, mainDevice } from './block-devices.ts';
+import { cgroupMeasures, type Measure, nothingMoved } from './cgroup/cgroup-measures.ts';
+import { type InterfaceUsage, interfacesIn } from './cgroup/host-usage.ts';
+import { ContainerCgroups, treeOf } from './container-cgroups.ts';
+import type { FileUsage } from './node-stats.ts';
+import type { PodSubject } from './pod-subjects.ts';
+import type { StatsMachine } from './stats-machine.ts';
+import { Turns } from './turns.ts';
+
+/** What the metrics of cgroups are found by; each is a look that changes nothing. */
+export interface CadvisorSources {
+  readonly clock: Clock;
+  readonly host: CgroupHost;
+  readonly layout: CgroupLayout;
+  /** The pods of which something runs now. */
+  readonly pods: () => readonly PodSubject[];
+  /** Cgroups beside those of pods. */
+  readonly otherCgroups: readonly string[];
+  readonly machine: Pick<StatsMachine, 'openFiles' | 'kernel'>;
+  /** How much each container has written, by its id, and the disk it is on. */
+  readonly written: (signal: AbortSignal) => Promise<Written>;
+  readonly capacity: { readonly cores: number; readonly memoryBytes: number; readonly swapBytes: number };
+}
+
+export interface Written {
+  readonly layers: ReadonlyMap<string, FileUsage>;
+  /** Where layers lie. */
+  readonly disk: FileSystemSpace | undefined;
+  /** The disks of the node, by where they are mounted or something that is on them. */
+  readonly disks: ReadonlyMap<string, FileSystemSpace>;
+}
+
+/** Of whom a cgroup is; what is not known of it is blank. */
+interface Row {
+  readonly path: string;
+  readonly container: string;
+  readonly image: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly startMs: number | undefined;
+  /** Only of what has one. */
+  readonly network?: 'pod' | 'node';
+}
+
+/** The metrics that monitoring has always found under `/metrics/cadvisor`, of every cgroup there is now. */
+export async function cadvisorMetrics(
+  sources: CadvisorSources,
+  signal: AbortSignal,
+): Promise<readonly SampledFamily[]> {
+  const rows = await findRows(sources);
+  const written = await sources.written(signal);
+  const blocks = await blockDevices(sources.host);
+  const names = new Map(blocks.map(({ id, device }) => [id, device]));
+  const deviceName = (id: string) => names.get(id) ?? '';
+  const main = mainDevice(blocks, written.disks);
+  const families = new Map<string, Sample[]>();
+  const turns = new Turns(sources.clock);
+  for (const row of rows) {
+    if (turns.isOver) await turns.next();
+    const timestampMs = sources.clock.now();
+    const own = await measuresOf(row, deviceName, sources);
+    const isStill = row.container !== '' && !own.some(({ name }) => name === 'fs_reads_total');
+    const identity = identityOf(row);
+    const tell = ({ name, labels, value }: Measure) => {
+      const samples = families.get(name);
+      const sample = {
+        labels: labels === undefined ? identity : withMore(identity, labels),
+        value,
+        timestampMs,
+      };
+      if (samples === undefined) families.set(name, [sample]);
+      else samples.push(sample);
+    };
+    const whole = row.path === '/' ? wholeMachine(sources) : [];
+    const told = new Set(whole.map(({ name }) => name));
+    for (const measure of own) if (!told.has(measure.name)) tell(measure);
+    whole.forEach(tell);
+    if (isStill && main !== undefined) nothingMoved(main, deviceName).forEach(tell);
+    layerOf(row, written).forEach(tell);
+    if (row.path === '/') diskMeasures(blocks, written.disks).forEach(tell);
+  }
+  return [
+    ...[...families].map(([name, samples]) => familyOf(`container_${name}`, samples)),
+    ...machineFamilies(sources),
+    scrapeError(0),
+  ];
+}
+
+/** Whether the look failed. */
+export function scrapeError(value: 0 | 1): SampledFamily {
+  return familyOf('container_scrape_error', [{ value }]);
+}
+
+/** The same for all that is told of a row. */
+function identityOf({ path: id, container, image, name, namespace, pod }: Row): string {
+  const labels = { container, id, image, name, namespace, pod };
+  return labelText(Object.keys(labels), labels);
+}
+
+function withMore(identity: string, labels: Readonly<Record<string, string>>): string {
+  return `${identity},${labelText(Object.keys(labels), labels)}`;
+}
+
+/** Their names say otherwise. */
+const oddTypes = new Map<string, SampledFamily['type']>([
+  ['container_fs_inodes_total', 'gauge'],
+  ['container_memory_failcnt', 'counter'],
+]);
+
+function familyOf(name: string, samples: readonly Sample[]): SampledFamily {
+  const type = oddTypes.get(name) ?? (name.endsWith('_total') ? 'counter' : 'gauge');
+  const words = name.replace(/^container_/, '').replaceAll('_', ' ');
+  return { name, type, help: `What the kernel tells of a cgroup: ${words}.`, samples };
+}
+
+function machineFamilies({ machine, capacity }: CadvisorSources): readonly SampledFamily[] {
+  const gauge = (name: string, help: string, value: number, labels = {}): SampledFamily => ({
+    name,
+    type: 'gauge',
+    help,
+    samples: [{ labels, value }],
+  });
+  const versions = {
+    kernelVersion: machine.kernel,
+    osVersion: '',
+    dockerVersion: '',
+    cadvisorVersion: '',
+    cadvisorRevision: '',
+  };
+  return [
+    gauge('machine_cpu_cores', 'How many processors the machine has.', capacity.cores),
+    gauge('machine_memory_bytes', 'How much memory the machine has.', capacity.memoryBytes),
+    gauge('machine_swap_bytes', 'How much swap the machine has.', capacity.swapBytes),
+    gauge('cadvisor_version_info', 'What the machine runs on; always 1.', 1, versions),
+  ];
+}
+
+async function findRows({ pods, host, layout, otherCgroups }: CadvisorSources): Promise<readonly Row[]> {
+  const subjects = pods();
+  const paths = await new ContainerCgroups(host, layout).find(subjects);
+  const others = otherCgroups.map((path) => ({ ...blank, path }));
+  return [...others, ...subjects.flatMap((subject) => rowsOf(subject, paths))];
+}
+
+const blank = { container: '', image: '', name: '', namespace: '', pod: '', startMs: undefined };
+
+function rowsOf(
+  { name: pod, namespace, cgroup, sandbox, containers, network }: PodSubject,
+  paths: ReadonlyMap<string, string>,
+): readonly Row[] {
+  if (cgroup === '') return [];
+  const row = (id: string, container: string, image: string, startMs: number): readonly Row[] => {
+    const path = paths.get(id);
+    return path === undefined ? [] : [{ path, container, image, name: id, namespace, pod, startMs }];
+  };
+  const [first] = sandbox === undefined ? [] : row(sandbox.id, 'POD', '', sandbox.createdAtMs);
+  return [
+    { ...blank, path: cgroup, namespace, pod },
+    ...(first === undefined ? [] : [{ ...first, network }]),
+    ...containers.flatMap(({ id, name, image, createdAtMs }) => row(id, name, image, createdAtMs)),
+  ];
+}
+
+async function measuresOf(
+  row: Row,
+  deviceName: (id: string) => string,
+  sources: CadvisorSources,
+): Promise<readonly Measure[]> {
+  const { layout, host, clock } = sources;
+  const own = cgroupMeasures(layout, row.path, host, deviceName);
+  const times = [
+    { name: 'last_seen', value: Math.floor(clock.now() / 1_000) },
+    {
+      name: 'start_time_seconds',
+      value: row.startMs === undefined ? undefined : Math.floor(row.startMs / 1_000),
+    },
+  ];
+  if (row.container === '') return [...own, ...times];
+  const pids = (await cgroupPids(host, [join(treeOf(layout), row.path)])).filter((pid) => pid > 0);
+  const network = row.network === 'pod' ? networkOf(pids[0], host) : [];
+  return [...own, ...times, ...(await processesOf(pids, sources)), ...network];
+}
+
+async function processesOf(
+  pids: readonly number[],
+  { host, machine }: CadvisorSources,
+): Promise<readonly Measure[]> {
+  const open = await Promise.all(pids.map((pid) => machine.openFiles(pid)));
+  const limits = host.look(`/proc/${pids[0] ?? 0}/limits`) ?? '';
+  const most = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1];
+  return [
+    { name: 'processes', value: pids.length },
+    { name: 'file_descriptors', value: open.reduce((sum, { all }) => sum + all, 0) },
+    { name: 'sockets', value: open.reduce((sum, { sockets }) => sum + sockets, 0) },
+    {
+      name: 'ulimits_soft',
+      labels: { ulimit: 'max_open_files' },
+      value: most === undefined ? undefined : most === 'unlimited' ? -1 : Number(most),
+    },
+  ];
+}
+
+/** Where it lies is the runtime's own business, so that the device is blank. */
+function layerOf({ name }: Row, { layers, disk }: Written): readonly Measure[] {
+  const layer = layers.get(name);
+  if (layer === undefined) return [];
+  const labels = { device: '' };
+  return [
+    { name: 'fs_usage_bytes', labels, value: layer.usedBytes },
+    { name: 'fs_limit_bytes', labels, value: disk?.capacityBytes },
+  ];
+}
+
+function networkOf(pid: number | undefined, host: CgroupHost): readonly Measure[] {
+  return pid === undefined ? [] : traffic(interfacesOf(`/proc/${pid}`, host));
+}
+
+/** The root is held to what there is, and has the network of the machine. */
+function wholeMachine({ host, capacity }: CadvisorSources): readonly Measure[] {
+  return [
+    { name: 'spec_memory_limit_bytes', value: capacity.memoryBytes },
+    { name: 'spec_memory_swap_limit_bytes', value: capacity.swapBytes },
+    ...traffic(interfacesOf('/proc/self', host)),
+  ];
+}
+
+function interfacesOf(process: string, host: CgroupHost): readonly InterfaceUsage[] {
+  return interfacesIn(host.look(`${process}/net/dev`) ?? '');
+}
+
+function traffic(interfaces: readonly InterfaceUsage[]): readonly Measure[] {
+  return interfaces.flatMap((each) =>
+    (
+      [
+        ['receive_bytes', each.rxBytes],
+        ['receive_packets', each.rxPackets],
+        ['receive_packets_dropped', each.rxDropped],
+        ['receive_errors', each.rxErrors],
+        ['transmit_bytes', each.txBytes],
+        ['transmit_packets', each.txPackets],
+        ['transmit_packets_dropped', each.txDropped],
+        ['transmit_errors', each.txErrors],
+      ] as const
+    ).map(([what, value]) => ({ name: `network_${what}_total`, labels: { interface: each.name }, value })),
+  );
+}

@@ -1,0 +1,147 @@
+import { resolve } from 'node:path';
+import type { CriClient, FilesystemUsage, ImageFsInfoResponse } from '../cri/index.ts';
+import { type Clock, type FileCount, type Tree, type TreeAnswer, withDeadline } from '../lib/index.ts';
+import type { RuntimeContainerStats } from './container-stats.ts';
+import { KeptSample } from './kept-sample.ts';
+import type { DiskUsage, FileUsage, NodeFigures, RuntimeDisk } from './node-stats.ts';
+import type { PodSubject } from './pod-subjects.ts';
+import type { StatsMachine } from './stats-machine.ts';
+
+export interface DiskSamplerDeps {
+  readonly clock: Clock;
+  readonly cri: Pick<CriClient, 'imageFsInfo'>;
+  readonly machine: Pick<StatsMachine, 'space' | 'directories'>;
+  readonly rootDir: string;
+  readonly podLogsDir: string;
+  /** The runtime's directories of sandboxes, by id; undefined where they are not known. */
+  readonly sandboxesDir?: string | undefined;
+  /** By id. */
+  readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
+}
+
+/** What containers have written over their images, by id. */
+export type Layers = ReadonlyMap<string, FileUsage>;
+
+/** By the UID of the pod. */
+export type Logs = ReadonlyMap<string, PodLogs>;
+
+interface PodLogs {
+  /** By the name of the container. */
+  readonly containers: ReadonlyMap<string, FileUsage>;
+  readonly others: readonly FileUsage[];
+}
+
+type Disks = Pick<NodeFigures, 'disk' | 'images' | 'containers'>;
+
+/** Runtimes count what they have now and then only; how full the disk is, is looked up each time. */
+const toldForMs = 10_000;
+/** Who asks how full the node's own disk is must not wait for the runtime. */
+const answerMs = 5_000;
+/** Logs are few files each; whoever has more of them than can be counted in this time is counted in part. */
+const logsWithinMs = 20_000;
+
+/** Finds out how full the disks are, and what pods have written to them. */
+export class DiskSampler {
+  readonly #deps: DiskSamplerDeps;
+  readonly #told: KeptSample<ImageFsInfoResponse>;
+
+  constructor(deps: DiskSamplerDeps) {
+    this.#deps = deps;
+    this.#told = new KeptSample(deps.clock, (signal) => deps.cri.imageFsInfo({}, signal));
+  }
+
+  /** The file systems themselves. Those of the runtime are left out when it does not answer. */
+  async disks(signal: AbortSignal): Promise<Disks> {
+    const [disk, told] = await Promise.all([
+      this.#diskAt(this.#deps.rootDir, signal),
+      this.#whereRuntimeWrites(signal),
+    ]);
+    signal.throwIfAborted();
+    const [image] = told?.imageFilesystems ?? [];
+    // Older runtimes tell of one only.
+    const container = told?.containerFilesystems[0] ?? image;
+    const images = await this.#runtimeDisk(image, signal);
+    const containers = container === image ? images : await this.#runtimeDisk(container, signal);
+    return { disk, images, containers };
+  }
+
+  async #whereRuntimeWrites(signal: AbortSignal): Promise<ImageFsInfoResponse | undefined> {
+    const limit = { clock: this.#deps.clock, ms: answerMs, what: 'ask the container runtime for its disks' };
+    const isGood = (_: unknown, ageMs: number) => ageMs < toldForMs;
+    return await withDeadline(limit, (inner) => this.#told.get(isGood, inner), signal).catch(() => undefined);
+  }
+
+  async layers(signal: AbortSignal): Promise<Layers> {
+    const stats = await this.#deps.runtimeStats(signal);
+    return new Map(
+      [...stats].flatMap(([id, { layer }]) => (layer === undefined ? [] : [[id, layer] as const])),
+    );
+  }
+
+  /**
+   * What is in the log directories of pods, and the files outside of volumes that containers can write to: `/etc/hosts`,
+   * termination logs, and in the directory of the sandbox `/etc/resolv.conf` and `/etc/hostname`.
+   */
+  async logs(pods: readonly PodSubject[], signal: AbortSignal): Promise<Logs> {
+    const treesOf = pods.map((pod) => this.#writableTrees(pod));
+    const answers = await this.#deps.machine.directories.usagesOf(treesOf.flat(), logsWithinMs, signal);
+    const atMs = this.#deps.clock.now();
+    const remaining = answers.values();
+    return new Map(
+      pods.map(({ uid }, index) => {
+        const [logs, ...files] = remaining.take(treesOf[index]?.length ?? 0);
+        return [uid, logsOf(logs, files, atMs)];
+      }),
+    );
+  }
+
+  /** The log directory first. */
+  #writableTrees({ uid, name, namespace, sandbox }: PodSubject): readonly Tree[] {
+    const { rootDir, podLogsDir, sandboxesDir } = this.#deps;
+    const [logs, own] = [resolve(podLogsDir), resolve(rootDir, 'pods')];
+    const files = [
+      `${own}/${uid}/etc-hosts`,
+      `${own}/${uid}/containers`,
+      ...(sandboxesDir === undefined || sandbox === undefined ? [] : [`${sandboxesDir}/${sandbox.id}`]),
+    ];
+    return [
+      { path: `${logs}/${namespace}_${name}_${uid}`, parts: 'by-directory', space: 'unwanted' },
+      ...files.map((path): Tree => ({ path, space: 'unwanted' })),
+    ];
+  }
+
+  async #runtimeDisk(
+    told: FilesystemUsage | undefined,
+    signal: AbortSignal,
+  ): Promise<RuntimeDisk | undefined> {
+    if (told === undefined) return undefined;
+    const mountPoint = told.fsId?.mountpoint ?? '';
+    return {
+      mountPoint,
+      disk: mountPoint === '' ? undefined : await this.#diskAt(mountPoint, signal),
+      own: {
+        atMs: Number(told.timestamp / 1_000_000n),
+        usedBytes: Number(told.usedBytes?.value ?? 0n),
+        inodesUsed: Number(told.inodesUsed?.value ?? 0n),
+      },
+    };
+  }
+
+  async #diskAt(path: string, signal: AbortSignal): Promise<DiskUsage | undefined> {
+    const space = await this.#deps.machine.space(path, signal);
+    return space === undefined ? undefined : { ...space, atMs: this.#deps.clock.now() };
+  }
+}
+
+function logsOf(logs: TreeAnswer | undefined, files: readonly TreeAnswer[], atMs: number): PodLogs {
+  const { '': beside, ...containers }: Record<string, FileCount> =
+    logs?.kind === 'counted' ? { ...logs.usage.parts } : {};
+  const of = ({ usedBytes, inodesUsed }: FileCount): FileUsage => ({ atMs, usedBytes, inodesUsed });
+  return {
+    containers: new Map(Object.entries(containers).map(([name, count]) => [name, of(count)])),
+    others: [
+      ...(beside === undefined ? [] : [of(beside)]),
+      ...files.flatMap((answer) => (answer.kind === 'counted' ? [of(answer.usage)] : [])),
+    ],
+  };
+}

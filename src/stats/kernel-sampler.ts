@@ -1,0 +1,355 @@
+import {
+  apiTime,
+  type CgroupHost,
+  type CgroupLayout,
+  type Clock,
+  KeyedMutex,
+  type Timer,
+} from '../lib/index.ts';
+import {
+  type CgroupPressure,
+  type CgroupUsage,
+  readCgroupUsage,
+  type UsageWish,
+} from './cgroup/cgroup-usage.ts';
+import { defaultInterface, type HostMemory, hostMemory, interfacesIn } from './cgroup/host-usage.ts';
+import { pressureIn } from './cgroup/pressure.ts';
+import { ContainerCgroups } from './container-cgroups.ts';
+import type { RuntimeContainerStats } from './container-stats.ts';
+import { KeptCgroups, type ProcessesFound } from './kept-cgroups.ts';
+import type { ContainerUsage, NetworkUsage, NodeFigures, PodUsage, StatsWish, Usage } from './node-stats.ts';
+import type { ContainerSubject, PodSubject } from './pod-subjects.ts';
+import type { ProcessUsage, StatsMachine, SystemPart } from './stats-machine.ts';
+import { Turns } from './turns.ts';
+import { type RatesPass, UsageRates } from './usage-rates.ts';
+
+export interface KernelSamplerDeps {
+  readonly clock: Clock;
+  readonly host: CgroupHost;
+  readonly layout: CgroupLayout;
+  readonly machine: Pick<StatsMachine, 'self' | 'runtimeAt'>;
+  /** By which the runtime is found, where its cgroup is not among those below. */
+  readonly runtimeSocket?: string | undefined;
+  /** Cgroups beside those of single pods that are told of, by the names they have there. */
+  readonly systemCgroups: Readonly<Record<string, string>>;
+  /** For containers whose cgroups are not to be found, by id; asked at most once a look. */
+  readonly runtimeStats: (signal: AbortSignal) => Promise<ReadonlyMap<string, RuntimeContainerStats>>;
+}
+
+/** Whoever looks again and again does so sooner; others need not have files kept open for them. */
+const openForMs = 30_000;
+
+/** What the kernel says of the node at one moment. */
+export interface NodeSample
+  extends Pick<NodeFigures, 'usage' | 'machineMemory' | 'system' | 'network' | 'processes'> {
+  readonly startTime: string;
+}
+
+export interface KernelSample extends NodeSample {
+  readonly pods: readonly SampledPod[];
+  /** Whether there is anything whose rate is not known yet, as it was seen for the first time. */
+  readonly isFirstOfSome: boolean;
+}
+
+export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'network'> {
+  readonly subject: PodSubject;
+  readonly containers: readonly (ContainerSubject & { readonly usage: Usage })[];
+}
+
+/** Reads what the kernel counts of the node and its pods; one look at a time, as the rates of use come from two. */
+export class KernelSampler implements Disposable {
+  readonly #deps: KernelSamplerDeps;
+  readonly #rates = new UsageRates();
+  /** Of looks at the node alone, which come at other times. */
+  readonly #nodeRates = new UsageRates();
+  readonly #cgroups: ContainerCgroups;
+  readonly #files: KeptCgroups;
+  readonly #looking = new KeyedMutex<'all'>();
+  #idle: Timer | undefined;
+
+  constructor(deps: KernelSamplerDeps) {
+    this.#deps = deps;
+    const { host, layout } = deps;
+    this.#cgroups = new ContainerCgroups(host, layout);
+    this.#files = new KeptCgroups(host, layout);
+  }
+
+  /** No file stays open. */
+  [Symbol.dispose](): void {
+    this.#idle?.cancel();
+    this.#files.close();
+  }
+
+  async sample(pods: readonly PodSubject[], wish: StatsWish, signal: AbortSignal): Promise<KernelSample> {
+    using _alone = await this.#looking.acquire('all', signal);
+    const pass = this.#rates.begin();
+    const paths = await this.#cgroups.find(pods);
+    try {
+      const look = new Look(this.#deps, this.#files, pass, this.#memory(), paths);
+      const sample = await look.take(pods, wish, signal);
+      pass.end();
+      this.#files.sweep();
+      this.#idle?.cancel();
+      this.#idle = this.#deps.clock.timer(openForMs, () => this.#files.close());
+      return sample;
+    } catch (error) {
+      // Nobody knows what of it is still there.
+      this.#files.close();
+      throw error;
+    }
+  }
+
+  /** Without a look at single pods: some twenty files. */
+  async node(): Promise<NodeSample> {
+    const pass = this.#nodeRates.begin();
+    const { host, layout } = this.#deps;
+    const files = new KeptCgroups({ look: (path) => host.look(path) }, layout);
+    const sample = await new Look(this.#deps, files, pass, this.#memory(), new Map()).takeNode();
+    pass.end();
+    return sample;
+  }
+
+  #memory(): HostMemory {
+    return hostMemory(this.#deps.host.look('/proc/meminfo') ?? '');
+  }
+}
+
+class Look {
+  readonly #deps: KernelSamplerDeps;
+  readonly #files: KeptCgroups;
+  readonly #rates: RatesPass;
+  readonly #memory: HostMemory;
+  readonly #paths: ReadonlyMap<string, string>;
+  readonly #turns: Turns;
+  readonly #wish: UsageWish;
+  #told: ReadonlyMap<string, RuntimeContainerStats> | undefined;
+  #isFirstOfSome = false;
+
+  constructor(
+    deps: KernelSamplerDeps,
+    files: KeptCgroups,
+    rates: RatesPass,
+    memory: HostMemory,
+    paths: ReadonlyMap<string, string>,
+  ) {
+    this.#deps = deps;
+    this.#files = files;
+    this.#rates = rates;
+    this.#memory = memory;
+    this.#paths = paths;
+    this.#turns = new Turns(deps.clock);
+    this.#wish = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'wanted' };
+  }
+
+  async take(pods: readonly PodSubject[], wish: StatsWish, signal: AbortSignal): Promise<KernelSample> {
+    const sampled: SampledPod[] = [];
+    for (const subject of pods) {
+      const usage = this.#pod(subject) ?? (await this.#podAsTold(subject, signal));
+      sampled.push(wish === 'all' ? { ...usage, ...this.#inside(subject) } : usage);
+      if (subject.sandbox !== undefined) this.#files.keepNetworkOf(subject.sandbox.id);
+      if (this.#turns.isOver) await this.#turns.next();
+    }
+    return { ...(await this.takeNode()), pods: sampled, isFirstOfSome: this.#isFirstOfSome };
+  }
+
+  async takeNode(): Promise<NodeSample> {
+    const stat = this.#look('/proc/stat') ?? '';
+    const { totalBytes, availableBytes } = this.#memory;
+    return {
+      startTime: apiTime(Number(/^btime (\d+)/m.exec(stat)?.[1] ?? 0) * 1_000),
+      usage: this.#node(),
+      machineMemory: totalBytes > 0 ? { totalBytes, availableBytes } : undefined,
+      system: await this.#system(),
+      network: this.#nodeNetwork(),
+      processes: this.#processes(),
+    };
+  }
+
+  #node(): Usage {
+    const { usage, totalBytes, swapUsageBytes, swapTotalBytes } = this.#memory;
+    const whole = this.#cgroup('/', '/');
+    const used = whole.memory ?? usage;
+    return {
+      ...this.#usage('node', whole),
+      memory: { ...used, availableBytes: Math.max(totalBytes - used.workingSetBytes, 0) },
+      swapBytes: swapUsageBytes,
+      swapAvailableBytes: swapTotalBytes - swapUsageBytes,
+      pressure: this.#hostPressure(whole.pressure),
+    };
+  }
+
+  /** Not every root says it of itself. */
+  #hostPressure(own: CgroupPressure | undefined): CgroupPressure {
+    const of = (what: keyof CgroupPressure) =>
+      own?.[what] ?? pressureIn(this.#look(`/proc/pressure/${what}`));
+    return { cpu: of('cpu'), memory: of('memory'), io: of('io') };
+  }
+
+  async #system(): Promise<readonly ContainerUsage[]> {
+    const { systemCgroups, machine, runtimeSocket } = this.#deps;
+    const runtime = runtimeSocket === undefined ? undefined : await machine.runtimeAt?.(runtimeSocket);
+    const parts = Object.entries(systemCgroups).map(([name, cgroup]) => [name, { cgroup }] as const);
+    const found = new Map<string, SystemPart>([
+      ['kubelet', { process: machine.self() }],
+      ...(runtime === undefined ? [] : [['runtime', runtime] as const]),
+      ...parts,
+    ]);
+    const all: ContainerUsage[] = [];
+    for (const [name, part] of found) {
+      const usage = this.#usage(
+        `system/${name}`,
+        'cgroup' in part ? this.#cgroup(name, part.cgroup) : usageOf(part.process),
+      );
+      // Of one that is not there nothing is told.
+      if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
+      all.push({ name, startTime: this.#startOf(name, part), usage });
+    }
+    return all;
+  }
+
+  #startOf(name: string, part: SystemPart): string | undefined {
+    if ('process' in part) return apiTime(part.process.startMs);
+    return name === 'kubelet' ? apiTime(this.#deps.machine.self().startMs) : undefined;
+  }
+
+  /** Undefined where the runtime has to be asked first. */
+  #pod(subject: PodSubject): SampledPod | undefined {
+    const { uid, cgroup } = subject;
+    const own = cgroup === '' ? undefined : this.#cgroup(uid, cgroup);
+    const containers: SampledPod['containers'][number][] = [];
+    for (const each of subject.containers) {
+      const usage = this.#container(each.id) ?? this.#toldOf(each.id);
+      if (usage === undefined) return undefined;
+      containers.push({ ...each, usage });
+    }
+    return {
+      subject,
+      containers,
+      usage: own?.memory === undefined ? together(containers) : this.#usage(uid, own),
+      processes: undefined,
+    };
+  }
+
+  async #podAsTold(subject: PodSubject, signal: AbortSignal): Promise<SampledPod> {
+    this.#told = await this.#deps.runtimeStats(signal);
+    const pod = this.#pod(subject);
+    if (pod === undefined) throw new Error(`Nobody tells what the pod ${subject.name} uses`);
+    return pod;
+  }
+
+  /** What takes a look at the processes of the pod. */
+  #inside({ sandbox, containers, network }: PodSubject): Pick<SampledPod, 'processes' | 'network'> {
+    const own = sandbox && (this.#files.onlyProcessOf(sandbox.id) ?? this.#processesOf(sandbox.id));
+    let [processes, first] = [own?.count, own?.first];
+    for (const { id } of containers) {
+      const more = this.#processesOf(id);
+      if (more === undefined) continue;
+      processes = (processes ?? 0) + more.count;
+      first ??= more.first;
+    }
+    if (network === 'node' || first === undefined) return { processes };
+    // Every process of a pod sees the pod's network.
+    const dev =
+      sandbox === undefined || own?.first === undefined
+        ? this.#look(`/proc/${first}/net/dev`)
+        : this.#files.networkOf(sandbox.id, own.first, own.count);
+    return { processes, network: dev === undefined ? undefined : this.#networkIn(dev, 'eth0') };
+  }
+
+  /** Undefined where its cgroup is not to be found. */
+  #container(id: string): Usage | undefined {
+    const path = this.#paths.get(id);
+    const usage = path === undefined ? undefined : this.#cgroup(id, path);
+    return usage?.memory === undefined ? undefined : this.#usage(id, usage);
+  }
+
+  /** What the runtime says instead; undefined as long as it was not asked. */
+  #toldOf(id: string): Usage | undefined {
+    if (this.#told === undefined) return undefined;
+    const told = this.#told.get(id);
+    if (told === undefined) return this.#usage(id, nothing);
+    const { atMs, cpuNanos, memory, swapBytes, swapAvailableBytes } = told;
+    const nanoCores = told.nanoCores ?? this.#rate(id, atMs, cpuNanos);
+    return { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes };
+  }
+
+  #cgroup(whose: string, path: string): CgroupUsage {
+    return readCgroupUsage(this.#files.of(whose, path), this.#wish);
+  }
+
+  #usage(key: string, { cpuNanos, ...rest }: CgroupUsage): Usage {
+    const atMs = this.#deps.clock.now();
+    return { atMs, cpuNanos, nanoCores: this.#rate(key, atMs, cpuNanos), ...rest };
+  }
+
+  #rate(key: string, atMs: number, cpuNanos: number | undefined): number | undefined {
+    const rate = this.#rates.note(key, atMs, cpuNanos);
+    if (rate === undefined && cpuNanos !== undefined) this.#isFirstOfSome = true;
+    return rate;
+  }
+
+  /** Those of a container; undefined where nobody knows. */
+  #processesOf(id: string): ProcessesFound | undefined {
+    const path = this.#paths.get(id);
+    if (path === undefined) return undefined;
+    const text = this.#files.of(id, path).memory.look('cgroup.procs');
+    return text === undefined ? undefined : processesIn(text);
+  }
+
+  #nodeNetwork(): NetworkUsage | undefined {
+    const dev = this.#look('/proc/self/net/dev');
+    if (dev === undefined) return undefined;
+    return this.#networkIn(dev, defaultInterface(this.#look('/proc/self/net/route') ?? ''));
+  }
+
+  #networkIn(dev: string, main: string | undefined): NetworkUsage {
+    return { atMs: this.#deps.clock.now(), main, interfaces: interfacesIn(dev, main) };
+  }
+
+  /** Every thread counts: each takes a number. */
+  #processes(): NodeFigures['processes'] {
+    const current = / \d+\/(\d+)/.exec(this.#look('/proc/loadavg') ?? '')?.[1];
+    const most = ['pid_max', 'threads-max'].map((name) => this.#look(`/proc/sys/kernel/${name}`));
+    const max = Math.min(...most.filter((text) => text !== undefined).map(Number));
+    return current === undefined || !Number.isFinite(max)
+      ? undefined
+      : { atMs: this.#deps.clock.now(), max, current: Number(current) };
+  }
+
+  #look(path: string): string | undefined {
+    return this.#deps.host.look(path);
+  }
+}
+
+/** One in another pid namespace, which shows as 0, is nobody's here. */
+function processesIn(text: string): ProcessesFound {
+  const pids = text.split('\n').filter((pid) => pid !== '' && pid !== '0');
+  return { count: pids.length, first: pids[0] };
+}
+
+/** Without a cgroup of its own, what the process has used. */
+function usageOf({ cpuNanos, rssBytes, pageFaults, majorPageFaults }: ProcessUsage): CgroupUsage {
+  const memory = { usageBytes: rssBytes, workingSetBytes: rssBytes, rssBytes, pageFaults, majorPageFaults };
+  return { cpuNanos, memory: { ...memory, availableBytes: undefined }, swapBytes: undefined };
+}
+
+const nothing: CgroupUsage = { cpuNanos: undefined, memory: undefined, swapBytes: undefined };
+
+/** Where a pod has no cgroup of its own, its containers are all there is of it. */
+function together(containers: readonly { readonly usage: Usage }[]): Usage {
+  const sum = (of: (usage: Usage) => number | undefined) => {
+    const parts = containers.map(({ usage }) => of(usage)).filter((part) => part !== undefined);
+    return parts.length === 0 ? undefined : parts.reduce((total, part) => total + part, 0);
+  };
+  return {
+    atMs: Math.max(...containers.map(({ usage }) => usage.atMs)),
+    cpuNanos: sum(({ cpuNanos }) => cpuNanos),
+    nanoCores: sum(({ nanoCores }) => nanoCores),
+    memory: {
+      usageBytes: sum(({ memory }) => memory?.usageBytes) ?? 0,
+      workingSetBytes: sum(({ memory }) => memory?.workingSetBytes) ?? 0,
+      rssBytes: sum(({ memory }) => memory?.rssBytes) ?? 0,
+    },
+    swapBytes: sum(({ swapBytes }) => swapBytes),
+  };
+}

@@ -1,0 +1,128 @@
+import { apiTime, type FileSystemSpace } from '../lib/index.ts';
+import type {
+  ContainerUsage,
+  FileUsage,
+  NetworkUsage,
+  NodeStats,
+  PodUsage,
+  StatsWish,
+  Usage,
+  VolumeUsage,
+} from './node-stats.ts';
+
+/** The stats as `/stats/summary` tells them. */
+export function summaryOf(stats: NodeStats, wish: StatsWish): object {
+  return { node: nodeOf(stats, wish), pods: stats.pods.map((pod) => podOf(pod, stats, wish)) };
+}
+
+function nodeOf(stats: NodeStats, wish: StatsWish): object {
+  const { nodeName, startTime, usage, system, network, disk, images, containers, processes } = stats;
+  const plain = {
+    nodeName,
+    systemContainers: system.map((container) => containerOf(container, stats, wish)),
+    startTime,
+    ...usageOf(usage, wish),
+  };
+  if (wish === 'cpu-and-memory') return plain;
+  return {
+    ...plain,
+    network: network && networkOf(network),
+    fs: disk && diskOf(disk, disk),
+    runtime: images && {
+      imageFs: diskOf(images.disk ?? {}, images.own),
+      containerFs: containers && diskOf(containers.disk ?? {}, containers.own),
+    },
+    rlimit: processes && {
+      time: apiTime(processes.atMs),
+      maxpid: processes.max,
+      curproc: processes.current,
+    },
+  };
+}
+
+function podOf(pod: PodUsage, stats: NodeStats, wish: StatsWish): object {
+  const { name, namespace, uid, startTime, usage, processes, network, containers, volumes } = pod;
+  const plain = {
+    podRef: { name, namespace, uid },
+    startTime: startTime ?? stats.startTime,
+    containers: containers.map((container) => containerOf(container, stats, wish)),
+    ...usageOf(usage, wish),
+  };
+  if (wish === 'cpu-and-memory') return plain;
+  return {
+    ...plain,
+    network: network && networkOf(network),
+    volume: volumes?.map(volumeOf),
+    'ephemeral-storage': stats.disk && diskOf(stats.disk, ephemeralOf(pod)),
+    process_stats: processes === undefined ? undefined : { process_count: processes },
+  };
+}
+
+/** What a pod has written that goes with it. */
+export function ephemeralOf({ usage, containers, volumes = [], others = [] }: PodUsage): FileUsage {
+  const scratch = volumes.filter(({ isScratch }) => isScratch);
+  const written = [...containers.flatMap(({ rootfs, logs }) => [rootfs, logs]), ...scratch, ...others].filter(
+    (part) => part !== undefined,
+  );
+  const sum = (of: (part: Partial<FileUsage>) => number | undefined) =>
+    written.reduce((total, part) => total + (of(part) ?? 0), 0);
+  return {
+    atMs: written.reduce((newest, { atMs }) => Math.max(newest, atMs), written.length === 0 ? usage.atMs : 0),
+    usedBytes: sum(({ usedBytes }) => usedBytes),
+    inodesUsed: sum(({ inodesUsed }) => inodesUsed),
+  };
+}
+
+function containerOf(
+  { name, startTime, usage, rootfs, logs }: ContainerUsage,
+  { startTime: nodeStart, containers, disk }: NodeStats,
+  wish: StatsWish,
+): object {
+  const plain = { name, startTime: startTime ?? nodeStart, ...usageOf(usage, wish) };
+  if (wish === 'cpu-and-memory') return plain;
+  const rootDisk = containers?.disk ?? disk;
+  return {
+    ...plain,
+    rootfs: rootfs && rootDisk && diskOf(rootDisk, rootfs),
+    logs: logs && disk && diskOf(disk, logs),
+  };
+}
+
+function usageOf(usage: Usage, wish: StatsWish): object {
+  const { atMs, cpuNanos, nanoCores, memory, swapBytes, swapAvailableBytes, pressure } = usage;
+  const time = apiTime(atMs);
+  const cpu = { time, usageNanoCores: nanoCores, usageCoreNanoSeconds: cpuNanos, psi: pressure?.cpu };
+  return {
+    cpu: cpuNanos === undefined ? undefined : cpu,
+    memory: memory && { time, ...memory, psi: pressure?.memory },
+    io: wish === 'all' && pressure?.io !== undefined ? { time, psi: pressure.io } : undefined,
+    swap: swapBytes === undefined ? undefined : { time, swapAvailableBytes, swapUsageBytes: swapBytes },
+  };
+}
+
+function networkOf({ atMs, main, interfaces }: NetworkUsage): object {
+  const all = interfaces.map(({ name, rxBytes, rxErrors, txBytes, txErrors }) => ({
+    name,
+    rxBytes,
+    rxErrors,
+    txBytes,
+    txErrors,
+  }));
+  const one = all.find(({ name }) => name === main) ?? all[0];
+  return { time: apiTime(atMs), ...(one ?? { name: '' }), interfaces: all };
+}
+
+function volumeOf(volume: VolumeUsage): object {
+  const { name, claim, health } = volume;
+  const pvcRef = claim && { name: claim.name, namespace: claim.namespace };
+  const volumeHealthStats = health && { abnormal: health === 'abnormal' };
+  return { ...diskOf(volume, volume), name, pvcRef, volumeHealthStats };
+}
+
+function diskOf(
+  disk: Partial<FileSystemSpace>,
+  { atMs, usedBytes, inodesUsed }: Partial<FileUsage> & Pick<FileUsage, 'atMs'>,
+): object {
+  const { availableBytes, capacityBytes, inodesFree, inodes } = disk;
+  return { time: apiTime(atMs), availableBytes, capacityBytes, usedBytes, inodesFree, inodes, inodesUsed };
+}

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../test/fakes/pods.ts';
+import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
+import { podUid } from '../pods/index.ts';
+import { type VolumePlace, VolumeUsages } from './volume-usages.ts';
+
+const disk = {
+  capacityBytes: 1_000,
+  availableBytes: 400,
+  usedBytes: 600,
+  inodes: 100,
+  inodesFree: 90,
+  inodesUsed: 10,
+};
+const scratch: VolumePlace = { name: 'scratch', directory: '/s', counts: 'files', isScratch: true };
+const claim = { namespace: 'default', name: 'c' };
+const data: VolumePlace = { name: 'data', directory: '/d', counts: 'file-system', isScratch: false, claim };
+
+function rig() {
+  const clock = new VirtualClock();
+  const asked: string[] = [];
+  /** Those that do not answer until they are told to. */
+  const held = new Map<string, PromiseWithResolvers<void>>();
+  const answer = async <T>(what: string, value: T) => {
+    asked.push(what);
+    await held.get(what)?.promise;
+    return value;
+  };
+  const quota: { bytes?: number } = {};
+  const places = { now: [scratch, data] };
+  const usages = new VolumeUsages({
+    clock,
+    periodMs: 60_000,
+    space: (directory) => answer(`space ${directory}`, disk),
+    directories: {
+      usagesOf: ([tree]) =>
+        answer(`usage ${tree?.path}`, [
+          {
+            kind: 'counted',
+            space: disk,
+            usage: { usedBytes: 30, inodesUsed: 3, isWhole: true },
+            quotaBytes: quota.bytes,
+          } as const,
+        ]),
+    },
+    placesOf: () => places.now,
+  });
+  return { clock, asked, held, quota, places, usages };
+}
+
+const pod = aPod({ metadata: { uid: podUid('one') } });
+const { signal } = new AbortController();
+
+test('what lies on a disk that others write to is counted, anything else is asked of its file system', async () => {
+  const { usages, clock } = rig();
+  const atMs = clock.now();
+  assert.deepEqual(await usages.of(pod, signal), [
+    { ...disk, usedBytes: 30, inodesUsed: 3, atMs, name: 'scratch', isScratch: true, claim: undefined },
+    { ...disk, atMs, name: 'data', isScratch: false, claim },
+  ]);
+});
+
+test('it is counted once a period, however many ask, and forgotten with the pod', async () => {
+  const { clock, asked, usages } = rig();
+  await Promise.all([usages.of(pod, signal), usages.of(pod, signal)]);
+  await clock.advance(59_999);
+  await usages.of(pod, signal);
+  assert.equal(asked.length, 2);
+  await clock.advance(1);
+  await usages.of(pod, signal);
+  assert.equal(asked.length, 4);
+  usages.retain([pod]);
+  assert.equal(usages.size, 1);
+  usages.retain([]);
+  assert.equal(usages.size, 0);
+});
+
+test('what is known well enough is told at once', async () => {
+  const { clock, asked, held, usages } = rig();
+  assert.equal(usages.peek(pod), undefined, 'nothing is known yet');
+  const gate = Promise.withResolvers<void>();
+  held.set('space /d', gate);
+  const first = usages.of(pod, signal);
+  await clock.advance(0);
+  assert.equal(usages.peek(pod), undefined, 'it is being counted');
+  gate.resolve();
+  assert.deepEqual(usages.peek(pod), undefined);
+  assert.deepEqual(await first, usages.peek(pod));
+  await clock.advance(59_999);
+  assert.deepEqual([usages.peek(pod)?.length, usages.peek(pod, 0)], [2, undefined]);
+  await clock.advance(1);
+  assert.deepEqual([usages.peek(pod), asked.length], [undefined, 2]);
+});
+
+test('one that does not answer is left out, not waited for twice, and asked again in time', async () => {
+  const { clock, asked, held, usages } = rig();
+  held.set('space /d', Promise.withResolvers());
+  const first = usages.of(pod, signal);
+  await clock.advance(2_000);
+  const names = (all: readonly { readonly name: string }[]) => all.map(({ name }) => name);
+  assert.deepEqual(names(await first), ['scratch']);
+  const before = asked.length;
+  assert.deepEqual(names(await usages.of(pod, signal)), ['scratch']);
+  assert.equal(asked.length, before);
+  held.clear();
+  await clock.advance(58_000);
+  assert.deepEqual(names(await usages.of(pod, signal)), ['scratch', 'data']);
+});
+
+test('while one is counted anew what was counted before is told, with its time', async () => {
+  const { clock, held, usages } = rig();
+  const [before] = await usages.of(pod, signal);
+  const gate = Promise.withResolvers<void>();
+  held.set('usage /s', gate);
+  await clock.advance(60_000);
+  const again = usages.of(pod, signal);
+  await clock.advance(2_000);
+  assert.deepEqual((await again)[0], before);
+  gate.resolve();
+  await clock.advance(0);
+  assert.equal((await usages.of(pod, signal))[0]?.atMs, clock.now());
+});
+
+test('who must know now has it counted, whenever that was last done', async () => {
+  const { clock, asked, usages } = rig();
+  await usages.of(pod, signal);
+  await clock.advance(1_000);
+  await usages.of(pod, signal, 1_001);
+  assert.equal(asked.length, 2);
+  await usages.of(pod, signal, 0);
+  assert.equal(asked.length, 4);
+});
+
+test('what the file system keeps count of counts', async () => {
+  const { quota, usages } = rig();
+  quota.bytes = 4_096;
+  const [first] = await usages.of(pod, signal);
+  assert.deepEqual([first?.usedBytes, first?.inodesUsed, first?.capacityBytes], [4_096, 3, 1_000]);
+});
+
+test('who gives up takes nothing from others', async () => {
+  const { clock, held, usages } = rig();
+  const gate = Promise.withResolvers<void>();
+  held.set('space /d', gate);
+  const own = new AbortController();
+  const first = usages.of(pod, own.signal);
+  const second = usages.of(pod, signal);
+  own.abort(new Error('enough'));
+  await assert.rejects(first, { message: 'enough' });
+  gate.resolve();
+  await clock.advance(0);
+  assert.equal((await second).length, 2);
+});
+
+test('volumes that come and go are found when others are counted, or the pod is another', async () => {
+  const { clock, places, usages } = rig();
+  const names = (all: readonly { readonly name: string }[] | undefined) => all?.map(({ name }) => name);
+  places.now = [];
+  assert.deepEqual([await usages.of(pod, signal), usages.peek(pod), usages.size], [[], [], 0]);
+  places.now = [scratch];
+  assert.equal(usages.peek(pod), undefined);
+  assert.deepEqual(names(await usages.of(pod, signal)), ['scratch']);
+  places.now = [data];
+  assert.deepEqual(names(usages.peek(pod)), ['scratch']);
+  const edited = { ...pod, spec: { ...pod.spec } };
+  assert.equal(usages.peek(edited), undefined);
+  assert.deepEqual(names(await usages.of(edited, signal)), ['data']);
+  assert.deepEqual(names(usages.peek(edited)), ['data']);
+  places.now = [scratch];
+  await clock.advance(60_000);
+  assert.equal(usages.peek(edited), undefined);
+  assert.deepEqual(names(await usages.of(edited, signal)), ['scratch']);
+});

@@ -1,0 +1,465 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { MemoryNetworkMounts } from '../../../test/fakes/memory-network-mounts.ts';
+import { MemoryVolumeFiles } from '../../../test/fakes/memory-volume-files.ts';
+import { until } from '../../../test/fakes/until.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { PodDirectories } from '../../checkpoints/pod-directories.ts';
+import type { Container, Volume } from '../../kinds/index.ts';
+import { KubelingError, seededRandom } from '../../lib/index.ts';
+import { type Pod, type PodJournal, podUid } from '../../pods/index.ts';
+import { type RuntimeFiles, realRuntimeFiles } from '../../runtime/index.ts';
+import { type ClaimProblem, NfsVolumes, type VolumePlugin, type VolumeProblem } from '../index.ts';
+import { Renewals } from './renewals.ts';
+import { type OtherVolumes, PlainVolumes } from './volume-manager.ts';
+
+const uid = podUid('u1');
+let root = '';
+
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'volumes-'));
+  await mkdir(join(root, 'dir'));
+  await writeFile(join(root, 'file'), 'content');
+  await symlink('dir', join(root, 'link'));
+});
+after(async () => {
+  await rm(root, { recursive: true });
+});
+
+/** The messages of the events, after an attempt to make the volumes. */
+async function make(...volumes: readonly Volume[]): Promise<readonly string[]> {
+  return await makeWith({}, ...volumes);
+}
+
+async function makeWith(others: OtherVolumes, ...volumes: readonly Volume[]): Promise<readonly string[]> {
+  const real = realRuntimeFiles();
+  const files: RuntimeFiles = {
+    ...real,
+    kindBehind: async (path) => (path.endsWith('/socket') ? 'socket' : await real.kindBehind(path)),
+  };
+  const told: string[] = [];
+  const journal: Pick<PodJournal, 'event'> = {
+    event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
+  };
+  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
+  const made = new PlainVolumes(directories, files, journal, others);
+  const pod: Pod = {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: { containers: [using(volumes)], volumes },
+    status: {},
+  };
+  const failure = await made.make(pod, new AbortController().signal).then(
+    () => undefined,
+    (error) => error,
+  );
+  assert.equal(failure?.code, told.length === 0 ? undefined : 'VOLUME_UNUSABLE');
+  return told;
+}
+
+/** A container that mounts all of them. */
+function using(volumes: readonly Volume[]): Container {
+  const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+  return { name: 'main', image: 'i', volumeMounts };
+}
+
+const at = (name: string, type: string): Volume => ({
+  name: 'v',
+  hostPath: { path: join(root, name), type },
+});
+
+describe('the type of a path of the host', () => {
+  const good = [
+    ['dir', 'Directory'],
+    ['link', 'Directory'],
+    ['dir', 'DirectoryOrCreate'],
+    ['file', 'File'],
+    ['file', 'FileOrCreate'],
+    ['socket', 'Socket'],
+    ['missing', ''],
+  ] as const;
+  for (const [name, type] of good)
+    test(`${name} will do where ${type === '' ? 'nothing' : type} is asked for`, async () => {
+      assert.deepEqual(await make(at(name, type)), []);
+    });
+
+  const bad = [
+    ['file', 'Directory', 'is not a directory'],
+    ['missing', 'Directory', 'is not a directory'],
+    ['file', 'DirectoryOrCreate', 'is not a directory'],
+    ['dir', 'File', 'is not a file'],
+    ['socket', 'FileOrCreate', 'is not a file'],
+    ['file', 'Socket', 'is not a socket file'],
+    ['file', 'CharDevice', 'is not a character device'],
+    ['file', 'BlockDevice', 'is not a block device'],
+  ] as const;
+  for (const [name, type, what] of bad)
+    test(`${name} will not do where ${type} is asked for`, async () => {
+      assert.deepEqual(await make(at(name, type)), [
+        `FailedMount MountVolume.SetUp failed for volume "v" : hostPath type check failed: ${join(root, name)} ${what}`,
+      ]);
+    });
+
+  test('/dev/null will do where CharDevice is asked for', async () => {
+    assert.deepEqual(await make({ name: 'v', hostPath: { path: '/dev/null', type: 'CharDevice' } }), []);
+  });
+
+  test('what may be made is made, and what is there stays', async () => {
+    assert.deepEqual(await make(at('new/deep', 'DirectoryOrCreate'), at('new-file', 'FileOrCreate')), []);
+    assert.equal((await stat(join(root, 'new/deep'))).mode & 0o777, 0o755);
+    assert.equal(await readFile(join(root, 'new-file'), 'utf8'), '');
+    assert.deepEqual(await make(at('file', 'FileOrCreate')), []);
+    assert.equal(await readFile(join(root, 'file'), 'utf8'), 'content');
+    const [told] = await make(at('nowhere/file', 'FileOrCreate'));
+    assert.match(
+      told ?? '',
+      /^FailedMount MountVolume.SetUp failed for volume "v" : .*no such file or directory/,
+    );
+  });
+});
+
+test('a server that is an option of mount(8) fails its volume with an event, and no other volume', async () => {
+  const files = new MemoryVolumeFiles();
+  const mounts = new MemoryNetworkMounts(files);
+  const deps = { podsDir: '/pods', files, mounts, clock: new VirtualClock(), random: seededRandom(1) };
+  const nfs = new NfsVolumes(deps);
+  const volumes = [
+    { name: 'bad', nfs: { server: '-iT/tmp/x', path: '/fstab' } },
+    { name: 'good', nfs: { server: 'files.test', path: '/export' } },
+  ];
+  assert.deepEqual(await makeWith({ nfs }, ...volumes), [
+    'FailedMount MountVolume.SetUp failed for volume "bad" : invalid nfs.server: must be a host name, an IPv4 address or an IPv6 address: current value is "-iT/tmp/x"',
+  ]);
+  assert.equal(await mounts.isMounted(nfs.placeOf(uid, 'good')), true);
+});
+
+test('an empty directory is made on the disk, and on no other medium', async () => {
+  assert.deepEqual(await make({ name: 'v', emptyDir: {} }), []);
+  assert.ok((await stat(join(root, 'kubelet/pods/u1/volumes/kubernetes.io~empty-dir/v'))).isDirectory());
+  for (const medium of ['Memory', 'HugePages', 'HugePages-2Mi'])
+    assert.deepEqual(await make({ name: 'v', emptyDir: { medium } }), [
+      `FailedMount MountVolume.SetUp failed for volume "v" : empty directories on the medium "${medium}" are not supported by this node yet`,
+    ]);
+});
+
+test('each volume of another kind is told', async () => {
+  const told = await make(
+    { name: 'a', downwardAPI: {} },
+    { name: 'b', nfs: { server: 's', path: '/' } },
+    { name: 'c', emptyDir: {} },
+    { name: 'd', image: { reference: 'busybox' } },
+  );
+  const message = (name: string, kind: string) =>
+    `FailedMount MountVolume.SetUp failed for volume "${name}" : volumes of the kind ${kind} are not supported by this node yet`;
+  // An image is seen to by the containers that mount it.
+  assert.deepEqual(told, [message('a', 'downwardAPI'), message('b', 'nfs')]);
+});
+
+test('what claims lack is told in one event, what cannot be mounted in one each', async () => {
+  const problems: readonly ClaimProblem[] = [
+    { kind: 'unprocessed', volume: 'd', message: 'error processing PVC default/d: PVC is not bound' },
+    { kind: 'unmounted', volume: 'c', message: 'MountVolume.SetUp failed', reason: 'FailedMount' },
+    { kind: 'unprocessed', volume: 'b', message: 'error processing PVC default/b: PVC is being deleted' },
+  ];
+  const claimed = {
+    of: () => new Map(),
+    groupsOf: () => [],
+    make: async () => problems,
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const claim = (name: string): Volume => ({ name, persistentVolumeClaim: { claimName: name } });
+  const told = await makeWith({ claimed }, claim('b'), claim('c'), claim('d'), {
+    name: 'a',
+    downwardAPI: {},
+  });
+  assert.deepEqual(told, [
+    'FailedMount MountVolume.SetUp failed for volume "a" : volumes of the kind downwardAPI are not supported by this node yet',
+    'FailedMount MountVolume.SetUp failed',
+    'FailedMount Unable to attach or mount volumes: unmounted volumes=[a b c d], unattached volumes=[], failed to process volumes=[b d]: error processing PVC default/d: PVC is not bound; error processing PVC default/b: PVC is being deleted',
+  ]);
+});
+
+/** As a node has them that knows of these. */
+function plain(others: OtherVolumes): PlainVolumes {
+  const files = realRuntimeFiles();
+  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
+  return new PlainVolumes(directories, files, { event: () => {} }, others);
+}
+
+test('a pod whose volume the node has no room for is told apart from one that waits', async () => {
+  const why = 'MountVolume.WaitForAttach failed for volume "pv" : full';
+  const problem = {
+    kind: 'unmounted',
+    volume: 'v',
+    message: why,
+    reason: 'FailedMount',
+    room: 'none',
+  } as const;
+  const claimed = {
+    of: () => new Map(),
+    groupsOf: () => [],
+    make: async () => [problem],
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const volumes: readonly Volume[] = [{ name: 'v', persistentVolumeClaim: { claimName: 'v' } }];
+  const pod: Pod = {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: { containers: [], volumes },
+    status: {},
+  };
+  await assert.rejects(plain({ claimed }).make(pod, new AbortController().signal), {
+    code: 'VOLUME_ATTACH_LIMIT',
+    message: `Node has reached its volume attachment limit, rejecting pod. ${why}`,
+  });
+});
+
+test('so is one that describes the volume itself as before there were drivers', async () => {
+  const why = 'MountVolume.WaitForAttach failed for volume "pd" : full';
+  const code = { value: 'VOLUME_UNUSABLE' as 'VOLUME_UNUSABLE' | 'VOLUME_ATTACH_LIMIT' };
+  const csi = {
+    inline: () => undefined,
+    setUpInline: async () => {
+      throw new KubelingError(code.value, why, { details: { stage: 'MountVolume.WaitForAttach failed' } });
+    },
+    keepUpInline: () => {},
+    remove: async () => {},
+  };
+  const pod = podOf([{ name: 'v', gcePersistentDisk: { pdName: 'd' } }], ['v']);
+  const volumes = plain({ csi });
+  await assert.rejects(volumes.make(pod, new AbortController().signal), {
+    code: 'VOLUME_UNUSABLE',
+    message: why,
+  });
+  code.value = 'VOLUME_ATTACH_LIMIT';
+  await assert.rejects(volumes.make(pod, new AbortController().signal), {
+    code: 'VOLUME_ATTACH_LIMIT',
+    message: `Node has reached its volume attachment limit, rejecting pod. ${why}`,
+  });
+});
+
+test('volumes of drivers are known to metrics by driver', () => {
+  const place = join(root, 'kubelet/pods', uid, 'volumes/kubernetes.io~csi/x/mount');
+  const csi = {
+    inline: (_pod: Pod, { csi: of }: Volume) =>
+      of && {
+        hostPath: place,
+        specName: 'x',
+        readOnly: false,
+        plugin: { name: `kubernetes.io/csi:${of.driver}` },
+      },
+    setUpInline: async () => {},
+    keepUpInline: () => {},
+    remove: async () => {},
+  };
+  const claimed = {
+    of: () =>
+      new Map([
+        [
+          'b',
+          {
+            kind: 'path' as const,
+            hostPath: place,
+            readOnly: false,
+            relabel: true,
+            specName: 'x',
+            plugin: { name: 'kubernetes.io/csi:two' },
+          },
+        ],
+      ]),
+    groupsOf: () => [],
+    make: async () => [],
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const mounts = ['a', 'b'].map((name) => ({ name, mountPath: `/${name}` }));
+  const pod: Pod = {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: {
+      containers: [{ name: 'c', image: 'i', volumeMounts: mounts }],
+      volumes: [
+        { name: 'a', csi: { driver: 'one' } },
+        { name: 'b', persistentVolumeClaim: { claimName: 'b' } },
+      ],
+    },
+    status: {},
+  };
+  assert.deepEqual(plain({ csi, claimed }).pluginsOf(pod).toSorted(), [
+    'kubernetes.io/csi:one',
+    'kubernetes.io/csi:two',
+  ]);
+});
+
+test('how long it takes to unmount is told apart from how long it takes to unmap', async () => {
+  const observed: string[] = [];
+  const times = {
+    clock: new VirtualClock(),
+    random: seededRandom(1),
+    observe: (operation: string, plugin: VolumePlugin, { outcome }: { readonly outcome: string }) =>
+      void observed.push(`${operation} ${plugin.name} ${outcome} ${plugin.origin}`),
+  };
+  const origin = 'in-tree' as const;
+  const plugin = { name: 'kubernetes.io/csi:d', origin };
+  const claimed = {
+    of: () =>
+      new Map([
+        ['a', { kind: 'block' as const, devicePath: '/d', readOnly: false, plugin }],
+        [
+          'b',
+          {
+            kind: 'path' as const,
+            hostPath: '/p',
+            readOnly: false,
+            relabel: false,
+            specName: 'b',
+            plugin: { name: 'p' },
+          },
+        ],
+      ]),
+    groupsOf: () => [],
+    make: async () => [],
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const volumes = ['a', 'b'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
+  const pod = podOf(volumes, ['a', 'b']);
+  const made = plain({ claimed, times });
+  await made.make(pod, new AbortController().signal);
+  await made.remove(pod, new AbortController().signal);
+  assert.deepEqual(observed, [
+    'map_volume kubernetes.io/csi:d success in-tree',
+    'volume_mount p success undefined',
+    'volume_unmount p success undefined',
+    'unmap_volume kubernetes.io/csi:d success in-tree',
+  ]);
+});
+
+/** A pod with these volumes, of which the container mounts only those named. */
+function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
+  const container = using(volumes.filter(({ name }) => mounted.includes(name)));
+  return {
+    metadata: { name: 'a', namespace: 'default', uid },
+    spec: { containers: [container], volumes },
+    status: {},
+  };
+}
+
+function rig(others: OtherVolumes = {}, mountPoints: readonly string[] = []) {
+  const clock = new VirtualClock();
+  const told: string[] = [];
+  const journal: Pick<PodJournal, 'event'> = {
+    event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
+  };
+  const files = realRuntimeFiles();
+  const directories = new PodDirectories(join(root, 'kubelet'), files, async () => mountPoints);
+  const times = { clock, random: seededRandom(1), observe: () => {} };
+  return { clock, told, volumes: new PlainVolumes(directories, files, journal, { times, ...others }) };
+}
+
+test('a volume that no container uses keeps no pod from starting', async () => {
+  const { told, volumes } = rig();
+  const unused: readonly Volume[] = [
+    { name: 'a', hostPath: { path: join(root, 'missing'), type: 'Socket' } },
+    { name: 'b', nfs: { server: 's', path: '/' } },
+    { name: 'c', gitRepo: { repository: 'r' } },
+  ];
+  await volumes.make(podOf([...unused, at('dir', 'Directory')], ['v']), new AbortController().signal);
+  assert.deepEqual(told, []);
+});
+
+test('what cannot be had is tried again soon, then ever more rarely', async () => {
+  const { clock, volumes } = rig();
+  const pod = podOf([at('missing', 'Socket')], ['v']);
+  const waits: number[] = [];
+  for (let tries = 0; tries < 8; tries++) {
+    const error = await volumes.make(pod, new AbortController().signal).catch((failure) => failure);
+    assert.ok(error instanceof KubelingError);
+    const waitMs = Number(error.details['retryAtMs']) - clock.monotonicMs();
+    waits.push(waitMs);
+    await clock.advance(waitMs);
+  }
+  for (const [index, waitMs] of waits.entries()) {
+    const least = Math.min(500 * 2 ** index, 10_000);
+    assert.ok(waitMs >= least && waitMs <= least * 1.2, waits.join());
+  }
+});
+
+test('a volume that does not come keeps no other, and is named with what it lacked when it was last tried', async () => {
+  let tries = 0;
+  const never = new Promise<never>(() => {});
+  const claimed = {
+    of: () => new Map(),
+    groupsOf: () => [],
+    make: (): Promise<readonly ClaimProblem[]> =>
+      tries++ === 0
+        ? Promise.resolve([{ kind: 'unmounted', volume: 'c', message: 'no route', reason: 'FailedMount' }])
+        : never,
+    refresh: async () => {},
+    remove: async () => {},
+  };
+  const { told, volumes } = rig({ claimed });
+  const claim = { name: 'c', persistentVolumeClaim: { claimName: 'c' } };
+  const pod = podOf([claim, { name: 'e', emptyDir: {} }, at('dir', 'Directory')], ['c', 'e', 'v']);
+  volumes.tellLate(pod);
+  await assert.rejects(volumes.make(pod, new AbortController().signal), { message: 'no route' });
+  assert.deepEqual(told.splice(0), ['FailedMount no route']);
+  void volumes.make(pod, new AbortController().signal);
+  await until('the others to be there', () => {
+    volumes.tellLate(pod);
+    return !told.splice(0).some((line) => line.includes('[c e'));
+  });
+  volumes.tellLate(pod);
+  assert.deepEqual(told, [
+    'FailedMount Unable to attach or mount volumes: unmounted volumes=[c], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition; "c": no route',
+  ]);
+});
+
+test('a pod keeps its volumes until nothing is mounted there, whoever did that', async () => {
+  const volumesDir = join(root, 'kubelet/pods', uid, 'volumes');
+  const points = [
+    join(root, 'kubelet/pods/other/volumes/acme.io~disk/x'),
+    join(volumesDir, 'acme.io~disk/y/inside'),
+    join(volumesDir, 'acme.io~disk/x'),
+  ];
+  const { told, volumes } = rig({}, points);
+  const pod = podOf([], []);
+  const removal = () => volumes.remove(pod, new AbortController().signal);
+  const first = `${join(volumesDir, 'acme.io~disk/y/inside')} is mounted`;
+  for (let tries = 0; tries < 2; tries++)
+    await assert.rejects(removal, { code: 'VOLUME_REMOVE', message: first });
+  points.splice(1, 1);
+  await assert.rejects(removal, { code: 'VOLUME_REMOVE' });
+  points.pop();
+  await removal();
+  assert.deepEqual(told, [
+    `FailedVolumeRemoval Volumes of the pod cannot be removed: mounted volumes=[x y]: ${first}`,
+    `FailedVolumeRemoval Volumes of the pod cannot be removed: mounted volumes=[x]: ${join(volumesDir, 'acme.io~disk/x')} is mounted`,
+  ]);
+});
+
+test('content that cannot be renewed is tried again soon, then ever more rarely, until it is new', async () => {
+  const clock = new VirtualClock();
+  const waits: number[] = [];
+  const lookAgain = (of: string, delayMs: number) => void waits.push(of === uid ? delayMs : Number.NaN);
+  const renewals = new Renewals({ clock, random: seededRandom(1), lookAgain });
+  let problems: readonly VolumeProblem[] = [{ volume: 'v', message: 'full', content: 'earlier' }];
+  const filled = { of: () => new Map(), make: async () => problems, remove: async () => {} };
+  const { volumes, told } = rig({ renewals, filled });
+  const pod = podOf([], []);
+  const refresh = () => volumes.refresh(pod, new AbortController().signal);
+  for (let tries = 0; tries < 10; tries++) await refresh();
+  const least = (index: number) => Math.min(500 * 2 ** index, 122_000);
+  for (const [index, waitMs] of waits.entries())
+    assert.ok(waitMs >= least(index) && waitMs <= least(index) * 1.2, waits.join());
+  assert.equal(waits.length, 10);
+  assert.deepEqual([...new Set(told)], ['FailedMount MountVolume.SetUp failed for volume "v" : full']);
+  problems = [];
+  await refresh();
+  assert.equal(waits.length, 10);
+  problems = [{ volume: 'v', message: 'full', content: 'earlier' }];
+  await refresh();
+  assert.ok(Number(waits[10]) < 1_000, waits.join());
+});

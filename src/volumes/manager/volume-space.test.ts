@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podOf } from '../../../test/fakes/pod-sketch.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { MetricRegistry } from '../../lib/index.ts';
+import type { BlockDevices, CsiSpace, VolumeFiles, VolumeSpace } from '../index.ts';
+import { VolumeMetrics, volumeSpace } from './volume-space.ts';
+
+const { signal } = new AbortController();
+const spaceOf = (capacityBytes: number): VolumeSpace => ({
+  capacityBytes,
+  availableBytes: 60,
+  usedBytes: 30,
+  inodes: 10,
+  inodesFree: 4,
+  inodesUsed: 6,
+});
+
+function rig(space: (directory: string) => Promise<CsiSpace>) {
+  const clock = new VirtualClock();
+  const registry = new MetricRegistry({ onError: (error) => assert.fail(String(error)) });
+  const asked: string[] = [];
+  const claims = [
+    { namespace: 'ns', claim: 'a', directory: '/a' },
+    { namespace: 'ns', claim: 'b', directory: '/b' },
+  ];
+  const volumes = {
+    // Two pods share them: each is asked for once.
+    claimsOf: () => claims,
+    pluginsOf: () => ['kubernetes.io/secret', 'kubernetes.io/empty-dir'],
+    mountedPlugins: () => ['kubernetes.io/secret'],
+  };
+  new VolumeMetrics({
+    clock,
+    pods: () => [podOf({ uid: 'u1' }), podOf({ uid: 'u2' })],
+    volumes,
+    space: async (directory) => {
+      asked.push(directory);
+      return await space(directory);
+    },
+  }).register(registry);
+  const lines = async (prefix: string) =>
+    (await registry.expose(signal)).split('\n').filter((line) => line.startsWith(prefix));
+  return { clock, lines, asked };
+}
+
+test('the space of each claim is told under the names dashboards know, and asked for once a minute', async () => {
+  const { lines, asked, clock } = rig(async (directory) => spaceOf(directory === '/a' ? 100 : 200));
+  const told = await lines('kubelet_volume_stats_');
+  assert.deepEqual(told, [
+    'kubelet_volume_stats_available_bytes{namespace="ns",persistentvolumeclaim="a"} 60',
+    'kubelet_volume_stats_available_bytes{namespace="ns",persistentvolumeclaim="b"} 60',
+    'kubelet_volume_stats_capacity_bytes{namespace="ns",persistentvolumeclaim="a"} 100',
+    'kubelet_volume_stats_capacity_bytes{namespace="ns",persistentvolumeclaim="b"} 200',
+    'kubelet_volume_stats_inodes{namespace="ns",persistentvolumeclaim="a"} 10',
+    'kubelet_volume_stats_inodes{namespace="ns",persistentvolumeclaim="b"} 10',
+    'kubelet_volume_stats_inodes_free{namespace="ns",persistentvolumeclaim="a"} 4',
+    'kubelet_volume_stats_inodes_free{namespace="ns",persistentvolumeclaim="b"} 4',
+    'kubelet_volume_stats_inodes_used{namespace="ns",persistentvolumeclaim="a"} 6',
+    'kubelet_volume_stats_inodes_used{namespace="ns",persistentvolumeclaim="b"} 6',
+    'kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="a"} 30',
+    'kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="b"} 30',
+  ]);
+  await clock.advance(59_000);
+  assert.deepEqual(await lines('kubelet_volume_stats_'), told);
+  assert.deepEqual(asked, ['/a', '/b']);
+  await clock.advance(2_000);
+  await lines('');
+  assert.deepEqual(asked, ['/a', '/b', '/a', '/b']);
+});
+
+test('a volume that does not answer holds up nobody for long, is left out, and is let alone for five minutes', async () => {
+  const { lines, asked, clock } = rig((directory) =>
+    directory === '/a' ? new Promise(() => {}) : Promise.resolve(spaceOf(200)),
+  );
+  const capacity = 'kubelet_volume_stats_capacity_bytes';
+  const answer = lines(capacity);
+  await clock.advance(5_000);
+  const told = [`${capacity}{namespace="ns",persistentvolumeclaim="b"} 200`];
+  assert.deepEqual(await answer, told);
+  await clock.advance(120_000);
+  assert.deepEqual(await lines(capacity), told);
+  assert.deepEqual(asked, ['/a', '/b', '/b']);
+});
+
+test('a driver tells of its volumes what it knows, and whether they are sound', async () => {
+  const { lines } = rig(async (directory) =>
+    directory === '/a' ? { usedBytes: 5, health: 'abnormal' } : { capacityBytes: 9, health: 'normal' },
+  );
+  assert.deepEqual(await lines('kubelet_volume_stats_'), [
+    'kubelet_volume_stats_capacity_bytes{namespace="ns",persistentvolumeclaim="b"} 9',
+    'kubelet_volume_stats_health_status_abnormal{namespace="ns",persistentvolumeclaim="a"} 1',
+    'kubelet_volume_stats_health_status_abnormal{namespace="ns",persistentvolumeclaim="b"} 0',
+    'kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="a"} 5',
+  ]);
+});
+
+test('volumes that are wanted and those that are there are counted by plugin', async () => {
+  const { lines } = rig(async () => spaceOf(1));
+  assert.deepEqual(await lines('volume_manager_total_volumes'), [
+    'volume_manager_total_volumes{plugin_name="kubernetes.io/secret",state="actual_state_of_world"} 1',
+    'volume_manager_total_volumes{plugin_name="kubernetes.io/secret",state="desired_state_of_world"} 2',
+    'volume_manager_total_volumes{plugin_name="kubernetes.io/empty-dir",state="desired_state_of_world"} 2',
+  ]);
+});
+
+test('a driver is asked first, then the device, then the file system', async () => {
+  const sizes = new Map([['/pods/u/volumeDevices/kubernetes.io~local-volume/pv', 512]]);
+  const space = volumeSpace(
+    {
+      volumeFiles: { spaceAt: async () => spaceOf(100) } as unknown as VolumeFiles,
+      blockDevices: { sizeOf: async (path: string) => sizes.get(path) } as unknown as BlockDevices,
+    },
+    { spaceAt: (place) => (place.includes('~csi') ? Promise.resolve({ capacityBytes: 7 }) : undefined) },
+  );
+  const at = async (place: string) => await space?.(`/pods/u/${place}`, signal);
+  assert.deepEqual(await at('volumeDevices/kubernetes.io~csi/pv'), { capacityBytes: 7 });
+  assert.deepEqual(await at('volumeDevices/kubernetes.io~local-volume/pv'), { capacityBytes: 512 });
+  assert.deepEqual(await at('volumeDevices/kubernetes.io~local-volume/gone'), {});
+  assert.deepEqual(await at('volumes/kubernetes.io~nfs/pv'), spaceOf(100));
+  assert.equal(volumeSpace({}, undefined), undefined);
+});

@@ -1,0 +1,165 @@
+import { type Clock, type MetricRegistry, type SampledFamily, withDeadline } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import type { BlockDevices } from '../block-devices.ts';
+import type { CsiSpace } from '../csi/csi-space.ts';
+import type { CsiVolumes } from '../csi/csi-volumes.ts';
+import type { VolumeFiles, VolumeSpace } from '../volume-files.ts';
+
+/** As far as it is known. */
+type ClaimSpace = CsiSpace;
+export type VolumeSpaceAt = (place: string, signal: AbortSignal) => Promise<ClaimSpace>;
+
+/** A claim that is mounted, and where. */
+export interface MountedClaim {
+  readonly namespace: string;
+  readonly claim: string;
+  readonly directory: string;
+}
+
+export interface VolumeMetricsDeps {
+  readonly clock: Clock;
+  readonly pods: () => readonly Pod[];
+  readonly volumes: {
+    claimsOf(pod: Pod): readonly MountedClaim[];
+    pluginsOf(pod: Pod): readonly string[];
+    /** Of all pods, as many times as there are volumes. */
+    mountedPlugins(): readonly string[];
+  };
+  /** Asks the file system or the driver, which may be dead: it must not be waited for in this process. */
+  readonly space: VolumeSpaceAt | undefined;
+}
+
+interface Known {
+  readonly untilMs: number;
+  readonly space: Promise<ClaimSpace | undefined>;
+}
+
+const keepMs = 60_000;
+/** Of a volume that does not answer others are not to suffer again and again. */
+const avoidMs = 300_000;
+const answerWithinMs = 5_000;
+/** Where devices are. */
+const devicePlace = /\/volumeDevices\/[^/]+\/[^/]+$/;
+const labelled = 'of the volume of the claim.';
+
+/** In the order of the names. */
+const figures: readonly (readonly [name: string, help: string, of: keyof VolumeSpace])[] = [
+  ['available_bytes', `Bytes that can still be written ${labelled}`, 'availableBytes'],
+  ['capacity_bytes', `Bytes ${labelled}`, 'capacityBytes'],
+  ['inodes', `Inodes ${labelled}`, 'inodes'],
+  ['inodes_free', `Inodes that are free ${labelled}`, 'inodesFree'],
+  ['inodes_used', `Inodes that are used ${labelled}`, 'inodesUsed'],
+  ['used_bytes', `Bytes that are used ${labelled}`, 'usedBytes'],
+];
+
+/** What of volumes is looked up when somebody asks, at most once a minute. */
+export class VolumeMetrics {
+  readonly #deps: VolumeMetricsDeps;
+  readonly #known = new Map<string, Known>();
+
+  constructor(deps: VolumeMetricsDeps) {
+    this.#deps = deps;
+  }
+
+  register(registry: MetricRegistry): void {
+    const { space } = this.#deps;
+    if (space !== undefined) registry.collect((signal) => this.#spaces(space, signal));
+    registry.collect(() => [this.#totals()]);
+  }
+
+  async #spaces(space: VolumeSpaceAt, signal: AbortSignal): Promise<readonly SampledFamily[]> {
+    const claims = new Map<string, MountedClaim>();
+    for (const pod of this.#deps.pods())
+      for (const found of this.#deps.volumes.claimsOf(pod))
+        claims.set(`${found.namespace}/${found.claim}`, found);
+    for (const key of this.#known.keys()) if (!claims.has(key)) this.#known.delete(key);
+    const rows = await Promise.all(
+      [...claims].map(async ([key, { namespace, claim, directory }]) => ({
+        labels: { namespace, persistentvolumeclaim: claim },
+        space: await this.#spaceOf(key, (inner) => space(directory, inner), signal),
+      })),
+    );
+    const family = (name: string, help: string, value: (space: ClaimSpace) => number | undefined) => ({
+      name: `kubelet_volume_stats_${name}`,
+      type: 'gauge' as const,
+      help,
+      samples: rows.map(({ labels, space }) => ({ labels, value: space && value(space) })),
+    });
+    return [
+      ...figures.map(([name, help, of]) => family(name, help, (space) => space[of])),
+      family('health_status_abnormal', `1 for an unsound state ${labelled}`, healthFigure),
+    ];
+  }
+
+  /** Undefined when it does not answer. Those who ask meanwhile wait for the same answer. */
+  #spaceOf(
+    key: string,
+    ask: (signal: AbortSignal) => Promise<ClaimSpace>,
+    signal: AbortSignal,
+  ): Promise<ClaimSpace | undefined> {
+    const { clock } = this.#deps;
+    const known = this.#known.get(key);
+    if (known !== undefined && clock.monotonicMs() < known.untilMs) return known.space;
+    const limit = { clock, ms: answerWithinMs, what: `ask for the space of the claim ${key}` };
+    const answer = withDeadline(limit, ask, signal).catch(() => {
+      this.#known.set(key, { untilMs: clock.monotonicMs() + (signal.aborted ? 0 : avoidMs), space: answer });
+      return undefined;
+    });
+    this.#known.set(key, { untilMs: clock.monotonicMs() + keepMs, space: answer });
+    return answer;
+  }
+
+  #totals(): SampledFamily {
+    const { pods, volumes } = this.#deps;
+    const isOver = ({ status }: Pod) => status.phase === 'Succeeded' || status.phase === 'Failed';
+    const desired = pods()
+      .filter((pod) => !isOver(pod))
+      .flatMap((pod) => volumes.pluginsOf(pod));
+    return {
+      name: 'volume_manager_total_volumes',
+      type: 'gauge',
+      help: 'Volumes that pods are to have, and those they have, by plugin.',
+      samples: [
+        ...countedBy('actual_state_of_world', volumes.mountedPlugins()),
+        ...countedBy('desired_state_of_world', desired),
+      ],
+    };
+  }
+}
+
+/** Undefined where nobody looks after it. */
+function healthFigure({ health }: ClaimSpace): number | undefined {
+  if (health === undefined) return undefined;
+  return health === 'abnormal' ? 1 : 0;
+}
+
+/**
+ * How much what is shown at a place of a pod holds, as far as the driver, the file system or the device says. Undefined on
+ * a machine that gives no access to the files of volumes.
+ */
+export function volumeSpace(
+  {
+    volumeFiles,
+    blockDevices,
+  }: {
+    readonly volumeFiles?: Pick<VolumeFiles, 'spaceAt'> | undefined;
+    readonly blockDevices?: Pick<BlockDevices, 'sizeOf'> | undefined;
+  },
+  csi: Pick<CsiVolumes, 'spaceAt'> | undefined,
+): VolumeSpaceAt | undefined {
+  if (volumeFiles === undefined) return undefined;
+  return async (place, signal) => {
+    const ofDriver = csi?.spaceAt(place, signal);
+    if (ofDriver !== undefined) return await ofDriver;
+    if (!devicePlace.test(place)) return await volumeFiles.spaceAt(place, signal);
+    const capacityBytes = await blockDevices?.sizeOf(place);
+    return capacityBytes === undefined ? {} : { capacityBytes };
+  };
+}
+
+function countedBy(state: string, plugins: readonly string[]) {
+  return [...Map.groupBy(plugins, (plugin) => plugin)].map(([plugin, all]) => ({
+    labels: { plugin_name: plugin, state },
+    value: all.length,
+  }));
+}

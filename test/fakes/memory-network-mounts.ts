@@ -1,0 +1,35 @@
+import type { NetworkMount, NetworkMounts } from '../../src/volumes/index.ts';
+import { unusable } from '../../src/volumes/index.ts';
+import type { MemoryVolumeFiles } from './memory-volume-files.ts';
+
+/** What a machine that exists only in memory has mounted from others, which always answer. */
+export class MemoryNetworkMounts implements NetworkMounts {
+  readonly #files: MemoryVolumeFiles;
+  /** Directories of which the server knows nothing any more. */
+  readonly broken = new Set<string>();
+
+  constructor(files: MemoryVolumeFiles) {
+    this.#files = files;
+  }
+
+  async isMounted(directory: string): Promise<boolean> {
+    return (await this.#files.mountAt(directory)) !== 'none';
+  }
+
+  async mount({ source, directory }: NetworkMount): Promise<void> {
+    if (this.#files.entry(directory)?.kind !== 'directory')
+      throw unusable(`mount failed: mount point ${directory} does not exist`);
+    this.#files.mountFrom(source, directory);
+    this.broken.delete(directory);
+  }
+
+  async unmount(directory: string): Promise<'done' | 'busy'> {
+    const end = await this.#files.unmount(directory);
+    if (!(await this.isMounted(directory))) this.broken.delete(directory);
+    return end;
+  }
+
+  async look(directory: string): Promise<'answers' | 'broken'> {
+    return this.broken.has(directory) ? 'broken' : 'answers';
+  }
+}

@@ -1,0 +1,105 @@
+import { posix } from 'node:path';
+import type { FileFacts, ManifestFiles, WatchListener } from '../../src/sources/index.ts';
+
+interface MemoryFile {
+  readonly bytes: Uint8Array;
+  readonly inode: number;
+  readonly version: number;
+}
+
+/** Manifests in memory, for tests and for nodes that run whole in a simulation. Directories are made on the way. */
+export class MemoryManifestFiles implements ManifestFiles {
+  readonly #files = new Map<string, MemoryFile>();
+  readonly #directories = new Map<string, number>();
+  readonly #watchers = new Map<WatchListener, string>();
+  readonly #failures = new Map<string, Error>();
+  #watchFailure: Error | undefined;
+  #counter = 0;
+
+  /** Writes in place, as an editor may. */
+  write(path: string, content: string | Uint8Array): void {
+    this.#put(path, content, this.#files.get(path)?.inode ?? ++this.#counter);
+  }
+
+  /** Puts a new file in the place of the old one, as a rename does. */
+  replace(path: string, content: string | Uint8Array): void {
+    this.#put(path, content, ++this.#counter);
+  }
+
+  makeDirectory(path: string): void {
+    for (let at = path; at !== '/' && at !== '.'; at = posix.dirname(at))
+      if (!this.#directories.has(at)) this.#directories.set(at, ++this.#counter);
+    this.#hint(path);
+  }
+
+  /** Removes a file, or a directory with all that is in it. */
+  remove(path: string): void {
+    for (const known of [this.#files, this.#directories])
+      for (const key of [...known.keys()]) if (key === path || key.startsWith(`${path}/`)) known.delete(key);
+    this.#hint(path);
+  }
+
+  /** Makes every access to the path fail, until told to no longer. */
+  fail(path: string, error: Error | undefined): void {
+    if (error === undefined) this.#failures.delete(path);
+    else this.#failures.set(path, error);
+  }
+
+  /** Everything a watcher could miss is missed from now on. */
+  dropWatchers(): void {
+    this.#watchers.clear();
+  }
+
+  /** Makes every new watch fail, until told to no longer; those there are end. */
+  failWatches(error: Error | undefined): void {
+    this.#watchFailure = error;
+    if (error !== undefined) this.#watchers.clear();
+  }
+
+  async stat(path: string): Promise<FileFacts | undefined> {
+    this.#check(path);
+    const file = this.#files.get(path);
+    if (file !== undefined) {
+      const { bytes, inode, version } = file;
+      return { kind: 'file', size: bytes.byteLength, identity: `${inode}`, version: `${inode}:${version}` };
+    }
+    const inode = this.#directories.get(path);
+    return inode === undefined
+      ? undefined
+      : { kind: 'directory', size: 0, identity: `${inode}`, version: `${inode}` };
+  }
+
+  async list(path: string): Promise<readonly string[]> {
+    this.#check(path);
+    const all = [...this.#files.keys(), ...this.#directories.keys()];
+    return all.filter((key) => posix.dirname(key) === path).map((key) => posix.basename(key));
+  }
+
+  async read(path: string): Promise<Uint8Array | undefined> {
+    this.#check(path);
+    return this.#files.get(path)?.bytes;
+  }
+
+  watch(path: string, listener: WatchListener): Disposable {
+    if (this.#watchFailure === undefined) this.#watchers.set(listener, path);
+    else listener.onLost(this.#watchFailure);
+    return { [Symbol.dispose]: () => this.#watchers.delete(listener) };
+  }
+
+  #put(path: string, content: string | Uint8Array, inode: number): void {
+    this.makeDirectory(posix.dirname(path));
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+    this.#files.set(path, { bytes, inode, version: ++this.#counter });
+    this.#hint(path);
+  }
+
+  #check(path: string): void {
+    const failure = this.#failures.get(path);
+    if (failure !== undefined) throw failure;
+  }
+
+  #hint(path: string): void {
+    for (const [listener, watched] of [...this.#watchers])
+      if (watched === path || watched === posix.dirname(path)) listener.onHint();
+  }
+}

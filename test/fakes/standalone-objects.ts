@@ -1,0 +1,27 @@
+import { KubelingError, untilAborted } from '../../src/lib/index.ts';
+import type { PodObjects, TokenSource } from '../../src/objects/index.ts';
+
+function refused(): KubelingError {
+  return new KubelingError('OBJECTS_STANDALONE', 'not supported due to running kubelet in standalone mode');
+}
+
+/** For a node without an API server. */
+export const standaloneObjects: PodObjects = {
+  register() {},
+  unregister() {},
+  async secret() {
+    throw refused();
+  },
+  async configMap() {
+    throw refused();
+  },
+  run: untilAborted,
+};
+
+/** For a node without an API server. */
+export const standaloneTokens: TokenSource = {
+  async get() {
+    throw refused();
+  },
+  forgetPod() {},
+};

@@ -1,0 +1,135 @@
+import type { Random } from '../../src/lib/index.ts';
+import {
+  type Clock,
+  checkedDelayMs,
+  Heap,
+  type HeapItem,
+  type Instant,
+  instant,
+  sleepOn,
+  strictlyIncreasing,
+  type Timer,
+} from '../../src/lib/index.ts';
+
+interface Pending extends HeapItem {
+  readonly dueMs: number;
+  readonly order: number;
+  readonly run: () => void;
+}
+
+export interface VirtualClockOptions {
+  /** The first wall-clock reading; 2026-01-01T00:00:00Z unless given. */
+  readonly startMs?: number;
+  /** Decides the order of timers due at the same moment. Without it they fire in the order they were set. */
+  readonly random?: Random;
+}
+
+const defaultStartMs = Date.UTC(2026, 0, 1);
+
+/**
+ * Time that passes only when told to. Between two timers everything that is ready to run, runs:
+ * the whole process settles before time moves on, so the same program gives the same history.
+ */
+export class VirtualClock implements Clock {
+  readonly #timers = new Heap<Pending>(
+    (a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order),
+  );
+  readonly #random: Random | undefined;
+  readonly stamp: () => number;
+  #elapsedMs = 0;
+  #wallOffsetMs: number;
+  #sequence = 0;
+
+  constructor(options: VirtualClockOptions = {}) {
+    this.#wallOffsetMs = options.startMs ?? defaultStartMs;
+    this.#random = options.random;
+    this.stamp = strictlyIncreasing(() => this.#elapsedMs);
+  }
+
+  now(): Instant {
+    return instant(this.#wallOffsetMs + this.#elapsedMs);
+  }
+
+  monotonicMs(): number {
+    return this.#elapsedMs;
+  }
+
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
+    return sleepOn(this, ms, signal);
+  }
+
+  timer(ms: number, run: () => void): Timer {
+    const pending: Pending = {
+      dueMs: this.#elapsedMs + checkedDelayMs(ms),
+      order: this.#random === undefined ? this.#sequence++ : this.#random.next(),
+      run,
+      heapIndex: -1,
+    };
+    this.#timers.push(pending);
+    const cancel = () => {
+      this.#timers.delete(pending);
+    };
+    return { cancel, [Symbol.dispose]: cancel };
+  }
+
+  /** How many timers wait: zero when nothing is left running. */
+  get pendingTimers(): number {
+    return this.#timers.size;
+  }
+
+  /** Moves the wall clock only, as an administrator or NTP would. */
+  jumpWall(ms: number): void {
+    this.#wallOffsetMs += ms;
+  }
+
+  /** Lets `ms` pass, firing every timer that falls due on the way. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#elapsedMs + ms;
+    await settle();
+    for (let next = this.#earliest(end); next !== undefined; next = this.#earliest(end)) {
+      this.#fire(next);
+      await settle();
+    }
+    this.#moveTo(end);
+  }
+
+  /** Lets time pass until the condition holds; answers whether it did within `limitMs`. */
+  async advanceUntil(condition: () => boolean, limitMs: number): Promise<boolean> {
+    const end = this.#elapsedMs + limitMs;
+    await settle();
+    while (!condition()) {
+      const next = this.#earliest(end);
+      if (next === undefined) {
+        this.#moveTo(end);
+        return false;
+      }
+      this.#fire(next);
+      await settle();
+    }
+    return true;
+  }
+
+  #fire(pending: Pending): void {
+    this.#timers.delete(pending);
+    this.#moveTo(pending.dueMs);
+    pending.run();
+  }
+
+  /** Two callers may let time pass at once; the one that ends earlier must not turn time back. */
+  #moveTo(ms: number): void {
+    this.#elapsedMs = Math.max(this.#elapsedMs, ms);
+  }
+
+  #earliest(endMs: number): Pending | undefined {
+    const first = this.#timers.peek();
+    return first !== undefined && first.dueMs <= endMs ? first : undefined;
+  }
+}
+
+/**
+ * Resolves when every promise that could make progress without time or input has done so. Work that waits for
+ * files, sockets or other processes is not waited for.
+ */
+export function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

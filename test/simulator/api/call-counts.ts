@@ -1,0 +1,46 @@
+import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/core/index.ts';
+
+export interface CallQuery {
+  readonly verb?: ApiVerb;
+  /** Such as `pods` or `pods/status`. */
+  readonly target?: string;
+  readonly user?: string;
+}
+
+interface Count extends Required<CallQuery> {
+  readonly calls: number;
+}
+
+/** How often each kind of call was made, refused ones too. */
+export class CallCounts {
+  readonly #counts = new Map<string, Count>();
+
+  add(request: ApiRequest): void {
+    const { verb, user } = request;
+    const target = targetOf(request);
+    const key = `${verb} ${target} ${user.name}`;
+    this.#counts.set(key, { verb, target, user: user.name, calls: (this.#counts.get(key)?.calls ?? 0) + 1 });
+  }
+
+  of({ verb, target, user }: CallQuery = {}): number {
+    return [...this.#counts.values()]
+      .filter((count) => verb === undefined || count.verb === verb)
+      .filter((count) => target === undefined || count.target === target)
+      .filter((count) => user === undefined || count.user === user)
+      .reduce((sum, { calls }) => sum + calls, 0);
+  }
+
+  /** By verb and target, such as `patch pods/status`. */
+  table(): Readonly<Record<string, number>> {
+    const table: Record<string, number> = {};
+    for (const { verb, target, calls } of this.#counts.values()) {
+      const name = `${verb} ${target}`;
+      table[name] = (table[name] ?? 0) + calls;
+    }
+    return table;
+  }
+
+  reset(): void {
+    this.#counts.clear();
+  }
+}

@@ -1,0 +1,43 @@
+import { apiResources } from '../../../src/api/index.ts';
+import type { Clock } from '../../../src/lib/index.ts';
+import type { ObjectStore, StoreChange } from '../../../src/local-api/core/index.ts';
+
+interface Expiry {
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly version: string;
+  readonly dueMs: number;
+}
+
+/** Events are forgotten an hour after they were last written, as in any cluster; looked after at every new one. */
+export class EventExpiry {
+  readonly #store: ObjectStore;
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  #line: Expiry[] = [];
+
+  constructor(store: ObjectStore, clock: Clock, ttlMs: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+    store.subscribe((change) => this.#written(change));
+  }
+
+  #written({ resource, type, object: { metadata } }: StoreChange): void {
+    if (resource.plural !== 'events' || type === 'DELETED') return;
+    const { namespace, name, resourceVersion: version } = metadata;
+    this.#line.push({ namespace, name, version, dueMs: this.#clock.monotonicMs() + this.#ttlMs });
+    this.#removeExpired();
+  }
+
+  #removeExpired(): void {
+    const now = this.#clock.monotonicMs();
+    const first = this.#line.findIndex(({ dueMs }) => dueMs > now);
+    if (first <= 0) return;
+    for (const { namespace, name, version } of this.#line.splice(0, first)) {
+      const event = this.#store.get(apiResources.events, namespace, name);
+      if (event?.metadata.resourceVersion === version)
+        this.#store.remove(apiResources.events, namespace, name, 'expiry');
+    }
+  }
+}

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ApiObject, isApiCode } from '../../../src/api/index.ts';
+import { type ErrorCode, isKind, KubelingError, seededRandom } from '../../../src/lib/index.ts';
+import { adminUser, nodeUser } from '../../../src/local-api/core/index.ts';
+import { ApiRig, podRef, pods } from '../../fakes/api-rig.ts';
+import { type ApiFault, conflictFault, randomApiFaults, scriptedApiFaults } from './faults.ts';
+
+const says = (code: ErrorCode) => (error: unknown) => isApiCode(error, code);
+const running = { kind: 'merge', body: { status: { phase: 'Running' } } } as const;
+
+function faulty(fault: ApiFault, nth = 1) {
+  const calls = [{ verb: 'patch', target: 'pods/status', nth, fault }] as const;
+  const rig = new ApiRig({ faults: scriptedApiFaults({ calls }) });
+  rig.pod('a');
+  const patch = () => rig.node.patch(podRef('a', 'status'), running, rig.signal);
+  const phase = () => rig.api.object(podRef('a'))?.status?.['phase'];
+  return { rig, patch, phase };
+}
+
+test('a refused call has no effect, and tells all a server would', async () => {
+  const { rig, patch, phase } = faulty({
+    kind: 'refuse',
+    status: 429,
+    reason: 'TooManyRequests',
+    retryAfterMs: 1_000,
+  });
+  await assert.rejects(rig.done(patch()), (error) => {
+    assert.ok(error instanceof KubelingError && error.code === 'API_TOO_MANY');
+    assert.deepEqual(error.details, { status: 429, reason: 'TooManyRequests', retryAfterMs: 1_000 });
+    return true;
+  });
+  assert.equal(phase(), 'Pending');
+  await rig.done(patch());
+  assert.equal(phase(), 'Running');
+  assert.deepEqual(rig.api.faultsStruck(), { refuse: 1 });
+});
+
+test('a conflict can come out of nothing', async () => {
+  const { rig, patch } = faulty(conflictFault);
+  await assert.rejects(rig.done(patch()), says('API_CONFLICT'));
+});
+
+test('a server that cannot be reached does nothing', async () => {
+  const { rig, patch, phase } = faulty({ kind: 'unreachable' });
+  await assert.rejects(rig.done(patch()), says('API_UNAVAILABLE'));
+  assert.equal(phase(), 'Pending');
+});
+
+test('a time-out comes before the effect or after it', async () => {
+  const before = faulty({ kind: 'hang' });
+  await assert.rejects(before.rig.done(before.patch()), says('API_DEADLINE'));
+  assert.ok(before.rig.clock.monotonicMs() >= 30_000);
+  assert.equal(before.phase(), 'Pending');
+  const after = faulty({ kind: 'lost-answer', how: 'silence' });
+  await assert.rejects(after.rig.done(after.patch()), says('API_DEADLINE'));
+  assert.equal(after.phase(), 'Running');
+  const cut = faulty({ kind: 'lost-answer', how: 'cut' });
+  await assert.rejects(cut.rig.done(cut.patch()), says('API_UNAVAILABLE'));
+  assert.equal(cut.phase(), 'Running');
+  for (const { rig } of [before, after, cut]) assert.equal(rig.clock.pendingTimers, 0);
+});
+
+test('an effect may come after the error', async () => {
+  const { rig, patch, phase } = faulty({ kind: 'late-effect', ms: 10_000 });
+  await assert.rejects(rig.done(patch()), says('API_UNAVAILABLE'));
+  assert.equal(phase(), 'Pending');
+  await rig.clock.advance(10_000);
+  assert.equal(phase(), 'Running');
+});
+
+test('a slow answer comes, unless the caller has less time', async () => {
+  const { rig, patch, phase } = faulty({ kind: 'delay', ms: 2_000 });
+  await rig.done(patch());
+  assert.ok(rig.clock.monotonicMs() >= 2_000);
+  assert.equal(phase(), 'Running');
+  const slow = scriptedApiFaults({
+    calls: [{ verb: 'get', target: '*', fault: { kind: 'delay', ms: 11_000 } }],
+  });
+  rig.api.setFaults(slow);
+  const hasty = rig.api.client(nodeUser('n1'), { deadlineMs: 10_000 });
+  await assert.rejects(rig.done(hasty.get(podRef('a'), {}, rig.signal)), says('API_DEADLINE'));
+  rig.api.setFaults(undefined);
+  await rig.get(podRef('a'));
+});
+
+test('a list may be told 410', async () => {
+  const faults = scriptedApiFaults({
+    calls: [
+      { verb: 'list', target: 'pods', times: 1, fault: { kind: 'refuse', status: 410, reason: 'Expired' } },
+    ],
+  });
+  using rig = new ApiRig({ faults });
+  await assert.rejects(rig.done(rig.admin.list({ resource: pods }, rig.signal)), says('API_GONE'));
+  await rig.done(rig.admin.list({ resource: pods }, rig.signal));
+});
+
+test('a server that is down refuses, ends watches, and is back with all it knew', async () => {
+  using rig = new ApiRig({ latencyMs: () => 5 });
+  rig.pod('a');
+  const watched = rig.watch(rig.admin, { resource: pods });
+  await rig.clock.advance(100);
+  const underway = rig.node.patch(podRef('a', 'status'), running, rig.signal);
+  const ended = assert.rejects(underway, says('API_UNAVAILABLE'));
+  await rig.clock.advance(2);
+  rig.api.goAway();
+  await ended;
+  await rig.clock.advance(100);
+  assert.ok(isApiCode(watched.end, 'API_UNAVAILABLE'));
+  assert.equal(rig.api.object(podRef('a'))?.status?.['phase'], 'Pending');
+  await assert.rejects(rig.get(podRef('a')), says('API_UNAVAILABLE'));
+  rig.api.comeBack();
+  assert.equal((await rig.get(podRef('a'))).metadata.name, 'a');
+});
+
+test('a network that swallows everything ends calls by their deadline and watches late', async () => {
+  using rig = new ApiRig();
+  const watched = rig.watch(rig.admin, { resource: pods });
+  await rig.clock.advance(100);
+  rig.api.goAway('silent');
+  rig.pod('a');
+  await assert.rejects(rig.get(podRef('a')), says('API_DEADLINE'));
+  assert.deepEqual([watched.events.length, watched.end], [1, undefined]);
+  await rig.clock.advance(20_000);
+  assert.ok(isApiCode(watched.end, 'API_UNAVAILABLE'));
+  rig.api.comeBack();
+  await rig.get(podRef('a'));
+});
+
+test('a caller that gives up on the way may or may not have had an effect', async () => {
+  const outcomes = new Set<unknown>();
+  for (let seed = 0; seed < 20; seed++) {
+    using rig = new ApiRig({ seed, latencyMs: () => 5 });
+    rig.pod('a');
+    const controller = new AbortController();
+    const call = rig.node.patch(podRef('a', 'status'), running, controller.signal);
+    const ended = assert.rejects(call, /enough/);
+    await rig.clock.advance(1);
+    controller.abort(new Error('enough'));
+    await ended;
+    await rig.clock.advance(1_000);
+    outcomes.add(rig.api.object(podRef('a'))?.status?.['phase']);
+  }
+  assert.deepEqual([...outcomes].sort(), ['Pending', 'Running']);
+});
+
+test('a caller that has given up already does not call', async () => {
+  using rig = new ApiRig();
+  await assert.rejects(rig.node.get(podRef('a'), {}, AbortSignal.abort(new Error('no'))), /no/);
+  assert.equal(rig.api.calls.of(), 0);
+});
+
+test('chance strikes about as often as it was told, and the same for the same seed', () => {
+  const rates = {
+    delay: 0.1,
+    refuse: 0.1,
+    conflict: 0.1,
+    hang: 0.05,
+    lostAnswer: 0.05,
+    watchCut: 0.1,
+    eventLate: 0.1,
+  };
+  const tally = (seed: number) => {
+    const plan = randomApiFaults({
+      random: seededRandom(seed),
+      rates,
+      spares: ({ verb }) => verb === 'delete',
+    });
+    const counts: Record<string, number> = {};
+    const count = (kind = 'none') => {
+      counts[kind] = (counts[kind] ?? 0) + 1;
+    };
+    const request = { user: adminUser, resource: pods };
+    for (let i = 0; i < 5_000; i++) {
+      count(plan.call({ ...request, verb: 'patch' })?.kind);
+      const get = plan.call({ ...request, verb: 'get' });
+      assert.notEqual(get, conflictFault);
+      assert.equal(plan.call({ ...request, verb: 'delete' }), undefined);
+      count(`event-${plan.event({ type: 'ADDED', resource: 'pods', name: 'a', user: 'u' })?.kind}`);
+    }
+    return counts;
+  };
+  const counts = tally(5);
+  const about = (kind: string, share: number) => {
+    const seen = (counts[kind] ?? 0) / 5_000;
+    assert.ok(Math.abs(seen - share) < share / 3, `${kind} struck ${seen}, wanted ${share}`);
+  };
+  for (const [kind, share] of [
+    ['delay', 0.1],
+    ['refuse', 0.2],
+    ['hang', 0.05],
+    ['event-cut', 0.1],
+  ] as const)
+    about(kind, share);
+  assert.deepEqual(tally(5), counts);
+});
+
+test('the same seed gives the same history', async () => {
+  const history = async (seed: number) => {
+    const random = seededRandom(seed + 1);
+    const rates = {
+      delay: 0.2,
+      refuse: 0.2,
+      lostAnswer: 0.2,
+      lateEffect: 0.2,
+      eventLate: 0.2,
+      watchCut: 0.1,
+    };
+    using rig = new ApiRig({ seed, faults: randomApiFaults({ random, rates }) });
+    const story: string[] = [];
+    rig.api.onChange(({ type, version }) => story.push(`${rig.clock.monotonicMs()} ${type} ${version}`));
+    const watched = rig.watch(rig.admin, { resource: pods });
+    for (let i = 0; i < 20; i++) {
+      const object = { metadata: { generateName: 'p-' } } as ApiObject;
+      const call = rig.admin.create({ resource: pods, namespace: 'default' }, object, rig.signal);
+      await rig.done(call).catch((error) => {
+        assert.ok(isKind(error, 'Failed', 'Unavailable', 'DeadlineExceeded'), String(error));
+        story.push(`${rig.clock.monotonicMs()} ${error.code}`);
+      });
+    }
+    return [story, watched.events.map(({ object }) => object.metadata?.name)];
+  };
+  assert.deepEqual(await history(3), await history(3));
+  assert.notDeepEqual(await history(3), await history(4));
+});

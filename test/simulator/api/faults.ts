@@ -1,0 +1,171 @@
+import { pick, type Random } from '../../../src/lib/index.ts';
+import { type ApiRequest, type ApiVerb, targetOf } from '../../../src/local-api/core/index.ts';
+import { type Chance, countedRules, draw, firstStrike, type RuleBounds } from '../fault-rules.ts';
+
+/** What goes wrong with one call. */
+export type ApiFault =
+  /** Carried out later than usual. */
+  | { readonly kind: 'delay'; readonly ms: number }
+  /** Refused with this status of HTTP; nothing happens. */
+  | {
+      readonly kind: 'refuse';
+      readonly status: number;
+      readonly reason?: string;
+      readonly message?: string;
+      readonly retryAfterMs?: number;
+    }
+  /** Nobody is reached; nothing happens. */
+  | { readonly kind: 'unreachable' }
+  /** Nothing happens, and nobody says so, until the deadline of the caller. */
+  | { readonly kind: 'hang' }
+  /** It happens, but the connection breaks before the answer, or the answer never comes. */
+  | { readonly kind: 'lost-answer'; readonly how: 'cut' | 'silence' }
+  /** The connection breaks, and later it happens after all. */
+  | { readonly kind: 'late-effect'; readonly ms: number }
+  /** A get or list that takes whatever is at hand (resourceVersion 0) gets what was so many changes ago. */
+  | { readonly kind: 'stale'; readonly versions: number };
+
+/** What goes wrong with one event on its way to one watcher. */
+export type WatchFault =
+  /** This and all that follow come so much later. */
+  | { readonly kind: 'delay'; readonly ms: number }
+  | { readonly kind: 'duplicate' }
+  /** The connection breaks, and the event is lost with it. */
+  | { readonly kind: 'cut' }
+  /** The watch fails with 410. */
+  | { readonly kind: 'gone' }
+  /** The server ends the watch as if its time were up. */
+  | { readonly kind: 'end' };
+
+export interface PassingApiEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
+  readonly resource: string;
+  readonly name: string | undefined;
+  /** Of the watcher. */
+  readonly user: string;
+}
+
+/** Asked once for every call and for every event of every watcher; undefined lets it pass. */
+export interface ApiFaultPlan {
+  call(request: ApiRequest): ApiFault | undefined;
+  event(event: PassingApiEvent): WatchFault | undefined;
+}
+
+export const noApiFaults: ApiFaultPlan = { call: () => undefined, event: () => undefined };
+
+/** Somebody else was faster. */
+export const conflictFault: ApiFault = {
+  kind: 'refuse',
+  status: 409,
+  reason: 'Conflict',
+  message: 'the object has been modified; please apply your changes to the latest version and try again',
+};
+
+export interface ApiCallRule extends RuleBounds {
+  readonly verb: ApiVerb | '*';
+  /** Such as `pods` or `pods/status`. */
+  readonly target: string | '*';
+  readonly matches?: (request: ApiRequest) => boolean;
+  readonly fault: ApiFault;
+}
+
+export interface ApiEventRule extends RuleBounds {
+  /** Such as `pods`. */
+  readonly resource: string | '*';
+  readonly matches?: (event: PassingApiEvent) => boolean;
+  readonly fault: WatchFault;
+}
+
+/** Strikes by the rules given; of several that would strike at once, the first. */
+export function scriptedApiFaults(rules: {
+  readonly calls?: readonly ApiCallRule[];
+  readonly events?: readonly ApiEventRule[];
+}): ApiFaultPlan {
+  const calls = countedRules(rules.calls);
+  const events = countedRules(rules.events);
+  return {
+    call: (request) => firstStrike(calls.filter(({ rule }) => concernsCall(rule, request))),
+    event: (event) => firstStrike(events.filter(({ rule }) => concernsEvent(rule, event))),
+  };
+}
+
+function concernsCall({ verb, target, matches }: ApiCallRule, request: ApiRequest): boolean {
+  const isVerb = verb === '*' || verb === request.verb;
+  return isVerb && (target === '*' || target === targetOf(request)) && (matches?.(request) ?? true);
+}
+
+function concernsEvent({ resource, matches }: ApiEventRule, event: PassingApiEvent): boolean {
+  return (resource === '*' || resource === event.resource) && (matches?.(event) ?? true);
+}
+
+/** How likely each fault is, from 0 to 1; what is left out never happens. */
+export interface ApiFaultRates {
+  readonly delay?: number;
+  readonly refuse?: number;
+  readonly conflict?: number;
+  readonly unreachable?: number;
+  readonly hang?: number;
+  readonly lostAnswer?: number;
+  readonly lateEffect?: number;
+  readonly stale?: number;
+  readonly eventLate?: number;
+  readonly eventDuplicated?: number;
+  readonly watchCut?: number;
+  readonly watchGone?: number;
+  readonly watchEnded?: number;
+}
+
+export interface RandomApiFaultOptions {
+  readonly random: Random;
+  readonly rates: ApiFaultRates;
+  /** The longest delay of a call, an effect or an event; 5 s unless given. */
+  readonly maxDelayMs?: number;
+  /** Requests left alone. */
+  readonly spares?: (request: ApiRequest) => boolean;
+}
+
+const refusals: readonly [ApiFault, ...ApiFault[]] = [
+  { kind: 'refuse', status: 500, reason: 'InternalError', message: 'injected: the server failed' },
+  { kind: 'refuse', status: 503, reason: 'ServiceUnavailable', message: 'injected: no leader' },
+  { kind: 'refuse', status: 504, reason: 'Timeout', message: 'injected: the store did not answer' },
+  {
+    kind: 'refuse',
+    status: 429,
+    reason: 'TooManyRequests',
+    message: 'injected: too many',
+    retryAfterMs: 1_000,
+  },
+];
+
+/** Strikes by chance: the same seed and the same calls give the same faults. */
+export function randomApiFaults(options: RandomApiFaultOptions): ApiFaultPlan {
+  const { random, rates } = options;
+  const someMs = () => 1 + random.next() * (options.maxDelayMs ?? 5_000);
+  const calls: readonly Chance<ApiFault>[] = [
+    [rates.delay ?? 0, () => ({ kind: 'delay', ms: someMs() })],
+    [rates.refuse ?? 0, () => pick(random, refusals) ?? refusals[0]],
+    [rates.unreachable ?? 0, () => ({ kind: 'unreachable' })],
+    [rates.hang ?? 0, () => ({ kind: 'hang' })],
+    [rates.lostAnswer ?? 0, () => ({ kind: 'lost-answer', how: random.next() < 0.5 ? 'cut' : 'silence' })],
+    [rates.lateEffect ?? 0, () => ({ kind: 'late-effect', ms: someMs() })],
+    [rates.stale ?? 0, () => ({ kind: 'stale', versions: 1 + Math.floor(random.next() * 20) })],
+    [rates.conflict ?? 0, () => conflictFault],
+  ];
+  const events: readonly Chance<WatchFault>[] = [
+    [rates.eventLate ?? 0, () => ({ kind: 'delay', ms: someMs() })],
+    [rates.eventDuplicated ?? 0, () => ({ kind: 'duplicate' })],
+    [rates.watchCut ?? 0, () => ({ kind: 'cut' })],
+    [rates.watchGone ?? 0, () => ({ kind: 'gone' })],
+    [rates.watchEnded ?? 0, () => ({ kind: 'end' })],
+  ];
+  return {
+    call: (request) => (options.spares?.(request) ? undefined : mayConflict(request, draw(random, calls))),
+    event: () => draw(random, events),
+  };
+}
+
+/** Only who writes can come too late. */
+function mayConflict({ verb }: ApiRequest, fault: ApiFault | undefined): ApiFault | undefined {
+  const isWrite = verb === 'update' || verb === 'patch' || verb === 'delete';
+  return fault === conflictFault && !isWrite ? undefined : fault;
+}

@@ -1,0 +1,83 @@
+import { type JsonObject, sameValue } from '../../../src/api/index.ts';
+import type { FieldCause, KindRules, StoredObject, WriteContext } from '../../../src/local-api/index.ts';
+import { keptPodStatus, podStatusComplaints } from '../../../src/local-api/index.ts';
+import { computeQosClass, type Pod } from '../../../src/pods/index.ts';
+
+/** As much of what kinds do as a kubelet notices: enough for a scene in which it plays. */
+export const plainRules: Readonly<Record<string, KindRules>> = {
+  pods: { prepare: preparedPod, validate: podCauses },
+  configmaps: { validate: sealedCauses },
+  secrets: { validate: sealedCauses },
+  persistentvolumes: { prepare: begun(() => ({ phase: 'Pending' })) },
+  persistentvolumeclaims: { prepare: begun(() => ({ phase: 'Pending' })) },
+  volumeattachments: { prepare: begun(() => ({ attached: false })), updateWithoutVersion: 'allowed' },
+  certificatesigningrequests: { prepare: preparedSigningRequest },
+  csidrivers: { updateWithoutVersion: 'allowed' },
+  runtimeclasses: { updateWithoutVersion: 'allowed', createByUpdate: 'refused' },
+  events: { validate: eventCauses },
+};
+
+function begun(status: () => JsonObject): NonNullable<KindRules['prepare']> {
+  return (object, { before }) => (before === undefined ? { ...object, status: status() } : object);
+}
+
+function preparedPod(object: StoredObject, { before, subresource }: WriteContext): StoredObject {
+  if (before !== undefined) return subresource === 'status' ? keptPodStatus(before, object) : object;
+  const spec: JsonObject = {
+    restartPolicy: 'Always',
+    terminationGracePeriodSeconds: 30,
+    dnsPolicy: 'ClusterFirst',
+    enableServiceLinks: true,
+    containers: [],
+    ...object.spec,
+  };
+  const pod = { ...object, spec, status: { phase: 'Pending' } };
+  return { ...pod, status: { ...pod.status, qosClass: computeQosClass(pod as unknown as Pod) } };
+}
+
+function podCauses(object: StoredObject, { before, subresource }: WriteContext): readonly FieldCause[] {
+  if (before === undefined || subresource !== 'status') return [];
+  return [...podStatusComplaints(before, object), ...firstAddress(object.status ?? {})];
+}
+
+/** A server would take either; a kubelet that tells two different ones is wrong. */
+function firstAddress({ podIP, podIPs }: JsonObject): readonly FieldCause[] {
+  const [first] = (podIPs ?? []) as readonly { readonly ip?: string }[];
+  if (first === undefined || first.ip === podIP) return [];
+  const message = `Invalid value: ${JSON.stringify(first.ip)}: must be equal to \`podIP\``;
+  return [{ reason: 'FieldValueInvalid', field: 'status.podIPs[0].ip', message }];
+}
+
+/** Who asked is what the signer decides by, so that it cannot be claimed. */
+function preparedSigningRequest(object: StoredObject, { before, user }: WriteContext): StoredObject {
+  if (before !== undefined) return object;
+  return { ...object, spec: { ...object.spec, username: user.name, groups: user.groups }, status: {} };
+}
+
+/** Secrets and config maps may be sealed for good. */
+function sealedCauses(object: StoredObject, { before }: WriteContext): readonly FieldCause[] {
+  if (before?.['immutable'] !== true) return [];
+  return ['immutable', 'data', 'binaryData', 'stringData']
+    .filter((field) => !sameValue(before[field], object[field]))
+    .map((field) => ({
+      reason: 'FieldValueForbidden',
+      field,
+      message: 'Forbidden: field is immutable when `immutable` is set',
+    }));
+}
+
+function eventCauses(object: StoredObject, { before }: WriteContext): readonly FieldCause[] {
+  if (before !== undefined) return [];
+  const involved = (object['involvedObject'] ?? {}) as JsonObject;
+  const homes: readonly unknown[] =
+    involved['namespace'] === undefined ? ['default', 'kube-system'] : [involved['namespace']];
+  if (homes.includes(object.metadata.namespace)) return [];
+  const given = JSON.stringify(involved['namespace'] ?? '');
+  return [
+    {
+      reason: 'FieldValueInvalid',
+      field: 'involvedObject.namespace',
+      message: `Invalid value: ${given}: does not match event.namespace`,
+    },
+  ];
+}

@@ -1,0 +1,325 @@
+import {
+  type ApiClient,
+  type ApiObject,
+  type ApiResource,
+  apiResources,
+  type DeleteOptions,
+  type JsonObject,
+  type ObjectRef,
+  type Patch,
+} from '../../../src/api/index.ts';
+import type { Clock, Random } from '../../../src/lib/index.ts';
+import {
+  type ApiRequest,
+  type ApiUser,
+  adminUser,
+  badRequest,
+  makeCatalogue,
+  notFound,
+  ObjectStore,
+  Reads,
+  type Reviewers,
+  reviewed,
+  type StoreChange,
+  type StoredObject,
+  Writes,
+} from '../../../src/local-api/core/index.ts';
+import { Work } from '../work.ts';
+import { CallCounts } from './call-counts.ts';
+import { EventExpiry } from './event-expiry.ts';
+import { type ApiFault, type ApiFaultPlan, noApiFaults, type WatchFault } from './faults.ts';
+import { ApiGate } from './gate.ts';
+import { plainRules } from './plain-rules.ts';
+import { answered } from './refused.ts';
+import { type ApiServerParts, SimulatedClient } from './simulated-client.ts';
+import { TokenIssuer } from './token-requests.ts';
+import { brokenWatch, Watches } from './watches.ts';
+
+/** What becomes of a certificate signing request: a certificate in PEM, or a refusal; undefined leaves it waiting. */
+export type Signer = (
+  request: StoredObject,
+) => { readonly certificate: string } | { readonly denied: string } | undefined;
+
+export interface SimulatedApiOptions extends Reviewers {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly faults?: ApiFaultPlan | undefined;
+  /** How long a request, an answer or an event is on its way; between 0.2 and 2 ms unless given. */
+  readonly latencyMs?: ((random: Random) => number) | undefined;
+  /** How many changes of each resource are remembered; 1000 unless given. */
+  readonly historyLimit?: number | undefined;
+  /** How often a watch is told the newest version; every minute unless given. */
+  readonly bookmarkMs?: number | undefined;
+  /** Whether watches may begin with the objects there are; they may unless given. */
+  readonly streamingLists?: 'offered' | 'refused' | undefined;
+  /** How likely a request takes effect though its caller gave up while it was on its way; one half unless given. */
+  readonly abandonedEffect?: number | undefined;
+  /** How long events are kept; an hour unless given. */
+  readonly eventTtlMs?: number | undefined;
+  readonly signer?: Signer | undefined;
+  /** How long a service account token really lives, given how long it was wanted. */
+  readonly tokenSeconds?: ((wanted: number) => number) | undefined;
+}
+
+/** One watcher may be so many events behind. */
+const maxWaiting = 10_000;
+const silentWatchMs = 45_000;
+
+/**
+ * An API server in the same process, under the clock and the chance it is given: the same seed and the same calls give
+ * the same history. Clients meet latency, faults and the rules for their user; the methods here are for whoever sets
+ * the scene: they act at once, may do everything, and never fail by chance.
+ */
+export class SimulatedApi implements Disposable {
+  /** How often clients called, by verb, target and user. */
+  readonly calls = new CallCounts();
+  readonly #options: SimulatedApiOptions;
+  readonly #work: Work;
+  readonly #store: ObjectStore;
+  readonly #catalogue = makeCatalogue(plainRules);
+  readonly #writes: Writes;
+  readonly #watches: Watches;
+  readonly #parts: ApiServerParts;
+  readonly #struck = new Map<string, number>();
+  #faults: ApiFaultPlan;
+
+  constructor(options: SimulatedApiOptions) {
+    const { clock, random } = options;
+    this.#options = options;
+    this.#faults = options.faults ?? noApiFaults;
+    this.#work = new Work(clock);
+    this.#store = new ObjectStore({ historyLimit: options.historyLimit ?? 1_000 });
+    this.#watches = this.#newWatches();
+    this.#writes = new Writes({
+      store: this.#store,
+      catalogue: this.#catalogue,
+      clock,
+      random,
+      namespaces: 'unchecked',
+    });
+    this.#parts = this.#newParts();
+    new EventExpiry(this.#store, clock, options.eventTtlMs ?? 3_600_000);
+  }
+
+  /** Every call but a watch ends within the deadline; 30 s unless given. */
+  client(user: ApiUser, options: { readonly deadlineMs?: number } = {}): ApiClient {
+    return new SimulatedClient(this.#parts, user, options.deadlineMs ?? 30_000);
+  }
+
+  /** Makes or replaces an object, with the status it is given; a new one keeps the uid it is given. */
+  put<T extends object>(resource: ApiResource, object: T): StoredObject {
+    const { namespace } = ((object as ApiObject).metadata ?? {}) as { readonly namespace?: string };
+    const home = resource.scope === 'cluster' ? undefined : (namespace ?? 'default');
+    const request = this.#admin('update', { resource, namespace: home, name: '' });
+    return answered(request, () => this.#writes.place(request, object));
+  }
+
+  /** Changes an object that is there. */
+  change(ref: ObjectRef, edit: (object: StoredObject) => JsonObject): StoredObject {
+    const request = this.#admin('update', ref);
+    return answered(request, () => {
+      const before = this.object(ref);
+      if (before === undefined) throw notFound(request);
+      return this.#writes.place(request, edit(before));
+    });
+  }
+
+  delete(ref: ObjectRef, options: DeleteOptions = {}): void {
+    const request = this.#admin('delete', ref);
+    answered(request, () => this.#writes.delete(request, options));
+  }
+
+  /** As `kubectl delete pod`: with the grace the pod asks for unless given; 0 is by force. */
+  deletePod(namespace: string, name: string, gracePeriodSeconds?: number): void {
+    this.delete({ resource: apiResources.pods, namespace, name }, { gracePeriodSeconds });
+  }
+
+  bindPod(namespace: string, name: string, node: string): StoredObject {
+    const request = this.#admin('create', { resource: apiResources.pods, namespace, name });
+    return answered(request, () => this.#writes.bind(request, node));
+  }
+
+  object(ref: ObjectRef): StoredObject | undefined {
+    return this.#store.get(ref.resource, ref.namespace, ref.name);
+  }
+
+  /** By namespace and name. */
+  objects(resource: ApiResource): readonly StoredObject[] {
+    return this.#store.all(resource);
+  }
+
+  /** Calls back at once for each change of any object, while nothing else runs. */
+  onChange(subscriber: (change: StoreChange) => void): Disposable {
+    return this.#store.subscribe(subscriber);
+  }
+
+  get version(): string {
+    return String(this.#store.version);
+  }
+
+  setFaults(faults: ApiFaultPlan | undefined): void {
+    this.#faults = faults ?? noApiFaults;
+  }
+
+  /** How often each fault struck, of calls and of watches. */
+  faultsStruck(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#struck);
+  }
+
+  /**
+   * `refusing` is a server that is down: whatever was under way is lost. `silent` is a network that swallows
+   * everything: calls end by their deadlines, watches when somebody notices.
+   */
+  goAway(how: 'refusing' | 'silent' = 'refusing'): void {
+    this.#parts.gate.goAway(how);
+    if (how === 'refusing') {
+      this.cutWatches();
+      return;
+    }
+    this.#watches.silence();
+    this.#work.after(silentWatchMs, () => this.#isSilent() && this.cutWatches());
+  }
+
+  comeBack(): void {
+    const wasSilent = this.#isSilent();
+    this.#parts.gate.comeBack();
+    if (wasSilent) this.cutWatches();
+  }
+
+  /** Breaks the connections of all watches, or of those of one resource. */
+  cutWatches(resource?: ApiResource): void {
+    this.#watches.fail(
+      brokenWatch,
+      (request) => resource === undefined || request.resource.plural === resource.plural,
+    );
+  }
+
+  /** Forgets the history: watches and lists that want to go on from an older version are told 410. */
+  compact(): void {
+    this.#store.compact();
+  }
+
+  /** What is held right now: all zero when nobody talks to it. */
+  held(): Readonly<Record<'calls' | 'watches', number>> {
+    return { calls: this.#parts.gate.inFlight, watches: this.#watches.size };
+  }
+
+  /** Ends everything: no watch and no timer is left. */
+  close(): void {
+    this.goAway('refusing');
+    this.#work.abandon();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #isSilent(): boolean {
+    return this.#parts.gate.reachability === 'silent';
+  }
+
+  #admin(verb: ApiRequest['verb'], ref: ObjectRef): ApiRequest {
+    return { user: adminUser, verb, ...ref };
+  }
+
+  #latencyMs(): number {
+    const { random, latencyMs } = this.#options;
+    return latencyMs === undefined ? 0.2 + random.next() * 1.8 : latencyMs(random);
+  }
+
+  #newWatches(): Watches {
+    const { clock, bookmarkMs = 60_000, streamingLists = 'offered' } = this.#options;
+    return new Watches({
+      store: this.#store,
+      catalogue: this.#catalogue,
+      work: this.#work,
+      nowMs: () => clock.monotonicMs(),
+      latencyMs: () => this.#latencyMs(),
+      fault: (event) => this.#noted(this.#faults.event(event)),
+      bookmarkMs,
+      streamingLists: () => streamingLists,
+      maxWaiting,
+    });
+  }
+
+  #newParts(): ApiServerParts {
+    const { clock, tokenSeconds } = this.#options;
+    const writes = this.#writes;
+    const tokens = new TokenIssuer({ store: this.#store, clock, lifetimeSeconds: tokenSeconds });
+    return {
+      gate: this.#newGate(),
+      store: this.#store,
+      reads: new Reads(this.#store, this.#catalogue),
+      watches: this.#watches,
+      create: (request, object) =>
+        reviewed(request, object, this.#options) ?? this.#signed(request, writes.create(request, object)),
+      post: (request, object) => this.#post(request, object, tokens),
+      update: (request, object) => writes.update(request, object).object,
+      patch: (request, patch: Patch) => writes.patch(request, patch),
+      delete: (request, options) => void writes.delete(request, options),
+    };
+  }
+
+  #newGate(): ApiGate {
+    const { clock, random, abandonedEffect = 0.5 } = this.#options;
+    return new ApiGate({
+      clock,
+      random,
+      work: this.#work,
+      abandonedEffect,
+      faults: () => this.#faults,
+      latencyMs: () => this.#latencyMs(),
+      onCall: (request) => this.calls.add(request),
+      onFault: (kind) => this.#note(kind),
+    });
+  }
+
+  #post(request: ApiRequest, object: unknown, tokens: TokenIssuer): unknown {
+    const { resource, subresource } = request;
+    if (resource.plural === 'serviceaccounts' && subresource === 'token')
+      return tokens.issue(request, object);
+    if (resource.plural === 'pods' && subresource === 'binding') {
+      const { target } = object as { readonly target?: { readonly name?: string } };
+      return this.#writes.bind(request, target?.name ?? '');
+    }
+    throw badRequest(`there is nothing to post to at ${resource.plural}/${subresource}`);
+  }
+
+  /** A signer takes its time, so that everyone sees the request first. */
+  #signed(request: ApiRequest, object: StoredObject): StoredObject {
+    const { signer } = this.#options;
+    if (object.kind !== 'CertificateSigningRequest' || signer === undefined) return object;
+    this.#work.after(this.#latencyMs(), () => {
+      const verdict = signer(object);
+      const ref = { resource: request.resource, name: object.metadata.name };
+      if (verdict !== undefined && this.object(ref)?.metadata.uid === object.metadata.uid)
+        this.decide(ref.name, verdict);
+    });
+    return object;
+  }
+
+  /** Approves and signs a certificate signing request, or denies it. */
+  decide(name: string, verdict: NonNullable<ReturnType<Signer>>): StoredObject {
+    const isSigned = 'certificate' in verdict;
+    const condition = {
+      type: isSigned ? 'Approved' : 'Denied',
+      status: 'True',
+      reason: 'Simulated',
+      message: isSigned ? 'approved' : verdict.denied,
+    };
+    const certificate = isSigned ? { certificate: Buffer.from(verdict.certificate).toString('base64') } : {};
+    return this.change({ resource: apiResources.certificateSigningRequests, name }, (request) => ({
+      ...request,
+      status: { ...request.status, conditions: [condition], ...certificate },
+    }));
+  }
+
+  #noted(fault: WatchFault | undefined): WatchFault | undefined {
+    if (fault !== undefined) this.#note(`watch-${fault.kind}`);
+    return fault;
+  }
+
+  #note(kind: ApiFault['kind'] | `watch-${WatchFault['kind']}`): void {
+    this.#struck.set(kind, (this.#struck.get(kind) ?? 0) + 1);
+  }
+}

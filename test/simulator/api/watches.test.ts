@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isApiCode } from '../../../src/api/index.ts';
+import { ApiRig, podRef, pods, told } from '../../fakes/api-rig.ts';
+import { scriptedApiFaults, type WatchFault } from './faults.ts';
+
+const ofNode = { resource: pods, fieldSelector: 'spec.nodeName=n1' };
+
+test('a watch begins with what is there, marks the end of it, and goes on', async () => {
+  using rig = new ApiRig();
+  rig.pod('a');
+  rig.pod('b', { spec: { nodeName: 'n2' } });
+  const watched = rig.watch(rig.node, ofNode);
+  await rig.clock.advance(100);
+  assert.deepEqual(told(watched), ['ADDED a', 'BOOKMARK']);
+  const [, bookmark] = watched.events;
+  assert.deepEqual(bookmark?.object.metadata, {
+    resourceVersion: rig.api.version,
+    annotations: { 'k8s.io/initial-events-end': 'true' },
+  });
+  rig.pod('c');
+  rig.pod('c', { spec: { hostNetwork: true } });
+  rig.api.deletePod('default', 'a', 0);
+  await rig.clock.advance(100);
+  assert.deepEqual(told(watched).slice(2), ['ADDED c', 'MODIFIED c', 'MODIFIED a', 'DELETED a']);
+  const versions = watched.events.map(({ object }) => Number(object.metadata?.resourceVersion));
+  assert.deepEqual(
+    versions,
+    versions.toSorted((a, b) => a - b),
+  );
+  watched.stop();
+  await rig.clock.advance(1);
+  assert.equal((watched.end as Error).message, 'stopped');
+  assert.deepEqual(rig.api.held(), { calls: 0, watches: 0 });
+});
+
+test('an object that is selected no more is told as deleted, as it was', async () => {
+  using rig = new ApiRig();
+  rig.pod('a', { status: { phase: 'Pending' } });
+  const watched = rig.watch(rig.admin, { resource: pods, fieldSelector: 'status.phase=Pending' });
+  await rig.clock.advance(10);
+  rig.pod('a', { status: { phase: 'Running' } });
+  rig.pod('a', { status: { phase: 'Pending' } });
+  await rig.clock.advance(10);
+  assert.deepEqual(told(watched), ['ADDED a', 'BOOKMARK', 'DELETED a', 'ADDED a']);
+  const gone = watched.events[2]?.object as {
+    status?: { phase?: string };
+    metadata?: { resourceVersion?: string };
+  };
+  assert.equal(gone.status?.phase, 'Pending');
+  assert.equal(Number(gone.metadata?.resourceVersion) + 1, Number(rig.api.version));
+});
+
+test('a watch goes on from a version, unless it is forgotten', async () => {
+  using rig = new ApiRig({ historyLimit: 3 });
+  rig.pod('a');
+  const from = rig.api.version;
+  rig.pod('b');
+  rig.api.deletePod('default', 'a', 0);
+  const later = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
+  await rig.clock.advance(10);
+  assert.deepEqual(told(later), ['ADDED b', 'MODIFIED a', 'DELETED a']);
+  for (const name of ['c', 'd', 'e']) rig.pod(name);
+  const tooLate = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: from });
+  await rig.clock.advance(10);
+  assert.ok(isApiCode(tooLate.end, 'API_GONE'));
+  const older = rig.api.version;
+  rig.pod('f');
+  const newest = rig.api.version;
+  rig.api.compact();
+  assert.equal(rig.api.version, newest);
+  const compacted = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: older });
+  const upToDate = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: newest });
+  const anything = rig.watch(rig.node, { ...ofNode, begin: 'at-version', resourceVersion: '0' });
+  await rig.clock.advance(10);
+  assert.ok(isApiCode(compacted.end, 'API_GONE'));
+  assert.deepEqual([told(upToDate), upToDate.end], [[], undefined]);
+  assert.deepEqual(told(anything), ['ADDED b', 'ADDED c', 'ADDED d', 'ADDED e', 'ADDED f']);
+});
+
+test('bookmarks come now and then, and the end when the time is up', async () => {
+  using rig = new ApiRig();
+  const watched = rig.watch(rig.node, { ...ofNode, timeoutSeconds: 150 });
+  rig.api.put(pods, { metadata: { name: 'else' } });
+  await rig.clock.advance(149_000);
+  assert.deepEqual(told(watched), ['BOOKMARK', 'BOOKMARK', 'BOOKMARK']);
+  assert.equal(watched.events.at(-1)?.object.metadata?.resourceVersion, rig.api.version);
+  assert.equal(watched.end, undefined);
+  await rig.clock.advance(2_000);
+  assert.equal(watched.end, 'ended');
+  assert.equal(rig.clock.pendingTimers, 0);
+});
+
+test('an older server offers no streaming lists', async () => {
+  using rig = new ApiRig({ streamingLists: 'refused' });
+  const watched = rig.watch(rig.node, ofNode);
+  await rig.clock.advance(10);
+  assert.ok(isApiCode(watched.end, 'API_INVALID'));
+});
+
+const struck = (fault: WatchFault, nth = 2) =>
+  scriptedApiFaults({
+    events: [{ resource: 'pods', matches: ({ type }) => type !== 'BOOKMARK', nth, fault }],
+  });
+
+async function threePods(fault: WatchFault) {
+  const rig = new ApiRig({ faults: struck(fault), latencyMs: () => 1 });
+  const watched = rig.watch(rig.node, ofNode);
+  await rig.clock.advance(10);
+  for (const name of ['a', 'b', 'c']) rig.pod(name);
+  await rig.clock.advance(100);
+  return { rig, watched };
+}
+
+test('a stale watch is late with all that follows, in order', async () => {
+  const { rig, watched } = await threePods({ kind: 'delay', ms: 5_000 });
+  assert.deepEqual(told(watched), ['BOOKMARK', 'ADDED a']);
+  await rig.clock.advance(4_800);
+  assert.deepEqual(told(watched), ['BOOKMARK', 'ADDED a']);
+  await rig.clock.advance(200);
+  assert.deepEqual(told(watched), ['BOOKMARK', 'ADDED a', 'ADDED b', 'ADDED c']);
+  assert.deepEqual(rig.api.faultsStruck(), { 'watch-delay': 1 });
+});
+
+test('an event may come twice', async () => {
+  const { watched } = await threePods({ kind: 'duplicate' });
+  assert.deepEqual(told(watched), ['BOOKMARK', 'ADDED a', 'ADDED b', 'ADDED b', 'ADDED c']);
+});
+
+test('a watch may break, be told 410, or end early', async () => {
+  const { watched: cut } = await threePods({ kind: 'cut' });
+  assert.ok(isApiCode(cut.end, 'API_UNAVAILABLE'));
+  const { watched: gone } = await threePods({ kind: 'gone' });
+  assert.ok(isApiCode(gone.end, 'API_GONE'));
+  const { rig, watched: ended } = await threePods({ kind: 'end' });
+  assert.equal(ended.end, 'ended');
+  assert.equal(rig.api.held().watches, 0);
+});
+
+test('watches of one resource, or all, can be cut', async () => {
+  using rig = new ApiRig();
+  const watched = rig.watch(rig.node, ofNode);
+  await rig.clock.advance(10);
+  rig.api.cutWatches();
+  await rig.clock.advance(10);
+  assert.ok(isApiCode(watched.end, 'API_UNAVAILABLE'));
+});
+
+test('a watcher that does not read is sent away', async () => {
+  using rig = new ApiRig({ latencyMs: () => 0, historyLimit: 10 });
+  const events = rig.node
+    .watch({ ...ofNode, begin: 'initial', timeoutSeconds: 600 }, rig.signal)
+    [Symbol.asyncIterator]();
+  await rig.done(events.next());
+  for (let i = 0; i < 10_002; i++) rig.pod('a', { metadata: { labels: { i: String(i) } } });
+  assert.equal(rig.api.held().watches, 0);
+});
+
+test('a watch that is left is over for the server too', async () => {
+  using rig = new ApiRig();
+  const first = async () => {
+    for await (const _ of rig.node.watch({ ...ofNode, begin: 'initial', timeoutSeconds: 600 }, rig.signal))
+      return;
+  };
+  await rig.done(first());
+  assert.deepEqual([rig.api.held().watches, rig.clock.pendingTimers], [0, 0]);
+  await assert.rejects(rig.get(podRef('none')));
+  assert.equal(rig.clock.pendingTimers, 0);
+});

@@ -1,0 +1,174 @@
+import { type ApiObject, apiVersionOf, type WatchQuery } from '../../../src/api/index.ts';
+import { KubelingError } from '../../../src/lib/index.ts';
+import {
+  type ApiRequest,
+  badRequest,
+  type Catalogue,
+  ChangeLines,
+  describeRequest,
+  frozen,
+  type ObjectChange,
+  type ObjectStore,
+  type ObjectTest,
+  type ResourceEntry,
+  StatusError,
+  selection,
+  tooLargeVersion,
+  tooOldVersion,
+} from '../../../src/local-api/core/index.ts';
+import type { Work } from '../work.ts';
+import type { PassingApiEvent, WatchFault } from './faults.ts';
+import { refusedTo } from './refused.ts';
+import { type FeedEvent, WatchFeed } from './watch-feed.ts';
+
+export interface WatchesOptions {
+  readonly store: ObjectStore;
+  readonly catalogue: Catalogue;
+  readonly work: Work;
+  readonly nowMs: () => number;
+  readonly latencyMs: () => number;
+  readonly fault: (event: PassingApiEvent) => WatchFault | undefined;
+  readonly bookmarkMs: number;
+  /** Whether a watch may ask for the objects there are. */
+  readonly streamingLists: () => 'offered' | 'refused';
+  readonly maxWaiting: number;
+}
+
+interface Watcher {
+  readonly request: ApiRequest;
+  readonly entry: ResourceEntry;
+  readonly wanted: ObjectTest;
+  readonly feed: WatchFeed;
+}
+
+/** Marks the bookmark after the last of the objects that were there. */
+const initialEnd = { 'k8s.io/initial-events-end': 'true' };
+
+/** Everyone who watches. */
+export class Watches {
+  readonly #options: WatchesOptions;
+  readonly #watchers = new Map<string, Set<Watcher>>();
+
+  constructor(options: WatchesOptions) {
+    this.#options = options;
+    options.store.subscribe((change) => this.#tell(change));
+  }
+
+  get size(): number {
+    return this.#watchers.values().reduce((sum, { size }) => sum + size, 0);
+  }
+
+  open(request: ApiRequest, query: WatchQuery): WatchFeed {
+    const entry = this.#options.catalogue.of(request.resource);
+    const { test: wanted } = selection(request, entry);
+    const opening = this.#opening(request, query, wanted);
+    const ofResource = this.#ofResource(request.resource.plural);
+    const feed: WatchFeed = this.#newFeed(request, () => ofResource.delete(watcher));
+    const watcher: Watcher = { request, entry, wanted, feed };
+    ofResource.add(watcher);
+    feed.after(query.timeoutSeconds * 1_000, () => feed.end());
+    this.#bookmarkLater(watcher);
+    feed.begin(opening);
+    return feed;
+  }
+
+  /** Breaks every watch the test finds. */
+  fail(error: (request: ApiRequest) => Error, which: (request: ApiRequest) => boolean): void {
+    for (const { request, feed } of [...this.#watchers.values()].flatMap((set) => [...set])) {
+      if (which(request)) feed.fail(error(request));
+    }
+  }
+
+  /** The network swallows what is told from now on. */
+  silence(): void {
+    for (const { feed } of [...this.#watchers.values()].flatMap((set) => [...set])) feed.silence();
+  }
+
+  #opening(request: ApiRequest, query: WatchQuery, wanted: ObjectTest): readonly FeedEvent[] {
+    const { store, streamingLists } = this.#options;
+    const { begin, resourceVersion = '' } = query;
+    const isAnything = resourceVersion === '' || resourceVersion === '0';
+    if (!isAnything && !/^\d+$/.test(resourceVersion))
+      throw badRequest(`resourceVersion: Invalid value: "${resourceVersion}"`);
+    if (begin === 'initial' && streamingLists() === 'refused')
+      throw new StatusError({ code: 422, reason: 'Invalid', message: 'sendInitialEvents: Forbidden' });
+    if (begin === 'initial') return this.#initial(request, wanted, Number(resourceVersion));
+    if (isAnything) return this.#present(request, wanted);
+    const changes = store.changesAfter(request.resource, Number(resourceVersion));
+    if (changes === undefined)
+      throw tooOldVersion(Number(resourceVersion), store.forgottenUpTo(request.resource));
+    const entry = this.#options.catalogue.of(request.resource);
+    return changes.flatMap((change) => eventOf(change, entry, wanted) ?? []);
+  }
+
+  #initial(request: ApiRequest, wanted: ObjectTest, atLeast: number): readonly FeedEvent[] {
+    const { version } = this.#options.store;
+    if (atLeast > version) throw tooLargeVersion(String(atLeast), version);
+    return [...this.#present(request, wanted), this.#bookmark(request, initialEnd)];
+  }
+
+  #present(request: ApiRequest, wanted: ObjectTest): readonly FeedEvent[] {
+    const objects = this.#options.store.all(request.resource).filter(wanted);
+    return objects.map((object) => ({ type: 'ADDED', object }));
+  }
+
+  #bookmark({ resource }: ApiRequest, annotations?: Readonly<Record<string, string>>): FeedEvent {
+    const object: ApiObject = {
+      kind: resource.kind,
+      apiVersion: apiVersionOf(resource),
+      metadata: { resourceVersion: String(this.#options.store.version), ...(annotations && { annotations }) },
+    };
+    return { type: 'BOOKMARK', object: frozen(object) };
+  }
+
+  #bookmarkLater({ request, feed }: Watcher): void {
+    const tell = () => {
+      feed.push(this.#bookmark(request));
+      if (!feed.ended) feed.after(this.#options.bookmarkMs, tell);
+    };
+    feed.after(this.#options.bookmarkMs, tell);
+  }
+
+  #newFeed(request: ApiRequest, onEnd: () => void): WatchFeed {
+    const { work, nowMs, latencyMs, fault, maxWaiting, store } = this.#options;
+    const { resource, user } = request;
+    return new WatchFeed({
+      work,
+      nowMs,
+      latencyMs,
+      maxWaiting,
+      onEnd,
+      fault: ({ type, object }) =>
+        fault({ type, resource: resource.plural, name: object.metadata?.name, user: user.name }),
+      failure: (how) => (how === 'gone' ? goneWatch(request, store.version) : brokenWatch(request)),
+    });
+  }
+
+  #tell(change: ObjectChange): void {
+    for (const { feed, entry, wanted } of this.#ofResource(change.resource.plural)) {
+      const event = eventOf(change, entry, wanted);
+      if (event !== undefined) feed.push(event);
+    }
+  }
+
+  /** No two resources a kubelet knows are of one name. */
+  #ofResource(plural: string): Set<Watcher> {
+    const known = this.#watchers.get(plural);
+    if (known !== undefined) return known;
+    const set = new Set<Watcher>();
+    this.#watchers.set(plural, set);
+    return set;
+  }
+}
+
+export function brokenWatch(request: ApiRequest): KubelingError {
+  return new KubelingError('API_UNAVAILABLE', `Cannot ${describeRequest(request)}: the connection broke`);
+}
+
+function goneWatch(request: ApiRequest, version: number): Error {
+  return refusedTo(request, tooOldVersion(version, version)) as Error;
+}
+
+function eventOf(change: ObjectChange, entry: ResourceEntry, wanted: ObjectTest): FeedEvent | undefined {
+  return new ChangeLines(change).for(entry, wanted) as FeedEvent | undefined;
+}

@@ -1,0 +1,42 @@
+import type { Clock, Random } from '../../src/lib/index.ts';
+import type { EventHub } from './events.ts';
+import type { SimulatedFiles } from './files.ts';
+import type { FlavourFacts } from './flavour.ts';
+import type { ImageStore } from './image-store.ts';
+import type { LatencyStep } from './latency.ts';
+import type { ScriptChooser } from './launch-plan.ts';
+import type { Rules } from './mutations.ts';
+import type { PodNetwork } from './network.ts';
+import type { Store } from './store.ts';
+import type { Trace } from './trace.ts';
+import type { Work } from './work.ts';
+
+/** What the parts of one simulated runtime share. */
+export interface SimulatorContext {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Nanoseconds since 1970, never the same twice. */
+  readonly nowNs: () => bigint;
+  /** 64 hexadecimal digits. */
+  readonly newId: () => string;
+  readonly newPid: () => number;
+  readonly latencyMs: (step: LatencyStep) => number;
+  readonly flavour: FlavourFacts;
+  readonly rules: Rules;
+  readonly store: Store;
+  readonly images: ImageStore;
+  readonly network: PodNetwork;
+  readonly files: SimulatedFiles;
+  readonly events: EventHub;
+  readonly trace: Trace;
+  readonly work: Work;
+  /** Processes live on while the runtime is down; it learns of their end when it is back. */
+  readonly isUp: () => boolean;
+  readonly chooseScript: ScriptChooser;
+}
+
+/** What a handler knows of the call it answers. */
+export interface CallContext {
+  /** Aborted, with a GrpcError as its reason, when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}

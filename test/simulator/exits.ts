@@ -1,0 +1,112 @@
+import type { ContainerEventResponse } from '../../src/cri/index.ts';
+import type { MessageInit } from '../../src/protocols/protobuf/index.ts';
+import type { SimulatorContext } from './context.ts';
+import type { CriEventType } from './events.ts';
+import type { ProcessEnd } from './process.ts';
+import { type ContainerRecord, containerFacts, type SandboxRecord, sandboxFacts } from './records.ts';
+import { containerStatus, sandboxStatus } from './views.ts';
+
+/** A process of a sandbox that is killed; it never ends in any other way. */
+const killedCode = 137;
+
+/**
+ * How the end of a process becomes known. containerd's event goes out at once, but until the runtime has cleaned up
+ * its answers still show the container running: whoever looks right after the event may look too early.
+ */
+export class Exits {
+  readonly #context: SimulatorContext;
+
+  constructor(context: SimulatorContext) {
+    this.#context = context;
+  }
+
+  /** The container's process is gone. */
+  containerEnded(record: ContainerRecord, end: ProcessEnd): void {
+    const { trace, nowNs, isUp, events } = this.#context;
+    for (const exec of record.execs) exec.kill();
+    record.log?.close();
+    record.log = undefined;
+    const ended = { ...end, at: nowNs() };
+    record.ended = ended;
+    trace.add({
+      kind: 'container-exited',
+      ...containerFacts(record),
+      exitCode: end.exitCode,
+      cause: end.cause,
+    });
+    if (!isUp()) return;
+    if (end.cause === 'oom') {
+      events.publish('/tasks/oom', record.id);
+      record.reason = 'OOMKilled';
+    }
+    const { id } = record;
+    events.publishExit({
+      containerId: id,
+      id,
+      pid: record.process?.pid ?? 0,
+      exitCode: end.exitCode,
+      at: ended.at,
+    });
+    this.#later(() => this.containerSeen(record));
+  }
+
+  /** The runtime takes note. */
+  containerSeen(record: ContainerRecord): void {
+    const { ended } = record;
+    if (ended === undefined) return;
+    const { rules, events } = this.#context;
+    events.publish('/tasks/delete', record.id);
+    if (record.finishedAt === 0n) {
+      record.finishedAt = rules.finishedAt(ended.at, record.startedAt);
+      record.exitCode = rules.exitCode(ended.exitCode);
+      if (ended.cause === 'oom') record.reason = 'OOMKilled';
+    }
+    record.process = undefined;
+    record.ended = undefined;
+    record.loaded = 'yes';
+    record.stopped.open();
+    this.tell('CONTAINER_STOPPED_EVENT', record.id, record.sandbox);
+  }
+
+  sandboxEnded(record: SandboxRecord): void {
+    const { trace, nowNs, isUp, events } = this.#context;
+    const { id, pid } = record;
+    if (pid === 0) return;
+    record.pid = 0;
+    trace.add({ kind: 'sandbox-stopped', ...sandboxFacts(record) });
+    if (!isUp()) return;
+    events.publishExit({ containerId: id, id, pid, exitCode: killedCode, at: nowNs() });
+    this.#later(() => this.sandboxSeen(record));
+  }
+
+  sandboxSeen(record: SandboxRecord): void {
+    if (record.state === 'not-ready') return;
+    this.#context.events.publish('/tasks/delete', record.id);
+    record.state = 'not-ready';
+    record.stopped.open();
+    this.tell('CONTAINER_STOPPED_EVENT', record.id, record);
+  }
+
+  /** The CRI event, for flavours that have them, with the pod's statuses as they are now. */
+  tell(type: CriEventType, containerId: string, sandbox: SandboxRecord): void {
+    const { flavour, events } = this.#context;
+    if (flavour.criEvents === 'unsupported') return;
+    events.publishCri(type, containerId, () => this.#describe(sandbox));
+  }
+
+  #describe(
+    sandbox: SandboxRecord,
+  ): Pick<MessageInit<ContainerEventResponse>, 'podSandboxStatus' | 'containersStatuses'> {
+    const { store, images, flavour } = this.#context;
+    return {
+      podSandboxStatus: store.sandboxes.has(sandbox) ? sandboxStatus(sandbox, flavour) : undefined,
+      containersStatuses: store
+        .containersOf(sandbox)
+        .map((record) => containerStatus(record, images, flavour)),
+    };
+  }
+
+  #later(run: () => void): void {
+    this.#context.work.after(this.#context.latencyMs('exit-seen'), run);
+  }
+}

@@ -1,0 +1,67 @@
+import type { GrpcCode } from '../../src/protocols/grpc/index.ts';
+
+/** The real runtime that is imitated. */
+export type Flavour = 'containerd-1.6' | 'containerd-2';
+
+/** Where the flavours differ, as seen over CRI. */
+export interface FlavourFacts {
+  readonly runtimeVersion: string;
+  /** Stopping a sandbox or container that is not there. */
+  readonly stopMissing: 'not-found' | 'succeeds';
+  readonly criEvents: 'unsupported' | 'supported';
+  readonly runtimeConfig: 'unsupported' | 'supported';
+  readonly updateSandboxResources: 'unsupported' | 'supported';
+  /** Whether containers may mount the files of other images. */
+  readonly imageVolumes: 'unsupported' | 'supported';
+  /** Whether statuses tell the image's id, the user and the stop signal. */
+  readonly statusDetails: 'few' | 'all';
+  /** The code of a refusal because a name is taken. */
+  readonly nameTakenCode: GrpcCode;
+  /** Before the reason why a container's name cannot be had. */
+  containerNameTaken(name: string): string;
+  unknownHandler(sandboxId: string, handler: string): string;
+  /** Creating a container in a sandbox whose process is gone. */
+  sandboxNotRunning(sandboxId: string): { readonly code: GrpcCode; readonly message: string };
+  /** Whether the first look at a container's processor use already tells a rate. */
+  readonly firstCpuRate: 'zero' | 'none';
+}
+
+export const flavours: { readonly [Name in Flavour]: FlavourFacts } = {
+  'containerd-1.6': {
+    runtimeVersion: '1.6.20',
+    stopMissing: 'not-found',
+    criEvents: 'unsupported',
+    runtimeConfig: 'unsupported',
+    updateSandboxResources: 'unsupported',
+    imageVolumes: 'unsupported',
+    statusDetails: 'few',
+    nameTakenCode: 'UNKNOWN',
+    containerNameTaken: (name) => `failed to reserve container name "${name}"`,
+    unknownHandler: (_id, handler) =>
+      `failed to get sandbox runtime: no runtime for "${handler}" is configured`,
+    sandboxNotRunning: (id) => ({
+      code: 'NOT_FOUND',
+      message: `failed to get sandbox container task: no running task found: task ${id} not found: not found`,
+    }),
+    firstCpuRate: 'zero',
+  },
+  'containerd-2': {
+    runtimeVersion: '2.3.4',
+    stopMissing: 'succeeds',
+    criEvents: 'supported',
+    runtimeConfig: 'supported',
+    updateSandboxResources: 'supported',
+    imageVolumes: 'supported',
+    statusDetails: 'all',
+    nameTakenCode: 'FAILED_PRECONDITION',
+    containerNameTaken: (name) =>
+      `failed to reserve container name "${name}"; check if another CreateContainer request is in progress`,
+    unknownHandler: (id, handler) =>
+      `unable to get OCI runtime for sandbox "${id}": no runtime for "${handler}" is configured`,
+    sandboxNotRunning: (id) => ({
+      code: 'UNKNOWN',
+      message: `sandbox container "${id}" is not running`,
+    }),
+    firstCpuRate: 'none',
+  },
+};

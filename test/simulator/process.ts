@@ -1,0 +1,143 @@
+import type { Clock } from '../../src/lib/index.ts';
+import type { ContainerFiles } from './container-files.ts';
+import type { OutputStream } from './logs.ts';
+
+/** Why a process is gone; `lost` when its machine went away under it. */
+export type ProcessEndCause = 'exit' | 'signal' | 'oom' | 'lost';
+
+export interface ProcessEnd {
+  readonly exitCode: number;
+  readonly cause: ProcessEndCause;
+}
+
+/** What a program can do. */
+export interface ProgramHost {
+  readonly clock: Clock;
+  readonly pid: number;
+  readonly hostname: string;
+  readonly env: ReadonlyMap<string, string>;
+  readonly workingDir: string;
+  /** Whether somebody may still write to the program's input; otherwise it is at its end. */
+  readonly stdin: 'open' | 'empty';
+  readonly files: ContainerFiles;
+  /** A program that keeps more than this is killed. */
+  readonly memoryLimitBytes: number;
+  write(stream: OutputStream, text: string): void;
+  /** Nothing of the program runs after this. */
+  end(end: ProcessEnd): void;
+  /** Sends a signal to the program itself, with the effect it would have from within. */
+  signalSelf(signal: string): void;
+}
+
+/** The behaviour of a process. Its methods run at once; time passes through the host's clock. */
+export interface Program {
+  start(): void;
+  /** Whether the program takes the signal itself; otherwise it has the effect signals have by default. */
+  takes(signal: string): boolean;
+  /** The process is gone: releases its timers. */
+  drop(): void;
+}
+
+export type StartProgram = (host: ProgramHost) => Program;
+
+const signalNumbers: Readonly<Record<string, number>> = {
+  HUP: 1,
+  INT: 2,
+  QUIT: 3,
+  ILL: 4,
+  TRAP: 5,
+  ABRT: 6,
+  BUS: 7,
+  FPE: 8,
+  KILL: 9,
+  USR1: 10,
+  SEGV: 11,
+  USR2: 12,
+  PIPE: 13,
+  ALRM: 14,
+  TERM: 15,
+};
+
+export function signalNumber(name: string): number | undefined {
+  return signalNumbers[name];
+}
+
+export function signalName(text: string): string | undefined {
+  const bare = text.startsWith('SIG') ? text.slice(3) : text;
+  if (signalNumbers[bare] !== undefined) return bare;
+  return Object.keys(signalNumbers).find((name) => String(signalNumbers[name]) === bare);
+}
+
+/** What a process may have that nobody limits: the whole of a small machine. */
+const machineMemoryBytes = 64 << 20;
+
+export function memoryLimitOf(limit: bigint): number {
+  return limit > 0n && limit < machineMemoryBytes ? Number(limit) : machineMemoryBytes;
+}
+
+export interface ProcessOptions extends Omit<ProgramHost, 'end' | 'signalSelf'> {
+  /** The first process of a PID namespace of its own: what it does not handle, it does not even notice. */
+  readonly rank: 'init' | 'member';
+  readonly onEnd: (end: ProcessEnd) => void;
+}
+
+/** One process on the simulated machine: runs until its program ends or a signal ends it. */
+export class SimulatedProcess {
+  readonly pid: number;
+  readonly startedMs: number;
+  readonly #options: ProcessOptions;
+  readonly #program: Program;
+  #ended: ProcessEnd | undefined;
+
+  constructor(options: ProcessOptions, program: StartProgram) {
+    this.pid = options.pid;
+    this.#options = options;
+    this.startedMs = options.clock.monotonicMs();
+    this.#program = program({
+      ...options,
+      end: (end) => this.#end(end),
+      signalSelf: (signal) => this.#signal(signal, 'itself'),
+    });
+  }
+
+  get alive(): boolean {
+    return this.#ended === undefined;
+  }
+
+  run(): void {
+    this.#program.start();
+  }
+
+  /** A signal from outside, as the runtime sends them. */
+  signal(name: string): void {
+    this.#signal(name, 'outside');
+  }
+
+  kill(): void {
+    this.#end({ exitCode: 128 + 9, cause: 'signal' });
+  }
+
+  /** Ends the process by other means: out of memory, machine gone. */
+  endWith(end: ProcessEnd): void {
+    this.#end(end);
+  }
+
+  #signal(name: string, from: 'outside' | 'itself'): void {
+    if (!this.alive) return;
+    if (name === 'KILL') {
+      // Not even this one reaches the first process of a namespace from within it.
+      if (from === 'outside' || this.#options.rank === 'member') this.kill();
+      return;
+    }
+    if (this.#program.takes(name) || this.#options.rank === 'init') return;
+    const number = signalNumber(name);
+    if (number !== undefined) this.#end({ exitCode: 128 + number, cause: 'signal' });
+  }
+
+  #end(end: ProcessEnd): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = end;
+    this.#program.drop();
+    this.#options.onEnd(end);
+  }
+}

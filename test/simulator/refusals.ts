@@ -1,0 +1,16 @@
+import { GrpcError } from '../../src/protocols/grpc/index.ts';
+
+/** The same error with what was being done before it, as containerd wraps them; the code stays. */
+export function inContext(context: string, error: unknown): unknown {
+  return error instanceof GrpcError
+    ? new GrpcError(error.grpcCode, `${context}: ${error.message}`, error.cause)
+    : error;
+}
+
+export function failed(message: string): GrpcError {
+  return new GrpcError('UNKNOWN', message);
+}
+
+export function unknownMethod(method: string): GrpcError {
+  return new GrpcError('UNIMPLEMENTED', `unknown method ${method} for service runtime.v1.RuntimeService`);
+}

@@ -1,0 +1,28 @@
+import { LinuxContainerResources } from '../../src/cri/index.ts';
+
+/**
+ * What a container is allowed after an update: what the update leaves out stays as it was, and a memory limit
+ * without one for swap is the limit for both.
+ */
+export function mergeResources(
+  before: LinuxContainerResources | undefined,
+  update: LinuxContainerResources | undefined,
+): LinuxContainerResources {
+  const old = before ?? LinuxContainerResources.create({});
+  if (update === undefined) return old;
+  const memory = update.memoryLimitInBytes;
+  const swap = update.memorySwapLimitInBytes || memory;
+  return {
+    cpuPeriod: update.cpuPeriod || old.cpuPeriod,
+    cpuQuota: update.cpuQuota || old.cpuQuota,
+    cpuShares: update.cpuShares || old.cpuShares,
+    memoryLimitInBytes: memory || old.memoryLimitInBytes,
+    memorySwapLimitInBytes: swap || old.memorySwapLimitInBytes,
+    // Set when the container is made, never afterwards.
+    oomScoreAdj: before === undefined ? update.oomScoreAdj : old.oomScoreAdj,
+    cpusetCpus: update.cpusetCpus || old.cpusetCpus,
+    cpusetMems: update.cpusetMems || old.cpusetMems,
+    hugepageLimits: [...old.hugepageLimits, ...update.hugepageLimits],
+    unified: { ...old.unified, ...update.unified },
+  };
+}

@@ -1,0 +1,151 @@
+import type { Timer } from '../../src/lib/index.ts';
+import type { OutputStream } from './logs.ts';
+import type { Program, ProgramHost, StartProgram } from './process.ts';
+
+/** What a container does, told in advance. Everything left out does not happen; a script of nothing runs for ever. */
+export interface ContainerScript {
+  /** Why the process cannot even be started. */
+  readonly startError?: string;
+  /** When the process ends by itself, and how: 0 unless given. */
+  readonly runMs?: number;
+  readonly exitCode?: number;
+  /** When the kernel kills it for want of memory. */
+  readonly oomAtMs?: number;
+  /** What it does when asked to end. An application that sets nothing up dies at once with 143. */
+  readonly onTerm?: 'die' | 'ignore' | { readonly afterMs: number; readonly exitCode: number };
+  readonly output?: readonly ScriptedOutput[];
+  /** Written to the termination log when the process ends. */
+  readonly terminationMessage?: string;
+  /** Answers to commands run inside; those it has no answer for go to the simulated shell. */
+  readonly exec?: (command: readonly string[]) => ExecAnswer | undefined;
+  readonly usage?: ResourceUsage;
+}
+
+export interface ScriptedOutput {
+  readonly atMs: number;
+  /** Again and again after so long. */
+  readonly everyMs?: number;
+  readonly stream?: OutputStream;
+  /** With its line end. */
+  readonly text: string;
+}
+
+export interface ExecAnswer {
+  readonly stdout?: string;
+  readonly stderr?: string;
+  readonly exitCode?: number;
+  readonly afterMs?: number;
+  /** Never ends by itself. */
+  readonly hangs?: true;
+  readonly startError?: string;
+}
+
+export interface ResourceUsage {
+  /** Cores, so 0.25 is a quarter of one; 0.001 unless given. */
+  readonly cpuCores?: number;
+  readonly memoryBytes?: number;
+  /** Growth a second, up to the container's limit. */
+  readonly memoryBytesPerSecond?: number;
+}
+
+const terminationLog = '/dev/termination-log';
+
+/** Runs a script. */
+export function scriptedProgram(script: ContainerScript): StartProgram {
+  return (host) => new ScriptedProgram(script, host);
+}
+
+interface Appointment {
+  readonly atMs: number;
+  readonly run: () => void;
+}
+
+class ScriptedProgram implements Program {
+  readonly #script: ContainerScript;
+  readonly #host: ProgramHost;
+  /** What is to come, soonest first; of two at one moment the one that was told first. */
+  readonly #agenda: Appointment[] = [];
+  #startMs = 0;
+  #timer: Timer | undefined;
+  #ending = false;
+
+  constructor(script: ContainerScript, host: ProgramHost) {
+    this.#script = script;
+    this.#host = host;
+  }
+
+  start(): void {
+    const { runMs, oomAtMs, exitCode, output } = this.#script;
+    this.#startMs = this.#host.clock.monotonicMs();
+    for (const line of output ?? []) this.#plan(line.atMs, () => this.#print(line, line.atMs));
+    if (oomAtMs !== undefined) {
+      this.#plan(oomAtMs, () => this.#host.end({ exitCode: 128 + 9, cause: 'oom' }));
+    }
+    if (runMs !== undefined) this.#plan(runMs, () => this.#exit(exitCode ?? 0));
+  }
+
+  takes(): boolean {
+    const { onTerm } = this.#script;
+    if (onTerm === 'ignore') return true;
+    if (onTerm === undefined || onTerm === 'die') {
+      this.#host.end({ exitCode: 128 + 15, cause: 'signal' });
+      return true;
+    }
+    const nowMs = this.#host.clock.monotonicMs() - this.#startMs;
+    if (!this.#ending) this.#plan(nowMs + onTerm.afterMs, () => this.#exit(onTerm.exitCode));
+    this.#ending = true;
+    return true;
+  }
+
+  drop(): void {
+    this.#agenda.length = 0;
+    this.#timer?.cancel();
+  }
+
+  #print(line: ScriptedOutput, atMs: number): void {
+    this.#host.write(line.stream ?? 'stdout', line.text);
+    if (line.everyMs === undefined) return;
+    const nextMs = atMs + Math.max(1, line.everyMs);
+    this.#plan(nextMs, () => this.#print(line, nextMs));
+  }
+
+  #exit(exitCode: number): void {
+    const { terminationMessage } = this.#script;
+    if (terminationMessage !== undefined) {
+      this.#host.files.write(terminationLog, terminationMessage, 'replace');
+    }
+    this.#host.end({ exitCode, cause: 'exit' });
+  }
+
+  #plan(atMs: number, run: () => void): void {
+    const later = this.#agenda.findIndex((other) => other.atMs > atMs);
+    this.#agenda.splice(later < 0 ? this.#agenda.length : later, 0, { atMs, run });
+    if (this.#agenda[0]?.run === run) this.#wait();
+  }
+
+  #wait(): void {
+    this.#timer?.cancel();
+    const [next] = this.#agenda;
+    if (next === undefined) return;
+    const elapsedMs = this.#host.clock.monotonicMs() - this.#startMs;
+    this.#timer = this.#host.clock.timer(next.atMs - elapsedMs, () => this.#keep(next.atMs));
+  }
+
+  #keep(atMs: number): void {
+    while ((this.#agenda[0]?.atMs ?? Number.POSITIVE_INFINITY) <= atMs) this.#agenda.shift()?.run();
+    this.#wait();
+  }
+}
+
+/** Runs one scripted answer to a command. */
+export function answeringProgram(answer: ExecAnswer): StartProgram {
+  return scriptedProgram({
+    output: [
+      ...(answer.stdout === undefined ? [] : [{ atMs: answer.afterMs ?? 0, text: answer.stdout }]),
+      ...(answer.stderr === undefined
+        ? []
+        : [{ atMs: answer.afterMs ?? 0, stream: 'stderr' as const, text: answer.stderr }]),
+    ],
+    ...(answer.hangs === true ? {} : { runMs: answer.afterMs ?? 0, exitCode: answer.exitCode ?? 0 }),
+  });
+}

@@ -1,0 +1,83 @@
+import { type Instant, Ring, TypedEvents } from '../../src/lib/index.ts';
+import type { EventFault, Fault } from './faults.ts';
+import type { ProcessEndCause } from './process.ts';
+
+interface SandboxFacts {
+  readonly id: string;
+  readonly podUid: string;
+  readonly podName: string;
+  readonly podNamespace: string;
+  readonly attempt: number;
+}
+
+interface ContainerFacts {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly podUid: string;
+  readonly name: string;
+  readonly attempt: number;
+}
+
+/** What really happened on the simulated machine, whether or not anybody was told. */
+export type TraceEntry = { readonly at: Instant } & (
+  | ({ readonly kind: 'sandbox-started' } & SandboxFacts)
+  /** The sandbox's process is gone; its containers may still run. */
+  | ({ readonly kind: 'sandbox-stopped' } & SandboxFacts)
+  | ({ readonly kind: 'sandbox-removed' } & SandboxFacts)
+  | ({ readonly kind: 'container-created' } & ContainerFacts)
+  | ({ readonly kind: 'container-started' } & ContainerFacts)
+  | ({ readonly kind: 'container-start-failed'; readonly message: string } & ContainerFacts)
+  | ({ readonly kind: 'container-signalled'; readonly signal: string } & ContainerFacts)
+  | ({
+      readonly kind: 'container-exited';
+      readonly exitCode: number;
+      readonly cause: ProcessEndCause;
+    } & ContainerFacts)
+  | ({ readonly kind: 'container-removed' } & ContainerFacts)
+  | { readonly kind: 'image-pulled' | 'image-removed'; readonly reference: string }
+  | { readonly kind: 'runtime-down' | 'runtime-up'; readonly state: string }
+  | { readonly kind: 'disconnected' }
+  | { readonly kind: 'call-fault'; readonly method: string; readonly fault: Fault['kind'] }
+  | { readonly kind: 'event-fault'; readonly topic: string; readonly fault: EventFault['kind'] }
+);
+
+export type TraceKind = TraceEntry['kind'];
+
+type WithoutTime<Entry> = Entry extends unknown ? Omit<Entry, 'at'> : never;
+
+/** The newest entries, and everyone who wants to know of new ones. */
+export class Trace {
+  readonly #ring: Ring<TraceEntry>;
+  readonly #events = new TypedEvents<{ entry: TraceEntry }>((error) => {
+    // A subscriber checks invariants: what it throws must end the test, not be swallowed.
+    queueMicrotask(() => {
+      throw error;
+    });
+  });
+  readonly #now: () => Instant;
+
+  constructor(capacity: number, now: () => Instant) {
+    this.#ring = new Ring(capacity);
+    this.#now = now;
+  }
+
+  add(entry: WithoutTime<TraceEntry>): void {
+    const stamped = { ...entry, at: this.#now() } as TraceEntry;
+    this.#ring.push(stamped);
+    this.#events.emit('entry', stamped);
+  }
+
+  /** Calls back at once for each new entry, while nothing else runs. */
+  subscribe(subscriber: (entry: TraceEntry) => void): Disposable {
+    return this.#events.on('entry', subscriber);
+  }
+
+  entries(): readonly TraceEntry[] {
+    return this.#ring.toArray();
+  }
+
+  /** How many entries had to make room for newer ones. */
+  get dropped(): number {
+    return this.#ring.dropped;
+  }
+}
