@@ -1,5 +1,6 @@
-export { type ApiRefusal, type ApiStatus, apiError, isApiCode } from './api-error.ts';
-export { callMetrics } from './call-metrics.ts';
+export { type ApiRefusal, type ApiStatus, apiError, isApiCode } from './client/api-error.ts';
+export { callMetrics } from './client/call-metrics.ts';
+export type { CallLimits, CallSeen } from './client/calls.ts';
 export type {
   ApiClient,
   ApiList,
@@ -11,28 +12,7 @@ export type {
   PatchKind,
   WatchEvent,
   WatchQuery,
-} from './client.ts';
-export * from './events/index.ts';
-export {
-  type ApiFiles,
-  type ExecPlugin,
-  type KubeCluster,
-  type KubeContext,
-  type KubeconfigSource,
-  type KubeconfigText,
-  type KubeUser,
-  loadKubeconfig,
-  type Material,
-  parseKubeconfig,
-} from './kubeconfig.ts';
-export { hostApiFiles } from './kubeconfig-files.ts';
-export * from './patch/index.ts';
-export { type RateLimit, rateLimitOf } from './rate-limit.ts';
-export { Reachability } from './reachability.ts';
-export { type ReflectedQuery, Reflector, type ReflectorOptions } from './reflector.ts';
-export type { ReflectedNews } from './reflector-copy.ts';
-export type { ObjectCheck } from './reflector-intake.ts';
-export { ObjectReflector, type ObjectReflectorOptions } from './reflector-single.ts';
+} from './client/client.ts';
 export {
   type ApiResource,
   apiResources,
@@ -41,10 +21,7 @@ export {
   collectionPath,
   type ObjectRef,
   objectPath,
-} from './resource.ts';
-export type { Named, ObjectChange } from './store.ts';
-export { isOlderVersion } from './store-version.ts';
-export type { CallLimits, CallSeen } from './wire-client-calls.ts';
+} from './client/resource.ts';
 export {
   type ApiClientOptions,
   type ApiClients,
@@ -57,4 +34,27 @@ export {
   heartbeatLimits,
   mainLimits,
   type WireApiClient,
-} from './wire-client-set.ts';
+} from './client/wire-client-set.ts';
+export * from './events/index.ts';
+export { hostApiFiles } from './kubeconfig/files.ts';
+export {
+  type ApiFiles,
+  type ExecPlugin,
+  type KubeCluster,
+  type KubeContext,
+  type KubeconfigSource,
+  type KubeconfigText,
+  type KubeUser,
+  loadKubeconfig,
+  type Material,
+  parseKubeconfig,
+} from './kubeconfig/kubeconfig.ts';
+export * from './patch/index.ts';
+export { type ReflectedQuery, Reflector, type ReflectorOptions } from './reflector/reflector.ts';
+export type { ReflectedNews } from './reflector/reflector-copy.ts';
+export type { ObjectCheck } from './reflector/reflector-intake.ts';
+export { ObjectReflector, type ObjectReflectorOptions } from './reflector/reflector-single.ts';
+export type { Named, ObjectChange } from './reflector/store.ts';
+export { isOlderVersion } from './reflector/store-version.ts';
+export { type RateLimit, rateLimitOf } from './transport/rate-limit.ts';
+export { Reachability } from './transport/reachability.ts';

@@ -15,7 +15,7 @@ import {
   unreachable,
 } from '../../test/fakes/reflector-rig.ts';
 import { settle } from '../../test/fakes/virtual-clock.ts';
-import type { ApiList } from './client.ts';
+import type { ApiList } from './client/client.ts';
 
 test('a bookmark moves the version and nothing else', async () => {
   const { reflector, server, changes, sets, clock } = await syncedRig();

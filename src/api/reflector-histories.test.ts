@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { collectLogs, KubelingError, seededRandom, Waiters } from '../lib/index.ts';
-import { apiError } from './api-error.ts';
-import type { ApiClient, ApiList, ApiObject, ListQuery, WatchEvent, WatchQuery } from './client.ts';
-import { Reflector } from './reflector.ts';
-import { apiResources } from './resource.ts';
+import { apiError } from './client/api-error.ts';
+import type { ApiClient, ApiList, ApiObject, ListQuery, WatchEvent, WatchQuery } from './client/client.ts';
+import { apiResources } from './client/resource.ts';
+import { Reflector } from './reflector/reflector.ts';
 
 type Fault = 'cut' | 'end' | 'gone' | 'busy' | 'away' | 'no-stream' | 'well';
 

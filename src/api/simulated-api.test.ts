@@ -4,10 +4,10 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { type ApiFaultRates, randomApiFaults, SimulatedApi } from '../../test/simulator/api/index.ts';
 import { collectLogs, instant, seededRandom } from '../lib/index.ts';
 import { adminUser } from '../local-api/core/request.ts';
-import type { ApiObject } from './client.ts';
+import type { ApiObject } from './client/client.ts';
+import { apiResources } from './client/resource.ts';
 import { EventRecorder, podSubject } from './events/index.ts';
-import { Reflector } from './reflector.ts';
-import { apiResources } from './resource.ts';
+import { Reflector } from './reflector/reflector.ts';
 
 const services = apiResources.services;
 

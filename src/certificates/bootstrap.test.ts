@@ -5,7 +5,7 @@ import { MemoryCertificateFiles } from '../../test/fakes/memory-certificate-file
 import { SigningApi } from '../../test/fakes/signing-api.ts';
 import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { apiError } from '../api/index.ts';
-import { parseKubeconfig } from '../api/kubeconfig.ts';
+import { parseKubeconfig } from '../api/kubeconfig/kubeconfig.ts';
 import { type CollectedLogs, collectLogs, seededRandom } from '../lib/index.ts';
 import { keyPem, newEcKey, readKeyPair } from '../protocols/x509/index.ts';
 import { bootstrapClientCertificate, bootstrapCsrName } from './bootstrap.ts';

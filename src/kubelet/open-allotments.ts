@@ -48,7 +48,7 @@ export async function openAllotments(
   const { allotment } = settings;
   const leave = await leaving(settings, deps);
   if (allotment === undefined) return leave === undefined ? noAllotments : { ...noAllotments, open: leave };
-  const { openAllotter } = await import('../resources/allotment/index.ts');
+  const { openAllotter } = await import('../resources/exclusive/index.ts');
   const { update, ...parts } = partsOf(settings, deps);
   return await openAllotter(allotment, {
     ...deps,
@@ -68,7 +68,7 @@ export async function openAllotments(
 async function leaving(settings: Settings, deps: Deps) {
   const left = await formerPolicies(settings, deps);
   if (left.length === 0) return undefined;
-  const { leaveStatic } = await import('../resources/allotment/index.ts');
+  const { leaveStatic } = await import('../resources/exclusive/index.ts');
   const placed = async (signal: AbortSignal) =>
     (await placementsIn(deps.cri, signal)).filter(({ isRunning }) => isRunning);
   return (signal: AbortSignal) => leaveStatic(left, { ...partsOf(settings, deps), placed }, signal);
@@ -126,7 +126,7 @@ export async function placementsIn(
   cri: Pick<KubeletDeps['cri'], 'listContainers' | 'containerStatus'>,
   signal: AbortSignal,
 ): Promise<readonly Placed[]> {
-  const { parseCpuSet } = await import('../resources/allotment/index.ts');
+  const { parseCpuSet } = await import('../resources/exclusive/index.ts');
   const { containers } = await cri.listContainers({}, signal);
   const found: Placed[] = [];
   for (const { id, state, labels: own } of containers) {

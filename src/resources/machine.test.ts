@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type CgroupLayout, parseQuantity } from '../lib/index.ts';
-import { checkMachine, type MachineDemands } from './machine-checks.ts';
-import { readMachineFacts } from './machine-facts.ts';
+import { checkMachine, type MachineDemands } from './machine/machine-checks.ts';
+import { readMachineFacts } from './machine/machine-facts.ts';
 import {
   checkReservations,
   mostPods,
   type Reservations,
   reservedAmount,
   withheldAmount,
-} from './node-amounts.ts';
+} from './machine/node-amounts.ts';
 
 const v1: CgroupLayout = {
   version: 1,

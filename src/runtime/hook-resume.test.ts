@@ -4,8 +4,8 @@ import { PodRuntimeRig, podOf } from '../../test/fakes/pod-runtime-rig.ts';
 import type { LifecycleHandler } from '../kinds/index.ts';
 import { cancelled } from '../lib/index.ts';
 import type { Pod } from '../pods/index.ts';
-import type { BegunPreStop, HookNotes } from './hook-notes.ts';
-import type { HookRunner } from './hook-runner.ts';
+import type { BegunPreStop, HookNotes } from './hooks/hook-notes.ts';
+import type { HookRunner } from './hooks/hook-runner.ts';
 
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const exec = { exec: { command: ['hook'] } };

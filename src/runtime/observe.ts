@@ -19,10 +19,10 @@ import {
   type RuntimeItem,
   type RuntimePod,
 } from '../pods/index.ts';
-import { readContainerAnnotations } from './container-annotations.ts';
-import { labels as ours, readOwner } from './labels.ts';
+import { readContainerAnnotations } from './containers/container-annotations.ts';
+import { labels as ours, readOwner } from './containers/labels.ts';
+import { lastWords } from './containers/termination-message.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
-import { lastWords } from './termination-message.ts';
 
 export interface ObserverDeps {
   readonly cri: Pick<CriClient, 'listPodSandbox' | 'listContainers' | 'podSandboxStatus' | 'containerStatus'>;

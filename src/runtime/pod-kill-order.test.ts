@@ -5,8 +5,8 @@ import { VirtualClock } from '../../test/fakes/virtual-clock.ts';
 import { scriptedFaults } from '../../test/simulator/index.ts';
 import { cancelled } from '../lib/index.ts';
 import { podUid } from '../pods/index.ts';
-import type { HookRunner } from './hook-runner.ts';
-import { KillRecord } from './kill-record.ts';
+import type { HookRunner } from './hooks/hook-runner.ts';
+import { KillRecord } from './kill/kill-record.ts';
 
 const sidecar = { restartPolicy: 'Always', script: 'sleep 100000' };
 const ignoring = { script: 'trap "" TERM; sleep 100000' };

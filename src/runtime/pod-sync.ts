@@ -12,20 +12,20 @@ import {
   type PodAllocation,
   type PodJournal,
 } from '../pods/index.ts';
-import type { ContainerRemover } from './container-remover.ts';
-import type { ContainerStart } from './container-start.ts';
+import type { ContainerRemover } from './containers/container-remover.ts';
+import type { ContainerStart } from './containers/container-start.ts';
+import { restoreContainer } from './containers/restored-spec.ts';
+import type { ContainerStarter } from './containers/start-container.ts';
 import type { PostStart } from './hooks/post-start.ts';
+import type { ContainerKill, PodKiller } from './kill/pod-kill.ts';
 import { containerTypeOf, type StartObserver } from './metrics.ts';
-import type { PlanContext } from './plan-context.ts';
-import type { PodActions } from './pod-actions.ts';
-import type { ContainerKill, PodKiller } from './pod-kill.ts';
-import type { PodPlanner } from './pod-planner.ts';
+import type { PlanContext } from './plan/plan-context.ts';
+import type { PodActions } from './plan/pod-actions.ts';
+import type { PodPlanner } from './plan/pod-planner.ts';
 import type { StartOutcome } from './reason-cache.ts';
 import { type ActuatedResources, actuatedOf } from './resize/actuated.ts';
 import type { PodResizer } from './resize/pod-resizer.ts';
-import { restoreContainer } from './restored-spec.ts';
-import type { ContainerStarter } from './start-container.ts';
-import type { ReadySandbox, SandboxStarter } from './start-sandbox.ts';
+import type { ReadySandbox, SandboxStarter } from './sandbox/start-sandbox.ts';
 import {
   type ActionFailure,
   earliestBackoffExpiryMs,

@@ -26,8 +26,8 @@ import {
   type WriteOptions,
   writeFileAtomic,
 } from '../lib/index.ts';
-import { logDirectoryOf } from './log-rotation/log-directory.ts';
 import { realLogFiles } from './logs/real-log-files.ts';
+import { logDirectoryOf } from './logs/rotation/log-directory.ts';
 
 export type FileKind = 'directory' | 'file' | 'socket' | 'character-device' | 'block-device' | 'other';
 

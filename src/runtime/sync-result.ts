@@ -1,5 +1,5 @@
 import { type ErrorCode, KubelingError } from '../lib/index.ts';
-import { goQuote } from './go-quote.ts';
+import { goQuote } from './containers/go-quote.ts';
 import type { StartOutcome } from './reason-cache.ts';
 
 export type SyncActionKind =

@@ -1,14 +1,16 @@
-export type { BlockDevices } from './block-devices.ts';
-export { BlockVolumes } from './block-volumes.ts';
-export { type BoundVolume, isBoundVolume } from './bound-volume.ts';
-export type { ClaimProblem } from './claim-problem.ts';
+export type { BlockDevices } from './block/block-devices.ts';
+export { BlockVolumes } from './block/block-volumes.ts';
+export { HostBlockDevices } from './block/host-block-devices.ts';
+export { type BoundVolume, isBoundVolume } from './claims/bound-volume.ts';
+export type { ClaimProblem } from './claims/claim-problem.ts';
 export {
   type BoundNotes,
   ClaimVolumes,
   type ClaimVolumesDeps,
   isClaimed,
   type VolumeEventTeller,
-} from './claim-volumes.ts';
+} from './claims/claim-volumes.ts';
+export { Expansions } from './claims/expansions.ts';
 export type { CsiApi } from './csi/csi-api.ts';
 export { isPastLimit } from './csi/csi-attach.ts';
 export { CsiDrivers } from './csi/csi-drivers.ts';
@@ -18,37 +20,28 @@ export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
 export { CsiVolumes } from './csi/csi-volumes.ts';
 export { isOfDriver } from './csi/in-tree-volumes.ts';
-export type { DirectoryQuotas } from './directory-quotas.ts';
-export { DiskEmptyDirs, type LimitDirectory } from './disk-empty-dirs.ts';
-export type { DiskContent, DiskMount, Disks } from './disks.ts';
-export type { DownwardValues } from './downward-payload.ts';
-export { Expansions } from './expansions.ts';
-export { GroupNews } from './group-news.ts';
-export { HostBlockDevices } from './host-block-devices.ts';
-export { HostDirectoryQuotas } from './host-directory-quotas.ts';
-export { HostDisks } from './host-disks.ts';
-export { HostNetworkMounts } from './host-network-mounts.ts';
-export { prepareHostPath } from './host-path.ts';
-export { HostVolumeFiles } from './host-volume-files.ts';
-export { inTurns } from './in-turns.ts';
-export { LocalDisks } from './local-disks.ts';
-export { LocalVolumes, type LocalVolumesDeps } from './local-volumes.ts';
-export { EmptyDirQuotas } from './manager/empty-dir-quotas.ts';
+export type { DirectoryQuotas } from './emptydir/directory-quotas.ts';
+export { DiskEmptyDirs, type LimitDirectory } from './emptydir/disk-empty-dirs.ts';
+export { EmptyDirQuotas } from './emptydir/empty-dir-quotas.ts';
+export { HostDirectoryQuotas } from './emptydir/host-directory-quotas.ts';
+export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './emptydir/memory-empty-dirs.ts';
+export { HostVolumeFiles } from './files/host-volume-files.ts';
+export { blocked } from './files/remove-volumes.ts';
+export type {
+  GroupAccess,
+  MountKind,
+  VolumeFileKind,
+  VolumeFiles,
+  VolumeSpace,
+} from './files/volume-files.ts';
+export { prepareHostPath } from './hostpath/host-path.ts';
+export type { DiskContent, DiskMount, Disks } from './local/disks.ts';
+export { HostDisks } from './local/host-disks.ts';
+export { LocalDisks } from './local/local-disks.ts';
+export { LocalVolumes, type LocalVolumesDeps } from './local/local-volumes.ts';
+export { inTurns } from './manager/in-turns.ts';
 export { Renewals } from './manager/renewals.ts';
 export { PlainVolumes } from './manager/volume-manager.ts';
-export { VolumeMetrics, type VolumeSpaceAt, volumeSpace } from './manager/volume-space.ts';
-export { MemoryEmptyDirs, type MemoryEmptyDirsDeps } from './memory-empty-dirs.ts';
-export type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
-export { NfsVolumes } from './nfs-volumes.ts';
-export { unusable } from './payload.ts';
-export {
-  type PayloadVolume,
-  PayloadVolumes,
-  type PayloadVolumesDeps,
-  type VolumeProblem,
-} from './payload-volumes.ts';
-export { blocked } from './remove-volumes.ts';
-export type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
 export {
   localPlugin,
   reconstructionMetrics,
@@ -56,5 +49,18 @@ export {
   storageMetrics,
   timed,
   type VolumePlugin,
-} from './volume-metrics.ts';
-export { usedVolumes } from './volume-users.ts';
+} from './manager/volume-metrics.ts';
+export { VolumeMetrics, type VolumeSpaceAt, volumeSpace } from './manager/volume-space.ts';
+export { usedVolumes } from './manager/volume-users.ts';
+export { HostNetworkMounts } from './nfs/host-network-mounts.ts';
+export type { NetworkMount, NetworkMounts, Unmounting } from './nfs/network-mounts.ts';
+export { NfsVolumes } from './nfs/nfs-volumes.ts';
+export { GroupNews } from './ownership/group-news.ts';
+export type { DownwardValues } from './projected/downward-payload.ts';
+export { unusable } from './projected/payload.ts';
+export {
+  type PayloadVolume,
+  PayloadVolumes,
+  type PayloadVolumesDeps,
+  type VolumeProblem,
+} from './projected/payload-volumes.ts';

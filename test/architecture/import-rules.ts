@@ -48,7 +48,7 @@ const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([
 const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/kubelet/cluster/index.ts', 'only a node of a cluster should pay for loading what ties it there'],
   [
-    'src/resources/allotment/index.ts',
+    'src/resources/exclusive/index.ts',
     'only a node that gives pods places of the machine should pay for loading what finds them',
   ],
   [

@@ -43,7 +43,7 @@ for (const command of ['run', 'up']) {
 for (const command of ['run', 'up']) {
   test(`kubeling ${command} does not load what gives out processors before it is asked for`, async () => {
     const loaded = await loadedWith(`src/cli/${command}.ts`);
-    const parts = /^src\/resources\/(?:allotment|cpu|memory)\//;
+    const parts = /^src\/resources\/(?:exclusive|cpu|memory)\//;
     assert.deepEqual(
       [...loaded].filter((path) => parts.test(path)),
       [],
@@ -52,7 +52,7 @@ for (const command of ['run', 'up']) {
 }
 
 test('what gives out processors is found where it is loaded at once', async () => {
-  const loaded = await loadedWith('src/resources/allotment/index.ts');
+  const loaded = await loadedWith('src/resources/exclusive/index.ts');
   assert.ok(loaded.has('src/resources/cpu/cpu-manager.ts'));
 });
 
@@ -64,7 +64,7 @@ test('the embedded API is found where it is loaded at once', async () => {
 for (const command of ['run', 'up']) {
   test(`kubeling ${command} does not load who speaks to systemd before cgroups are left to it`, async () => {
     const loaded = await loadedWith(`src/cli/${command}.ts`);
-    assert.ok(loaded.has('src/resources/cgroup-manager.ts'), 'imports are followed');
+    assert.ok(loaded.has('src/resources/cgroups/cgroup-manager.ts'), 'imports are followed');
     assert.deepEqual(
       [...loaded].filter((path) => /^src\/(?:resources\/systemd|lib\/dbus)\//.test(path)),
       [],

@@ -20,7 +20,7 @@ export const knowledge: Knowledge = {
     'scripts/setup/task.mjs': { places: ['command'], starts: [] },
     'scripts/setup/units.mjs': { starts: ['update-rc.d'] },
     // The credential program that a kubeconfig names.
-    'src/api/wire-client-set.ts': { places: ['runChecked'], starts: [] },
+    'src/api/client/wire-client-set.ts': { places: ['runChecked'], starts: [] },
     // The programs whose versions the checks report: containerd, runc, iptables.
     'src/cli/doctor/real-machine.ts': { places: ['file'], starts: [] },
     'src/cli/doctor/checks/network.ts': {
@@ -30,7 +30,7 @@ export const knowledge: Knowledge = {
     },
     'src/cli/doctor/checks/runtime.ts': { wrappers: ['machine.run'], places: ['path'], starts: ['runc'] },
     'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
-    // The programs of src/runtime/volume-parts.ts and src/containerd/mounts.ts.
+    // The programs of src/runtime/containers/volume-parts.ts and src/containerd/mounts.ts.
     'src/cli/down.ts': { places: ['file'], starts: [] },
     'src/cli/packet-filter.ts': { places: ['file'], starts: [] },
     'src/node/host-firewall.ts': { starts: ['iptables', 'ip6tables'] },
@@ -73,28 +73,28 @@ export const knowledge: Knowledge = {
     },
     'src/lib/run-command.ts': { places: ['command', 'command.file'], starts: [] },
     // Credential plugins that the configuration names.
-    'src/runtime/credentials/exec-plugin.ts': { places: ['command'], starts: [] },
-    'src/runtime/volume-parts.ts': { places: ['file'], starts: [], wrappers: ['run'] },
+    'src/runtime/images/credentials/exec-plugin.ts': { places: ['command'], starts: [] },
+    'src/runtime/containers/volume-parts.ts': { places: ['file'], starts: [], wrappers: ['run'] },
     'src/server/system-logs/journal.ts': {
       places: ['program', '{ ...command, ...limits }'],
       starts: ['journalctl'],
     },
     // Node.js itself.
-    'src/volumes/group-walk-aside.ts': { places: ['command'], starts: [] },
+    'src/volumes/ownership/group-walk-aside.ts': { places: ['command'], starts: [] },
     'src/node/shutdown/logind.ts': { starts: ['cat', 'sh'] },
-    'src/volumes/host-block-devices.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
-    'src/volumes/host-directory-quotas.ts': {
+    'src/volumes/block/host-block-devices.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
+    'src/volumes/emptydir/host-directory-quotas.ts': {
       places: ['file', 'file'],
       starts: [],
       wrappers: ['.#run', '.#command'],
     },
-    'src/volumes/host-disks.ts': {
+    'src/volumes/local/host-disks.ts': {
       places: ['file', 'file', 'program'],
       starts: ['mkfs.ext4', 'mkfs.xfs', 'resize2fs', 'xfs_growfs'],
       wrappers: ['.#run'],
     },
-    'src/volumes/host-network-mounts.ts': { places: ['command'], starts: [], wrappers: ['.#run'] },
-    'src/volumes/host-volume-files.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
+    'src/volumes/nfs/host-network-mounts.ts': { places: ['command'], starts: [], wrappers: ['.#run'] },
+    'src/volumes/files/host-volume-files.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
     // A sample script.
     'test/architecture/programs.test.ts': { places: ['a script'], starts: [] },
     'test/booted-machine.ts': {

@@ -45,113 +45,116 @@ export const startedPrograms: readonly StartedProgram[] = [
   at('src/lib/run-command.ts', 'file', handsOn),
   at('src/lib/silent-mounts.ts', "'stat'", { ...path, outside: 'mount points as the kernel lists them' }),
 
-  at('src/volumes/host-network-mounts.ts', "'mount'", {
+  at('src/volumes/nfs/host-network-mounts.ts', "'mount'", {
     outside: 'nfs.server, nfs.path, mountOptions, name of the volume',
     check: 'nfsSource, checkedMountOptions, mountArguments',
     end: '--',
   }),
-  at('src/volumes/host-network-mounts.ts', "'umount'", target),
-  at('src/volumes/host-network-mounts.ts', "'stat'", {
+  at('src/volumes/nfs/host-network-mounts.ts', "'umount'", target),
+  at('src/volumes/nfs/host-network-mounts.ts', "'stat'", {
     ...path,
     outside: 'directory, with the name of the volume',
   }),
-  at('src/volumes/host-network-mounts.ts', 'file', handsOn),
-  at('src/volumes/host-disks.ts', "'blkid'", { ...path, outside: 'local.path' }),
-  at('src/volumes/host-disks.ts', 'program', {
+  at('src/volumes/nfs/host-network-mounts.ts', 'file', handsOn),
+  at('src/volumes/local/host-disks.ts', "'blkid'", { ...path, outside: 'local.path' }),
+  at('src/volumes/local/host-disks.ts', 'program', {
     outside: 'fsType, in the name mkfs.<type>; local.path',
     check: 'checkedDiskType, absoluteArgument; `--` for ext2, ext3, ext4, xfs and btrfs',
     end: 'absolute path',
   }),
-  at('src/volumes/host-disks.ts', "'fsck'", {
+  at('src/volumes/local/host-disks.ts', "'fsck'", {
     outside: 'local.path',
     check: 'absoluteArgument; behind `--` fsck would have options of the file system',
     end: 'absolute path',
   }),
-  at('src/volumes/host-disks.ts', 'file', {
+  at('src/volumes/local/host-disks.ts', 'file', {
     outside: 'type of the file system as blkid has it; local.path; directory, with the name of the volume',
     check: 'types and programs are a fixed table; absoluteArgument',
     end: '--',
   }),
-  at('src/volumes/host-disks.ts', "'mount'", {
+  at('src/volumes/local/host-disks.ts', "'mount'", {
     outside: 'fsType, mountOptions, local.path, name of the volume',
     check: 'checkedDiskType, checkedMountOptions, absoluteArgument, mountArguments',
     end: '--',
   }),
-  at('src/volumes/host-disks.ts', 'process.execPath', {
+  at('src/volumes/local/host-disks.ts', 'process.execPath', {
     outside: 'device as the kernel names it',
     check: 'a script of ours reads it',
     end: '--',
   }),
-  at('src/volumes/host-disks.ts', "'dd'", {
+  at('src/volumes/local/host-disks.ts', "'dd'", {
     outside: 'local.path',
     check: 'behind if=',
     end: 'own words first',
   }),
-  at('src/volumes/host-block-devices.ts', "'mount'", {
+  at('src/volumes/block/host-block-devices.ts', "'mount'", {
     outside: 'local.path; names of the volume and the pod',
     check: 'absoluteArgument, mountArguments',
     end: '--',
   }),
-  at('src/volumes/host-block-devices.ts', "'umount'", target),
-  at('src/volumes/host-block-devices.ts', "'losetup'", {
+  at('src/volumes/block/host-block-devices.ts', "'umount'", target),
+  at('src/volumes/block/host-block-devices.ts', "'losetup'", {
     outside: 'names of the volume and the pod; loop devices as the kernel names them',
     check: 'absoluteArgument; -d takes the next argument whatever it is',
     end: '--',
   }),
-  at('src/volumes/host-block-devices.ts', 'file', handsOn),
-  at('src/volumes/host-volume-files.ts', "'mount'", {
+  at('src/volumes/block/host-block-devices.ts', 'file', handsOn),
+  at('src/volumes/files/host-volume-files.ts', "'mount'", {
     outside: 'local.path, mountOptions, name of the volume; mount points as the kernel lists them',
     check: 'checkedMountOptions, absoluteArgument, mountArguments',
     end: '--',
   }),
-  at('src/volumes/host-volume-files.ts', "'umount'", target),
-  at('src/volumes/host-volume-files.ts', "'stat'", {
+  at('src/volumes/files/host-volume-files.ts', "'umount'", target),
+  at('src/volumes/files/host-volume-files.ts', "'stat'", {
     ...path,
     outside: 'directory, with the name of the volume',
   }),
-  at('src/volumes/host-volume-files.ts', 'file', handsOn),
-  at('src/volumes/host-directory-quotas.ts', "'chattr'", {
+  at('src/volumes/files/host-volume-files.ts', 'file', handsOn),
+  at('src/volumes/emptydir/host-directory-quotas.ts', "'chattr'", {
     ...path,
     outside: 'directory, with the name of the volume',
   }),
-  at('src/volumes/host-directory-quotas.ts', "'lsattr'", {
+  at('src/volumes/emptydir/host-directory-quotas.ts', "'lsattr'", {
     ...path,
     outside: 'directory, with the name of the volume',
   }),
-  at('src/volumes/host-directory-quotas.ts', "'setquota'", {
+  at('src/volumes/emptydir/host-directory-quotas.ts', "'setquota'", {
     outside: 'mount point of the disk as the kernel lists it',
     check: 'project and limits are numbers',
     end: '--',
   }),
-  at('src/volumes/host-directory-quotas.ts', "'repquota'", {
+  at('src/volumes/emptydir/host-directory-quotas.ts', "'repquota'", {
     outside: 'mount point of the disk as the kernel lists it',
     check: 'the kernel names it with a leading slash',
     end: '--',
   }),
-  at('src/volumes/host-directory-quotas.ts', 'file', handsOn),
-  at('src/volumes/group-walk-aside.ts', 'process.execPath', {
+  at('src/volumes/emptydir/host-directory-quotas.ts', 'file', handsOn),
+  at('src/volumes/ownership/group-walk-aside.ts', 'process.execPath', {
     outside: 'directory, with the name of the volume',
     check: 'absoluteArgument; behind a script of ours, where Node.js has no options',
     end: 'absolute path',
   }),
 
-  at('src/runtime/volume-parts.ts', "'mount'", {
+  at('src/runtime/containers/volume-parts.ts', "'mount'", {
     outside: 'names of the volume and the container; mount points as the kernel lists them',
     check: 'the source is a path of a descriptor of ours; mountArguments',
     end: '--',
   }),
-  at('src/runtime/volume-parts.ts', "'umount'", inside),
-  at('src/runtime/volume-parts.ts', 'file', handsOn),
-  at('src/runtime/credentials/plugin-provider.ts', 'posix.join(this.#deps.binDir, name)', {
+  at('src/runtime/containers/volume-parts.ts', "'umount'", inside),
+  at('src/runtime/containers/volume-parts.ts', 'file', handsOn),
+  at('src/runtime/images/credentials/plugin-provider.ts', 'posix.join(this.#deps.binDir, name)', {
     ...none,
     check: `${ofConfig}; image, token and annotations go to standard input as JSON`,
   }),
-  at('src/runtime/credentials/exec-plugin.ts', 'file', { ...none, check: 'hands on plugin-provider.ts' }),
-  at('src/api/credentials-exec.ts', 'file', {
+  at('src/runtime/images/credentials/exec-plugin.ts', 'file', {
+    ...none,
+    check: 'hands on plugin-provider.ts',
+  }),
+  at('src/api/credentials/exec.ts', 'file', {
     ...none,
     check: 'the kubeconfig of the node names program and arguments',
   }),
-  at('src/api/wire-client-set.ts', '', { ...none, check: 'hands runChecked to credentials-exec.ts' }),
+  at('src/api/client/wire-client-set.ts', '', { ...none, check: 'hands runChecked to credentials-exec.ts' }),
   at('src/server/system-logs/journal.ts', 'program', {
     outside: 'services, pattern, times, numbers of a request for logs',
     check: 'readNodeLogQuery, journalArguments: each behind the name of its option and =',

@@ -8,6 +8,7 @@ import type {
 } from '../../src/kinds/index.ts';
 import { collectLogs, KubelingError, seededRandom } from '../../src/lib/index.ts';
 import { type PodUid, podUid } from '../../src/pods/index.ts';
+import { Expansions } from '../../src/volumes/claims/expansions.ts';
 import type { CsiApi } from '../../src/volumes/csi/csi-api.ts';
 import type { CsiClient } from '../../src/volumes/csi/csi-client.ts';
 import type { CsiVolume } from '../../src/volumes/csi/csi-request.ts';
@@ -19,8 +20,7 @@ import type {
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
 } from '../../src/volumes/csi/gen/node.ts';
-import { Expansions } from '../../src/volumes/expansions.ts';
-import type { StorageObserver } from '../../src/volumes/volume-metrics.ts';
+import type { StorageObserver } from '../../src/volumes/manager/volume-metrics.ts';
 import { MemoryVolumeFiles } from './memory-volume-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

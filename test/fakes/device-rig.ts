@@ -1,7 +1,7 @@
 import type { Container } from '../../src/kinds/index.ts';
 import { collectLogs, seededRandom } from '../../src/lib/index.ts';
 import { type Pod, type PodUid, podUid } from '../../src/pods/index.ts';
-import { allotPod } from '../../src/resources/allot-pod.ts';
+import { allotPod } from '../../src/resources/admission/allocate-exclusive.ts';
 import { DeviceManager } from '../../src/resources/devices/device-manager.ts';
 import { serveRegistration } from '../../src/resources/devices/serve-registration.ts';
 import type { TopologyHint } from '../../src/resources/topology/index.ts';

@@ -5,7 +5,7 @@ import {
   type ObservedSandbox,
   podUid,
 } from '../../src/pods/index.ts';
-import { specHash } from '../../src/runtime/spec-hash.ts';
+import { specHash } from '../../src/runtime/containers/spec-hash.ts';
 
 /** A sandbox that is ready and has an address. */
 export function aSandbox(parts: Partial<ObservedSandbox> = {}): ObservedSandbox {

@@ -10,10 +10,10 @@ import {
   type PodUid,
   podUid,
 } from '../../src/pods/index.ts';
-import { CrashBackoff } from '../../src/runtime/crash-backoff.ts';
-import { noCredentials } from '../../src/runtime/credentials/index.ts';
-import { type HookRunner, noHooks } from '../../src/runtime/hook-runner.ts';
-import type { PlanContext } from '../../src/runtime/plan-context.ts';
+import { type HookRunner, noHooks } from '../../src/runtime/hooks/hook-runner.ts';
+import { noCredentials } from '../../src/runtime/images/credentials/index.ts';
+import { CrashBackoff } from '../../src/runtime/plan/crash-backoff.ts';
+import type { PlanContext } from '../../src/runtime/plan/plan-context.ts';
 import { PodRuntime, type PodRuntimeDeps } from '../../src/runtime/pod-runtime.ts';
 import type { SyncPodResult } from '../../src/runtime/sync-result.ts';
 import {

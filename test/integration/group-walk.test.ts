@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { realClock } from '../../src/lib/index.ts';
-import { walkForGroup } from '../../src/volumes/group-walk.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
+import { walkForGroup } from '../../src/volumes/ownership/group-walk.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const group = 4711;

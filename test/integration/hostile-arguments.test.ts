@@ -8,9 +8,8 @@ import type { Run } from '../../src/containerd/machine.ts';
 import { unmountBelow } from '../../src/containerd/mounts.ts';
 import { removeBridge } from '../../src/containerd/network-links.ts';
 import { absoluteArgument, realClock, umountArguments } from '../../src/lib/index.ts';
-import { realVolumeParts } from '../../src/runtime/volume-parts.ts';
+import { realVolumeParts } from '../../src/runtime/containers/volume-parts.ts';
 import { journalArguments } from '../../src/server/system-logs/journal.ts';
-import { walkAside } from '../../src/volumes/group-walk-aside.ts';
 import {
   HostBlockDevices,
   HostDirectoryQuotas,
@@ -18,6 +17,7 @@ import {
   HostNetworkMounts,
   HostVolumeFiles,
 } from '../../src/volumes/index.ts';
+import { walkAside } from '../../src/volumes/ownership/group-walk-aside.ts';
 import { startedPrograms } from '../architecture/started-programs.ts';
 import { ArgumentRecorder, type Recorded } from '../fakes/argument-recorder.ts';
 
@@ -145,7 +145,7 @@ const attempts: Readonly<Record<string, Attempt>> = {
   "src/lib/silent-mounts.ts 'stat'": both(
     (path) => void handed.push({ program: 'stat', args: ['--', absoluteArgument('stat', path)] }),
   ),
-  "src/volumes/host-network-mounts.ts 'mount'": (text, below) => [
+  "src/volumes/nfs/host-network-mounts.ts 'mount'": (text, below) => [
     () => network.mount({ ...nfs, source: text }, signal),
     () => network.mount({ ...nfs, source: `s:${below}` }, signal),
     () => network.mount({ ...nfs, directory: text }, signal),
@@ -153,40 +153,40 @@ const attempts: Readonly<Record<string, Attempt>> = {
     () => network.mount({ ...nfs, options: ['ro', text] }, signal),
     () => network.mount({ ...nfs, options: [`addr=${text}`] }, signal),
   ],
-  "src/volumes/host-network-mounts.ts 'umount'": both((path) => network.unmount(path, 'lazy', signal)),
-  "src/volumes/host-network-mounts.ts 'stat'": both((path) => network.look(path, signal)),
-  "src/volumes/host-disks.ts 'blkid'": both((path) => disks.probe(path, signal)),
-  'src/volumes/host-disks.ts program': (text, below) => [
+  "src/volumes/nfs/host-network-mounts.ts 'umount'": both((path) => network.unmount(path, 'lazy', signal)),
+  "src/volumes/nfs/host-network-mounts.ts 'stat'": both((path) => network.look(path, signal)),
+  "src/volumes/local/host-disks.ts 'blkid'": both((path) => disks.probe(path, signal)),
+  'src/volumes/local/host-disks.ts program': (text, below) => [
     ...['ext4', 'xfs', 'btrfs', 'other'].flatMap((type) => [
       () => disks.format(text, type, signal),
       () => disks.format(below, type, signal),
     ]),
     () => disks.format('/dev/none', text, signal),
   ],
-  "src/volumes/host-disks.ts 'fsck'": both((path) => disks.check(path, signal)),
-  'src/volumes/host-disks.ts file': (text, below) => [
+  "src/volumes/local/host-disks.ts 'fsck'": both((path) => disks.check(path, signal)),
+  'src/volumes/local/host-disks.ts file': (text, below) => [
     grown('xfs', text),
     grown('xfs', below),
     grown('btrfs', below),
     grown(text.slice(0, 1_000), '/nowhere'),
   ],
-  "src/volumes/host-disks.ts 'mount'": (text, below) => [
+  "src/volumes/local/host-disks.ts 'mount'": (text, below) => [
     () => disks.mount({ ...disk, device: text }, signal),
     () => disks.mount({ ...disk, device: below }, signal),
     () => disks.mount({ ...disk, directory: text }, signal),
     () => disks.mount({ ...disk, fsType: text }, signal),
     () => disks.mount({ ...disk, options: [text] }, signal),
   ],
-  'src/volumes/host-disks.ts process.execPath': both((path) => disks.isHeld(path, signal)),
-  "src/volumes/host-disks.ts 'dd'": both((path) => disks.probe(path, signal)),
-  "src/volumes/host-block-devices.ts 'mount'": (text, below) => [
+  'src/volumes/local/host-disks.ts process.execPath': both((path) => disks.isHeld(path, signal)),
+  "src/volumes/local/host-disks.ts 'dd'": both((path) => disks.probe(path, signal)),
+  "src/volumes/block/host-block-devices.ts 'mount'": (text, below) => [
     () => devices.bind(text, join(folder, 'devices/file'), signal),
     () => devices.bind(below, join(folder, 'devices/file'), signal),
     () => devices.bind('/dev/none', inPod(text), signal),
   ],
-  "src/volumes/host-block-devices.ts 'umount'": both(unmounting),
-  "src/volumes/host-block-devices.ts 'losetup'": both((path) => devices.pin(path, signal)),
-  "src/volumes/host-volume-files.ts 'mount'": (text, below) => [
+  "src/volumes/block/host-block-devices.ts 'umount'": both(unmounting),
+  "src/volumes/block/host-block-devices.ts 'losetup'": both((path) => devices.pin(path, signal)),
+  "src/volumes/files/host-volume-files.ts 'mount'": (text, below) => [
     () => volumeFiles.bind(text, '/nowhere', [], signal),
     () => volumeFiles.bind(below, '/nowhere', [], signal),
     () => volumeFiles.bind('/dev/none', text, [], signal),
@@ -196,32 +196,32 @@ const attempts: Readonly<Record<string, Attempt>> = {
     () => volumeFiles.mountMemory(text, 1n, signal),
     () => volumeFiles.mountMemory(below, 1n, signal),
   ],
-  "src/volumes/host-volume-files.ts 'umount'": both((path) => volumeFiles.unmount(path, signal)),
-  "src/volumes/host-volume-files.ts 'stat'": both((path) => volumeFiles.spaceAt(path, signal)),
-  "src/volumes/host-directory-quotas.ts 'chattr'": (text) => [
+  "src/volumes/files/host-volume-files.ts 'umount'": both((path) => volumeFiles.unmount(path, signal)),
+  "src/volumes/files/host-volume-files.ts 'stat'": both((path) => volumeFiles.spaceAt(path, signal)),
+  "src/volumes/emptydir/host-directory-quotas.ts 'chattr'": (text) => [
     () => quotas.limit(text, 1n, signal),
     () => limited(text),
   ],
-  "src/volumes/host-directory-quotas.ts 'lsattr'": (text, below) => [
+  "src/volumes/emptydir/host-directory-quotas.ts 'lsattr'": (text, below) => [
     () => quotas.release(['/', text], signal),
     () => quotas.release(['/', below], signal),
   ],
-  "src/volumes/host-directory-quotas.ts 'setquota'": (text) => [
+  "src/volumes/emptydir/host-directory-quotas.ts 'setquota'": (text) => [
     () => quotas.limit(text, 1n, signal),
     () => limited(text),
   ],
-  "src/volumes/host-directory-quotas.ts 'repquota'": (text) => [
+  "src/volumes/emptydir/host-directory-quotas.ts 'repquota'": (text) => [
     () => quotas.limit(text, 1n, signal),
     () => limited(text),
   ],
-  'src/volumes/group-walk-aside.ts process.execPath': both((path) =>
+  'src/volumes/ownership/group-walk-aside.ts process.execPath': both((path) =>
     walkAside(clock, path, { group: 1, bits: undefined }, () => {}),
   ),
-  "src/runtime/volume-parts.ts 'mount'": (text) => [
+  "src/runtime/containers/volume-parts.ts 'mount'": (text) => [
     () => realVolumeParts(clock, quiet).bind(folder, 'part', inPod(text), signal),
     () => realVolumeParts(clock, quiet).bind(folder, text, inPod('target'), signal),
   ],
-  "src/runtime/volume-parts.ts 'umount'": both(unmounting),
+  "src/runtime/containers/volume-parts.ts 'umount'": both(unmounting),
   'src/server/system-logs/journal.ts program': (text) => [
     () =>
       void handed.push({

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { walkTree } from '../../src/lib/disk-walk/walk.ts';
 import { realClock } from '../../src/lib/index.ts';
 import { realVolumeParts } from '../../src/runtime/index.ts';
-import { walkForGroup } from '../../src/volumes/group-walk.ts';
 import { HostVolumeFiles } from '../../src/volumes/index.ts';
+import { walkForGroup } from '../../src/volumes/ownership/group-walk.ts';
 import { makeFresh } from './fresh-directory.ts';
 import type { Arena, Attack, Place } from './place.ts';
 

@@ -4,8 +4,8 @@ import { describe, it } from 'node:test';
 import type { Container } from '../../src/kinds/index.ts';
 import { collectLogs, MetricRegistry } from '../../src/lib/index.ts';
 import { type Pod, podUid } from '../../src/pods/index.ts';
-import { openAllotter } from '../../src/resources/allotment/index.ts';
 import { decodeCpuCheckpoint, encodeCpuCheckpoint } from '../../src/resources/cpu/cpu-checkpoint.ts';
+import { openAllotter } from '../../src/resources/exclusive/index.ts';
 import type { AllotmentSettings } from '../../src/resources/index.ts';
 import {
   decodeMemoryCheckpoint,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { initContainersOf } from '../../src/pods/index.ts';
-import { specHash } from '../../src/runtime/spec-hash.ts';
+import { specHash } from '../../src/runtime/containers/spec-hash.ts';
 import { type ManifestPlace, ManifestReader } from '../../src/sources/index.ts';
 
 /**

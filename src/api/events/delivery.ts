@@ -1,8 +1,8 @@
 import type { Event } from '../../kinds/index.ts';
 import { type Clock, describeError, KubelingError, withDeadline } from '../../lib/index.ts';
-import { isApiCode } from '../api-error.ts';
-import type { ApiClient } from '../client.ts';
-import { apiResources } from '../resource.ts';
+import { isApiCode } from '../client/api-error.ts';
+import type { ApiClient } from '../client/client.ts';
+import { apiResources } from '../client/resource.ts';
 
 /** An event on its way. */
 export interface Parcel {

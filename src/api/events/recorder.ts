@@ -1,5 +1,5 @@
 import type { Clock, Logger, Random } from '../../lib/index.ts';
-import type { ApiClient } from '../client.ts';
+import type { ApiClient } from '../client/client.ts';
 import { EventCorrelator } from './correlator.ts';
 import type { EventNote } from './event-object.ts';
 import { objectKey } from './reference.ts';

@@ -1,4 +1,4 @@
-import type { Patch } from '../client.ts';
+import type { Patch } from '../client/client.ts';
 import { checkSize, PatchBudget } from './budget.ts';
 import { badPatch } from './directives.ts';
 import { isJsonObject, type JsonObject } from './json.ts';

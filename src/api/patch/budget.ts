@@ -1,4 +1,4 @@
-import { apiError } from '../api-error.ts';
+import { apiError } from '../client/api-error.ts';
 import { unfitPatch } from './directives.ts';
 import { isJsonObject } from './json.ts';
 

@@ -1,5 +1,5 @@
 import type { Node, PodStatus } from '../../kinds/index.ts';
-import type { Patch } from '../client.ts';
+import type { Patch } from '../client/client.ts';
 import type { PatchSchema } from './schema.ts';
 import { strategicDiff } from './strategic-diff.ts';
 

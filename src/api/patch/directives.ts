@@ -1,4 +1,4 @@
-import { apiError } from '../api-error.ts';
+import { apiError } from '../client/api-error.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
 /** Words in a strategic merge patch that are no fields of the object. */

@@ -2,7 +2,7 @@ import type { Container } from '../../kinds/index.ts';
 import { type Clock, HintLatch } from '../../lib/index.ts';
 import { initContainersOf, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
-import { ShareLedger, type ShareLedgerDeps } from '../share-ledger.ts';
+import { ShareLedger, type ShareLedgerDeps } from '../exclusive/share-ledger.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
 import { encodeCpuCheckpoint } from './cpu-checkpoint.ts';
 import { type CpuSet, formatCpuSet, noCpus } from './cpu-set.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { podUid } from '../../pods/index.ts';
-import type { RuntimePlacement } from '../runtime-placement.ts';
+import type { RuntimePlacement } from '../cgroups/runtime-placement.ts';
 import { encodeCpuCheckpoint } from './cpu-checkpoint.ts';
 import { CpuGroups } from './cpu-groups.ts';
 import { formatCpuSet, parseCpuSet } from './cpu-set.ts';

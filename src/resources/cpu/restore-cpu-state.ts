@@ -1,5 +1,5 @@
-import { type Claim, type Restored, restoreShares } from '../restore-shares.ts';
-import type { RuntimePlacement } from '../runtime-placement.ts';
+import type { RuntimePlacement } from '../cgroups/runtime-placement.ts';
+import { type Claim, type Restored, restoreShares } from '../exclusive/restore-shares.ts';
 import { decodeCpuCheckpoint } from './cpu-checkpoint.ts';
 import type { CpuSet } from './cpu-set.ts';
 import { type CpuState, withAssignment } from './cpu-state.ts';

@@ -12,8 +12,8 @@ import {
 import type { Plugin, PluginHandler } from '../../plugins/index.ts';
 import { initContainersOf, type Pod, type PodUid, podLimits } from '../../pods/index.ts';
 import type { DeviceGrants, RuntimeFiles } from '../../runtime/index.ts';
+import { allotPod } from '../admission/allocate-exclusive.ts';
 import type { Refusal } from '../admission/index.ts';
-import { allotPod } from '../allot-pod.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/index.ts';
 import { type Allotment, Allotments, byNumaNode, idsOf, noNumaNode } from './allotments.ts';
 import { checkpointName } from './checkpoint.ts';

@@ -1,7 +1,7 @@
 import type { Container } from '../../kinds/index.ts';
 import { initContainersOf, isSidecar, type Pod, type PodUid } from '../../pods/index.ts';
 import type { Refusal } from '../admission/index.ts';
-import { ShareLedger, type ShareLedgerDeps } from '../share-ledger.ts';
+import { ShareLedger, type ShareLedgerDeps } from '../exclusive/share-ledger.ts';
 import type { AllocationTerms, HintProvider, TopologyHints } from '../topology/hint-provider.ts';
 import { encodeMemoryCheckpoint } from './memory-checkpoint.ts';
 import { blocksOf, type MemoryBlock, type MemoryState, withoutBlocks } from './memory-state.ts';

@@ -1,5 +1,5 @@
-import { type Claim, type Restored, restoreShares } from '../restore-shares.ts';
-import type { RuntimePlacement } from '../runtime-placement.ts';
+import type { RuntimePlacement } from '../cgroups/runtime-placement.ts';
+import { type Claim, type Restored, restoreShares } from '../exclusive/restore-shares.ts';
 import { decodeMemoryCheckpoint } from './memory-checkpoint.ts';
 import { type MemoryBlock, type MemoryState, taken, withBlocks } from './memory-state.ts';
 import type { StaticMemoryPolicy } from './static-memory-policy.ts';

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { aPod } from '../../../test/fakes/pods.ts';
 import { type Pod, podUid } from '../../pods/index.ts';
-import type { RuntimePlacement } from '../runtime-placement.ts';
+import type { RuntimePlacement } from '../cgroups/runtime-placement.ts';
 import { type TopologyHint, unaligned } from '../topology/hint-provider.ts';
 import { encodeMemoryCheckpoint } from './memory-checkpoint.ts';
 import { type MemoryState, withoutBlocks } from './memory-state.ts';

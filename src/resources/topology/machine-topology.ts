@@ -1,6 +1,6 @@
 import { KubelingError } from '../../lib/index.ts';
 import { parseCpuSet } from '../cpu/cpu-set.ts';
-import type { FactFiles } from '../machine-facts.ts';
+import type { FactFiles } from '../machine/machine-facts.ts';
 
 /** Where a processor is. Ids of cores are unique on the machine: that of their first processor. */
 export interface CpuPlace {

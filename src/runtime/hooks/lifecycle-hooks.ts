@@ -12,8 +12,8 @@ import {
   withDeadline,
 } from '../../lib/index.ts';
 import { actionRequest, describePod, type Pod, type PodJournal } from '../../pods/index.ts';
-import type { HookRunner, HookTarget } from '../hook-runner.ts';
 import { type HookObserver, unobservedHooks } from './hook-metrics.ts';
+import type { HookRunner, HookTarget } from './hook-runner.ts';
 
 export interface LifecycleHooksDeps {
   readonly cri: Pick<CriClient, 'execSync'>;

@@ -2,12 +2,12 @@ import { posix } from 'node:path';
 import type { ContainerStatus, CriClient } from '../../cri/index.ts';
 import { type Clock, describeError, isKind, onAbort } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { readOwner } from '../labels.ts';
-import { podLogDirectory } from '../log-paths.ts';
+import { readOwner } from '../containers/labels.ts';
 import type { LogView } from './log-decoder.ts';
 import type { LogFiles } from './log-files.ts';
 import type { LogFollowers } from './log-followers.ts';
 import { chooseLogInstance, type WantedInstance } from './log-instance.ts';
+import { podLogDirectory } from './log-paths.ts';
 import { LogReader, type LogReading } from './log-reader.ts';
 import { LogTrail } from './log-trail.ts';
 

@@ -6,7 +6,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { Container, PodSpec, ResourceRequirements } from '../../kinds/index.ts';
 import { collectLogs, KubelingError } from '../../lib/index.ts';
 import { effectiveAllocation, type Pod } from '../../pods/index.ts';
-import { type LinuxNode, overheadResources, resizedResources } from '../linux-resources.ts';
+import { type LinuxNode, overheadResources, resizedResources } from '../containers/linux-resources.ts';
 import { memoryActuated } from './actuated.ts';
 import type { PodLimits } from './pod-limits.ts';
 import { PodResizer } from './pod-resizer.ts';

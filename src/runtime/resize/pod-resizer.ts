@@ -8,9 +8,9 @@ import {
   type PodAllocation,
   sameResources,
 } from '../../pods/index.ts';
-import type { PodPlanner } from '../pod-planner.ts';
+import { mayHaveHappened } from '../kill/unknown-outcome.ts';
+import type { PodPlanner } from '../plan/pod-planner.ts';
 import type { SyncAction } from '../sync-result.ts';
-import { mayHaveHappened } from '../unknown-outcome.ts';
 import type { ActuatedResources } from './actuated.ts';
 import { isMore, type PodLimits, type PodLimitsAccess, sandboxLimits } from './pod-limits.ts';
 import { amountOf, type ContainerUpdate, type ResizedResource, type ResizePlan } from './resize-plan.ts';

@@ -5,8 +5,8 @@ import { brief, quiet } from '../../../test/fakes/plans.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
 import type { Container, ResourceRequirements } from '../../kinds/index.ts';
 import { effectiveAllocation, type Pod } from '../../pods/index.ts';
-import { computePodActions } from '../compute-pod-actions.ts';
-import type { PlanContext } from '../plan-context.ts';
+import { computePodActions } from '../plan/compute-pod-actions.ts';
+import type { PlanContext } from '../plan/plan-context.ts';
 import { actuatedOf } from './actuated.ts';
 
 const cpu = (amount: string): ResourceRequirements => ({ requests: { cpu: amount } });

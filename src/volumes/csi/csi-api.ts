@@ -1,6 +1,6 @@
 import type { CSIDriver, Secret, VolumeAttachment } from '../../kinds/index.ts';
 import type { TokenSource } from '../../objects/index.ts';
-import type { ClaimApi } from '../expansions.ts';
+import type { ClaimApi } from '../claims/expansions.ts';
 
 /** What the API says of drivers and volumes; undefined for what is not there. */
 export interface CsiApi extends ClaimApi {

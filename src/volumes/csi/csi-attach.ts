@@ -1,6 +1,6 @@
 import type { CSIDriver } from '../../kinds/index.ts';
 import { type Clock, KubelingError } from '../../lib/index.ts';
-import { failedAt } from '../failed-at.ts';
+import { failedAt } from '../manager/failed-at.ts';
 import type { CsiApi } from './csi-api.ts';
 import { attachedName, attachmentName } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';

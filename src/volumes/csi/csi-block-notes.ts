@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
-import type { VolumeFiles } from '../volume-files.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
 import { attachmentName, type CsiPlaces } from './csi-places.ts';
 import type { CsiVolume } from './csi-request.ts';
 import { originIn, originOf } from './volume-data.ts';

@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { type Clock, describeError, isKind } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
-import { sourceOf } from '../bound-volume.ts';
-import { blocked } from '../remove-volumes.ts';
-import type { VolumeFiles } from '../volume-files.ts';
-import { type StorageObserver, timed } from '../volume-metrics.ts';
+import { sourceOf } from '../claims/bound-volume.ts';
+import { blocked } from '../files/remove-volumes.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
 import type { CsiApi } from './csi-api.ts';
 import type { BlockData, CsiBlockNotes } from './csi-block-notes.ts';
 import { removeLeftovers } from './csi-clean.ts';

@@ -6,7 +6,7 @@ import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
 import { collectLogs, KubelingError, seededRandom } from '../../lib/index.ts';
 import { podUid } from '../../pods/index.ts';
-import { failedAt } from '../failed-at.ts';
+import { failedAt } from '../manager/failed-at.ts';
 import type { CsiApi } from './csi-api.ts';
 import { CsiAttempts } from './csi-attempts.ts';
 import { CsiBlock } from './csi-block.ts';

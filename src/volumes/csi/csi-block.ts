@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
 import type { Pod, PodUid } from '../../pods/index.ts';
-import { at, failedAt } from '../failed-at.ts';
-import { checkedName, PodPlaces } from '../payload-places.ts';
-import { blocked } from '../remove-volumes.ts';
-import type { VolumeFiles } from '../volume-files.ts';
+import { blocked } from '../files/remove-volumes.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import { at, failedAt } from '../manager/failed-at.ts';
+import { checkedName, PodPlaces } from '../projected/payload-places.ts';
 import type { CsiApi } from './csi-api.ts';
 import type { CsiAttempts } from './csi-attempts.ts';
 import { type BlockData, CsiBlockNotes } from './csi-block-notes.ts';

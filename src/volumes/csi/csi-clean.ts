@@ -1,5 +1,5 @@
-import { blocked } from '../remove-volumes.ts';
-import type { VolumeFiles } from '../volume-files.ts';
+import { blocked } from '../files/remove-volumes.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
 import type { VolumePlace } from './csi-places.ts';
 
 /** What a write that was cut off leaves. */

@@ -1,5 +1,5 @@
 import type { Pod } from '../../pods/index.ts';
-import type { GrowingVolume } from '../expansions.ts';
+import type { GrowingVolume } from '../claims/expansions.ts';
 import type { CsiApi } from './csi-api.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
 import { type CsiPlaces, csiPlugin } from './csi-places.ts';

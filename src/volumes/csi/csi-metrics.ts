@@ -1,5 +1,5 @@
 import type { MetricRegistry } from '../../lib/index.ts';
-import { migratedLabel, type VolumePlugin } from '../volume-metrics.ts';
+import { migratedLabel, type VolumePlugin } from '../manager/volume-metrics.ts';
 
 /** Told what came of a call to a driver, and how long it took. Never throws. */
 export type CsiObserver = (

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import { mayBePodUid, type PodUid } from '../../pods/index.ts';
-import { unusable } from '../payload.ts';
-import { PodPlaces, type Way } from '../payload-places.ts';
-import type { VolumePlugin } from '../volume-metrics.ts';
+import type { VolumePlugin } from '../manager/volume-metrics.ts';
+import { unusable } from '../projected/payload.ts';
+import { PodPlaces, type Way } from '../projected/payload-places.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 const csiKind = 'kubernetes.io~csi';

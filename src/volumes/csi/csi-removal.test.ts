@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { CsiWorld, disk, driver } from '../../../test/fakes/csi-world.ts';
 import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
 import { MetricRegistry } from '../../lib/index.ts';
-import { reconstructionMetrics } from '../volume-metrics.ts';
+import { reconstructionMetrics } from '../manager/volume-metrics.ts';
 import type { CsiVolumes } from './csi-volumes.ts';
 
 const { signal } = new AbortController();

@@ -1,9 +1,9 @@
 import type { Volume } from '../../kinds/index.ts';
 import { describeError, type KeyedMutex } from '../../lib/index.ts';
 import type { PodUid } from '../../pods/index.ts';
-import { unusable } from '../payload.ts';
-import type { VolumeFiles } from '../volume-files.ts';
-import type { ReconstructionObserver } from '../volume-metrics.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import type { ReconstructionObserver } from '../manager/volume-metrics.ts';
+import { unusable } from '../projected/payload.ts';
 import { cleanPlace } from './csi-clean.ts';
 import type { CsiDriver } from './csi-drivers.ts';
 import { isAbsent } from './csi-failures.ts';

@@ -1,6 +1,6 @@
 import type { CSIDriver, Secret } from '../../kinds/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { checkedFsType, checkedMountFlags } from '../mount-options.ts';
+import { checkedFsType, checkedMountFlags } from '../manager/mount-options.ts';
 import type { AccessModeKind, NodeCapability, VolumeCapability } from './gen/node.ts';
 
 /** A volume as its driver is to mount it. */

@@ -1,8 +1,8 @@
 import type { CSIDriver, SELinuxOptions } from '../../kinds/index.ts';
 import { claimNameOf, type Pod } from '../../pods/index.ts';
-import { wrong } from '../mount-options.ts';
-import { unusable } from '../payload.ts';
-import { containersOf } from '../volume-users.ts';
+import { wrong } from '../manager/mount-options.ts';
+import { containersOf } from '../manager/volume-users.ts';
+import { unusable } from '../projected/payload.ts';
 import type { CsiVolume } from './csi-request.ts';
 
 /** Drivers put the label between quotes into options for mount(8): it must not have any of its own. */

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { VolumeFiles, VolumeSpace } from '../volume-files.ts';
+import type { VolumeFiles, VolumeSpace } from '../files/volume-files.ts';
 import type { CsiDrivers } from './csi-drivers.ts';
 import { isAbsent } from './csi-failures.ts';
 import { type CsiPlaces, placeIn } from './csi-places.ts';

@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 import { describeError, HintLatch, type KeyedMutex, KubelingError } from '../../lib/index.ts';
 import { mayBePodUid, type Pod, type PodUid } from '../../pods/index.ts';
-import { at, failedAt } from '../failed-at.ts';
-import { unusable } from '../payload.ts';
-import { timed } from '../volume-metrics.ts';
+import { at, failedAt } from '../manager/failed-at.ts';
+import { timed } from '../manager/volume-metrics.ts';
+import { unusable } from '../projected/payload.ts';
 import { attachmentOf } from './csi-attach.ts';
 import type { CsiBlock } from './csi-block.ts';
 import { cleanPlace } from './csi-clean.ts';

@@ -1,7 +1,7 @@
 import type { CSIDriver } from '../../kinds/index.ts';
 import { apiTime, describeError } from '../../lib/index.ts';
 import type { Pod } from '../../pods/index.ts';
-import { unusable } from '../payload.ts';
+import { unusable } from '../projected/payload.ts';
 import type { CsiApi } from './csi-api.ts';
 import { type CsiVolume, type SecretName, textsOf } from './csi-request.ts';
 

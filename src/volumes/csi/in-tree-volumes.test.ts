@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { CsiWorld } from '../../../test/fakes/csi-world.ts';
 import { podWith } from '../../../test/fakes/payload-world.ts';
 import type { PersistentVolume } from '../../kinds/index.ts';
-import { sourceOf } from '../bound-volume.ts';
+import { sourceOf } from '../claims/bound-volume.ts';
 import { CsiPlaces } from './csi-places.ts';
 import { inTreeVolume, isOfDriver } from './in-tree-volumes.ts';
 import { inlinePlace, inlineVolume } from './inline-volumes.ts';

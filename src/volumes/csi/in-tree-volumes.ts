@@ -1,5 +1,5 @@
 import type { CSIPersistentVolumeSource, PersistentVolume, Volume } from '../../kinds/index.ts';
-import { unusable } from '../payload.ts';
+import { unusable } from '../projected/payload.ts';
 
 /** What a driver is told of a volume that is described in the words of the time before there were drivers. */
 export type TranslatedVolume = CSIPersistentVolumeSource & {

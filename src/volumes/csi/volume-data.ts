@@ -1,4 +1,4 @@
-import type { VolumeFiles } from '../volume-files.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
 import { placeIn, type VolumePlace } from './csi-places.ts';
 
 /** What must be known of a mounted volume to take it away, whoever mounted it. */

@@ -1,9 +1,9 @@
 import type { PodDirectories } from '../../checkpoints/index.ts';
 import { claimNameOf, type Pod } from '../../pods/index.ts';
 import type { VolumePlace } from '../../stats/index.ts';
-import { usedVolumes } from '../volume-users.ts';
 import type { KnownVolume } from './volume-plugins.ts';
 import type { MountedClaim } from './volume-space.ts';
+import { usedVolumes } from './volume-users.ts';
 
 /** The volumes of a pod that lie below its directory, and how what they hold is found out. */
 export function volumePlaces(

@@ -1,5 +1,5 @@
 import type { Volume } from '../../kinds/index.ts';
-import type { VolumePlugin } from '../volume-metrics.ts';
+import type { VolumePlugin } from './volume-metrics.ts';
 
 /** Where a volume of a pod is to be found. */
 export type KnownVolume =

@@ -66,13 +66,13 @@ export const exemptPatterns: readonly ExemptPattern[] = [
     why: oomLine,
   },
   {
-    file: 'src/runtime/credentials/registry-match.ts',
+    file: 'src/runtime/images/credentials/registry-match.ts',
     source: String.raw`\[\^?[^\]]+\]|\\.|[\s\S]`,
     mostCharacters: 1_024,
     why: 'globs of registries have at most 1,024 characters',
   },
   {
-    file: 'src/runtime/hostname.ts',
+    file: 'src/runtime/sandbox/hostname.ts',
     source: '[-.]+$',
     mostCharacters: 63,
     why: 'the first 63 characters of a host name',
@@ -100,7 +100,7 @@ export const exemptPatterns: readonly ExemptPattern[] = [
 /** Where regular expressions are made of texts while the program runs. The key is the file, the value says why it is fine. */
 export const patternsOfTexts: ReadonlyMap<string, string> = new Map([
   ['src/lib/logging/verbosity.ts', '--vmodule of the command line, on the paths of source files'],
-  ['src/runtime/credentials/registry-match.ts', 'one set of characters, on one character'],
+  ['src/runtime/images/credentials/registry-match.ts', 'one set of characters, on one character'],
   ['src/server/system-logs/node-log-query.ts', 'only parsed: journalctl does the matching'],
   ['test/simulator/event-filter.ts', 'filters that kubeling itself gives the simulated runtime'],
 ]);

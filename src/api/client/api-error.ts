@@ -1,0 +1,44 @@
+import { type ErrorCode, KubelingError } from '../../lib/index.ts';
+
+/** A refusal as the API words it. */
+export interface ApiStatus {
+  readonly message?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly code?: number | undefined;
+  readonly details?: { readonly retryAfterSeconds?: number | undefined } | undefined;
+}
+
+export interface ApiRefusal {
+  /** What was asked, such as "patch pods/web/status". */
+  readonly what: string;
+  /** Of HTTP. */
+  readonly status: number;
+  readonly answer: ApiStatus;
+  /** How long the server wants to be left alone, where it says so. */
+  readonly retryAfterMs?: number | undefined;
+}
+
+const codes: Readonly<Record<number, ErrorCode>> = {
+  400: 'API_INVALID',
+  401: 'API_UNAUTHORIZED',
+  403: 'API_FORBIDDEN',
+  404: 'API_NOT_FOUND',
+  405: 'API_UNSUPPORTED',
+  406: 'API_UNSUPPORTED',
+  409: 'API_CONFLICT',
+  410: 'API_GONE',
+  415: 'API_UNSUPPORTED',
+  422: 'API_INVALID',
+  429: 'API_TOO_MANY',
+};
+
+/** The error for an answer that is not what was asked for; its details have `status`, `reason` and `retryAfterMs`. */
+export function apiError({ what, status, answer, retryAfterMs }: ApiRefusal): KubelingError {
+  const code = codes[status] ?? (status >= 500 ? 'API_FAILED' : 'API_INVALID');
+  const { message = `HTTP status ${status}`, reason } = answer;
+  return new KubelingError(code, `Cannot ${what}: ${message}`, { details: { status, reason, retryAfterMs } });
+}
+
+export function isApiCode(error: unknown, ...wanted: readonly ErrorCode[]): boolean {
+  return error instanceof KubelingError && wanted.includes(error.code);
+}

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MetricRegistry } from '../../lib/index.ts';
+import { callMetrics } from './call-metrics.ts';
+
+const { signal } = new AbortController();
+
+function rig() {
+  const registry = new MetricRegistry({ onError: assert.ifError });
+  return { registry, seen: callMetrics(registry) };
+}
+
+test('requests are counted by the status of their answer, and those without one too', async () => {
+  const { registry, seen } = rig();
+  const call = { verb: 'patch', method: 'PATCH', host: 'api:6443', durationMs: 30 } as const;
+  seen({ ...call, status: 200 });
+  seen({ ...call, status: 200 });
+  seen({ ...call, status: undefined });
+  const text = await registry.expose(signal);
+  assert.match(text, /^rest_client_requests_total\{code="200",method="PATCH",host="api:6443"\} 2$/m);
+  assert.match(text, /^rest_client_requests_total\{code="<error>",method="PATCH",host="api:6443"\} 1$/m);
+  assert.match(text, /^rest_client_request_duration_seconds_count\{verb="PATCH",host="api:6443"\} 3$/m);
+});
+
+test('a watch is a request, though not one that takes long', async () => {
+  const { registry, seen } = rig();
+  seen({ verb: 'watch', method: 'GET', host: 'api:6443', status: 200, durationMs: 1 });
+  const text = await registry.expose(signal);
+  assert.match(text, /^rest_client_requests_total\{code="200",method="GET",host="api:6443"\} 1$/m);
+  assert.doesNotMatch(text, /request_duration_seconds_count/);
+});

@@ -1,0 +1,247 @@
+import { type Clock, KubelingError, LinkedController, onAbort } from '../../lib/index.ts';
+import type { Access } from '../credentials/credentials.ts';
+import type { Lane, WireAnswer, WireRequest } from '../transport/connection-pool.ts';
+import { transportError } from '../transport/failures.ts';
+import { type RateLimit, RequestRate, RequestSlots } from '../transport/rate-limit.ts';
+import type { ConnectionPool } from '../transport/transport.ts';
+import { type Refusal, readRefusal } from './answers.ts';
+import { isApiCode } from './api-error.ts';
+import {
+  BrokenConnection,
+  mayRepeatRefused,
+  mostRetries,
+  type Repetition,
+  repeatAfterBreakMs,
+  systemCodeOf,
+} from './retry.ts';
+
+/** What a client may ask of the server at most. */
+export interface CallLimits {
+  readonly rate: RateLimit;
+  /** For one try, from the connection to the last byte. */
+  readonly tryMs: number;
+  /** For a call with all its tries, once it is its turn. */
+  readonly callMs: number;
+  readonly mostInFlight: number;
+}
+
+/** What came of one try, for metrics. */
+export interface CallSeen {
+  readonly verb: string;
+  readonly method: WireRequest['method'];
+  readonly host: string;
+  /** Of HTTP; undefined when there was no answer. */
+  readonly status: number | undefined;
+  readonly durationMs: number;
+}
+
+export interface CallerOptions {
+  readonly pool: ConnectionPool;
+  readonly clock: Clock;
+  readonly limits: CallLimits;
+  readonly userAgent: string;
+  readonly onCall: ((seen: CallSeen) => void) | undefined;
+}
+
+/** An answer that is what was asked for, with its body still to be read. */
+export interface Answered {
+  readonly message: WireAnswer;
+  readonly lane: Lane;
+  readonly access: Access;
+}
+
+export interface Call<T> {
+  readonly verb: string;
+  /** What is asked, such as "get pods/web". */
+  readonly what: string;
+  readonly request: WireRequest;
+  readonly repetition: Repetition;
+  /** An answer that goes on and on may come over a connection shared with others. */
+  readonly answer?: 'whole' | 'endless';
+  /** Within the deadline of the try. */
+  readonly consume: (answered: Answered, signal: AbortSignal) => Promise<T>;
+}
+
+type Outcome<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly access: Access }
+  | { readonly kind: 'broken'; readonly broken: BrokenConnection; readonly error: KubelingError };
+
+/** What happened to a call so far. */
+interface Tries {
+  waits: number;
+  breaks: number;
+  newCredentials: number;
+  readonly endsMs: number;
+}
+
+/** Sends requests under the limits of one client, and again where that is safe. */
+export class Caller {
+  readonly #options: CallerOptions;
+  readonly #rate: RequestRate;
+  readonly #slots: RequestSlots;
+
+  constructor(options: CallerOptions) {
+    this.#options = options;
+    this.#rate = new RequestRate(options.limits.rate, options.clock);
+    this.#slots = new RequestSlots(options.limits.mostInFlight);
+  }
+
+  setRate(rate: RateLimit): void {
+    this.#rate.setLimit(rate);
+  }
+
+  /** Rejects with API_DEADLINE when the server is too slow, and with the signal's reason. */
+  async call<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
+    const { pool, limits } = this.#options;
+    using scope = new LinkedController(signal);
+    using _closing = onAbort(pool.closed, (reason) => scope.abort(reason));
+    // Its turn comes by our own limits: that is no fault of the server, and not counted as its time.
+    await this.#rate.take(scope.signal);
+    using _deadline = this.#deadline(scope, call.what, limits.callMs);
+    using _slot = await this.#slots.take(scope.signal);
+    return await this.#untilDone(call, scope.signal);
+  }
+
+  async #untilDone<T>(call: Call<T>, signal: AbortSignal): Promise<T> {
+    const { clock, limits } = this.#options;
+    const tries: Tries = {
+      waits: 0,
+      breaks: 0,
+      newCredentials: 0,
+      endsMs: clock.monotonicMs() + limits.callMs,
+    };
+    for (;;) {
+      const outcome = await this.#try(call, signal);
+      if (outcome.kind === 'done') return outcome.value;
+      const waitMs =
+        outcome.kind === 'broken'
+          ? this.#afterBreak(outcome.broken, call, tries)
+          : await this.#afterRefusal(outcome, { call, tries }, signal);
+      if (waitMs === undefined || clock.monotonicMs() + waitMs >= tries.endsMs) {
+        throw outcome.kind === 'broken' ? outcome.error : outcome.refusal.error;
+      }
+      await clock.sleep(waitMs, signal);
+      await this.#rate.take(signal);
+    }
+  }
+
+  #afterBreak(
+    { code, socket }: BrokenConnection,
+    { repetition }: Call<unknown>,
+    tries: Tries,
+  ): number | undefined {
+    return repeatAfterBreakMs({ code, socket, repetition, before: tries.breaks++ });
+  }
+
+  async #afterRefusal(
+    { refusal, access }: Extract<Outcome<unknown>, { kind: 'refused' }>,
+    { call, tries }: { readonly call: Call<unknown>; readonly tries: Tries },
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const { status, retryAfterMs } = refusal;
+    if (status === 401 && tries.newCredentials++ === 0) {
+      return (await this.#options.pool.refused(access, signal)) ? 0 : undefined;
+    }
+    const may = mayRepeatRefused({ status, retryAfterMs, repetition: call.repetition });
+    return may && tries.waits++ < mostRetries ? retryAfterMs : undefined;
+  }
+
+  async #try<T>(call: Call<T>, parent: AbortSignal): Promise<Outcome<T>> {
+    parent.throwIfAborted();
+    using scope = new LinkedController(parent);
+    using _deadline = this.#deadline(scope, call.what, this.#options.limits.tryMs);
+    const { lane, access } = await this.#options.pool.lane(scope.signal);
+    try {
+      return await this.#exchange(call, { lane, access }, scope.signal);
+    } catch (error) {
+      // What broke because we gave up did not break.
+      if (scope.signal.aborted) throw this.#gaveUp(scope.signal.reason);
+      const broken = brokenBy(error);
+      const failure = this.#explain(call.what, { lane, access, cause: broken?.cause ?? error });
+      if (broken === undefined) throw failure;
+      this.#options.pool.reachability.failed();
+      return { kind: 'broken', broken, error: failure };
+    }
+  }
+
+  async #exchange<T>(
+    call: Call<T>,
+    { lane, access }: { readonly lane: Lane; readonly access: Access },
+    signal: AbortSignal,
+  ): Promise<Outcome<T>> {
+    const { clock, userAgent } = this.#options;
+    const { authorization } = access;
+    const headers = {
+      accept: 'application/json',
+      'user-agent': userAgent,
+      ...call.request.headers,
+      ...(authorization === undefined ? {} : { authorization }),
+    };
+    const request = { ...call.request, headers };
+    const message = await this.#timed(call, access, () =>
+      call.answer === 'endless' ? lane.sendWatch(request, signal) : lane.send(request, signal),
+    );
+    const status = message.statusCode ?? 0;
+    this.#heard(status);
+    if (status >= 200 && status < 300) {
+      return { kind: 'done', value: await call.consume({ message, lane, access }, signal) };
+    }
+    return {
+      kind: 'refused',
+      refusal: await readRefusal(message, { what: call.what, access, clock }, signal),
+      access,
+    };
+  }
+
+  /** A server that can only say that it is in trouble is not back yet. */
+  #heard(status: number): void {
+    const { reachability } = this.#options.pool;
+    if (status < 500) reachability.answered();
+    else reachability.failed();
+  }
+
+  #gaveUp(reason: unknown): unknown {
+    if (isApiCode(reason, 'API_DEADLINE')) this.#options.pool.reachability.failed();
+    return reason;
+  }
+
+  async #timed(
+    { verb, request }: Call<unknown>,
+    { context }: Access,
+    send: () => Promise<WireAnswer>,
+  ): Promise<WireAnswer> {
+    const { clock, onCall } = this.#options;
+    const { method } = request;
+    const { host } = context.cluster.server;
+    const startMs = clock.monotonicMs();
+    const seen = (status: number | undefined) =>
+      onCall?.({ verb, method, host, status, durationMs: clock.monotonicMs() - startMs });
+    try {
+      const message = await send();
+      seen(message.statusCode);
+      return message;
+    } catch (error) {
+      seen(undefined);
+      throw error;
+    }
+  }
+
+  /** For connections that break after the answer began, too. */
+  #explain(what: string, at: Omit<Answered, 'message'> & { readonly cause: unknown }): KubelingError {
+    const { lane, access, cause } = at;
+    return transportError({ what, access, cause, peer: lane.peer, now: this.#options.clock.now() });
+  }
+
+  #deadline(scope: LinkedController, what: string, ms: number): Disposable {
+    return this.#options.clock.timer(ms, () =>
+      scope.abort(new KubelingError('API_DEADLINE', `Cannot ${what} within ${ms} ms`)),
+    );
+  }
+}
+
+/** A connection may also break in the middle of an answer; the server was not asked for nothing then. */
+function brokenBy(error: unknown): BrokenConnection | undefined {
+  if (error instanceof BrokenConnection) return error;
+  return systemCodeOf(error) === undefined ? undefined : new BrokenConnection(error, 'new');
+}

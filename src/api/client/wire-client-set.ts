@@ -1,0 +1,142 @@
+import { type Clock, type Logger, runChecked } from '../../lib/index.ts';
+import { Credentials } from '../credentials/credentials.ts';
+import type { ExecDeps } from '../credentials/exec.ts';
+import { hostApiFiles } from '../kubeconfig/files.ts';
+import type { ApiFiles, KubeContext } from '../kubeconfig/kubeconfig.ts';
+import type { Environment } from '../transport/proxy.ts';
+import { rateLimitOf } from '../transport/rate-limit.ts';
+import { ConnectionPool } from '../transport/transport.ts';
+import { Caller, type CallLimits, type CallSeen } from './calls.ts';
+import type { ApiClient } from './client.ts';
+import { WireClient } from './wire-client.ts';
+
+export interface ApiConnectionOptions {
+  /** Asked at the first request and every five minutes: `() => loadKubeconfig({ path, files: hostApiFiles })`. */
+  readonly kubeconfig: () => Promise<KubeContext>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly userAgent: string;
+  /** For HTTPS_PROXY and NO_PROXY, and what exec plugins are run with. */
+  readonly environment: Environment;
+  readonly files?: ApiFiles;
+  /** Runs exec plugins. */
+  readonly run?: ExecDeps['run'];
+  /** Told of each try, for metrics; it must not throw. */
+  readonly onCall?: (seen: CallSeen) => void;
+  /** The largest answer that is read; 64 MiB unless given. */
+  readonly longestBody?: number;
+  /** The largest event of a watch; 16 MiB unless given. */
+  readonly longestEvent?: number;
+}
+
+export interface ApiClientOptions extends ApiConnectionOptions {
+  readonly limits: CallLimits;
+}
+
+/** What can be done to the connections behind clients. */
+export interface ApiConnections {
+  /** Reads kubeconfig, certificates and tokens again; when they have changed all old connections are closed. */
+  reload(): void;
+  /** After silence idle connections may be dead without anybody having told us. */
+  closeIdle(): void;
+  /** The same, and watches over which nothing came for a while: they begin anew over other connections. */
+  closeSilent(): void;
+  /** Requests and watches under way are cut too; the clients go on with new connections. */
+  closeConnections(): void;
+  /** For good: what is under way and what comes after it fails. */
+  close(): void;
+}
+
+/** A client that can also read plain text, such as `/healthz`. */
+export interface WireApiClient extends ApiClient {
+  text(path: `/${string}`, signal: AbortSignal): Promise<string>;
+}
+
+/** Nothing is read or connected before the first request. */
+export function createApiClient(options: ApiClientOptions): WireApiClient & ApiConnections {
+  const pool = poolOf(options);
+  return Object.assign(clientOn(pool, options, options.limits), connectionsOf(pool));
+}
+
+/** As configuration has it. */
+export interface ClientRate {
+  readonly qps: number;
+  readonly burst: number;
+}
+
+export interface ApiClientsOptions extends ApiConnectionOptions {
+  /** `kubeAPIQPS` and `kubeAPIBurst`: 50 and 100 unless configured. */
+  readonly main: ClientRate;
+  /** `eventRecordQPS` and `eventBurst`. */
+  readonly events: ClientRate;
+  /** The shorter of the frequency of the node's status and the duration of its lease. */
+  readonly heartbeatMs: number;
+}
+
+/** The clients of a node: none can hold up another, though they share their connections. */
+export interface ApiClients extends ApiConnections {
+  readonly main: WireApiClient;
+  readonly events: ApiClient;
+  /** For the lease and the node's status: no limit on its rate, and a short deadline. */
+  readonly heartbeat: ApiClient;
+  /** How often the first two may ask, from now on. Rejects rates below 0 with CONFIG_INVALID. */
+  setRates(rates: Pick<ApiClientsOptions, 'main' | 'events'>): void;
+}
+
+/** Rejects rates below 0 with CONFIG_INVALID. Nothing is read or connected before the first request. */
+export function createApiClients(options: ApiClientsOptions): ApiClients {
+  const pool = poolOf(options);
+  const rateOf = ({ qps, burst }: ClientRate) => rateLimitOf(qps, burst);
+  const main = clientOn(pool, options, { rate: rateOf(options.main), ...mainLimits });
+  const events = clientOn(pool, options, { rate: rateOf(options.events), ...eventLimits });
+  return {
+    main,
+    events,
+    heartbeat: clientOn(pool, options, heartbeatLimits(options.heartbeatMs)),
+    setRates(rates) {
+      const [forMain, forEvents] = [rateOf(rates.main), rateOf(rates.events)];
+      main.setRate(forMain);
+      events.setRate(forEvents);
+    },
+    ...connectionsOf(pool),
+  };
+}
+
+/** An API server gives up on a request after a minute itself. */
+export const mainLimits = { tryMs: 60_000, callMs: 300_000, mostInFlight: 64 } as const;
+/** The recorder of events tries again by itself. */
+export const eventLimits = { tryMs: 30_000, callMs: 60_000, mostInFlight: 8 } as const;
+
+export function heartbeatLimits(ms: number): CallLimits {
+  return { rate: { kind: 'unlimited' }, tryMs: ms, callMs: ms, mostInFlight: 8 };
+}
+
+function poolOf(options: ApiConnectionOptions): ConnectionPool {
+  const { clock, logger, environment, files = hostApiFiles, run = runChecked } = options;
+  const credentials = new Credentials(options.kubeconfig, {
+    clock,
+    logger,
+    files,
+    exec: { run, environment },
+  });
+  return new ConnectionPool({ credentials, clock, logger, environment });
+}
+
+const mebibyte = 1024 * 1024;
+
+function clientOn(pool: ConnectionPool, options: ApiConnectionOptions, limits: CallLimits): WireClient {
+  const { clock, userAgent, onCall, longestBody = 64 * mebibyte, longestEvent = 16 * mebibyte } = options;
+  const caller = new Caller({ pool, clock, limits, userAgent, onCall });
+  const { reachability } = pool;
+  return new WireClient({ caller, clock, reachability, longestBody, longestEvent });
+}
+
+function connectionsOf(pool: ConnectionPool): ApiConnections {
+  return {
+    reload: () => pool.reload(),
+    closeIdle: () => pool.closeIdle(),
+    closeSilent: () => pool.closeSilent(),
+    closeConnections: () => pool.closeConnections(),
+    close: () => pool.close(),
+  };
+}

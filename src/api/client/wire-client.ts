@@ -1,0 +1,239 @@
+import { type Clock, KubelingError } from '../../lib/index.ts';
+import { WatchStream } from '../reflector/watch-stream.ts';
+import type { WireRequest } from '../transport/connection-pool.ts';
+import { transportError } from '../transport/failures.ts';
+import type { RateLimit } from '../transport/rate-limit.ts';
+import type { Reachability } from '../transport/reachability.ts';
+import { decodeObject, readText } from './answers.ts';
+import type { Answered, Call, Caller } from './calls.ts';
+import type {
+  ApiClient,
+  ApiList,
+  ApiObject,
+  DeleteOptions,
+  GetOptions,
+  ListQuery,
+  Patch,
+  WatchEvent,
+  WatchQuery,
+} from './client.ts';
+import { describePlace, queryOf } from './paths.ts';
+import { apiVersionOf, type Collection, collectionPath, type ObjectRef, objectPath } from './resource.ts';
+import { type Repetition, repetitionOfPatch, repetitionOfPost } from './retry.ts';
+
+export interface WireClientOptions {
+  readonly caller: Caller;
+  readonly clock: Clock;
+  readonly reachability: Reachability;
+  /** The largest answer that is read. */
+  readonly longestBody: number;
+  /** The largest event of a watch. */
+  readonly longestEvent: number;
+}
+
+/** How long after a watch should have ended its server is taken for dead. */
+const watchSlackMs = 30_000;
+
+const patchTypes = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+} as const;
+
+interface Asked {
+  readonly verb: string;
+  readonly method: WireRequest['method'];
+  readonly at: Collection | ObjectRef;
+  readonly path: string;
+  readonly repetition: Repetition;
+  readonly body?: unknown;
+  readonly type?: string;
+}
+
+/** The API over the wire. */
+export class WireClient implements ApiClient {
+  readonly #options: WireClientOptions;
+
+  constructor(options: WireClientOptions) {
+    this.#options = options;
+  }
+
+  async get<T extends ApiObject>(ref: ObjectRef, options: GetOptions, signal: AbortSignal): Promise<T> {
+    const path = objectPath(ref) + queryOf({ resourceVersion: options.resourceVersion });
+    return await this.#ask<T>({ verb: 'get', method: 'GET', at: ref, path, repetition: 'harmless' }, signal);
+  }
+
+  async list<T extends ApiObject>(query: ListQuery, signal: AbortSignal): Promise<ApiList<T>> {
+    const { fieldSelector, labelSelector, resourceVersion, limit } = query;
+    const asked = { fieldSelector, labelSelector, resourceVersion, limit, continue: query.continue };
+    const path = collectionPath(query) + queryOf(asked);
+    const list = await this.#ask<RawList<T>>(
+      { verb: 'list', method: 'GET', at: query, path, repetition: 'harmless' },
+      signal,
+    );
+    return wholeList(list, query);
+  }
+
+  async *watch<T extends ApiObject>(
+    query: WatchQuery,
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    using stream = await this.#open(query, signal);
+    yield* stream.events<T>();
+  }
+
+  async create<T extends ApiObject>(at: Collection, object: ApiObject, signal: AbortSignal): Promise<T> {
+    const path = collectionPath(at);
+    const repetition = repetitionOfPost(at.resource);
+    const body = withKind(object, at);
+    return await this.#ask<T>({ verb: 'create', method: 'POST', at, path, repetition, body }, signal);
+  }
+
+  async post<T extends ApiObject>(ref: ObjectRef, body: ApiObject, signal: AbortSignal): Promise<T> {
+    const path = objectPath(ref);
+    return await this.#ask<T>(
+      { verb: 'post', method: 'POST', at: ref, path, repetition: 'unsafe', body },
+      signal,
+    );
+  }
+
+  async update<T extends ApiObject>(ref: ObjectRef, object: ApiObject, signal: AbortSignal): Promise<T> {
+    const path = objectPath(ref);
+    const body = withKind(object, ref);
+    return await this.#ask<T>(
+      { verb: 'update', method: 'PUT', at: ref, path, repetition: 'same-effect', body },
+      signal,
+    );
+  }
+
+  async patch<T extends ApiObject>(ref: ObjectRef, patch: Patch, signal: AbortSignal): Promise<T> {
+    const { kind, body } = patch;
+    const repetition = repetitionOfPatch(kind);
+    const asked = { verb: 'patch', method: 'PATCH', at: ref, path: objectPath(ref), repetition } as const;
+    return await this.#ask<T>({ ...asked, body, type: patchTypes[kind] }, signal);
+  }
+
+  async delete(ref: ObjectRef, options: DeleteOptions, signal: AbortSignal): Promise<void> {
+    const { gracePeriodSeconds, uid, resourceVersion } = options;
+    const preconditions =
+      uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds, preconditions };
+    const asked = { verb: 'delete', method: 'DELETE', at: ref, path: objectPath(ref) } as const;
+    await this.#ask({ ...asked, repetition: 'same-effect', body }, signal);
+  }
+
+  /** How often it may ask, from now on. */
+  setRate(rate: RateLimit): void {
+    this.#options.caller.setRate(rate);
+  }
+
+  onReturn(told: () => void): Disposable {
+    return this.#options.reachability.onReturn(told);
+  }
+
+  /** Text at a path of the server itself, such as `/healthz` or `/version`. */
+  async text(path: `/${string}`, signal: AbortSignal): Promise<string> {
+    const what = `get ${path}`;
+    const limit = this.#options.longestBody;
+    const request: WireRequest = { method: 'GET', path, headers: { accept: '*/*' }, body: undefined };
+    const consume = ({ message }: Answered, inTime: AbortSignal) =>
+      readText(message, { what, limit }, inTime);
+    return await this.#options.caller.call(
+      { verb: 'get', what, request, repetition: 'harmless', consume },
+      signal,
+    );
+  }
+
+  async #ask<T>(asked: Asked, signal: AbortSignal): Promise<T> {
+    const what = `${asked.verb} ${describePlace(asked.at)}`;
+    const call: Call<T> = {
+      verb: asked.verb,
+      what,
+      request: requestFor(asked),
+      repetition: asked.repetition,
+      consume: async ({ message }, inTime) => {
+        const text = await readText(message, { what, limit: this.#options.longestBody }, inTime);
+        // Nothing is a fair answer for what is no more.
+        const whole = text === '' && asked.method === 'DELETE' ? '{}' : text;
+        return decodeObject(whole, { what, type: message.headers['content-type'] }) as T;
+      },
+    };
+    return await this.#options.caller.call(call, signal);
+  }
+
+  async #open(query: WatchQuery, signal: AbortSignal): Promise<WatchStream> {
+    const what = `watch ${describePlace(query)}`;
+    const path = collectionPath(query) + queryOf(watchParameters(query));
+    const request: WireRequest = { method: 'GET', path, headers: {}, body: undefined };
+    const consume = async (answered: Answered) => this.#stream(query, { ...answered, what }, signal);
+    return await this.#options.caller.call(
+      { verb: 'watch', what, request, repetition: 'harmless', answer: 'endless', consume },
+      signal,
+    );
+  }
+
+  #stream(
+    query: WatchQuery,
+    { what, lane, access, message }: Answered & { readonly what: string },
+    signal: AbortSignal,
+  ): WatchStream {
+    const { clock, longestEvent } = this.#options;
+    const stream: WatchStream = new WatchStream(
+      message,
+      {
+        what,
+        clock,
+        deadlineMs: query.timeoutSeconds * 1_000 + watchSlackMs,
+        longestLine: longestEvent,
+        explain: (cause) => transportError({ what, access, cause, peer: undefined, now: clock.now() }),
+        onClose: () => lane.releaseWatch(stream),
+      },
+      signal,
+    );
+    lane.holdWatch(stream);
+    return stream;
+  }
+}
+
+function requestFor({ method, path, body, type = 'application/json' }: Asked): WireRequest {
+  if (body === undefined) return { method, path, headers: {}, body: undefined };
+  const text = JSON.stringify(body);
+  const headers = { 'content-type': type, 'content-length': String(Buffer.byteLength(text)) };
+  return { method, path, headers, body: text };
+}
+
+function watchParameters(query: WatchQuery): Readonly<Record<string, string | number | undefined>> {
+  const { fieldSelector, labelSelector, resourceVersion, timeoutSeconds } = query;
+  const initial = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' };
+  return {
+    watch: 'true',
+    allowWatchBookmarks: 'true',
+    fieldSelector,
+    labelSelector,
+    resourceVersion,
+    timeoutSeconds,
+    ...(query.begin === 'initial' ? initial : {}),
+  };
+}
+
+/** A server of types knows them anyway; one that stores what it is given does not. */
+function withKind(object: ApiObject, { resource }: Collection): ApiObject {
+  return { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object };
+}
+
+interface RawList<T> {
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items?: readonly T[] | null;
+}
+
+/** Items of a list come without what they are; those of a watch with it. */
+function wholeList<T extends ApiObject>({ metadata, items }: RawList<T>, at: Collection): ApiList<T> {
+  if (!Array.isArray(items ?? [])) {
+    const message = `Cannot list ${describePlace(at)} as the answer must have a list of items`;
+    throw new KubelingError('API_BAD_ANSWER', message);
+  }
+  return {
+    metadata: { resourceVersion: metadata?.resourceVersion ?? '', continue: metadata?.continue || undefined },
+    items: (items ?? []).map((item) => withKind(item, at) as T),
+  };
+}

@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { type Command, collectLogs, KubelingError } from '../../lib/index.ts';
+import { parseKubeconfig } from '../kubeconfig/kubeconfig.ts';
+import { Credentials } from './credentials.ts';
+
+const never = new AbortController().signal;
+
+/** Files in memory, a clock, and programs that answer what they are told to. */
+class World {
+  readonly clock = new VirtualClock({ startMs: Date.UTC(2026, 0, 1) });
+  readonly logs = collectLogs(this.clock);
+  readonly files = new Map<string, string>();
+  readonly reads: string[] = [];
+  readonly runs: Command[] = [];
+  answer: () => string = () => '';
+  readonly credentials: Credentials;
+
+  constructor(user: Readonly<Record<string, unknown>>) {
+    this.write(user);
+    const readText = async (path: string) => {
+      this.reads.push(path);
+      const text = this.files.get(path);
+      if (text === undefined) throw new Error(`ENOENT: ${path}`);
+      return text;
+    };
+    const run = async (command: Command) => {
+      this.runs.push(command);
+      return {
+        end: { kind: 'exited', code: 0 } as const,
+        stdout: this.answer(),
+        stderr: '',
+        droppedBytes: 0,
+      };
+    };
+    const load = async () => parseKubeconfig({ file: '/etc/conf', text: await readText('/etc/conf') });
+    this.credentials = new Credentials(load, {
+      clock: this.clock,
+      logger: this.logs.logger,
+      files: { readText },
+      exec: { run, environment: { HOME: '/root' } },
+    });
+  }
+
+  write(user: Readonly<Record<string, unknown>>, server = 'https://a'): void {
+    const config = {
+      'current-context': 'x',
+      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+      clusters: [{ name: 'c', cluster: { server } }],
+      users: [{ name: 'u', user }],
+    };
+    this.files.set('/etc/conf', JSON.stringify(config));
+  }
+
+  async authorization(): Promise<string | undefined> {
+    return (await this.credentials.current(never)).authorization;
+  }
+
+  readsOf(path: string): number {
+    return this.reads.filter((read) => read === path).length;
+  }
+}
+
+test('nothing is read twice while it is fresh, and the answer stays the same object', async () => {
+  const world = new World({ token: 'abc' });
+  const first = await world.credentials.current(never);
+  await world.clock.advance(299_000);
+  assert.equal(await world.credentials.current(never), first);
+  assert.deepEqual(world.reads, ['/etc/conf']);
+  await world.clock.advance(1_000);
+  assert.equal(await world.credentials.current(never), first);
+  assert.equal(world.reads.length, 2);
+});
+
+test('a token file is read again each minute, and stays what it was while it cannot be read', async () => {
+  const world = new World({ tokenFile: 'token' });
+  world.files.set('/etc/token', ' one\n');
+  assert.equal(await world.authorization(), 'Bearer one');
+  world.files.set('/etc/token', 'two');
+  await world.clock.advance(59_000);
+  assert.equal(await world.authorization(), 'Bearer one');
+  await world.clock.advance(1_000);
+  assert.equal(await world.authorization(), 'Bearer two');
+  world.files.delete('/etc/token');
+  await world.clock.advance(60_000);
+  assert.equal(await world.authorization(), 'Bearer two');
+  assert.equal(await world.authorization(), 'Bearer two');
+  assert.equal(world.readsOf('/etc/token'), 3);
+  assert(world.logs.records.toArray().some(({ message }) => message.includes('/etc/token')));
+  world.files.set('/etc/token', 'three');
+  await world.clock.advance(10_000);
+  assert.equal(await world.authorization(), 'Bearer three');
+});
+
+test('a token file that was never there fails by name, unless the kubeconfig has a token too', async () => {
+  const alone = new World({ tokenFile: '/run/token' });
+  await assert.rejects(alone.authorization(), (error) => {
+    assert(error instanceof KubelingError);
+    assert.match(error.message, /\/run\/token.*ENOENT/);
+    return error.code === 'API_UNAVAILABLE';
+  });
+  alone.files.set('/run/token', 'a b');
+  await assert.rejects(alone.authorization(), /one line of printable text/);
+  alone.files.set('/run/token', 'late');
+  assert.equal(await alone.authorization(), 'Bearer late');
+  const both = new World({ tokenFile: '/run/token', token: 'written' });
+  assert.equal(await both.authorization(), 'Bearer written');
+  both.files.set('/run/token', 'read');
+  assert.equal(await both.authorization(), 'Bearer read');
+});
+
+test('told to look again, or refused, it does so with the next request', async () => {
+  const world = new World({ tokenFile: 'token' });
+  world.files.set('/etc/token', 'one');
+  const first = await world.credentials.current(never);
+  world.files.set('/etc/token', 'two');
+  world.credentials.refused(first);
+  assert.equal(await world.authorization(), 'Bearer two');
+  world.files.set('/etc/token', 'three');
+  world.credentials.refused(first);
+  assert.equal(await world.authorization(), 'Bearer two', 'what was refused is not in use any more');
+  world.credentials.expire();
+  assert.equal(await world.authorization(), 'Bearer three');
+});
+
+test('a kubeconfig that changes is followed, and one that breaks is not', async () => {
+  const world = new World({ token: 'one' });
+  assert.equal(await world.authorization(), 'Bearer one');
+  world.write({ username: 'me', password: 'secret' }, 'https://b');
+  world.credentials.expire();
+  const changed = await world.credentials.current(never);
+  assert.equal(changed.context.cluster.server.host, 'b');
+  assert.equal(changed.authorization, `Basic ${Buffer.from('me:secret').toString('base64')}`);
+  world.files.set('/etc/conf', '{');
+  world.credentials.expire();
+  assert.equal(await world.credentials.current(never), changed);
+});
+
+function execAnswer(status: unknown): string {
+  return JSON.stringify({ apiVersion: 'client.authentication.k8s.io/v1', kind: 'ExecCredential', status });
+}
+
+const exec = {
+  apiVersion: 'client.authentication.k8s.io/v1',
+  command: 'login',
+  args: ['--now'],
+  env: [{ name: 'A', value: 'b' }],
+  interactiveMode: 'Never',
+};
+
+test('an exec plugin is asked again when its token expires, and not before', async () => {
+  const world = new World({ exec });
+  world.answer = () =>
+    execAnswer({ token: `t${world.runs.length}`, expirationTimestamp: '2026-01-01T00:10:00Z' });
+  assert.equal(await world.authorization(), 'Bearer t1');
+  await world.clock.advance(599_000);
+  assert.equal(await world.authorization(), 'Bearer t1');
+  world.answer = () => execAnswer({ token: `t${world.runs.length}` });
+  await world.clock.advance(1_000);
+  assert.equal(await world.authorization(), 'Bearer t2');
+  await world.clock.advance(86_400_000);
+  assert.equal(await world.authorization(), 'Bearer t2');
+  const { file, args, env } = world.runs[0] ?? assert.fail();
+  assert.deepEqual([file, args], ['login', ['--now']]);
+  assert.deepEqual(
+    { ...env, KUBERNETES_EXEC_INFO: JSON.parse(env?.['KUBERNETES_EXEC_INFO'] ?? '') },
+    {
+      HOME: '/root',
+      A: 'b',
+      KUBERNETES_EXEC_INFO: {
+        apiVersion: 'client.authentication.k8s.io/v1',
+        kind: 'ExecCredential',
+        spec: { interactive: false },
+      },
+    },
+  );
+});
+
+test('a server that refuses everything does not have the plugin run all the time', async () => {
+  const world = new World({ exec });
+  world.answer = () => execAnswer({ token: `t${world.runs.length}` });
+  for (let second = 0; second < 30; second++) {
+    world.credentials.refused(await world.credentials.current(never));
+    await world.clock.advance(1_000);
+  }
+  assert.equal(world.runs.length, 3);
+});
+
+test('callers at the same time share one run of the plugin, and one who gives up does not spoil it', async () => {
+  const world = new World({ exec });
+  world.answer = () => execAnswer({ token: 'shared' });
+  const given = new AbortController();
+  const first = world.credentials.current(given.signal);
+  const second = world.credentials.current(never);
+  given.abort(new KubelingError('CANCELLED', 'enough'));
+  await assert.rejects(first, /enough/);
+  assert.equal((await second).authorization, 'Bearer shared');
+  assert.equal(world.runs.length, 1);
+});
+
+test('answers of a plugin that cannot be used are told, and never quoted', async () => {
+  const bad: [string, RegExp][] = [
+    ['secret-words', /must be a JSON object/],
+    [execAnswer(undefined), /must have a status/],
+    [execAnswer({}), /must have a token, or a certificate/],
+    [execAnswer({ token: 'a b' }), /without spaces/],
+    [execAnswer({ token: 5 }), /must have text as status.token/],
+    [execAnswer({ clientKeyData: 'k' }), /both or neither/],
+    [execAnswer({ token: 'a', expirationTimestamp: 'tomorrow' }), /must have a time/],
+    [execAnswer({ token: 'a' }).replace('/v1', '/v1beta1'), /must be an ExecCredential of client/],
+  ];
+  for (const [answer, told] of bad) {
+    const world = new World({ exec });
+    world.answer = () => answer;
+    await assert.rejects(world.authorization(), (error) => {
+      assert(error instanceof KubelingError);
+      assert.match(error.message, told);
+      assert.match(error.message, /exec plugin login/);
+      assert(!error.message.includes('secret-words'));
+      return error.code === 'API_UNAVAILABLE';
+    });
+  }
+});
+
+test('who has a token of its own has no plugin run', async () => {
+  const world = new World({ exec, token: 'mine' });
+  assert.equal(await world.authorization(), 'Bearer mine');
+  assert.equal(world.runs.length, 0);
+});

@@ -1,0 +1,89 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Clock, type Logger, SingleFlight } from '../../lib/index.ts';
+import type { ApiFiles, KubeContext } from '../kubeconfig/kubeconfig.ts';
+import { Kept } from './cached.ts';
+import type { ExecDeps } from './exec.ts';
+import { ContextCredentials } from './exec-context.ts';
+import type { TlsIdentity } from './identity.ts';
+
+/** How a server is reached, and as whom. */
+export interface Access {
+  readonly context: KubeContext;
+  /** The same object as long as none of it has changed. */
+  readonly identity: TlsIdentity;
+  /** The value of the header, if there is one. */
+  readonly authorization: string | undefined;
+}
+
+export interface CredentialDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly files: ApiFiles;
+  readonly exec: Pick<ExecDeps, 'run' | 'environment'>;
+}
+
+export const contextAgeMs = 300_000;
+
+/**
+ * The credentials of a kubeconfig, kept up to date: the kubeconfig and certificates are read again every five
+ * minutes, a token file every minute, an exec plugin is asked again when what it gave expires, and all of them when
+ * told to or when the server refuses them. It is looked at when a request is made: it has no timer of its own.
+ */
+export class Credentials {
+  readonly #deps: CredentialDeps;
+  readonly #context: Kept<KubeContext>;
+  readonly #reads = new SingleFlight<'access', Access>();
+  #of: ContextCredentials | undefined;
+  #last: Access | undefined;
+
+  /** `load` is asked for the kubeconfig again and again. */
+  constructor(load: () => Promise<KubeContext>, deps: CredentialDeps) {
+    this.#deps = deps;
+    this.#context = new Kept({
+      what: 'the kubeconfig',
+      read: async () => ({ value: await load(), forMs: contextAgeMs }),
+      clock: deps.clock,
+      logger: deps.logger,
+    });
+  }
+
+  /** Rejects when there never were any; a failure to renew them is logged only. */
+  async current(signal: AbortSignal): Promise<Access> {
+    if (this.#last !== undefined && this.#isFresh()) return this.#last;
+    return await this.#reads.run('access', (shared) => this.#read(shared), signal);
+  }
+
+  /** Everything is read again with the next request. */
+  expire(): void {
+    this.#context.expire();
+    this.#of?.expire();
+  }
+
+  /** The server does not take these: what may have changed meanwhile is read again with the next request. */
+  refused(access: Access): void {
+    if (access === this.#last) this.#of?.refused();
+  }
+
+  #isFresh(): boolean {
+    return this.#context.isFresh && this.#of?.isFresh === true;
+  }
+
+  async #read(signal: AbortSignal): Promise<Access> {
+    const context = await this.#context.get(signal);
+    if (this.#of === undefined || !isDeepStrictEqual(this.#of.context, context)) {
+      this.#of = new ContextCredentials(context, this.#deps);
+    }
+    const { identity, authorization } = await this.#of.get(signal);
+    this.#last = this.#renewed({ context: this.#of.context, identity, authorization });
+    return this.#last;
+  }
+
+  #renewed(access: Access): Access {
+    const last = this.#last;
+    const same =
+      last?.context === access.context &&
+      last.identity === access.identity &&
+      last.authorization === access.authorization;
+    return same ? last : access;
+  }
+}

@@ -1,0 +1,107 @@
+import { describeError, KubelingError } from '../../lib/index.ts';
+import type { ExecPlugin, KubeContext } from '../kubeconfig/kubeconfig.ts';
+import { isHeaderText } from '../kubeconfig/user.ts';
+import { type Fresh, Kept } from './cached.ts';
+import type { Access, CredentialDeps } from './credentials.ts';
+import { type ExecCredential, runExecPlugin } from './exec.ts';
+import { isSameIdentity, readIdentity, type TlsIdentity } from './identity.ts';
+
+const certificateAgeMs = 300_000;
+const tokenAgeMs = 60_000;
+/** A plugin may be slow and costly: a server that refuses everything must not have it run all the time. */
+const youngestExecMs = 10_000;
+
+/** The credentials of one context as it was read. */
+export class ContextCredentials {
+  readonly context: KubeContext;
+  readonly #deps: CredentialDeps;
+  readonly #files: Kept<TlsIdentity>;
+  readonly #token: Kept<string> | undefined;
+  readonly #exec: Kept<ExecCredential> | undefined;
+  #identity: TlsIdentity | undefined;
+
+  constructor(context: KubeContext, deps: CredentialDeps) {
+    this.context = context;
+    this.#deps = deps;
+    const { clock, logger } = deps;
+    const { user } = context;
+    const read = async () => ({ value: await readIdentity(context, deps.files), forMs: certificateAgeMs });
+    this.#files = new Kept({ what: 'the certificates', read, clock, logger });
+    const { tokenFile } = user;
+    if (tokenFile !== undefined) {
+      const readToken = () => this.#readToken(tokenFile);
+      this.#token = new Kept({ what: `the token file ${tokenFile}`, read: readToken, clock, logger });
+    }
+    const { exec } = user;
+    if (exec !== undefined && !hasOtherMeans(context)) {
+      const run = (signal: AbortSignal) => this.#runPlugin(exec, signal);
+      this.#exec = new Kept({ what: `the exec plugin ${exec.command}`, read: run, clock, logger });
+    }
+  }
+
+  get isFresh(): boolean {
+    return [this.#files, this.#token, this.#exec].every((kept) => kept?.isFresh ?? true);
+  }
+
+  expire(): void {
+    this.#files.expire();
+    this.#token?.expire();
+    this.#exec?.expire();
+  }
+
+  refused(): void {
+    this.#files.expire();
+    this.#token?.expire();
+    this.#exec?.expire(youngestExecMs);
+  }
+
+  async get(signal: AbortSignal): Promise<Pick<Access, 'identity' | 'authorization'>> {
+    const files = await this.#files.get(signal);
+    const exec = await this.#exec?.get(signal);
+    const identity = { ca: files.ca, client: exec?.client ?? files.client };
+    if (this.#identity === undefined || !isSameIdentity(this.#identity, identity)) this.#identity = identity;
+    return { identity: this.#identity, authorization: await this.#authorization(exec, signal) };
+  }
+
+  async #authorization(exec: ExecCredential | undefined, signal: AbortSignal): Promise<string | undefined> {
+    const { basic, token: written } = this.context.user;
+    const token = (await this.#tokenOfFile(signal)) ?? written ?? exec?.token;
+    if (token !== undefined) return `Bearer ${token}`;
+    if (basic === undefined) return undefined;
+    return `Basic ${Buffer.from(`${basic.username}:${basic.password}`).toString('base64')}`;
+  }
+
+  /** Until the file could be read once, the token in the kubeconfig stands in for it. */
+  async #tokenOfFile(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      return await this.#token?.get(signal);
+    } catch (error) {
+      if (signal.aborted || this.context.user.token === undefined) throw error;
+      return undefined;
+    }
+  }
+
+  async #readToken(path: string): Promise<Fresh<string>> {
+    try {
+      const token = (await this.#deps.files.readText(path)).trim();
+      if (!isHeaderText(token))
+        throw new KubelingError('FILE_CORRUPT', 'It must be one line of printable text');
+      return { value: token, forMs: tokenAgeMs };
+    } catch (error) {
+      const message = `Cannot use the token file ${path}: ${describeError(error)}`;
+      throw new KubelingError('API_UNAVAILABLE', message, { cause: error, details: { path } });
+    }
+  }
+
+  async #runPlugin(plugin: ExecPlugin, signal: AbortSignal): Promise<Fresh<ExecCredential>> {
+    const { exec, clock, files } = this.#deps;
+    const ca =
+      plugin.clusterInfo === 'provided' ? (await readIdentity(this.context, files)).ca?.pem : undefined;
+    return await runExecPlugin({ plugin, context: this.context, ca }, { ...exec, clock }, signal);
+  }
+}
+
+/** Whoever gives a token by hand wants that one. */
+function hasOtherMeans({ user }: KubeContext): boolean {
+  return [user.token, user.tokenFile, user.basic, user.certificate].some((means) => means !== undefined);
+}

@@ -1,0 +1,150 @@
+import {
+  type Clock,
+  type Command,
+  type CommandResult,
+  describeError,
+  isKind,
+  KubelingError,
+} from '../../lib/index.ts';
+import type { ExecPlugin, KubeContext } from '../kubeconfig/kubeconfig.ts';
+import { isHeaderText } from '../kubeconfig/user.ts';
+import type { Fresh } from './cached.ts';
+import { type ClientCertificate, clientCertificate } from './identity.ts';
+
+/** What a plugin said. */
+export interface ExecCredential {
+  readonly token: string | undefined;
+  readonly client: ClientCertificate | undefined;
+}
+
+export interface ExecDeps {
+  readonly clock: Clock;
+  /** Runs a program to its end; rejects when that is not exit code 0. */
+  readonly run: (command: Command, signal: AbortSignal) => Promise<CommandResult>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+const deadlineMs = 60_000;
+
+export interface ExecRequest {
+  readonly plugin: ExecPlugin;
+  readonly context: KubeContext;
+  /** The certificate authority as text, for plugins that are told about the cluster. */
+  readonly ca: string | undefined;
+}
+
+/** Rejects with API_UNAVAILABLE: what hinders a plugin, such as its own server, may pass. */
+export async function runExecPlugin(
+  request: ExecRequest,
+  deps: ExecDeps,
+  signal: AbortSignal,
+): Promise<Fresh<ExecCredential>> {
+  const { plugin } = request;
+  const { command: file, args } = plugin;
+  const env = { ...deps.environment, ...plugin.env, KUBERNETES_EXEC_INFO: JSON.stringify(execInfo(request)) };
+  try {
+    const { stdout } = await deps.run({ file, args, clock: deps.clock, deadlineMs, env }, signal);
+    return readExecAnswer(stdout, plugin, deps.clock);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw failed(plugin, error);
+  }
+}
+
+function execInfo({ plugin, context, ca }: ExecRequest): unknown {
+  const cluster = plugin.clusterInfo === 'provided' ? clusterInfo(context, ca) : undefined;
+  return { apiVersion: plugin.apiVersion, kind: 'ExecCredential', spec: { interactive: false, cluster } };
+}
+
+function clusterInfo({ cluster }: KubeContext, ca: string | undefined): unknown {
+  return {
+    server: cluster.server.href.replace(/\/$/, ''),
+    'tls-server-name': cluster.tlsServerName,
+    'insecure-skip-tls-verify': cluster.verification === 'skipped' ? true : undefined,
+    'certificate-authority-data': ca === undefined ? undefined : Buffer.from(ca).toString('base64'),
+    'proxy-url': cluster.proxyUrl?.href,
+    config: cluster.execConfig,
+  };
+}
+
+interface ExecAnswer {
+  readonly apiVersion?: unknown;
+  readonly kind?: unknown;
+  readonly status?: {
+    readonly token?: unknown;
+    readonly clientCertificateData?: unknown;
+    readonly clientKeyData?: unknown;
+    readonly expirationTimestamp?: unknown;
+  } | null;
+}
+
+function readExecAnswer(stdout: string, plugin: ExecPlugin, clock: Clock): Fresh<ExecCredential> {
+  const answer = parseAnswer(stdout);
+  if (answer.kind !== 'ExecCredential' || answer.apiVersion !== plugin.apiVersion) {
+    throw bad(
+      `must be an ExecCredential of ${plugin.apiVersion}: it is ${answer.kind} of ${answer.apiVersion}`,
+    );
+  }
+  const { status } = answer;
+  if (status === undefined || status === null) throw bad('must have a status');
+  const token = textIn(status, 'token');
+  if (token !== undefined && !isHeaderText(token)) throw bad('must have a token without spaces');
+  const client = certificateIn(status, plugin);
+  if (token === undefined && client === undefined)
+    throw bad('must have a token, or a certificate with its key');
+  return {
+    value: { token, client },
+    forMs: lifetimeMs(textIn(status, 'expirationTimestamp'), client, clock),
+  };
+}
+
+function parseAnswer(stdout: string): ExecAnswer {
+  try {
+    const answer: unknown = JSON.parse(stdout);
+    if (typeof answer === 'object' && answer !== null) return answer;
+  } catch {
+    // What it printed may be a secret in part, so it is not quoted.
+  }
+  throw bad('must be a JSON object');
+}
+
+type ExecStatus = NonNullable<ExecAnswer['status']>;
+
+function textIn(status: ExecStatus, name: keyof ExecStatus): string | undefined {
+  const value = status[name];
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value !== 'string') throw bad(`must have text as status.${name}`);
+  return value;
+}
+
+function certificateIn(status: ExecStatus, plugin: ExecPlugin): ClientCertificate | undefined {
+  const cert = textIn(status, 'clientCertificateData');
+  const key = textIn(status, 'clientKeyData');
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert === undefined || key === undefined) throw bad('must have both or neither of certificate and key');
+  const from = { kind: 'file', name: `the certificate of ${plugin.command}` } as const;
+  return clientCertificate({ cert, key, certName: from, keyName: from });
+}
+
+/** Without a date it is good until the server refuses it, a certificate until it expires. */
+function lifetimeMs(
+  written: string | undefined,
+  client: ClientCertificate | undefined,
+  clock: Clock,
+): number {
+  const ends = written === undefined ? client?.expires : Date.parse(written);
+  if (ends === undefined) return Number.POSITIVE_INFINITY;
+  if (Number.isNaN(ends)) throw bad(`must have a time as status.expirationTimestamp: it is "${written}"`);
+  return Math.max(0, ends - clock.now());
+}
+
+function bad(message: string): KubelingError {
+  return new KubelingError('API_BAD_ANSWER', `Its answer ${message}`);
+}
+
+function failed(plugin: ExecPlugin, error: unknown): KubelingError {
+  const hint =
+    isKind(error, 'Unsupported') && plugin.installHint !== undefined ? ` (${plugin.installHint})` : '';
+  const message = `Cannot get credentials from the exec plugin ${plugin.command}: ${describeError(error)}${hint}`;
+  return new KubelingError('API_UNAVAILABLE', message, { cause: error, details: { plugin: plugin.command } });
+}

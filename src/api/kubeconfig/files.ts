@@ -1,0 +1,16 @@
+import { readFile, stat } from 'node:fs/promises';
+import { KubelingError } from '../../lib/index.ts';
+import type { ApiFiles } from './kubeconfig.ts';
+
+/** Far more than any kubeconfig, certificate or token takes. */
+const longestFile = 16 * 1024 * 1024;
+
+/** The files of this machine. */
+export const hostApiFiles: ApiFiles = {
+  readText: async (path) => {
+    const { size } = await stat(path);
+    if (size <= longestFile) return await readFile(path, 'utf8');
+    const message = `Cannot read ${path} as it must be at most ${longestFile} bytes: it has ${size}`;
+    throw new KubelingError('FILE_READ', message);
+  },
+};

@@ -1,0 +1,33 @@
+import { resolve } from 'node:path';
+import type { Section } from './fields.ts';
+import type { Material } from './kubeconfig.ts';
+
+/** The kubeconfig that is read. */
+export interface KubeconfigPlace {
+  readonly file: string;
+  /** What relative paths are meant from. */
+  readonly directory: string;
+}
+
+const base64 = /^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/;
+
+/** What stands in the kubeconfig itself wins over a file. */
+export function readMaterial(section: Section, name: string, place: KubeconfigPlace): Material | undefined {
+  const inline = section.text(`${name}-data`);
+  const path = section.text(name);
+  if (inline !== undefined) return decode(section, `${name}-data`, { inline, place });
+  if (path === undefined) return undefined;
+  const full = resolve(place.directory, path);
+  return { kind: 'file', name: full, path: full };
+}
+
+interface Inline {
+  readonly inline: string;
+  readonly place: KubeconfigPlace;
+}
+
+function decode(section: Section, field: string, { inline, place }: Inline): Material | undefined {
+  const pem = base64.test(inline) ? Buffer.from(inline, 'base64').toString('latin1') : '';
+  if (!pem.includes('-----BEGIN ')) return section.refuse(field, 'must be PEM text encoded as base64');
+  return { kind: 'inline', name: `${field} of ${place.file}`, pem };
+}

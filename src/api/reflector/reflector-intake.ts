@@ -1,0 +1,74 @@
+import { describeError } from '../../lib/index.ts';
+import type { ApiObject } from '../client/client.ts';
+import { keyOf, type Named, type Snapshot, storeKey } from './store.ts';
+
+/** What is wrong with an object, in words that go on after "as"; undefined when it is good. */
+export type ObjectCheck<T> = (object: T) => string | undefined;
+
+/** An object as it came over the wire. */
+export type ReadObject<T extends ApiObject> =
+  | { readonly is: 'good'; readonly object: Named<T> }
+  /** With its key as far as it has one. */
+  | { readonly is: 'bad'; readonly problem: string; readonly key: string | undefined };
+
+/** How objects are read: what must be true of them, and what of them is kept. */
+export interface Reading<T extends ApiObject> {
+  readonly check: ObjectCheck<Named<T>>;
+  readonly keep: (object: Named<T>) => Named<T>;
+}
+
+/** Believes nothing: what comes over the wire may be anything. */
+export function readObject<T extends ApiObject>(told: T, reading: Reading<T>): ReadObject<T> {
+  const key = wireKey(told);
+  if (key === undefined) return { is: 'bad', problem: 'it has no name', key };
+  const uid: unknown = told.metadata?.uid;
+  if (typeof uid !== 'string' || uid === '') return { is: 'bad', problem: `${key} has no UID`, key };
+  const object = told as Named<T>;
+  const bad = (problem: string): ReadObject<T> => ({ is: 'bad', problem: `${key} ${problem}`, key });
+  try {
+    const problem = reading.check(object);
+    return problem === undefined
+      ? { is: 'good', object: reading.keep(object) }
+      : bad(`is not valid: ${problem}`);
+  } catch (error) {
+    return bad(`cannot be read: ${describeError(error)}`);
+  }
+}
+
+/** All but the notes on who wrote which field: they may be as long as the rest, and nobody here reads them. */
+export function withoutWriters<T extends ApiObject>(object: Named<T>): Named<T> {
+  if (!('managedFields' in object.metadata)) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata } as Named<T>;
+}
+
+/** The place of an object in a store; undefined where it does not say. */
+export function wireKey(told: ApiObject): string | undefined {
+  const { name, namespace } = told?.metadata ?? {};
+  return typeof name === 'string' && name !== '' ? storeKey(name, namespace) : undefined;
+}
+
+/** Gathers what there is until all of it is known, apart from what is served meanwhile. */
+export class Intake<T extends ApiObject> {
+  readonly #objects = new Map<string, Named<T>>();
+  readonly #unread = new Set<string>();
+
+  take(read: ReadObject<T>): void {
+    if (read.is === 'good') this.#put(read.object);
+    else if (read.key !== undefined) this.#unread.add(read.key);
+  }
+
+  remove(key: string): void {
+    this.#objects.delete(key);
+    this.#unread.delete(key);
+  }
+
+  snapshot(): Snapshot<T> {
+    return { objects: this.#objects.values(), unread: this.#unread };
+  }
+
+  #put(object: Named<T>): void {
+    this.#objects.set(keyOf(object), object);
+    this.#unread.delete(keyOf(object));
+  }
+}

@@ -1,0 +1,344 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  added,
+  allTold,
+  bookmark,
+  deleted,
+  listOf,
+  modified,
+  names,
+  reflectorRig,
+  refusal,
+  syncedRig,
+  type Thing,
+  thing,
+  unreachable,
+} from '../../../test/fakes/reflector-rig.ts';
+import { settle } from '../../../test/fakes/virtual-clock.ts';
+import { KubelingError } from '../../lib/index.ts';
+import type { ApiList } from '../client/client.ts';
+
+test('what there is comes by one watch that goes on with the changes', async () => {
+  const { reflector, server, changes, sets, clock } = reflectorRig();
+  reflector.start();
+  await settle();
+  const { begin, resourceVersion, fieldSelector, timeoutSeconds } = server.last.query;
+  assert.deepEqual(
+    { begin, resourceVersion, fieldSelector },
+    {
+      begin: 'initial',
+      resourceVersion: undefined,
+      fieldSelector: 'spec.nodeName=n1',
+    },
+  );
+  assert.ok(timeoutSeconds >= 300 && timeoutSeconds <= 600);
+  server.last.send(added('a', '3'), added('b', '5'));
+  await settle();
+  assert.equal(reflector.hasSynced, false);
+  assert.equal(names(reflector), '', 'nothing is seen before all of it is known');
+  server.last.send(allTold('10'));
+  await settle();
+  assert.equal(reflector.hasSynced, true);
+  assert.deepEqual(sets, ['a@3 b@5']);
+  server.last.send(modified('a', '11'), deleted('b', '12'), added('c', '13'));
+  await clock.advance(0);
+  assert.deepEqual(changes, ['added a@3', 'added b@5', 'updated a@11', 'deleted b@5', 'added c@13']);
+  assert.deepEqual(sets.slice(1), ['a@11 c@13'], 'changes that come together are told together');
+  assert.equal(reflector.version, '13');
+  assert.equal(server.watches.length, 1);
+  assert.equal(server.lists.length, 0);
+  await reflector.stop();
+});
+
+test('a set that is empty is told once, as the set is known to be whole', async () => {
+  const { reflector, server, sets } = reflectorRig();
+  reflector.start();
+  await settle();
+  server.last.send(allTold('10'));
+  await settle();
+  assert.deepEqual(sets, ['']);
+  await reflector.stop();
+});
+
+test('changes that come before all is told are part of what there is', async () => {
+  const { reflector, server } = reflectorRig();
+  reflector.start();
+  await settle();
+  server.last.send(added('a', '3'), added('b', '4'), modified('a', '6'), deleted('b', '7'), bookmark('8'));
+  await settle();
+  assert.equal(reflector.hasSynced, false, 'a bookmark without the mark ends nothing');
+  server.last.send(allTold('9'));
+  await settle();
+  assert.equal(names(reflector), 'a@6');
+  await reflector.stop();
+});
+
+for (const status of [400, 403, 405, 422, 500]) {
+  test(`a server that refuses to stream with ${status} is asked for a list, then for its changes`, async () => {
+    const { reflector, server, clock } = reflectorRig();
+    server.refuse = ({ begin }) => (begin === 'initial' ? refusal(status) : undefined);
+    server.answer = () => listOf('20', thing('a', '3'));
+    reflector.start();
+    await settle();
+    assert.equal(clock.monotonicMs(), 0, 'without a wait');
+    assert.deepEqual(
+      server.lists.map(({ resourceVersion, limit }) => ({ resourceVersion, limit })),
+      [{ resourceVersion: '0', limit: 500 }],
+    );
+    assert.equal(server.last.query.begin, 'at-version');
+    assert.equal(server.last.query.resourceVersion, '20');
+    server.last.send(added('b', '21'));
+    await settle();
+    assert.equal(names(reflector), 'a@3 b@21');
+    await reflector.stop();
+  });
+}
+
+test('what a server has refused to stream to one, no other asks for, until ten minutes have passed', async () => {
+  const { reflector, server, clock } = reflectorRig();
+  const said = 'a watch stream was requested by the client but a feature of the storage is disabled';
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(500, said) : undefined);
+  server.answer = () => listOf('20');
+  const others = [reflectorRig({ clock }, server), reflectorRig({ clock }, server)].map(
+    (rig) => rig.reflector,
+  );
+  const streams = () => server.watches.filter(({ query }) => query.begin === 'initial').length;
+  reflector.start();
+  await settle();
+  assert.equal(streams(), 1);
+  others[0]?.start();
+  await settle();
+  assert.equal(others[0]?.hasSynced, true);
+  assert.equal(streams(), 1);
+  await clock.advance(600_000);
+  others[1]?.start();
+  await settle();
+  assert.equal(streams(), 2);
+  for (const each of [reflector, ...others]) await each.stop();
+});
+
+test('a list of several pages is taken in as one', async () => {
+  const { reflector, server, sets } = reflectorRig();
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
+  const pages: Readonly<Record<string, ApiList<Thing>>> = {
+    '': { metadata: { resourceVersion: '20', continue: 'p2' }, items: [thing('a', '3')] },
+    p2: { metadata: { resourceVersion: '20', continue: 'p3' }, items: [thing('b', '4')] },
+    p3: { metadata: { resourceVersion: '20' }, items: [thing('c', '5')] },
+  };
+  server.answer = ({ continue: token = '' }) => pages[token] ?? assert.fail(`No page ${token}`);
+  reflector.start();
+  await settle();
+  assert.deepEqual(sets, ['a@3 b@4 c@5']);
+  assert.deepEqual(
+    server.lists.map(({ resourceVersion, continue: token }) => [resourceVersion, token]),
+    [
+      ['0', undefined],
+      [undefined, 'p2'],
+      [undefined, 'p3'],
+    ],
+  );
+  await reflector.stop();
+});
+
+test('a page that is gone makes the list begin again at the newest version, at once', async () => {
+  const { reflector, server, clock } = reflectorRig();
+  server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
+  server.answer = ({ continue: token, resourceVersion }) => {
+    if (token !== undefined) return refusal(410);
+    if (resourceVersion === undefined) return listOf('30', thing('a', '3'));
+    return { metadata: { resourceVersion: '20', continue: 'p2' }, items: [] };
+  };
+  reflector.start();
+  await settle();
+  assert.equal(clock.monotonicMs(), 0);
+  assert.equal(names(reflector), 'a@3');
+  assert.equal(reflector.version, '30');
+  await reflector.stop();
+});
+
+test('an object made anew under its name goes and comes, in a watch and in a list', async () => {
+  const { reflector, server, changes, clock } = await syncedRig();
+  server.last.send(added('a', '11', 'other'));
+  await settle();
+  assert.deepEqual(changes.slice(2), ['deleted a@3', 'added a@11']);
+  server.last.fail(refusal(410));
+  await clock.advance(1_600);
+  server.last.send(added('a', '20', 'third'), added('b', '5'), allTold('40'));
+  await settle();
+  assert.deepEqual(changes.slice(4), ['deleted a@11', 'added a@20']);
+  await reflector.stop();
+});
+
+test('what is told twice or late changes nothing', async () => {
+  const { reflector, server, changes } = await syncedRig();
+  server.last.send(modified('a', '11'), modified('a', '11'), modified('a', '9'), added('b', '5'));
+  server.last.send({ type: 'DELETED', object: thing('a', '12', { uid: 'an-older-one' }) });
+  await settle();
+  assert.deepEqual(changes.slice(2), ['updated a@11']);
+  assert.equal(reflector.version, '12');
+  server.last.send(deleted('b', '13'), added('b', '5'));
+  await settle();
+  assert.deepEqual(changes.slice(3), ['deleted b@5'], 'what is gone does not come back for a moment');
+  await reflector.stop();
+});
+
+test('what has no name or UID is reported and skipped, and what is known of it stays', async () => {
+  const { reflector, server, changes, warnings, clock } = await syncedRig();
+  server.last.send(
+    { type: 'ADDED', object: {} },
+    { type: 'MODIFIED', object: { metadata: { name: 'a', namespace: 'default', resourceVersion: '20' } } },
+    { type: 'ADDED', object: null as unknown as Thing },
+    { type: 'DELETED', object: {} },
+    { type: 'BOOKMARK', object: {} },
+  );
+  await settle();
+  assert.equal(reflector.skipped, 4);
+  assert.equal(changes.length, 2);
+  assert.deepEqual(warnings().slice(0, 1), [
+    'Skipped an object of pods with spec.nodeName=n1 as it has no name',
+  ]);
+  server.last.fail(refusal(410));
+  await clock.advance(1_600);
+  server.last.send(
+    { type: 'ADDED', object: { metadata: { name: 'a', namespace: 'default' } } },
+    { type: 'ADDED', object: { metadata: { name: 'new', namespace: 'default' } } },
+    allTold('40'),
+  );
+  await settle();
+  assert.equal(names(reflector), 'a@3', 'b is gone, a is there though it cannot be read');
+  await reflector.stop();
+});
+
+test('a check of its own keeps objects out, also when it throws', async () => {
+  const check = (object: Thing) => {
+    if (object.metadata?.name === 'b') return 'it has no containers';
+    if (object.metadata?.name === 'c') throw new Error('surprise');
+    return undefined;
+  };
+  const { reflector, server, warnings } = reflectorRig({ check });
+  reflector.start();
+  await settle();
+  server.last.send(added('a', '1'), added('b', '2'), added('c', '3'), allTold('10'));
+  await settle();
+  assert.equal(names(reflector), 'a@1');
+  assert.deepEqual(warnings(), [
+    'Skipped an object of pods with spec.nodeName=n1 as default/b is not valid: it has no containers',
+  ]);
+  await reflector.stop();
+});
+
+test('managed fields are not kept, nor what a reader of its own leaves out', async () => {
+  const written = { ...thing('a', '1'), more: 'x' } as Thing;
+  const object = { ...written, metadata: { ...written.metadata, managedFields: [{ manager: 'kubectl' }] } };
+  const plain = reflectorRig();
+  const slim = reflectorRig({ keep: ({ metadata }) => ({ metadata }) });
+  for (const { reflector, server } of [plain, slim]) {
+    reflector.start();
+    await settle();
+    server.last.send({ type: 'ADDED', object }, allTold('2'));
+    await settle();
+    await reflector.stop();
+  }
+  assert.deepEqual(plain.reflector.list(), [written]);
+  assert.deepEqual(slim.reflector.list(), [{ metadata: object.metadata }]);
+});
+
+test('whoever waits for the first answer is told, or gives up with its own signal', async () => {
+  const { reflector, server } = reflectorRig();
+  reflector.start();
+  const patience = new AbortController();
+  const impatient = reflector.waitForSync(patience.signal);
+  const waiting = reflector.waitForSync(new AbortController().signal);
+  patience.abort(new KubelingError('CANCELLED', 'enough'));
+  await assert.rejects(impatient, /enough/);
+  await settle();
+  server.last.send(allTold('1'));
+  await waiting;
+  await reflector.waitForSync(new AbortController().signal);
+  await reflector.stop();
+});
+
+test('a stop ends the watch and leaves nothing; a start takes in everything anew', async () => {
+  const { reflector, server, clock, sets } = await syncedRig();
+  server.last.send(modified('a', '11'));
+  await settle();
+  const stopped = reflector.stop();
+  reflector.start();
+  await stopped;
+  await settle();
+  assert.equal(server.watches[0]?.closed, true);
+  assert.equal(server.watches.length, 2, 'a start right after a stop is not lost');
+  assert.equal(reflector.hasSynced, false);
+  assert.equal(names(reflector), 'a@11 b@5', 'what is known can be read meanwhile');
+  assert.equal(server.last.query.resourceVersion, '11');
+  server.last.send(added('a', '11'), added('b', '5'), allTold('12'));
+  await settle();
+  assert.equal(reflector.hasSynced, true);
+  assert.deepEqual(sets.at(-1), 'a@11 b@5');
+  reflector.start();
+  await settle();
+  assert.equal(server.watches.length, 2);
+  await reflector.stop();
+  assert.equal(clock.pendingTimers, 0);
+  assert.equal(reflector.isRunning, false);
+});
+
+test('disposal ends a watch, a wait and whoever waits, and holds nothing any more', async () => {
+  const { reflector, server, clock } = await syncedRig();
+  await reflector[Symbol.asyncDispose]();
+  assert.equal(server.last.closed, true);
+  assert.equal(clock.pendingTimers, 0);
+  assert.equal(names(reflector), '');
+  reflector.start();
+  assert.equal(reflector.isRunning, false);
+  await assert.rejects(reflector.waitForSync(new AbortController().signal), /any more/);
+
+  const other = reflectorRig();
+  other.server.refuse = unreachable;
+  other.reflector.start();
+  await settle();
+  assert.equal(other.clock.pendingTimers, 1, 'it waits to try again');
+  const waiting = other.reflector.waitForSync(new AbortController().signal);
+  waiting.catch(() => {});
+  await other.reflector[Symbol.asyncDispose]();
+  assert.equal(other.clock.pendingTimers, 0);
+  await assert.rejects(waiting, /any more/);
+});
+
+test('a listener that throws hurts nobody', async () => {
+  const { reflector, server, changes, lines } = reflectorRig();
+  reflector.onChange(() => {
+    throw new Error('mine');
+  });
+  reflector.start();
+  await settle();
+  server.last.send(added('a', '1'), allTold('2'));
+  await settle();
+  assert.deepEqual(changes, ['added a@1']);
+  assert.ok(lines().some((line) => line.includes('A listener of the change of pods')));
+  await reflector.stop();
+});
+
+test('a trouble is told once while it lasts, and once when it is over', async () => {
+  const { reflector, server, clock, lines } = await syncedRig();
+  server.refuse = (_, index) => (index < 6 ? unreachable() : undefined);
+  server.last.fail(unreachable());
+  await clock.advance(200_000);
+  server.last.send(bookmark('11'));
+  await settle();
+  assert.equal(lines().filter((line) => line.startsWith('Cannot follow')).length, 1);
+  assert.equal(lines().filter((line) => line.startsWith('Following')).length, 1);
+  await reflector.stop();
+});
+
+test('what is held stays as much as there is, over many events', async () => {
+  const { reflector, server, changes } = await syncedRig();
+  for (let version = 11; version < 5_011; version++)
+    server.last.send(version % 2 === 0 ? deleted('x', `${version}`) : added('x', `${version}`));
+  await settle();
+  await settle();
+  assert.equal(reflector.list().length, 2);
+  assert.equal(changes.length, 5_002);
+  await reflector.stop();
+});

@@ -1,0 +1,131 @@
+import type { ApiObject } from '../client/client.ts';
+import { isOlderVersion } from './store-version.ts';
+
+/** An object that has what everybody relies on: a name and a UID. */
+export type Named<T extends ApiObject> = T & {
+  readonly metadata: { readonly name: string; readonly uid: string };
+};
+
+/** What became of one object. An object made anew under its old name is one that went and one that came. */
+export type ObjectChange<T> =
+  | { readonly type: 'added'; readonly object: T }
+  | { readonly type: 'updated'; readonly object: T; readonly old: T }
+  /** The object as it was last known: its end may have been missed. */
+  | { readonly type: 'deleted'; readonly object: T };
+
+/** What an answer of the server says there is. */
+export interface Snapshot<T extends ApiObject> {
+  readonly objects: Iterable<Named<T>>;
+  /** Of objects that are there but cannot be understood: what is known of them stays. */
+  readonly unread: ReadonlySet<string>;
+}
+
+/** `namespace/name`, or the name alone where there is no namespace. */
+export function storeKey(name: string, namespace?: string | undefined): string {
+  return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
+}
+
+export function keyOf({ metadata }: Named<ApiObject>): string {
+  return storeKey(metadata.name, metadata.namespace);
+}
+
+/** Objects by namespace and name, in the order they came. Each change answers what it changed, nothing if nothing. */
+export class ObjectStore<T extends ApiObject> {
+  #objects = new Map<string, Named<T>>();
+  #list: readonly Named<T>[] | undefined;
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: string): Named<T> | undefined {
+    return this.#objects.get(key);
+  }
+
+  /** A snapshot: the same list until something changes. */
+  list(): readonly Named<T>[] {
+    this.#list ??= [...this.#objects.values()];
+    return this.#list;
+  }
+
+  /** What is as known or older changes nothing: a watch may tell a thing twice. */
+  put(object: Named<T>): readonly ObjectChange<Named<T>>[] {
+    const key = keyOf(object);
+    const old = this.#objects.get(key);
+    if (old !== undefined && isOld(object, old)) return [];
+    this.#change(() => this.#objects.set(key, object));
+    return changesBetween(old, object);
+  }
+
+  /**
+   * By key; a UID given must be the one that is held, as an older object of that name may have gone before, and a version
+   * must not be older than what is held, as an object may go out of sight and come again.
+   */
+  remove(
+    key: string,
+    told: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined },
+  ) {
+    const held = this.#objects.get(key);
+    if (held === undefined || (told.uid !== undefined && told.uid !== held.metadata.uid)) return [];
+    if (isOlderVersion(told.resourceVersion ?? '', versionOf(held))) return [];
+    this.#change(() => this.#objects.delete(key));
+    return [deletion(held)];
+  }
+
+  /** All at once: nobody ever sees a part of it. */
+  replace({ objects, unread }: Snapshot<T>): readonly ObjectChange<Named<T>>[] {
+    const before = this.#objects;
+    const after = new Map<string, Named<T>>();
+    for (const object of objects) after.set(keyOf(object), same(before.get(keyOf(object)), object));
+    for (const key of unread) {
+      const held = before.get(key);
+      if (held !== undefined && !after.has(key)) after.set(key, held);
+    }
+    this.#change(() => {
+      this.#objects = after;
+    });
+    const gone = [...before].filter(([key]) => !after.has(key)).map(([, object]) => deletion(object));
+    return [...gone, ...[...after].flatMap(([key, object]) => changesBetween(before.get(key), object))];
+  }
+
+  clear(): void {
+    this.#change(() => this.#objects.clear());
+  }
+
+  #change(apply: () => void): void {
+    apply();
+    this.#list = undefined;
+  }
+}
+
+function deletion<T>(object: T): ObjectChange<T> {
+  return { type: 'deleted', object };
+}
+
+function versionOf(object: ApiObject): string {
+  return object.metadata?.resourceVersion ?? '';
+}
+
+function isSame(one: Named<ApiObject>, other: Named<ApiObject>): boolean {
+  const version = versionOf(one);
+  return one.metadata.uid === other.metadata.uid && version !== '' && version === versionOf(other);
+}
+
+function isOld(told: Named<ApiObject>, held: Named<ApiObject>): boolean {
+  return isSame(told, held) || isOlderVersion(versionOf(told), versionOf(held));
+}
+
+/** The object that is held stays the very same while it did not change: whoever compares by identity may. */
+function same<T extends ApiObject>(held: Named<T> | undefined, told: Named<T>): Named<T> {
+  return held !== undefined && isSame(told, held) ? held : told;
+}
+
+function changesBetween<T extends ApiObject>(
+  old: Named<T> | undefined,
+  object: Named<T>,
+): readonly ObjectChange<Named<T>>[] {
+  if (old === object) return [];
+  if (old === undefined) return [{ type: 'added', object }];
+  if (old.metadata.uid === object.metadata.uid) return [{ type: 'updated', object, old }];
+  return [deletion(old), { type: 'added', object }];
+}

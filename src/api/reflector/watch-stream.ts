@@ -1,0 +1,151 @@
+import { asError, type Clock, cancelled, KubelingError, onAbort, type Timer } from '../../lib/index.ts';
+import { type ApiStatus, apiError } from '../client/api-error.ts';
+import type { ApiObject, WatchEvent } from '../client/client.ts';
+import { parseAnswer } from '../client/parse-answer.ts';
+import type { WireAnswer } from '../transport/connection-pool.ts';
+import { LineSplitter } from './watch-stream-lines.ts';
+
+export interface WatchStreamOptions {
+  /** What is watched, such as "watch pods". */
+  readonly what: string;
+  readonly clock: Clock;
+  /** A server that has not ended the watch by then is taken for dead. */
+  readonly deadlineMs: number;
+  readonly longestLine: number;
+  /** Turns a failure of the connection into one of ours. */
+  readonly explain: (error: unknown) => KubelingError;
+  /** Called once when the connection is let go of. */
+  readonly onClose: () => void;
+}
+
+/** Why a stream ended before the server ended it. */
+type Ending =
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** As if the server had ended it: whoever watches begins anew at once. */
+  | { readonly kind: 'over' };
+
+/**
+ * The events of a watch, read no faster than they are taken. From the first moment until `close` it owns the
+ * connection, a timer and a listener on the signal; an abort lets go of all three at once, whether or not somebody
+ * reads.
+ */
+export class WatchStream implements Disposable {
+  readonly #message: WireAnswer;
+  readonly #options: WatchStreamOptions;
+  readonly #timer: Timer;
+  readonly #link: Disposable;
+  #heardMs: number;
+  #ending: Ending | undefined;
+  #closed = false;
+
+  constructor(message: WireAnswer, options: WatchStreamOptions, signal: AbortSignal) {
+    this.#message = message;
+    this.#options = options;
+    this.#heardMs = options.clock.monotonicMs();
+    // Destroyed while nobody reads, it would fail with no one to hear it.
+    message.on('error', () => {});
+    this.#timer = options.clock.timer(options.deadlineMs, () =>
+      this.#end({ kind: 'failed', error: this.#late() }),
+    );
+    this.#link = onAbort(signal, (error) => this.#end({ kind: 'failed', error }));
+  }
+
+  /** For the pool: the connection must go, though nothing is wrong with the watch. */
+  retire(): void {
+    this.#end({ kind: 'over' });
+  }
+
+  retireIfSilent(ms: number): void {
+    if (this.#options.clock.monotonicMs() - this.#heardMs >= ms) this.retire();
+  }
+
+  /** All events until the server ends the watch. Leaving the loop closes the connection. */
+  async *events<T extends ApiObject>(): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    const lines = new LineSplitter(this.#options.longestLine);
+    try {
+      for await (const chunk of this.#message as AsyncIterable<Buffer>) {
+        this.#heardMs = this.#options.clock.monotonicMs();
+        for (const line of lines.push(chunk)) {
+          yield parseEvent<T>(line, this.#options.what);
+          if (this.#ending !== undefined) return this.#finish(this.#ending);
+        }
+      }
+      if (this.#ending === undefined && lines.isMidLine)
+        throw new Error('it ended in the middle of an event');
+    } catch (error) {
+      return this.#finish(this.#ending ?? { kind: 'failed', error: this.#explained(error) });
+    } finally {
+      this.close();
+    }
+    if (this.#ending !== undefined) this.#finish(this.#ending);
+  }
+
+  /** A connection whose answer was read to its end goes back to the pool by itself. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#timer.cancel();
+    this.#link[Symbol.dispose]();
+    if (!this.#message.readableEnded) this.#message.destroy();
+    this.#options.onClose();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #end(ending: Ending): void {
+    if (this.#closed) return;
+    this.#ending = ending;
+    this.#message.destroy(ending.kind === 'failed' ? asError(ending.error) : cancelled('The watch is over'));
+    // Not before the constructor is done: an aborted signal calls back from within it.
+    queueMicrotask(() => this.close());
+  }
+
+  #finish(ending: Ending): void {
+    if (ending.kind === 'failed') throw ending.error;
+  }
+
+  #explained(error: unknown): unknown {
+    return error instanceof KubelingError ? error : this.#options.explain(error);
+  }
+
+  #late(): KubelingError {
+    const { what, deadlineMs } = this.#options;
+    return new KubelingError(
+      'API_DEADLINE',
+      `Cannot ${what}: the server has not ended it after ${deadlineMs} ms`,
+    );
+  }
+}
+
+const plainTypes: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK']);
+
+/** Throws what an ERROR event tells, and API_BAD_ANSWER for what is no event. */
+export function parseEvent<T extends ApiObject>(line: string, what: string): WatchEvent<T> {
+  const { type, object } = parseLine(line, what);
+  const isObject = typeof object === 'object' && object !== null;
+  if (isObject && plainTypes.has(type)) return { type, object } as WatchEvent<T>;
+  if (isObject && type === 'ERROR') throw refusal(object as ApiStatus, what);
+  throw bad(what, `an event must have a known type and an object: its type is ${JSON.stringify(type)}`);
+}
+
+function refusal(answer: ApiStatus, what: string): KubelingError {
+  const seconds = answer.details?.retryAfterSeconds;
+  const retryAfterMs = typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : undefined;
+  return apiError({ what, status: answer.code ?? 500, answer, retryAfterMs });
+}
+
+function parseLine(line: string, what: string): { readonly type?: unknown; readonly object?: unknown } {
+  try {
+    const event = parseAnswer(line);
+    if (typeof event === 'object' && event !== null) return event;
+  } catch {
+    // The parser's own words quote the text, which may be a secret's.
+  }
+  throw bad(what, 'an event must be a JSON object');
+}
+
+function bad(what: string, why: string): KubelingError {
+  return new KubelingError('API_BAD_ANSWER', `Cannot ${what} as ${why}`);
+}

@@ -1,0 +1,300 @@
+import type {
+  ClientRequest,
+  ClientRequestArgs,
+  IncomingHttpHeaders,
+  IncomingMessage,
+  Agent as PlainAgent,
+} from 'node:http';
+import { type AgentOptions, Agent as TlsAgent, request as tlsRequest } from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import type { Duplex, Readable } from 'node:stream';
+import {
+  type ConnectionOptions,
+  connect as connectTls,
+  createSecureContext,
+  type SecureContextOptions,
+  TLSSocket,
+} from 'node:tls';
+import { asError, type Clock, nodeHttp, onAbort } from '../../lib/index.ts';
+import { BrokenConnection } from '../client/retry.ts';
+import type { Access } from '../credentials/credentials.ts';
+import type { PeerCertificate } from './failures.ts';
+import { offeredProtocols, SharedStreams } from './streams.ts';
+import { type TunnelDone, Tunnels } from './tunnel.ts';
+
+export interface WireRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** With its query, from the root of the API. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+/** What came back, with its body still to be read. */
+export interface WireAnswer extends Readable {
+  readonly statusCode?: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+export interface LaneOptions {
+  readonly clock: Clock;
+  readonly proxy: URL | undefined;
+  /** For watches. */
+  readonly http2: 'where-offered' | 'never';
+}
+
+/** Shorter than the 90 s after which an API server closes an idle connection, so that it is not taken just then. */
+const idleMs = 60_000;
+/** When nothing comes from the other side for so long it is asked whether it is there, each second, ten times. */
+const silenceMs = 30_000;
+const mostIdle = 32;
+/** A watch that is silent for so long may have lost the other side. */
+const doubtfulMs = 15_000;
+
+type ConnectionDone = (error: Error | null, socket: Duplex) => void;
+
+/** A connection that must be let go of when its lane is retired. */
+export interface Retirable {
+  retire(): void;
+  /** Retires it if nothing has come over it for so long. */
+  retireIfSilent(ms: number): void;
+}
+
+/**
+ * Connections to one server under one identity. When either changes there is a new lane, and this one is retired:
+ * idle connections and watches are closed at once, and a request under way closes its connection when it is done.
+ */
+export class Lane {
+  readonly access: Access;
+  readonly #end: ServerEnd;
+  readonly #agent: TlsAgent | PlainAgent;
+  readonly #watches = new Set<Retirable>();
+  readonly #tunnels: Tunnels | undefined;
+  readonly #shared: SharedStreams | undefined;
+  /** Made in the hope of HTTP/2, and as good as any for a request of HTTP/1.1. */
+  #spare: TLSSocket | undefined;
+  #peer: PeerCertificate | undefined;
+  #isRetired = false;
+
+  constructor(access: Access, { clock, proxy, http2 }: LaneOptions) {
+    this.access = access;
+    this.#end = endOf(access);
+    this.#tunnels = proxy === undefined ? undefined : new Tunnels(proxy);
+    const options = agentOptions(access);
+    const { origin, protocol } = access.context.cluster.server;
+    this.#agent = protocol === 'https:' ? new TlsAgent(options) : new nodeHttp.Agent(options);
+    if (protocol === 'https:' && http2 === 'where-offered')
+      this.#shared = new SharedStreams({
+        origin,
+        clock,
+        dial: (signal) => this.#dial(options, signal),
+        declined: (socket) => {
+          this.#spare = socket;
+        },
+      });
+    this.#watchConnections();
+  }
+
+  /** What the server showed last. */
+  get peer(): PeerCertificate | undefined {
+    return this.#peer;
+  }
+
+  /** Answers when the headers are there. Rejects with the signal's reason, or with a BrokenConnection. */
+  send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      const asked = this.#open(request);
+      // Who has no connection yet is not told that it is destroyed, so the reason is given here too.
+      const link = onAbort(signal, (reason) => {
+        asked.destroy(asError(reason));
+        reject(reason);
+      });
+      // It stays: a connection may also break after the answer began, which the reader of the answer hears too.
+      asked.on('error', (error) => {
+        link[Symbol.dispose]();
+        reject(
+          signal.aborted ? signal.reason : new BrokenConnection(error, asked.reusedSocket ? 'reused' : 'new'),
+        );
+      });
+      asked.once('response', (message) => {
+        link[Symbol.dispose]();
+        resolve(message);
+      });
+      asked.end(request.body);
+    });
+  }
+
+  /** As `send`, for an answer that goes on and on: over a connection shared with others of the kind where that can be. */
+  async sendWatch(request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
+    const { prefix } = this.#end;
+    const shared = await this.#shared?.send({ ...request, path: prefix + request.path }, signal);
+    if (shared !== undefined) return shared;
+    try {
+      return await this.send(request, signal);
+    } finally {
+      this.#spare?.destroy();
+      this.#spare = undefined;
+    }
+  }
+
+  /** The watch is retired together with the lane until it is released. */
+  holdWatch(watch: Retirable): void {
+    if (this.#isRetired) watch.retire();
+    else this.#watches.add(watch);
+  }
+
+  releaseWatch(watch: Retirable): void {
+    this.#watches.delete(watch);
+  }
+
+  closeIdle(): void {
+    for (const socket of Object.values(this.#agent.freeSockets).flatMap((each) => each ?? []))
+      socket.destroy();
+    this.#shared?.closeIdle();
+  }
+
+  /** Each begins anew where it was, over another connection. */
+  endSilentWatches(): void {
+    this.#shared?.drain();
+    for (const watch of [...this.#watches]) watch.retireIfSilent(doubtfulMs);
+  }
+
+  retire(): void {
+    this.#isRetired = true;
+    // From now on no connection is kept when its request is done.
+    Object.assign(this.#agent, { keepAlive: false });
+    this.closeIdle();
+    for (const watch of [...this.#watches]) watch.retire();
+    this.#shared?.drain();
+  }
+
+  /** Cuts requests under way too. */
+  close(): void {
+    this.retire();
+    this.#tunnels?.close();
+    this.#shared?.close();
+    this.#agent.destroy();
+  }
+
+  #open({ method, path, headers }: WireRequest): ClientRequest {
+    const { hostname: host, port, protocol, prefix } = this.#end;
+    const request = protocol === 'https:' ? tlsRequest : nodeHttp.request;
+    return request({ method, host, port, path: prefix + path, headers: { ...headers }, agent: this.#agent });
+  }
+
+  #watchConnections(): void {
+    const agent: PlainAgent = this.#agent;
+    const connect = agent.createConnection.bind(agent);
+    agent.createConnection = (options, done) => {
+      if (this.#tunnels !== undefined) return this.#tunnel(this.#tunnels, options, done);
+      const made = this.#takeSpare() ?? connect(options, done);
+      if (made) this.#prepare(made);
+      return made;
+    };
+  }
+
+  #takeSpare(): TLSSocket | undefined {
+    const spare = this.#spare;
+    this.#spare = undefined;
+    return spare?.destroyed === false ? spare : undefined;
+  }
+
+  #tunnel(tunnels: Tunnels, options: ClientRequestArgs, done: ConnectionDone | undefined): undefined {
+    const { hostname: host, port, protocol } = this.#end;
+    tunnels.open({ host, port }, (error, socket) => {
+      if (error !== null || socket === undefined) return (done as TunnelDone | undefined)?.(error, undefined);
+      const made = protocol === 'https:' ? connectTls({ ...(options as ConnectionOptions), socket }) : socket;
+      this.#prepare(made);
+      return done?.(null, made);
+    });
+    return undefined;
+  }
+
+  /** A connection outside the agent, which knows HTTP/1.1 alone. */
+  async #dial(secrets: ConnectionOptions, signal: AbortSignal): Promise<TLSSocket> {
+    const { hostname: host, port } = this.#end;
+    const named = isIP(host) === 0 ? { servername: host } : {};
+    const through = this.#tunnels && { socket: await this.#tunnels.opened({ host, port }, signal) };
+    const options = { host, port, ...named, ...secrets, ...through, ALPNProtocols: offeredProtocols };
+    const socket = connectTls(options);
+    this.#prepare(socket);
+    return await greeted(socket, signal);
+  }
+
+  #prepare(socket: Duplex): void {
+    (socket as Socket).setKeepAlive(true, silenceMs);
+    if (socket instanceof TLSSocket) socket.prependListener('secure', () => this.#look(socket));
+  }
+
+  /** Before it is verified: once refused, nothing is left of the connection to ask. */
+  #look(socket: TLSSocket): void {
+    const { subject, valid_from, valid_to } = socket.getPeerCertificate();
+    if (valid_to !== undefined)
+      this.#peer = { subject: String(subject?.CN), begins: valid_from, expires: valid_to };
+  }
+}
+
+/** Answers when the other side is known to be who it should be. */
+function greeted(socket: TLSSocket, signal: AbortSignal): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const link = onAbort(signal, (reason) => {
+      socket.destroy(asError(reason));
+      reject(reason);
+    });
+    socket.once('secureConnect', () => {
+      link[Symbol.dispose]();
+      resolve(socket);
+    });
+    socket.once('error', (error) => {
+      link[Symbol.dispose]();
+      reject(new BrokenConnection(error, 'new'));
+    });
+  });
+}
+
+function agentOptions({ context, identity }: Access): AgentOptions {
+  const { tlsServerName, verification } = context.cluster;
+  return {
+    keepAlive: true,
+    maxFreeSockets: mostIdle,
+    scheduling: 'lifo',
+    timeout: idleMs,
+    rejectUnauthorized: verification === 'full',
+    ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
+    ...(context.cluster.server.protocol === 'https:' ? secretsOf(identity) : {}),
+  };
+}
+
+/** Certificates and keys are read once: to read them for each connection takes longer than to greet the server. */
+function secretsOf({ ca, client }: Access['identity']): SecureContextOptions | ConnectionOptions {
+  const secrets = {
+    ...(ca === undefined ? {} : { ca: ca.pem }),
+    ...(client === undefined ? {} : { cert: client.cert, key: client.key }),
+  };
+  try {
+    return { secureContext: createSecureContext(secrets) };
+  } catch {
+    // What is wrong with them, each request is told that needs them.
+    return secrets;
+  }
+}
+
+interface ServerEnd {
+  /** Without brackets. */
+  readonly hostname: string;
+  readonly port: number;
+  readonly protocol: string;
+  /** What paths begin with. */
+  readonly prefix: string;
+}
+
+function endOf({ context }: Access): ServerEnd {
+  const { hostname, port, protocol, pathname } = context.cluster.server;
+  return {
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port) || (protocol === 'https:' ? 443 : 80),
+    protocol,
+    prefix: pathname.replace(/\/$/, ''),
+  };
+}

@@ -1,0 +1,100 @@
+import { describeError, type ErrorCode, type Instant, KubelingError } from '../../lib/index.ts';
+import { systemCodeOf } from '../client/retry.ts';
+import type { Access } from '../credentials/credentials.ts';
+
+/** The certificate a server showed, as far as messages need it. */
+export interface PeerCertificate {
+  readonly subject: string;
+  readonly expires: string;
+  readonly begins: string;
+}
+
+export interface TransportFailure {
+  /** What was asked, such as "get pods/web". */
+  readonly what: string;
+  readonly access: Access;
+  readonly cause: unknown;
+  readonly peer: PeerCertificate | undefined;
+  readonly now: Instant;
+}
+
+const untrusted: ReadonlySet<string | undefined> = new Set([
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+]);
+
+/** How a server says in TLS that it does not take our certificate, or wants one. */
+const refusedIdentity =
+  /ALERT_(?:CERTIFICATE_\w+|BAD_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE)/;
+const notTls = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/;
+
+/** The error for a request that got no answer; its details have `host` and the `systemCode` of the cause. */
+export function transportError(failure: TransportFailure): KubelingError {
+  if (failure.cause instanceof KubelingError) return failure.cause;
+  const { what, access, cause } = failure;
+  const systemCode = systemCodeOf(cause);
+  const { host } = access.context.cluster.server;
+  const { code, why } = explain(failure, systemCode);
+  return new KubelingError(code, `Cannot ${what} at ${host}: ${why}`, {
+    cause,
+    details: { host, systemCode },
+  });
+}
+
+interface Explanation {
+  readonly code: ErrorCode;
+  readonly why: string;
+}
+
+function explain(failure: TransportFailure, systemCode: string | undefined): Explanation {
+  const { access, cause, peer } = failure;
+  const told = `${systemCode} ${describeError(cause).toUpperCase().replaceAll(' ', '_')}`;
+  if (refusedIdentity.test(told)) return { code: 'API_UNAUTHORIZED', why: refusedAs(failure) };
+  if (notTls.test(told)) return { code: 'API_BAD_ANSWER', why: 'the server does not speak TLS' };
+  if (systemCode?.startsWith('HPE_'))
+    return { code: 'API_BAD_ANSWER', why: 'the server does not speak HTTP' };
+  if (untrusted.has(systemCode)) return unavailable(distrust(access, systemCode));
+  if (systemCode === 'CERT_HAS_EXPIRED')
+    return unavailable(`the server's certificate expired${dated('on', peer?.expires)}`);
+  if (systemCode === 'CERT_NOT_YET_VALID')
+    return unavailable(`the server's certificate begins${dated('on', peer?.begins, ' in the future')}`);
+  // Some servers just hang up on a certificate they do not like.
+  const expired = expiryOf(access, failure.now);
+  return unavailable(
+    [describeError(cause), ...(expired === undefined ? [] : [expired])].join('; perhaps as '),
+  );
+}
+
+function unavailable(why: string): Explanation {
+  return { code: 'API_UNAVAILABLE', why };
+}
+
+function dated(word: string, date: string | undefined, otherwise = ''): string {
+  return date === undefined ? otherwise : ` ${word} ${date}`;
+}
+
+function distrust({ identity }: Access, systemCode: string | undefined): string {
+  const authority = identity.ca === undefined ? 'any authority this machine trusts' : identity.ca.name;
+  return `the server's certificate is not signed by ${authority} (${systemCode})`;
+}
+
+function refusedAs({ access, cause, now }: TransportFailure): string {
+  const { client } = access.identity;
+  if (client === undefined) return 'the server wants a client certificate, and the kubeconfig has none';
+  return (
+    expiryOf(access, now) ??
+    `the server does not take the client certificate of ${client.name} (${describeError(cause)})`
+  );
+}
+
+/** Says so when our own certificate is the likely cause of a refusal. */
+export function expiryOf({ identity }: Access, now: Instant): string | undefined {
+  const { client } = identity;
+  if (client === undefined || client.expires > now) return undefined;
+  return `the client certificate of ${client.name} expired on ${new Date(client.expires).toISOString()}`;
+}

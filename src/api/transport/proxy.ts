@@ -1,0 +1,68 @@
+import { BlockList, isIP } from 'node:net';
+import { KubelingError } from '../../lib/index.ts';
+import type { KubeContext } from '../kubeconfig/kubeconfig.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The proxy to the server of a context, if any: the kubeconfig's own, else the environment's. */
+export function proxyFor({ cluster }: Pick<KubeContext, 'cluster'>, env: Environment): URL | undefined {
+  if (cluster.proxyUrl !== undefined) return cluster.proxyUrl;
+  const name = cluster.server.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const written = either(env, name);
+  if (written === undefined || isExempt(cluster.server, either(env, 'NO_PROXY') ?? '')) return undefined;
+  const url = URL.parse(written.includes('://') ? written : `http://${written}`);
+  if (url !== null && /^https?:$/.test(url.protocol)) return url;
+  throw new KubelingError(
+    'CONFIG_INVALID',
+    `Cannot use the proxy of ${name} as it must be a URL with http:// or https://`,
+  );
+}
+
+/** Both spellings are in use. */
+function either(env: Environment, name: string): string | undefined {
+  return env[name] || env[name.toLowerCase()] || undefined;
+}
+
+/** As programs in Go read NO_PROXY: names with all below them, addresses, ranges of them, `*`, each with a port or without. */
+export function isExempt(server: URL, noProxy: string): boolean {
+  const host = server.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  if (host === 'localhost' || isLoopback(host)) return true;
+  const port = server.port || (server.protocol === 'https:' ? '443' : '80');
+  const entries = noProxy.split(',').map((entry) => entry.trim().toLowerCase());
+  return entries.some((entry) => entry !== '' && isMatch(entry, host, port));
+}
+
+function isLoopback(host: string): boolean {
+  return host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+function isMatch(entry: string, host: string, port: string): boolean {
+  if (entry === '*') return true;
+  if (entry.includes('/')) return isInRange(entry, host);
+  const { name, wantedPort } = splitPort(entry);
+  if (wantedPort !== undefined && wantedPort !== port) return false;
+  if (isIP(name) !== 0 || isIP(host) !== 0) return name === host;
+  const suffix = name.replace(/^\*/, '');
+  // With a leading dot only what is below it.
+  return suffix.startsWith('.') ? host.endsWith(suffix) : host === suffix || host.endsWith(`.${suffix}`);
+}
+
+function splitPort(entry: string): { readonly name: string; readonly wantedPort: string | undefined } {
+  const bracketed = /^\[(.+)\](?::(\d+))?$/.exec(entry);
+  const plain = /^([^:]+):(\d+)$/.exec(entry);
+  const match = bracketed ?? plain;
+  return match === null
+    ? { name: entry, wantedPort: undefined }
+    : { name: match[1] ?? '', wantedPort: match[2] };
+}
+
+function isInRange(entry: string, host: string): boolean {
+  const [base = '', bits = ''] = entry.split('/');
+  const family = isIP(base);
+  if (family === 0 || isIP(host) !== family || !/^\d{1,3}$/.test(bits)) return false;
+  if (Number(bits) > (family === 4 ? 32 : 128)) return false;
+  const type = family === 4 ? 'ipv4' : 'ipv6';
+  const range = new BlockList();
+  range.addSubnet(base, Number(bits), type);
+  return range.check(host, type);
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../lib/index.ts';
+import { Reachability } from './reachability.ts';
+
+function rig() {
+  const clock = new VirtualClock();
+  const reach = new Reachability(clock, collectLogs(clock).logger);
+  let returns = 0;
+  const listening = reach.onReturn(() => returns++);
+  return { clock, reach, listening, returns: () => returns };
+}
+
+test('an answer after a time without any is a return, and told once', async () => {
+  const { clock, reach, returns } = rig();
+  reach.answered();
+  assert.equal(returns(), 0);
+  reach.failed();
+  await clock.advance(5_000);
+  reach.failed();
+  reach.answered();
+  reach.answered();
+  assert.equal(returns(), 1);
+});
+
+test('a request that fails between others that are answered is no absence', async () => {
+  const { clock, reach, returns } = rig();
+  for (let time = 0; time < 10; time++) {
+    reach.failed();
+    await clock.advance(300);
+    reach.answered();
+  }
+  assert.equal(returns(), 0);
+});
+
+test('who has left is not told', async () => {
+  const { clock, reach, listening, returns } = rig();
+  reach.failed();
+  await clock.advance(2_000);
+  listening[Symbol.dispose]();
+  reach.answered();
+  assert.equal(returns(), 0);
+});

@@ -1,0 +1,83 @@
+import type { ClientRequest } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import { describeError, KubelingError, nodeHttp, onAbort } from '../../lib/index.ts';
+
+/** A proxy that has not connected us by then never will. */
+const silenceMs = 30_000;
+
+export interface Destination {
+  readonly host: string;
+  readonly port: number;
+}
+
+export type TunnelDone = (error: Error | null, socket: Socket | undefined) => void;
+
+/** Ways through a proxy by CONNECT. Those still being made are known, so that they can be given up. */
+export class Tunnels {
+  readonly #proxy: URL;
+  readonly #pending = new Set<ClientRequest>();
+
+  constructor(proxy: URL) {
+    this.#proxy = proxy;
+  }
+
+  /** Calls `done` once: with a connection on which the other end is the destination, or with why there is none. */
+  open(to: Destination, done: TunnelDone): void {
+    const asked = this.#ask(to);
+    this.#pending.add(asked);
+    asked.once('close', () => this.#pending.delete(asked));
+    asked.setTimeout(silenceMs, () => asked.destroy(new Error(`it is silent for ${silenceMs} ms`)));
+    asked.on('error', (error) => done(this.#failure(describeError(error), error), undefined));
+    asked.once('response', (answer) => {
+      answer.destroy();
+      done(this.#failure(`it answered with HTTP status ${answer.statusCode}`), undefined);
+    });
+    asked.once('connect', (answer, socket) => {
+      this.#pending.delete(asked);
+      socket.setTimeout(0);
+      if (answer.statusCode === 200) return done(null, socket as Socket);
+      socket.destroy();
+      done(this.#failure(`it answered with HTTP status ${answer.statusCode}`), undefined);
+    });
+    asked.end();
+  }
+
+  /** Rejects with the signal's reason too; what is made too late is closed. */
+  opened(to: Destination, signal: AbortSignal): Promise<Socket> {
+    return new Promise((resolve, reject) => {
+      const link = onAbort(signal, reject);
+      this.open(to, (error, socket) => {
+        link[Symbol.dispose]();
+        if (signal.aborted) socket?.destroy();
+        else if (socket === undefined) reject(error);
+        else resolve(socket);
+      });
+    });
+  }
+
+  close(): void {
+    for (const asked of [...this.#pending]) asked.destroy(new Error('the connection is not needed any more'));
+  }
+
+  #ask({ host, port }: Destination): ClientRequest {
+    const { protocol, hostname, port: proxyPort, username, password } = this.#proxy;
+    const target = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    const who = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    const credentials = { 'proxy-authorization': `Basic ${Buffer.from(who).toString('base64')}` };
+    const request = protocol === 'https:' ? tlsRequest : nodeHttp.request;
+    return request({
+      method: 'CONNECT',
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: proxyPort || (protocol === 'https:' ? 443 : 80),
+      path: target,
+      headers: { host: target, ...(username === '' ? {} : credentials) },
+      agent: false,
+    });
+  }
+
+  #failure(why: string, cause?: unknown): KubelingError {
+    const message = `Cannot reach the API server through the proxy ${this.#proxy.host}: ${why}`;
+    return new KubelingError('API_UNAVAILABLE', message, { cause, details: { proxy: this.#proxy.host } });
+  }
+}

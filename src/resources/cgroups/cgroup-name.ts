@@ -1,0 +1,56 @@
+import { KubelingError } from '../../lib/index.ts';
+
+/** A cgroup as the kubelet thinks of it, part by part from the root; drivers spell it differently. */
+export type CgroupName = readonly string[];
+export type CgroupDriver = 'cgroupfs' | 'systemd';
+
+/**
+ * Throws CGROUP_NAME. A part may not have an underscore, as systemd's spelling writes one for each dash; that is what
+ * makes the spelling reversible.
+ */
+export function cgroupName(base: CgroupName, ...parts: readonly string[]): CgroupName {
+  for (const part of parts) {
+    if (part !== '' && !/[/_]/.test(part)) continue;
+    throw new KubelingError(
+      'CGROUP_NAME',
+      `Cannot name a cgroup as each part must be text without "/" and "_": current value is ${JSON.stringify(part)}`,
+    );
+  }
+  return [...base, ...parts];
+}
+
+/** The path of the cgroup below each tree of cgroups. */
+export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
+  return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
+}
+
+/** The cgroup that all pods are in. */
+export function kubepodsName(root: CgroupName): CgroupName {
+  return cgroupName(root, 'kubepods');
+}
+
+/** Its path below each tree, under the root as users spell it. */
+export function kubepodsPath(root: string, driver: CgroupDriver): string {
+  return cgroupPath(kubepodsName(parseCgroupPath(root, driver)), driver);
+}
+
+/** The units of systemd that are the cgroup and the one above it. */
+export function sliceUnits(name: CgroupName): { readonly unit: string; readonly parent: string } {
+  return { unit: sliceUnit(name), parent: sliceUnit(name.slice(0, -1)) };
+}
+
+/** The name behind such a path. */
+export function parseCgroupPath(path: string, driver: CgroupDriver): CgroupName {
+  if (driver === 'cgroupfs') return path.split('/').filter((part) => part !== '');
+  const slice = path.slice(path.lastIndexOf('/') + 1).replace(/\.slice$/, '');
+  return slice === '' || slice === '-' ? [] : slice.split('-').map((part) => part.replaceAll('_', '-'));
+}
+
+/** A slice lies in the slice that its name without the last part names. */
+function systemdPath(name: CgroupName): string {
+  return `/${name.map((_, index) => sliceUnit(name.slice(0, index + 1))).join('/')}`;
+}
+
+function sliceUnit(name: CgroupName): string {
+  return name.length === 0 ? '-.slice' : `${name.map((part) => part.replaceAll('-', '_')).join('-')}.slice`;
+}

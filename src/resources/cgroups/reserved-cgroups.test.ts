@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { SimulatedCgroupHost } from '../../../test/fakes/simulated-cgroup-host.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { detectCgroupLayout } from '../../lib/index.ts';
+import { CgroupManager } from './cgroup-manager.ts';
+import { type AllocatableEvent, enforceReserved, reservedCgroups } from './reserved-cgroups.ts';
+
+const { signal } = new AbortController();
+
+const config = {
+  systemReserved: { cpu: '500m', memory: '512Mi', pid: '100', 'ephemeral-storage': '1Gi' },
+  kubeReserved: { memory: '256Mi' },
+  systemReservedCgroup: '/system.slice',
+  kubeReservedCgroup: '/kube/own',
+  enforceNodeAllocatable: ['pods', 'system-reserved', 'kube-reserved'],
+};
+
+async function aMachine() {
+  const host = new SimulatedCgroupHost({ mode: 'v2' });
+  const layout = await detectCgroupLayout(host);
+  const cgroups = new CgroupManager({ host, layout, driver: 'cgroupfs', clock: new VirtualClock() });
+  const told: AllocatableEvent[] = [];
+  const tell = (event: AllocatableEvent) => void told.push(event);
+  const read = async (path: string) => (await host.read(`/sys/fs/cgroup${path}`)).trim();
+  return { host, cgroups, told, tell, read };
+}
+
+describe('cgroups of what is reserved', () => {
+  it('are held to all of it, to what is compressible, or to nothing', () => {
+    const values = (enforceNodeAllocatable: readonly string[]) =>
+      reservedCgroups({ ...config, enforceNodeAllocatable }).map((one) => [one.path, one.values]);
+    assert.deepEqual(values(['pods', 'system-reserved', 'kube-reserved']), [
+      ['/system.slice', { cpuShares: 512, memoryBytes: 536_870_912, pidsLimit: 100 }],
+      ['/kube/own', { memoryBytes: 268_435_456 }],
+    ]);
+    assert.deepEqual(values(['pods', 'system-reserved-compressible']), [
+      ['/system.slice', { cpuShares: 512 }],
+    ]);
+    assert.deepEqual(values(['pods']), []);
+    assert.deepEqual(values(['none']), []);
+  });
+
+  it('get their limits, and that is told', async () => {
+    const { cgroups, told, tell, read } = await aMachine();
+    for (const name of [['system.slice'], ['kube', 'own']]) await cgroups.create(name, {}, signal);
+    await enforceReserved(cgroups, reservedCgroups(config), tell, signal);
+    const held = ['/system.slice/memory.max', '/system.slice/cpu.weight', '/kube/own/memory.max'];
+    assert.deepEqual(await Promise.all(held.map(read)), ['536870912', '20', '268435456']);
+    assert.equal(await read('/kube/own/cpu.weight'), '100', 'what is not reserved is left alone');
+    assert.deepEqual(
+      told.map(({ type, reason, message }) => `${type} ${reason} ${message}`),
+      [
+        'Normal NodeAllocatableEnforced Updated limits on system reserved cgroup /system.slice',
+        'Normal NodeAllocatableEnforced Updated limits on kube reserved cgroup /kube/own',
+      ],
+    );
+  });
+
+  it('that are not there keep the node from starting', async () => {
+    const { cgroups, told, tell } = await aMachine();
+    await assert.rejects(enforceReserved(cgroups, reservedCgroups(config), tell, signal), {
+      code: 'RESERVED_CGROUP',
+      message: /^Failed to enforce System Reserved Cgroup Limits on "\/system\.slice": .*must name a cgroup/,
+    });
+    assert.deepEqual(
+      told.map(({ reason }) => reason),
+      ['FailedNodeAllocatableEnforcement'],
+    );
+  });
+});

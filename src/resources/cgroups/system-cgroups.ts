@@ -1,0 +1,119 @@
+import { readlink } from 'node:fs/promises';
+import { type Clock, errnoOf, type Logger } from '../../lib/index.ts';
+import type { CgroupManager } from './cgroup-manager.ts';
+import type { CgroupName } from './cgroup-name.ts';
+
+/** What decides whether a process may be moved. */
+export interface ProcessFacts {
+  readonly ownPid: number;
+  /** Whether it is the kernel's own, which has no program. */
+  isKernelThread(pid: number): Promise<boolean>;
+  /** Whether it sees the processes that the first one sees; one in a container does not. */
+  isOfHost(pid: number): Promise<boolean>;
+}
+
+export interface SystemCgroupsDeps {
+  readonly cgroups: CgroupManager;
+  readonly processes: ProcessFacts;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Where kubeling itself is to run, as configured; where it is unless given. */
+  readonly own?: string | undefined;
+  /** Where all that lies in the root is to run; it stays there unless given. */
+  readonly system?: string | undefined;
+  /** Where the processes of the system are looked for; given only in tests. */
+  readonly root?: CgroupName;
+}
+
+const upkeepMs = 60_000;
+/** Processes fork while they are being moved. */
+const rounds = 10;
+
+/** Processes of the machine that are to run in a cgroup of their own, moved there once a minute. */
+export class SystemCgroups {
+  readonly #deps: SystemCgroupsDeps;
+
+  constructor(deps: SystemCgroupsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Ends with the signal, without an error: what could not be moved is tried again. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#deps;
+    while (!signal.aborted) {
+      try {
+        await this.move(signal);
+      } catch (error) {
+        logger.error('Cannot move processes to their cgroups', error);
+      }
+      await clock.sleep(upkeepMs, signal).catch(() => {});
+    }
+  }
+
+  /** Throws CGROUP_CREATE or CGROUP_UPDATE. */
+  async move(signal: AbortSignal): Promise<void> {
+    const { own, system } = this.#deps;
+    if (own !== undefined) await this.#moveOwn(own, signal);
+    if (system !== undefined) await this.#moveSystem(system, signal);
+  }
+
+  async #moveOwn(path: string, signal: AbortSignal): Promise<void> {
+    const { cgroups, processes } = this.#deps;
+    const { ownPid } = processes;
+    if (!(await processes.isOfHost(ownPid))) return;
+    const name = await this.#made(path, signal);
+    if (!(await cgroups.members(name)).includes(ownPid)) await cgroups.attach(name, ownPid);
+  }
+
+  async #moveSystem(path: string, signal: AbortSignal): Promise<void> {
+    const { cgroups } = this.#deps;
+    const name = await this.#made(path, signal);
+    let failure: unknown;
+    for (let round = 0; round <= rounds; round++) {
+      const pids = await this.#movable();
+      if (pids.length === 0) return;
+      failure = undefined;
+      for (const pid of pids) {
+        await cgroups.attach(name, pid).catch((error: unknown) => {
+          // It has ended meanwhile.
+          if (errnoOf((error as Error).cause) !== 'ESRCH') failure = error;
+        });
+      }
+    }
+    if (failure !== undefined) throw failure;
+  }
+
+  async #movable(): Promise<readonly number[]> {
+    const { cgroups, processes, root = [] } = this.#deps;
+    const pids = (await cgroups.members(root)).filter((pid) => pid > 1);
+    const kept = await Promise.all(
+      pids.map(async (pid) => (await processes.isKernelThread(pid)) || !(await processes.isOfHost(pid))),
+    );
+    return pids.filter((_, index) => kept[index] !== true);
+  }
+
+  async #made(path: string, signal: AbortSignal): Promise<CgroupName> {
+    const { cgroups } = this.#deps;
+    const name = cgroups.parse(path);
+    if (!(await cgroups.exists(name))) await cgroups.create(name, {}, signal);
+    return name;
+  }
+}
+
+export function hostProcesses(procDir = '/proc'): ProcessFacts {
+  const namespace = (pid: number) => readlink(`${procDir}/${pid}/ns/pid`);
+  return {
+    ownPid: process.pid,
+    isKernelThread: (pid) =>
+      readlink(`${procDir}/${pid}/exe`).then(
+        () => false,
+        (error: unknown) => errnoOf(error) === 'ENOENT',
+      ),
+    // In doubt it is somebody else's.
+    isOfHost: (pid) =>
+      Promise.all([namespace(1), namespace(pid)]).then(
+        ([first, own]) => first === own,
+        () => false,
+      ),
+  };
+}

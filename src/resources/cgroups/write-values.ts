@@ -1,0 +1,185 @@
+import {
+  type CgroupHost,
+  type CgroupLayout,
+  defaultPeriodUs,
+  describeError,
+  errnoOf,
+  KubelingError,
+  sharesToWeight,
+} from '../../lib/index.ts';
+import type { CgroupValues } from './cgroup-values.ts';
+
+type LayoutV1 = Extract<CgroupLayout, { version: 1 }>;
+
+/** Where one cgroup lies: its path below each tree. */
+export interface CgroupPlace {
+  readonly host: CgroupHost;
+  readonly layout: CgroupLayout;
+  readonly path: string;
+}
+
+/** Sets each value; those that fail do not keep the others from being set. Answers the failures. */
+export async function writeValues(
+  place: CgroupPlace,
+  values: CgroupValues,
+): Promise<readonly KubelingError[]> {
+  const { layout } = place;
+  const steps =
+    layout.version === 2 ? stepsV2(place, layout.root, values) : stepsV1({ ...place, layout }, values);
+  const failures: KubelingError[] = [];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      failures.push(asUpdateError(error));
+    }
+  }
+  return failures;
+}
+
+type Step = () => Promise<void>;
+
+function stepsV1(place: CgroupPlace & { readonly layout: LayoutV1 }, values: CgroupValues): Step[] {
+  const { host, layout, path } = place;
+  const dirOf = (controller: string) => {
+    const root = layout.controllers.get(controller);
+    return root === undefined ? undefined : `${root}${path}`;
+  };
+  const [cpu, memory, pids, hugetlb] = ['cpu', 'memory', 'pids', 'hugetlb'].map(dirOf);
+  return [
+    ...(cpu === undefined ? [] : [() => writeShares(host, cpu, values), () => writeQuota(host, cpu, values)]),
+    ...(memory === undefined ? [] : [() => writeMemoryV1(host, memory, values)]),
+    ...(pids === undefined ? [] : [() => writePids(host, pids, values)]),
+    // Without its controller there are no huge pages to limit.
+    ...(hugetlb === undefined ? [] : [() => writeHugePages(host, hugetlb, 'limit_in_bytes', values)]),
+  ];
+}
+
+function stepsV2({ host, path }: CgroupPlace, root: string, values: CgroupValues): Step[] {
+  const dir = `${root}${path}`;
+  const optional = values.hugePages === undefined ? [] : [() => writeHugePages(host, dir, 'max', values)];
+  return [
+    () => writeWeight(host, dir, values),
+    () => writeCpuMax(host, dir, values),
+    () => writeMemoryV2(host, dir, values),
+    () => writePids(host, dir, values),
+    () => writeCpus(host, dir, values),
+    ...optional,
+  ];
+}
+
+/** The kernel takes any number and silently keeps it within its bounds, so look what it kept. */
+async function writeShares(host: CgroupHost, dir: string, { cpuShares }: CgroupValues): Promise<void> {
+  if (cpuShares === undefined) return;
+  const file = `${dir}/cpu.shares`;
+  await host.write(file, String(cpuShares));
+  const kept = Number(await host.read(file));
+  if (kept === cpuShares) return;
+  throw new KubelingError(
+    'CGROUP_UPDATE',
+    `Cannot set ${file} to ${cpuShares}: the kernel keeps it at ${kept}`,
+  );
+}
+
+/** A shorter period may not fit the old quota, in which case the new quota has to come first. */
+async function writeQuota(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
+  const { cpuPeriodUs, cpuQuotaUs } = values;
+  const writePeriod = () => host.write(`${dir}/cpu.cfs_period_us`, String(cpuPeriodUs));
+  let periodLast = false;
+  if (cpuPeriodUs !== undefined) {
+    try {
+      await writePeriod();
+    } catch (error) {
+      if (errnoOf(error) !== 'EINVAL' || cpuQuotaUs === undefined) throw error;
+      periodLast = true;
+    }
+  }
+  if (cpuQuotaUs !== undefined) await host.write(`${dir}/cpu.cfs_quota_us`, String(cpuQuotaUs));
+  if (periodLast) await writePeriod();
+}
+
+/** Memory alone can never be more than memory and swap, so what grows is written from the outside in. */
+async function writeMemoryV1(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
+  const { memoryBytes, swapBytes } = values;
+  const memory = () => lowerMemory(host, dir, memoryBytes);
+  const swap = () => writeIfThere(host, `${dir}/memory.memsw.limit_in_bytes`, swapBytes);
+  const grows =
+    memoryBytes !== undefined &&
+    (memoryBytes === -1 || memoryBytes > Number(await host.read(`${dir}/memory.limit_in_bytes`)));
+  for (const step of grows ? [swap, memory] : [memory, swap]) await step();
+}
+
+async function lowerMemory(host: CgroupHost, dir: string, bytes: number | undefined): Promise<void> {
+  if (bytes === undefined || bytes === 0) return;
+  const file = `${dir}/memory.limit_in_bytes`;
+  try {
+    await host.write(file, String(bytes));
+  } catch (error) {
+    if (errnoOf(error) !== 'EBUSY') throw error;
+    const read = async (name: string) => (await host.read(`${dir}/${name}`)).trim();
+    const [used, most] = [await read('memory.usage_in_bytes'), await read('memory.max_usage_in_bytes')];
+    throw new KubelingError(
+      'CGROUP_UPDATE',
+      `Cannot set ${file} to ${bytes} as more is in use: ${used} bytes now, ${most} at most so far`,
+      { cause: error },
+    );
+  }
+}
+
+async function writeIfThere(host: CgroupHost, file: string, value: number | undefined): Promise<void> {
+  if (value === undefined) return;
+  try {
+    // By way of a bigint, as the largest numbers would else lose their last digits in print.
+    await host.write(file, String(BigInt(value)));
+  } catch (error) {
+    // Not every kernel counts swap, nor every size of page that it has.
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}
+
+async function writeWeight(host: CgroupHost, dir: string, { cpuShares }: CgroupValues): Promise<void> {
+  if (cpuShares !== undefined) await host.write(`${dir}/cpu.weight`, String(sharesToWeight(cpuShares)));
+}
+
+async function writeCpuMax(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
+  const { cpuQuotaUs, cpuPeriodUs } = values;
+  if (cpuQuotaUs === undefined && cpuPeriodUs === undefined) return;
+  await host.write(`${dir}/cpu.max`, `${orMax(cpuQuotaUs ?? -1)} ${cpuPeriodUs ?? defaultPeriodUs}`);
+}
+
+async function writeMemoryV2(host: CgroupHost, dir: string, values: CgroupValues): Promise<void> {
+  const { memoryBytes, swapBytes } = values;
+  if (swapBytes !== undefined) await host.write(`${dir}/memory.swap.max`, orMax(swapBytes));
+  if (memoryBytes !== undefined && memoryBytes !== 0)
+    await host.write(`${dir}/memory.max`, orMax(memoryBytes));
+}
+
+async function writePids(host: CgroupHost, dir: string, { pidsLimit }: CgroupValues): Promise<void> {
+  if (pidsLimit !== undefined) await host.write(`${dir}/pids.max`, orMax(pidsLimit));
+}
+
+async function writeCpus(host: CgroupHost, dir: string, { cpus }: CgroupValues): Promise<void> {
+  if (cpus !== undefined) await host.write(`${dir}/cpuset.cpus`, cpus);
+}
+
+async function writeHugePages(
+  host: CgroupHost,
+  dir: string,
+  suffix: 'limit_in_bytes' | 'max',
+  { hugePages }: CgroupValues,
+): Promise<void> {
+  for (const [size, bytes] of hugePages ?? []) {
+    await writeIfThere(host, `${dir}/hugetlb.${size}.${suffix}`, bytes);
+  }
+}
+
+function orMax(value: number): string {
+  return value < 0 ? 'max' : String(value);
+}
+
+export function asUpdateError(error: unknown): KubelingError {
+  if (error instanceof KubelingError) return error;
+  return new KubelingError('CGROUP_UPDATE', `Cannot set a value of a cgroup: ${describeError(error)}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,78 @@
+import { describeError, KubelingError, type Logger } from '../../lib/index.ts';
+
+/** Below /proc/sys, with what nodes of Kubernetes have there. */
+const wanted: ReadonlyMap<string, number> = new Map([
+  ['vm/overcommit_memory', 1],
+  ['vm/panic_on_oom', 0],
+  ['kernel/panic', 10],
+  ['kernel/panic_on_oops', 1],
+  ['kernel/keys/root_maxkeys', 1_000_000],
+  ['kernel/keys/root_maxbytes', 25_000_000],
+]);
+
+/** Both fail as those of `node:fs` do. */
+export interface TunableFiles {
+  read(path: string): Promise<string>;
+  write(path: string, text: string): Promise<void>;
+}
+
+export interface KernelTunablesDeps {
+  readonly files: TunableFiles;
+  readonly logger: Logger;
+  /** What to do about one that is another: an error, or set it. */
+  readonly mismatch: 'refuse' | 'set';
+  /** Where the kernel shows them; given only in tests. */
+  readonly directory?: string;
+}
+
+/**
+ * Sees to it that the kernel is set as pods expect: memory may be promised beyond what there is, and a kernel in trouble
+ * starts anew instead of hanging. What cannot be read or set is said and lived with. Throws MACHINE_UNFIT when it may
+ * only look, naming all that differs.
+ */
+export async function settleKernelTunables(deps: KernelTunablesDeps): Promise<void> {
+  const differing: string[] = [];
+  for (const [name, value] of wanted) {
+    const now = await readTunable(name, deps);
+    if (now === undefined || now === value) continue;
+    if (deps.mismatch === 'refuse')
+      differing.push(`${dotted(name)} must be ${value}: current value is ${now}`);
+    else await setTunable(name, { from: now, to: value }, deps);
+  }
+  if (differing.length === 0) return;
+  throw new KubelingError(
+    'MACHINE_UNFIT',
+    `Cannot run pods on this machine as protectKernelDefaults forbids setting what differs: ${differing.join('; ')}`,
+    { details: { problems: differing } },
+  );
+}
+
+async function readTunable(
+  name: string,
+  { files, logger, directory = '/proc/sys' }: KernelTunablesDeps,
+): Promise<number | undefined> {
+  try {
+    return Number.parseInt(await files.read(`${directory}/${name}`), 10);
+  } catch (error) {
+    logger.warn('Cannot read a setting of the kernel', { sysctl: dotted(name), why: describeError(error) });
+    return undefined;
+  }
+}
+
+async function setTunable(
+  name: string,
+  { from, to }: { readonly from: number; readonly to: number },
+  { files, logger, directory = '/proc/sys' }: KernelTunablesDeps,
+): Promise<void> {
+  const sysctl = dotted(name);
+  try {
+    await files.write(`${directory}/${name}`, String(to));
+    logger.info('A setting of the kernel was changed', { sysctl, from, to });
+  } catch (error) {
+    logger.warn('Cannot change a setting of the kernel', { sysctl, from, to, why: describeError(error) });
+  }
+}
+
+function dotted(name: string): string {
+  return name.replaceAll('/', '.');
+}

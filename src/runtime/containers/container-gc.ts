@@ -1,0 +1,262 @@
+import { posix } from 'node:path';
+import type { CriClient } from '../../cri/index.ts';
+import { type Clock, describeError, isKind, KubelingError, type Logger, together } from '../../lib/index.ts';
+import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../../pods/index.ts';
+import type { PodKiller } from '../kill/pod-kill.ts';
+import { containerIdOfLogLink, podLogDirectory, podUidOfLogDirectory } from '../logs/log-paths.ts';
+import type { RuntimeObserver } from '../observe.ts';
+import type { RuntimeFiles } from '../runtime-files.ts';
+import type { ContainerRemover } from './container-remover.ts';
+import { restorePod } from './restored-spec.ts';
+
+export interface GcPolicy {
+  /** Younger dead containers are left alone. */
+  readonly minAgeMs: number;
+  /** Dead instances kept of each container; negative for all. */
+  readonly maxPerContainer: number;
+  /** Dead containers kept on the whole node; negative for any number. */
+  readonly maxContainers: number;
+}
+
+/** What the workers know of pods. No pod is called gone before all who could want it have spoken. */
+export interface GcPods {
+  /** Nothing of the pod is wanted any more, its logs neither. */
+  shouldPodContentBeRemoved(uid: PodUid): boolean;
+  /** The pod has ended; its dead containers are kept for their logs only. */
+  shouldPodRuntimeBeRemoved(uid: PodUid): boolean;
+  /** What a pod that was told to end has left of its time; undefined for any other. */
+  secondsLeft(uid: PodUid): number | undefined;
+}
+
+export interface ContainerGcDeps {
+  readonly cri: Pick<CriClient, 'stopPodSandbox' | 'removePodSandbox' | 'containerStatus'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly files: RuntimeFiles;
+  readonly observer: RuntimeObserver;
+  readonly killer: PodKiller;
+  readonly remover: ContainerRemover;
+  readonly pods: GcPods;
+  readonly policy: GcPolicy;
+  readonly podLogsDir: string;
+  readonly logLinksDir: string;
+}
+
+/** Ordinary garbage, or on a node short of disk also what ended pods have left. */
+export type GcScope = 'gone-pods' | 'ended-pods-too';
+
+interface DeadContainer extends RuntimeContainer {
+  readonly pod: RuntimePod;
+}
+
+/** Removes dead containers, empty sandboxes and logs nobody wants. Run it now and then, one run at a time. */
+export class ContainerGc {
+  readonly #deps: ContainerGcDeps;
+
+  constructor(deps: ContainerGcDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws CONTAINER_GC with all that could not be done, after everything was tried. */
+  async collect(scope: GcScope, signal: AbortSignal): Promise<void> {
+    const failures: string[] = [];
+    const steps = [
+      () => this.#collectContainers(scope, failures, signal),
+      () => this.#collectSandboxes(scope, failures, signal),
+      () => this.#collectLogs(failures),
+      () => this.#collectLinks(failures, signal),
+    ];
+    for (const step of steps) await this.#attempt(failures, 'look for garbage', step, signal);
+    if (failures.length === 0) return;
+    throw new KubelingError('CONTAINER_GC', `Cannot remove all garbage: ${failures.join('; ')}`);
+  }
+
+  /**
+   * All that is left of one stopped pod, without waiting for the next round. The caller knows that nobody wants the pod
+   * any more and that nothing else works on it.
+   */
+  async collectPod(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { observer, remover, cri, files, podLogsDir } = this.#deps;
+    const { uid } = pod.metadata;
+    const found = await observer.listPod(uid, signal);
+    const dead = found?.containers.filter(({ state }) => state === 'exited' || state === 'created') ?? [];
+    const remove = (inner: AbortSignal) =>
+      Promise.all(dead.map(({ id }) => remover.remove(id, 'with-logs', inner)));
+    await together(remove, signal);
+    const gone = new Set(dead.map(({ id }) => id));
+    const used = new Set(found?.containers.filter(({ id }) => !gone.has(id)).map((each) => each.sandboxId));
+    const idle = found?.sandboxes.filter(({ id, state }) => state !== 'running' && !used.has(id)) ?? [];
+    // They were stopped a moment ago; the runtime refuses those whose network it has not given back.
+    for (const { id: podSandboxId } of idle)
+      await cri
+        .removePodSandbox({ podSandboxId }, signal)
+        .catch(() => this.#removeSandbox(podSandboxId, signal));
+    await files.remove(podLogDirectory(podLogsDir, pod));
+  }
+
+  async #collectContainers(scope: GcScope, failures: string[], signal: AbortSignal): Promise<void> {
+    const pods = await this.#deps.observer.listPods(signal);
+    for (const dead of this.#toRemove(pods, scope)) {
+      await this.#attempt(
+        failures,
+        `remove the container ${dead.id}`,
+        () => this.#remove(dead, signal),
+        signal,
+      );
+    }
+  }
+
+  /** Oldest last in each group of instances; the order of removal is oldest first. */
+  #toRemove(pods: readonly RuntimePod[], scope: GcScope): readonly DeadContainer[] {
+    const { maxPerContainer, maxContainers } = this.#deps.policy;
+    const gone = pods.filter(({ uid }) => this.#isGone(uid, scope));
+    const all = gone.flatMap((pod) => this.#dead(pod, 'gone'));
+    const kept = pods
+      .filter((pod) => !gone.includes(pod))
+      .flatMap((pod) => [...Map.groupBy(this.#dead(pod, 'known'), ({ name }) => name).values()]);
+    const perContainer = cut(kept, maxPerContainer);
+    const onNode = cutOnNode(perContainer.kept, maxContainers);
+    return [...all, ...perContainer.removed, ...onNode].sort(oldestFirst);
+  }
+
+  #isGone(uid: PodUid, scope: GcScope): boolean {
+    const { pods } = this.#deps;
+    if (pods.shouldPodContentBeRemoved(uid)) return true;
+    return scope === 'ended-pods-too' && pods.shouldPodRuntimeBeRemoved(uid);
+  }
+
+  /** Newest first. One that is only made yet may be about to be started, unless its pod is gone. */
+  #dead(pod: RuntimePod, standing: 'gone' | 'known'): readonly DeadContainer[] {
+    const newestNs = BigInt(Math.trunc(this.#deps.clock.now() - this.#deps.policy.minAgeMs)) * 1_000_000n;
+    return pod.containers
+      .filter(({ state }) => state !== 'running' && (state !== 'created' || standing === 'gone'))
+      .filter(({ createdAtNs }) => this.#deps.policy.minAgeMs <= 0 || createdAtNs <= newestNs)
+      .map((container) => ({ ...container, pod }));
+  }
+
+  async #remove({ id, name, state, pod }: DeadContainer, signal: AbortSignal): Promise<void> {
+    const { killer, observer, remover } = this.#deps;
+    if (state === 'unknown') {
+      const alone = { ...pod, containers: pod.containers.filter((container) => container.id === id) };
+      const observed = await observer.observe(alone, signal);
+      const message = 'Container is in unknown state, try killing it before removal';
+      if (observed.containers.length > 0) {
+        const graceSeconds = this.#deps.pods.secondsLeft(pod.uid);
+        const kill = { id, name, message, reason: 'Unknown', graceSeconds } as const;
+        const { failure } = await killer.killContainer(restorePod(observed), kill, signal);
+        if (failure !== undefined) throw new KubelingError('POD_KILL', failure.message);
+      }
+    }
+    await remover.remove(id, 'with-logs', signal);
+  }
+
+  async #collectSandboxes(scope: GcScope, failures: string[], signal: AbortSignal): Promise<void> {
+    for (const pod of await this.#deps.observer.listPods(signal)) {
+      const used = new Set(pod.containers.map(({ sandboxId }) => sandboxId));
+      const candidates = this.#isGone(pod.uid, scope) ? pod.sandboxes : pod.sandboxes.slice(1);
+      const idle = candidates.filter(({ id, state }) => state !== 'running' && !used.has(id));
+      for (const { id } of idle.toReversed()) {
+        await this.#attempt(
+          failures,
+          `remove the sandbox ${id}`,
+          () => this.#removeSandbox(id, signal),
+          signal,
+        );
+      }
+    }
+  }
+
+  /** Stopped once more: only then it is sure that its network is given back. */
+  async #removeSandbox(podSandboxId: string, signal: AbortSignal): Promise<void> {
+    const { cri } = this.#deps;
+    try {
+      await cri.stopPodSandbox({ podSandboxId }, signal);
+      await cri.removePodSandbox({ podSandboxId }, signal);
+    } catch (error) {
+      if (!isKind(error, 'NotFound')) throw error;
+    }
+  }
+
+  async #collectLogs(failures: string[]): Promise<void> {
+    const { files, podLogsDir, pods } = this.#deps;
+    for (const name of await files.names(podLogsDir)) {
+      const uid = podUidOfLogDirectory(name);
+      if (uid === undefined || !pods.shouldPodContentBeRemoved(uid)) continue;
+      const path = posix.join(podLogsDir, name);
+      await this.#attempt(failures, `remove the logs ${path}`, () => files.remove(path));
+    }
+  }
+
+  async #collectLinks(failures: string[], signal: AbortSignal): Promise<void> {
+    const { files, logLinksDir } = this.#deps;
+    for (const name of await files.names(logLinksDir)) {
+      const path = posix.join(logLinksDir, name);
+      if (!(await this.#isDangling(path, containerIdOfLogLink(name), signal))) continue;
+      await this.#attempt(failures, `remove the link ${path}`, () => files.remove(path), signal);
+    }
+  }
+
+  /** A link whose name was too long for the id goes when the whole directory it pointed into is gone. */
+  async #isDangling(path: string, id: string | undefined, signal: AbortSignal): Promise<boolean> {
+    const { files } = this.#deps;
+    if (await files.exists(path)) return false;
+    if (id !== undefined) return await this.#isDead(id, signal);
+    const target = await files.readLink(path);
+    return target !== undefined && !(await files.exists(posix.dirname(target)));
+  }
+
+  /** While a log is rotated its link points nowhere for a moment, so only links of the dead may go. */
+  async #isDead(containerId: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);
+      return status?.state === 'CONTAINER_EXITED';
+    } catch (error) {
+      if (isKind(error, 'NotFound')) return true;
+      throw error;
+    }
+  }
+
+  async #attempt(
+    failures: string[],
+    what: string,
+    act: () => Promise<void>,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.#deps.logger.error(`Cannot ${what}`, error);
+      failures.push(`cannot ${what}: ${describeError(error)}`);
+    }
+  }
+}
+
+interface Cut {
+  readonly kept: readonly (readonly DeadContainer[])[];
+  readonly removed: readonly DeadContainer[];
+}
+
+/** Of each group the newest stay. */
+function cut(groups: readonly (readonly DeadContainer[])[], keep: number): Cut {
+  if (keep < 0) return { kept: groups, removed: [] };
+  return {
+    kept: groups.map((group) => group.slice(0, keep)),
+    removed: groups.flatMap((group) => group.slice(keep)),
+  };
+}
+
+/** First evenly from all groups, leaving each at least one; then the oldest of what is left. */
+function cutOnNode(groups: readonly (readonly DeadContainer[])[], keep: number): readonly DeadContainer[] {
+  const filled = groups.filter(({ length }) => length > 0);
+  const total = filled.flat().length;
+  if (keep < 0 || total <= keep) return [];
+  const even = cut(filled, Math.max(1, Math.floor(keep / filled.length)));
+  const left = even.kept.flat().sort(oldestFirst);
+  return [...even.removed, ...left.slice(0, Math.max(0, left.length - keep))];
+}
+
+function oldestFirst(a: RuntimeContainer, b: RuntimeContainer): number {
+  if (a.createdAtNs !== b.createdAtNs) return a.createdAtNs < b.createdAtNs ? -1 : 1;
+  return a.id < b.id ? -1 : 1;
+}

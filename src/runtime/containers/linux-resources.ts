@@ -1,0 +1,166 @@
+import type { HugepageLimit, LinuxContainerResources } from '../../cri/index.ts';
+import type { Container } from '../../kinds/index.ts';
+import {
+  cpuQuotaUs,
+  cpuShares,
+  effectiveResources,
+  hasPodLevelResources,
+  hugePageAmounts,
+  isCriticalPod,
+  memoryOf,
+  milliCpuOf,
+  type Pod,
+  podLimits,
+  podRequests,
+  qosClass,
+  readResources,
+} from '../../pods/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
+import { oomScoreAdj } from './oom-score.ts';
+
+/** Facts of the machine and settings of the node that decide what containers get. */
+export interface LinuxNode {
+  readonly cgroups: 'v1' | 'v2';
+  readonly memoryCapacity: bigint;
+  readonly swapCapacity: bigint;
+  /** Whether swap can be limited for a cgroup at all. */
+  readonly swapController: 'present' | 'absent';
+  readonly swapBehavior: 'NoSwap' | 'LimitedSwap';
+  /** All the kernel has, as cgroup files name them: 2MB, 1GB. */
+  readonly hugePageSizes: readonly string[];
+  readonly cpuQuota: 'enforced' | 'off';
+  readonly cpuPeriodUs: bigint;
+  /** Whether running out of memory ends the whole container; has no effect on cgroup v1. */
+  readonly oomKills: 'container' | 'process';
+}
+
+export interface ResourceGrants {
+  /** Containers with CPUs of their own are not slowed down by a quota. */
+  readonly exclusiveCpus?: boolean;
+  readonly cpusetCpus?: string;
+  readonly cpusetMems?: string;
+}
+
+type Resources = MessageInit<LinuxContainerResources>;
+
+interface Amounts {
+  /** Undefined when not asked for: then the limit stands in. */
+  readonly cpuRequest: bigint | undefined;
+  readonly cpuLimit: bigint;
+  readonly memoryLimit: bigint;
+}
+
+export function containerResources(
+  pod: Pod,
+  container: Container,
+  node: LinuxNode,
+  grants: ResourceGrants = {},
+): Resources {
+  const requests = readResources(container.resources?.requests);
+  const limits = readResources(effectiveResources(pod, container).limits);
+  const amounts = {
+    cpuRequest: requests.has('cpu') ? milliCpuOf(requests) : undefined,
+    cpuLimit: milliCpuOf(limits),
+    memoryLimit: memoryOf(limits),
+  };
+  const base = baseResources(amounts, node, grants);
+  const swap = swapResources(pod, container, amounts.memoryLimit, node);
+  return {
+    ...base,
+    oomScoreAdj: oomScoreAdj(pod, container, node.memoryCapacity),
+    hugepageLimits: hugePageLimits(pod, container, node),
+    cpusetCpus: grants.cpusetCpus,
+    cpusetMems: grants.cpusetMems,
+    memorySwapLimitInBytes: swap.memorySwapLimitInBytes,
+    unified: { ...base.unified, ...swap.unified },
+  };
+}
+
+/** The limits a container that runs has, and is to have no more. */
+export interface LiftedLimits {
+  readonly cpu: boolean;
+  readonly memory: boolean;
+}
+
+/** What a container that runs is to have from now on; what cannot be changed any more is left out. */
+export function resizedResources(
+  pod: Pod,
+  container: Container,
+  node: LinuxNode,
+  lifted: LiftedLimits,
+  grants: ResourceGrants = {},
+): Resources {
+  const all = containerResources(pod, container, node, grants);
+  const { unified: _unified, hugepageLimits: _pages, ...resources } = all;
+  // A limit that is left out stays as it is.
+  const hasSwap = resources.memorySwapLimitInBytes !== undefined;
+  return {
+    ...resources,
+    ...(lifted.cpu && node.cpuQuota === 'enforced' && { cpuQuota: -1n }),
+    ...(lifted.memory && { memoryLimitInBytes: -1n }),
+    ...(lifted.memory && hasSwap && { memorySwapLimitInBytes: -1n }),
+  };
+}
+
+/** Of the sandbox: what the pod's containers may use together. */
+export function sandboxResources(pod: Pod, node: LinuxNode, grants: ResourceGrants = {}): Resources {
+  const requests = podRequests(pod, { overhead: 'excluded' });
+  const limits = podLimits(pod, { overhead: 'excluded' });
+  const amounts = {
+    cpuRequest: requests.has('cpu') ? milliCpuOf(requests) : undefined,
+    cpuLimit: milliCpuOf(limits),
+    memoryLimit: memoryOf(limits),
+  };
+  return baseResources(amounts, node, grants);
+}
+
+/** What the pod's runtime class costs, as both request and limit. */
+export function overheadResources(pod: Pod, node: LinuxNode): Resources {
+  if (pod.spec.overhead === undefined) return {};
+  const overhead = readResources(pod.spec.overhead);
+  const cpu = milliCpuOf(overhead);
+  return baseResources({ cpuRequest: cpu, cpuLimit: cpu, memoryLimit: memoryOf(overhead) }, node, {});
+}
+
+function baseResources(amounts: Amounts, node: LinuxNode, { exclusiveCpus }: ResourceGrants): Resources {
+  const { cpuLimit, cpuRequest = cpuLimit, memoryLimit } = amounts;
+  const quota = exclusiveCpus === true ? -1n : cpuQuotaUs(cpuLimit, node.cpuPeriodUs);
+  const oomGroup = node.cgroups === 'v2' && node.oomKills === 'container';
+  return {
+    cpuShares: cpuShares(cpuRequest),
+    memoryLimitInBytes: memoryLimit,
+    ...(node.cpuQuota === 'enforced' ? { cpuQuota: quota, cpuPeriod: node.cpuPeriodUs } : {}),
+    unified: oomGroup ? { 'memory.oom.group': '1' } : {},
+  };
+}
+
+/** Every size the machine has gets a limit: what is not asked for is forbidden. */
+function hugePageLimits(pod: Pod, container: Container, node: LinuxNode): MessageInit<HugepageLimit>[] {
+  const asked = new Map([
+    ...hugePageAmounts(readResources(hasPodLevelResources(pod) ? pod.spec.resources?.limits : {})),
+    ...hugePageAmounts(readResources(container.resources?.limits)),
+  ]);
+  return node.hugePageSizes.map((pageSize) => ({ pageSize, limit: asked.get(pageSize) ?? 0n }));
+}
+
+function swapResources(pod: Pod, container: Container, memoryLimit: bigint, node: LinuxNode): Resources {
+  if (node.swapController === 'absent') return {};
+  // On v1 the number limits memory and swap together, so the same as memory means no swap.
+  if (node.cgroups === 'v1') return { memorySwapLimitInBytes: memoryLimit };
+  return { unified: { 'memory.swap.max': `${swapShare(pod, container, node)}` } };
+}
+
+/** Whether the container may use swap, of which it has the more the more memory it asks for. */
+export function mayUseSwap(pod: Pod, container: Container, node: LinuxNode): boolean {
+  return node.swapController === 'present' && node.cgroups === 'v2' && swapShare(pod, container, node) > 0n;
+}
+
+/** Swap in proportion to the memory asked for; only for pods that promised neither all nor nothing. */
+function swapShare(pod: Pod, container: Container, node: LinuxNode): bigint {
+  const request = memoryOf(readResources(container.resources?.requests));
+  const limit = memoryOf(readResources(container.resources?.limits));
+  const entitled =
+    node.swapBehavior === 'LimitedSwap' && !isCriticalPod(pod) && qosClass(pod) === 'Burstable';
+  if (!entitled || request === 0n || request === limit || request > node.memoryCapacity) return 0n;
+  return (request * node.swapCapacity) / node.memoryCapacity;
+}

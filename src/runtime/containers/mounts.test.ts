@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import type { Container, PodSpec, VolumeMount } from '../../kinds/index.ts';
+import { KubelingError, seededRandom } from '../../lib/index.ts';
+import { ExpansionBudget } from './expansion.ts';
+import {
+  containerMounts,
+  getsHostsFile,
+  hostsFileOf,
+  type MountInputs,
+  newTerminationFile,
+  volumeDevices,
+} from './mounts.ts';
+
+const { signal } = new AbortController();
+const inputs: MountInputs = {
+  volumes: new Map([
+    ['data', { kind: 'path', hostPath: '/host/data', relabel: true }],
+    ['fixed', { kind: 'path', hostPath: '/host/fixed', readOnly: true }],
+    ['model', { kind: 'image', image: 'sha256:1', asked: 'example/model:1' }],
+    ['disk', { kind: 'block', devicePath: '/host/disk' }],
+    ['archive', { kind: 'block', devicePath: '/host/archive', readOnly: true }],
+  ]),
+  podIps: [],
+  hostsFile: '/pods/uid-1/etc-hosts',
+  terminationFile: undefined,
+  recursiveReadOnly: 'supported',
+  runtimeHandler: '',
+  selinux: 'disabled',
+  budget: new ExpansionBudget(),
+  lookup: (name) =>
+    new Map([
+      ['A', 'a'],
+      ['UP', '../x'],
+      ['ROOT', '/x'],
+    ]).get(name),
+};
+const made = (container: Partial<Container>, other: Partial<MountInputs> = {}, spec: Partial<PodSpec> = {}) =>
+  containerMounts(aPod({ spec }), { name: 'main', ...container }, { ...inputs, ...other }, signal);
+const mount = (parts: Partial<VolumeMount>) => ({
+  volumeMounts: [{ name: 'data', mountPath: '/data', ...parts }],
+});
+
+const mounted: readonly [string, Partial<VolumeMount>, object][] = [
+  [
+    'a volume',
+    {},
+    { containerPath: '/data', hostPath: '/host/data', readonly: false, propagation: 'PROPAGATION_PRIVATE' },
+  ],
+  ['a relative path', { mountPath: 'data' }, { containerPath: '/data' }],
+  ['read-only by the mount', { readOnly: true }, { readonly: true, recursiveReadOnly: false }],
+  ['read-only by the volume', { name: 'fixed' }, { readonly: true }],
+  ['propagation none', { mountPropagation: 'None' }, { propagation: 'PROPAGATION_PRIVATE' }],
+  [
+    'propagation from the host',
+    { mountPropagation: 'HostToContainer' },
+    { propagation: 'PROPAGATION_HOST_TO_CONTAINER' },
+  ],
+  [
+    'propagation both ways',
+    { mountPropagation: 'Bidirectional' },
+    { propagation: 'PROPAGATION_BIDIRECTIONAL' },
+  ],
+  ['recursively read-only', { readOnly: true, recursiveReadOnly: 'Enabled' }, { recursiveReadOnly: true }],
+  [
+    'an image',
+    { name: 'model', subPath: 'a' },
+    {
+      readonly: true,
+      image: {
+        image: 'sha256:1',
+        userSpecifiedImage: 'example/model:1',
+        runtimeHandler: '',
+        annotations: {},
+      },
+      imageSubPath: 'a',
+    },
+  ],
+];
+for (const [what, parts, expected] of mounted) {
+  test(`mounts: ${what}`, async () => {
+    const [first] = await made(mount(parts));
+    assert.deepEqual({ ...first, ...expected }, first);
+  });
+}
+
+test('mounts: an image has no path of the host', async () => {
+  const [first] = await made(mount({ name: 'model' }));
+  assert.equal(first?.hostPath, undefined);
+});
+
+test('mounts: recursion degrades where it is only wished for', async () => {
+  const [first] = await made(mount({ readOnly: true, recursiveReadOnly: 'IfPossible' }), {
+    recursiveReadOnly: 'unsupported',
+  });
+  assert.equal(first?.recursiveReadOnly, false);
+});
+
+test('mounts: files get another label only where there are labels and the volume bears it', async () => {
+  const [data] = await made(mount({}), { selinux: 'enabled' });
+  const [fixed] = await made(mount({ name: 'fixed' }), { selinux: 'enabled' });
+  assert.deepEqual([data?.selinuxRelabel, fixed?.selinuxRelabel], [true, false]);
+});
+
+const rro =
+  'failed to resolve recursive read-only mode: volume "data" requested recursive read-only mode, but it is not';
+const refused: readonly [string, Partial<VolumeMount>, Partial<MountInputs>, string][] = [
+  [
+    'a volume that is not there',
+    { name: 'gone' },
+    {},
+    'cannot find volume "gone" to mount into container "main"',
+  ],
+  ['an unknown propagation', { mountPropagation: 'Odd' }, {}, 'invalid MountPropagation mode: "Odd"'],
+  ['an absolute sub-path', { subPath: '/x' }, {}, 'error SubPath `/x` must not be an absolute path'],
+  [
+    'a sub-path with steps back',
+    { subPath: 'a/../b' },
+    {},
+    "unable to provision SubPath `a/../b`: must not contain '..'",
+  ],
+  ['an expression without a value', { subPathExpr: '$(B)' }, {}, 'missing value for B'],
+  [
+    'an expression that steps back',
+    { subPathExpr: '$(UP)' },
+    {},
+    "unable to provision SubPath `../x`: must not contain '..'",
+  ],
+  [
+    'an expression that is absolute',
+    { subPathExpr: '$(ROOT)' },
+    {},
+    'error SubPath `/x` must not be an absolute path',
+  ],
+  [
+    'a part of a volume on a node that cannot',
+    { subPath: 'a' },
+    {},
+    'failed to prepare subPath for volumeMount "data" of container "main": this node cannot mount parts of volumes yet',
+  ],
+  ['recursion of what can be written', { recursiveReadOnly: 'Enabled' }, {}, `${rro} read-only`],
+  [
+    'recursion with propagation',
+    { readOnly: true, recursiveReadOnly: 'IfPossible', mountPropagation: 'HostToContainer' },
+    {},
+    `${rro} compatible with propagation "HostToContainer"`,
+  ],
+  [
+    'recursion the runtime cannot',
+    { readOnly: true, recursiveReadOnly: 'Enabled' },
+    { recursiveReadOnly: 'unsupported' },
+    `${rro} supported by the runtime`,
+  ],
+  [
+    'an unknown recursion',
+    { readOnly: true, recursiveReadOnly: 'Odd' },
+    {},
+    'failed to resolve recursive read-only mode: unknown recursive read-only mode "Odd"',
+  ],
+];
+for (const [what, parts, other, message] of refused) {
+  test(`mounts refused: ${what}`, async () => {
+    await assert.rejects(made(mount(parts), other), { code: 'CONTAINER_CONFIG', message });
+  });
+}
+
+test('mounts: whether a part of a volume cannot be made or not be used is told apart', async () => {
+  const refuses = async (details: Readonly<Record<string, string>>, message: string) => {
+    const subPath = async () => {
+      throw new KubelingError('VOLUME_UNUSABLE', 'why', { details });
+    };
+    await assert.rejects(made(mount({ subPath: 'a' }), { subPath }), { code: 'CONTAINER_CONFIG', message });
+  };
+  const of = 'for volumeMount "data" of container "main": why';
+  await refuses({ missing: 'unmade' }, `failed to create subPath directory ${of}`);
+  await refuses({}, `failed to prepare subPath ${of}`);
+});
+
+test('mounts: a part of a volume is prepared by who knows how', async () => {
+  const seen: unknown[] = [];
+  const [first] = await made(mount({ subPathExpr: 'logs/$(A)' }), {
+    subPath: async (subPath) => {
+      seen.push(subPath);
+      return '/safe/0';
+    },
+  });
+  assert.equal(first?.hostPath, '/safe/0');
+  assert.deepEqual(seen, [
+    {
+      containerName: 'main',
+      index: 0,
+      volumeName: 'data',
+      specName: 'data',
+      volumePath: '/host/data',
+      path: 'logs/a',
+    },
+  ]);
+});
+
+test('the hosts file needs an address or the host’s network, and no mount of its own there', async () => {
+  const own = { name: 'main', volumeMounts: [{ name: 'data', mountPath: '/etc/hosts' }] };
+  assert.equal(getsHostsFile(aPod(), { name: 'main' }, []), false);
+  assert.equal(getsHostsFile(aPod(), { name: 'main' }, ['10.0.0.7']), true);
+  assert.equal(getsHostsFile(aPod({ spec: { hostNetwork: true } }), { name: 'main' }, []), true);
+  assert.equal(getsHostsFile(aPod(), own, ['10.0.0.7']), false);
+  assert.deepEqual(await made({}, { podIps: ['10.0.0.7'] }), [
+    { containerPath: '/etc/hosts', hostPath: '/pods/uid-1/etc-hosts', selinuxRelabel: false },
+  ]);
+});
+
+test('the file for last words comes last', async () => {
+  const mounts = await made(
+    { terminationMessagePath: 'dev/termination-log', ...mount({}) },
+    { terminationFile: '/pods/uid-1/containers/main/0a1b2c3d', podIps: ['10.0.0.7'] },
+  );
+  assert.deepEqual(
+    mounts.map(({ containerPath }) => containerPath),
+    ['/data', '/etc/hosts', '/dev/termination-log'],
+  );
+});
+
+test('each instance gets a file for last words of its own, if it has a place for them', () => {
+  const random = seededRandom(1);
+  const container = { name: 'main', terminationMessagePath: '/dev/termination-log' };
+  const path = newTerminationFile('/pods/uid-1', container, random);
+  assert.match(path ?? '', /^\/pods\/uid-1\/containers\/main\/[0-9a-f]{8}$/);
+  assert.notEqual(newTerminationFile('/pods/uid-1', container, random), path);
+  assert.equal(newTerminationFile('/pods/uid-1', { name: 'main' }, random), undefined);
+  assert.equal(hostsFileOf('/pods/uid-1'), '/pods/uid-1/etc-hosts');
+});
+
+test('volumes can be passed on as devices, if they are some', () => {
+  const devices = (name: string, devicePath = '/dev/x') =>
+    volumeDevices({ name: 'main', volumeDevices: [{ name, devicePath }] }, inputs.volumes);
+  assert.deepEqual(devices('disk'), [
+    { containerPath: '/dev/x', hostPath: '/host/disk', permissions: 'mrw' },
+  ]);
+  assert.equal(devices('archive')[0]?.permissions, 'r');
+  assert.throws(() => devices('data'), {
+    code: 'CONTAINER_CONFIG',
+    message: 'cannot find volume "data" to pass into container "main"',
+  });
+  assert.throws(() => devices('disk', 'x'), { message: 'error DevicePath `x` must be an absolute path' });
+});
+
+test('a device is not mounted', async () => {
+  await assert.rejects(made(mount({ name: 'disk' })), {
+    message: 'cannot find volume "disk" to mount into container "main"',
+  });
+});
+
+test('mounts: an image names what the pod calls it, its handler and its annotations, and no path of the host', async () => {
+  const pod = aPod({ metadata: { annotations: { team: 'blue' } } });
+  const container = { name: 'main', ...mount({ name: 'model' }) };
+  const [made] = await containerMounts(pod, container, { ...inputs, runtimeHandler: 'crun' }, signal);
+  assert.deepEqual(made, {
+    containerPath: '/data',
+    propagation: 'PROPAGATION_PRIVATE',
+    recursiveReadOnly: false,
+    readonly: true,
+    image: {
+      image: 'sha256:1',
+      userSpecifiedImage: 'example/model:1',
+      runtimeHandler: 'crun',
+      annotations: { team: 'blue' },
+    },
+    imageSubPath: '',
+  });
+});

@@ -1,0 +1,223 @@
+import { posix } from 'node:path';
+import type { Device, Mount, MountPropagation } from '../../cri/index.ts';
+import type { Container, VolumeMount } from '../../kinds/index.ts';
+import { KubelingError, type Random, randomHex } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
+import { hostsFilePath } from '../sandbox/hosts-file.ts';
+import { type ExpansionBudget, expandStrictly } from './expansion.ts';
+import { isUnmade, whyUnusable } from './volume-parts.ts';
+
+/** Where a volume of the pod is to be found by the runtime. */
+export type MountableVolume =
+  | {
+      readonly kind: 'path';
+      readonly hostPath: string;
+      readonly readOnly?: boolean;
+      /** Whether its files may be given another SELinux label. */
+      readonly relabel?: boolean;
+      /** What parts of it are kept under; the name of the volume unless given. */
+      readonly specName?: string;
+    }
+  | MountableImage
+  /** A device without a file system that is given to containers as it is. */
+  | { readonly kind: 'block'; readonly devicePath: string; readonly readOnly?: boolean };
+
+/** The files of an image that is on the machine. */
+export interface MountableImage {
+  readonly kind: 'image';
+  /** What the runtime calls it. */
+  readonly image: string;
+  /** What the pod calls it. */
+  readonly asked?: string;
+}
+
+export interface SubPath {
+  readonly containerName: string;
+  /** Which of the container's mounts. */
+  readonly index: number;
+  readonly volumeName: string;
+  /** What parts of the volume are kept under. */
+  readonly specName: string;
+  readonly volumePath: string;
+  /** Relative, without steps back. */
+  readonly path: string;
+}
+
+export interface MountInputs {
+  readonly volumes: ReadonlyMap<string, MountableVolume>;
+  readonly podIps: readonly string[];
+  /** Where the pod's hosts file is, or will be before the container starts. */
+  readonly hostsFile: string;
+  /** Where the container leaves its last words; undefined when it has no place for them. */
+  readonly terminationFile: string | undefined;
+  readonly recursiveReadOnly: 'supported' | 'unsupported';
+  /** Of the pod's runtime class; empty for the runtime's own choice. */
+  readonly runtimeHandler: string;
+  readonly selinux: 'enabled' | 'disabled';
+  readonly lookup: (name: string) => string | undefined;
+  readonly budget: ExpansionBudget;
+  /** Makes the directory if it is missing and answers a path that no link can lead out of the volume. */
+  readonly subPath?: (subPath: SubPath, signal: AbortSignal) => Promise<string>;
+}
+
+type MountInit = MessageInit<Mount>;
+
+/** Throws CONTAINER_CONFIG with the message for the container's waiting state. */
+export async function containerMounts(
+  pod: Pod,
+  container: Container,
+  inputs: MountInputs,
+  signal: AbortSignal,
+): Promise<readonly MountInit[]> {
+  const volumes: MountInit[] = [];
+  for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
+    volumes.push(await volumeMount(pod, container, { index, mount }, inputs, signal));
+  }
+  return [
+    ...volumes,
+    ...(getsHostsFile(pod, container, inputs.podIps) ? [hostsMount(inputs)] : []),
+    ...terminationMount(container, inputs),
+  ];
+}
+
+/** Volumes the container wants as devices, not mounted. */
+export function volumeDevices(
+  container: Container,
+  volumes: ReadonlyMap<string, MountableVolume>,
+): readonly MessageInit<Device>[] {
+  return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
+    if (!posix.isAbsolute(devicePath)) {
+      throw failed(`error DevicePath \`${devicePath}\` must be an absolute path`);
+    }
+    const volume = volumes.get(name);
+    if (volume?.kind !== 'block') {
+      throw failed(`cannot find volume "${name}" to pass into container "${container.name}"`);
+    }
+    const permissions = volume.readOnly === true ? 'r' : 'mrw';
+    return { containerPath: devicePath, hostPath: volume.devicePath, permissions };
+  });
+}
+
+/** Not when it brings its own, nor before the pod has an address to put into it. */
+export function getsHostsFile(pod: Pod, container: Container, podIps: readonly string[]): boolean {
+  const own = container.volumeMounts?.some(({ mountPath }) => mountPath === hostsFilePath) ?? false;
+  return !own && (podIps.length > 0 || pod.spec.hostNetwork === true);
+}
+
+export function hostsFileOf(podDir: string): string {
+  return posix.join(podDir, 'etc-hosts');
+}
+
+/** Fresh for each instance, so that the last words of one are not taken for those of the next. */
+export function newTerminationFile(podDir: string, container: Container, random: Random): string | undefined {
+  if ((container.terminationMessagePath ?? '') === '') return undefined;
+  return posix.join(podDir, 'containers', container.name, randomHex(random, 8));
+}
+
+function hostsMount({ hostsFile, selinux }: MountInputs): MountInit {
+  return { containerPath: hostsFilePath, hostPath: hostsFile, selinuxRelabel: selinux === 'enabled' };
+}
+
+function terminationMount(container: Container, { terminationFile, selinux }: MountInputs): MountInit[] {
+  const path = container.terminationMessagePath ?? '';
+  if (terminationFile === undefined || path === '') return [];
+  const containerPath = absolute(path);
+  return [{ containerPath, hostPath: terminationFile, selinuxRelabel: selinux === 'enabled' }];
+}
+
+async function volumeMount(
+  pod: Pod,
+  container: Container,
+  { index, mount }: { readonly index: number; readonly mount: VolumeMount },
+  inputs: MountInputs,
+  signal: AbortSignal,
+): Promise<MountInit> {
+  const volume = inputs.volumes.get(mount.name);
+  if (volume === undefined || volume.kind === 'block') {
+    throw failed(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
+  }
+  const path = subPathOf(mount, inputs);
+  const common = {
+    containerPath: absolute(mount.mountPath),
+    propagation: propagationOf(mount),
+    recursiveReadOnly: isRecursivelyReadOnly(mount, inputs),
+  };
+  if (volume.kind === 'image') {
+    const { image, asked: userSpecifiedImage = '' } = volume;
+    // As it was pulled with.
+    const { annotations = {} } = pod.metadata;
+    const spec = { image, userSpecifiedImage, runtimeHandler: inputs.runtimeHandler, annotations };
+    return { ...common, readonly: true, image: spec, imageSubPath: path };
+  }
+  const { specName = mount.name } = volume;
+  const subPath = { containerName: container.name, index, volumeName: mount.name, specName, path };
+  return {
+    ...common,
+    readonly: mount.readOnly === true || volume.readOnly === true,
+    hostPath: await hostPathOf({ ...subPath, volumePath: volume.hostPath }, inputs, signal),
+    selinuxRelabel: inputs.selinux === 'enabled' && volume.relabel === true,
+  };
+}
+
+async function hostPathOf(subPath: SubPath, inputs: MountInputs, signal: AbortSignal): Promise<string> {
+  if (subPath.path === '') return subPath.volumePath;
+  const { volumeName, containerName } = subPath;
+  const what = `for volumeMount "${volumeName}" of container "${containerName}"`;
+  if (inputs.subPath === undefined) {
+    throw failed(`failed to prepare subPath ${what}: this node cannot mount parts of volumes yet`);
+  }
+  return await inputs.subPath(subPath, signal).catch((error) => {
+    signal.throwIfAborted();
+    const doing = isUnmade(error) ? 'create subPath directory' : 'prepare subPath';
+    throw failed(`failed to ${doing} ${what}: ${whyUnusable(error)}`);
+  });
+}
+
+/** Empty for the whole volume. */
+function subPathOf({ subPath = '', subPathExpr = '' }: VolumeMount, { lookup, budget }: MountInputs): string {
+  const path = subPathExpr === '' ? subPath : expandStrictly(subPathExpr, lookup, budget);
+  if (posix.isAbsolute(path)) throw failed(`error SubPath \`${path}\` must not be an absolute path`);
+  if (path.split('/').includes('..')) {
+    throw failed(`unable to provision SubPath \`${path}\`: must not contain '..'`);
+  }
+  return path;
+}
+
+const propagations: ReadonlyMap<string, MountPropagation> = new Map([
+  ['None', 'PROPAGATION_PRIVATE'],
+  ['HostToContainer', 'PROPAGATION_HOST_TO_CONTAINER'],
+  ['Bidirectional', 'PROPAGATION_BIDIRECTIONAL'],
+]);
+
+function propagationOf({ mountPropagation = 'None' }: VolumeMount): MountPropagation {
+  const propagation = propagations.get(mountPropagation);
+  if (propagation === undefined) throw failed(`invalid MountPropagation mode: "${mountPropagation}"`);
+  return propagation;
+}
+
+function isRecursivelyReadOnly(mount: VolumeMount, inputs: MountInputs): boolean {
+  const mode = mount.recursiveReadOnly ?? 'Disabled';
+  if (mode === 'Disabled') return false;
+  const problem = recursionProblem(mount, mode, inputs);
+  if (problem !== undefined) throw failed(`failed to resolve recursive read-only mode: ${problem}`);
+  return inputs.recursiveReadOnly === 'supported';
+}
+
+function recursionProblem(mount: VolumeMount, mode: string, inputs: MountInputs): string | undefined {
+  const asked = `volume "${mount.name}" requested recursive read-only mode, but it is not`;
+  if (mount.readOnly !== true) return `${asked} read-only`;
+  const propagation = mount.mountPropagation ?? 'None';
+  if (propagation !== 'None') return `${asked} compatible with propagation "${propagation}"`;
+  if (mode === 'IfPossible') return undefined;
+  if (mode !== 'Enabled') return `unknown recursive read-only mode "${mode}"`;
+  return inputs.recursiveReadOnly === 'supported' ? undefined : `${asked} supported by the runtime`;
+}
+
+function absolute(path: string): string {
+  return posix.isAbsolute(path) ? path : `/${path}`;
+}
+
+function failed(message: string): KubelingError {
+  return new KubelingError('CONTAINER_CONFIG', message);
+}

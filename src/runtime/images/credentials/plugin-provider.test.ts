@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { podOf } from '../../../../test/fakes/pod-runtime-rig.ts';
+import { VirtualClock } from '../../../../test/fakes/virtual-clock.ts';
+import { collectLogs } from '../../../lib/index.ts';
+import type { PluginCommand } from './exec-plugin.ts';
+import { PluginProvider, type PluginSpec } from './plugin-provider.ts';
+import { noServiceAccounts, type ServiceAccounts } from './service-accounts.ts';
+
+const apiVersion = 'credentialprovider.kubelet.k8s.io/v1';
+const spec: PluginSpec = {
+  name: 'ecr',
+  matchImages: ['*.r.io', 'r.io/team'],
+  defaultCacheDurationMs: 60_000,
+  apiVersion,
+  args: ['get'],
+  env: [{ name: 'REGION', value: 'north' }],
+  tokenAttributes: undefined,
+};
+const tokens: PluginSpec['tokenAttributes'] = {
+  serviceAccountTokenAudience: 'registry',
+  cacheType: 'ServiceAccount',
+  requireServiceAccount: true,
+  requiredServiceAccountAnnotationKeys: ['r.io/id'],
+  optionalServiceAccountAnnotationKeys: ['r.io/extra'],
+};
+const pod = podOf({ a: {} });
+const ofAccount = (name: string) => podOf({ a: {} }, { serviceAccountName: name });
+
+function answer(fields: object = {}): object {
+  const auth = { '*.r.io': { username: 'u', password: 'sesame' } };
+  return { kind: 'CredentialProviderResponse', apiVersion, cacheKeyType: 'Registry', auth, ...fields };
+}
+
+interface RigOptions {
+  readonly changed?: Partial<PluginSpec>;
+  readonly reply?: () => object | string;
+  readonly exitCode?: number;
+  readonly serviceAccounts?: ServiceAccounts;
+}
+
+function rigOf({ changed, reply = answer, exitCode = 0, serviceAccounts = noServiceAccounts }: RigOptions) {
+  const clock = new VirtualClock();
+  const logs = collectLogs(clock);
+  const runs: PluginCommand[] = [];
+  const counted: string[] = [];
+  const provider = new PluginProvider(
+    { ...spec, ...changed },
+    {
+      clock,
+      logger: logs.logger,
+      binDir: '/plugins',
+      serviceAccounts,
+      observer: { ran: (name, _ms, outcome) => void counted.push(`${name} ${outcome}`) },
+      async run(command) {
+        runs.push(command);
+        const said = reply();
+        return { exitCode, stdout: typeof said === 'string' ? said : JSON.stringify(said), stderr: 'oh' };
+      },
+    },
+  );
+  const { signal } = new AbortController();
+  const ask = (image: string, who = pod) => provider.provide(who, image, signal);
+  return { clock, logs, runs, counted, ask };
+}
+
+describe('a credential plugin', () => {
+  it('is asked about the images it is for, with its arguments, its environment and a request', async () => {
+    const { ask, runs, counted } = rigOf({});
+    assert.equal(await ask('r.io/other'), undefined);
+    const found = await ask('a.r.io/app');
+    assert.deepEqual(
+      [...(found?.logins ?? [])],
+      [['*.r.io', { username: 'u', password: 'sesame', email: '' }]],
+    );
+    assert.deepEqual(found?.source, { kind: 'node' });
+    const input = `{"kind":"CredentialProviderRequest","apiVersion":"${apiVersion}","image":"a.r.io/app"}\n`;
+    assert.deepEqual(runs, [{ file: '/plugins/ecr', args: ['get'], env: { REGION: 'north' }, input }]);
+    assert.deepEqual(counted, ['ecr worked']);
+  });
+
+  it('has its answer kept by image, by registry or for all', async () => {
+    for (const [cacheKeyType, runsWanted] of [
+      ['Image', 3],
+      ['Registry', 2],
+      ['Global', 1],
+    ] as const) {
+      const { ask, runs } = rigOf({ reply: () => answer({ cacheKeyType }) });
+      for (const image of ['a.r.io/app', 'a.r.io/app', 'a.r.io/other', 'b.r.io/app']) await ask(image);
+      assert.equal(runs.length, runsWanted, cacheKeyType);
+    }
+  });
+
+  it('has its answer kept as long as it says, or else by default', async () => {
+    for (const [cacheDuration, keptMs] of [
+      ['0s', 0],
+      ['10s', 10_000],
+      [undefined, 60_000],
+    ] as const) {
+      const { clock, ask, runs } = rigOf({ reply: () => answer({ cacheDuration }) });
+      await ask('a.r.io/app');
+      if (keptMs > 0) {
+        await clock.advance(keptMs - 1);
+        await ask('a.r.io/app');
+        assert.equal(runs.length, 1);
+      }
+      await clock.advance(2);
+      await ask('a.r.io/app');
+      assert.equal(runs.length, 2, String(cacheDuration));
+    }
+  });
+
+  it('that fails or says nonsense gives nothing, and its words stay secret', async () => {
+    for (const [reply, why] of [
+      ['sesame', /must be JSON/],
+      [answer({ apiVersion: 'credentialprovider.kubelet.k8s.io/v1beta1' }), /apiVersion/],
+      [answer({ kind: 'Other' }), /kind/],
+      [answer({ cacheKeyType: 'sesame' }), /cacheKeyType/],
+      [answer({ cacheDuration: 'sesame' }), /cacheDuration/],
+      [answer({ auth: { r: 'sesame' } }), /login/],
+      [answer({ more: 'sesame' }), /other fields/],
+    ] as const) {
+      const { ask, logs, counted } = rigOf({ reply: () => reply });
+      assert.equal(await ask('a.r.io/app'), undefined);
+      const told = JSON.stringify([...logs.records]);
+      assert.match(told, why);
+      assert.doesNotMatch(told, /sesame/);
+      assert.deepEqual(counted, ['ecr failed']);
+    }
+    const { ask, logs } = rigOf({ exitCode: 3 });
+    assert.equal(await ask('a.r.io/app'), undefined);
+    assert.match(JSON.stringify([...logs.records]), /ended with 3: oh/);
+  });
+
+  it('gets a token of the pod where it asks for one, and its answer is kept for that account alone', async () => {
+    const asked: string[] = [];
+    const serviceAccounts: ServiceAccounts = {
+      get: async (_namespace, name) => ({ uid: `uid-${name}`, annotations: { 'r.io/id': name, other: 'x' } }),
+      async token({ serviceAccount, audience, pod: owner }) {
+        asked.push(`${serviceAccount} ${audience} ${owner.metadata.name}`);
+        return `token-${serviceAccount}`;
+      },
+    };
+    const { ask, runs } = rigOf({ changed: { tokenAttributes: tokens }, serviceAccounts });
+    const found = await ask('a.r.io/app', ofAccount('one'));
+    await ask('a.r.io/app', ofAccount('one'));
+    await ask('a.r.io/app', ofAccount('two'));
+    assert.deepEqual(asked, ['one registry web', 'one registry web', 'two registry web']);
+    assert.deepEqual(found?.source, {
+      kind: 'service-account',
+      uid: 'uid-one',
+      namespace: 'default',
+      name: 'one',
+    });
+    assert.deepEqual(
+      runs
+        .map(({ input }) => JSON.parse(input))
+        .map((request) => [request.serviceAccountToken, request.serviceAccountAnnotations]),
+      [
+        ['token-one', { 'r.io/id': 'one' }],
+        ['token-two', { 'r.io/id': 'two' }],
+      ],
+    );
+    assert.equal(await ask('a.r.io/app', pod), undefined, 'a pod without account is left out');
+  });
+
+  it('that hands back the token is refused, unless answers are kept by token', async () => {
+    const serviceAccounts: ServiceAccounts = {
+      get: async () => ({ uid: 'u', annotations: { 'r.io/id': '' } }),
+      token: async () => 'sesame',
+    };
+    for (const cacheType of ['ServiceAccount', 'Token']) {
+      const changed = { tokenAttributes: { ...tokens, cacheType } };
+      const { ask, logs } = rigOf({ changed, serviceAccounts });
+      const found = await ask('a.r.io/app', ofAccount('one'));
+      assert.equal(found === undefined, cacheType === 'ServiceAccount');
+      assert.doesNotMatch(JSON.stringify([...logs.records]), /sesame/);
+    }
+  });
+
+  it('that asks for a token on a node without API server gives nothing and says why', async () => {
+    const { ask, logs } = rigOf({ changed: { tokenAttributes: tokens } });
+    assert.equal(await ask('a.r.io/app', ofAccount('one')), undefined);
+    assert.match(
+      JSON.stringify([...logs.records]),
+      /service account default\/one as this node knows of no API server/,
+    );
+  });
+});

@@ -1,0 +1,216 @@
+import { createHash } from 'node:crypto';
+import { posix } from 'node:path';
+import {
+  type Clock,
+  describeError,
+  KubelingError,
+  type Logger,
+  LruMap,
+  SingleFlight,
+} from '../../../lib/index.ts';
+import type { Pod } from '../../../pods/index.ts';
+import type { DockerConfig } from './docker-config.ts';
+import { decodeAnswer, encodeRequest, type PluginAnswer, type RunPlugin } from './exec-plugin.ts';
+import type { CredentialSource } from './pull-credential.ts';
+import { matchesRegistry } from './registry-match.ts';
+import type { ServiceAccounts } from './service-accounts.ts';
+
+/** A program that knows credentials, as the configuration describes it. */
+export interface PluginSpec {
+  readonly name: string;
+  readonly matchImages: readonly string[];
+  readonly defaultCacheDurationMs: number;
+  readonly apiVersion: string;
+  readonly args: readonly string[];
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly tokenAttributes:
+    | {
+        readonly serviceAccountTokenAudience: string;
+        readonly cacheType: string;
+        readonly requireServiceAccount: boolean;
+        readonly requiredServiceAccountAnnotationKeys: readonly string[];
+        readonly optionalServiceAccountAnnotationKeys: readonly string[];
+      }
+    | undefined;
+}
+
+export interface PluginObserver {
+  ran(plugin: string, ms: number, outcome: 'worked' | 'failed'): void;
+}
+
+export interface PluginProviderDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly binDir: string;
+  readonly run: RunPlugin;
+  readonly serviceAccounts: ServiceAccounts;
+  readonly observer?: PluginObserver | undefined;
+}
+
+export interface PluginLogins {
+  readonly source: CredentialSource;
+  readonly logins: DockerConfig;
+}
+
+/** The service account for which a plugin is asked; all empty when it is asked for no one. */
+interface Account {
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly token: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+interface CachedLogins {
+  readonly logins: DockerConfig;
+  readonly untilMs: number;
+}
+
+const rememberedAnswers = 1_000;
+const noAccount: Account = { uid: '', name: '', namespace: '', token: '', annotations: {} };
+
+/** Asks one plugin for credentials and keeps its answers as long as it says they are good. */
+export class PluginProvider {
+  readonly #spec: PluginSpec;
+  readonly #deps: PluginProviderDeps;
+  readonly #cache = new LruMap<string, CachedLogins>({ capacity: rememberedAnswers });
+  readonly #flights = new SingleFlight<string, PluginAnswer>();
+
+  constructor(spec: PluginSpec, deps: PluginProviderDeps) {
+    this.#spec = spec;
+    this.#deps = deps;
+  }
+
+  /** Undefined when the plugin has nothing for this; a plugin that fails has nothing. */
+  async provide(pod: Pod, repository: string, signal: AbortSignal): Promise<PluginLogins | undefined> {
+    if (!this.#spec.matchImages.some((pattern) => matchesRegistry(pattern, repository))) return undefined;
+    try {
+      const account = await this.#account(pod, signal);
+      if (account === undefined) return undefined;
+      const { uid, namespace, name } = account;
+      const source: CredentialSource =
+        name === '' ? { kind: 'node' } : { kind: 'service-account', uid, namespace, name };
+      return { source, logins: await this.#logins(repository, account, signal) };
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#deps.logger.error('A credential plugin gave nothing', undefined, {
+        plugin: this.#spec.name,
+        image: repository,
+        because: describeError(error),
+      });
+      return undefined;
+    }
+  }
+
+  /** Undefined when the plugin is not for this pod. */
+  async #account(pod: Pod, signal: AbortSignal): Promise<Account | undefined> {
+    const attributes = this.#spec.tokenAttributes;
+    if (attributes === undefined) return noAccount;
+    const name = pod.spec.serviceAccountName ?? '';
+    if (name === '') return attributes.requireServiceAccount ? undefined : noAccount;
+    const { serviceAccounts } = this.#deps;
+    const { namespace } = pod.metadata;
+    const { uid, annotations: all } = await serviceAccounts.get(namespace, name, signal);
+    const required = attributes.requiredServiceAccountAnnotationKeys;
+    if (required.some((key) => !Object.hasOwn(all, key))) return undefined;
+    const keys = [...required, ...attributes.optionalServiceAccountAnnotationKeys];
+    const audience = attributes.serviceAccountTokenAudience;
+    const request = { pod, serviceAccount: name, serviceAccountUid: uid, audience };
+    const annotations = Object.fromEntries(
+      keys.toSorted().flatMap((key) => (Object.hasOwn(all, key) ? [[key, all[key] ?? '']] : [])),
+    );
+    return { uid, name, namespace, annotations, token: await serviceAccounts.token(request, signal) };
+  }
+
+  async #logins(repository: string, account: Account, signal: AbortSignal): Promise<DockerConfig> {
+    const owner = this.#ownerKey(account);
+    const cached = this.#cached(repository, owner);
+    if (cached !== undefined) return cached;
+    const key = JSON.stringify([repository, hashOf(account.token), account.annotations, account.name]);
+    const answer = await this.#flights.run(key, (inner) => this.#ask(repository, account, inner), signal);
+    const keepMs = answer.cacheMs ?? this.#spec.defaultCacheDurationMs;
+    if (keepMs > 0) {
+      const untilMs = this.#deps.clock.monotonicMs() + keepMs;
+      this.#cache.set(cacheKey(answer.cacheKeyType, repository, owner), { logins: answer.logins, untilMs });
+    }
+    return answer.logins;
+  }
+
+  #cached(repository: string, owner: string): DockerConfig | undefined {
+    const nowMs = this.#deps.clock.monotonicMs();
+    for (const type of ['Image', 'Registry', 'Global'] as const) {
+      const key = cacheKey(type, repository, owner);
+      const found = this.#cache.get(key);
+      if (found !== undefined && nowMs <= found.untilMs) return found.logins;
+      if (found !== undefined) this.#cache.delete(key);
+    }
+    return undefined;
+  }
+
+  /** Credentials got with the token of one account are never given to another. */
+  #ownerKey({ namespace, name, uid, annotations, token }: Account): string {
+    if (name === '') return '';
+    const perToken = this.#spec.tokenAttributes?.cacheType === 'Token' ? hashOf(token) : '';
+    return JSON.stringify([namespace, name, uid, annotations, perToken]);
+  }
+
+  async #ask(image: string, { token, annotations }: Account, signal: AbortSignal): Promise<PluginAnswer> {
+    const { clock, observer } = this.#deps;
+    const startMs = clock.monotonicMs();
+    let outcome: 'worked' | 'failed' = 'failed';
+    try {
+      const answer = decodeAnswer(await this.#run(image, token, annotations, signal), this.#spec.apiVersion);
+      this.#refuseEchoedToken(answer, token);
+      outcome = 'worked';
+      return answer;
+    } finally {
+      observer?.ran(this.#spec.name, clock.monotonicMs() - startMs, outcome);
+    }
+  }
+
+  async #run(
+    image: string,
+    token: string,
+    annotations: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { name, args, env, apiVersion } = this.#spec;
+    const command = {
+      file: posix.join(this.#deps.binDir, name),
+      args,
+      env: Object.fromEntries(env.map((each) => [each.name, each.value])),
+      input: encodeRequest({ apiVersion, image, token, annotations }),
+    };
+    const { exitCode, stdout, stderr } = await this.#deps.run(command, signal);
+    if (exitCode === 0) return stdout;
+    const ended = exitCode === undefined ? 'it was killed' : `it ended with ${exitCode}`;
+    throw new KubelingError('IMAGE_CREDENTIALS', `Cannot use the plugin ${name} as ${ended}${said(stderr)}`);
+  }
+
+  /** A token kept for the whole account would be used by pods it was not made for. */
+  #refuseEchoedToken({ logins }: PluginAnswer, token: string): void {
+    if (token === '' || this.#spec.tokenAttributes?.cacheType === 'Token') return;
+    if (![...logins.values()].some(({ password }) => password === token)) return;
+    throw new KubelingError(
+      'IMAGE_CREDENTIALS',
+      'Cannot use a service account token as a password as the cacheType of the plugin must be Token for that',
+    );
+  }
+}
+
+const longestWords = 300;
+
+function said(stderr: string): string {
+  const text = stderr.trim().slice(-longestWords);
+  return text === '' ? '' : `: ${text}`;
+}
+
+function cacheKey(type: 'Image' | 'Registry' | 'Global', repository: string, owner: string): string {
+  const [registry = ''] = repository.split('/');
+  const base = { Image: repository, Registry: registry, Global: '<global>' }[type];
+  return JSON.stringify([base, owner]);
+}
+
+function hashOf(text: string): string {
+  return text === '' ? '' : createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { podOf } from '../../../../test/fakes/pod-runtime-rig.ts';
+import type { Secret } from '../../../kinds/index.ts';
+import type { PodEvent } from '../../../pods/index.ts';
+import { parseDockerCfg } from './docker-config.ts';
+import { PodCredentials } from './pod-credentials.ts';
+import { noPullSecrets, type PullSecrets } from './pull-secrets.ts';
+
+const { signal } = new AbortController();
+const base64 = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64');
+
+function secretOf(name: string, user: string, json?: string): Secret {
+  const auths = { 'r.io': { username: user, password: 'sesame' } };
+  return {
+    metadata: { name, namespace: 'default', uid: `uid-${name}` },
+    type: 'kubernetes.io/dockerconfigjson',
+    data: { '.dockerconfigjson': base64(json ?? { auths }) },
+  };
+}
+
+function rigOf(secrets: PullSecrets, node: object = {}) {
+  const events: PodEvent[] = [];
+  const credentials = new PodCredentials({
+    journal: { event: (_pod, event) => void events.push(event) },
+    secrets,
+    nodeLogins: async () => parseDockerCfg(JSON.stringify(node), 'x'),
+    plugins: [],
+  });
+  return { events, credentials };
+}
+
+const secretsOf = (...all: readonly Secret[]): PullSecrets => ({
+  async get(namespace, name) {
+    const found = all.find(({ metadata }) => metadata?.namespace === namespace && metadata?.name === name);
+    if (found === undefined) throw new Error(`no sesame for ${name}`);
+    return found;
+  },
+});
+
+const podWith = (...names: readonly string[]) =>
+  podOf({ a: {} }, { imagePullSecrets: names.map((name) => ({ name })) });
+
+describe('the credentials of a pod', () => {
+  it("are its secrets' in their order, then the node's", async () => {
+    const older: Secret = {
+      ...secretOf('two', ''),
+      type: 'kubernetes.io/dockercfg',
+      data: { '.dockercfg': base64({ 'https://r.io/v1/': { auth: base64('second:sesame') } }) },
+    };
+    const { credentials, events } = rigOf(
+      secretsOf(secretOf('one', 'first'), older, {
+        metadata: { name: 'odd', namespace: 'default' },
+        type: 'Opaque',
+      }),
+      {
+        'r.io': { username: 'node' },
+      },
+    );
+    const found = await credentials.credentialsFor(podWith('one', '', 'two', 'odd'), 'r.io/app:1', signal);
+    assert.deepEqual(
+      found.map(({ auth, source }) => [auth.username, source.kind === 'secret' ? source.uid : source.kind]),
+      [
+        ['first', 'uid-one'],
+        ['second', 'uid-two'],
+        ['node', 'node'],
+      ],
+    );
+    assert.deepEqual(events, []);
+  });
+
+  it('go without secrets that cannot be read, and an event tells which', async () => {
+    const { credentials, events } = rigOf(secretsOf(secretOf('one', 'first')));
+    const found = await credentials.credentialsFor(podWith('gone', 'one', 'lost'), 'r.io/app', signal);
+    assert.equal(found.length, 1);
+    assert.deepEqual(events, [
+      {
+        type: 'Warning',
+        reason: 'FailedToRetrieveImagePullSecret',
+        message:
+          'Unable to retrieve some image pull secrets (gone, lost); attempting to pull the image may not succeed.',
+      },
+    ]);
+    const alone = rigOf(noPullSecrets);
+    assert.deepEqual(await alone.credentials.credentialsFor(podWith('one'), 'r.io/app', signal), []);
+    assert.equal(alone.events.length, 1);
+  });
+
+  it('cannot be had when a secret is broken', async () => {
+    const { credentials } = rigOf(secretsOf(secretOf('one', '', '{"auths": sesame')));
+    await assert.rejects(
+      credentials.credentialsFor(podWith('one'), 'r.io/app', signal),
+      (error: Error) => /secret default\/one/.test(error.message) && !/sesame/.test(error.message),
+    );
+  });
+
+  it('have a fingerprint that changes with a secret', async () => {
+    const of = (user: string) =>
+      rigOf(secretsOf(secretOf('one', user))).credentials.fingerprint(podWith('one'), signal);
+    assert.equal(await of('a'), await of('a'));
+    assert.notEqual(await of('a'), await of('b'));
+    assert.equal(await rigOf(noPullSecrets).credentials.fingerprint(podOf({ a: {} }), signal), '');
+  });
+});

@@ -1,0 +1,477 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
+import { busybox, PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
+import { noLatency, registryOf, scriptedFaults } from '../../../test/simulator/index.ts';
+import { cancelled, collectLogs, KubelingError, realClock } from '../../lib/index.ts';
+import { type Pod, pullPolicyOf, readImageName } from '../../pods/index.ts';
+import { noCredentials, pullCredential } from './credentials/pull-credential.ts';
+import { ImageLeases } from './gc/index.ts';
+import { PullRecords, RecordFiles } from './pull-records/index.ts';
+
+const remote = 'localhost/app:1';
+const registry = registryOf([{ reference: remote, pullMs: 1_500, sizeBytes: 1_234, command: ['sh'] }]);
+
+describe('image names', () => {
+  it('get the tag latest when they say neither tag nor digest', () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const cases: Readonly<Record<string, string>> = {
+      busybox: 'busybox:latest',
+      'host:5000/a/b': 'host:5000/a/b:latest',
+      'a:1': 'a:1',
+      [`a@${digest}`]: `a@${digest}`,
+      [`a:1@${digest}`]: `a:1@${digest}`,
+    };
+    for (const [text, want] of Object.entries(cases)) {
+      const read = readImageName(text);
+      assert.equal(read.ok ? read.reference : read.why, want);
+    }
+  });
+
+  it('are refused when they are none', () => {
+    for (const text of ['', 'UPPER', 'a b', 'a:', 'a@sha256:12', '/a', 'a//b', `${'a'.repeat(256)}`]) {
+      assert.equal(readImageName(text).ok, false, text);
+    }
+  });
+
+  it('decide the pull policy of a container that says none', () => {
+    assert.equal(pullPolicyOf(undefined, 'a'), 'Always');
+    assert.equal(pullPolicyOf(undefined, 'a:latest'), 'Always');
+    assert.equal(pullPolicyOf(undefined, `a:latest@sha256:${'0'.repeat(64)}`), 'Always');
+    assert.equal(pullPolicyOf(undefined, 'No Name'), 'IfNotPresent');
+    assert.equal(pullPolicyOf('', 'a:1'), 'IfNotPresent');
+    assert.equal(pullPolicyOf('Never', 'a'), 'Never');
+  });
+});
+
+describe('images of containers', () => {
+  it('are pulled when missing, with events that tell time and size', async () => {
+    using rig = new PodRuntimeRig({ registry });
+    const pod = podOf({ a: { image: remote, script: 'sleep 1000' } });
+    const observed = await rig.observe(pod);
+    rig.takeCalls();
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const result = await rig.done(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    assert.equal(result.error, undefined);
+    const calls = rig.takeCalls().filter((call) => !call.startsWith('containerd'));
+    assert.deepEqual(calls, [
+      'imageStatus',
+      'runPodSandbox',
+      'podSandboxStatus',
+      'imageStatus',
+      'pullImage',
+      'imageStatus',
+      'createContainer',
+      'startContainer',
+    ]);
+    assert.deepEqual(rig.eventsOf('Pulling'), [`Pulling image "${remote}"`]);
+    assert.match(
+      rig.eventsOf('Pulled')[0] ?? '',
+      /^Successfully pulled image "localhost\/app:1" in 1\.5\d*s \(1\.5\d*s including waiting\)\. Image size: 1234 bytes\.$/,
+    );
+  });
+
+  it('are pulled at each start under Always, and never under Never', async () => {
+    using rig = new PodRuntimeRig({ registry });
+    const pod = podOf({
+      a: { image: remote, imagePullPolicy: 'Always', script: 'exit 0' },
+      b: { image: 'localhost/other:1', imagePullPolicy: 'Never' },
+    });
+    await rig.sync(pod);
+    await rig.clock.advance(100);
+    const result = await rig.sync(pod);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2);
+    assert.equal(result.actions.at(-1)?.failure?.reason, 'ErrImageNeverPull');
+    assert.equal(
+      rig.eventsOf('ErrImageNeverPull')[0],
+      'Container image "localhost/other:1" is not present with pull policy of Never',
+    );
+  });
+
+  it('are held until the container is there, and found again when they were removed meanwhile', async () => {
+    const leases = new ImageLeases();
+    using rig = new PodRuntimeRig({ registry, deps: { imageLeases: leases } });
+    const pod = podOf({ a: { image: remote, imagePullPolicy: 'Always', script: 'sleep 1000' } });
+    const remove = () =>
+      rig.cri.listImages({}, rig.signal).then(async ({ images }) => {
+        const found = images.find(({ repoTags }) => repoTags.includes(remote));
+        if (found === undefined) return 'absent';
+        const act = () => rig.cri.removeImage({ image: { image: found.id } }, rig.signal);
+        return (await leases.remove(found.id, act)) === 'held' ? 'held' : 'removed';
+      });
+    await rig.done(rig.cri.pullImage({ image: { image: remote } }, rig.signal));
+    const outcomes: string[] = [];
+    const { createContainer } = rig.cri;
+    Object.assign(rig.cri, {
+      createContainer: async (...given: Parameters<typeof createContainer>) => {
+        outcomes.push(await remove());
+        return await createContainer(...given);
+      },
+    });
+    const syncing = rig.sync(pod);
+    await rig.clock.advance(700);
+    outcomes.push(await rig.done(remove()));
+    assert.equal((await syncing).error, undefined);
+    assert.deepEqual(outcomes, ['removed', 'held']);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2, 'one of them is ours');
+    assert.equal(leases.size, 0);
+  });
+
+  it('back off from 10 s to 300 s after failed pulls, and say why all the time', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { image: 'localhost/nothing:1' } });
+    const seen: string[] = [];
+    for (let rounds = 0; rounds < 13; rounds++) {
+      const result = await rig.sync(pod);
+      const failure = result.actions.at(-1)?.failure;
+      const waitMs = (result.earliestBackoffExpiryMs ?? rig.clock.monotonicMs()) - rig.clock.monotonicMs();
+      seen.push(`${failure?.reason} ${Math.round(waitMs / 1_000)}`);
+      if (waitMs > 0)
+        assert.match(
+          failure?.message ?? '',
+          /^Back-off pulling image "localhost\/nothing:1": ErrImagePull: /,
+        );
+      await rig.clock.advance(waitMs);
+    }
+    assert.deepEqual(seen, [
+      'ErrImagePull 0',
+      'ImagePullBackOff 10',
+      'ErrImagePull 0',
+      'ImagePullBackOff 20',
+      'ErrImagePull 0',
+      'ImagePullBackOff 40',
+      'ErrImagePull 0',
+      'ImagePullBackOff 80',
+      'ErrImagePull 0',
+      'ImagePullBackOff 160',
+      'ErrImagePull 0',
+      'ImagePullBackOff 300',
+      'ErrImagePull 0',
+    ]);
+    assert.equal(rig.eventsOf('BackOff')[0], 'Back-off pulling image "localhost/nothing:1"');
+  });
+
+  it('have the reason the runtime names first', async () => {
+    for (const [word, text] of [
+      [
+        'RegistryUnavailable',
+        'image pull failed for localhost/app:1 because the registry is unavailable: down',
+      ],
+      [
+        'SignatureValidationFailed',
+        'image pull failed for localhost/app:1 because the signature validation failed: down',
+      ],
+    ] as const) {
+      const fault = { kind: 'error', code: 'UNKNOWN', message: `${word}: down` } as const;
+      using rig = new PodRuntimeRig({
+        registry,
+        faults: scriptedFaults({ calls: [{ method: 'pullImage', fault }] }),
+      });
+      const result = await rig.sync(podOf({ a: { image: remote } }));
+      assert.deepEqual(result.actions.at(-1)?.failure, { reason: word, message: text });
+    }
+  });
+
+  it('that cannot be looked up or have no name are told apart', async () => {
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'broken store' } as const;
+    using rig = new PodRuntimeRig({ faults: scriptedFaults({ calls: [{ method: 'imageStatus', fault }] }) });
+    const result = await rig.sync(podOf({ a: {}, b: { image: 'No Image' } }));
+    assert.deepEqual(
+      result.actions.map(({ failure }) => failure?.reason),
+      [undefined, 'ImageInspectError', 'InvalidImageName'],
+    );
+    assert.equal(rig.eventsOf('InspectFailed')[0], `Failed to inspect image "${busybox}": broken store`);
+  });
+
+  it('are pulled once for many pods, and given up when the last pod is', async () => {
+    using rig = new PodRuntimeRig({ registry });
+    const pods = ['one', 'two', 'three'].map((name) => podOf({ a: { image: remote } }, {}, name));
+    const controller = new AbortController();
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const pod of pods) {
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, controller.signal));
+    }
+    const settled = Promise.allSettled(syncs);
+    await rig.clock.advance(1_000);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
+    controller.abort(cancelled('pods deleted'));
+    await rig.done(settled);
+    await rig.clock.advance(10_000);
+    assert.equal(
+      rig.simulated.trace.entries().some(({ kind }) => kind === 'image-pulled'),
+      false,
+    );
+  });
+
+  it('wait their turn when pulls are serialized', async () => {
+    const many = Array.from({ length: 3 }, (_, at) => ({
+      reference: `localhost/app:${at}`,
+      pullMs: 1_100,
+      command: ['sh'],
+    }));
+    using rig = new PodRuntimeRig({ registry: registryOf(many) });
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const [at, { reference: image }] of many.entries()) {
+      const pod = podOf({ a: { image } }, {}, `pod-${at}`);
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    }
+    const results = await rig.done(Promise.all(syncs));
+    assert.deepEqual(
+      results.map(({ error }) => error),
+      [undefined, undefined, undefined],
+    );
+    const waited = rig
+      .eventsOf('Pulled')
+      .map((text) => /in (\d+)\S* \((\d+)/.exec(text)?.slice(1).join(' of '));
+    assert.deepEqual(waited, ['1 of 1', '1 of 2', '1 of 3']);
+  });
+
+  it('tell how a slow pull is doing, and the place in the queue of one that waits', async () => {
+    const many = ['slow', 'next', 'last'].map((name) => ({
+      reference: `localhost/${name}:1`,
+      pullMs: 45_000,
+      command: ['sh'],
+    }));
+    using rig = new PodRuntimeRig({ registry: registryOf(many) });
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const { reference: image } of many) {
+      const pod = podOf({ a: { image } }, {}, `pod-${syncs.length}`);
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+      await rig.clock.advance(1_000);
+    }
+    assert.equal(rig.runtime.held().pulls, 3);
+    await rig.done(Promise.all(syncs));
+    assert.deepEqual(rig.eventsOf('PullProgress').slice(0, 6), [
+      'Pulling image "localhost/slow:1": 0.4 of 1.9 MiB after 10s',
+      'Pulling image "localhost/next:1": waiting for its turn for 10s, place 1 of 2 in the queue',
+      'Pulling image "localhost/last:1": waiting for its turn for 10s, place 2 of 2 in the queue',
+      'Pulling image "localhost/slow:1": 1.7 of 1.9 MiB after 40s',
+      'Pulling image "localhost/next:1": waiting for its turn for 40s, place 1 of 2 in the queue',
+      'Pulling image "localhost/last:1": waiting for its turn for 40s, place 2 of 2 in the queue',
+    ]);
+    assert.equal(
+      rig.eventsOf('PullProgress').at(6),
+      'Pulling image "localhost/next:1": 1.1 of 1.9 MiB after 1m10s',
+    );
+    assert.equal(rig.runtime.held().pulls, 0);
+    const told = rig.eventsOf('PullProgress').length;
+    await rig.clock.advance(300_000);
+    assert.equal(
+      rig.eventsOf('PullProgress').length,
+      told,
+      'there is nothing to tell of a pull that has ended',
+    );
+  });
+
+  it('that are there after all end a pull whose answer never comes', async () => {
+    const faults = scriptedFaults({
+      calls: [{ method: 'pullImage', fault: { kind: 'lost-reply', code: 'none' } }],
+    });
+    using rig = new PodRuntimeRig({ registry, faults });
+    const { error } = await rig.sync(podOf({ a: { image: remote } }));
+    assert.equal(error, undefined);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 1);
+    assert.equal(rig.runtime.held().pulls, 0);
+  });
+
+  it('that may have been there before are pulled once more when the answer never comes', async () => {
+    const faults = scriptedFaults({
+      calls: [{ method: 'pullImage', nth: 1, fault: { kind: 'lost-reply', code: 'none' } }],
+    });
+    using rig = new PodRuntimeRig({ registry, faults });
+    const { error } = await rig.sync(podOf({ a: { image: remote, imagePullPolicy: 'Always' } }));
+    assert.equal(error, undefined);
+    assert.equal(rig.calls.filter((call) => call === 'pullImage').length, 2);
+    assert.equal(rig.runtime.held().pulls, 0);
+  });
+
+  it('are pulled with the annotations and the sandbox of the pod, by one credential after the other', async () => {
+    for (const [accepted, failure] of [
+      ['second', undefined],
+      ['none of them', 'Failed to pull image "localhost/app:1": [first is refused, second is refused]'],
+    ] as const) {
+      const login = (username: string) => ({ username, password: '', email: '' });
+      const credentialsFor = async () =>
+        ['first', 'second'].map((username) => pullCredential(login(username), { kind: 'node' }));
+      const credentials = { ...noCredentials, credentialsFor };
+      using rig = new PodRuntimeRig({ registry, deps: { credentials } });
+      const real = rig.cri.pullImage;
+      const asked: unknown[] = [];
+      Object.assign(rig.cri, {
+        pullImage: async (...[request, signal]: Parameters<typeof real>) => {
+          const { username } = request.auth ?? {};
+          asked.push([username, request.image?.annotations, request.sandboxConfig?.metadata?.uid]);
+          if (username === accepted) return await real({ ...request, auth: undefined }, signal);
+          throw new KubelingError('CRI_DENIED', `${username} is refused`);
+        },
+      });
+      const pod = podOf({ a: { image: remote } });
+      const annotated = { ...pod, metadata: { ...pod.metadata, annotations: { team: 'blue' } } };
+      const result = await rig.sync(annotated);
+      assert.equal(result.error === undefined, failure === undefined);
+      assert.deepEqual(rig.eventsOf('Failed')[0], failure);
+      assert.deepEqual(asked, [
+        ['first', { team: 'blue' }, 'uid-web'],
+        ['second', { team: 'blue' }, 'uid-web'],
+      ]);
+    }
+  });
+
+  it('that failed are tried at once by a pod that comes back under the same uid', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: { image: 'localhost/nothing:1' } });
+    const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
+    rig.runtime.forgetPod(pod.metadata.uid);
+    assert.equal(rig.runtime.held().pullBackoffs, 0);
+    assert.equal(await reason(), 'ErrImagePull');
+  });
+
+  it('that need a secret are refused to pods without it, and pulled again by those who have another', async () => {
+    const password = 'sesame';
+    const guarded = { reference: 'r.io/app:1', command: ['sh'], credentials: { username: 'u', password } };
+    const files = new RecordFiles({
+      files: memoryRuntimeFiles(),
+      logger: collectLogs(realClock()).logger,
+      rootDir: '/',
+    });
+    const credentialsFor = async ({ spec }: Pod) =>
+      (spec.imagePullSecrets ?? []).map(({ name = '' }) =>
+        pullCredential(
+          { username: 'u', password: name === 'wrong' ? 'no' : password, email: name },
+          { kind: 'secret', uid: name, namespace: 'default', name },
+        ),
+      );
+    const clock = realClock();
+    const pullRecords = new PullRecords({
+      clock,
+      logger: collectLogs(clock).logger,
+      files,
+      policy: { kind: 'NeverVerifyPreloadedImages' },
+    });
+    const credentials = { ...noCredentials, credentialsFor };
+    using rig = new PodRuntimeRig({ registry: registryOf([guarded]), deps: { credentials, pullRecords } });
+    const reason = async (name: string, imagePullPolicy: string, ...secrets: readonly string[]) => {
+      const imagePullSecrets = secrets.map((secret) => ({ name: secret }));
+      const pod = podOf({ a: { image: 'r.io/app:1', imagePullPolicy } }, { imagePullSecrets }, name);
+      return (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    };
+    assert.equal(await reason('owner', 'IfNotPresent', 'one'), undefined);
+    assert.equal(await reason('stranger', 'IfNotPresent'), 'ErrImagePull');
+    assert.equal(await reason('never', 'Never'), 'ErrImageNeverPull');
+    assert.equal(await reason('liar', 'IfNotPresent', 'wrong'), 'ErrImagePull');
+    rig.takeCalls();
+    assert.equal(await reason('same', 'Never', 'one'), undefined);
+    assert.equal(rig.takeCalls().includes('pullImage'), false);
+    assert.equal(await reason('friend', 'IfNotPresent', 'two'), undefined);
+    assert.equal(rig.takeCalls().includes('pullImage'), true, 'another secret has to show that it is good');
+    assert.equal(await reason('friend-of-friend', 'Never', 'two'), undefined);
+  });
+
+  it('are pulled with a mended secret without waiting for the back-off', async () => {
+    const print = { now: 'a' };
+    const credentials = { ...noCredentials, fingerprint: async () => print.now };
+    using rig = new PodRuntimeRig({ deps: { credentials } });
+    const pod = podOf({ a: { image: 'localhost/nothing:1' } });
+    const reason = async () => (await rig.sync(pod)).actions.at(-1)?.failure?.reason;
+    assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
+    print.now = 'b';
+    assert.deepEqual([await reason(), await reason()], ['ErrImagePull', 'ImagePullBackOff']);
+    const { earliestBackoffExpiryMs: untilMs = 0 } = await rig.sync(pod);
+    assert.equal(Math.round((untilMs - rig.clock.monotonicMs()) / 1_000), 10, 'it begins anew');
+  });
+
+  it('that stand still are told of as a warning', async () => {
+    using rig = new PodRuntimeRig({
+      registry: registryOf([{ reference: remote, pullMs: 300_000, command: ['sh'] }]),
+    });
+    Object.assign(rig.cri, {
+      containerdIngests: async () => [{ ref: 'layer-sha256:1', bytes: 2 ** 20, totalBytes: 2 ** 22 }],
+      containerdContentOf: async () => new Set(['sha256:1']),
+    });
+    assert.equal((await rig.sync(podOf({ a: { image: remote } }))).error, undefined);
+    const [told] = rig.events.filter(({ reason, type }) => reason === 'PullProgress' && type === 'Warning');
+    assert.equal(
+      told?.message,
+      'Pulling image "localhost/app:1": 1.0 of 4.0 MiB after 1m1s, stalled: nothing came for 1m0s',
+    );
+    const steps = rig.steps.filter(({ keep }) => keep === 'last');
+    assert.ok(steps.length >= 300, 'the story is brought up to date at least once a second');
+  });
+
+  it('brought by somebody else prove nothing for credentials that were not accepted yet', async () => {
+    const slow = registryOf([{ reference: remote, pullMs: 1_000, command: ['sh'] }]);
+    const login = (username: string) => ({ username, password: '', email: '' });
+    const credentialsFor = async ({ metadata }: Pod) => [
+      pullCredential(login(metadata.name), { kind: 'node' } as const),
+    ];
+    using rig = new PodRuntimeRig({
+      registry: slow,
+      deps: {
+        credentials: { ...noCredentials, credentialsFor },
+        settings: {
+          runtimeName: 'containerd',
+          podLogsDir: '/logs/pods',
+          logLinksDir: '/logs/containers',
+          pulls: { maxParallel: 2, qps: 0, burst: 0 },
+          gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
+        },
+      },
+    });
+    const real = rig.cri.pullImage;
+    const tries: string[] = [];
+    Object.assign(rig.cri, {
+      pullImage: async (...[request, signal]: Parameters<typeof real>) => {
+        const username = request.auth?.username ?? '';
+        tries.push(username);
+        if (username === 'good') return await real(request, signal);
+        if (tries.filter((each) => each === 'bad').length > 1) throw new KubelingError('CRI_DENIED', 'no');
+        return await new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        });
+      },
+    });
+    const context = { liveness: () => undefined, startup: () => undefined };
+    const syncs = [];
+    for (const name of ['bad', 'good']) {
+      const pod = podOf({ a: { image: remote } }, {}, name);
+      const observed = await rig.observe(pod);
+      syncs.push(rig.runtime.syncPod({ pod, observed, context }, rig.signal));
+    }
+    const [bad, good] = await rig.done(Promise.all(syncs));
+    assert.equal(good?.error, undefined);
+    assert.equal(bad?.actions.at(-1)?.failure?.reason, 'ErrImagePull');
+    assert.deepEqual(tries.toSorted(), ['bad', 'bad', 'good']);
+  });
+
+  it('beyond the allowed rate fail at once, and may be tried again later', async () => {
+    const many = [0, 1, 2].map((at) => ({ reference: `localhost/app:${at}`, command: ['sh'], pullMs: 10 }));
+    using rig = new PodRuntimeRig({
+      registry: registryOf(many),
+      latency: noLatency,
+      deps: {
+        settings: {
+          runtimeName: 'containerd',
+          podLogsDir: '/logs/pods',
+          logLinksDir: '/logs/containers',
+          pulls: { maxParallel: undefined, qps: 1, burst: 2 },
+          gc: { minAgeMs: 0, maxPerContainer: 1, maxContainers: -1 },
+        },
+      },
+    });
+    const pod = podOf(Object.fromEntries(many.map(({ reference: image }, at) => [`c${at}`, { image }])));
+    const result = await rig.sync(pod);
+    assert.deepEqual(
+      result.actions.map(({ failure }) => failure?.message),
+      [undefined, undefined, undefined, 'pull QPS exceeded'],
+    );
+    await rig.clock.advance(20_000);
+    assert.equal((await rig.sync(pod)).error, undefined);
+  });
+});

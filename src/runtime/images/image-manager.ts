@@ -1,0 +1,420 @@
+import type { CriClient, Image, PodSandboxConfig } from '../../cri/index.ts';
+import {
+  type Clock,
+  describeError,
+  formatDurationMs,
+  isKind,
+  KeyedBackoff,
+  LruMap,
+  type Random,
+} from '../../lib/index.ts';
+import {
+  type Pod,
+  type PodEvent,
+  type PodJournal,
+  type PodUid,
+  pullPolicyOf,
+  readImageName,
+} from '../../pods/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
+import type { StartObserver } from '../metrics.ts';
+import type { CredentialProvider, PullCredential } from './credentials/index.ts';
+import type { ImageLeases } from './gc/index.ts';
+import { ImagePulls, type PulledImage, type PullLimits } from './image-pulls.ts';
+import { tellPull } from './pull-news.ts';
+import type { PullEnd, PullRecords } from './pull-records/index.ts';
+
+/** The waiting reasons of a container whose image is not to be had; part of the API. */
+export type ImageFailureReason =
+  | 'ErrImagePull'
+  | 'ImagePullBackOff'
+  | 'ErrImageNeverPull'
+  | 'InvalidImageName'
+  | 'ImageInspectError'
+  | 'RegistryUnavailable'
+  | 'SignatureValidationFailed';
+
+/** An image as containers are made from it. */
+export interface ImageFacts {
+  /** What the runtime calls it, whatever its tags come to mean later. */
+  readonly ref: string;
+  /** Of its default user; undefined when it names one or none. */
+  readonly uid: bigint | undefined;
+  /** Empty for none. */
+  readonly username: string;
+}
+
+export type EnsuredImage =
+  | { readonly ok: true; readonly image: ImageFacts }
+  | {
+      readonly ok: false;
+      readonly reason: ImageFailureReason;
+      readonly message: string;
+      /** How long until the next try may be made, when that is what it waits for. */
+      readonly waitMs?: number;
+    };
+
+/** With the id the runtime lists the image by. */
+type Ensured =
+  | Extract<EnsuredImage, { ok: false }>
+  | (Extract<EnsuredImage, { ok: true }> & { readonly id: string });
+
+export interface ImageRequest {
+  readonly pod: Pod;
+  readonly container: {
+    readonly name: string;
+    readonly image: string;
+    readonly pullPolicy: string | undefined;
+  };
+  /** Such as spec.containers{web}: what events are about. */
+  readonly fieldPath: string | undefined;
+  readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
+  /** What this sync has seen of images already, by name; filled by the call. */
+  readonly seen: Map<string, Image>;
+  /** Keeps the image from being removed until it is disposed of, once a container is made of it. */
+  readonly hold: (lease: Disposable) => void;
+}
+
+export interface ImageManagerDeps {
+  readonly cri: Pick<CriClient, 'imageStatus' | 'pullImage' | 'containerdIngests' | 'containerdContentOf'>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly journal: PodJournal;
+  readonly credentials: CredentialProvider;
+  /** Who may use which image; without, every pod may use whatever is here. */
+  readonly pullRecords?: PullRecords | undefined;
+  readonly limits: PullLimits;
+  readonly leases: ImageLeases;
+  readonly startObserver?: Pick<StartObserver, 'imagePulled'> | undefined;
+}
+
+const backoffPolicy = { baseMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
+const rememberedErrors = 1_000;
+const namedFailures = [
+  ['RegistryUnavailable', 'the registry is unavailable'],
+  ['SignatureValidationFailed', 'the signature validation failed'],
+] as const;
+
+interface LastFailure {
+  readonly text: string;
+  /** Of the pod's secrets as they were: with others it need not wait. */
+  readonly fingerprint: string;
+}
+
+/** Credentials as they are first wanted, and the same ever after. */
+type GetCredentials = () => Promise<readonly PullCredential[]>;
+
+interface WantedPull {
+  /** The image's name with its tag. */
+  readonly reference: string;
+  readonly credentials: GetCredentials;
+  /** Whether the image was looked for and not found. */
+  readonly before: 'absent' | 'unknown';
+}
+
+/** Sees to it that the image of a container is on the machine, as its pull policy wants it. */
+export class ImageManager {
+  readonly #deps: ImageManagerDeps;
+  readonly #pulls: ImagePulls;
+  /** By pod and image; on the monotonic clock. */
+  readonly #backoff: KeyedBackoff;
+  readonly #lastErrors = new LruMap<string, LastFailure>({ capacity: rememberedErrors });
+
+  constructor(deps: ImageManagerDeps) {
+    this.#deps = deps;
+    this.#pulls = new ImagePulls(deps);
+    this.#backoff = new KeyedBackoff({ policy: backoffPolicy, random: deps.random });
+  }
+
+  /** What is remembered of pulls: under way, and failed ones that wait. */
+  held(): Readonly<Record<'pulls' | 'pullBackoffs', number>> {
+    return { pulls: this.#pulls.size, pullBackoffs: this.#backoff.size };
+  }
+
+  /** A pod that comes back under the same uid is another one: it does not wait for what its forerunner did. */
+  forgetPod(uid: PodUid): void {
+    const prefix = backoffKey(uid, '');
+    for (const [key] of this.#backoff.entries()) if (key.startsWith(prefix)) this.#backoff.forget(key);
+    for (const [key] of [...this.#lastErrors]) if (key.startsWith(prefix)) this.#lastErrors.delete(key);
+  }
+
+  /** Rejects only when the signal is aborted; all else is an answer. */
+  async ensureImageExists(request: ImageRequest, signal: AbortSignal): Promise<EnsuredImage> {
+    const { leases } = this.#deps;
+    const name = readImageName(request.container.image);
+    using _wanted = name.ok ? await leases.want(name.reference, signal) : undefined;
+    for (;;) {
+      const mark = leases.mark();
+      const ensured = await this.#ensure(request, signal);
+      if (!ensured.ok) return ensured;
+      const lease =
+        (await leases.hold(ensured.id, mark, signal)) ??
+        (await this.#holdIfThere(request, ensured.id, signal));
+      if (lease === undefined) continue;
+      request.hold(lease);
+      return { ok: true, image: ensured.image };
+    }
+  }
+
+  /** It was removed while it was looked for or pulled: what came after that is there. Undefined when nothing did. */
+  async #holdIfThere(
+    { pod }: ImageRequest,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<Disposable | undefined> {
+    const { leases } = this.#deps;
+    const mark = leases.mark();
+    const found = await this.#look(pod, id, signal).catch(() => undefined);
+    signal.throwIfAborted();
+    return found === undefined ? undefined : await leases.hold(id, mark, signal);
+  }
+
+  async #ensure(request: ImageRequest, signal: AbortSignal): Promise<Ensured> {
+    const { image } = request.container;
+    const name = readImageName(image);
+    if (!name.ok) {
+      const message = `Failed to apply default image tag "${image}": ${name.why}`;
+      this.#event(request, 'Warning', 'InspectFailed', message);
+      return { ok: false, reason: 'InvalidImageName', message };
+    }
+    const policy = pullPolicyOf(request.container.pullPolicy, image);
+    const credentials = this.#credentialsOf(request, signal);
+    const pull = { reference: name.reference, credentials, before: 'unknown' } as const;
+    if (policy === 'Always') return await this.#pullUnlessBackingOff(request, pull, signal);
+    const found = await this.#findPresent(request, pull, signal);
+    if (typeof found !== 'string') return found;
+    if (policy === 'Never') return this.#neverPulled(request);
+    const before = found === 'absent' ? 'absent' : 'unknown';
+    return await this.#pullUnlessBackingOff(request, { ...pull, before }, signal);
+  }
+
+  /**
+   * Looks for an image that will be wanted soon, so that nobody has to wait for the answer then. What is not found, or
+   * cannot be asked, will be asked for again. Never rejects.
+   */
+  async lookAhead(
+    { pod, container, seen }: Pick<ImageRequest, 'pod' | 'container' | 'seen'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const name = readImageName(container.image);
+    if (!name.ok || seen.has(name.reference)) return;
+    if (pullPolicyOf(container.pullPolicy, container.image) === 'Always') return;
+    const image = await this.#look(pod, name.reference, signal).catch(() => undefined);
+    if (image !== undefined) seen.set(name.reference, image);
+  }
+
+  #credentialsOf({ pod, container }: ImageRequest, signal: AbortSignal): GetCredentials {
+    let found: Promise<readonly PullCredential[]> | undefined;
+    return () => {
+      found ??= this.#deps.credentials.credentialsFor(pod, container.image, signal);
+      return found;
+    };
+  }
+
+  /** The answer for an image that is here and may be used, or cannot be looked up; else why it has to be pulled. */
+  async #findPresent(
+    request: ImageRequest,
+    { reference, credentials }: WantedPull,
+    signal: AbortSignal,
+  ): Promise<Ensured | 'absent' | 'not-permitted'> {
+    const { pod, container } = request;
+    let image: Image | undefined;
+    try {
+      image = this.#seen(request, reference) ?? (await this.#look(pod, reference, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = `Failed to inspect image "${container.image}": ${describeError(error)}`;
+      this.#event(request, 'Warning', 'InspectFailed', message);
+      return { ok: false, reason: 'ImageInspectError', message };
+    }
+    if (image === undefined) return 'absent';
+    if (!(await this.#mayUse(container.image, image, credentials, signal))) return 'not-permitted';
+    request.seen.set(reference, image);
+    const text = `Container image "${container.image}" already present on machine and can be accessed by the pod`;
+    this.#event(request, 'Normal', 'Pulled', text);
+    return { ok: true, image: factsOf(image.id, image), id: image.id };
+  }
+
+  /** What was seen of an image that was removed since says nothing any more. */
+  #seen({ seen }: ImageRequest, reference: string): Image | undefined {
+    const image = seen.get(reference);
+    return image === undefined || this.#deps.leases.wasRemoved(image.id) ? undefined : image;
+  }
+
+  /** Who has credentials that cannot be used may not use what needs some; the pull then says what is wrong with them. */
+  async #mayUse(
+    name: string,
+    { id }: Image,
+    credentials: GetCredentials,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { pullRecords } = this.#deps;
+    if (pullRecords === undefined) return true;
+    try {
+      return await pullRecords.mayUse(name, id, credentials, signal);
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    }
+  }
+
+  async #look(pod: Pod, image: string, signal: AbortSignal): Promise<Image | undefined> {
+    const annotations = pod.metadata.annotations ?? {};
+    return (await this.#deps.cri.imageStatus({ image: { image, annotations } }, signal)).image;
+  }
+
+  #neverPulled(request: ImageRequest): Ensured {
+    const message = `Container image "${request.container.image}" is not present with pull policy of Never`;
+    this.#event(request, 'Warning', 'ErrImageNeverPull', message);
+    return { ok: false, reason: 'ErrImageNeverPull', message };
+  }
+
+  async #pullUnlessBackingOff(
+    request: ImageRequest,
+    pull: WantedPull,
+    signal: AbortSignal,
+  ): Promise<Ensured> {
+    const { image } = request.container;
+    const key = backoffKey(request.pod.metadata.uid, image);
+    const waitMs = this.#backoff.waitMs(key, { nowMs: this.#deps.clock.monotonicMs() });
+    const fingerprint = await this.#fingerprint(request.pod, signal);
+    const isSame = (this.#lastErrors.peek(key)?.fingerprint ?? fingerprint) === fingerprint;
+    if (waitMs > 0 && isSame) return this.#backingOff(request, key, waitMs);
+    // A wait that ends early ends because the secrets were mended: nothing of it counts any more.
+    if (waitMs > 0) this.#backoff.forget(key);
+    this.#lastErrors.delete(key);
+    this.#event(request, 'Normal', 'Pulling', `Pulling image "${image}"`);
+    const startMs = this.#deps.clock.monotonicMs();
+    try {
+      const pulled = await this.#pullOnRecord(request, pull, signal);
+      this.#notePulled(request, pulled, this.#deps.clock.monotonicMs() - startMs);
+      if (pulled.image !== undefined) request.seen.set(pull.reference, pulled.image);
+      const id = pulled.image?.id ?? pulled.imageRef;
+      return { ok: true, image: factsOf(pulled.imageRef, pulled.image), id };
+    } catch (error) {
+      signal.throwIfAborted();
+      return this.#pullFailed(request, key, fingerprint, error);
+    }
+  }
+
+  async #fingerprint(pod: Pod, signal: AbortSignal): Promise<string> {
+    try {
+      return await this.#deps.credentials.fingerprint(pod, signal);
+    } catch {
+      signal.throwIfAborted();
+      return '';
+    }
+  }
+
+  /** Kept on record from before it begins until it is known how it ended. */
+  async #pullOnRecord(request: ImageRequest, wanted: WantedPull, signal: AbortSignal): Promise<PulledImage> {
+    const { image } = request.container;
+    const { pullRecords } = this.#deps;
+    const credentials = await wanted.credentials();
+    if (pullRecords === undefined) return await this.#pull(request, wanted, credentials, signal);
+    await pullRecords.begin(image, signal);
+    let end: PullEnd = { kind: 'unknown' };
+    try {
+      const pulled = await this.#pull(request, wanted, credentials, signal);
+      const used = pulled.used === undefined ? 'anonymous' : credentials[pulled.used];
+      end = { kind: 'pulled', imageRef: pulled.imageRef, used: used ?? 'anonymous' };
+      return pulled;
+    } catch (error) {
+      if (!signal.aborted && !isKind(error, 'Unavailable', 'DeadlineExceeded')) end = { kind: 'failed' };
+      throw error;
+    } finally {
+      await pullRecords.end(image, end);
+    }
+  }
+
+  async #pull(
+    request: ImageRequest,
+    { reference: image, before }: WantedPull,
+    credentials: readonly PullCredential[],
+    signal: AbortSignal,
+  ): Promise<PulledImage> {
+    const { pod, container, sandboxConfig } = request;
+    const annotations = pod.metadata.annotations ?? {};
+    const pull = { image, annotations, sandboxConfig, credentials, before } as const;
+    const news = {
+      uid: pod.metadata.uid,
+      container: container.name,
+      image: container.image,
+      standing: () => this.#pulls.standing(pull),
+      event: (type: PodEvent['type'], message: string) => this.#event(request, type, 'PullProgress', message),
+    };
+    using _news = tellPull(news, this.#deps);
+    return await this.#pulls.pull(pull, signal);
+  }
+
+  #backingOff(request: ImageRequest, key: string, waitMs: number): Ensured {
+    const text = `Back-off pulling image "${request.container.image}"`;
+    this.#event(request, 'Normal', 'BackOff', text);
+    const last = this.#lastErrors.peek(key);
+    const message = last === undefined ? text : `${text}: ${last.text}`;
+    return { ok: false, reason: 'ImagePullBackOff', message, waitMs };
+  }
+
+  #notePulled(request: ImageRequest, pulled: PulledImage, allMs: number): void {
+    const { clock, journal } = this.#deps;
+    const { name, image } = request.container;
+    const took = formatDurationMs(Math.trunc(pulled.ms));
+    const whole = formatDurationMs(Math.trunc(allMs));
+    const size = pulled.image?.size ?? 0n;
+    const message = `Successfully pulled image "${image}" in ${took} (${whole} including waiting). Image size: ${size} bytes.`;
+    this.#event(request, 'Normal', 'Pulled', message);
+    this.#deps.startObserver?.imagePulled(allMs, pulled.image?.size);
+    journal.step(request.pod.metadata.uid, {
+      stage: 'image',
+      outcome: 'done',
+      message,
+      container: name,
+      ms: allMs,
+    });
+    this.#backoff.collect(clock.monotonicMs());
+  }
+
+  #pullFailed(request: ImageRequest, key: string, fingerprint: string, error: unknown): Ensured {
+    const { image, name } = request.container;
+    const text = describeError(error);
+    this.#event(request, 'Warning', 'Failed', `Failed to pull image "${image}": ${text}`);
+    this.#backoff.fail(key, { nowMs: this.#deps.clock.monotonicMs() });
+    const failure = pullFailure(image, text);
+    this.#lastErrors.set(key, { text: `${failure.reason}: ${failure.message}`, fingerprint });
+    const message = `Failed to pull image "${image}": ${text}`;
+    this.#deps.journal.step(request.pod.metadata.uid, {
+      stage: 'image',
+      outcome: 'failed',
+      message,
+      container: name,
+    });
+    return { ok: false, ...failure };
+  }
+
+  #event(request: ImageRequest, type: PodEvent['type'], reason: string, message: string): void {
+    this.#deps.journal.event(request.pod, { type, reason, message, fieldPath: request.fieldPath });
+  }
+}
+
+function backoffKey(uid: PodUid, image: string): string {
+  return `${uid}_${image}`;
+}
+
+function factsOf(ref: string, image: Image | undefined): ImageFacts {
+  return { ref, uid: image?.uid?.value, username: image?.username ?? '' };
+}
+
+/** Some runtimes say by the first word of the message what kind of failure it was. */
+function pullFailure(
+  image: string,
+  text: string,
+): { readonly reason: ImageFailureReason; readonly message: string } {
+  for (const [reason, because] of namedFailures) {
+    if (!text.startsWith(reason)) continue;
+    return {
+      reason,
+      message: `image pull failed for ${image} because ${because}${text.slice(reason.length)}`,
+    };
+  }
+  return { reason: 'ErrImagePull', message: text };
+}

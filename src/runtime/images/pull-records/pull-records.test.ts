@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../../../test/fakes/memory-runtime-files.ts';
+import { VirtualClock } from '../../../../test/fakes/virtual-clock.ts';
+import type { Image } from '../../../cri/index.ts';
+import { collectLogs } from '../../../lib/index.ts';
+import { type CredentialSource, pullCredential } from '../credentials/pull-credential.ts';
+import { PullRecords } from './pull-records.ts';
+import { RecordFiles } from './record-files.ts';
+import { encodeIntent, recordFileName } from './record-format.ts';
+import type { VerificationPolicy } from './verification-policy.ts';
+
+const image = 'r.io/team/app:1';
+const ref = 'sha256:1';
+const { signal } = new AbortController();
+
+function secretOf(name: string, password: string, uid = `uid-${name}`) {
+  const source: CredentialSource = { kind: 'secret', uid, namespace: 'ns', name };
+  return pullCredential({ username: 'u', password, email: '' }, source);
+}
+
+const account = (name: string) =>
+  pullCredential(
+    { username: 'u', password: 'from plugin', email: '' },
+    { kind: 'service-account', uid: `uid-${name}`, namespace: 'ns', name },
+  );
+const nodeLogin = pullCredential({ username: 'u', password: 'p', email: '' }, { kind: 'node' });
+
+function rigOf(policy: VerificationPolicy = { kind: 'NeverVerifyPreloadedImages' }, store = mapFileStore()) {
+  const clock = new VirtualClock();
+  const logs = collectLogs(clock);
+  const { logger } = logs;
+  const files = new RecordFiles({ files: memoryRuntimeFiles(store), logger, rootDir: '/root' });
+  const records = new PullRecords({ clock, logger, files, policy });
+  const mayUse = (held: readonly ReturnType<typeof secretOf>[] = [], name = image) =>
+    records.mayUse(name, ref, async () => held, signal);
+  const pull = async (used: ReturnType<typeof secretOf> | 'anonymous', name = image) => {
+    await records.begin(name, signal);
+    await records.end(name, { kind: 'pulled', imageRef: ref, used });
+  };
+  return { clock, logs, store, records, mayUse, pull };
+}
+
+const listed = (id: string, ...repoTags: readonly string[]) =>
+  ({ id, repoTags, repoDigests: [] }) as unknown as Image;
+
+describe('an image on the machine', () => {
+  it('that was pulled with a secret is for pods with that secret, or with the same login in another', async () => {
+    const { pull, mayUse } = rigOf();
+    await pull(secretOf('one', 'p'));
+    assert.equal(await mayUse(), false, 'no secret at all');
+    assert.equal(await mayUse([secretOf('two', 'other')]), false, 'another login');
+    assert.equal(await mayUse([nodeLogin]), false, 'a login of the node was not used for it');
+    assert.equal(await mayUse([secretOf('one', 'p')]), true, 'the same');
+    assert.equal(await mayUse([secretOf('one', 'rotated')]), true, 'the same secret with a new password');
+    assert.equal(await mayUse([secretOf('two', 'rotated')]), true, 'the same login elsewhere');
+    assert.equal(await mayUse([secretOf('one', 'x', 'uid-new')]), false, 'a new secret of that name');
+    assert.equal(await mayUse([secretOf('one', 'p')], 'r.io/other:1'), false, 'the same under another name');
+  });
+
+  it('that was pulled by a service account is for that account', async () => {
+    const { pull, mayUse } = rigOf();
+    await pull(account('one'));
+    assert.equal(await mayUse([account('one')]), true);
+    assert.equal(await mayUse([account('two')]), false);
+  });
+
+  it('that anybody could pull is for all, also when somebody needed a secret before', async () => {
+    for (const used of ['anonymous', nodeLogin] as const) {
+      const { pull, mayUse } = rigOf();
+      await pull(secretOf('one', 'p'));
+      assert.equal(await mayUse(), false);
+      await pull(used);
+      assert.equal(await mayUse(), true);
+    }
+  });
+
+  it('that no kubelet pulled is for all, unless the policy says otherwise', async () => {
+    const allowed = (policy: VerificationPolicy) => rigOf(policy).mayUse();
+    assert.equal(await allowed({ kind: 'NeverVerifyPreloadedImages' }), true);
+    assert.equal(await allowed({ kind: 'NeverVerify' }), true);
+    assert.equal(await allowed({ kind: 'AlwaysVerify' }), false);
+    const kind = 'NeverVerifyAllowlistedImages';
+    assert.equal(await allowed({ kind, allowlist: ['r.io/team/*'] }), true);
+    assert.equal(await allowed({ kind, allowlist: ['r.io/team/app'] }), true);
+    assert.equal(await allowed({ kind, allowlist: ['r.io/other'] }), false);
+  });
+
+  it('is verified while and after it is pulled, unless the pull failed', async () => {
+    const { records, mayUse } = rigOf();
+    await records.begin(image, signal);
+    assert.equal(await mayUse(), false);
+    await records.end(image, { kind: 'failed' });
+    assert.equal(await mayUse(), true);
+    await records.begin(image, signal);
+    await records.begin(image, signal);
+    await records.end(image, { kind: 'failed' });
+    assert.equal(await mayUse(), false, 'another pull is under way');
+    await records.end(image, { kind: 'unknown' });
+    assert.equal(await mayUse(), false, 'nobody knows how it ended');
+  });
+
+  it('whose record cannot be read is verified', async () => {
+    const { pull, mayUse, store } = rigOf();
+    await pull('anonymous');
+    store.write(`/root/image_manager/pulled/${recordFileName(ref)}`, '{}');
+    assert.equal(await mayUse(), false);
+    await pull('anonymous');
+    assert.equal(await mayUse(), true);
+  });
+});
+
+describe('records of pulls', () => {
+  it('that an earlier kubelet left half are settled: the image is there and proves nothing', async () => {
+    const store = mapFileStore();
+    const first = rigOf(undefined, store);
+    await first.records.begin('team/app', signal);
+    await first.records.begin('r.io/absent:1', signal);
+    const { records, mayUse } = rigOf(undefined, store);
+    await records.open();
+    await records.settleLeftovers([listed(ref, 'docker.io/team/app:latest')], signal);
+    assert.deepEqual(
+      store.paths().filter((path) => path.includes('image_manager')),
+      ['r.io/absent:1', ref].map(
+        (key, at) => `/root/image_manager/${at === 0 ? 'pulling' : 'pulled'}/${recordFileName(key)}`,
+      ),
+    );
+    assert.equal(await mayUse([], 'team/app'), false);
+  });
+
+  it('go with their images, except those that came meanwhile', async () => {
+    const { records, pull, clock, store } = rigOf();
+    await pull('anonymous');
+    await records.prune([], clock.now(), signal);
+    assert.equal(store.paths().length, 1, 'it came after the list');
+    await clock.advance(1_000);
+    await records.prune([listed(ref)], clock.now(), signal);
+    assert.equal(store.paths().length, 1, 'it is in use');
+    await records.prune([], clock.now(), signal);
+    assert.deepEqual(store.paths(), []);
+  });
+
+  it('that were begun and have come to nothing go when they are found so twice, and not while pulled', async () => {
+    const { records, clock, store } = rigOf();
+    const prune = (...images: readonly Image[]) => records.prune(images, clock.now(), signal);
+    await records.begin(image, signal);
+    for (let round = 0; round < 3; round++) await prune();
+    assert.equal(store.paths().length, 1, 'it is pulled');
+    await records.end(image, { kind: 'unknown' });
+    await prune();
+    await records.begin(image, signal);
+    await records.end(image, { kind: 'unknown' });
+    await prune();
+    assert.equal(store.paths().length, 1, 'another pull was begun in between');
+    await prune(listed(ref, image));
+    await prune();
+    assert.equal(store.paths().length, 1, 'the image was there the last time');
+    await prune();
+    assert.deepEqual(store.paths(), []);
+  });
+
+  it('of an older version are written anew at the start', async () => {
+    const store = mapFileStore();
+    const path = `/root/image_manager/pulling/${recordFileName('a')}`;
+    store.write(path, encodeIntent('a').replace('v1beta1', 'v1alpha1'));
+    await rigOf(undefined, store).records.open();
+    assert.equal(store.read(path), encodeIntent('a'));
+  });
+});

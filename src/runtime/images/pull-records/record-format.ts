@@ -1,0 +1,177 @@
+import { createHash } from 'node:crypto';
+import { apiTime, KubelingError } from '../../../lib/index.ts';
+import { goJson } from '../../containers/go-json.ts';
+import type { Coordinates } from '../credentials/pull-credential.ts';
+
+/** The files of the Go kubelet, to the byte: either kubelet goes on with what the other wrote. */
+
+export interface RecordedSecret extends Coordinates {
+  readonly credentialHash: string;
+}
+
+/** With what an image was pulled; nothing of it means that it has to be shown anew. */
+export interface RecordedCredentials {
+  readonly kubernetesSecrets: readonly RecordedSecret[];
+  readonly kubernetesServiceAccounts: readonly Coordinates[];
+  /** Anybody on this node may use it. */
+  readonly nodePodsAccessible: boolean;
+}
+
+export interface PulledRecord {
+  /** Milliseconds since 1970. */
+  readonly lastUpdatedMs: number;
+  readonly imageRef: string;
+  /** By image as pods write it, without tag and digest. */
+  readonly credentialMapping: ReadonlyMap<string, RecordedCredentials>;
+}
+
+const group = 'kubelet.config.k8s.io';
+const currentVersion = `${group}/v1beta1`;
+const versions = [currentVersion, `${group}/v1alpha1`];
+const filePrefix = 'sha256-';
+
+export function recordFileName(key: string): string {
+  return `${filePrefix}${createHash('sha256').update(key).digest('hex')}`;
+}
+
+/** What others leave in the directory is none of ours. */
+export function isRecordFile(name: string): boolean {
+  return name.startsWith(filePrefix) && !name.endsWith('.tmp');
+}
+
+export function encodeIntent(image: string): string {
+  return `${goJson({ kind: 'ImagePullIntent', apiVersion: currentVersion, image })}\n`;
+}
+
+export function encodeRecord({ lastUpdatedMs, imageRef, credentialMapping }: PulledRecord): string {
+  const sorted = [...credentialMapping].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const mapping = Object.fromEntries(sorted.map(([image, found]) => [image, encodeCredentials(found)]));
+  const record = {
+    kind: 'ImagePulledRecord',
+    apiVersion: currentVersion,
+    lastUpdatedTime: apiTime(lastUpdatedMs),
+    imageRef,
+    ...(sorted.length === 0 ? {} : { credentialMapping: mapping }),
+  };
+  return `${goJson(record)}\n`;
+}
+
+function encodeCredentials(found: RecordedCredentials): object {
+  const { kubernetesSecrets: secrets, kubernetesServiceAccounts: accounts, nodePodsAccessible } = found;
+  const place = ({ uid, namespace, name }: Coordinates) => ({ uid, namespace, name });
+  return {
+    ...(secrets.length === 0
+      ? {}
+      : {
+          kubernetesSecrets: secrets.map((each) => ({
+            ...place(each),
+            credentialHash: each.credentialHash,
+          })),
+        }),
+    ...(accounts.length === 0 ? {} : { kubernetesServiceAccounts: accounts.map(place) }),
+    ...(nodePodsAccessible ? { nodePodsAccessible } : {}),
+  };
+}
+
+export interface Decoded<T> {
+  readonly value: T;
+  /** Whether the file is in the version that is written now. */
+  readonly version: 'current' | 'older';
+}
+
+/** Throws FILE_CORRUPT. */
+export function decodeIntent(text: string): Decoded<string> {
+  const { fields, version } = open(text, 'ImagePullIntent', ['image']);
+  return { value: textIn(fields, 'image'), version };
+}
+
+/** Throws FILE_CORRUPT, also for fields nobody knows: they might mean that fewer may use the image. */
+export function decodeRecord(text: string): Decoded<PulledRecord> {
+  const known = ['lastUpdatedTime', 'imageRef', 'credentialMapping'];
+  const { fields, version } = open(text, 'ImagePulledRecord', known);
+  const time = fields['lastUpdatedTime'] ?? null;
+  const mapping = Object.entries(recordIn(fields['credentialMapping'] ?? {}));
+  const value = {
+    lastUpdatedMs: time === null ? 0 : timeOf(time),
+    imageRef: textIn(fields, 'imageRef'),
+    credentialMapping: new Map(mapping.map(([image, found]) => [image, decodeCredentials(found)])),
+  };
+  return { value, version };
+}
+
+function decodeCredentials(value: unknown): RecordedCredentials {
+  const fields = recordIn(value);
+  checkKnown(fields, ['kubernetesSecrets', 'kubernetesServiceAccounts', 'nodePodsAccessible']);
+  const nodePodsAccessible = fields['nodePodsAccessible'] ?? false;
+  if (typeof nodePodsAccessible !== 'boolean') throw corrupt('nodePodsAccessible must be true or false');
+  return {
+    kubernetesSecrets: listIn(fields, 'kubernetesSecrets').map((item) => {
+      const secret = recordIn(item);
+      checkKnown(secret, ['uid', 'namespace', 'name', 'credentialHash']);
+      return { ...placeIn(secret), credentialHash: textIn(secret, 'credentialHash') };
+    }),
+    kubernetesServiceAccounts: listIn(fields, 'kubernetesServiceAccounts').map((item) => {
+      const account = recordIn(item);
+      checkKnown(account, ['uid', 'namespace', 'name']);
+      return placeIn(account);
+    }),
+    nodePodsAccessible,
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function open(text: string, kind: string, known: readonly string[]) {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    throw corrupt('it must hold JSON');
+  }
+  const fields = recordIn(parsed);
+  if (fields['kind'] !== kind) throw corrupt(`its kind must be ${kind}`);
+  const version = fields['apiVersion'];
+  if (typeof version !== 'string' || !versions.includes(version)) {
+    throw corrupt(`its apiVersion must be ${versions.join(' or ')}`);
+  }
+  checkKnown(fields, ['kind', 'apiVersion', ...known]);
+  return { fields, version: version === currentVersion ? 'current' : 'older' } as const;
+}
+
+function checkKnown(fields: Fields, known: readonly string[]): void {
+  const unknown = Object.keys(fields).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw corrupt(`the field ${unknown} must not be there`);
+}
+
+function recordIn(value: unknown): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw corrupt('it must be an object with fields');
+  }
+  return value as Fields;
+}
+
+function listIn(fields: Fields, name: string): readonly unknown[] {
+  const value = fields[name] ?? [];
+  if (!Array.isArray(value)) throw corrupt(`${name} must be a list`);
+  return value;
+}
+
+function textIn(fields: Fields, name: string): string {
+  const value = fields[name] ?? '';
+  if (typeof value !== 'string') throw corrupt(`${name} must be text`);
+  return value;
+}
+
+function placeIn(fields: Fields): Coordinates {
+  return { uid: textIn(fields, 'uid'), namespace: textIn(fields, 'namespace'), name: textIn(fields, 'name') };
+}
+
+function timeOf(value: unknown): number {
+  const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+  if (Number.isNaN(ms)) throw corrupt('lastUpdatedTime must be a time');
+  return ms;
+}
+
+function corrupt(why: string): KubelingError {
+  return new KubelingError('FILE_CORRUPT', `Cannot use a record of image pulls as ${why}`);
+}

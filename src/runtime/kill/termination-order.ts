@@ -1,0 +1,61 @@
+import { type Clock, onAbort } from '../../lib/index.ts';
+import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
+
+/**
+ * Who waits for whom when a pod with sidecars ends: a sidecar for all regular containers and for all sidecars after
+ * it. Made for one kill of the whole pod.
+ */
+export class TerminationOrder {
+  readonly #predecessors = new Map<string, readonly string[]>();
+  /** Of those that run: resolved when stopped. */
+  readonly #stopped = new Map<string, PromiseWithResolvers<void>>();
+
+  constructor(pod: Pod, running: readonly string[]) {
+    for (const name of running) this.#stopped.set(name, Promise.withResolvers());
+    const waitFor = pod.spec.containers.map(({ name }) => name);
+    for (const sidecar of initContainersOf(pod).filter(isSidecar).reverse()) {
+      this.#predecessors.set(sidecar.name, [...waitFor]);
+      waitFor.push(sidecar.name);
+    }
+  }
+
+  stopped(name: string): void {
+    this.#stopped.get(name)?.resolve();
+  }
+
+  /** Resolves when it is the container's turn or `ms` are over; rejects with the signal's reason. */
+  async turn(name: string, ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+    const before = this.#predecessors.get(name) ?? [];
+    const waits = before.flatMap((other) => this.#stopped.get(other)?.promise ?? []);
+    if (waits.length > 0) await settledWithin(Promise.all(waits), ms, clock, signal);
+  }
+}
+
+export function hasSidecar(pod: Pod): boolean {
+  return initContainersOf(pod).some(isSidecar);
+}
+
+/** Resolves when the promise settles or `ms` are over, whichever is first; rejects with the signal's reason. */
+export function settledWithin(
+  promise: Promise<unknown>,
+  ms: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => {
+      timer.cancel();
+      link[Symbol.dispose]();
+      settle();
+    };
+    const timer = clock.timer(ms, () => end(resolve));
+    const link: Disposable = onAbort(signal, (reason) => {
+      timer.cancel();
+      reject(reason);
+    });
+    promise.then(
+      () => end(resolve),
+      () => end(resolve),
+    );
+  });
+}

@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { memoryRotationFiles } from '../../../../test/fakes/memory-rotation-files.ts';
+import { VirtualClock } from '../../../../test/fakes/virtual-clock.ts';
+import { memoryFiles, type OpenFile } from '../../../../test/simulator/index.ts';
+import { collectLogs, KubelingError } from '../../../lib/index.ts';
+import { ContainerLogManager, type LoggingContainer } from './container-log-manager.ts';
+import type { RotationFiles } from './rotation-files.ts';
+
+const directory = '/logs/ns_pod_uid/main';
+const policy = { maxBytes: 1_000, maxFiles: 4, intervalMs: 10_000, workers: 1 };
+const full = () =>
+  new KubelingError('FILE_WRITE', 'no', { cause: Object.assign(new Error('x'), { code: 'ENOSPC' }) });
+
+/** A machine with one container that writes, restarts and ends, and the manager of its logs. */
+class Rig {
+  readonly clock = new VirtualClock();
+  readonly logs = collectLogs(this.clock);
+  readonly store = memoryFiles();
+  readonly files: RotationFiles = memoryRotationFiles(this.store);
+  containers: LoggingContainer[] = [];
+  reopened = 0;
+  refusal: Error | undefined;
+  largest = 0;
+  readonly #controller = new AbortController();
+  #file: OpenFile | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  run(): void {
+    this.#running = new ContainerLogManager({
+      clock: this.clock,
+      logger: this.logs.logger,
+      files: this.files,
+      policy,
+      podLogsDir: '/logs',
+      containers: () => this.containers,
+      cri: {
+        reopenContainerLog: async ({ containerId }) => {
+          if (this.refusal !== undefined) throw this.refusal;
+          this.reopened++;
+          this.#file = this.store.open(this.containers.find(({ id }) => id === containerId)?.logPath ?? '');
+          return {};
+        },
+      },
+    }).run(this.#controller.signal);
+  }
+
+  start(instance: number): void {
+    const ended = this.containers.map((container) => ({ ...container, state: 'ended' }) as const);
+    const logPath = `${directory}/${instance}.log`;
+    this.containers = [...ended, { id: `c${instance}`, state: 'running', logPath }];
+    this.#file = this.store.open(logPath);
+  }
+
+  end(): void {
+    this.containers = this.containers.map((container) => ({ ...container, state: 'ended' }));
+  }
+
+  /** So many bytes each step, for so long. */
+  async write(bytes: number, { forMs, stepMs = 10 }: { readonly forMs: number; readonly stepMs?: number }) {
+    for (let passed = 0; passed < forMs; passed += stepMs) {
+      this.#file?.append('x'.repeat(bytes));
+      await this.clock.advance(stepMs);
+      this.largest = Math.max(this.largest, this.bytes());
+    }
+  }
+
+  names(): readonly string[] {
+    return this.store.names(directory).toSorted();
+  }
+
+  bytes(): number {
+    return this.names().reduce(
+      (sum, name) => sum + (this.store.read(`${directory}/${name}`)?.length ?? 0),
+      0,
+    );
+  }
+
+  toldOfTrouble(): number {
+    return this.logs.records
+      .toArray()
+      .filter(({ message }) => message === 'Cannot rotate the log of a container').length;
+  }
+
+  async stop(): Promise<void> {
+    this.#controller.abort(new Error('enough'));
+    await this.#running;
+    assert.equal(this.clock.pendingTimers, 0);
+  }
+}
+
+test('a full log is rotated, the one before is compressed, and no more than so many are kept', async () => {
+  const rig = new Rig();
+  rig.start(0);
+  rig.run();
+  for (let round = 0; round < 6; round++) await rig.write(10, { forMs: 11_000, stepMs: 100 });
+  await rig.stop();
+  assert.ok(rig.reopened >= 5, `${rig.reopened}`);
+  const names = rig.names();
+  assert.equal(names.length, policy.maxFiles);
+  assert.deepEqual(
+    names.map((name) => name.replace(/\d{8}-\d{6}/, 'T')),
+    ['0.log', '0.log.T.gz', '0.log.T.gz', '0.log.T'],
+  );
+});
+
+test('one that writes fast holds no more than its files and what it writes between two looks', async () => {
+  const rig = new Rig();
+  rig.start(0);
+  rig.run();
+  await rig.clock.advance(60_000);
+  await rig.write(100, { forMs: 10_000 });
+  // The first look after the rest is the interval's; then it is watched closely.
+  rig.largest = 0;
+  await rig.write(100, { forMs: 60_000 });
+  await rig.stop();
+  const growth = 100 * (100 / 10);
+  assert.ok(rig.largest <= policy.maxBytes * policy.maxFiles + 2 * growth, `${rig.largest}`);
+  assert.ok(
+    rig.names().every((name) => !name.endsWith('.gz')),
+    'nothing is compressed that will be gone at once',
+  );
+});
+
+test('what was left plain in a rush is compressed when there is time', async () => {
+  const rig = new Rig();
+  rig.start(0);
+  rig.run();
+  await rig.write(100, { forMs: 20_000 });
+  await rig.clock.advance(30_000);
+  await rig.stop();
+  assert.equal(rig.names().filter((name) => name.endsWith('.gz')).length, policy.maxFiles - 2);
+});
+
+test('a disk that fills up has all logs looked at', async () => {
+  const rig = new Rig();
+  let free = 1e9;
+  rig.files.freeBytes = async () => free;
+  rig.start(0);
+  rig.run();
+  await rig.clock.advance(120_000);
+  await rig.write(5_000, { forMs: 10 });
+  free -= 5_000;
+  await rig.clock.advance(1_000);
+  await rig.stop();
+  assert.equal(rig.reopened, 1);
+});
+
+test('on a disk that is full whoever has most gives its oldest file', async () => {
+  const rig = new Rig();
+  rig.files.freeBytes = async () => (rig.names().length > 2 ? 0 : 1e9);
+  for (let at = 0; at < 3; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}.gz`, 'x');
+  rig.store.write('/logs/other/0.log.20200101-000000.gz', 'x');
+  rig.start(0);
+  rig.run();
+  await rig.clock.advance(5_000);
+  await rig.stop();
+  assert.deepEqual(rig.names(), ['0.log', '0.log.20200101-000002.gz']);
+});
+
+test('a runtime that does not open the log anew leaves it as it was, and it is tried again', async () => {
+  const rig = new Rig();
+  rig.start(0);
+  rig.refusal = new KubelingError('CRI_FAILED', 'not now');
+  rig.run();
+  await rig.write(2_000, { forMs: 10 });
+  await rig.clock.advance(5_000);
+  assert.deepEqual(rig.names(), ['0.log']);
+  assert.equal(rig.toldOfTrouble(), 1);
+  rig.refusal = undefined;
+  await rig.clock.advance(5_000);
+  await rig.stop();
+  assert.equal(rig.names().length, 2);
+});
+
+test('a container that ends while its log is rotated is no trouble', async () => {
+  const rig = new Rig();
+  rig.start(0);
+  rig.refusal = new KubelingError('CRI_FAILED', 'container is not running');
+  rig.run();
+  await rig.write(2_000, { forMs: 10 });
+  await rig.clock.advance(500);
+  rig.end();
+  await rig.clock.advance(60_000);
+  await rig.stop();
+  assert.deepEqual([rig.toldOfTrouble(), rig.names()], [0, ['0.log']]);
+});
+
+test('a log that is gone is made anew', async () => {
+  const rig = new Rig();
+  rig.start(0);
+  rig.run();
+  await rig.clock.advance(5_000);
+  rig.store.rename(`${directory}/0.log`, `${directory}/0.log.20200101-000000`);
+  await rig.clock.advance(20_000);
+  await rig.stop();
+  assert.deepEqual([rig.reopened, rig.names()], [1, ['0.log', '0.log.20200101-000000']]);
+});
+
+test('what earlier instances left is compressed and bounded, also of one that has ended', async () => {
+  const rig = new Rig();
+  for (let at = 0; at < 9; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}`, 'x');
+  rig.store.write(`${directory}/0.log.20200101-000003.tmp`, 'x');
+  rig.start(0);
+  rig.end();
+  rig.start(1);
+  rig.run();
+  await rig.clock.advance(2_000);
+  assert.deepEqual(rig.names(), ['0.log', ...[6, 7, 8].map((at) => `0.log.20200101-00000${at}.gz`), '1.log']);
+  await rig.stop();
+});
+
+test('on a full disk the oldest log goes, and compressing is tried again', async () => {
+  const rig = new Rig();
+  const { compress } = rig.files;
+  let room = 0;
+  rig.files.compress = async (path, signal) => {
+    if (room <= 0) throw full();
+    await compress(path, signal);
+  };
+  const { remove } = rig.files;
+  rig.files.remove = async (path) => {
+    room++;
+    await remove(path);
+  };
+  for (let at = 0; at < 3; at++) rig.store.write(`${directory}/0.log.20200101-00000${at}`, 'x');
+  rig.start(0);
+  rig.run();
+  await rig.clock.advance(40_000);
+  await rig.stop();
+  assert.deepEqual(rig.names(), ['0.log', '0.log.20200101-000001.gz', '0.log.20200101-000002']);
+});
+
+test('a rotation that finds no room makes some', async () => {
+  const rig = new Rig();
+  const { rename } = rig.files;
+  let refusals = 1;
+  rig.files.rename = async (from, to) => {
+    if (refusals-- > 0) throw full();
+    await rename(from, to);
+  };
+  rig.store.write(`${directory}/0.log.20200101-000000.gz`, 'x');
+  rig.start(0);
+  rig.run();
+  await rig.write(2_000, { forMs: 10 });
+  await rig.clock.advance(2_000);
+  await rig.stop();
+  assert.equal(rig.reopened, 1);
+  assert.ok(!rig.names().includes('0.log.20200101-000000.gz'));
+});

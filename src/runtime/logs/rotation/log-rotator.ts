@@ -1,0 +1,123 @@
+import { posix } from 'node:path';
+import type { CriClient } from '../../../cri/index.ts';
+import { type Clock, errnoOf, type Logger, withDeadline } from '../../../lib/index.ts';
+import type { LogFollowers } from '../index.ts';
+import { type NamedLog, nextStamp, readLogName } from './log-names.ts';
+import type { RotationFiles } from './rotation-files.ts';
+import { expendable, type LogOwner, type RotationPolicy, type TidyPlan, tidyPlan } from './tidy-plan.ts';
+
+export interface LogRotatorDeps {
+  readonly cri: Pick<CriClient, 'reopenContainerLog'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly files: RotationFiles;
+  readonly policy: RotationPolicy;
+  /** Those who read these logs; nobody does unless given. */
+  readonly followers?: Pick<LogFollowers, 'catchUp'> | undefined;
+}
+
+const catchUpMs = 3_000;
+
+/** What is done to the files of one container's logs. One call for one container at a time is the caller's duty. */
+export class LogRotator {
+  readonly #deps: LogRotatorDeps;
+
+  constructor(deps: LogRotatorDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Gives the log a name of its own and has the runtime begin another. When the runtime does not, the log keeps its
+   * name. Rejects with what went wrong.
+   */
+  async rotate(containerId: string, path: string, owner: LogOwner, signal: AbortSignal): Promise<void> {
+    const { files } = this.#deps;
+    const rotated = await this.#rotatedName(path, owner);
+    await this.#withRoom(path, owner, () => files.rename(path, rotated));
+    try {
+      await this.#withRoom(path, owner, () => this.reopen(containerId, signal));
+    } catch (error) {
+      // A runtime that did it though it does not say so has made another file by now; that one stays.
+      await files.putBack(rotated, path);
+      throw error;
+    }
+  }
+
+  /** The runtime closes the file it writes to and opens the one that has the name of the log. */
+  async reopen(containerId: string, signal: AbortSignal): Promise<void> {
+    await this.#deps.cri.reopenContainerLog({ containerId }, signal);
+  }
+
+  /** Removes what is too much; answers what is to be compressed, as paths. */
+  async tidy(
+    directory: string,
+    owner: LogOwner,
+    isBeingWritten: (path: string) => boolean,
+  ): Promise<TidyPlan['compress']> {
+    const { files, policy } = this.#deps;
+    const logs = await this.#logs(directory);
+    const plan = tidyPlan(logs, owner, policy);
+    if (plan.remove.length > 0) await this.#catchUp(directory);
+    for (const name of plan.remove) {
+      const path = posix.join(directory, name);
+      if (!isBeingWritten(path)) await files.remove(path);
+    }
+    return plan.compress.map((name) => posix.join(directory, name));
+  }
+
+  /** What could be given back by removing all that may go. */
+  async expendableBytes(directory: string, owner: LogOwner): Promise<number> {
+    return expendable(await this.#logs(directory), owner).reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Removes the oldest log that may go, for room on a full disk; answers whether there was one. */
+  async makeRoom(directory: string, owner: LogOwner): Promise<boolean> {
+    const [oldest] = expendable(await this.#logs(directory), owner);
+    if (oldest === undefined) return false;
+    const path = posix.join(directory, oldest.name);
+    await this.#catchUp(directory);
+    await this.#deps.files.remove(path);
+    this.#deps.logger.warn('Removed the oldest log of a container as the disk is full', { path });
+    return true;
+  }
+
+  /** Whoever follows has hold of a file before it goes; somebody who takes too long for that will miss it. */
+  async #catchUp(directory: string): Promise<void> {
+    const { clock, followers } = this.#deps;
+    if (followers === undefined) return;
+    const limit = { clock, ms: catchUpMs, what: `let readers of ${directory} catch up` };
+    await withDeadline(limit, () => followers.catchUp(directory), new AbortController().signal).catch(
+      () => {},
+    );
+  }
+
+  async #withRoom(path: string, owner: LogOwner, act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      if (!isNoSpace(error) || !(await this.makeRoom(posix.dirname(path), owner))) throw error;
+      await act();
+    }
+  }
+
+  async #rotatedName(path: string, owner: LogOwner): Promise<string> {
+    const logs = await this.#logs(posix.dirname(path));
+    const stamps = logs.filter(({ instance }) => instance === owner.running).map(({ stamp }) => stamp);
+    const newest = stamps
+      .filter((stamp) => stamp !== '')
+      .sort()
+      .at(-1);
+    return `${path}.${nextStamp(this.#deps.clock.now(), newest)}`;
+  }
+
+  async #logs(directory: string): Promise<readonly NamedLog[]> {
+    return (await this.#deps.files.list(directory)).flatMap((file) => readLogName(file) ?? []);
+  }
+}
+
+/** Also as runtimes tell it. */
+export function isNoSpace(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const isFull = errnoOf(error) === 'ENOSPC' || /no space left on device/i.test(error.message);
+  return isFull || (error.cause !== undefined && isNoSpace(error.cause));
+}

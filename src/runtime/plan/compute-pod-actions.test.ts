@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { anInstance, anObservedPod, aSandbox } from '../../../test/fakes/observed.ts';
+import { a, b, brief, check, exited, i1, i2, notReady, quiet, s1, s2 } from '../../../test/fakes/plans.ts';
+import { aPod } from '../../../test/fakes/pods.ts';
+import type { Container } from '../../kinds/index.ts';
+import { computePodActions } from './compute-pod-actions.ts';
+import type { ProbeResult } from './plan-context.ts';
+
+const create = { killPod: true, createSandbox: true } as const;
+const once: Container = { name: 'once', image: 'x:1', restartPolicy: 'Never' };
+const ruled: Container = {
+  ...{ name: 'ruled', image: 'x:1', restartPolicy: 'Never' },
+  restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }],
+};
+
+check('sandbox', [
+  {
+    what: 'a pod nobody has seen gets its first sandbox and all containers',
+    seen: { sandboxes: [] },
+    expected: { ...create, start: [0, 1], attempt: 0, sandboxId: '' },
+  },
+  {
+    what: 'a sandbox that is not ready is replaced',
+    seen: { sandboxes: [aSandbox({ id: 's', attempt: 3, state: 'not-ready' })] },
+    expected: { ...create, start: [0, 1], attempt: 4, sandboxId: 's' },
+  },
+  {
+    what: 'of two ready ones none is kept',
+    seen: { sandboxes: [aSandbox({ id: 'new', attempt: 1 }), aSandbox({ id: 'old' })] },
+    expected: { ...create, start: [0, 1], attempt: 2, sandboxId: 'new' },
+  },
+  {
+    what: 'an old ready one does not stand in for a newer that is not',
+    seen: { sandboxes: [aSandbox({ id: 'new', attempt: 1, state: 'not-ready' }), aSandbox({ id: 'old' })] },
+    expected: { ...create, start: [0, 1], attempt: 2, sandboxId: 'new' },
+  },
+  {
+    what: 'an old one that is not ready does not matter',
+    seen: { sandboxes: [aSandbox({ id: 'new', attempt: 1 }), aSandbox({ id: 'old', state: 'not-ready' })] },
+    expected: { start: [0, 1], attempt: 1, sandboxId: 'new' },
+  },
+  {
+    what: 'another network mode needs another sandbox',
+    spec: { hostNetwork: true },
+    expected: { ...create, start: [0, 1], attempt: 1, sandboxId: '' },
+  },
+  {
+    what: 'a sandbox without an address is of no use',
+    seen: { sandboxes: [aSandbox({ ips: [], unaddressed: true })] },
+    expected: { ...create, start: [0, 1], attempt: 1, sandboxId: 'sandbox-0' },
+  },
+  {
+    what: 'a sandbox whose address the runtime does not tell, or tells in words nobody understands, is kept',
+    seen: { sandboxes: [aSandbox({ ips: [], unaddressed: false })] },
+    expected: { start: [0, 1], attempt: 0 },
+  },
+  {
+    what: 'on the host network a sandbox has no address of its own',
+    spec: { hostNetwork: true },
+    seen: { sandboxes: [aSandbox({ network: 'node', ips: [] })] },
+    expected: { start: [0, 1], attempt: 0 },
+  },
+  {
+    what: 'a pod that never restarts is only killed when its sandbox is lost',
+    spec: { restartPolicy: 'Never' },
+    seen: { sandboxes: [notReady], containers: [exited(a)] },
+    expected: { killPod: true },
+  },
+  {
+    what: 'a pod that never restarts is tried again as long as no container was made',
+    spec: { restartPolicy: 'Never' },
+    seen: { sandboxes: [notReady] },
+    expected: { ...create, start: [0, 1], attempt: 1 },
+  },
+  {
+    what: 'what succeeded under OnFailure is not run again in a new sandbox',
+    spec: { restartPolicy: 'OnFailure' },
+    seen: { sandboxes: [notReady], containers: [exited(a), exited(b, 1)] },
+    expected: { ...create, start: [1] },
+  },
+  {
+    what: 'no new sandbox when everything succeeded under OnFailure',
+    spec: { restartPolicy: 'OnFailure' },
+    seen: { sandboxes: [notReady], containers: [exited(a), exited(b)] },
+    expected: { killPod: true },
+  },
+  {
+    what: 'the policy of a container goes before that of the pod',
+    spec: { containers: [{ ...a, restartPolicy: 'OnFailure' }, b] },
+    seen: { sandboxes: [notReady], containers: [exited({ ...a, restartPolicy: 'OnFailure' }), exited(b)] },
+    expected: { ...create, start: [1] },
+  },
+  {
+    what: 'what never comes back by its own policy does not in a new sandbox, but for a rule that says so',
+    spec: { containers: [once, a, ruled] },
+    seen: { sandboxes: [notReady], containers: [exited(once), exited(a), exited(ruled, 42)] },
+    expected: { ...create, start: [1, 2] },
+  },
+  {
+    what: 'one of those that still runs is judged by how it ends',
+    spec: { containers: [once, a, ruled] },
+    seen: { sandboxes: [notReady], containers: [anInstance(once), anInstance(a), exited(ruled, 1)] },
+    expected: { ...create, start: [1] },
+  },
+  {
+    what: 'one of those that was never started is started',
+    spec: { containers: [once, a] },
+    seen: { sandboxes: [notReady], containers: [anInstance(once, { state: 'created' }), exited(a)] },
+    expected: { ...create, start: [0, 1] },
+  },
+  {
+    what: 'no new sandbox when everything has had its one run',
+    spec: { containers: [once, ruled] },
+    seen: { sandboxes: [notReady], containers: [exited(once), exited(ruled, 1)] },
+    expected: { killPod: true },
+  },
+  {
+    what: 'a new sandbox begins with the first init container alone',
+    spec: { initContainers: [i1, i2] },
+    seen: { sandboxes: [notReady], containers: [exited(i1), exited(i2), exited(a)] },
+    expected: { ...create, init: [0] },
+  },
+]);
+
+const debug = { name: 'debug', image: 'x:1' };
+check('ephemeral containers', [
+  {
+    what: 'one starts once, beside running containers',
+    spec: { ephemeralContainers: [debug] },
+    seen: { containers: [anInstance(a), anInstance(b)] },
+    expected: { ephemeral: [0] },
+  },
+  {
+    what: 'one starts while init containers still run',
+    spec: { ephemeralContainers: [debug], initContainers: [i1] },
+    seen: { containers: [anInstance(i1)] },
+    expected: { ephemeral: [0] },
+  },
+  {
+    what: 'one that ended stays ended',
+    spec: { ephemeralContainers: [debug] },
+    seen: { containers: [anInstance(a), anInstance(b), exited(debug, 1)] },
+    expected: {},
+  },
+  {
+    what: 'none starts in a pod that ends',
+    spec: { ephemeralContainers: [debug], restartPolicy: 'Never' },
+    seen: { containers: [exited(a), exited(b)] },
+    expected: { killPod: true },
+  },
+]);
+
+const gone = anInstance({ name: 'gone', image: 'x:1' });
+check('containers the spec no longer has', [
+  {
+    what: 'one that runs is stopped',
+    seen: { containers: [anInstance(a), anInstance(b), gone] },
+    expected: { kill: ['Container gone is no longer part of the pod'] },
+  },
+  {
+    what: 'one that was renamed makes way for the new one',
+    seen: { containers: [anInstance(a), gone] },
+    expected: { kill: ['Container gone is no longer part of the pod'], start: [1] },
+  },
+  {
+    what: 'one that may run is stopped also while the pod initializes',
+    spec: { initContainers: [i1] },
+    seen: { containers: [anInstance(i1), { ...gone, state: 'unknown' }] },
+    expected: { kill: ['Container gone is no longer part of the pod'] },
+  },
+  {
+    what: 'one that has ended is left alone',
+    seen: { containers: [anInstance(a), anInstance(b), { ...gone, state: 'exited' }] },
+    expected: {},
+  },
+]);
+
+test('restarting all containers takes every instance away, those that asked for it last', () => {
+  const trigger: Container = {
+    ...a,
+    restartPolicy: 'Never',
+    restartPolicyRules: [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [9] } }],
+  };
+  const pod = aPod({ spec: { containers: [trigger, b], initContainers: [i1, s1] } });
+  const containers = [
+    exited(trigger, 9, { id: 'a-1' }),
+    exited(trigger, 1, { id: 'a-0' }),
+    anInstance(b),
+    anInstance(s1),
+    exited(i1),
+  ];
+  const plan = computePodActions(pod, anObservedPod({ containers }), { ...quiet, restart: 'all-containers' });
+  assert.deepEqual(
+    plan.containersToReset.map(({ id, stopFirst }) => [id, stopFirst]),
+    [
+      ['a-0', false],
+      ['b-0', true],
+      ['i1-0', false],
+      ['s1-0', true],
+      ['a-1', false],
+    ],
+  );
+  assert.deepEqual(brief(plan), {});
+});
+
+const states = fc.constantFrom('created', 'running', 'exited', 'unknown');
+const instanceOf = (container: Container) =>
+  fc
+    .record({ state: states, exitCode: fc.constantFrom(0, 1, 137), attempt: fc.nat(2), old: fc.boolean() })
+    .map(({ state, exitCode, attempt, old }) =>
+      anInstance(container, {
+        id: `${container.name}-${attempt}-${state}-${exitCode}`,
+        state,
+        exitCode: state === 'exited' ? exitCode : 0,
+        sandboxId: old ? 'sandbox-9' : 'sandbox-0',
+      }),
+    );
+const anyWorld = fc
+  .record({
+    init: fc.subarray([i1, s1, i2, s2]),
+    regular: fc.subarray([a, b], { minLength: 1 }),
+    restartPolicy: fc.constantFrom('Always', 'OnFailure', 'Never'),
+    liveness: fc.constantFrom(undefined, 'success', 'failure', 'unknown'),
+    startup: fc.constantFrom(undefined, 'success', 'failure', 'unknown'),
+    ready: fc.boolean(),
+  })
+  .chain((world) =>
+    fc
+      .array(fc.oneof(...[...world.init, ...world.regular].map(instanceOf)), { maxLength: 8 })
+      .map((containers) => ({ ...world, containers })),
+  );
+
+test('no plan breaks the order of init containers, starts what runs, or does nothing for ever', () => {
+  fc.assert(
+    fc.property(anyWorld, ({ init, regular, restartPolicy, liveness, startup, ready, containers }) => {
+      const pod = aPod({ spec: { initContainers: init, containers: regular, restartPolicy } });
+      const observed = anObservedPod({ containers, sandboxes: [ready ? aSandbox() : notReady] });
+      const plan = computePodActions(pod, observed, {
+        liveness: () => liveness as ProbeResult | undefined,
+        startup: () => startup as ProbeResult | undefined,
+      });
+      const newest = (name: string) => containers.find((container) => container.name === name);
+      const starts = [
+        ...plan.initContainersToStart.map((index) => init[index]),
+        ...plan.containersToStart.map((index) => regular[index]),
+      ];
+      // What runs is stopped before it is started, unless the whole pod is.
+      for (const container of starts) {
+        assert.ok(container !== undefined);
+        const seen = newest(container.name);
+        const stopped = plan.killPod || (seen !== undefined && plan.containersToKill.has(seen.id));
+        if (seen?.state === 'running' || seen?.state === 'unknown') assert.ok(stopped);
+      }
+      // Indexes come in order and once.
+      for (const list of [plan.initContainersToStart, plan.containersToStart]) {
+        assert.deepEqual(list, [...new Set(list)].sort());
+      }
+      // A plain init container and regular ones never start in one sync.
+      const plain = plan.initContainersToStart.some((index) => init[index]?.restartPolicy !== 'Always');
+      assert.ok(!plain || plan.containersToStart.length === 0);
+      // A pod that is killed for good starts nothing.
+      if (plan.killPod && !plan.createSandbox) assert.equal(starts.length, 0);
+      // Something happens, or something runs.
+      const idle = !plan.killPod && starts.length === 0;
+      if (idle) assert.ok(containers.some(({ state }) => state === 'running' || state === 'created'));
+      assert.deepEqual(
+        computePodActions(pod, observed, {
+          liveness: () => liveness as ProbeResult,
+          startup: () => startup as ProbeResult,
+        }),
+        plan,
+      );
+    }),
+    { numRuns: 2000 },
+  );
+});

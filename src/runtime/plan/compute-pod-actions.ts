@@ -1,0 +1,197 @@
+import type { Container } from '../../kinds/index.ts';
+import {
+  effectiveRestartPolicy,
+  ephemeralContainersOf,
+  exitRestartsAllContainers,
+  initContainersOf,
+  mayRun,
+  newestInstance,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  restartsAfterExit,
+} from '../../pods/index.ts';
+import { restoreContainer } from '../containers/restored-spec.ts';
+import { planResize, type ResizePlan } from '../resize/resize-plan.ts';
+import { decideSandbox, type SandboxDecision } from '../sandbox/sandbox-changed.ts';
+import { initContainerActions, passedInitialization } from './init-container-actions.ts';
+import type { PlanContext } from './plan-context.ts';
+import type { ContainerToKill, ContainerToReset, PodActions } from './pod-actions.ts';
+import { regularContainerActions } from './regular-container-actions.ts';
+
+/**
+ * What one sync has to do so that the pod's containers match its spec. Pure: the same pod, observation and context
+ * give the same plan.
+ */
+export function computePodActions(pod: Pod, observed: ObservedPod, context: PlanContext): PodActions {
+  const sandbox = decideSandbox(pod, observed);
+  if (context.restart === 'all-containers') {
+    const containersToKill = byId(noLongerInSpec(pod, observed));
+    return { ...idle(sandbox), containersToKill, containersToReset: containersToReset(pod, observed) };
+  }
+  const plan =
+    sandbox.kind === 'create'
+      ? actionsForNewSandbox(pod, observed, sandbox)
+      : actionsInSandbox(pod, observed, context, sandbox);
+  const resize = resizeOf(pod, observed, context, plan);
+  return resize === undefined ? plan : { ...plan, resize };
+}
+
+/** Of a pod that is to end nothing is resized; in a new sandbox nothing runs that could be. */
+function resizeOf(
+  pod: Pod,
+  observed: ObservedPod,
+  { actuated }: PlanContext,
+  plan: PodActions,
+): ResizePlan | undefined {
+  if (plan.killPod && !plan.createSandbox) return undefined;
+  const init = plan.initContainersToStart.map((index) => initContainersOf(pod)[index]);
+  const regular = plan.containersToStart.map((index) => pod.spec.containers[index]);
+  const starting = new Set([...init, ...regular].flatMap((container) => container?.name ?? []));
+  const stopping = new Set(
+    plan.killPod ? observed.containers.map(({ id }) => id) : plan.containersToKill.keys(),
+  );
+  return planResize(pod, observed, actuated, { starting, stopping });
+}
+
+function idle(sandbox: SandboxDecision): PodActions {
+  const create = sandbox.kind === 'create';
+  return {
+    killPod: create,
+    createSandbox: create,
+    sandboxId: sandbox.sandboxId,
+    attempt: sandbox.attempt,
+    initContainersToStart: [],
+    containersToStart: [],
+    ephemeralContainersToStart: [],
+    containersToKill: new Map(),
+    containersToReset: [],
+  };
+}
+
+/** What is left of the pod is stopped; a new sandbox is made only when something is to run in it. */
+function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxDecision): PodActions {
+  const plan = idle(sandbox);
+  const ran = observed.containers.length > 0;
+  // As long as no container was ever made there is nothing that must not be repeated.
+  if (pod.spec.restartPolicy === 'Never' && sandbox.attempt !== 0 && ran) {
+    return { ...plan, createSandbox: false };
+  }
+  const containersToStart = pod.spec.containers.flatMap((container, index) =>
+    comesBack(pod, observed, container) ? [index] : [],
+  );
+  if (containersToStart.length === 0 && hasRegularContainer(pod, observed)) {
+    return { ...plan, createSandbox: false };
+  }
+  return initContainersOf(pod).length > 0
+    ? { ...plan, initContainersToStart: [0] }
+    : { ...plan, containersToStart };
+}
+
+/**
+ * Whether a container runs in a new sandbox. One with a policy of its own has its say there too, or the API would refuse
+ * to hear of it; one that still runs will have ended when its sandbox is there, and is judged then unless it comes back
+ * however it ends.
+ */
+function comesBack(pod: Pod, observed: ObservedPod, container: Container): boolean {
+  const newest = newestInstance(observed, container.name);
+  const policy = effectiveRestartPolicy(pod, container);
+  const isOwn = container.restartPolicy !== undefined;
+  if (newest?.state === 'running') return !isOwn || policy !== 'Never';
+  if (newest?.state !== 'exited') return true;
+  return isOwn
+    ? restartsAfterExit(pod, container, newest.exitCode)
+    : policy !== 'OnFailure' || newest.exitCode !== 0;
+}
+
+function hasRegularContainer(pod: Pod, observed: ObservedPod): boolean {
+  return pod.spec.containers.some(({ name }) => {
+    const newest = newestInstance(observed, name);
+    return newest !== undefined && newest.state !== 'unknown';
+  });
+}
+
+function actionsInSandbox(
+  pod: Pod,
+  observed: ObservedPod,
+  context: PlanContext,
+  sandbox: SandboxDecision,
+): PodActions {
+  const init = initContainerActions(pod, observed, context);
+  const strangers = noLongerInSpec(pod, observed);
+  const ephemeralContainersToStart = [...ephemeralContainersOf(pod).entries()]
+    .filter(([, { name }]) => neverRan(newestInstance(observed, name)))
+    .map(([index]) => index);
+  const plan = {
+    ...idle(sandbox),
+    ephemeralContainersToStart,
+    initContainersToStart: init.toStart,
+    containersToKill: byId([...strangers, ...init.toKill]),
+  };
+  const dead = { ...plan, killPod: true, initContainersToStart: [], ephemeralContainersToStart: [] };
+  if (init.progress === 'failed') return dead;
+  const regular = regularContainerActions(pod, observed, context);
+  const finished = regular.kept === 0 && regular.toStart.length === 0;
+  if (init.progress === 'waiting') {
+    // A sidecar that has to come back does not keep a finished pod alive.
+    return finished && passedInitialization(pod, observed, context) ? dead : plan;
+  }
+  return {
+    ...(finished ? dead : plan),
+    containersToStart: regular.toStart,
+    containersToKill: byId([...strangers, ...init.toKill, ...regular.toKill]),
+  };
+}
+
+/** Made and not started is what is left when the kubelet ends in between: it still has its one run to come. */
+function neverRan(newest: ObservedContainer | undefined): boolean {
+  return newest === undefined || newest.state === 'created';
+}
+
+/** Whoever edits a pod that names its own UID may rename or drop what runs. */
+function noLongerInSpec(pod: Pod, observed: ObservedPod): readonly ContainerToKill[] {
+  const all = [...initContainersOf(pod), ...pod.spec.containers, ...ephemeralContainersOf(pod)];
+  const names = new Set(all.map(({ name }) => name));
+  return observed.containers
+    .filter((one) => mayRun(one) && !names.has(one.name))
+    .map((one) => ({
+      id: one.id,
+      name: one.name,
+      container: restoreContainer(one),
+      message: `Container ${one.name} is no longer part of the pod`,
+      reason: 'SpecChanged',
+    }));
+}
+
+function byId(containers: readonly ContainerToKill[]): ReadonlyMap<string, ContainerToKill> {
+  return new Map(containers.map((container) => [container.id, container]));
+}
+
+/**
+ * Every instance of every regular and init container. Those whose exit asked for it go last: while they are there, a
+ * kubelet that starts in between still knows what it was about to do.
+ */
+function containersToReset(pod: Pod, observed: ObservedPod): readonly ContainerToReset[] {
+  const [init, regular] = [initContainersOf(pod), pod.spec.containers].map((containers) =>
+    containers.flatMap((container) => instancesOf(container, observed)),
+  );
+  const isTrigger = ({ trigger }: { trigger: boolean }) => trigger;
+  const victims = (all: readonly Instance[] = []) => all.filter((instance) => !isTrigger(instance));
+  const triggers = (all: readonly Instance[] = []) => all.filter(isTrigger);
+  const ordered = [...victims(regular), ...victims(init), ...triggers(regular), ...triggers(init)];
+  return ordered.map(({ reset }) => reset);
+}
+
+interface Instance {
+  readonly trigger: boolean;
+  readonly reset: ContainerToReset;
+}
+
+function instancesOf(container: Container, observed: ObservedPod): Instance[] {
+  return observed.containers
+    .filter(({ name }) => name === container.name)
+    .map((instance) => ({
+      trigger: exitRestartsAllContainers(container, instance),
+      reset: { id: instance.id, container, stopFirst: instance.state !== 'exited' },
+    }));
+}

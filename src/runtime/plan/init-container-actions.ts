@@ -1,0 +1,215 @@
+import type { Container } from '../../kinds/index.ts';
+import {
+  effectiveRestartPolicy,
+  initContainersOf,
+  isSidecar,
+  mayRun,
+  newestInstance,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  shouldContainerStart,
+} from '../../pods/index.ts';
+import { specHash } from '../containers/spec-hash.ts';
+import { restartsForResize } from '../resize/resize-plan.ts';
+import { decideSandbox } from '../sandbox/sandbox-changed.ts';
+import type { PlanContext } from './plan-context.ts';
+import type { ContainerToKill } from './pod-actions.ts';
+import { resizeKill } from './regular-container-actions.ts';
+
+export interface InitContainerActions {
+  /**
+   * - ready: regular containers may run now;
+   * - waiting: not yet, or not again until a sidecar is back;
+   * - failed: an init container failed for good.
+   */
+  readonly progress: 'ready' | 'waiting' | 'failed';
+  /** In the order of the spec. */
+  readonly toStart: readonly number[];
+  readonly toKill: readonly ContainerToKill[];
+}
+
+/** What follows from one init container. */
+interface Step {
+  readonly start?: readonly number[];
+  readonly kill?: ContainerToKill;
+  /** Everything up to here has done its work, and it was the last. */
+  readonly initialized?: true;
+  readonly failed?: true;
+}
+
+interface Place {
+  readonly index: number;
+  readonly isLast: boolean;
+  /** A later init container or a regular one was seen, so this one has done its work before. */
+  readonly passed: boolean;
+}
+
+/**
+ * The next init container to run and the sidecars to keep alive. Goes from the last to the first: records of finished
+ * init containers may be gone, so the latest trace there is tells how far the pod got.
+ */
+export function initContainerActions(
+  pod: Pod,
+  everything: ObservedPod,
+  context: PlanContext,
+): InitContainerActions {
+  const observed = ofThisSandbox(everything);
+  const containers = initContainersOf(pod);
+  const last = containers.at(-1);
+  if (last === undefined) return { progress: 'ready', toStart: [], toKill: [] };
+  const runningRegular = hasLiveRegularContainer(pod, observed);
+  let passed = runningRegular || passedInitialization(pod, observed, context);
+  let initialized = runningRegular || (passed && !isSidecar(last));
+  const toStart = new Set<number>();
+  const toKill: ContainerToKill[] = [];
+  for (const [index, container] of [...containers.entries()].reverse()) {
+    const newest = newestInstance(observed, container.name);
+    const place = { index, isLast: container === last, passed };
+    const step =
+      newest === undefined ? unseen(container, place) : seen(pod, container, newest, place, context);
+    if (step.failed === true) return { progress: 'failed', toStart: [], toKill };
+    for (const start of step.start ?? []) toStart.add(start);
+    if (step.kill !== undefined) toKill.push(step.kill);
+    initialized ||= step.initialized === true;
+    passed ||= newest !== undefined;
+  }
+  if (!passed) toStart.add(0);
+  return {
+    progress: initialized ? 'ready' : 'waiting',
+    toStart: [...toStart].sort((a, b) => a - b),
+    toKill,
+  };
+}
+
+/** What has ended in an earlier sandbox, or never started there, and could not be removed, proves nothing here. */
+function ofThisSandbox(observed: ObservedPod): ObservedPod {
+  const sandbox = observed.sandboxes[0]?.id;
+  const containers = observed.containers.filter((one) => one.sandboxId === sandbox || mayRun(one));
+  return { ...observed, containers };
+}
+
+function hasLiveRegularContainer(pod: Pod, observed: ObservedPod): boolean {
+  return pod.spec.containers.some(({ name }) => {
+    const state = newestInstance(observed, name)?.state;
+    return state === 'created' || state === 'running';
+  });
+}
+
+/**
+ * Whether initialization was ever finished in the sandbox that is there now. Containers of an earlier sandbox prove
+ * nothing: after a reboot all init containers run again.
+ */
+export function passedInitialization(pod: Pod, observed: ObservedPod, context: PlanContext): boolean {
+  const sandbox = observed.sandboxes[0]?.id;
+  if (sandbox === undefined) return false;
+  if (context.initializedSandboxId === sandbox) return true;
+  const regular = new Set(pod.spec.containers.map(({ name }) => name));
+  return observed.containers.some(({ name, sandboxId }) => sandboxId === sandbox && regular.has(name));
+}
+
+/** The sandbox in use, if all init containers that end have done their work in it; to be kept for later plans. */
+export function initializedSandbox(
+  pod: Pod,
+  observed: ObservedPod,
+  context: PlanContext,
+): string | undefined {
+  const { kind, sandboxId } = decideSandbox(pod, observed);
+  if (kind !== 'keep' || initContainersOf(pod).every(isSidecar)) return undefined;
+  const containers = observed.containers.filter((one) => one.sandboxId === sandboxId);
+  const { progress } = initContainerActions(pod, { ...observed, containers }, context);
+  return progress === 'ready' ? sandboxId : undefined;
+}
+
+function unseen(container: Container, { index, passed }: Place): Step {
+  return passed && isSidecar(container) ? { start: [index] } : {};
+}
+
+function seen(
+  pod: Pod,
+  container: Container,
+  newest: ObservedContainer,
+  place: Place,
+  context: PlanContext,
+): Step {
+  const sidecar = isSidecar(container);
+  if (place.passed && !sidecar) return {};
+  switch (newest.state) {
+    case 'created':
+      // Created but never started: an earlier start failed half-way.
+      return { start: [place.index] };
+    case 'running':
+      return sidecar ? runningSidecar(pod, container, newest, place, context) : {};
+    case 'exited':
+      return sidecar ? { start: [place.index] } : exitedPlain(pod, container, newest, place);
+    case 'unknown':
+      return lostSight(pod, container, newest, place);
+  }
+}
+
+function runningSidecar(
+  pod: Pod,
+  container: Container,
+  newest: ObservedContainer,
+  { index, isLast, passed }: Place,
+  context: PlanContext,
+): Step {
+  const { name } = container;
+  const startup = container.startupProbe === undefined ? 'success' : context.startup(newest.id);
+  if (startup === 'failure') {
+    return {
+      start: [index],
+      kill: kill(container, newest, `Init container ${name} failed startup probe`, 'StartupProbe'),
+    };
+  }
+  if (startup !== 'success') return {};
+  const next = isLast || passed ? [] : [index + 1];
+  const done = isLast ? ({ initialized: true } as const) : {};
+  const restart = whyRestart(pod, container, newest, context);
+  return restart === undefined
+    ? { ...done, start: next }
+    : { ...done, start: [index, ...next], kill: restart };
+}
+
+/** Independent of the pod's restart policy: a sidecar always comes back. */
+function whyRestart(
+  pod: Pod,
+  container: Container,
+  newest: ObservedContainer,
+  context: PlanContext,
+): ContainerToKill | undefined {
+  const { name } = container;
+  if (newest.hash !== specHash(container)) {
+    return kill(container, newest, `Init container ${name} definition changed`, 'SpecChanged');
+  }
+  if (container.livenessProbe !== undefined && context.liveness(newest.id) === 'failure') {
+    return kill(container, newest, `Init container ${name} failed liveness probe`, 'LivenessProbe');
+  }
+  return restartsForResize(pod, container, context.actuated) ? resizeKill(container, newest) : undefined;
+}
+
+function exitedPlain(pod: Pod, container: Container, newest: ObservedContainer, place: Place): Step {
+  // The kernel may kill a child and leave the main process to exit with 0: that is no success.
+  const failed = newest.exitCode !== 0 || newest.reason === 'OOMKilled';
+  if (failed) {
+    return shouldContainerStart(pod, container, newest) ? { start: [place.index] } : { failed: true };
+  }
+  return place.isLast ? { initialized: true } : { start: [place.index + 1] };
+}
+
+/** It may run or not: it is stopped before another one starts, so that never two run at once. */
+function lostSight(pod: Pod, container: Container, newest: ObservedContainer, { index }: Place): Step {
+  // There is no exit code to hold against rules, so only the policy counts.
+  if (effectiveRestartPolicy(pod, container) === 'Never') return { failed: true };
+  const message = 'Init container is in "unknown" state, try killing it before restart';
+  return { start: [index], kill: kill(container, newest, message, 'Unknown') };
+}
+
+function kill(
+  container: Container,
+  newest: ObservedContainer,
+  message: string,
+  reason: ContainerToKill['reason'],
+): ContainerToKill {
+  return { id: newest.id, name: container.name, container, message, reason };
+}

@@ -1,0 +1,221 @@
+import { posix } from 'node:path';
+import type { LinuxContainerResources, UserNamespace } from '../../cri/index.ts';
+import type { Container } from '../../kinds/index.ts';
+import { KubelingError, type Random } from '../../lib/index.ts';
+import type { Pod, PodEvent, PodJournal, PodUid, ResourceList } from '../../pods/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
+import { type ContainerInputs, containerConfig } from '../containers/container-config.ts';
+import type { ObjectLookup } from '../containers/environment.ts';
+import {
+  type LiftedLimits,
+  type LinuxNode,
+  overheadResources,
+  type ResourceGrants,
+  resizedResources,
+} from '../containers/linux-resources.ts';
+import {
+  getsHostsFile,
+  hostsFileOf,
+  type MountableVolume,
+  newTerminationFile,
+  type SubPath,
+} from '../containers/mounts.ts';
+import { imageUser } from '../containers/security-context.ts';
+import type { SeccompSettings } from '../containers/security-profiles.ts';
+import type { KnownServices } from '../containers/service-variables.ts';
+import { whyUnusable } from '../containers/volume-parts.ts';
+import type { ClusterDns, DnsSettings } from '../sandbox/dns.ts';
+import { podHostname } from '../sandbox/hostname.ts';
+import { hostsFile, hostsFilePath } from '../sandbox/hosts-file.ts';
+import { sandboxConfig } from '../sandbox/sandbox-config.ts';
+import { computePodActions } from './compute-pod-actions.ts';
+import type { ContainerPlan, ContainerRequest, PlannedFile, PodPlanner, SandboxPlan } from './pod-planner.ts';
+
+/** What holds for all pods of the node as long as the kubelet runs. */
+export interface NodePlannerSettings {
+  readonly node: LinuxNode;
+  readonly podLogsDir: string;
+  /** Pods have their files below it, each in a directory named by its uid. */
+  readonly podsDir: string;
+  readonly seccomp: SeccompSettings;
+  readonly selinux: 'enabled' | 'disabled';
+  readonly thermalThrottlePaths: readonly string[];
+  readonly clusterDns: ClusterDns;
+  readonly clusterDomain: string;
+  /** Empty for none. */
+  readonly resolvConf: string;
+  readonly stopSignals: 'honoured' | 'ignored';
+}
+
+/** What is asked anew for each pod. None of it may wait for long: a pod's worker waits for it. */
+export interface NodePlannerDeps {
+  readonly random: Random;
+  readonly journal: PodJournal;
+  /** Hears of what concerns the node rather than one pod. */
+  readonly nodeEvent: (event: PodEvent) => void;
+  /** Text of a file of the machine. */
+  readonly readNodeFile: (path: string) => Promise<string>;
+  /** Of the node, preferred one first. */
+  readonly nodeIps: () => readonly string[];
+  readonly allocatable: () => ResourceList;
+  readonly cgroupParent: (pod: Pod) => string;
+  /** Of the pod's runtime class; empty for the runtime's own choice. Throws when there is no such class. */
+  readonly runtimeHandler: (pod: Pod, signal: AbortSignal) => Promise<string>;
+  readonly supportsRecursiveReadOnly: (runtimeHandler: string) => boolean;
+  /** Whose users the pod has under that handler. Throws when it cannot have those it asks for. */
+  readonly users: (pod: Pod, runtimeHandler: string) => Promise<MessageInit<UserNamespace>>;
+  readonly objects: ObjectLookup | undefined;
+  readonly services: () => KnownServices;
+  /** Those of the pod that are mounted, by their names in the pod. */
+  readonly volumes: (uid: PodUid) => ReadonlyMap<string, MountableVolume>;
+  /** Groups that own the pod's volumes. */
+  readonly volumeGroups: (uid: PodUid) => readonly number[];
+  /** What was set aside for the container, made ready for it; nothing unless given. */
+  readonly grants?:
+    | ((pod: Pod, container: Container, signal: AbortSignal) => Promise<ContainerInputs['grants']>)
+    | undefined;
+  /** What was set aside for any container of the pod, as far as it matters to the whole; nothing unless given. */
+  readonly podGrants?: ((pod: Pod) => ResourceGrants) | undefined;
+  /** Answers where a part of a volume is to be found; what it throws may name no path of the host. */
+  readonly subPath?: (podDir: string, subPath: SubPath, signal: AbortSignal) => Promise<string>;
+  /** The text of a file in a volume; throws when there is none. */
+  readonly volumeFile?: (volumePath: string, path: string, signal: AbortSignal) => Promise<string>;
+}
+
+const hostsFileMode = 0o644;
+/** Whatever user the container runs as may write its last words. */
+const terminationFileMode = 0o666;
+
+/** Brings together what is decided about pods with what is known of this node. */
+export class NodePlanner implements PodPlanner {
+  readonly computePodActions = computePodActions;
+  readonly #settings: NodePlannerSettings;
+  readonly #deps: NodePlannerDeps;
+
+  constructor(settings: NodePlannerSettings, deps: NodePlannerDeps) {
+    this.#settings = settings;
+    this.#deps = deps;
+  }
+
+  async sandboxPlan(pod: Pod, attempt: number, signal: AbortSignal): Promise<SandboxPlan> {
+    const { journal, nodeEvent } = this.#deps;
+    const runtimeHandler = await this.#deps.runtimeHandler(pod, signal);
+    const { config, events, nodeEvents } = sandboxConfig(pod, {
+      attempt,
+      podLogsDir: this.#settings.podLogsDir,
+      cgroupParent: this.#deps.cgroupParent(pod),
+      dns: await this.#dns(),
+      node: this.#settings.node,
+      grants: this.#deps.podGrants?.(pod) ?? {},
+      extraGroups: this.#deps.volumeGroups(pod.metadata.uid),
+      userNamespace: await this.#deps.users(pod, runtimeHandler),
+    });
+    for (const event of events) journal.event(pod, event);
+    for (const event of nodeEvents) nodeEvent(event);
+    return { config, runtimeHandler };
+  }
+
+  async containerPlan(request: ContainerRequest, signal: AbortSignal): Promise<ContainerPlan> {
+    const { pod, container, restartCount, image, podIps, targetId } = request;
+    const { uid } = pod.metadata;
+    const { subPath, supportsRecursiveReadOnly } = this.#deps;
+    const { node, seccomp, selinux, thermalThrottlePaths, stopSignals } = this.#settings;
+    const podDir = posix.join(this.#settings.podsDir, uid);
+    const terminationFile = newTerminationFile(podDir, container, this.#deps.random);
+    const handler = await this.#deps.runtimeHandler(pod, signal);
+    const config = await containerConfig(
+      pod,
+      container,
+      {
+        restartCount,
+        imageRef: image.ref,
+        environment: this.#environment(pod, podIps),
+        userNamespace: await this.#deps.users(pod, handler),
+        mounts: {
+          volumes: new Map([...this.#deps.volumes(uid), ...(request.volumeImages ?? [])]),
+          hostsFile: hostsFileOf(podDir),
+          terminationFile,
+          selinux,
+          runtimeHandler: handler,
+          recursiveReadOnly: supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
+          ...(subPath === undefined
+            ? {}
+            : { subPath: (part: SubPath, inner: AbortSignal) => subPath(podDir, part, inner) }),
+        },
+        security: {
+          imageUser: imageUser(image.uid, image.username),
+          seccomp,
+          extraGroups: this.#deps.volumeGroups(uid),
+          thermalThrottlePaths,
+        },
+        node,
+        grants: await this.#deps.grants?.(pod, container, signal),
+        stopSignals,
+        ...(targetId === undefined ? {} : { targetId }),
+      },
+      signal,
+    );
+    const hosts = await this.#hostsFile(pod, container, podIps, hostsFileOf(podDir));
+    const last = terminationFile === undefined ? [] : [emptyFile(terminationFile)];
+    return { config, files: [...hosts, ...last] };
+  }
+
+  updatedResources(
+    pod: Pod,
+    container: Container,
+    lifted: LiftedLimits,
+  ): MessageInit<LinuxContainerResources> {
+    return resizedResources(pod, container, this.#settings.node, lifted);
+  }
+
+  overheadResources(pod: Pod): MessageInit<LinuxContainerResources> {
+    return overheadResources(pod, this.#settings.node);
+  }
+
+  /** On the host network the pod's addresses are the node's. */
+  #environment({ spec, metadata }: Pod, ownIps: readonly string[]) {
+    const { objects, services, allocatable, nodeIps } = this.#deps;
+    const hostIps = nodeIps();
+    const podIps = spec.hostNetwork === true ? hostIps : ownIps;
+    const volumeFile = (volume: string, path: string, signal: AbortSignal) =>
+      this.#volumeFile(metadata.uid, volume, path, signal);
+    return { objects, services: services(), allocatable: allocatable(), podIps, hostIps, volumeFile };
+  }
+
+  async #volumeFile(
+    uid: PodUid,
+    name: string,
+    path: string,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const volume = this.#deps.volumes(uid).get(name);
+    if (volume?.kind !== 'path') return undefined;
+    const read = this.#deps.volumeFile ?? (async () => '');
+    return await read(volume.hostPath, path, signal).catch((error) => {
+      signal.throwIfAborted();
+      throw new KubelingError('CONTAINER_CONFIG', `couldn't parse env file: ${whyUnusable(error)}`);
+    });
+  }
+
+  async #dns(): Promise<DnsSettings> {
+    const { clusterDns, clusterDomain, resolvConf } = this.#settings;
+    const text = resolvConf === '' ? undefined : await this.#deps.readNodeFile(resolvConf);
+    return { clusterDns, clusterDomain, nodeIps: this.#deps.nodeIps(), resolvConf: text };
+  }
+
+  async #hostsFile(
+    pod: Pod,
+    container: Container,
+    podIps: readonly string[],
+    path: string,
+  ): Promise<PlannedFile[]> {
+    if (!getsHostsFile(pod, container, podIps)) return [];
+    const nodeHosts = pod.spec.hostNetwork === true ? await this.#deps.readNodeFile(hostsFilePath) : '';
+    const hostname = podHostname(pod, this.#settings.clusterDomain);
+    return [{ path, text: hostsFile(pod, { hostname, podIps, nodeHosts }), mode: hostsFileMode }];
+  }
+}
+
+function emptyFile(path: string): PlannedFile {
+  return { path, text: '', mode: terminationFileMode };
+}

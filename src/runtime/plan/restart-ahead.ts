@@ -1,0 +1,139 @@
+import type { Container } from '../../kinds/index.ts';
+import { cancelled, isKind, LinkedController, onAbort } from '../../lib/index.ts';
+import {
+  newestInstance,
+  type ObservedContainer,
+  type ObservedPod,
+  type Pod,
+  type PodUid,
+  restartsAfterExit,
+} from '../../pods/index.ts';
+import { specHash } from '../containers/spec-hash.ts';
+
+/** A container that is made but does not run yet. */
+export interface MadeContainer {
+  readonly id: string;
+  /** Where its log will be. */
+  readonly logPath: string;
+}
+
+/** A container of which the runtime says that it has ended, though it does not show it yet. */
+export interface AnnouncedExit {
+  readonly container: Container;
+  readonly sandbox: { readonly id: string; readonly attempt: number };
+  /** The pod as it will be once the exit shows. */
+  readonly observed: ObservedPod;
+}
+
+/**
+ * Whether the exit announced will make the container start once more, whatever its exit code is: then the next
+ * instance can be made meanwhile. Nothing is started for it: that waits until the runtime shows the exit.
+ */
+export function announcedExit(
+  pod: Pod,
+  observed: ObservedPod,
+  containerId: string,
+  nowMs: number,
+): AnnouncedExit | undefined {
+  const [sandbox] = observed.sandboxes;
+  const ending = observed.containers.find(({ id }) => id === containerId);
+  const container = pod.spec.containers.find(({ name }) => name === ending?.name);
+  if (sandbox === undefined || ending === undefined || container === undefined) return undefined;
+  const isCurrent =
+    sandbox.state === 'ready' &&
+    ending.sandboxId === sandbox.id &&
+    ending.state === 'running' &&
+    ending.hash === specHash(container) &&
+    newestInstance(observed, container.name) === ending;
+  if (!isCurrent || !restartsWhateverHappens(pod, container)) return undefined;
+  return { container, sandbox, observed: withEnded(observed, ending, nowMs) };
+}
+
+function restartsWhateverHappens(pod: Pod, container: Container): boolean {
+  if (pod.metadata.deletionTimestamp !== undefined || container.restartPolicyRules !== undefined)
+    return false;
+  return restartsAfterExit(pod, container, 0);
+}
+
+function withEnded(observed: ObservedPod, ending: ObservedContainer, nowMs: number): ObservedPod {
+  const ended = { ...ending, state: 'exited', finishedAtNs: BigInt(Math.round(nowMs)) * 1_000_000n } as const;
+  return { ...observed, containers: observed.containers.map((one) => (one === ending ? ended : one)) };
+}
+
+interface Preparation {
+  readonly uid: PodUid;
+  /** What it fits: the sandbox and the spec it is made for. */
+  readonly fits: string;
+  readonly controller: LinkedController;
+  /** Never rejects. */
+  readonly made: Promise<Outcome>;
+}
+
+type Outcome = { readonly made: MadeContainer } | { readonly error: unknown };
+
+/** What became of a container that was made ahead. */
+export type Prepared =
+  | { readonly kind: 'use' | 'discard'; readonly made: MadeContainer }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'none' };
+
+/** Containers that are made before it is certain that they are needed, by pod and name; at most one each. */
+export class Preparations {
+  readonly #byName = new Map<string, Preparation>();
+
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  begin(
+    key: { readonly uid: PodUid; readonly name: string; readonly fits: string },
+    make: (signal: AbortSignal) => Promise<MadeContainer>,
+    signal: AbortSignal,
+  ): void {
+    const { uid, name, fits } = key;
+    if (this.#byName.has(nameOf(uid, name))) return;
+    const controller = new LinkedController(signal);
+    const made = make(controller.signal).then(
+      (one) => ({ made: one }),
+      (error: unknown) => ({ error }),
+    );
+    this.#byName.set(nameOf(uid, name), { uid, fits, controller, made });
+  }
+
+  /** What was made for just this, if anything was; what was made for anything else is to be thrown away. */
+  async take(uid: PodUid, name: string, fits: string, signal: AbortSignal): Promise<Prepared> {
+    const found = this.#byName.get(nameOf(uid, name));
+    if (found === undefined) return { kind: 'none' };
+    this.#byName.delete(nameOf(uid, name));
+    const outcome = await this.#outcome(found, signal);
+    const isFit = found.fits === fits;
+    if ('made' in outcome) return { kind: isFit ? 'use' : 'discard', made: outcome.made };
+    const { error } = outcome;
+    return isFit && !isKind(error, 'Cancelled') ? { kind: 'failed', error } : { kind: 'none' };
+  }
+
+  /** Who gives up waiting for it gives it up. */
+  async #outcome({ made, controller }: Preparation, signal: AbortSignal): Promise<Outcome> {
+    using _link = onAbort(signal, (reason) => controller.abort(reason));
+    try {
+      return await made;
+    } finally {
+      controller[Symbol.dispose]();
+    }
+  }
+
+  /** The pod ends: nothing is made for it any more. What was made goes with its sandbox. */
+  async giveUp(uid: PodUid): Promise<void> {
+    const ofPod = [...this.#byName].filter(([, one]) => one.uid === uid);
+    for (const [key, { controller }] of ofPod) {
+      this.#byName.delete(key);
+      controller.abort(cancelled('The pod ends'));
+    }
+    await Promise.all(ofPod.map(([, { made }]) => made));
+    for (const [, { controller }] of ofPod) controller[Symbol.dispose]();
+  }
+}
+
+function nameOf(uid: PodUid, name: string): string {
+  return `${uid}/${name}`;
+}

@@ -1,0 +1,150 @@
+import { isIPv6 } from 'node:net';
+import type { PodDNSConfig } from '../../kinds/index.ts';
+import { describePod, type Pod, type PodEvent } from '../../pods/index.ts';
+import { mergeOptions, parseResolvConf, type ResolverConfig } from './resolv-conf.ts';
+
+/** The cluster's name servers; `no-cluster` where nobody would expect any, as the node is on its own. */
+export type ClusterDns = readonly string[] | 'no-cluster';
+
+export interface DnsSettings {
+  readonly clusterDns: ClusterDns;
+  /** Empty for none. */
+  readonly clusterDomain: string;
+  readonly nodeIps: readonly string[];
+  /** The text of the node's file; undefined when the node is set to give pods none. */
+  readonly resolvConf: string | undefined;
+}
+
+export interface PodDns {
+  readonly config: ResolverConfig;
+  /** What its owner should hear of. */
+  readonly events: readonly PodEvent[];
+  /** What the owner of the node should hear of. */
+  readonly nodeEvents: readonly PodEvent[];
+}
+
+const mostServers = 3;
+const mostSearches = 32;
+const longestSearch = 253;
+const longestSearchLine = 2048;
+
+/** Throws SANDBOX_CONFIG when the node's file cannot be read as one. */
+export function podDns(pod: Pod, settings: DnsSettings): PodDns {
+  const { base, missing } = baseConfig(pod, settings);
+  const whole = withPodConfig(base, pod.spec.dnsConfig);
+  const servers = limitServers(whole.servers);
+  const searches = limitSearches(whole.searches);
+  return {
+    config: { servers: servers.kept, searches: searches.kept, options: whole.options },
+    events: [
+      ...missing.map((message) => warning('MissingClusterDNS', `pod: "${describePod(pod)}". ${message}`)),
+      ...[...servers.complaints, ...searches.complaints].map((message) =>
+        warning('DNSConfigForming', message),
+      ),
+    ],
+    nodeEvents: missing.map((message) => warning('MissingClusterDNS', message)),
+  };
+}
+
+function warning(reason: string, message: string): PodEvent {
+  return { type: 'Warning', reason, message };
+}
+
+type Wanted = 'nothing' | 'cluster' | 'host';
+
+/** A policy nobody knows counts as the usual one. */
+function wanted({ spec }: Pod): Wanted {
+  switch (spec.dnsPolicy) {
+    case 'None':
+      return 'nothing';
+    case 'Default':
+      return 'host';
+    case 'ClusterFirst':
+      return spec.hostNetwork === true ? 'host' : 'cluster';
+    default:
+      return 'cluster';
+  }
+}
+
+function baseConfig(pod: Pod, settings: DnsSettings): { base: ResolverConfig; missing: string[] } {
+  const want = wanted(pod);
+  if (want === 'nothing') return { base: { servers: [], searches: [], options: [] }, missing: [] };
+  const host = hostConfig(settings);
+  const { clusterDns } = settings;
+  if (want === 'host' || clusterDns === 'no-cluster') return { base: host, missing: [] };
+  if (clusterDns.length > 0) return { base: clusterConfig(pod, clusterDns, settings, host), missing: [] };
+  const message =
+    'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.';
+  return { base: host, missing: [message] };
+}
+
+/** A node without a file still gives something, or the runtime would give the pod the file of the machine. */
+function hostConfig({ resolvConf, nodeIps }: DnsSettings): ResolverConfig {
+  if (resolvConf !== undefined) return parseResolvConf(resolvConf);
+  const local = nodeIps.map((ip) => (isIPv6(ip) ? '::1' : '127.0.0.1'));
+  return { servers: local.length > 0 ? local : ['127.0.0.1'], searches: ['.'], options: [] };
+}
+
+/** The cluster's servers ask others themselves, so no others are named beside them. */
+function clusterConfig(
+  pod: Pod,
+  servers: readonly string[],
+  settings: DnsSettings,
+  host: ResolverConfig,
+): ResolverConfig {
+  const domain = settings.clusterDomain;
+  const ours = domain === '' ? [] : [`${pod.metadata.namespace}.svc.${domain}`, `svc.${domain}`, domain];
+  const hosts = settings.resolvConf === undefined ? [] : host.searches;
+  return { servers, searches: unique([...ours, ...hosts]), options: ['ndots:5'] };
+}
+
+function withPodConfig(base: ResolverConfig, own: PodDNSConfig | undefined): ResolverConfig {
+  if (own === undefined) return base;
+  const options = (own.options ?? []).map(({ name = '', value = '' }) =>
+    value === '' ? name : `${name}:${value}`,
+  );
+  return {
+    servers: unique([...base.servers, ...(own.nameservers ?? [])]),
+    searches: unique([...base.searches, ...(own.searches ?? [])]),
+    options: mergeOptions([...base.options, ...options]),
+  };
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+interface Limited {
+  readonly kept: readonly string[];
+  readonly complaints: readonly string[];
+}
+
+function limitServers(servers: readonly string[]): Limited {
+  if (servers.length <= mostServers) return { kept: servers, complaints: [] };
+  const kept = servers.slice(0, mostServers);
+  const message = `Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: ${kept.join(' ')}`;
+  return { kept, complaints: [message] };
+}
+
+/** Resolvers in use crash on longer lists, so what does not fit is left out, from the end. */
+function limitSearches(searches: readonly string[]): Limited {
+  const kept = searches.slice(0, mostSearches).filter((domain) => domain.length <= longestSearch);
+  while (kept.join(' ').length > longestSearchLine) kept.pop();
+  if (kept.length === searches.length) return { kept, complaints: [] };
+  const message = `Search Line limits were exceeded, some search paths have been omitted, the applied search line is: ${kept.join(' ')}`;
+  return { kept, complaints: [message] };
+}
+
+/** What is wrong with the node's own file for its pods; told once, before any pod has trouble with it. */
+export function checkResolvConf(path: string, text: string, clusterDomain: string): string | undefined {
+  const { searches } = parseResolvConf(text);
+  const most = mostSearches - (clusterDomain === '' ? 0 : 3);
+  const about = `Resolv.conf file '${path}' contains`;
+  if (searches.length > most) return `${about} search line consisting of more than ${most} domains!`;
+  if (searches.some((domain) => domain.length > longestSearch)) {
+    return `${about} a search path which length is more than allowed ${longestSearch} chars!`;
+  }
+  return searches.join(' ').length > longestSearchLine
+    ? `${about} search line which length is more than allowed ${longestSearchLine} chars!`
+    : undefined;
+}

@@ -1,0 +1,63 @@
+import { KubelingError } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+
+export interface PodHostname {
+  readonly host: string;
+  /** Empty for none. */
+  readonly domain: string;
+}
+
+const longestHost = 63;
+const longestKernelName = 64;
+const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
+/** The names a pod has for itself. Throws SANDBOX_CONFIG when the spec asks for what is no name. */
+export function podHostname(pod: Pod, clusterDomain: string): PodHostname {
+  const { hostnameOverride, hostname = '', subdomain = '' } = pod.spec;
+  if (hostnameOverride !== undefined) {
+    requireSubdomain(hostnameOverride);
+    return { host: shortened(pod, hostnameOverride), domain: '' };
+  }
+  if (hostname !== '') requireLabel('Hostname', hostname);
+  const host = shortened(pod, hostname === '' ? pod.metadata.name : hostname);
+  if (subdomain === '') return { host, domain: '' };
+  requireLabel('Subdomain', subdomain);
+  return { host, domain: `${subdomain}.${pod.metadata.namespace}.svc.${clusterDomain}` };
+}
+
+/** What the kernel of the sandbox calls itself: the short name, or the full one where the pod wants that. */
+export function kernelHostname(pod: Pod, { host, domain }: PodHostname): string {
+  if (domain === '' || pod.spec.setHostnameAsFQDN !== true) return host;
+  const fqdn = `${host}.${domain}`;
+  if (fqdn.length <= longestKernelName) return fqdn;
+  throw new KubelingError(
+    'SANDBOX_CONFIG',
+    `failed to construct FQDN from pod hostname and cluster domain, FQDN ${fqdn} is too long (${longestKernelName} characters is the max, ${fqdn.length} characters requested)`,
+  );
+}
+
+function shortened(pod: Pod, name: string): string {
+  if (name.length <= longestHost) return name;
+  const cut = name.slice(0, longestHost).replace(/[-.]+$/, '');
+  if (cut !== '') return cut;
+  throw new KubelingError(
+    'SANDBOX_CONFIG',
+    `hostname for pod "${pod.metadata.name}" was invalid: "${name.slice(0, 100)}"`,
+  );
+}
+
+const labelRule =
+  'it must be at most 63 lower case letters, digits and dashes, with a letter or digit at both ends';
+
+function requireLabel(field: string, name: string): void {
+  if (name.length <= longestHost && label.test(name)) return;
+  throw new KubelingError('SANDBOX_CONFIG', `pod ${field} "${name}" is not a valid DNS label: ${labelRule}`);
+}
+
+function requireSubdomain(name: string): void {
+  if (name.length <= 253 && name.split('.').every((part) => label.test(part))) return;
+  throw new KubelingError(
+    'SANDBOX_CONFIG',
+    `pod HostnameOverride "${name}" is not a valid DNS subdomain: it must be at most 253 characters, parts joined by dots, each of lower case letters, digits and dashes, with a letter or digit at both ends`,
+  );
+}

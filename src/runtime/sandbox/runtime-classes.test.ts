@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aPod } from '../../../test/fakes/pods.ts';
+import { StatusResponse } from '../../cri/index.ts';
+import type { MessageInit } from '../../protocols/protobuf/index.ts';
+import { podUsers } from '../containers/pod-users.ts';
+import { handlersAsClasses, runtimeHandlerOf } from './runtime-classes.ts';
+
+const { signal } = new AbortController();
+const classes = (answer: MessageInit<StatusResponse>) =>
+  handlersAsClasses({ status: async () => StatusResponse.create(answer) });
+const pod = (runtimeClassName?: string) =>
+  aPod({ spec: runtimeClassName === undefined ? {} : { runtimeClassName } });
+
+test('a pod without a class is run as the runtime chooses, and nobody is asked', async () => {
+  const nobody = { find: () => Promise.reject(new Error('asked')) };
+  assert.equal(await runtimeHandlerOf(pod(), nobody, signal), '');
+  assert.equal(await runtimeHandlerOf(pod(''), nobody, signal), '');
+});
+
+test('each handler the runtime tells of is a class', async () => {
+  const told = classes({ runtimeHandlers: [{ name: '' }, { name: 'runc' }, { name: 'crun' }] });
+  assert.equal(await runtimeHandlerOf(pod('crun'), told, signal), 'crun');
+  await assert.rejects(runtimeHandlerOf(pod('gvisor'), told, signal), {
+    code: 'SANDBOX_CONFIG',
+    message:
+      'failed to lookup RuntimeClass gvisor: runtimeclass.node.k8s.io "gvisor" not found: on a node of its own each handler of the runtime is a class, and the runtime has crun, runc',
+  });
+});
+
+test('an older containerd tells its handlers in its configuration', async () => {
+  const config = JSON.stringify({ containerd: { runtimes: { runc: {}, crun: {} } } });
+  const told = classes({ info: { config } });
+  assert.equal(await runtimeHandlerOf(pod('runc'), told, signal), 'runc');
+  await assert.rejects(runtimeHandlerOf(pod('gvisor'), told, signal), { code: 'SANDBOX_CONFIG' });
+});
+
+test('a runtime that tells nothing is given the name and decides', async () => {
+  for (const info of [{}, { config: 'no json' }, { config: '{}' }])
+    assert.equal(await runtimeHandlerOf(pod('kata'), classes({ info }), signal), 'kata');
+});
+
+test('users of its own need a handler that can', async () => {
+  const able = { userNamespaces: true, recursiveReadOnly: false };
+  const unable = { userNamespaces: false, recursiveReadOnly: false };
+  const namespaces = { of: async () => ({ mode: 'POD' as const }) };
+  const users = (handler: string, handlers: ReadonlyMap<string, typeof able>) =>
+    podUsers(aPod({ spec: { hostUsers: false } }), handler, { handlers: () => handlers, namespaces });
+  assert.deepEqual(await users('', new Map([['', able]])), { mode: 'POD' });
+  const refused = (message: string) => ({ code: 'SANDBOX_CONFIG', message });
+  const start = "can't set `spec.hostUsers: false`,";
+  await assert.rejects(users('', new Map()), refused(`${start} runtime does not support user namespaces`));
+  await assert.rejects(
+    users('crun', new Map([['crun', unable]])),
+    refused(`${start} RuntimeClass handler "crun" does not support user namespaces`),
+  );
+  await assert.rejects(
+    users('kata', new Map([['', able]])),
+    refused(
+      `${start} RuntimeClass handler "kata" does not support user namespaces: the handler "kata" is not known`,
+    ),
+  );
+  assert.deepEqual(await podUsers(aPod(), '', { handlers: () => new Map(), namespaces }), { mode: 'NODE' });
+});

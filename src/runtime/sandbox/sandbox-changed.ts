@@ -1,0 +1,26 @@
+import type { ObservedPod, Pod } from '../../pods/index.ts';
+
+export interface SandboxDecision {
+  readonly kind: 'keep' | 'create';
+  /** Of the sandbox to keep, or of the one to create. */
+  readonly attempt: number;
+  /** The one to keep, or the one that is replaced; empty for none. */
+  readonly sandboxId: string;
+}
+
+/** Whether the newest sandbox can go on serving the pod, or a new one has to be made. */
+export function decideSandbox(pod: Pod, { sandboxes }: ObservedPod): SandboxDecision {
+  const newest = sandboxes[0];
+  if (newest === undefined) return { kind: 'create', attempt: 0, sandboxId: '' };
+  const next = { kind: 'create', attempt: newest.attempt + 1 } as const;
+  const ready = sandboxes.filter(({ state }) => state === 'ready').length;
+  if (ready > 1 || newest.state !== 'ready') return { ...next, sandboxId: newest.id };
+  if (newest.network !== networkOf(pod)) return { ...next, sandboxId: '' };
+  // A sandbox with a network of its own but no address can reach nobody.
+  if (newest.network === 'pod' && newest.unaddressed === true) return { ...next, sandboxId: newest.id };
+  return { kind: 'keep', attempt: newest.attempt, sandboxId: newest.id };
+}
+
+function networkOf(pod: Pod): 'pod' | 'node' {
+  return pod.spec.hostNetwork === true ? 'node' : 'pod';
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PodRuntimeRig, podOf } from '../../../test/fakes/pod-runtime-rig.ts';
+import { type Fault, scriptedFaults } from '../../../test/simulator/index.ts';
+import { cancelled, KubelingError } from '../../lib/index.ts';
+import type { Pod } from '../../pods/index.ts';
+
+/** Syncs a pod whose sandbox meets the fault, and orders it to end half a second later. */
+async function giveUp(rig: PodRuntimeRig, pod: Pod): Promise<number> {
+  const controller = new AbortController();
+  const startMs = rig.clock.monotonicMs();
+  rig.clock.timer(500, () => controller.abort(cancelled('the pod is to end')));
+  await assert.rejects(rig.sync(pod, controller.signal), /the pod is to end/);
+  return rig.clock.monotonicMs() - startMs;
+}
+
+function rigWith(fault: Fault, seed = 1): PodRuntimeRig {
+  const calls = [{ method: 'runPodSandbox', fault, times: 1 }] as const;
+  return new PodRuntimeRig({ seed, faults: scriptedFaults({ calls }) });
+}
+
+describe('a pod that is to end while its sandbox is made', () => {
+  it('is given up with the sandbox in sight, which is stopped and removed like any other', async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      using rig = rigWith({ kind: 'delay', ms: 2_000 }, seed);
+      const pod = podOf({ a: {} });
+      await giveUp(rig, pod);
+      assert.equal((await rig.observe(pod)).sandboxes.length, 1, `seed ${seed}`);
+      assert.equal((await rig.kill(pod, 1)).error, undefined);
+      await rig.done(rig.runtime.removePod(pod, rig.signal));
+      await rig.clock.advance(60_000);
+      const { sandboxes, containers, names, addresses } = rig.simulated.held();
+      assert.deepEqual([sandboxes, containers, names, addresses], [0, 0, 0, 0], `seed ${seed}`);
+      assert.equal(rig.clock.pendingTimers, 0);
+    }
+  });
+
+  it('does not wait for long for a runtime that hangs', async () => {
+    using rig = rigWith({ kind: 'hang' });
+    const tookMs = await giveUp(rig, podOf({ a: {} }));
+    assert.ok(tookMs < 4_000, `it took ${tookMs} ms`);
+    assert.equal(rig.simulated.held().calls, 0);
+  });
+
+  it('tells nobody of a sandbox that could not be made any more', async () => {
+    using rig = rigWith({ kind: 'late-effect', ms: 1_000, code: 'DEADLINE_EXCEEDED' });
+    const controller = new AbortController();
+    const pod = podOf({ a: {} });
+    const observed = await rig.observe(pod);
+    const sync = rig.runtime.syncPod(
+      { pod, observed, context: { liveness: () => undefined, startup: () => undefined } },
+      controller.signal,
+    );
+    controller.abort(cancelled('the pod is to end'));
+    await assert.rejects(rig.done(sync), /the pod is to end/);
+    assert.deepEqual(rig.events, []);
+  });
+});
+
+describe('a sandbox whose network cannot be told', () => {
+  it('is a failure with an event of its own, and is used when it can', async () => {
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'no answer today' } as const;
+    using rig = new PodRuntimeRig({
+      faults: scriptedFaults({ calls: [{ method: 'podSandboxStatus', fault, times: 1 }] }),
+    });
+    const pod = podOf({ a: {} });
+    const result = await rig.sync(pod);
+    assert.equal(result.actions.at(-1)?.failure?.reason, 'PodSandboxStatusError');
+    assert.deepEqual(rig.eventsOf('FailedPodSandBoxStatus'), [
+      'Unable to get pod sandbox status: no answer today',
+    ]);
+    assert.equal((await rig.sync(pod)).error, undefined);
+    assert.deepEqual(
+      (await rig.observe(pod)).sandboxes.map(({ attempt }) => attempt),
+      [0],
+    );
+  });
+});
+
+describe('a sandbox whose name is taken', () => {
+  const taken = new KubelingError(
+    'CRI_FAILED',
+    'failed to reserve sandbox name "x": name "x" is reserved for "y"',
+  );
+
+  /** The first order to make a sandbox is answered with a taken name, after `meanwhile`. */
+  function refuseFirst(
+    rig: PodRuntimeRig,
+    meanwhile: (make: () => Promise<string>) => void | Promise<void>,
+  ): void {
+    const real = rig.cri.runPodSandbox;
+    let calls = 0;
+    Object.assign(rig.cri, {
+      runPodSandbox: async (...[request, signal]: Parameters<typeof real>) => {
+        if (calls++ > 0) return await real(request, signal);
+        await meanwhile(async () => (await real(request, rig.signal)).podSandboxId);
+        throw taken;
+      },
+    });
+  }
+
+  const sandboxesOf = async (rig: PodRuntimeRig, pod: Pod) =>
+    (await rig.observe(pod)).sandboxes.map(({ attempt, state }) => `${attempt} ${state}`);
+
+  it('is waited for, and used when it comes to be', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    refuseFirst(rig, (make) => void rig.clock.timer(2_000, () => void make()));
+    assert.equal((await rig.sync(pod)).error, undefined);
+    assert.deepEqual(await sandboxesOf(rig, pod), ['0 ready']);
+  });
+
+  it('is left to the garbage when it is not ready, and the next attempt is made', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    refuseFirst(rig, async (make) => {
+      await rig.cri.stopPodSandbox({ podSandboxId: await make() }, rig.signal);
+    });
+    assert.equal((await rig.sync(pod)).error, undefined);
+    assert.deepEqual(await sandboxesOf(rig, pod), ['1 ready', '0 not-ready']);
+  });
+});
+
+describe('a sandbox of the wrong network', () => {
+  it('is not replaced before everything in it has stopped', async () => {
+    using rig = new PodRuntimeRig();
+    const pod = podOf({ a: {} });
+    await rig.sync(pod);
+    const moved = { ...pod, spec: { ...pod.spec, hostNetwork: true } };
+    const fault = { kind: 'error', code: 'UNKNOWN', message: 'stuck' } as const;
+    rig.simulated.setFaults(scriptedFaults({ calls: [{ method: 'stopContainer', fault }] }));
+    rig.takeCalls();
+    const result = await rig.sync(moved);
+    assert.match(result.error?.message ?? '', /KillContainerError: "stuck"/);
+    assert.equal(rig.takeCalls().includes('runPodSandbox'), false);
+  });
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { mapFileStore, memoryRuntimeFiles } from '../../../test/fakes/memory-runtime-files.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { collectLogs, KubelingError } from '../../lib/index.ts';
+import { podUid } from '../../pods/index.ts';
+import { UserNamespaces } from './user-namespaces.ts';
+
+const one = podUid('11111111-1111-1111-1111-111111111111');
+const two = podUid('22222222-2222-2222-2222-222222222222');
+const three = podUid('33333333-3333-3333-3333-333333333333');
+
+function rig(idsPerPod = 65_536, store = mapFileStore()) {
+  const files = memoryRuntimeFiles(store);
+  const logs = collectLogs(new VirtualClock());
+  const users = new UserNamespaces({ files, logger: logs.logger, podsDir: '/pods', idsPerPod });
+  return { users, store, files, logs };
+}
+const firstOf = async (users: UserNamespaces, uid: ReturnType<typeof podUid>) =>
+  (await users.of(uid)).uids?.[0]?.hostId;
+const file = (hostId: number, length = 65_536) => {
+  const mapping = { hostId, containerId: 0, length };
+  return JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] });
+};
+
+test('each pod has a block of its own, written as the Go kubelet does, and keeps it', async () => {
+  const { users, store } = rig();
+  assert.deepEqual(await users.of(one), {
+    mode: 'POD',
+    uids: [{ hostId: 65_536, containerId: 0, length: 65_536 }],
+    gids: [{ hostId: 65_536, containerId: 0, length: 65_536 }],
+  });
+  assert.equal(
+    store.read(`/pods/${one}/userns`),
+    '{"uidMappings":[{"hostId":65536,"containerId":0,"length":65536}],"gidMappings":[{"hostId":65536,"containerId":0,"length":65536}]}',
+  );
+  assert.equal(await firstOf(users, two), 131_072);
+  assert.equal(await firstOf(users, one), 65_536);
+});
+
+test('the next kubelet finds them again and gives no part of them to others', async () => {
+  const { users, store } = rig();
+  await users.of(one);
+  await users.of(two);
+  await users.release(one);
+  assert.equal(store.read(`/pods/${one}/userns`), undefined);
+  const { users: next } = rig(65_536, store);
+  await next.open();
+  assert.equal(await firstOf(next, two), 131_072);
+  assert.equal(await firstOf(next, three), 65_536);
+  assert.equal(await firstOf(next, one), 196_608);
+});
+
+test('blocks of another size than is given now stay, and larger ones go around them', async () => {
+  const { users, store } = rig(131_072);
+  store.write(`/pods/${one}/userns`, file(196_608));
+  await users.open();
+  assert.equal(await firstOf(users, one), 196_608);
+  assert.equal(await firstOf(users, two), 262_144);
+});
+
+test('a file that says nothing usable keeps its pod from running, and no other', async () => {
+  for (const [text, says] of [
+    ['{', /JSON/],
+    ['{}', /one mapping of users/],
+    [file(0), /whole blocks/],
+    [file(65_537), /whole blocks/],
+    [file(4_294_901_760, 131_072), /whole blocks/],
+    [file(65_536).replace('"containerId":0', '"containerId":1'), /mapped alike/],
+    [file(65_536).replaceAll('"containerId":0', '"containerId":1'), /root must be mapped/],
+  ] as const) {
+    const { users, store, logs } = rig();
+    store.write(`/pods/${one}/userns`, text);
+    await users.open();
+    await assert.rejects(users.of(one), (error) => {
+      assert.ok(error instanceof KubelingError && error.code === 'SANDBOX_CONFIG');
+      return says.test(error.message);
+    });
+    assert.equal([...logs.records].length, 1);
+    assert.equal(await firstOf(users, two), 65_536);
+  }
+});
+
+test('of two pods that claim the same block the second is refused', async () => {
+  const { users, store } = rig();
+  store.write(`/pods/${one}/userns`, file(65_536));
+  store.write(`/pods/${two}/userns`, file(65_536));
+  await users.open();
+  assert.equal(await firstOf(users, one), 65_536);
+  await assert.rejects(users.of(two), /belong to another pod/);
+});
+
+test('what cannot be written is not given', async () => {
+  const { users, files } = rig();
+  files.replace = () => Promise.reject(new Error('disk full'));
+  await assert.rejects(users.of(one), { message: 'create user namespace: disk full' });
+  assert.equal(users.size, 0);
+});
+
+test('when all are given the next pod is told so', async () => {
+  const { users } = rig(2 ** 31);
+  await users.of(one);
+  await assert.rejects(users.of(two), {
+    message: 'create user namespace: could not find an empty slot to allocate a user namespace',
+  });
+});
+
+test('blocks come out of the range that is set aside', async () => {
+  const { files, logs } = rig();
+  const ids = { first: 655_360, length: 131_072 };
+  const users = new UserNamespaces({ files, logger: logs.logger, podsDir: '/pods', idsPerPod: 65_536, ids });
+  assert.deepEqual([await firstOf(users, one), await firstOf(users, two)], [655_360, 720_896]);
+  await assert.rejects(users.of(three), /could not find an empty slot/);
+});
+
+test('pods that are gone are forgotten', async () => {
+  const { users } = rig();
+  await users.of(one);
+  await users.of(two);
+  users.retain((uid) => uid === two);
+  assert.equal(users.size, 1);
+  assert.equal(await firstOf(users, three), 65_536);
+});

@@ -1,0 +1,136 @@
+import { lstat, mkdir, open, readFile, realpath, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  absoluteArgument,
+  type Clock,
+  type CommandResult,
+  describeError,
+  errnoOf,
+  KubelingError,
+  loopDevicesOf,
+  mountArguments,
+  readMountTable,
+  runCommand,
+  umountArguments,
+} from '../../lib/index.ts';
+import { blocked } from '../files/remove-volumes.ts';
+import { failureOf } from '../manager/command-failure.ts';
+import { unusable } from '../projected/payload.ts';
+import type { BlockDevices } from './block-devices.ts';
+
+const directoryMode = 0o750;
+const fileMode = 0o640;
+const programMs = 30_000;
+/** Whatever those of the device are. */
+const sectorBytes = 512;
+
+/** The devices of this machine: shown by `mount` and `umount`, held by `losetup`. */
+export class HostBlockDevices implements BlockDevices {
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async find(path: string): Promise<string | undefined> {
+    try {
+      return (await stat(path)).isBlockDevice() ? await realpath(path) : undefined;
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) return undefined;
+      throw new KubelingError('FILE_READ', `Cannot read ${path}: ${describeError(error)}`, { cause: error });
+    }
+  }
+
+  async sizeOf(path: string): Promise<number | undefined> {
+    const facts = await stat(path).catch(unlessMissing);
+    if (facts?.isBlockDevice() !== true) return undefined;
+    // The kernel knows without the device being opened, which may be dead.
+    const sectors = await readFile(`/sys/dev/block/${numberOf(facts.rdev)}/size`, 'utf8').catch(
+      unlessMissing,
+    );
+    return sectors === undefined ? undefined : Number(sectors) * sectorBytes;
+  }
+
+  async bind(device: string, file: string, signal: AbortSignal): Promise<void> {
+    await mkdir(dirname(file), { recursive: true, mode: directoryMode });
+    if (await this.#shows(device, file)) return;
+    if (await isMounted(file)) throw unusable(`${file} is a mount point of something else`);
+    const handle = await open(file, 'wx', fileMode).catch((error) => {
+      if (errnoOf(error) !== 'EEXIST') throw error;
+    });
+    await handle?.close();
+    const source = absoluteArgument('mount', device);
+    const args = mountArguments({ options: ['bind'], source, target: file });
+    const said = failureOf(await this.#run('mount', args, signal));
+    if (said !== undefined) throw unusable(`mount failed: ${said}`);
+  }
+
+  async unbind(file: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    if (await isMounted(file)) {
+      const said = failureOf(await this.#run('umount', umountArguments([], file), signal));
+      if (said?.includes('busy') === true) return 'busy';
+      if (said !== undefined && !said.includes('not mounted')) throw blocked([`unmount failed: ${said}`]);
+    }
+    const facts = await lstat(file).catch(unlessMissing);
+    if (facts === undefined) return 'done';
+    if (!facts.isFile() || facts.size > 0) throw blocked([`${file} was not put there by this node`]);
+    await unlink(file);
+    return 'done';
+  }
+
+  async pin(file: string, signal: AbortSignal): Promise<void> {
+    if ((await pinsOf(file)).length > 0) return;
+    const args = ['-f', '--', absoluteArgument('losetup', file)];
+    const said = failureOf(await this.#run('losetup', args, signal));
+    if (said !== undefined) throw unusable(`losetup -f ${file} failed: ${said}`);
+  }
+
+  async unpin(file: string, signal: AbortSignal): Promise<void> {
+    for (const loop of await pinsOf(file)) {
+      const said = failureOf(await this.#run('losetup', ['-d', loop], signal));
+      if (said !== undefined) throw blocked([`losetup -d ${loop} failed: ${said}`]);
+    }
+  }
+
+  async #shows(device: string, file: string): Promise<boolean> {
+    if (!(await isMounted(file))) return false;
+    const [wanted, found] = await Promise.all([stat(device), stat(file)]);
+    return found.isBlockDevice() && found.rdev === wanted.rdev;
+  }
+
+  async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
+    // What they say is looked at, so they must say it in one language.
+    const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
+    return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: programMs }, signal);
+  }
+}
+
+/** The kernel names places without the links that may lead there. */
+async function canonical(file: string): Promise<string | undefined> {
+  const directory = await realpath(dirname(file)).catch(unlessMissing);
+  return directory === undefined ? undefined : join(directory, basename(file));
+}
+
+async function isMounted(file: string): Promise<boolean> {
+  const place = await canonical(file);
+  const mounts = await readMountTable((path) => readFile(path, 'utf8'));
+  return mounts.some(({ mountPoint }) => mountPoint === place);
+}
+
+/** The devices that hold what is shown at the file. */
+async function pinsOf(file: string): Promise<readonly string[]> {
+  const place = await canonical(file);
+  return place === undefined ? [] : await loopDevicesOf(place);
+}
+
+/** As the kernel writes it. */
+function numberOf(rdev: number): string {
+  const [low, high] = [rdev % 2 ** 32, Math.floor(rdev / 2 ** 32)];
+  const minor = (low & 0xff) | ((low >>> 12) & 0xfff00);
+  const major = ((low >>> 8) & 0xfff) | (high & ~0xfff);
+  return `${major}:${minor}`;
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (errnoOf(error) !== 'ENOENT') throw error;
+}

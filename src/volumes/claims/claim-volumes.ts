@@ -1,0 +1,411 @@
+import type { NodeSelector, PersistentVolume, Volume } from '../../kinds/index.ts';
+import { type Clock, describeError, isKind, KeyedMutex, KubelingError } from '../../lib/index.ts';
+import type { BoundClaim, BoundClaims } from '../../objects/index.ts';
+import { claimNameOf, type Pod, type PodJournal, type PodUid } from '../../pods/index.ts';
+import type { BlockPlugin, BlockVolumes, MappedDevice } from '../block/block-volumes.ts';
+import type { CsiBlock } from '../csi/csi-block.ts';
+import { csiPlugin } from '../csi/csi-places.ts';
+import type { CsiVolumes } from '../csi/csi-volumes.ts';
+import { type HostPathFiles, prepareHostPath } from '../hostpath/host-path.ts';
+import { isMismatch } from '../local/format-and-mount.ts';
+import { localGrowth, localKey } from '../local/local-growth.ts';
+import type { GroupConflict, LocalVolumes } from '../local/local-volumes.ts';
+import { at, failedAt } from '../manager/failed-at.ts';
+import { inTurns } from '../manager/in-turns.ts';
+import { usedVolumes } from '../manager/volume-users.ts';
+import type { NfsVolumes } from '../nfs/nfs-volumes.ts';
+import { unusable } from '../projected/payload.ts';
+import {
+  asShared,
+  type BoundVolume,
+  boundVolume,
+  checkUse,
+  csiVolume,
+  isBlock,
+  kindOfVolume,
+  sourceOf,
+  type VolumeSource,
+} from './bound-volume.ts';
+import { type ClaimProblem, problemOf } from './claim-problem.ts';
+import type { ClaimVolume } from './claim-volume.ts';
+import type { Expansions } from './expansions.ts';
+
+/** Which volumes pods were given, by the names the pods have for them; a later kubelet finds the same. */
+export interface BoundNotes {
+  of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
+  /** Those of all other pods; of all unless a pod is named. */
+  others(uid: PodUid | undefined): readonly BoundVolume[];
+  /** Holds at once; settles when it is on disk, or cannot be for now. */
+  note(pod: Pod, volumes: Readonly<Record<string, BoundVolume>>): Promise<void>;
+  forget(uid: PodUid): Promise<void>;
+}
+
+export interface ClaimVolumesDeps {
+  /** Undefined on a node without an API server. */
+  readonly claims: Pick<BoundClaims, 'get' | 'forgetPod'> | undefined;
+  /** Undefined on a machine that gives no access to the files of volumes. */
+  readonly local: LocalVolumes | undefined;
+  /** Undefined on a machine without drivers. */
+  readonly csi?: Pick<CsiVolumes, 'placeOf' | 'contextOf' | 'setUp' | 'keepUp'> | undefined;
+  /** Undefined on a machine that gives no access to its devices. */
+  readonly block?: Pick<BlockVolumes, 'placeOf' | 'map' | 'remove'> | undefined;
+  readonly csiBlock?: Pick<CsiBlock, 'setUp' | 'remove'> | undefined;
+  /** Nothing is expanded unless given. */
+  readonly expansions?: Pick<Expansions, 'atMount' | 'online' | 'forget'> | undefined;
+  /** Undefined as above. */
+  readonly nfs?: Pick<NfsVolumes, 'placeOf' | 'setUp'> | undefined;
+  readonly hostFiles: HostPathFiles;
+  /** Whether this node is one of those a volume can be had on; not known before it has heard of itself. */
+  readonly judgeNode: (required: NodeSelector) => 'this' | 'others' | 'unknown';
+  readonly notes: BoundNotes;
+  readonly clock: Clock;
+  readonly journal: Pick<PodJournal, 'event'>;
+  /** Tells something of a PersistentVolume itself; nobody is told unless given. */
+  readonly volumeEvent?: VolumeEventTeller | undefined;
+}
+
+export type VolumeEventTeller = (
+  volume: { readonly name: string; readonly uid?: string | undefined },
+  event: { readonly type: 'Warning'; readonly reason: string; readonly message: string },
+) => void;
+
+const soonMs = 1_000;
+
+/** The volumes of pods that are claimed: PersistentVolumes of the kinds this node can mount. */
+export class ClaimVolumes {
+  readonly #deps: ClaimVolumesDeps;
+  readonly #lock = new KeyedMutex<PodUid>();
+  readonly #growing = new KeyedMutex<string>();
+  /** What this process has heard from the API itself. A claim keeps its volume for as long as a pod uses it. */
+  readonly #heard = new Map<PodUid, Set<string>>();
+
+  constructor(deps: ClaimVolumesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Where each is to be found; those are missing of which that is not known yet. */
+  of(pod: Pod): ReadonlyMap<string, ClaimVolume> {
+    const found = new Map<string, ClaimVolume>();
+    for (const volume of pod.spec.volumes ?? []) {
+      const bound = this.#noted(pod, volume);
+      if (bound === undefined) continue;
+      const { source, readOnly, name } = bound;
+      const plugin = source.kind === 'csi' ? { plugin: csiPlugin(source) } : {};
+      const devicePath = this.#deviceOf(pod.metadata.uid, bound);
+      if (devicePath !== undefined) {
+        found.set(volume.name, { kind: 'block', devicePath, readOnly, ...plugin });
+        continue;
+      }
+      const hostPath = this.#placeOf(pod.metadata.uid, name, source);
+      const relabel =
+        source.kind !== 'hostPath' &&
+        source.kind !== 'nfs' &&
+        !readOnly &&
+        !this.#isLabelled(pod, name, source);
+      found.set(volume.name, { kind: 'path', hostPath, readOnly, relabel, specName: name, ...plugin });
+    }
+    return found;
+  }
+
+  /** The groups that users of the pod's volumes must be in. */
+  groupsOf(uid: PodUid): readonly number[] {
+    return Object.values(this.#deps.notes.of(uid)).flatMap(({ group }) =>
+      group === undefined ? [] : [group],
+    );
+  }
+
+  /**
+   * Mounts those volumes that a container uses; may be repeated. Answers what went wrong with which, in the order of the
+   * spec; rejects only when aborted. `done` is told of each that is mounted, at once.
+   */
+  async make(
+    pod: Pod,
+    signal: AbortSignal,
+    done: (volume: string) => void = () => {},
+  ): Promise<readonly ClaimProblem[]> {
+    return await this.#makeAll(pod, claimed(pod), signal, done);
+  }
+
+  /** Finds out about the volumes of a pod that runs, which an earlier kubelet may have mounted without a note. */
+  async refresh(pod: Pod, signal: AbortSignal): Promise<void> {
+    const unknown = claimed(pod).filter((volume) => this.#noted(pod, volume) === undefined);
+    await this.#makeAll(pod, unknown, signal);
+    for (const volume of claimed(pod)) {
+      const noted = this.#noted(pod, volume);
+      const bound = noted && asShared(pod, noted);
+      if (bound?.source.kind === 'csi') this.#deps.csi?.keepUp(pod, csiVolume(bound, bound.source));
+      else if (bound !== undefined)
+        await this.#grow(pod, bound, 'online', signal).catch(unlessAborted(signal));
+    }
+  }
+
+  /**
+   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated. What
+   * is in the volumes stays. Rejects with VOLUME_REMOVE, naming the paths, for what is in use.
+   */
+  async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
+    using _held = await this.#lock.acquire(uid, signal);
+    this.#deps.claims?.forgetPod(uid);
+    await this.#deps.block?.remove(uid, signal);
+    await this.#deps.csiBlock?.remove(uid, signal);
+    await this.#deps.local?.remove(uid, signal);
+    this.#heard.delete(uid);
+    this.#forgetGrowth(uid);
+    await this.#deps.notes.forget(uid);
+  }
+
+  async #makeAll(
+    pod: Pod,
+    volumes: readonly Volume[],
+    signal: AbortSignal,
+    done: (volume: string) => void = () => {},
+  ): Promise<readonly ClaimProblem[]> {
+    if (volumes.length === 0) return [];
+    using _held = await this.#lock.acquire(pod.metadata.uid, signal);
+    const problems = await inTurns(volumes, async (volume) => {
+      const problem = await this.#try(pod, volume, signal);
+      if (problem === undefined) done(volume.name);
+      return problem;
+    });
+    return problems.filter((problem) => problem !== undefined);
+  }
+
+  async #try(pod: Pod, volume: Volume, signal: AbortSignal): Promise<ClaimProblem | undefined> {
+    try {
+      const bound = await this.#find(pod, volume, signal);
+      await this.#setUp(pod, volume, bound, signal);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return problemOf(volume.name, error);
+    }
+  }
+
+  async #find(pod: Pod, volume: Volume, signal: AbortSignal): Promise<BoundVolume> {
+    const noted = this.#noted(pod, volume);
+    if (noted !== undefined && this.#heard.get(pod.metadata.uid)?.has(volume.name) === true) return noted;
+    const claim = claimNameOf(pod, volume) ?? '';
+    try {
+      const found = await this.#ask(pod, claim, signal);
+      checkUse(pod, volume, found);
+      return this.#judge(volume, found);
+    } catch (error) {
+      // What it was is better than nothing; what the API says of it now is better than that.
+      if (noted !== undefined && isKind(error, 'Unavailable')) return noted;
+      throw error;
+    }
+  }
+
+  async #ask(pod: Pod, claim: string, signal: AbortSignal): Promise<BoundClaim> {
+    const { namespace, uid } = pod.metadata;
+    const { claims } = this.#deps;
+    const failed = `error processing PVC ${namespace}/${claim}`;
+    if (claims === undefined) throw unusable(`${failed}: this node has no API server to ask for it`);
+    return await claims.get({ namespace, name: claim }, uid, signal).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      const code = isKind(cause, 'Unavailable') ? 'CLAIM_UNREAD' : 'CLAIM_UNBOUND';
+      throw new KubelingError(code, `${failed}: ${describeError(cause)}`);
+    });
+  }
+
+  /** In the order of the reference, so that of several things that are wrong the same one is told. */
+  #judge(volume: Volume, found: BoundClaim): BoundVolume {
+    this.#checkNode(found.volume);
+    const name = found.volume.metadata?.name ?? '';
+    const source = sourceOf(found.volume);
+    const kind = kindOfVolume(found.volume);
+    if (isBlock(found.volume) && (source === undefined || this.#pluginOf(source) === undefined)) {
+      const why = `volumes of the mode Block and the kind ${kind} are not supported by this node`;
+      throw failedAt('MapVolume.NewBlockVolumeMapper initialization failed', name, why);
+    }
+    if (source === undefined || !this.#canMount(source)) {
+      const why = `volumes of the kind ${kind} are not supported by this node yet`;
+      throw failedAt('MountVolume.NewMounter initialization failed', name, why);
+    }
+    const bound = boundVolume(volume, found, source);
+    if (source.kind === 'hostPath' && bound.mountOptions.length > 0) {
+      const why = 'mount options are not supported for this volume type';
+      throw failedAt('MountVolume.MountOptionSupport check failed', name, why);
+    }
+    return bound;
+  }
+
+  #canMount({ kind }: VolumeSource): boolean {
+    return kind === 'hostPath' || this.#deps[kind] !== undefined;
+  }
+
+  #checkNode({ metadata, spec }: PersistentVolume): void {
+    const required = spec?.nodeAffinity?.required;
+    const verdict = required === undefined ? 'this' : this.#deps.judgeNode(required);
+    if (verdict === 'this') return;
+    const doing = spec?.volumeMode === 'Block' ? 'MapVolume' : 'MountVolume';
+    const stage = `${doing}.NodeAffinity check failed`;
+    const { name = '' } = metadata ?? {};
+    if (verdict === 'others') throw failedAt(stage, name, 'no matching NodeSelectorTerms');
+    const retryAtMs = this.#deps.clock.monotonicMs() + soonMs;
+    throw failedAt(stage, name, 'the labels of this node are not known yet', retryAtMs);
+  }
+
+  /** Noted before: from then on no other pod can have a volume that is for one alone. */
+  async #setUp(pod: Pod, volume: Volume, bound: BoundVolume, signal: AbortSignal): Promise<void> {
+    const { notes } = this.#deps;
+    const { uid } = pod.metadata;
+    const others = notes.others(uid);
+    if (bound.use === 'one-pod' && others.some(({ name }) => name === bound.name)) {
+      const why = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod';
+      const stage = bound.mode === 'block' ? 'MapVolume.SetUpDevice failed' : 'MountVolume.SetUp failed';
+      throw failedAt(stage, bound.name, why);
+    }
+    const before = notes.of(uid)[volume.name];
+    const noting = notes.note(pod, { ...notes.of(uid), [volume.name]: bound });
+    try {
+      const shared = asShared(pod, bound);
+      await this.#mount(pod, shared, others, signal);
+      const step = bound.mode === 'block' ? 'MapVolume.MarkVolumeAsMounted' : 'MountVolume.Setup';
+      const stage = `${step} failed while expanding volume`;
+      if (this.#heard.get(uid)?.has(volume.name) !== true)
+        await at(stage, bound.name, this.#grow(pod, shared, 'atMount', signal));
+      this.#heard.set(uid, (this.#heard.get(uid) ?? new Set()).add(volume.name));
+    } catch (error) {
+      const { [volume.name]: _failed, ...left } = notes.of(uid);
+      if (before === undefined) await notes.note(pod, left);
+      throw error;
+    } finally {
+      await noting;
+    }
+  }
+
+  async #mount(
+    pod: Pod,
+    { source, ...bound }: BoundVolume,
+    others: readonly BoundVolume[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (bound.mode === 'block') {
+      await this.#map(pod, bound, source, signal);
+      return;
+    }
+    if (source.kind === 'hostPath') {
+      await at('MountVolume.SetUp failed', bound.name, prepareHostPath(this.#deps.hostFiles, source));
+      return;
+    }
+    if (source.kind === 'csi') {
+      await this.#deps.csi?.setUp(pod, csiVolume(bound, source), signal);
+      return;
+    }
+    const { local, nfs } = this.#deps;
+    if (source.kind === 'nfs') {
+      const volume = { ...bound, server: source.server, path: source.path };
+      await at('MountVolume.SetUp failed', bound.name, nfs?.setUp(pod, volume, signal));
+      return;
+    }
+    if (local === undefined) return;
+    const volume = { ...bound, path: source.path, fsType: source.fsType };
+    await at('MountVolume.NewMounter initialization failed', bound.name, local.find(volume));
+    const isShared = others.some(
+      (other) => other.source.kind === 'local' && other.source.path === source.path,
+    );
+    const setUp = local.setUp(pod, volume, isShared ? 'shared' : 'first', signal).catch((error: unknown) => {
+      if (isMismatch(error)) this.#tellMismatch(bound, error);
+      throw error;
+    });
+    const conflict = await at('MountVolume.SetUp failed', bound.name, setUp);
+    if (conflict !== undefined) this.#tellConflict(pod, bound.name, conflict);
+  }
+
+  async #map(
+    pod: Pod,
+    bound: Omit<BoundVolume, 'source'>,
+    source: VolumeSource,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { block, csiBlock } = this.#deps;
+    const { name } = bound;
+    const plugin = this.#pluginOf(source);
+    if (plugin === undefined || block === undefined) return;
+    const show = async (path: string) => {
+      const mapped = await block.map(pod, { plugin, name, path }, signal);
+      if (mapped.state === 'new') this.#tellMapped(pod, name, mapped);
+    };
+    if (source.kind === 'csi') await csiBlock?.setUp(pod, csiVolume(bound, source), show, signal);
+    else if (source.kind === 'local') await show(source.path);
+  }
+
+  /** What drivers have, they expand. Two pods that have it do so one after the other: the second finds it done. */
+  async #grow(pod: Pod, bound: BoundVolume, when: 'atMount' | 'online', signal: AbortSignal): Promise<void> {
+    const { expansions, local } = this.#deps;
+    if (bound.source.kind !== 'local' || expansions === undefined) return;
+    const growing = localGrowth(local, bound, bound.source);
+    await this.#growing.run(growing.key, () => expansions[when](pod, growing, signal), signal);
+  }
+
+  /** Whoever has them next may try again what was given up. */
+  #forgetGrowth(uid: PodUid): void {
+    const { notes, expansions } = this.#deps;
+    const kept = new Set(notes.others(uid).map(({ name }) => name));
+    for (const { name, source } of Object.values(notes.of(uid)))
+      if (source.kind === 'local' && !kept.has(name)) expansions?.forget(localKey(name));
+  }
+
+  #tellMapped(pod: Pod, name: string, { global, ofPod }: MappedDevice): void {
+    for (const where of [`globalMapPath "${global}"`, `volumeMapPath "${ofPod}"`]) {
+      const message = `MapVolume.MapPodDevice succeeded for volume "${name}" ${where}`;
+      this.#deps.journal.event(pod, { type: 'Normal', reason: 'SuccessfulMountVolume', message });
+    }
+  }
+
+  /** Of what can be given as a device. */
+  #pluginOf({ kind }: VolumeSource): BlockPlugin | undefined {
+    if (this.#deps.block === undefined) return undefined;
+    if (kind === 'csi') return this.#deps.csiBlock === undefined ? undefined : 'csi';
+    return kind === 'local' ? 'local-volume' : undefined;
+  }
+
+  #deviceOf(uid: PodUid, { mode, source, name }: BoundVolume): string | undefined {
+    const plugin = mode === 'block' ? this.#pluginOf(source) : undefined;
+    return plugin && this.#deps.block?.placeOf(uid, plugin, name);
+  }
+
+  #tellMismatch(volume: Omit<BoundVolume, 'source'>, error: unknown): void {
+    const why = error instanceof KubelingError && error.cause !== undefined ? error.cause : error;
+    const message = `MountVolume failed for volume "${volume.name}" : ${describeError(why)}`;
+    const reason = 'FailedMountOnFilesystemMismatch';
+    this.#deps.volumeEvent?.(volume, { type: 'Warning', reason, message });
+  }
+
+  #tellConflict(pod: Pod, volume: string, { wanted, found }: GroupConflict): void {
+    const message = `The requested fsGroup is ${wanted}, but the volume ${volume} has GID ${found}. The volume may not be shareable.`;
+    this.#deps.journal.event(pod, { type: 'Warning', reason: 'AlreadyMountedVolume', message });
+  }
+
+  /** Of the claim the pod names now: a note on another one is of an earlier pod of its UID. */
+  #noted(pod: Pod, volume: Volume): BoundVolume | undefined {
+    const claim = claimNameOf(pod, volume);
+    const noted = claim === undefined ? undefined : this.#deps.notes.of(pod.metadata.uid)[volume.name];
+    return noted?.claim === claim ? noted : undefined;
+  }
+
+  #isLabelled({ metadata: { uid } }: Pod, name: string, { kind }: VolumeSource): boolean {
+    return kind === 'csi' && this.#deps.csi?.contextOf(uid, name) !== undefined;
+  }
+
+  #placeOf(uid: PodUid, name: string, source: VolumeSource): string {
+    if (source.kind === 'hostPath') return source.path;
+    return this.#deps[source.kind]?.placeOf(uid, name) ?? '';
+  }
+}
+
+/** Whether the volume is claimed rather than described by the pod itself. */
+export function isClaimed(volume: Volume): boolean {
+  return volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined;
+}
+
+/** It has been told, and is tried again with the next look at the pod. */
+function unlessAborted(signal: AbortSignal): () => void {
+  return () => signal.throwIfAborted();
+}
+
+function claimed(pod: Pod): readonly Volume[] {
+  const used = usedVolumes(pod);
+  return (pod.spec.volumes ?? []).filter((volume) => isClaimed(volume) && used.has(volume.name));
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { CsiWorld, disk, silence } from '../../../test/fakes/csi-world.ts';
+import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import type { PersistentVolumeClaim } from '../../kinds/index.ts';
+import { KubelingError } from '../../lib/index.ts';
+import type { CsiVolumes } from '../csi/csi-volumes.ts';
+import { planExpansion } from './expansion-plan.ts';
+
+const { signal } = new AbortController();
+const pod = podWith([]);
+const claimed = { ...disk, claim: 'c' };
+const done = `FileSystemResizeSuccessful MountVolume.NodeExpandVolume succeeded for volume "pv" n1`;
+
+const claimOf = (capacity: string, more: object = {}, annotations = {}): PersistentVolumeClaim => ({
+  metadata: { name: 'c', annotations },
+  spec: { volumeName: 'pv' },
+  status: { capacity: { storage: capacity }, ...more },
+});
+const volumeOf = (storage: string, accessModes: string[] = ['ReadWriteOnce']) => ({
+  metadata: { name: 'pv' },
+  spec: { capacity: { storage }, accessModes },
+});
+const pending = { allocatedResourceStatuses: { storage: 'NodeResizePending' } };
+const refusedWith = (grpcCode: string) =>
+  new KubelingError('CSI_REFUSED', `rpc error: code = X desc = ${grpcCode}`, { details: { grpcCode } });
+
+/** A volume that has grown elsewhere. */
+function grown(more: object = pending): CsiWorld {
+  const world = new CsiWorld();
+  world.can.add('EXPAND_VOLUME');
+  world.claim = claimOf('1Gi', more);
+  world.volume = volumeOf('2Gi');
+  return world;
+}
+
+async function keptUp(world: CsiWorld, volumes: CsiVolumes, ms = 0): Promise<void> {
+  volumes.keepUp(pod, claimed);
+  await world.runs(volumes, ms);
+}
+
+describe('a volume that has grown', () => {
+  it('is expanded when it is mounted, and the claim is told each step', async () => {
+    const world = grown({
+      ...pending,
+      conditions: [
+        { type: 'FileSystemResizePending', status: 'True' },
+        { type: 'Other', status: 'True' },
+      ],
+    });
+    const volumes = world.volumes();
+    await volumes.setUp(pod, claimed, signal);
+    assert.deepEqual(world.calls(), ['stage', 'publish', 'claim', 'expand', 'claim']);
+    assert.deepEqual(
+      world.history.filter((call) => call.startsWith('claim')),
+      [
+        'claim {"allocatedResourceStatuses":{"storage":"NodeResizeInProgress"}}',
+        'claim {"capacity":{"storage":"2Gi"},"allocatedResourceStatuses":{"storage":null},"conditions":[{"type":"Other","status":"True"}]}',
+      ],
+    );
+    const [request] = world.expansions;
+    assert.equal(request?.volumePath, volumes.placeOf(worldUid, 'pv'));
+    assert.match(request?.stagingTargetPath ?? '', /globalmount$/);
+    assert.deepEqual(request?.capacityRange, { requiredBytes: 2n ** 31n, limitBytes: 0n });
+    assert.deepEqual(world.events, [`pod ${done}`, `c ${done}`]);
+    assert.deepEqual(world.observed, ['volume_fs_resize kubernetes.io/csi:d.example success']);
+    await keptUp(world, volumes);
+    assert.equal(world.expansions.length, 1);
+  });
+
+  it('is expanded under a pod that runs, and again until it is done', async () => {
+    const world = grown();
+    world.volume = volumeOf('1Gi');
+    const volumes = world.volumes();
+    await volumes.setUp(pod, claimed, signal);
+    world.volume = volumeOf('2Gi');
+    world.troubles.set('expand', silence());
+    const end = new AbortController();
+    const running = volumes.run(end.signal).catch(() => {});
+    volumes.keepUp(pod, claimed);
+    await world.clock.advance(600);
+    const failed =
+      'pod VolumeResizeFailed NodeExpandVolume.NodeExpandVolume failed for volume "pv" : rpc error: code = Unavailable desc = gone';
+    assert.deepEqual(world.events, [failed, failed]);
+    world.troubles.clear();
+    await world.clock.advance(2_000);
+    assert.deepEqual(world.events.slice(2), [`pod ${done}`, `c ${done}`]);
+    end.abort(new Error('over'));
+    await running;
+    assert.deepEqual(world.claim?.status?.capacity, { storage: '2Gi' });
+  });
+
+  it('fails the mount while nobody knows how far the driver came', async () => {
+    const world = grown();
+    world.troubles.set('expand', silence());
+    const volumes = world.volumes();
+    const stage = /MountVolume\.Setup failed while expanding volume for volume "pv" : .* Unavailable/;
+    await assert.rejects(volumes.setUp(pod, claimed, signal), stage);
+    world.troubles.clear();
+    await world.clock.advance(1_000);
+    await volumes.setUp(pod, claimed, signal);
+    assert.equal(world.expansions.length, 1);
+  });
+
+  it('that can never be so large is told to the claim, and used as it is', async () => {
+    const world = grown();
+    world.troubles.set('expand', refusedWith('OUT_OF_RANGE'));
+    await world.volumes().setUp(pod, claimed, signal);
+    assert.equal(world.claim?.status?.allocatedResourceStatuses?.['storage'], 'NodeResizeInfeasible');
+    assert.equal(world.claim?.status?.conditions?.[0]?.type, 'NodeResizeError');
+    assert.match(world.events.join(), /^pod VolumeResizeFailed .* OUT_OF_RANGE$/);
+  });
+
+  it('that cannot be expanded while it is in use is let alone until it is not', async () => {
+    const world = grown();
+    world.troubles.set('expand', refusedWith('FAILED_PRECONDITION'));
+    const volumes = world.volumes();
+    await volumes.setUp(pod, claimed, signal);
+    await keptUp(world, volumes, 300_000);
+    assert.equal(world.calls().filter((call) => call === 'expand').length, 1);
+    await world.ends(volumes, worldUid);
+    world.troubles.clear();
+    await volumes.setUp(pod, claimed, signal);
+    assert.equal(world.expansions.length, 1);
+  });
+
+  it('and is read-only is not expanded, which is told', async () => {
+    const world = grown();
+    await world.volumes().setUp(pod, { ...claimed, readOnly: true }, signal);
+    const told =
+      'FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "pv" requested read-only file system';
+    assert.deepEqual([world.events, world.expansions], [[`pod ${told}`, `c ${told}`], []]);
+  });
+
+  it('mounts as it is by a driver that does not expand, and without an API that can be reached', async () => {
+    const world = grown();
+    world.can.delete('EXPAND_VOLUME');
+    await world.volumes().setUp(pod, claimed, signal);
+    const other = grown();
+    const volumes = other.volumes();
+    Object.defineProperty(other, 'claim', {
+      get: () => {
+        throw new KubelingError('API_UNAVAILABLE', 'away');
+      },
+    });
+    await volumes.setUp(pod, claimed, signal);
+    assert.deepEqual([world.expansions, other.expansions], [[], []]);
+  });
+
+  it('is told its size alone where nobody tells steps, and nothing where another node did', () => {
+    const plan = (
+      claim: PersistentVolumeClaim,
+      modes: string[] = ['ReadWriteOnce'],
+      here: bigint | undefined = undefined,
+    ) => {
+      const found = planExpansion(claim, volumeOf('2Gi', modes), 'writable', here);
+      return found.do === 'expand' ? found.told : found.do;
+    };
+    assert.equal(plan(claimOf('1Gi')), 'size');
+    assert.equal(plan(claimOf('1Gi', pending)), 'steps');
+    assert.equal(plan(claimOf('1Gi', { allocatedResources: { storage: '2Gi' } })), 'nothing');
+    const infeasible = { allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } };
+    assert.equal(plan(claimOf('1Gi', infeasible)), 'nothing');
+    const [shared, before] = [['ReadWriteMany'], 2n ** 30n];
+    assert.equal(plan(claimOf('2Gi'), shared, before), 'nothing');
+    assert.deepEqual(planExpansion(claimOf('2Gi'), volumeOf('2Gi', shared), 'writable', before), {
+      do: 'expand',
+      size: '2Gi',
+      bytes: 2n ** 31n,
+      told: 'nothing',
+    });
+    const marked = claimOf('2Gi', {}, { 'volume.kubernetes.io/node-expansion-not-required': 'true' });
+    assert.equal(planExpansion(marked, volumeOf('2Gi', shared), 'writable', before).do, 'nothing');
+    assert.equal(planExpansion(claimOf('2Gi'), volumeOf('2Gi'), 'writable', before).do, 'nothing');
+  });
+
+  it('and is given as a device is expanded there, before the pod has it and while it runs', async () => {
+    const world = grown();
+    const volumes = world.volumes();
+    const device = { ...claimed, shownAs: 'device' as const };
+    const shown: string[] = [];
+    await volumes.devices.setUp(pod, device, async (path) => void shown.push(path), signal);
+    const at = `/root/plugins/kubernetes.io/csi/volumeDevices/publish/pv/${worldUid}`;
+    assert.deepEqual([shown, world.calls()], [[at], ['stage', 'publish', 'claim', 'expand', 'claim']]);
+    const [request] = world.expansions;
+    assert.equal(request?.volumePath, at);
+    assert.match(request?.stagingTargetPath ?? '', /csi\/volumeDevices\/staging\/pv$/);
+    assert.deepEqual(request?.volumeCapability?.block, {});
+    world.volume = volumeOf('3Gi');
+    world.claim = claimOf('2Gi', pending);
+    volumes.keepUp(pod, device);
+    await world.runs(volumes);
+    assert.deepEqual(world.expansions[1]?.capacityRange?.requiredBytes, 3n * 2n ** 30n);
+    assert.deepEqual(world.claim?.status?.capacity, { storage: '3Gi' });
+  });
+
+  it('and cannot be expanded as a device is shown, and not handed on', async () => {
+    const world = grown();
+    world.troubles.set('expand', silence());
+    const device = { ...claimed, shownAs: 'device' as const };
+    await assert.rejects(
+      world.volumes().devices.setUp(pod, device, async () => {}, signal),
+      {
+        message:
+          /^MapVolume\.MarkVolumeAsMounted failed while expanding volume for volume "pv" : .* Unavailable/,
+      },
+    );
+  });
+});

@@ -1,0 +1,166 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import {
+  absoluteArgument,
+  type Clock,
+  describeError,
+  KeyedMutex,
+  type Mount,
+  mountOf,
+  readFileIfExists,
+  readMountTable,
+  runCommand,
+} from '../../lib/index.ts';
+import { failureOf } from '../manager/command-failure.ts';
+import type { DirectoryQuotas } from './directory-quotas.ts';
+import {
+  freeProject,
+  isOurProject,
+  listedProjects,
+  namedProjectsOf,
+  projectsOf,
+  reportedProjects,
+} from './project-ids.ts';
+
+export interface HostDirectoryQuotasDeps {
+  readonly clock: Clock;
+  /** Where the programs are. */
+  readonly path?: string | undefined;
+  readonly mounts?: () => Promise<readonly Mount[]>;
+  /** The directory of `projects` and `projid`, where people note the projects they have given. */
+  readonly registryDir?: string;
+}
+
+const quotaOptions: ReadonlySet<string> = new Set(['prjquota', 'pquota']);
+const deadlineMs = 30_000;
+const blockBytes = 1024n;
+
+class Unavailable extends Error {}
+
+/**
+ * The programs of this machine: `chattr` and `lsattr` of e2fsprogs, `setquota` and `repquota` of quota, as found on the
+ * PATH. Which project a directory has is kept by the file system alone, so that nothing is lost with this process.
+ */
+export class HostDirectoryQuotas implements DirectoryQuotas {
+  readonly #deps: HostDirectoryQuotasDeps;
+  /** From the look at who has which number until it is taken. */
+  readonly #lock = new KeyedMutex<'projects'>();
+
+  constructor(deps: HostDirectoryQuotasDeps) {
+    this.#deps = deps;
+  }
+
+  problemIn(directory: string, signal: AbortSignal): Promise<string | undefined> {
+    return this.#answering(async () => {
+      await this.#reported(await this.#fileSystem(directory), signal);
+    }, signal);
+  }
+
+  limit(directory: string, bytes: bigint, signal: AbortSignal): Promise<string | undefined> {
+    return this.#answering(async () => {
+      const fileSystem = await this.#fileSystem(directory);
+      using _held = await this.#lock.acquire('projects', signal);
+      const project = await this.#projectFor(directory, fileSystem, signal);
+      const blocks = (bytes + blockBytes - 1n) / blockBytes;
+      await this.#setLimit(project, blocks, fileSystem, signal);
+    }, signal);
+  }
+
+  release(directories: readonly string[], signal: AbortSignal): Promise<string | undefined> {
+    return this.#answering(async () => {
+      const [first] = directories;
+      if (first === undefined) return;
+      const fileSystem = await this.#fileSystem(first).catch(unlessUnavailable);
+      if (fileSystem === undefined) return;
+      const projects = await this.#listed(directories, signal);
+      for (const project of new Set(projects.values()))
+        if (isOurProject(project)) await this.#setLimit(project, 0n, fileSystem, signal);
+    }, signal);
+  }
+
+  /** That of an earlier attempt, or a new one. */
+  async #projectFor(directory: string, fileSystem: string, signal: AbortSignal): Promise<number> {
+    const above = dirname(directory);
+    const found = await this.#listed([above, directory], signal);
+    const [outer, own] = [found.get(above), found.get(directory)];
+    if (outer === undefined || own === undefined)
+      throw new Unavailable(`lsattr does not tell the project of ${directory}`);
+    // Somebody counts what is in there: what left his project would be missing.
+    if (outer !== 0) throw new Unavailable(`${above} belongs to the project ${outer} of somebody else`);
+    if (own !== 0) return own;
+    const taken = new Set([...(await this.#noted()), ...(await this.#reported(fileSystem, signal))]);
+    const project = freeProject(directory, taken);
+    await this.#run(
+      'chattr',
+      ['-p', String(project), '+P', '--', absoluteArgument('chattr', directory)],
+      signal,
+    );
+    return project;
+  }
+
+  async #listed(directories: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+    const args = ['-p', '-d', '--', ...directories.map((directory) => absoluteArgument('lsattr', directory))];
+    // What it cannot tell of one it tells of the others.
+    const { stdout } = await this.#command('lsattr', args, signal);
+    return listedProjects(stdout);
+  }
+
+  async #noted(): Promise<readonly number[]> {
+    const { registryDir = '/etc' } = this.#deps;
+    const [projects, names] = await Promise.all(
+      ['projects', 'projid'].map(async (name) => (await readFileIfExists(`${registryDir}/${name}`)) ?? ''),
+    );
+    return [...projectsOf(projects ?? ''), ...namedProjectsOf(names ?? '')];
+  }
+
+  async #reported(fileSystem: string, signal: AbortSignal): Promise<readonly number[]> {
+    return reportedProjects(await this.#run('repquota', ['-P', '-n', '--', fileSystem], signal));
+  }
+
+  /** 0 is no limit. */
+  async #setLimit(project: number, blocks: bigint, fileSystem: string, signal: AbortSignal): Promise<void> {
+    const limits = ['0', String(blocks), '0', '0'];
+    await this.#run('setquota', ['-P', '--', String(project), ...limits, fileSystem], signal);
+  }
+
+  /** Where it is mounted as a whole: programs do not know the other places it is shown at. */
+  async #fileSystem(directory: string): Promise<string> {
+    const { mounts = () => readMountTable((path) => readFile(path, 'utf8')) } = this.#deps;
+    const [place, table] = await Promise.all([realpath(directory), mounts()]);
+    const holder = mountOf(place, table);
+    if (holder === undefined) throw new Unavailable(`nobody knows what ${place} is mounted from`);
+    const { device, fsType, mountPoint, superOptions } = holder;
+    if (!superOptions.some((option) => quotaOptions.has(option)))
+      throw new Unavailable(`the file system at ${mountPoint} (${fsType}) is not mounted with prjquota`);
+    const whole = table.find((mount) => mount.device === device && mount.root === '/');
+    return (whole ?? holder).mountPoint;
+  }
+
+  async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<string> {
+    const result = await this.#command(file, args, signal);
+    const said = failureOf(result);
+    if (said !== undefined) throw new Unavailable(`${file} ${args.join(' ')} failed: ${said}`);
+    return result.stdout;
+  }
+
+  async #command(file: string, args: readonly string[], signal: AbortSignal) {
+    const { clock, path = process.env['PATH'] } = this.#deps;
+    // What they say is looked at, so they must say it in one language.
+    const env = { PATH: path, LC_ALL: 'C' };
+    return await runCommand({ file, args, env, clock, deadlineMs }, signal);
+  }
+
+  async #answering(act: () => Promise<void>, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      await act();
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return describeError(error);
+    }
+  }
+}
+
+function unlessUnavailable(error: unknown): undefined {
+  if (!(error instanceof Unavailable)) throw error;
+}

@@ -1,0 +1,120 @@
+import type { Volume } from '../../kinds/index.ts';
+import { type Clock, KeyedMutex } from '../../lib/index.ts';
+import type { Pod, PodUid, ResourceList } from '../../pods/index.ts';
+import { removeMounted } from '../files/remove-volumes.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import { isMarked, markPrepared } from '../manager/prepare-volume.ts';
+import { type StorageObserver, timed } from '../manager/volume-metrics.ts';
+import { usedVolumes } from '../manager/volume-users.ts';
+import { unusable } from '../projected/payload.ts';
+import { endOf, firstThatIsNoDirectory, PodPlaces } from '../projected/payload-places.ts';
+import {
+  checkPageSize,
+  type MemoryMedium,
+  pageSizeFor,
+  readMedium,
+  sizeInMemory,
+} from './empty-dir-medium.ts';
+
+export interface MemoryEmptyDirsDeps {
+  /** Where the directories of pods are. */
+  readonly podsDir: string;
+  readonly files: VolumeFiles;
+  readonly clock: Clock;
+  /** What the node has to give: no directory in memory may grow larger. */
+  readonly allocatable: () => ResourceList;
+  /** Nobody unless given. */
+  readonly observe?: StorageObserver | undefined;
+}
+
+const directoryMode = 0o777;
+const plugin = { name: 'kubernetes.io/empty-dir' };
+
+/** The empty directories of pods that lie in memory, on pages of the usual size or on huge ones. */
+export class MemoryEmptyDirs {
+  readonly #deps: MemoryEmptyDirsDeps;
+  readonly #lock = new KeyedMutex<PodUid>();
+
+  constructor(deps: MemoryEmptyDirsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Makes the directory, if a container uses it. May be repeated, by another process too: what is mounted is known by
+   * its mount and stays as it is. Rejects with VOLUME_UNUSABLE for a medium that cannot be had.
+   */
+  async make(pod: Pod, { name, emptyDir }: Volume, signal: AbortSignal): Promise<void> {
+    if (!usedVolumes(pod).has(name)) return;
+    const medium = readMedium(emptyDir?.medium ?? '');
+    const { uid } = pod.metadata;
+    using _held = await this.#lock.acquire(uid, signal);
+    const places = new PodPlaces(this.#deps.podsDir, uid);
+    const [directory, marker] = [places.emptyDir(name), places.emptyDirMarker(name)];
+    const ways = [places.pod, places.volumes, places.emptyDirs, directory];
+    const foreign = await firstThatIsNoDirectory(this.#deps.files, ways);
+    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    if (await this.#isMounted(pod, directory, medium)) {
+      if (await isMarked(this.#deps.files, marker)) return;
+    } else {
+      // A marker that outlived its mount, as after a start of the machine, tells nothing of the next one.
+      await this.#deps.files.removeTree(marker);
+      await this.#mount(pod, directory, { medium, sizeLimit: emptyDir?.sizeLimit }, signal);
+    }
+    const group = pod.spec.securityContext?.fsGroup;
+    const { clock, files, observe = () => {} } = this.#deps;
+    const give = (to: number) => files.giveToGroup(directory, to, 'write');
+    if (group !== undefined)
+      await timed({ clock, observe }, 'volume_apply_access_control', [plugin], () => give(group));
+    await markPrepared(this.#deps.files, marker);
+  }
+
+  /**
+   * To be called once nothing of the pod runs, also for pods of which nothing but the UID is known; may be repeated.
+   * Directories on the disk stay. Rejects with VOLUME_REMOVE, naming the paths, for what is in use.
+   */
+  async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
+    using _held = await this.#lock.acquire(uid, signal);
+    const places = new PodPlaces(this.#deps.podsDir, uid);
+    const { files } = this.#deps;
+    // Behind a link they are somebody else's.
+    if ((await endOf(files, [places.pod, places.volumes, places.emptyDirs])) !== 'ours') return;
+    const volumes = (await files.names(places.emptyDirs)).map((name) => ({
+      directory: places.emptyDir(name),
+      marker: places.emptyDirMarker(name),
+    }));
+    const kinds = await Promise.all(volumes.map(({ directory }) => files.mountAt(directory)));
+    const mounted = volumes.filter(
+      (_volume, index) => kinds[index] === 'memory' || kinds[index] === 'huge-pages',
+    );
+    await removeMounted(this.#deps, mounted, signal);
+  }
+
+  async #isMounted(pod: Pod, directory: string, medium: MemoryMedium): Promise<boolean> {
+    const { files } = this.#deps;
+    const mounted = await files.mountAt(directory);
+    if (mounted === 'none') return false;
+    if (mounted !== medium.kind) throw unusable(`${directory} is a mount point of something else`);
+    if (medium.kind === 'huge-pages') {
+      checkPageSize({ directory, pageBytes: await files.pageBytesAt(directory) }, medium, pod);
+    }
+    return true;
+  }
+
+  async #mount(
+    pod: Pod,
+    directory: string,
+    { medium, sizeLimit }: { readonly medium: MemoryMedium; readonly sizeLimit: string | undefined },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { files, allocatable } = this.#deps;
+    if (medium.kind === 'memory') {
+      const size = sizeInMemory(pod, sizeLimit, allocatable());
+      await files.makeDirectory(directory, directoryMode);
+      await files.mountMemory(directory, size, signal);
+    } else {
+      const pageSize = pageSizeFor(medium, pod);
+      await files.makeDirectory(directory, directoryMode);
+      await files.mountHugePages(directory, pageSize, signal);
+    }
+  }
+}

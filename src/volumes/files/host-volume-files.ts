@@ -1,0 +1,461 @@
+import { constants, lstatSync, realpathSync, type Stats } from 'node:fs';
+import { lstat, mkdir, open, opendir, readFile, realpath, rmdir, stat, statfs } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  absoluteArgument,
+  type Clock,
+  type CommandResult,
+  describeError,
+  errnoOf,
+  formatQuantity,
+  hostSilentMounts,
+  isMountPoint,
+  KubelingError,
+  type MountCalls,
+  mountArguments,
+  mountCalls,
+  mountIdOf,
+  openPlace,
+  placeFlags,
+  type Quantity,
+  readMountTable,
+  removeTree,
+  runCommand,
+  type SilentMounts,
+  spaceAt,
+  systemRandom,
+  umountArguments,
+  unlessGone,
+  unlessMissing,
+  wayFlags,
+  writeFileAtomic,
+} from '../../lib/index.ts';
+import { failureOf } from '../manager/command-failure.ts';
+import { checkedMountOptions } from '../manager/mount-options.ts';
+import type { WalkNews } from '../ownership/group-news.ts';
+import { walkForGroup } from '../ownership/group-walk.ts';
+import { walkAside } from '../ownership/group-walk-aside.ts';
+import {
+  callsToChange,
+  callsToLookAt,
+  isQuickToLookAt,
+  volumeTreeCalls,
+  whenToLookAt,
+} from './quick-files.ts';
+import type { GroupAccess, MountKind, VolumeFileKind, VolumeFiles, VolumeSpace } from './volume-files.ts';
+
+/** What the kernel calls the file systems that are ours. */
+const mountKinds: ReadonlyMap<number, MountKind> = new Map([
+  [0x01021994, 'memory'],
+  [0x958458f6, 'huge-pages'],
+]);
+const directoryMode = 0o755;
+const innerDirectoryMode = 0o777;
+/** What a group gets of files. */
+const groupBits: Readonly<Record<GroupAccess, number | undefined>> = {
+  read: 0o440,
+  write: 0o660,
+  'as-is': undefined,
+};
+const mountDeadlineMs = 30_000;
+
+/** The files and mounts of this machine. */
+export class HostVolumeFiles implements VolumeFiles {
+  readonly #clock: Clock;
+  /** Older kernels, and the owners of user namespaces, cannot keep a file system in memory from being swapped. */
+  #noswap: 'untried' | 'refused' = 'untried';
+  readonly #calls: MountCalls | undefined;
+
+  readonly #silent: Pick<SilentMounts, 'check' | 'firstBelow' | 'whose'>;
+
+  /** Without `calls` a program is run for each mount. */
+  constructor(
+    clock: Clock,
+    calls: MountCalls | undefined = mountCalls(),
+    silent: Pick<SilentMounts, 'check' | 'firstBelow' | 'whose'> = hostSilentMounts(clock, systemRandom()),
+  ) {
+    this.#clock = clock;
+    this.#calls = calls;
+    this.#silent = silent;
+  }
+
+  async kindAt(path: string): Promise<VolumeFileKind | undefined> {
+    return await this.#reading(path, async () => kindOf(await callsToLookAt(path).lstat(path)), undefined);
+  }
+
+  async names(directory: string): Promise<readonly string[]> {
+    return await this.#reading(
+      directory,
+      async () => (await callsToLookAt(directory).readdir(directory)).sort(),
+      [],
+    );
+  }
+
+  async readLink(path: string): Promise<string | undefined> {
+    return await this.#reading(path, async () => await callsToLookAt(path).readlink(path), undefined);
+  }
+
+  async readFile(path: string): Promise<Buffer | undefined> {
+    return await this.#reading(path, () => readRegular(path), undefined);
+  }
+
+  async makeDirectory(path: string, mode: number): Promise<void> {
+    const calls = callsToChange(path);
+    await this.#writing(path, async () => {
+      await inDirectory(path, directoryMode, async () => {
+        try {
+          await calls.mkdir(path, mode);
+        } catch (error) {
+          if (errnoOf(error) !== 'EEXIST') throw error;
+        }
+      });
+      const facts = await callsToLookAt(path).lstat(path);
+      if (!facts.isDirectory()) throw new Error('it is no directory');
+      // The mask of the process may have taken some; bits that others set later stay.
+      if ((facts.mode & 0o777) !== mode) await calls.chmod(path, (facts.mode & 0o7000) | mode);
+    });
+  }
+
+  async writeFile(
+    path: string,
+    data: Buffer,
+    { mode, owner }: { readonly mode: number; readonly owner?: number | undefined },
+  ): Promise<void> {
+    await this.#writing(path, () =>
+      inDirectory(path, innerDirectoryMode, async () => {
+        await callsToChange(path).create(path, { data, mode, owner });
+      }),
+    );
+  }
+
+  async replaceFile(path: string, data: Buffer, mode: number): Promise<void> {
+    await writeFileAtomic(path, data, { mode });
+  }
+
+  async link(target: string, path: string, owner?: number): Promise<void> {
+    const calls = callsToChange(path);
+    await this.#writing(path, async () => {
+      await calls.symlink(target, path);
+      if (owner !== undefined) await calls.lchown(path, owner, -1);
+    });
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await this.#writing(to, async () => await callsToChange(to).rename(from, to));
+  }
+
+  async unlink(path: string): Promise<void> {
+    await this.#writing(path, () => unlessGone(() => callsToChange(path).unlink(path)), 'remove');
+  }
+
+  async giveToGroup(
+    directory: string,
+    group: number,
+    access: GroupAccess = 'read',
+    news?: WalkNews,
+  ): Promise<void> {
+    const gift = { group, bits: groupBits[access] };
+    await this.#writing(directory, async () => {
+      // What pods write is of any size; what is written here, and what is empty, is not worth a process.
+      const isLarge = access === 'write' && !(await isEmpty(directory));
+      const walk = isLarge
+        ? await walkAside(this.#clock, directory, gift, (count) => news?.seen(count))
+        : await walkForGroup(directory, gift);
+      news?.seen(walk.seen);
+      if (walk.unchanged === 0) return;
+      if (news === undefined) throw new Error(walk.because);
+      news.unchanged(walk.unchanged, walk.because ?? '');
+    });
+  }
+
+  async removeTree(directory: string): Promise<void> {
+    const act = async () => {
+      const inTheWay = await this.#silent.firstBelow(await placeOf(directory));
+      if (inTheWay !== undefined) throw isMountPoint(`directory ${inTheWay}`);
+      await removeTree(directory, volumeTreeCalls);
+    };
+    await writing(directory, () => unlessGone(act), 'remove');
+  }
+
+  async mountAt(directory: string): Promise<MountKind> {
+    // The table of mounts tells it without a look at what may not answer.
+    const look = async () => ((await this.#isFromElsewhere(directory)) ? 'other' : await mountAt(directory));
+    return await reading(directory, look, 'none');
+  }
+
+  async mountMemory(directory: string, sizeBytes: bigint | undefined, signal: AbortSignal): Promise<void> {
+    const size = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];
+    const wish = this.#noswap === 'refused' ? [] : ['noswap'];
+    const mount = (options: readonly string[]) => this.#mount('tmpfs', 'tmpfs', directory, options, signal);
+    const first = await mount([...size, ...wish]);
+    if (first === undefined) return;
+    const second = wish.length === 0 ? first : await mount(size);
+    if (second !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${second}`);
+    this.#noswap = 'refused';
+  }
+
+  async mountHugePages(directory: string, pageSize: Quantity, signal: AbortSignal): Promise<void> {
+    const options = [`pagesize=${formatQuantity(pageSize)}`];
+    const problem = await this.#mount('hugetlbfs', 'nodev', directory, options, signal);
+    if (problem !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${problem}`);
+  }
+
+  async pageBytesAt(directory: string): Promise<bigint | undefined> {
+    const look = async () => {
+      await using place = await open(directory, placeFlags);
+      const { type, bsize } = await statfs(`/proc/self/fd/${place.fd}`, { bigint: true });
+      return mountKinds.get(Number(type)) === 'huge-pages' ? bsize : undefined;
+    };
+    return await this.#reading(directory, look, undefined);
+  }
+
+  async unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    // All that is ours to unmount lives in memory: it cannot hang.
+    if (this.#calls?.unmount(directory) === 'done') return 'done';
+    return await this.#unmount(directory, signal);
+  }
+
+  /** By a program, which may hang without us. */
+  async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    // By the name the kernel has for it: to find that out, the program would ask the file system.
+    const place = await reading(directory, () => placeOf(directory), directory);
+    const result = await this.#run('umount', umountArguments(['--no-canonicalize'], place), signal);
+    const said = failureOf(result);
+    if (said === undefined || said.includes('not mounted')) return 'done';
+    if (said.includes('busy')) return 'busy';
+    throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said}`);
+  }
+
+  async behind(path: string) {
+    const look = async () => {
+      const facts = await stat(path);
+      const found = facts.isBlockDevice() ? 'block-device' : 'other';
+      const kind = facts.isDirectory() ? ('directory' as const) : (found as 'block-device' | 'other');
+      return { path: await realpath(path), kind };
+    };
+    return await this.#reading(path, look, undefined);
+  }
+
+  async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
+    // What the kernel answers for itself is not worth a process.
+    if ((await this.#silent.whose(directory, signal)) === 'own')
+      return await reading(directory, async () => spaceAt(directory), undefined).then(
+        (space) => space ?? Promise.reject(missing(directory)),
+      );
+    const args = ['-f', '-c', '%S %b %f %a %c %d', '--', absoluteArgument('stat', directory)];
+    const result = await this.#run('stat', args, signal);
+    const said = failureOf(result);
+    const numbers = result.stdout.trim().split(' ').map(Number);
+    if (said !== undefined || numbers.length !== 6 || numbers.some(Number.isNaN))
+      throw new KubelingError('FILE_READ', `Cannot read ${directory}: ${said ?? result.stdout}`);
+    const [size = 0, blocks = 0, free = 0, available = 0, inodes = 0, inodesFree = 0] = numbers;
+    return {
+      capacityBytes: blocks * size,
+      availableBytes: available * size,
+      usedBytes: (blocks - free) * size,
+      inodes,
+      inodesFree,
+      inodesUsed: inodes - inodesFree,
+    };
+  }
+
+  async ownerOf(directory: string): Promise<{ readonly group: number; readonly mode: number }> {
+    const look = async () => {
+      const { gid, mode } = await lstat(directory);
+      return { group: gid, mode: mode & 0o7777 };
+    };
+    const found = await this.#reading(directory, look, undefined);
+    if (found === undefined) throw missing(directory);
+    return found;
+  }
+
+  /** In two steps: the kernel leaves out all options of a bind but this one. */
+  async bind(
+    source: string,
+    directory: string,
+    options: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const checked = checkedMountOptions(options);
+    const from = absoluteArgument('mount', source);
+    const args = mountArguments({ options: ['bind'], source: from, target: directory });
+    const said = failureOf(await this.#run('mount', args, signal));
+    if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
+    if (checked.length === 0) return;
+    try {
+      await this.remount(directory, checked, signal);
+    } catch (error) {
+      // Under a signal of its own: nobody may find it without its options.
+      await this.#run('umount', umountArguments([], directory), new AbortController().signal);
+      throw error;
+    }
+  }
+
+  async remount(directory: string, options: readonly string[], signal: AbortSignal): Promise<void> {
+    const all = ['remount', 'bind', ...checkedMountOptions(options)];
+    const args = mountArguments({ options: all, target: directory });
+    const said = failureOf(await this.#run('mount', args, signal));
+    if (said !== undefined) throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said}`);
+  }
+
+  async mountsInside(directory: string): Promise<readonly string[]> {
+    return await this.#reading(directory, () => mountsInside(directory), []);
+  }
+
+  async unmountInside(directory: string, signal: AbortSignal): Promise<string | undefined> {
+    return await this.#unmountAll(await this.mountsInside(directory), signal);
+  }
+
+  /** The last one first. From then on what is unmounted here stays mounted where else it is. */
+  async #unmountAll(points: readonly string[], signal: AbortSignal): Promise<string | undefined> {
+    for (const point of points) {
+      const isAround = points.some((other) => other.startsWith(`${point}/`));
+      const args = mountArguments({ flags: ['--make-rprivate'], target: point });
+      if (isAround) await this.#run('mount', args, signal);
+    }
+    for (const point of points.toReversed())
+      if ((await this.#unmount(point, signal)) === 'busy') return point;
+    return undefined;
+  }
+
+  async unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const busy = await this.#unmountAll([directory, ...(await mountsInside(directory))], signal);
+    return busy === undefined ? 'done' : 'busy';
+  }
+
+  async removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'> {
+    const act = async () => {
+      // Most are not there, which is seen without the thread pool.
+      if (isQuickToLookAt(directory) && lstatSync(directory, { throwIfNoEntry: false }) === undefined)
+        return 'gone' as const;
+      await rmdir(directory).catch(unlessMissing);
+      return 'gone' as const;
+    };
+    return await this.#writing(
+      directory,
+      () =>
+        act().catch((error) => {
+          if (!['ENOTEMPTY', 'EEXIST'].includes(errnoOf(error) ?? '')) throw error;
+          return 'not-empty' as const;
+        }),
+      'remove',
+    );
+  }
+
+  /** Whether what is mounted there itself, if anything, may not answer. */
+  async #isFromElsewhere(directory: string): Promise<boolean> {
+    const place = await placeOf(directory);
+    return (await this.#silent.firstBelow(place)) === place;
+  }
+
+  /** Touches nothing that does not answer. */
+  async #reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
+    await this.#silent.check(path);
+    return await reading(path, act, absent);
+  }
+
+  async #writing<T>(path: string, act: () => Promise<T>, doing?: 'write' | 'remove'): Promise<T> {
+    await this.#silent.check(path);
+    return await writing(path, act, doing);
+  }
+
+  /** Answers why it failed. */
+  async #mount(
+    type: 'tmpfs' | 'hugetlbfs',
+    device: string,
+    directory: string,
+    options: readonly string[],
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const kind = { type, device, options: options.join(',') };
+    if (this.#calls?.mount(kind, directory) === 'done') return undefined;
+    const args = mountArguments({ type, options, source: device, target: directory });
+    return failureOf(await this.#run('mount', args, signal));
+  }
+
+  async #run(file: string, args: readonly string[], signal: AbortSignal): Promise<CommandResult> {
+    // What it says is looked at, so it must say it in one language.
+    const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
+    return await runCommand({ file, args, env, clock: this.#clock, deadlineMs: mountDeadlineMs }, signal);
+  }
+}
+
+/** However many there are, no more than the first is read. */
+async function isEmpty(directory: string): Promise<boolean> {
+  await using opened = await opendir(directory);
+  return (await opened.read()) === null;
+}
+
+function kindOf(facts: Stats): VolumeFileKind {
+  if (facts.isDirectory()) return 'directory';
+  if (facts.isSymbolicLink()) return 'link';
+  return facts.isFile() ? 'file' : 'other';
+}
+
+async function readRegular(path: string): Promise<Buffer | undefined> {
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  return (await file.stat()).isFile() ? await file.readFile() : undefined;
+}
+
+async function mountAt(directory: string): Promise<MountKind> {
+  const outer = dirname(directory);
+  await using place = await openPlace(directory, placeFlags, whenToLookAt(directory));
+  await using above = await openPlace(outer, wayFlags, whenToLookAt(outer));
+  if (mountIdOf(place) === mountIdOf(above)) return 'none';
+  return mountKinds.get((await statfs(`/proc/self/fd/${place.fd}`)).type) ?? 'other';
+}
+
+/** As the kernel names it, without links on the way; the directory itself is not looked at. */
+async function placeOf(directory: string): Promise<string> {
+  const above = dirname(directory);
+  return join(
+    isQuickToLookAt(above) ? realpathSync.native(above) : await realpath(above),
+    basename(directory),
+  );
+}
+
+/** In the order they were made. The kernel names them without the links that may lead to the directory. */
+async function mountsInside(directory: string): Promise<readonly string[]> {
+  const place = await placeOf(directory);
+  const mounts = await readMountTable((path) => readFile(path, 'utf8'));
+  return mounts.map(({ mountPoint }) => mountPoint).filter((point) => point.startsWith(`${place}/`));
+}
+
+/** Mostly the directory is there: it is made when it turns out to be missing. */
+async function inDirectory(path: string, mode: number, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    await mkdir(dirname(path), { recursive: true, mode });
+    await act();
+  }
+}
+
+async function reading<T>(path: string, act: () => Promise<T>, absent: T): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'EINVAL', 'ELOOP'].includes(errnoOf(error) ?? '')) return absent;
+    throw new KubelingError('FILE_READ', `Cannot read ${path}: ${describeError(error)}`, { cause: error });
+  }
+}
+
+async function writing<T>(
+  path: string,
+  act: () => Promise<T>,
+  doing: 'write' | 'remove' = 'write',
+): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof KubelingError) throw error;
+    throw new KubelingError('FILE_WRITE', `Cannot ${doing} ${path}: ${describeError(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function missing(path: string): KubelingError {
+  return new KubelingError('FILE_READ', `Cannot read ${path}: it is not there`);
+}

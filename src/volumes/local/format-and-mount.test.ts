@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { KubelingError } from '../../lib/index.ts';
+import { unusable } from '../projected/payload.ts';
+import type { DiskContent, Disks } from './disks.ts';
+import { type DiskVolume, formatAndMount, isMismatch } from './format-and-mount.ts';
+
+const { signal } = new AbortController();
+const volume: DiskVolume = { device: '/dev/d', directory: '/m', fsType: '', options: [], access: 'write' };
+
+function world(content: DiskContent, failing: 'probe' | 'check' | 'mount' | 'nothing' = 'nothing') {
+  const log: string[] = [];
+  const step = async (name: string, more = '') => {
+    log.push(`${name}${more}`);
+    if (name === failing) throw unusable(`${name} failed`);
+  };
+  const disks: Disks = {
+    probe: async () => {
+      await step('probe');
+      return content;
+    },
+    format: (_device, fsType) => step('format', ` ${fsType}`),
+    check: () => step('check'),
+    mount: ({ fsType, options }) => step('mount', ` ${fsType} ${options.join(',')}`),
+    grow: async () => {},
+    otherMounts: async () => [],
+    deviceAt: async () => undefined,
+    isHeld: async () => false,
+  };
+  return { disks, log };
+}
+
+const ext4: DiskContent = { kind: 'file-system', type: 'ext4' };
+const xfs: DiskContent = { kind: 'file-system', type: 'xfs' };
+
+describe('a disk', () => {
+  for (const [what, content, changes, expected] of [
+    [
+      'with nothing on it gets the usual file system',
+      { kind: 'nothing' },
+      {},
+      ['format ext4', 'mount ext4 '],
+    ],
+    [
+      'with nothing on it gets the one that is asked for',
+      { kind: 'nothing' },
+      { fsType: 'xfs' },
+      ['format xfs', 'mount xfs '],
+    ],
+    [
+      'with a file system is checked and mounted',
+      ext4,
+      { options: ['noatime'] },
+      ['check', 'mount ext4 noatime'],
+    ],
+    ['with another one than usual keeps it', xfs, {}, ['check', 'mount xfs ']],
+    ['that is only read is not checked', ext4, { access: 'read', options: ['ro'] }, ['mount ext4 ro']],
+    ['with partitions is neither formatted nor checked', { kind: 'partitions' }, {}, ['mount ext4 ']],
+  ] as const) {
+    it(what, async () => {
+      const { disks, log } = world(content);
+      await formatAndMount(disks, { ...volume, ...changes }, signal);
+      assert.deepEqual(log, ['probe', ...expected]);
+    });
+  }
+
+  it('with nothing on it is not formatted for who may only read', async () => {
+    const { disks, log } = world({ kind: 'nothing' });
+    await assert.rejects(
+      formatAndMount(disks, { ...volume, access: 'read' }, signal),
+      /cannot mount unformatted disk \/dev\/d as we are manipulating it in read-only mode/,
+    );
+    assert.deepEqual(log, ['probe']);
+  });
+
+  it('that cannot be read or mended is not touched', async () => {
+    for (const failing of ['probe', 'check'] as const) {
+      const { disks, log } = world(ext4, failing);
+      await assert.rejects(formatAndMount(disks, volume, signal), new RegExp(`${failing} failed`));
+      assert.equal(log.at(-1), failing);
+    }
+  });
+
+  it('with another file system than is asked for is said to be so when it cannot be mounted', async () => {
+    const endOf = async (content: DiskContent, fsType: string) => {
+      const { disks } = world(content, 'mount');
+      return await formatAndMount(disks, { ...volume, fsType }, signal).then(
+        () => assert.fail(),
+        (error) => error,
+      );
+    };
+    assert.equal(isMismatch(await endOf(ext4, 'xfs')), true);
+    assert.equal(isMismatch(await endOf({ kind: 'partitions' }, 'ext4')), true);
+    assert.equal(isMismatch(await endOf(ext4, 'ext4')), false);
+    assert.equal(isMismatch(await endOf(ext4, '')), false);
+    assert.equal(isMismatch(await endOf({ kind: 'nothing' }, 'xfs')), false);
+    const wrapped = new KubelingError('VOLUME_UNUSABLE', 'more', { cause: await endOf(ext4, 'xfs') });
+    assert.equal(isMismatch(wrapped), true);
+    assert.equal(isMismatch(new Error('x')), false);
+  });
+});

@@ -1,0 +1,40 @@
+import { describeError, KubelingError } from '../../lib/index.ts';
+import { unusable } from '../projected/payload.ts';
+import type { DiskMount, Disks } from './disks.ts';
+
+const usualType = 'ext4';
+
+export interface DiskVolume extends Omit<DiskMount, 'fsType'> {
+  /** The one that is there, or else the usual one, when empty. */
+  readonly fsType: string;
+  /** Then nothing is written to it. */
+  readonly access: 'read' | 'write';
+}
+
+/**
+ * Mounts a disk. One with nothing on it gets a file system first; whatever is on one stays, however wrong it is. Rejects
+ * with VOLUME_UNUSABLE, which `isMismatch` recognizes if another file system was there than was asked for.
+ */
+export async function formatAndMount(disks: Disks, volume: DiskVolume, signal: AbortSignal): Promise<void> {
+  const { device, directory, options, access } = volume;
+  const found = await disks.probe(device, signal);
+  if (found.kind === 'nothing' && access === 'read')
+    throw unusable(`cannot mount unformatted disk ${device} as we are manipulating it in read-only mode`);
+  const there = found.kind === 'file-system' ? found.type : '';
+  const fsType = volume.fsType || there || usualType;
+  if (found.kind === 'nothing') await disks.format(device, fsType, signal);
+  else if (found.kind === 'file-system' && access === 'write') await disks.check(device, signal);
+  const mount = { device, directory, fsType, options };
+  await disks.mount(mount, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    const isOther = found.kind !== 'nothing' && fsType !== there;
+    const details = { mismatch: isOther };
+    throw new KubelingError('VOLUME_UNUSABLE', describeError(error), { details, cause: error });
+  });
+}
+
+/** Told through what was wrapped around it since. */
+export function isMismatch(error: unknown): boolean {
+  if (!(error instanceof KubelingError)) return false;
+  return error.details['mismatch'] === true || isMismatch(error.cause);
+}

@@ -1,0 +1,193 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  absoluteArgument,
+  type Clock,
+  type CommandResult,
+  isKind,
+  KubelingError,
+  mountArguments,
+  readMountTable,
+  runCommand,
+} from '../../lib/index.ts';
+import { failureOf } from '../manager/command-failure.ts';
+import { checkedDiskType, checkedMountOptions } from '../manager/mount-options.ts';
+import { unusable } from '../projected/payload.ts';
+import type { DiskContent, DiskMount, Disks } from './disks.ts';
+
+/** Of a disk that is large or slow. */
+const checkMs = 10 * 60_000;
+const formatMs = 10 * 60_000;
+const growMs = 10 * 60_000;
+const probeMs = 30_000;
+const mountMs = 120_000;
+/** What blkid ends with that has found nothing at all, or could not read the disk. */
+const nothingFound = 2;
+/** More than is looked at for what may be on a disk, but for its very end. */
+const probedBytes = 2 * 1024 * 1024;
+/** What fsck ends with that has found errors and not mended all of them. */
+const leftUncorrected = 4;
+const heldCode = 3;
+/** Only one at a time gets a device so, and nobody while it is mounted. */
+const tryToHold = `
+  const { openSync, constants } = require('node:fs');
+  try {
+    openSync(process.argv[1], constants.O_RDONLY | constants.O_EXCL);
+  } catch (error) {
+    if (error.code === 'EBUSY') process.exitCode = ${heldCode};
+  }`;
+const formatOptions: Readonly<Record<string, readonly string[]>> = {
+  ext2: ['--'],
+  ext3: ['-F', '-m0', '--'],
+  ext4: ['-F', '-m0', '--'],
+  xfs: ['-f', '--'],
+  btrfs: ['--'],
+};
+
+/** How each is made larger while it is mounted. */
+const growers: Readonly<
+  Record<string, (device: string, directory: string) => readonly [string, ...string[]]>
+> = {
+  ext2: (device) => ['resize2fs', '--', device],
+  ext3: (device) => ['resize2fs', '--', device],
+  ext4: (device) => ['resize2fs', '--', device],
+  xfs: (_device, directory) => ['xfs_growfs', '-d', '--', directory],
+  btrfs: (_device, directory) => ['btrfs', 'filesystem', 'resize', '--', 'max', directory],
+};
+
+/** The disks of this machine, by its programs: `blkid`, `mkfs.<type>`, `fsck`, `mount`, `resize2fs` and others. */
+export class HostDisks implements Disks {
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async probe(device: string, signal: AbortSignal): Promise<DiskContent> {
+    const args = [
+      '-p',
+      '-s',
+      'TYPE',
+      '-s',
+      'PTTYPE',
+      '-o',
+      'export',
+      '--',
+      absoluteArgument('blkid', device),
+    ];
+    const result = await this.#run('blkid', args, probeMs, signal);
+    if (result.end.kind === 'exited' && result.end.code === nothingFound) {
+      await this.#checkReadable(device, signal);
+      return { kind: 'nothing' };
+    }
+    const said = failureOf(result);
+    if (said !== undefined) throw unusable(`blkid ${device} failed: ${said}`);
+    const type = /^TYPE=(.+)$/m.exec(result.stdout)?.[1];
+    // What has both is no disk to touch.
+    if (/^PTTYPE=./m.test(result.stdout) || type === undefined) return { kind: 'partitions' };
+    return { kind: 'file-system', type };
+  }
+
+  async format(device: string, fsType: string, signal: AbortSignal): Promise<void> {
+    const program = `mkfs.${checkedDiskType(fsType)}`;
+    const before = Object.hasOwn(formatOptions, fsType) ? (formatOptions[fsType] ?? []) : [];
+    const args = [...before, absoluteArgument(program, device)];
+    const said = failureOf(await this.#run(program, args, formatMs, signal));
+    if (said !== undefined) throw unusable(`format of disk "${device}" failed: type:("${fsType}"): ${said}`);
+  }
+
+  async check(device: string, signal: AbortSignal): Promise<void> {
+    // Without `--`, after which it would look for options of the file system.
+    const args = ['-a', absoluteArgument('fsck', device)];
+    const result = await this.#run('fsck', args, checkMs, signal).catch((error: unknown) => {
+      // A machine without it mounts what it has.
+      if (error instanceof KubelingError && error.code === 'COMMAND_NOT_FOUND') return undefined;
+      throw error;
+    });
+    if (result?.end.kind !== 'exited' || result.end.code !== leftUncorrected) return;
+    const said = failureOf(result) ?? '';
+    throw unusable(`'fsck' found errors on device ${device} but could not correct them: ${said}`);
+  }
+
+  async grow(
+    { device, directory }: Pick<DiskMount, 'device' | 'directory'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const found = await this.probe(device, signal);
+    const type = found.kind === 'file-system' ? found.type : 'unknown';
+    const grower = Object.hasOwn(growers, type) ? growers[type] : undefined;
+    if (grower === undefined)
+      throw unusable(
+        `resize of format ${type} is not supported for device ${device} mounted at ${directory}`,
+      );
+    const [file, ...args] = grower(device, absoluteArgument('mount', directory));
+    const said = failureOf(await this.#run(file, args, growMs, signal));
+    if (said !== undefined)
+      throw unusable(`resize of device ${device} failed: ${said} (${file} ${args.join(' ')})`);
+  }
+
+  async mount({ device, directory, fsType, options }: DiskMount, signal: AbortSignal): Promise<void> {
+    const type = checkedDiskType(fsType);
+    const all = [...checkedMountOptions(options), 'defaults'];
+    const args = mountArguments({
+      type,
+      options: all,
+      source: absoluteArgument('mount', device),
+      target: directory,
+    });
+    const said = failureOf(await this.#run('mount', args, mountMs, signal));
+    if (said !== undefined) throw unusable(`mount failed: ${said} (mount ${args.join(' ')})`);
+  }
+
+  async otherMounts(directory: string): Promise<readonly string[]> {
+    const { place, mounts, own } = await mountedAt(directory);
+    if (own === undefined) return [];
+    return mounts
+      .filter(({ device, root }) => device === own.device && root === own.root)
+      .map(({ mountPoint }) => mountPoint)
+      .filter((point) => point !== place);
+  }
+
+  async deviceAt(directory: string): Promise<string | undefined> {
+    const { own } = await mountedAt(directory);
+    // File systems without a device have numbers, too, and are not listed there.
+    const listed = own && (await realpath(`/sys/dev/block/${own.device}`).catch(() => undefined));
+    return listed === undefined ? undefined : join('/dev', basename(listed).replaceAll('!', '/'));
+  }
+
+  /** By a process of its own: a disk that is dead answers nobody. */
+  async isHeld(device: string, signal: AbortSignal): Promise<boolean> {
+    const { end } = await this.#run(process.execPath, ['-e', tryToHold, '--', device], probeMs, signal);
+    return end.kind === 'exited' && end.code === heldCode;
+  }
+
+  /** What cannot be read may be full of somebody's data. */
+  async #checkReadable(device: string, signal: AbortSignal): Promise<void> {
+    const args = [`if=${device}`, 'of=/dev/null', `bs=${probedBytes}`, 'count=1'];
+    const said = failureOf(await this.#run('dd', args, probeMs, signal));
+    if (said !== undefined) throw unusable(`${device} cannot be read: ${said}`);
+  }
+
+  async #run(
+    file: string,
+    args: readonly string[],
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<CommandResult> {
+    // What they say is looked at, so they must say it in one language.
+    const env = { PATH: process.env['PATH'], LC_ALL: 'C' };
+    try {
+      return await runCommand({ file, args, env, clock: this.#clock, deadlineMs }, signal);
+    } catch (error) {
+      if (isKind(error, 'DeadlineExceeded')) throw unusable(`${file} ${args.join(' ')} did not end in time`);
+      throw error;
+    }
+  }
+}
+
+/** What the table of mounts has of the directory, which is not looked at. */
+async function mountedAt(directory: string) {
+  const place = join(await realpath(dirname(directory)), basename(directory));
+  const mounts = await readMountTable((path) => readFile(path, 'utf8'));
+  return { place, mounts, own: mounts.findLast(({ mountPoint }) => mountPoint === place) };
+}

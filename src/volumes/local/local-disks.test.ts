@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { MemoryDisks } from '../../../test/fakes/memory-disks.ts';
+import { MemoryVolumeFiles } from '../../../test/fakes/memory-volume-files.ts';
+import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { podUid } from '../../pods/index.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import { unusable } from '../projected/payload.ts';
+import { LocalDisks } from './local-disks.ts';
+import { LocalVolumes } from './local-volumes.ts';
+
+const { signal } = new AbortController();
+const pod = podWith([]);
+const other = { ...pod, metadata: { ...pod.metadata, uid: podUid('other') } };
+const global = '/root/plugins/kubernetes.io/local-volume/mounts/disk';
+const place = `/root/pods/${worldUid}/volumes/kubernetes.io~local-volume/disk`;
+const volume = { name: 'disk', path: '/dev/d', readOnly: false, mountOptions: [] };
+
+function world() {
+  const files = new MemoryVolumeFiles();
+  const disks = new MemoryDisks(files);
+  disks.add('/dev/d', { kind: 'nothing' });
+  const clock = new VirtualClock();
+  const observed: string[] = [];
+  /** As the next process has them. */
+  const make = (change: Partial<VolumeFiles> = {}) => {
+    const own = Object.assign(Object.create(files) as VolumeFiles, change);
+    const bound: VolumeFiles = new Proxy(own, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(files) : value;
+      },
+    });
+    const mounted = new LocalDisks({
+      rootDir: '/root',
+      files: bound,
+      disks,
+      clock,
+      observe: (operation, plugin, { outcome }) =>
+        void observed.push(`${operation} ${plugin.name} ${outcome}`),
+    });
+    return new LocalVolumes({ podsDir: '/root/pods', files: bound, clock, disks: mounted });
+  };
+  const remove = async (volumes: LocalVolumes) => {
+    const removing = volumes.remove(worldUid, signal).then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+    await clock.advance(10_000);
+    return await removing;
+  };
+  return { files, disks, observed, make, remove };
+}
+
+describe('a disk that pods are shown', () => {
+  it('is formatted and mounted once, and unmounted with the last of them', async () => {
+    const { files, observed, make, remove } = world();
+    const volumes = make();
+    for (const one of [pod, other]) await volumes.setUp(one, volume, 'first', signal);
+    assert.equal(files.mounts().filter(({ origin }) => origin === '/dev/d').length, 3);
+    assert.equal(await remove(volumes), 'done');
+    assert.equal(await files.mountAt(global), 'other');
+    await volumes.remove(other.metadata.uid, signal);
+    assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
+    assert.deepEqual(observed, ['unmount_device kubernetes.io/local-volume success']);
+  });
+
+  it('that is in use keeps the pod until it is unmounted, for a later process too', async () => {
+    const { files, make, remove } = world();
+    await make().setUp(pod, volume, 'first', signal);
+    files.busy.add(global);
+    const volumes = make();
+    for (const _time of ['once', 'again']) assert.equal(await remove(volumes), `${global} is still in use`);
+    assert.equal(await remove(make()), `${global} is still in use`);
+    assert.equal(await files.mountAt(place), 'none');
+    files.busy.clear();
+    assert.equal(await remove(make()), 'done');
+    assert.deepEqual([files.mounts(), await files.kindAt(place)], [[], undefined]);
+  });
+
+  it('and somebody has whom nobody sees keeps the pod until it is free, unless a pod gets it anew', async () => {
+    const { files, disks, make, remove } = world();
+    const volumes = make();
+    await volumes.setUp(pod, volume, 'first', signal);
+    disks.held.add('/dev/d');
+    const why = '/dev/d: the device is in use when it was no longer expected to be in use';
+    for (const _time of ['once', 'again']) assert.equal(await remove(volumes), why);
+    assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], 'directory']);
+    await volumes.setUp(other, volume, 'first', signal);
+    assert.equal(await remove(volumes), 'done');
+    await assert.rejects(volumes.remove(other.metadata.uid, signal), { message: why });
+    disks.held.clear();
+    await volumes.remove(other.metadata.uid, signal);
+    assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
+  });
+
+  it('of two volumes is let go of with the last of them', async () => {
+    const { files, make, remove } = world();
+    const volumes = make();
+    await volumes.setUp(pod, volume, 'first', signal);
+    await volumes.setUp(other, { ...volume, name: 'second' }, 'first', signal);
+    assert.equal(await remove(volumes), 'done');
+    await volumes.remove(other.metadata.uid, signal);
+    assert.deepEqual(files.mounts(), []);
+  });
+
+  it('and was mounted for a pod that was never shown it keeps the pod, too', async () => {
+    const { files, disks, make, remove } = world();
+    const mount = disks.mount.bind(disks);
+    disks.mount = async (asked) => {
+      assert.equal(await files.kindAt(place), 'directory', 'whoever is killed now leaves a sign');
+      await mount(asked);
+    };
+    const bind = () => Promise.reject(unusable('not today'));
+    await assert.rejects(make({ bind }).setUp(pod, volume, 'first', signal), /not today/);
+    assert.equal(await files.mountAt(global), 'other');
+    files.busy.add(global);
+    assert.equal(await remove(make()), `${global} is still in use`);
+    files.busy.clear();
+    assert.equal(await remove(make()), 'done');
+    assert.deepEqual(files.mounts(), []);
+  });
+
+  it('and was mounted after the place of its pod was taken away is unmounted with the next pod that ends', async () => {
+    const { files, make } = world();
+    const bind = () => Promise.reject(unusable('not today'));
+    await assert.rejects(make({ bind }).setUp(pod, volume, 'first', signal), /not today/);
+    await files.removeTree(`/root/pods/${worldUid}`);
+    assert.equal(await files.mountAt(global), 'other');
+    await make().remove(other.metadata.uid, signal);
+    assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
+  });
+
+  it('is no reason to keep a pod that has nothing of it', async () => {
+    const { files, make, remove } = world();
+    const volumes = make();
+    await volumes.setUp(other, volume, 'first', signal);
+    files.busy.add(global);
+    assert.equal(await remove(volumes), 'done');
+  });
+});

@@ -1,0 +1,141 @@
+import { posix } from 'node:path';
+import { type Clock, describeError, KeyedMutex } from '../../lib/index.ts';
+import { blocked } from '../files/remove-volumes.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import { at } from '../manager/failed-at.ts';
+import { localPlugin, type StorageObserver, timed } from '../manager/volume-metrics.ts';
+import { unusable } from '../projected/payload.ts';
+import type { Disks } from './disks.ts';
+import { type DiskVolume, formatAndMount } from './format-and-mount.ts';
+
+export interface LocalDisksDeps {
+  readonly rootDir: string;
+  readonly files: VolumeFiles;
+  readonly disks: Disks;
+  readonly clock: Clock;
+  readonly observe: StorageObserver;
+}
+
+const directoryMode = 0o750;
+/** What is mounted below there is nobody's use of a disk. */
+const pluginsDir = 'plugins/kubernetes.io';
+
+/**
+ * Disks that are PersistentVolumes: each is mounted once for the node, and from there shown to its pods. Its content is
+ * the user's.
+ */
+export class LocalDisks {
+  readonly #deps: LocalDisksDeps;
+  /** Nobody unmounts what somebody is about to show a pod. */
+  readonly #lock = new KeyedMutex<string>();
+
+  /** Devices of disks that are being unmounted, by where they were mounted. */
+  readonly #leaving = new Map<string, string>();
+
+  constructor(deps: LocalDisksDeps) {
+    this.#deps = deps;
+  }
+
+  /** Mounts the disk unless it is, and keeps it mounted while the work, which is told where, goes on. */
+  async with<T>(
+    name: string,
+    volume: Omit<DiskVolume, 'directory'>,
+    work: (directory: string) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const { files, disks } = this.#deps;
+    const directory = posix.join(this.#mounts, name);
+    using _held = await this.#lock.acquire(directory, signal);
+    this.#leaving.delete(directory);
+    if ((await files.mountAt(directory)) === 'none') {
+      await files.makeDirectory(directory, directoryMode);
+      const mounting = formatAndMount(disks, { ...volume, directory }, signal);
+      await at('MountVolume.MountDevice failed', name, mounting).catch(async (error: unknown) => {
+        await this.#unmount(directory, new AbortController().signal);
+        throw error;
+      });
+    }
+    return await work(directory);
+  }
+
+  /** Makes the file system as large as the disk, under all that use it. Rejects with VOLUME_UNUSABLE. */
+  async grow(name: string, device: string, signal: AbortSignal): Promise<void> {
+    const { files, disks } = this.#deps;
+    const directory = posix.join(this.#mounts, name);
+    using _held = await this.#lock.acquire(directory, signal);
+    if ((await files.mountAt(directory)) === 'none')
+      throw unusable(`${device} cannot grow as it must be mounted at ${directory}: it is not`);
+    await disks.grow({ device, directory }, signal);
+  }
+
+  /**
+   * Unmounts the disks that no pod is shown any more, also those that earlier kubelets have left. Rejects with
+   * VOLUME_REMOVE where that fails with one of those that are named; with others it is tried again the next time.
+   */
+  async sweep(names: readonly string[], signal: AbortSignal): Promise<void> {
+    const { files } = this.#deps;
+    const problems: string[] = [];
+    for (const name of await files.names(this.#mounts)) {
+      const directory = posix.join(this.#mounts, name);
+      if (this.#lock.isHeld(directory)) continue;
+      using _held = await this.#lock.acquire(directory, signal);
+      const problem = await this.#unmountUnused(directory, signal);
+      if (problem !== undefined && names.includes(name)) problems.push(problem);
+    }
+    if (problems.length > 0) throw blocked(problems);
+  }
+
+  /** Answers what is in the way. */
+  async #unmountUnused(directory: string, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      if ((await this.#users(directory)).length > 0) return undefined;
+      await this.#noteDevice(directory);
+      await timed(this.#deps, 'unmount_device', [localPlugin], async () => {
+        if ((await this.#unmount(directory, signal)) === 'busy')
+          throw blocked([`${directory} is still in use`]);
+      });
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return describeError(error);
+    }
+  }
+
+  /** A disk that is also mounted for another volume stays in use, as it should. */
+  async #noteDevice(directory: string): Promise<void> {
+    const { disks } = this.#deps;
+    const device = await disks.deviceAt(directory);
+    if (device === undefined) return;
+    if ((await disks.otherMounts(directory)).length === 0) this.#leaving.set(directory, device);
+    else this.#leaving.delete(directory);
+  }
+
+  /** Once it is unmounted; throws until nobody has its device any more, though nobody is seen to have it. */
+  async #checkFree(directory: string, signal: AbortSignal): Promise<void> {
+    const device = this.#leaving.get(directory);
+    if (device === undefined) return;
+    if (await this.#deps.disks.isHeld(device, signal))
+      throw blocked([`${device}: the device is in use when it was no longer expected to be in use`]);
+    this.#leaving.delete(directory);
+  }
+
+  get #mounts(): string {
+    return posix.join(this.#deps.rootDir, pluginsDir, 'local-volume/mounts');
+  }
+
+  async #users(directory: string): Promise<readonly string[]> {
+    const others = await this.#deps.disks.otherMounts(directory);
+    return others.filter((point) => !point.includes(`/${pluginsDir}/`));
+  }
+
+  async #unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const { files } = this.#deps;
+    if ((await files.kindAt(directory)) !== 'directory') return 'done';
+    if ((await files.mountAt(directory)) !== 'none' && (await files.unbind(directory, signal)) === 'busy')
+      return 'busy';
+    await this.#checkFree(directory, signal);
+    if ((await files.removeEmptyDirectory(directory)) === 'not-empty')
+      throw blocked([`${directory} has content that was not put there by this node`]);
+    return 'done';
+  }
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { MemoryDisks } from '../../../test/fakes/memory-disks.ts';
+import { MemoryVolumeFiles } from '../../../test/fakes/memory-volume-files.ts';
+import { podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../kinds/index.ts';
+import type { BoundVolume } from '../claims/bound-volume.ts';
+import { ClaimVolumes } from '../claims/claim-volumes.ts';
+import { Expansions } from '../claims/expansions.ts';
+import { unusable } from '../projected/payload.ts';
+import { LocalDisks } from './local-disks.ts';
+import { LocalVolumes } from './local-volumes.ts';
+
+const { signal } = new AbortController();
+const pod = podWith([{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }]);
+const gibi = 2 ** 30;
+const done = 'FileSystemResizeSuccessful MountVolume.NodeExpandVolume succeeded for volume "disk" n1';
+
+/** A disk of 1Gi with a file system, whose claim the cluster wants to be larger. */
+function world(path = '/dev/d', spec: PersistentVolume['spec'] = {}) {
+  const files = new MemoryVolumeFiles();
+  const disks = new MemoryDisks(files);
+  disks.add('/dev/d', { kind: 'file-system', type: 'ext4' });
+  disks.resize('/dev/d', 2 * gibi);
+  const clock = new VirtualClock();
+  const events: string[] = [];
+  const observed: string[] = [];
+  const kept = new Map<string, Readonly<Record<string, BoundVolume>>>();
+  const forgotten: string[] = [];
+  const state = {
+    claim: {
+      metadata: { name: 'data', namespace: 'ns' },
+      spec: { volumeName: 'disk' },
+      status: {
+        capacity: { storage: '1Gi' },
+        allocatedResourceStatuses: { storage: 'NodeResizePending' },
+      },
+    } as PersistentVolumeClaim,
+    volume: {
+      metadata: { name: 'disk' },
+      spec: { ...spec, local: { path }, capacity: { storage: '2Gi' } },
+    } as PersistentVolume,
+    steps: [] as (string | null | undefined)[],
+  };
+  const journal = {
+    event: (_pod: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
+      void events.push(`${reason} ${message}`),
+  };
+  const observe = (operation: string, plugin: { readonly name: string }) =>
+    void observed.push(`${operation} ${plugin.name}`);
+  const expansions = new Expansions({
+    nodeName: 'n1',
+    api: {
+      claim: async () => state.claim,
+      volume: async () => state.volume,
+      changeClaim: async (claim, change) => {
+        const step = change.allocatedResourceStatuses?.['storage'];
+        state.steps.push(step);
+        const { allocatedResourceStatuses: _before, ...status } = claim.status ?? {};
+        const statuses = step == null ? {} : { allocatedResourceStatuses: { storage: step } };
+        const capacity = change.capacity === undefined ? {} : { capacity: { ...change.capacity } };
+        state.claim = { ...claim, status: { ...status, ...statuses, ...capacity } };
+        return state.claim;
+      },
+      claimEvent: () => {},
+    },
+    clock,
+    journal,
+    observe,
+  });
+  const mounted = new LocalDisks({ rootDir: '/root', files, disks, clock, observe });
+  const volumes = new ClaimVolumes({
+    claims: { get: async () => ({ claim: state.claim, volume: state.volume }), forgetPod: () => {} },
+    local: new LocalVolumes({ podsDir: '/root/pods', files, clock, disks: mounted }),
+    hostFiles: { kindBehind: async () => undefined, makeDirectory: async () => {}, makeFile: async () => {} },
+    expansions: {
+      atMount: (...args) => expansions.atMount(...args),
+      online: (...args) => expansions.online(...args),
+      forget: (key) => {
+        forgotten.push(key);
+        expansions.forget(key);
+      },
+    },
+    judgeNode: () => 'this',
+    notes: {
+      of: (uid) => kept.get(uid) ?? {},
+      others: (uid) => [...kept].flatMap(([other, noted]) => (other === uid ? [] : Object.values(noted))),
+      note: async ({ metadata }, noted) => void kept.set(metadata.uid, noted),
+      forget: async (uid) => void kept.delete(uid),
+    },
+    clock,
+    journal,
+  });
+  return { files, disks, volumes, state, events, observed, forgotten };
+}
+
+describe('a volume of the machine that has grown', () => {
+  it('has its file system made as large as its disk when it is mounted, and its claim told each step', async () => {
+    const { disks, volumes, state, events, observed, forgotten } = world();
+    assert.deepEqual(await volumes.make(pod, signal), []);
+    assert.equal(disks.sizesOf('/dev/d').files, 2 * gibi);
+    assert.deepEqual(state.steps, ['NodeResizeInProgress', null]);
+    assert.deepEqual(state.claim.status, { capacity: { storage: '2Gi' } });
+    assert.deepEqual([events, observed], [[done], ['volume_fs_resize kubernetes.io/local-volume']]);
+    await volumes.remove(worldUid, signal);
+    assert.deepEqual(forgotten, ['kubernetes.io/local-volume/disk']);
+  });
+
+  it('is made larger under a pod that runs, and tried again when that fails', async () => {
+    const { disks, volumes, state, events } = world();
+    await volumes.make(pod, signal);
+    disks.resize('/dev/d', 3 * gibi);
+    state.volume = { ...state.volume, spec: { ...state.volume.spec, capacity: { storage: '3Gi' } } };
+    const status = { ...state.claim.status, allocatedResourceStatuses: { storage: 'NodeResizePending' } };
+    state.claim = { ...state.claim, status };
+    const grow = disks.grow.bind(disks);
+    disks.grow = () => Promise.reject(unusable('not today'));
+    await volumes.refresh(pod, signal);
+    assert.equal(
+      events.at(-1),
+      'VolumeResizeFailed NodeExpandVolume.NodeExpandVolume failed for volume "disk" : not today',
+    );
+    assert.equal(disks.sizesOf('/dev/d').files, 2 * gibi);
+    disks.grow = grow;
+    await volumes.refresh(pod, signal);
+    assert.equal(disks.sizesOf('/dev/d').files, 3 * gibi);
+    assert.equal(state.claim.status?.capacity?.['storage'], '3Gi');
+    assert.deepEqual(events.filter((event) => event === done).length, 2);
+  });
+
+  it('and cannot be made larger keeps the pod from starting, which is told', async () => {
+    const { disks, volumes } = world();
+    disks.grow = () => Promise.reject(unusable('not today'));
+    const [problem] = await volumes.make(pod, signal);
+    assert.equal(
+      problem?.message,
+      'MountVolume.Setup failed while expanding volume for volume "disk" : not today',
+    );
+  });
+
+  it('and is only read stays as it is', async () => {
+    const { disks, volumes, events } = world('/dev/d', { mountOptions: ['ro'] });
+    assert.deepEqual(await volumes.make(pod, signal), []);
+    assert.equal(disks.sizesOf('/dev/d').files, 0);
+    assert.deepEqual(events, [
+      'FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "disk" requested read-only file system',
+    ]);
+  });
+
+  it('and is a directory is as large as it is: only its claim is told', async () => {
+    const { files, disks, volumes, state, events } = world('/mnt/disk');
+    await files.makeDirectory('/mnt/disk', 0o755);
+    disks.grow = () => Promise.reject(unusable('nobody asks'));
+    assert.deepEqual(await volumes.make(pod, signal), []);
+    assert.equal(state.claim.status?.capacity?.['storage'], '2Gi');
+    assert.deepEqual(events, [done]);
+  });
+});

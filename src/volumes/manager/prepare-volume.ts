@@ -1,0 +1,91 @@
+import { posix } from 'node:path';
+import { compareQuantities, type Quantity, quantityValue } from '../../lib/index.ts';
+import { heldLimits, isPositive, type Pod, type ResourceList } from '../../pods/index.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import { unusable } from '../projected/payload.ts';
+import { firstThatIsNoDirectory, type PayloadKind, type PodPlaces } from '../projected/payload-places.ts';
+
+const volumeMode = 0o777;
+const nestedMode = 0o755;
+export const markerMode = 0o750;
+export const markerFileMode = 0o640;
+export const readyFile = 'ready';
+
+export interface VolumeToPrepare {
+  readonly pod: Pod;
+  readonly places: PodPlaces;
+  readonly kind: PayloadKind;
+  readonly name: string;
+  /** How much its files have. */
+  readonly bytes: number;
+  /** Directories that other volumes are mounted at, relative to this one. */
+  readonly nested: readonly string[];
+}
+
+/**
+ * Makes the directory of a volume, with its own file system where it has to have one. May be repeated, and goes on where
+ * an earlier attempt was killed.
+ */
+export async function prepareVolume(
+  files: VolumeFiles,
+  volume: VolumeToPrepare,
+  allocatable: ResourceList,
+  signal: AbortSignal,
+): Promise<void> {
+  const { pod, places, kind, name, bytes, nested } = volume;
+  const directory = places.volume(kind, name);
+  const ways = [places.pod, places.volumes, places.kind(kind), directory];
+  const foreign = await firstThatIsNoDirectory(files, ways);
+  if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+  if (kind.medium === 'disk') await files.makeDirectory(directory, volumeMode);
+  else await prepareMemory(files, directory, { bytes, room: roomFor(pod, allocatable) }, signal);
+  await markPrepared(files, places.marker(name));
+  for (const point of nested) await makeNested(files, directory, point);
+}
+
+/**
+ * How large a file system in memory may become: what the node has to give, or what the pod as a whole may have if that
+ * is less. Undefined when nobody knows.
+ */
+export function roomFor(pod: Pod, allocatable: ResourceList): bigint | undefined {
+  const known = [allocatable.get('memory'), heldLimits(pod).get('memory')].filter(isPositive);
+  const [least] = known.sort(compareQuantities) as readonly Quantity[];
+  return least === undefined ? undefined : quantityValue(least);
+}
+
+async function prepareMemory(
+  files: VolumeFiles,
+  directory: string,
+  { bytes, room }: { readonly bytes: number; readonly room: bigint | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  if (room !== undefined && BigInt(bytes) > room) {
+    throw unusable(`its files have ${bytes} bytes, but there is room for ${room} bytes only`);
+  }
+  const mounted = await files.mountAt(directory);
+  if (mounted === 'memory') return;
+  if (mounted !== 'none') throw unusable(`${directory} is a mount point of something else`);
+  await files.makeDirectory(directory, volumeMode);
+  await files.mountMemory(directory, room, signal);
+}
+
+export async function markPrepared(files: VolumeFiles, marker: string): Promise<void> {
+  if (await isMarked(files, marker)) return;
+  await files.makeDirectory(marker, markerMode);
+  await files.writeFile(posix.join(marker, readyFile), Buffer.alloc(0), { mode: markerFileMode });
+}
+
+export async function isMarked(files: VolumeFiles, marker: string): Promise<boolean> {
+  return (await files.kindAt(posix.join(marker, readyFile))) !== undefined;
+}
+
+/** What is there already stays: it may be a link to content of the volume itself. */
+async function makeNested(files: VolumeFiles, directory: string, point: string): Promise<void> {
+  const steps = point.split('/').map((_step, index, all) => all.slice(0, index + 1).join('/'));
+  for (const step of steps) {
+    const path = posix.join(directory, step);
+    const kind = await files.kindAt(path);
+    if (kind === undefined) await files.makeDirectory(path, nestedMode);
+    else if (kind !== 'directory') return;
+  }
+}

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import { KubelingError, seededRandom } from '../../lib/index.ts';
+import { VolumeOperations } from './volume-operations.ts';
+
+const { signal } = new AbortController();
+
+function world() {
+  const clock = new VirtualClock();
+  const operations = new VolumeOperations({ clock, random: seededRandom(1) });
+  const log: string[] = [];
+  /** Ends when it is told to, or aborted. */
+  const hanging = (name: string) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const work = async (inner: AbortSignal) => {
+      log.push(`${name} begins`);
+      inner.addEventListener('abort', () => reject(inner.reason), { once: true });
+      await promise;
+    };
+    return { operation: { name, what: `${name}ing`, work }, end: resolve, fail: reject };
+  };
+  return { clock, operations, log, hanging };
+}
+
+const settled = (promise: Promise<void>) => {
+  const told: { error?: unknown; isDone?: boolean } = {};
+  promise.then(
+    () => {
+      told.isDone = true;
+    },
+    (error: unknown) => {
+      told.error = error;
+    },
+  );
+  return told;
+};
+
+describe('an operation on a volume', () => {
+  it('that hangs is not waited for, goes on, and is joined by who asks again', async () => {
+    const { clock, operations, log, hanging } = world();
+    const { operation, end } = hanging('mount');
+    const first = settled(operations.run('/a', operation, signal));
+    await clock.advance(10_000);
+    assert.equal((first.error as KubelingError).message, 'mounting has not ended after 10 s, it goes on');
+    assert.equal((first.error as KubelingError).details['retryAtMs'], clock.monotonicMs() + 1_000);
+    // Another place is none of its business.
+    const other = hanging('mount');
+    other.end();
+    await operations.run('/b', other.operation, signal);
+    const second = operations.run('/a', operation, signal);
+    end();
+    await second;
+    assert.deepEqual(log, ['mount begins', 'mount begins']);
+    assert.equal(operations.size, 0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it('that failed is not begun again before its time, which grows', async () => {
+    const { clock, operations } = world();
+    let attempts = 0;
+    const work = async () => {
+      attempts++;
+      throw new KubelingError('VOLUME_UNUSABLE', 'no such server');
+    };
+    const operation = { name: 'mount', what: 'mounting', work };
+    const run = () => operations.run('/a', operation, signal);
+    for (const waitMs of [500, 1_000, 2_000]) {
+      await assert.rejects(run(), /^KubelingError: no such server$/);
+      await assert.rejects(run(), ({ details }: KubelingError) => {
+        return details['retryAtMs'] === clock.monotonicMs() + waitMs;
+      });
+      await clock.advance(waitMs);
+    }
+    assert.equal(attempts, 3);
+    // Something else may be done at once.
+    await operations.run('/a', { name: 'unmount', what: '', work: async () => {} }, signal);
+    assert.equal(operations.size, 0);
+  });
+
+  it('gives way to another one, which begins once it has ended', async () => {
+    const { operations, log, hanging } = world();
+    const mount = hanging('mount');
+    const mounting = settled(operations.run('/a', mount.operation, signal));
+    await Promise.resolve();
+    const unmount = hanging('unmount');
+    unmount.end();
+    await operations.run('/a', unmount.operation, signal);
+    assert.deepEqual(log, ['mount begins', 'unmount begins']);
+    assert.match(String(mounting.error), /Something else is to be done there/);
+    assert.equal(operations.size, 0);
+  });
+
+  it('that does not give way keeps the other one from beginning', async () => {
+    const { clock, operations } = world();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stuck = { name: 'mount', what: 'mounting', work: () => promise };
+    const mounting = settled(operations.run('/a', stuck, signal));
+    let begun = 0;
+    const unmount = {
+      name: 'unmount',
+      what: 'unmounting',
+      work: async () => {
+        begun++;
+      },
+    };
+    const unmounting = settled(operations.run('/a', unmount, signal));
+    await clock.advance(10_000);
+    assert.match(String(unmounting.error), /mounting has not ended after 10 s/);
+    assert.equal(begun, 0);
+    resolve();
+    await operations.run('/a', unmount, signal);
+    assert.equal(begun, 1);
+    assert.ok(mounting.error);
+  });
+
+  it('outlives whoever asked for it', async () => {
+    const { clock, operations, hanging } = world();
+    const { operation, fail } = hanging('mount');
+    const controller = new AbortController();
+    const asked = settled(operations.run('/a', operation, controller.signal));
+    await Promise.resolve();
+    controller.abort(new Error('the pod is over'));
+    await clock.advance(1);
+    assert.match(String(asked.error), /the pod is over/);
+    assert.equal(operations.size, 1);
+    fail(new Error('refused'));
+    await clock.advance(1);
+    await assert.rejects(operations.run('/a', operation, signal), /refused/);
+    operations.forget('/a');
+    assert.equal(operations.size, 0);
+  });
+});

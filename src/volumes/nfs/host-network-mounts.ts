@@ -1,0 +1,151 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import {
+  absoluteArgument,
+  type Clock,
+  type CommandResult,
+  errnoOf,
+  KubelingError,
+  mountArguments,
+  readMountTable,
+  runCommand,
+  umountArguments,
+} from '../../lib/index.ts';
+import { failureOf } from '../manager/command-failure.ts';
+import { checkedMountOptions } from '../manager/mount-options.ts';
+import type { NetworkMount, NetworkMounts, Unmounting } from './network-mounts.ts';
+
+export interface NetworkLimits {
+  readonly mountMs: number;
+  readonly unmountMs: number;
+  readonly forceMs: number;
+  readonly lookMs: number;
+}
+
+export interface HostNetworkMountsDeps {
+  readonly clock: Clock;
+  /** Told of each mount before anybody comes upon it. */
+  readonly mounted: () => void;
+  readonly limits?: NetworkLimits;
+  /** Where the programs are. */
+  readonly path?: string | undefined;
+}
+
+/** A server that comes up slowly is waited for; one that is gone is not waited for long. */
+const usualLimits: NetworkLimits = {
+  mountMs: 120_000,
+  unmountMs: 60_000,
+  forceMs: 30_000,
+  lookMs: 30_000,
+};
+
+const unmountFlags: Readonly<Record<Unmounting, readonly string[]>> = {
+  plain: [],
+  force: ['-f'],
+  lazy: ['-l'],
+};
+
+/** The programs of this machine: `mount`, `umount` and `stat`, as found on the PATH. */
+export class HostNetworkMounts implements NetworkMounts {
+  readonly #clock: Clock;
+  readonly #limits: NetworkLimits;
+  readonly #mounted: () => void;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  /**
+   * Directories with a program in the kernel's hands that nothing ends. No other is sent after it; only a forced unmount,
+   * which may free it, and a lazy one, which asks nobody.
+   */
+  readonly #stuck = { any: new Set<string>(), force: new Set<string>(), lazy: new Set<string>() };
+
+  constructor({ clock, mounted, limits = usualLimits, path = process.env['PATH'] }: HostNetworkMountsDeps) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#mounted = mounted;
+    // What they say is looked at, so they must say it in one language.
+    this.#env = { PATH: path, LC_ALL: 'C' };
+  }
+
+  /** How many programs do not end. */
+  get stuck(): number {
+    return Object.values(this.#stuck).reduce((sum, { size }) => sum + size, 0);
+  }
+
+  async isMounted(directory: string): Promise<boolean> {
+    const place = await canonical(directory);
+    if (place === undefined) return false;
+    const mounts = await readMountTable((path) => readFile(path, 'utf8'));
+    return mounts.some(({ mountPoint }) => mountPoint === place);
+  }
+
+  async mount({ type, source, directory, options }: NetworkMount, signal: AbortSignal): Promise<void> {
+    const checked = checkedMountOptions(options);
+    const args = mountArguments({ type, options: checked, source, target: directory });
+    // Also if it failed: it may be there all the same.
+    const result = await this.#run('mount', args, directory, this.#limits.mountMs, signal).finally(
+      this.#mounted,
+    );
+    const said = failureOf(result);
+    if (said === undefined) return;
+    throw new KubelingError('VOLUME_UNUSABLE', `mount failed: ${said} (mount ${args.join(' ')})`);
+  }
+
+  async unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'> {
+    const { unmountMs, forceMs } = this.#limits;
+    // By the name the kernel has for it: to find that out, the program would ask the server.
+    const place = (await canonical(directory)) ?? directory;
+    const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], place);
+    const limitMs = how === 'plain' ? unmountMs : forceMs;
+    const said = failureOf(await this.#run('umount', args, directory, limitMs, signal));
+    if (said === undefined || said.includes('not mounted')) return 'done';
+    if (said.includes('busy')) return 'busy';
+    throw new KubelingError('VOLUME_REMOVE', `unmount failed: ${said} (umount ${args.join(' ')})`);
+  }
+
+  async look(directory: string, signal: AbortSignal): Promise<'answers' | 'broken'> {
+    const { lookMs } = this.#limits;
+    const result = await this.#run(
+      'stat',
+      ['-c', '%i', '--', absoluteArgument('stat', directory)],
+      directory,
+      lookMs,
+      signal,
+    );
+    return failureOf(result) === undefined ? 'answers' : 'broken';
+  }
+
+  async #run(
+    file: string,
+    args: readonly string[],
+    directory: string,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<CommandResult> {
+    const stuck = this.#stuck[laneOf(args)];
+    if (stuck.has(directory))
+      throw new KubelingError(
+        'DEADLINE_EXCEEDED',
+        `Cannot run ${file} at ${directory} as an earlier program there, which nothing can end, has not ended`,
+      );
+    const abandoned = (gone: Promise<void>) => {
+      stuck.add(directory);
+      void gone.then(() => stuck.delete(directory));
+    };
+    const command = { file, args, env: this.#env, clock: this.#clock, deadlineMs, abandoned };
+    return await runCommand(command, signal);
+  }
+}
+
+function laneOf([flag]: readonly string[]): 'any' | 'force' | 'lazy' {
+  if (flag === '-f') return 'force';
+  return flag === '-l' ? 'lazy' : 'any';
+}
+
+/** The way to the directory without links; the directory itself is not looked at. Undefined when there is no such way. */
+async function canonical(directory: string): Promise<string | undefined> {
+  try {
+    return join(await realpath(dirname(directory)), basename(directory));
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

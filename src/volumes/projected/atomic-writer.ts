@@ -1,0 +1,224 @@
+import { posix } from 'node:path';
+import { describeError, KubelingError } from '../../lib/index.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+import { type Payload, parentsOf, topNames, unusable } from './payload.ts';
+
+/*
+ *   volume/key                  -> ..data/key            what users open
+ *   volume/..data               -> ..2026_01_31_…        replaced in one step: all files change at once or none does
+ *   volume/..2026_01_31_…/key                            the bytes, never changed once they can be seen
+ *   volume/..data_tmp           -> ..2026_01_31_…        only while `..data` is being replaced
+ */
+export const dataLink = '..data';
+const nextDataLink = '..data_tmp';
+const versionName = /^\.\.\d{4}(?:_\d{2}){5}\.\d+$/;
+const versionMode = 0o755;
+const mostNames = 100;
+
+export interface PayloadTarget {
+  readonly directory: string;
+  /** Everything in the volume belongs to this group. */
+  readonly group?: number | undefined;
+  /** Whether the group may read all of it, or only what the modes of the files let it; all unless given. */
+  readonly access?: 'read' | 'as-is' | undefined;
+  /** What the last write replaced: whoever had just found the way there may still be on it, so it goes last. */
+  readonly retired?: string | undefined;
+  /** Gives it to the group, and tells how long that took. */
+  readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
+  /** Directories in it that stay whatever the content: other volumes are mounted there. */
+  readonly nested?: readonly string[] | undefined;
+}
+
+export interface WrittenPayload {
+  /** What `..data` names now. */
+  readonly version: string;
+  /** What it named before. Who is on the way to a file there still gets it; to be removed by whoever comes next. */
+  readonly retired: string | undefined;
+}
+
+/** A name for a new version of the content; the digits make it one of its own. */
+export function versionNameAt(nowMs: number, digits: number): string {
+  const [date = '', time = ''] = new Date(nowMs).toISOString().split('T');
+  return `..${date.replaceAll('-', '_')}_${time.slice(0, 8).replaceAll(':', '_')}.${digits}`;
+}
+
+/**
+ * Makes the payload, which must be checked, the content of a directory that is there. Whoever reads sees the old
+ * content or the new one, and keeps the old one if this fails or is killed at any step; what an earlier attempt has left
+ * is finished or removed. Content that is the same is not written again, whatever its modes.
+ */
+export async function writePayload(
+  files: VolumeFiles,
+  target: PayloadTarget,
+  payload: Payload,
+  newName: () => string,
+): Promise<WrittenPayload> {
+  const { directory } = target;
+  const current = await currentVersion(files, directory);
+  await removeLeftovers(files, target, current);
+  const isSame = current !== undefined && (await holds(files, posix.join(directory, current), payload));
+  const version = isSame
+    ? current
+    : await publish(files, target, payload, await unusedName(files, directory, newName));
+  await makeVisible(files, target, payload);
+  await removeLeftovers(files, { directory, retired: current }, version);
+  return { version, retired: isSame ? undefined : current };
+}
+
+/** Undefined when the volume has no content of ours yet. */
+export async function currentVersion(files: VolumeFiles, directory: string): Promise<string | undefined> {
+  const version = await files.readLink(posix.join(directory, dataLink));
+  if (version === undefined || !versionName.test(version)) return undefined;
+  return (await files.kindAt(posix.join(directory, version))) === 'directory' ? version : undefined;
+}
+
+/** Whether everything that users open of the payload is there. */
+export async function isVisible(files: VolumeFiles, directory: string, payload: Payload): Promise<boolean> {
+  const there = new Set(await files.names(directory));
+  return [...topNames(payload).keys()].every((name) => there.has(name));
+}
+
+/** Whether there is content of ours, and all of it can be reached: whoever wrote it may have ended before that. */
+export async function isWhole(files: VolumeFiles, directory: string): Promise<boolean> {
+  const version = await currentVersion(files, directory);
+  if (version === undefined) return false;
+  const there = new Set(await files.names(directory));
+  return (await files.names(posix.join(directory, version))).every((name) => there.has(name));
+}
+
+/** Of whoever was killed before it could publish, or before it could remove what it had replaced. */
+export async function removeLeftovers(
+  files: VolumeFiles,
+  { directory, retired }: Pick<PayloadTarget, 'directory' | 'retired'>,
+  current: string | undefined,
+): Promise<void> {
+  for (const name of await files.names(directory)) {
+    const path = posix.join(directory, name);
+    const isLeft = name === nextDataLink || (versionName.test(name) && name !== current && name !== retired);
+    if (isLeft) await clear(files, path);
+    // A container that wanted it as a part of the volume, before there was content, has it as a directory.
+    else if (name === dataLink && current === undefined) await isCleared(files, path);
+  }
+}
+
+/** Whatever it is: what others put in the way of new content would be there for ever. */
+async function clear(files: VolumeFiles, path: string): Promise<void> {
+  if ((await files.kindAt(path)) === 'directory') await files.removeTree(path);
+  else await files.unlink(path);
+}
+
+/** Whether the directory has these files with these bytes, and no others. */
+async function holds(files: VolumeFiles, version: string, payload: Payload): Promise<boolean> {
+  const wanted = new Set([...payload.keys()].flatMap((path) => [path, ...parentsOf(path)]));
+  const found = await pathsBelow(files, version, '');
+  if (found.length !== wanted.size || !found.every((path) => wanted.has(path))) return false;
+  for (const [path, { data }] of payload) {
+    const bytes = await files.readFile(posix.join(version, path));
+    if (bytes === undefined || !bytes.equals(data)) return false;
+  }
+  return true;
+}
+
+async function pathsBelow(files: VolumeFiles, version: string, inside: string): Promise<readonly string[]> {
+  const paths: string[] = [];
+  for (const name of await files.names(posix.join(version, inside))) {
+    const path = posix.join(inside, name);
+    paths.push(path);
+    const kind = await files.kindAt(posix.join(version, path));
+    if (kind === 'directory') paths.push(...(await pathsBelow(files, version, path)));
+  }
+  return paths;
+}
+
+/** What is cleaned up after a failure must be nobody's content: a name by chance may be one that is taken. */
+async function unusedName(files: VolumeFiles, directory: string, newName: () => string): Promise<string> {
+  for (let left = mostNames; left > 0; left--) {
+    const name = newName();
+    if ((await files.kindAt(posix.join(directory, name))) === undefined) return name;
+  }
+  throw unusable(`every name for new content of ${directory} is taken`);
+}
+
+async function publish(
+  files: VolumeFiles,
+  { directory, group, access, timed = (work) => work() }: PayloadTarget,
+  payload: Payload,
+  version: string,
+): Promise<string> {
+  const path = posix.join(directory, version);
+  const next = posix.join(directory, nextDataLink);
+  try {
+    await files.makeDirectory(path, versionMode);
+    for (const [name, { data, mode, owner }] of payload) {
+      await files.writeFile(posix.join(path, name), data, { mode, owner });
+    }
+    // Before anybody can see the files: nobody of the group ever finds one that is still closed to it.
+    if (group !== undefined) await timed(() => files.giveToGroup(directory, group, access));
+    await files.link(version, next);
+    await files.rename(next, posix.join(directory, dataLink));
+    return version;
+  } catch (error) {
+    await files.unlink(next).catch(() => {});
+    if (await isUnseen(files, directory, version)) await files.removeTree(path).catch(() => {});
+    throw unwritten(error, version);
+  }
+}
+
+/** Said without the name that is new with each attempt: who fails again for the same reason says the same. */
+function unwritten(error: unknown, version: string): unknown {
+  const text = describeError(error);
+  if (!text.includes(version)) return error;
+  return new KubelingError('FILE_WRITE', `Cannot write the new content: ${reasonOf(error) ?? 'it failed'}`);
+}
+
+/** What the system says of it, without paths. */
+function reasonOf(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { syscall, message } = at as NodeJS.ErrnoException;
+    if (syscall !== undefined) return message.split(`, ${syscall}`)[0];
+  }
+  return undefined;
+}
+
+/** Whether nobody can read the version: the step that shows it may be done and said to have failed all the same. */
+async function isUnseen(files: VolumeFiles, directory: string, version: string): Promise<boolean> {
+  return await files.readLink(posix.join(directory, dataLink)).then(
+    (shown) => shown !== version,
+    () => false,
+  );
+}
+
+/** A part of the volume that a container wanted before there was content for it was made as a directory, and stays empty. */
+async function isCleared(files: VolumeFiles, path: string): Promise<boolean> {
+  return (await files.kindAt(path)) === 'directory' && (await files.removeEmptyDirectory(path)) === 'gone';
+}
+
+/** A link of others would lead users to what is not the volume's. */
+async function isFreed(files: VolumeFiles, path: string, target: string): Promise<boolean> {
+  const found = await files.readLink(path);
+  if (found === target) return false;
+  if (found === undefined) return await isCleared(files, path);
+  await files.unlink(path);
+  return true;
+}
+
+/** After the switch: a link that is there leads to something, and one without content goes. */
+async function makeVisible(
+  files: VolumeFiles,
+  { directory, nested = [] }: PayloadTarget,
+  payload: Payload,
+): Promise<void> {
+  const wanted = topNames(payload);
+  const there = new Set(await files.names(directory));
+  for (const [name, { owner }] of wanted) {
+    const path = posix.join(directory, name);
+    const target = posix.join(dataLink, name);
+    const isFree = !there.has(name) || (!nested.includes(name) && (await isFreed(files, path, target)));
+    if (isFree) await files.link(target, path, owner);
+  }
+  for (const name of there) {
+    if (name.startsWith('..') || wanted.has(name)) continue;
+    const path = posix.join(directory, name);
+    if ((await files.readLink(path)) === posix.join(dataLink, name)) await files.unlink(path);
+  }
+}

@@ -1,0 +1,89 @@
+import type {
+  Container,
+  DownwardAPIVolumeFile,
+  ObjectFieldSelector,
+  ResourceFieldSelector,
+} from '../../kinds/index.ts';
+import { describeError } from '../../lib/index.ts';
+import { initContainersOf, type Pod } from '../../pods/index.ts';
+import {
+  cleanPath,
+  oneMessage,
+  type Payload,
+  type PayloadBudget,
+  type PayloadFile,
+  unusable,
+} from './payload.ts';
+
+/** What a pod can be told of itself, as its containers are told in their environment. Both throw for what is unknown. */
+export interface DownwardValues {
+  field(pod: Pod, selector: ObjectFieldSelector): string;
+  resource(pod: Pod, container: Container, selector: ResourceFieldSelector): string;
+}
+
+/** The fields that may change while the pod runs, or never do: what a running pod gets only later is not for files. */
+const plainFields = ['metadata.name', 'metadata.namespace', 'metadata.uid'];
+const mapFields = ['metadata.labels', 'metadata.annotations'];
+
+export interface DownwardOptions {
+  readonly defaultMode: number;
+  readonly values: DownwardValues;
+  readonly budget: PayloadBudget;
+}
+
+/** Throws VOLUME_UNUSABLE with everything that is wrong with the items. */
+export function downwardPayload(
+  pod: Pod,
+  items: readonly DownwardAPIVolumeFile[],
+  { defaultMode, values, budget }: DownwardOptions,
+): Payload {
+  const files = new Map<string, PayloadFile>();
+  const problems: string[] = [];
+  // Thousands of items may name all labels; their text is made once.
+  const fields = new Map<string, Buffer>();
+  const contentOf = (item: DownwardAPIVolumeFile): Buffer => {
+    const key = item.fieldRef?.fieldPath;
+    const known = key === undefined ? undefined : fields.get(key);
+    const content = known ?? Buffer.from(valueOfItem(pod, item, values));
+    if (key !== undefined) fields.set(key, content);
+    return content;
+  };
+  for (const item of items) {
+    try {
+      const data = contentOf(item);
+      budget.addFile(data.length);
+      files.set(cleanPath(item.path), { data, mode: item.mode ?? defaultMode });
+    } catch (error) {
+      problems.push(describeError(error));
+    }
+  }
+  if (problems.length > 0) throw unusable(oneMessage(problems));
+  return files;
+}
+
+function valueOfItem(pod: Pod, item: DownwardAPIVolumeFile, values: DownwardValues): string {
+  const { fieldRef, resourceFieldRef } = item;
+  if (fieldRef !== undefined) return values.field(pod, checkedField(fieldRef));
+  if (resourceFieldRef === undefined) return '';
+  return values.resource(pod, containerOf(pod, resourceFieldRef), resourceFieldRef);
+}
+
+function checkedField(selector: ObjectFieldSelector): ObjectFieldSelector {
+  const { fieldPath } = selector;
+  const [, path] = /^([^[]+)\['.*'\]$/s.exec(fieldPath) ?? [];
+  if (path !== undefined && !mapFields.includes(path)) {
+    throw unusable(`fieldPath ${JSON.stringify(fieldPath)} does not support subscript`);
+  }
+  if (path === undefined && ![...plainFields, ...mapFields].includes(fieldPath)) {
+    throw unusable(`unsupported fieldPath: ${fieldPath}`);
+  }
+  return selector;
+}
+
+/** A file has no container of its own, so the item must name one. */
+function containerOf(pod: Pod, { containerName = '' }: ResourceFieldSelector): Container {
+  const all = [...pod.spec.containers, ...initContainersOf(pod)];
+  const found = all.find(({ name }) => name === containerName);
+  if (found === undefined) throw unusable(`container ${containerName} not found`);
+  return found;
+}

@@ -1,0 +1,610 @@
+import assert from 'node:assert/strict';
+import { describe, it, test } from 'node:test';
+import { MemoryVolumeFiles } from '../../../test/fakes/memory-volume-files.ts';
+import { PayloadWorld, podWith, worldUid } from '../../../test/fakes/payload-world.ts';
+import { settle, VirtualClock } from '../../../test/fakes/virtual-clock.ts';
+import type { Volume, VolumeProjection } from '../../kinds/index.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
+
+const at = (kind: string, name: string) => `/pods/${worldUid}/volumes/kubernetes.io~${kind}/${name}`;
+const configMapVolume = (more: object = {}): Volume => ({ name: 'v', configMap: { name: 'cm', ...more } });
+const secretVolume = (more: object = {}): Volume => ({ name: 'v', secret: { secretName: 's', ...more } });
+const projectedVolume = (...sources: readonly VolumeProjection[]): Volume => ({
+  name: 'v',
+  projected: { sources },
+});
+
+function makeWorld() {
+  const files = new MemoryVolumeFiles();
+  const clock = new VirtualClock();
+  return { files, clock, world: new PayloadWorld(files, '/pods', clock) };
+}
+
+/** The messages of what went wrong. */
+async function messagesOf(world: PayloadWorld, ...volumes: readonly Volume[]): Promise<readonly string[]> {
+  const problems = await world.volumes().make(podWith(volumes), world.signal);
+  return problems.map(({ message }) => message);
+}
+
+describe('where filled volumes are', () => {
+  it('is told for those of the four kinds, read-only', () => {
+    const { world } = makeWorld();
+    const volumes: readonly Volume[] = [
+      { name: 'a', configMap: {} },
+      { name: 'b', secret: {} },
+      { name: 'c', downwardAPI: {} },
+      { name: 'd', projected: { sources: [] } },
+      { name: 'e', emptyDir: {} },
+    ];
+    const found = [...world.volumes().of(podWith(volumes))];
+    assert.deepEqual(
+      found.map(([name, { hostPath, readOnly }]) => [name, hostPath, readOnly]),
+      [
+        ['a', at('configmap', 'a'), true],
+        ['b', at('secret', 'b'), true],
+        ['c', at('downward-api', 'c'), true],
+        ['d', at('projected', 'd'), true],
+      ],
+    );
+  });
+});
+
+describe('a filled volume', () => {
+  it('shows new content as soon as it is made again, and cleans up behind itself', async () => {
+    const { files, world } = makeWorld();
+    const volumes = world.volumes();
+    const pod = podWith([configMapVolume()]);
+    world.setConfigMap('cm', { kept: '1', gone: '1', 'deep.txt': 'd' });
+    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    const first = files.entry(`${at('configmap', 'v')}/..data`);
+    world.setConfigMap('cm', { kept: '2', added: '2', 'deep.txt': 'd' });
+    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.notDeepEqual(files.entry(`${at('configmap', 'v')}/..data`), first);
+    assert.equal(files.text(`${at('configmap', 'v')}/kept`), '2');
+    assert.equal(files.text(`${at('configmap', 'v')}/added`), '2');
+    assert.equal(files.entry(`${at('configmap', 'v')}/gone`), undefined);
+    await volumes.make(pod, world.signal);
+    const names = await files.names(at('configmap', 'v'));
+    assert.deepEqual(names.filter((name) => name.startsWith('..')).length, 2);
+  });
+
+  it('is not touched while nothing changes, nor looked through', async () => {
+    const { files, world } = makeWorld();
+    world.setSecret('s', { a: '1' });
+    const calls: string[] = [];
+    const watched = new Proxy<VolumeFiles>(files, {
+      get: (target, name) => {
+        calls.push(String(name));
+        return Reflect.get(target, name).bind(target);
+      },
+    });
+    const volumes = world.volumes({ files: watched });
+    await volumes.make(podWith([secretVolume()]), world.signal);
+    calls.length = 0;
+    await volumes.make(podWith([secretVolume()]), world.signal);
+    assert.deepEqual(calls, ['readLink', 'names']);
+  });
+
+  it('is made anew when somebody took it away', async () => {
+    const { files, world } = makeWorld();
+    world.setSecret('s', { a: '1' });
+    const volumes = world.volumes();
+    await volumes.make(podWith([secretVolume()]), world.signal);
+    await files.unmount(at('secret', 'v'));
+    assert.deepEqual(await volumes.make(podWith([secretVolume()]), world.signal), []);
+    assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
+    assert.equal(files.mounts().length, 1);
+  });
+
+  it('has again what somebody took of it, without new content', async () => {
+    const { files, world } = makeWorld();
+    world.setSecret('s', { a: '1', b: '2' });
+    const volumes = world.volumes();
+    await volumes.make(podWith([secretVolume()]), world.signal);
+    const content = files.entry(`${at('secret', 'v')}/..data`);
+    await files.unlink(`${at('secret', 'v')}/a`);
+    assert.deepEqual(await volumes.make(podWith([secretVolume()]), world.signal), []);
+    assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
+    assert.deepEqual(files.entry(`${at('secret', 'v')}/..data`), content);
+  });
+
+  it('is empty, but there, without an object that is optional, and follows it', async () => {
+    const { files, world } = makeWorld();
+    const volumes = world.volumes();
+    const pod = podWith([configMapVolume({ optional: true })]);
+    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    assert.equal(files.entry(`${at('configmap', 'v')}/..data`)?.kind, 'link');
+    world.setConfigMap('cm', { a: '1' });
+    await volumes.make(pod, world.signal);
+    assert.equal(files.text(`${at('configmap', 'v')}/a`), '1');
+    world.configMaps.delete('cm');
+    await volumes.make(pod, world.signal);
+    assert.equal(files.text(`${at('configmap', 'v')}/a`), undefined);
+    assert.equal(files.entry(`${at('configmap', 'v')}/a`), undefined);
+  });
+
+  it('keeps what it has when its source cannot be had any more, and says so', async () => {
+    const { files, world } = makeWorld();
+    const volumes = world.volumes();
+    const pod = podWith([secretVolume()]);
+    const missing = { volume: 'v', message: 'secret "s" not found' };
+    assert.deepEqual(await volumes.make(pod, world.signal), [{ ...missing, content: 'none' }]);
+    assert.deepEqual(files.paths(), []);
+    world.setSecret('s', { a: '1' });
+    assert.deepEqual(await volumes.make(pod, world.signal), []);
+    world.secrets.delete('s');
+    assert.deepEqual(await volumes.make(pod, world.signal), [{ ...missing, content: 'earlier' }]);
+    assert.equal(files.text(`${at('secret', 'v')}/a`), '1');
+    world.failure = new Error('timed out');
+    const [problem] = await world.volumes().make(pod, world.signal);
+    assert.deepEqual(problem, { volume: 'v', message: 'timed out', content: 'earlier' });
+  });
+
+  it('is not made when no container uses it', async () => {
+    const { files, world } = makeWorld();
+    const pod = podWith([secretVolume()], { containers: [{ name: 'main', image: 'i' }] });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.deepEqual(files.paths(), []);
+  });
+
+  it('does not hold up the others of its pod', async () => {
+    const { files, world } = makeWorld();
+    world.setConfigMap('cm', { a: '1' });
+    const volumes = [{ ...secretVolume(), name: 's1' }, configMapVolume(), { ...secretVolume(), name: 's2' }];
+    const problems = await world.volumes().make(podWith(volumes), world.signal);
+    assert.deepEqual(
+      problems.map(({ volume }) => volume),
+      ['s1', 's2'],
+    );
+    assert.equal(files.text(`${at('configmap', 'v')}/a`), '1');
+  });
+
+  it('has directories where other volumes are mounted in it', async () => {
+    const { files, world } = makeWorld();
+    world.setConfigMap('cm', { a: '1' });
+    const volumeMounts = [
+      { name: 'v', mountPath: '/etc/conf/' },
+      { name: 'x', mountPath: '/etc/conf/deep/inner' },
+      { name: 'y', mountPath: '/etc/conf/deep/inner/most' },
+      { name: 'z', mountPath: '/etc/config' },
+    ];
+    const pod = podWith([configMapVolume()], { containers: [{ name: 'main', image: 'i', volumeMounts }] });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    const names = (await files.names(at('configmap', 'v'))).filter((name) => !name.startsWith('..'));
+    assert.deepEqual(names, ['a', 'deep']);
+    assert.equal(files.entry(`${at('configmap', 'v')}/deep/inner`)?.kind, 'directory');
+    assert.equal(files.entry(`${at('configmap', 'v')}/deep/inner/most`), undefined);
+  });
+
+  it('shows content where a container wanted a part of it before there was any', async () => {
+    const { files, world } = makeWorld();
+    const pod = podWith([configMapVolume()]);
+    world.setConfigMap('cm', { a: '1' });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    const [late, full] = ['late', 'full'].map((name) => `${at('configmap', 'v')}/${name}`) as [
+      string,
+      string,
+    ];
+    await files.makeDirectory(late, 0o777);
+    await files.makeDirectory(`${full}/inside`, 0o777);
+    world.setConfigMap('cm', { a: '1', late: '2', full: '3' });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.equal(await files.readLink(late), '..data/late');
+    // What has something in it is not ours.
+    assert.equal(await files.kindAt(`${full}/inside`), 'directory');
+  });
+
+  it('keeps directories where other volumes are mounted, though they are called as content of it', async () => {
+    const { files, world } = makeWorld();
+    const mounts = [
+      { name: 'v', mountPath: '/v' },
+      { name: 'other', mountPath: '/v/taken' },
+    ];
+    const containers = [{ name: 'app', image: 'busybox', volumeMounts: mounts }];
+    const pod = podWith([configMapVolume(), { name: 'other', emptyDir: {} }], { containers });
+    world.setConfigMap('cm', { a: '1', taken: '2' });
+    assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+    assert.equal(await files.kindAt(`${at('configmap', 'v')}/taken`), 'directory');
+    assert.equal(await files.readLink(`${at('configmap', 'v')}/a`), '..data/a');
+  });
+
+  it('in memory has the room of its pod, or of the node', async () => {
+    const { files, world } = makeWorld();
+    world.setSecret('s', { a: '1' });
+    await world.volumes().make(podWith([secretVolume()]), world.signal);
+    assert.equal(files.mounts()[0]?.sizeBytes, 64n * 2n ** 20n);
+    const small = makeWorld();
+    small.world.setSecret('s', { a: '1' });
+    const resources = { limits: { memory: '8Mi', cpu: '1' }, requests: { memory: '8Mi', cpu: '1' } };
+    const volumeMounts = [{ name: 'v', mountPath: '/v' }];
+    const containers = [{ name: 'main', image: 'i', resources, volumeMounts }];
+    await small.world.volumes().make(podWith([secretVolume()], { containers }), small.world.signal);
+    assert.equal(small.files.mounts()[0]?.sizeBytes, 8n * 2n ** 20n);
+  });
+
+  it('is refused when it has more than there is room for', async () => {
+    const { world } = makeWorld();
+    world.setSecret('s', { a: 'x'.repeat(100) });
+    const allocatable = () => new Map();
+    const tiny = world.volumes({
+      allocatable: () => new Map([['memory', { nanos: 10n * 10n ** 9n, format: 'BinarySI' }]]),
+    });
+    const [problem] = await tiny.make(podWith([secretVolume()]), world.signal);
+    assert.equal(problem?.message, 'its files have 100 bytes, but there is room for 10 bytes only');
+    assert.deepEqual(await world.volumes({ allocatable }).make(podWith([secretVolume()]), world.signal), []);
+  });
+});
+
+describe('the group of a pod', () => {
+  for (const [kept, mode] of [
+    ['true', 0o400],
+    ['false', 0o440],
+  ] as const)
+    it(`gets files ${kept === 'true' ? 'as they are where the pod wishes so' : 'that it can read otherwise'}`, async () => {
+      const { files, world } = makeWorld();
+      world.setSecret('s', { key: 'x' });
+      const volume = { name: 'v', secret: { secretName: 's', defaultMode: 0o400 } };
+      const pod = podWith([volume], { securityContext: { fsGroup: 9 } });
+      const annotations = { 'kubeling.dev/fs-group-keeps-modes': kept };
+      const problems = await world
+        .volumes()
+        .make({ ...pod, metadata: { ...pod.metadata, annotations } }, world.signal);
+      assert.deepEqual(problems, []);
+      const version = await files.readLink(`${at('secret', 'v')}/..data`);
+      const file = files.entry(`${at('secret', 'v')}/${version}/key`);
+      assert.ok(file?.kind === 'file');
+      assert.deepEqual([file.mode, file.group], [mode, 9]);
+    });
+});
+
+test('how long it takes to give content to the group of a pod is told, once for each content', async () => {
+  const { world } = makeWorld();
+  world.setSecret('s', { key: 'x' });
+  const told: string[] = [];
+  const volumes = world.volumes({
+    observe: (operation, plugin, { outcome }) => void told.push(`${operation} ${plugin.name} ${outcome}`),
+  });
+  const pod = podWith([{ name: 'v', secret: { secretName: 's' } }], { securityContext: { fsGroup: 9 } });
+  for (const _time of ['once', 'again']) await volumes.make(pod, world.signal);
+  assert.deepEqual(told, [
+    'volume_apply_access_control kubernetes.io/secret success',
+    'volume_mount kubernetes.io/secret success',
+    'volume_mount kubernetes.io/secret success',
+  ]);
+});
+
+describe('what cannot be had', () => {
+  it('is named as the reference names it', async () => {
+    const { world } = makeWorld();
+    assert.deepEqual(await messagesOf(world, configMapVolume()), ['configmap "cm" not found']);
+    assert.deepEqual(await messagesOf(world, secretVolume()), ['secret "s" not found']);
+    world.setConfigMap('cm', {});
+    world.setSecret('s', {});
+    const items = [{ key: 'k', path: 'p' }];
+    assert.deepEqual(await messagesOf(world, configMapVolume({ items })), [
+      'configmap references non-existent config key: k',
+    ]);
+    assert.deepEqual(await messagesOf(world, secretVolume({ items })), [
+      'references non-existent secret key: k',
+    ]);
+    assert.deepEqual(await messagesOf(world, configMapVolume({ items, optional: true })), []);
+  });
+
+  it('is all named of a volume with several sources', async () => {
+    const { world } = makeWorld();
+    const volume = projectedVolume(
+      { secret: { name: 's' } },
+      { secret: { name: 's' } },
+      { configMap: { name: 'cm' } },
+      { downwardAPI: { items: [{ path: 'p', fieldRef: { fieldPath: 'status.podIP' } }] } },
+    );
+    const message = '[secret "s" not found, configmap "cm" not found, unsupported fieldPath: status.podIP]';
+    assert.deepEqual(await messagesOf(world, volume), [message]);
+  });
+
+  it('is a projection of a bundle of trust or of a certificate', async () => {
+    const { files, world } = makeWorld();
+    const bundle: VolumeProjection = { clusterTrustBundle: { name: 'b', path: 'p' } };
+    const certificate: VolumeProjection = { podCertificate: { signerName: 'a/b', keyType: 'ED25519' } };
+    const refused = (kind: string) => [`projections of the kind ${kind} are not supported by this node yet`];
+    assert.deepEqual(await messagesOf(world, projectedVolume(bundle)), refused('clusterTrustBundle'));
+    assert.deepEqual(await messagesOf(world, projectedVolume(certificate)), refused('podCertificate'));
+    assert.deepEqual(files.paths(), []);
+  });
+
+  it('is everything of the API on a node without one', async () => {
+    const { world } = makeWorld();
+    const volumes = world.volumes({ api: undefined });
+    const named = [
+      { ...secretVolume(), name: 'a' },
+      { ...projectedVolume(), name: 'b' },
+    ];
+    const problems = await volumes.make(podWith(named), world.signal);
+    assert.deepEqual(
+      problems.map(({ message }) => message),
+      [
+        'not supported due to running kubelet in standalone mode',
+        'cannot setup projected volume b because kube client is not configured',
+      ],
+    );
+  });
+});
+
+describe('facts about the pod', () => {
+  const items = [
+    { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
+    { path: 'deep/one', mode: 0o400, fieldRef: { fieldPath: "metadata.labels['app']" } },
+    { path: 'cpu', resourceFieldRef: { containerName: 'main', resource: 'limits.memory', divisor: '1Mi' } },
+  ];
+  const volume: Volume = { name: 'v', downwardAPI: { items, defaultMode: 0o600 } };
+
+  it('are files that follow the pod', async () => {
+    const { files, world } = makeWorld();
+    const volumes = world.volumes();
+    assert.deepEqual(await volumes.make(podWith([volume], {}, { app: 'x' }), world.signal), []);
+    assert.equal(files.text(`${at('downward-api', 'v')}/labels`), 'app="x"');
+    assert.equal(files.text(`${at('downward-api', 'v')}/deep/one`), 'x');
+    assert.equal(files.text(`${at('downward-api', 'v')}/cpu`), '64');
+    await volumes.make(podWith([volume], {}, { app: 'y', b: 'c' }), world.signal);
+    assert.equal(files.text(`${at('downward-api', 'v')}/labels`), 'app="y"\nb="c"');
+  });
+
+  it('are refused when there is no such fact', async () => {
+    const { world } = makeWorld();
+    const bad = [
+      { path: 'a', fieldRef: { fieldPath: "metadata.name['x']" } },
+      { path: 'b', resourceFieldRef: { containerName: 'other', resource: 'limits.cpu' } },
+    ];
+    assert.deepEqual(await messagesOf(world, { name: 'v', downwardAPI: { items: bad } }), [
+      `[fieldPath "metadata.name['x']" does not support subscript, container other not found]`,
+    ]);
+  });
+});
+
+describe('a token', () => {
+  const tokenVolume = projectedVolume({
+    serviceAccountToken: { path: 'token', audience: 'vault', expirationSeconds: 600 },
+  });
+  const tokenAt = `${at('projected', 'v')}/token`;
+  const fileOf = (files: MemoryVolumeFiles) => {
+    const version = files.entry(`${at('projected', 'v')}/..data`);
+    const found = version?.kind === 'link' && files.entry(`${at('projected', 'v')}/${version.target}/token`);
+    assert.ok(found && found.kind === 'file');
+    return [found.mode, found.owner, found.group];
+  };
+
+  it('is asked for as the volume says, and renewed', async () => {
+    const { files, world } = makeWorld();
+    const volumes = world.volumes();
+    await volumes.make(podWith([tokenVolume]), world.signal);
+    assert.deepEqual(world.asks[0], {
+      namespace: 'ns',
+      serviceAccount: 'robot',
+      audience: 'vault',
+      expirationSeconds: 600,
+      pod: { name: 'pod', uid: worldUid },
+    });
+    assert.equal(files.text(tokenAt), 'token-1');
+    world.token = 'token-2';
+    await volumes.make(podWith([tokenVolume]), world.signal);
+    assert.equal(files.text(tokenAt), 'token-2');
+    world.token = new Error('failed to fetch token: no');
+    const [problem] = await volumes.make(podWith([tokenVolume]), world.signal);
+    assert.deepEqual(problem, { volume: 'v', message: 'failed to fetch token: no', content: 'earlier' });
+    await volumes.remove(worldUid, world.signal);
+    assert.deepEqual(world.forgotten, [worldUid]);
+  });
+
+  const rules = [
+    { of: 'nobody in particular', spec: {}, file: [0o644, 0, 0] },
+    { of: 'one user', spec: { securityContext: { runAsUser: 7 } }, file: [0o600, 7, 0] },
+    { of: 'a group', spec: { securityContext: { fsGroup: 9 } }, file: [0o640, 0, 9] },
+    {
+      of: 'a user and a group',
+      spec: { securityContext: { runAsUser: 7, fsGroup: 9 } },
+      file: [0o640, 7, 9],
+    },
+  ];
+  for (const { of, spec, file } of rules) {
+    it(`of ${of} can be read by no others`, async () => {
+      const { files, world } = makeWorld();
+      await world.volumes().make(podWith([tokenVolume], spec), world.signal);
+      assert.deepEqual(fileOf(files), file);
+    });
+  }
+
+  it('can be read by the group of a pod whose files keep their modes', async () => {
+    const { files, world } = makeWorld();
+    const pod = podWith([tokenVolume], { securityContext: { fsGroup: 9 } });
+    const metadata = { ...pod.metadata, annotations: { 'kubeling.dev/fs-group-keeps-modes': 'true' } };
+    await world.volumes().make({ ...pod, metadata }, world.signal);
+    assert.deepEqual(fileOf(files), [0o640, 0, 9]);
+  });
+
+  it('has no owner when containers run as different users', async () => {
+    const { files, world } = makeWorld();
+    const volumeMounts = [{ name: 'v', mountPath: '/v' }];
+    const containers = [
+      { name: 'a', image: 'i', securityContext: { runAsUser: 1 }, volumeMounts },
+      { name: 'b', image: 'i', securityContext: { runAsUser: 2 } },
+    ];
+    await world.volumes().make(podWith([tokenVolume], { containers }), world.signal);
+    assert.deepEqual(fileOf(files), [0o644, 0, 0]);
+  });
+});
+
+describe('removing filled volumes', () => {
+  it('leaves nothing, whoever made them', async () => {
+    const { files, world } = makeWorld();
+    world.setConfigMap('cm', { a: '1' });
+    world.setSecret('s', { a: '1' });
+    await world.volumes().make(podWith([configMapVolume(), { ...secretVolume(), name: 's' }]), world.signal);
+    await world.volumes().remove(worldUid, world.signal);
+    assert.deepEqual(files.mounts(), []);
+    assert.deepEqual(
+      files.paths().filter((path) => path.includes('~configmap') || path.includes('wrapped')),
+      [],
+    );
+  });
+
+  it('waits a little for what is in use, then says what', async () => {
+    const { files, clock, world } = makeWorld();
+    world.setSecret('s', { a: '1' });
+    const volumes = world.volumes();
+    await volumes.make(podWith([secretVolume()]), world.signal);
+    files.busy.add(at('secret', 'v'));
+    const removal = assert.rejects(volumes.remove(worldUid, world.signal), {
+      code: 'VOLUME_REMOVE',
+      message: `${at('secret', 'v')} is still in use`,
+    });
+    await settle();
+    await clock.advance(10_000);
+    await removal;
+    files.busy.clear();
+    await volumes.remove(worldUid, world.signal);
+    assert.deepEqual(files.mounts(), []);
+  });
+
+  it('touches nothing that somebody else has mounted there', async () => {
+    const { files, world } = makeWorld();
+    world.setConfigMap('cm', { a: '1' });
+    const volumes = world.volumes();
+    await volumes.make(podWith([configMapVolume()]), world.signal);
+    files.mountForeign(at('configmap', 'v'));
+    files.put(`${at('configmap', 'v')}/canary`, {
+      kind: 'file',
+      mode: 0,
+      owner: 0,
+      group: 0,
+      data: Buffer.of(),
+    });
+    await assert.rejects(volumes.remove(worldUid, world.signal), /is a mount point/);
+    assert.ok(files.entry(`${at('configmap', 'v')}/canary`));
+  });
+});
+
+describe('being killed, or told what is not so,', () => {
+  /** Every call after so many fails, as if there were nobody any more to make it. */
+  const dyingAfter = (files: VolumeFiles, calls: number): VolumeFiles => {
+    let left = calls;
+    return new Proxy(files, {
+      get: (target, name) => {
+        const call: unknown = Reflect.get(target, name);
+        if (typeof call !== 'function') return call;
+        return async (...args: readonly unknown[]) => {
+          if (left-- <= 0) throw new Error('killed');
+          return await Reflect.apply(call, target, args);
+        };
+      },
+    });
+  };
+  /** Told after each call that was made. */
+  const counting = (files: VolumeFiles, made: () => void): VolumeFiles =>
+    new Proxy(files, {
+      get: (target, name) => {
+        const call: unknown = Reflect.get(target, name);
+        if (typeof call !== 'function') return call;
+        return async (...args: readonly unknown[]) => {
+          const answer: unknown = await Reflect.apply(call, target, args);
+          made();
+          return answer;
+        };
+      },
+    });
+  const pod = podWith([configMapVolume(), { ...secretVolume(), name: 's' }], {
+    securityContext: { fsGroup: 5 },
+  });
+
+  it('between any two steps leaves the old content or the new, and nothing behind', async () => {
+    for (let calls = 0; ; calls++) {
+      const { files, world } = makeWorld();
+      world.setConfigMap('cm', { a: 'old', b: 'old', 'c.d': 'old' });
+      world.setSecret('s', { a: 'old' });
+      await world.volumes().make(pod, world.signal);
+      world.setConfigMap('cm', { a: 'new', 'c.d': 'new', e: 'new' });
+      world.setSecret('s', { a: 'new' });
+      const problems = await world.volumes({ files: dyingAfter(files, calls) }).make(pod, world.signal);
+      const seen = files.text(`${at('configmap', 'v')}/a`);
+      assert.ok(seen === 'old' || seen === 'new', `after ${calls} steps: ${seen}`);
+      assert.equal(files.text(`${at('configmap', 'v')}/c.d`), seen);
+      const next = world.volumes();
+      assert.deepEqual(await next.make(pod, world.signal), []);
+      await next.make(pod, world.signal);
+      const names = await files.names(at('configmap', 'v'));
+      assert.deepEqual(
+        names.filter((name) => !name.startsWith('..')),
+        ['a', 'c.d', 'e'],
+      );
+      assert.equal(names.length, 5, `after ${calls} steps: ${names}`);
+      assert.equal(files.text(`${at('secret', 's')}/a`), 'new');
+      assert.equal(files.mounts().length, 1);
+      if (problems.length === 0) break;
+    }
+  });
+
+  it('leaves the old content or the new after any step that is done and said to have failed', async () => {
+    let steps = 0;
+    for (let denied = 1; denied === 1 || denied <= steps; denied++) {
+      const { files, world } = makeWorld();
+      world.setConfigMap('cm', { a: 'old' });
+      world.setSecret('s', { a: 'old' });
+      await world.volumes().make(pod, world.signal);
+      world.setConfigMap('cm', { a: 'new' });
+      world.setSecret('s', { a: 'new' });
+      steps = 0;
+      const unsure = counting(files, () => {
+        if (++steps === denied) throw new Error('it is not known what came of it');
+      });
+      await world.volumes({ files: unsure }).make(pod, world.signal);
+      for (const place of [at('configmap', 'v'), at('secret', 's')]) {
+        const seen = files.text(`${place}/a`);
+        assert.ok(seen === 'old' || seen === 'new', `step ${denied}, ${place}: ${seen}`);
+      }
+      await world.volumes().make(pod, world.signal);
+      assert.equal(files.text(`${at('configmap', 'v')}/a`), 'new');
+      assert.equal(files.text(`${at('secret', 's')}/a`), 'new');
+    }
+  });
+
+  it('between any two steps lets nobody start who would not find every file', async () => {
+    for (let calls = 0, isOver = false; !isOver; calls++) {
+      const { files, world } = makeWorld();
+      world.setConfigMap('cm', { a: '1', b: '1' });
+      world.setSecret('s', { a: '1', b: '1' });
+      await world.volumes({ files: dyingAfter(files, calls) }).make(pod, world.signal);
+      world.failure = new Error('the API is away');
+      const problems = await world.volumes().make(pod, world.signal);
+      assert.equal(problems.length, 2);
+      for (const { volume, content } of problems) {
+        const kind = volume === 's' ? 'secret' : 'configmap';
+        const seen = ['a', 'b'].map((name) => files.text(`${at(kind, volume)}/${name}`));
+        if (content === 'earlier') assert.deepEqual(seen, ['1', '1'], `after ${calls} steps`);
+      }
+      isOver = problems.every(({ content }) => content === 'earlier');
+    }
+  });
+
+  it('between any two steps of the first time and of the removal too', async () => {
+    for (let calls = 0, isOver = false; !isOver; calls++) {
+      const { files, world } = makeWorld();
+      world.setConfigMap('cm', { a: '1' });
+      world.setSecret('s', { a: '1' });
+      const problems = await world.volumes({ files: dyingAfter(files, calls) }).make(pod, world.signal);
+      assert.deepEqual(await world.volumes().make(pod, world.signal), []);
+      assert.equal(files.text(`${at('secret', 's')}/a`), '1');
+      assert.equal(files.mounts().length, 1);
+      const dying = world.volumes({ files: dyingAfter(files, calls) });
+      const removal = await dying.remove(worldUid, world.signal).then(
+        () => 'done',
+        () => 'killed',
+      );
+      await world.volumes().remove(worldUid, world.signal);
+      assert.deepEqual(files.mounts(), []);
+      assert.deepEqual(
+        files.paths().filter((path) => path.includes('/volumes/')),
+        [],
+      );
+      isOver = problems.length === 0 && removal === 'done';
+    }
+  });
+});

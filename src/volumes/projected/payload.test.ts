@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Pod } from '../../pods/index.ts';
+import { downwardPayload } from './downward-payload.ts';
+import { configMapPayload, secretPayload } from './object-payload.ts';
+import { checkedPayload, oneMessage, PayloadBudget, payloadDigest } from './payload.ts';
+
+const file = { data: Buffer.from('x'), mode: 0o644 };
+const of = (...paths: readonly string[]) => new Map(paths.map((path) => [path, file]));
+
+describe('the paths of a payload', () => {
+  const refused: readonly (readonly [string, string])[] = [
+    ['', 'invalid path: must not be empty: ""'],
+    ['/etc/passwd', 'invalid path: must be relative path: /etc/passwd'],
+    ['x'.repeat(4097), 'invalid path: must be less than or equal to 4096 characters'],
+    ['a/../../b', "invalid path: must not contain '..': a/../../b"],
+    ['..', "invalid path: must not contain '..': .."],
+    ['é'.repeat(128), 'invalid path: filenames must be less than or equal to 255 characters'],
+    ['..data', "invalid path: must not start with '..': ..data"],
+    ['./..data_tmp', "invalid path: must not start with '..': ./..data_tmp"],
+    ['./', 'invalid path: must name a file: "./"'],
+    ['a\0b', 'invalid path: must name a file: "a\\u0000b"'],
+    ['a/'.repeat(129), `invalid path: must have at most 128 steps: ${'a/'.repeat(129).slice(0, 255)}`],
+  ];
+  for (const [path, message] of refused) {
+    it(`refuse ${JSON.stringify(path.slice(0, 20))}`, () => {
+      assert.throws(() => checkedPayload(of(path)), { code: 'VOLUME_UNUSABLE', message });
+    });
+  }
+
+  it('come out plain and sorted', () => {
+    assert.deepEqual(
+      [...checkedPayload(of('z', './a//b/', 'a/..c', '.hidden')).keys()],
+      ['.hidden', 'a/..c', 'a/b', 'z'],
+    );
+  });
+
+  it('do not go through another file', () => {
+    const message = 'invalid path: must not go through the file "a": a/b';
+    assert.throws(() => checkedPayload(of('a/b', 'a')), { message });
+    assert.throws(() => checkedPayload(of('a/b', 'a-b', 'a.b/c', 'a')), { message });
+    assert.doesNotThrow(() => checkedPayload(of('a/b', 'a-b', 'a/c/d', 'ab')));
+  });
+});
+
+describe('keys as files', () => {
+  const all = {
+    items: [],
+    defaultMode: 0o640,
+    presence: 'required',
+    budget: PayloadBudget.ofPod().ofVolume(),
+  } as const;
+  const configMap = {
+    data: { text: 'words' },
+    binaryData: { raw: Buffer.from([0, 255]).toString('base64') },
+  };
+
+  it('are all keys when none is chosen, text and bytes alike', () => {
+    const payload = configMapPayload(configMap, all);
+    assert.deepEqual([...payload.keys()].sort(), ['raw', 'text']);
+    assert.deepEqual(payload.get('raw'), { data: Buffer.from([0, 255]), mode: 0o640 });
+  });
+
+  it('are the chosen ones at their paths, with modes of their own', () => {
+    const items = [
+      { key: 'raw', path: 'deep/raw', mode: 0o400 },
+      { key: 'text', path: 'one' },
+      { key: 'text', path: 'two' },
+    ];
+    const payload = configMapPayload(configMap, { ...all, items });
+    const modes = [...payload].map(([path, { mode }]) => [path, mode]);
+    assert.deepEqual(modes, [
+      ['deep/raw', 0o400],
+      ['one', 0o640],
+      ['two', 0o640],
+    ]);
+  });
+
+  it('must be there unless they are optional', () => {
+    const items = [{ key: 'k', path: 'p' }];
+    const optional = { ...all, items, presence: 'optional' } as const;
+    const missingInConfigMap = { message: 'configmap references non-existent config key: k' };
+    assert.throws(() => configMapPayload(configMap, { ...all, items }), missingInConfigMap);
+    const missingInSecret = { message: 'references non-existent secret key: k' };
+    assert.throws(() => secretPayload({}, { ...all, items }), missingInSecret);
+    assert.equal(configMapPayload(configMap, optional).size, 0);
+    assert.equal(secretPayload(undefined, optional).size, 0);
+  });
+});
+
+describe('the digest of a payload', () => {
+  it('tells apart what could be taken for one another', () => {
+    const digests = [
+      payloadDigest(of('a')),
+      payloadDigest(of('b')),
+      payloadDigest(new Map([['a', { ...file, mode: 0o600 }]])),
+      payloadDigest(new Map([['a', { ...file, owner: 0 }]])),
+      payloadDigest(of('a'), ['nested']),
+      payloadDigest(new Map()),
+    ];
+    assert.equal(new Set(digests).size, digests.length);
+    assert.equal(payloadDigest(of('a')), digests[0]);
+  });
+});
+
+describe('one message', () => {
+  it('says each thing once', () => {
+    assert.equal(oneMessage(['a', 'a']), 'a');
+    assert.equal(oneMessage(['a', 'b', 'a']), '[a, b]');
+  });
+});
+
+describe('the budget of a payload', () => {
+  const mebibyte = 1024 * 1024;
+  const large = { data: { key: Buffer.alloc(mebibyte).toString('base64') } };
+  const items = Array.from({ length: 9 }, (_, index) => ({ key: 'key', path: `file-${index}` }));
+  const mapping = { items, defaultMode: 0o644, presence: 'required' } as const;
+  const ofVolume = {
+    code: 'VOLUME_UNUSABLE',
+    message: /content of the volume must not exceed 8 MiB in 16384 files/,
+  };
+
+  it('refuses a volume whose items name one large key many times', () => {
+    assert.throws(
+      () => secretPayload(large, { ...mapping, budget: PayloadBudget.ofPod().ofVolume() }),
+      ofVolume,
+    );
+  });
+
+  it('refuses more files than a volume may have', () => {
+    const many = Array.from({ length: 16_385 }, (_, index) => ({ key: 'key', path: `f${index}` }));
+    const budget = PayloadBudget.ofPod().ofVolume();
+    assert.throws(
+      () => configMapPayload({ data: { key: '' } }, { ...mapping, items: many, budget }),
+      ofVolume,
+    );
+  });
+
+  it('bounds all volumes of a pod together', () => {
+    const pod = PayloadBudget.ofPod();
+    const fill = () => secretPayload(large, { ...mapping, items: items.slice(0, 8), budget: pod.ofVolume() });
+    for (let volume = 0; volume < 4; volume++) assert.equal(fill().size, 8);
+    assert.throws(fill, { message: /content of the volumes of the pod must not exceed 32 MiB/ });
+  });
+
+  it('makes the text of all labels once for however many items name it', () => {
+    let made = 0;
+    const values = {
+      field: () => {
+        made++;
+        return 'labels';
+      },
+      resource: () => '',
+    };
+    const fieldRef = { fieldPath: 'metadata.labels' };
+    const downward = Array.from({ length: 1_000 }, (_, index) => ({ path: `f${index}`, fieldRef }));
+    const budget = PayloadBudget.ofPod().ofVolume();
+    const payload = downwardPayload({} as Pod, downward, { defaultMode: 0o644, values, budget });
+    assert.deepEqual([payload.size, made], [1_000, 1]);
+  });
+});

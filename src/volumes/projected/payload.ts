@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto';
+import { posix } from 'node:path';
+import { KubelingError } from '../../lib/index.ts';
+
+/** One file a volume is to have. */
+export interface PayloadFile {
+  readonly data: Buffer;
+  /** Permission bits, exactly these. */
+  readonly mode: number;
+  /** The user it belongs to; whoever writes it when left out. */
+  readonly owner?: number | undefined;
+}
+
+/** The files of a volume by their paths in it. */
+export type Payload = ReadonlyMap<string, PayloadFile>;
+
+/**
+ * Bounds what the volumes of a pod that kubeling fills take of the node: items may name one large key, or all labels, many
+ * times over, and their memory counts to no cgroup of the pod.
+ */
+export class PayloadBudget {
+  #bytes: number;
+  #files: number;
+  readonly #pod: PayloadBudget | undefined;
+
+  private constructor(bytes: number, files: number, pod?: PayloadBudget) {
+    this.#bytes = bytes;
+    this.#files = files;
+    this.#pod = pod;
+  }
+
+  static ofPod(): PayloadBudget {
+    return new PayloadBudget(maxPodBytes, maxPodFiles);
+  }
+
+  ofVolume(): PayloadBudget {
+    return new PayloadBudget(maxVolumeBytes, maxVolumeFiles, this);
+  }
+
+  /** Throws VOLUME_UNUSABLE when the volume, or all volumes of its pod, would exceed their limit. */
+  addFile(bytes: number): void {
+    this.#pod?.addFile(bytes);
+    this.#bytes -= bytes;
+    this.#files--;
+    if (this.#bytes >= 0 && this.#files >= 0) return;
+    const [whose, maxBytes, maxFiles] =
+      this.#pod === undefined
+        ? (['the volumes of the pod', maxPodBytes, maxPodFiles] as const)
+        : (['the volume', maxVolumeBytes, maxVolumeFiles] as const);
+    throw unusable(`content of ${whose} must not exceed ${maxBytes / mebibyte} MiB in ${maxFiles} files`);
+  }
+}
+
+const mebibyte = 1024 * 1024;
+/** An API server stores objects of up to 1.5 MiB; a projection combines several. */
+const maxVolumeBytes = 8 * mebibyte;
+const maxVolumeFiles = 16_384;
+const maxPodBytes = 32 * mebibyte;
+const maxPodFiles = 65_536;
+const longestPath = 4096;
+const longestName = 255;
+/** Each step of a path is a directory to make, read and remove. */
+const maxSteps = 128;
+
+/** Why a volume cannot be filled, in the words that go into its event. */
+export function unusable(why: string, cause?: unknown): KubelingError {
+  return new KubelingError('VOLUME_UNUSABLE', why, cause === undefined ? {} : { cause });
+}
+
+/**
+ * The payload with its paths in their plain form, in a stable order. Throws VOLUME_UNUSABLE for a path that would leave
+ * the volume, take a name that the volume keeps for itself, or go through another file.
+ */
+export function checkedPayload(payload: Payload): Payload {
+  const clean = [...payload].map(([path, file]) => [checkedPath(path), file] as const);
+  const checked = new Map(clean.sort(([a], [b]) => (a < b ? -1 : 1)));
+  checkParents([...checked.keys()]);
+  return checked;
+}
+
+/** Sorted step by step a file is followed by what lies below it, so each path needs to be compared with one other. */
+function checkParents(paths: readonly string[]): void {
+  const keys = paths.map((path) => path.replaceAll('/', '\0')).sort();
+  for (const [index, key] of keys.entries()) {
+    const before = keys[index - 1];
+    if (before === undefined || !key.startsWith(`${before}\0`)) continue;
+    const [file, path] = [before, key].map((each) => each.replaceAll('\0', '/'));
+    throw unusable(`invalid path: must not go through the file "${file}": ${path}`);
+  }
+}
+
+/** The directories on the way to a path, outermost first. */
+export function parentsOf(path: string): readonly string[] {
+  const steps = path.split('/').slice(0, -1);
+  return steps.map((_step, index) => steps.slice(0, index + 1).join('/'));
+}
+
+/** Under these names the files of the payload are seen at the top of the volume. */
+export function topNames(payload: Payload): ReadonlyMap<string, PayloadFile> {
+  return new Map([...payload].map(([path, file]) => [path.split('/')[0] ?? path, file]));
+}
+
+/** Without doubled, trailing and empty steps. */
+export function cleanPath(path: string): string {
+  const clean = posix.normalize(path);
+  return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
+}
+
+function checkedPath(path: string): string {
+  if (path === '') throw unusable('invalid path: must not be empty: ""');
+  if (posix.isAbsolute(path)) throw unusable(`invalid path: must be relative path: ${path}`);
+  if (Buffer.byteLength(path) > longestPath) {
+    throw unusable(`invalid path: must be less than or equal to ${longestPath} characters`);
+  }
+  const steps = path.split('/');
+  if (steps.includes('..')) throw unusable(`invalid path: must not contain '..': ${path}`);
+  if (steps.length > maxSteps)
+    throw unusable(`invalid path: must have at most ${maxSteps} steps: ${path.slice(0, longestName)}`);
+  if (steps.some((step) => Buffer.byteLength(step) > longestName)) {
+    throw unusable(`invalid path: filenames must be less than or equal to ${longestName} characters`);
+  }
+  const clean = cleanPath(path);
+  // Also behind a leading `./`: the names of the volume itself begin so.
+  if (clean.startsWith('..')) throw unusable(`invalid path: must not start with '..': ${path}`);
+  if (clean === '.' || clean.includes('\0'))
+    throw unusable(`invalid path: must name a file: ${JSON.stringify(path)}`);
+  return clean;
+}
+
+export function payloadBytes(payload: Payload): number {
+  return [...payload.values()].reduce((sum, { data }) => sum + data.length, 0);
+}
+
+/** The same for payloads that are the same, and for no others. */
+export function payloadDigest(payload: Payload, more: readonly string[] = []): string {
+  const hash = createHash('sha256').update(JSON.stringify(more));
+  for (const [path, { data, mode, owner }] of payload) {
+    hash.update(JSON.stringify([path, mode, owner ?? null, data.length])).update(data);
+  }
+  return hash.digest('base64');
+}
+
+/** One message for several failures; what was said once is not said again. */
+export function oneMessage(messages: readonly string[]): string {
+  const different = [...new Set(messages)];
+  return different.length === 1 ? (different[0] ?? '') : `[${different.join(', ')}]`;
+}
