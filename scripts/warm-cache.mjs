@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const source = fileURLToPath(new URL('../src', import.meta.url));
-const isLoaded = (path) =>
-  path.endsWith('.ts') && !path.endsWith('.test.ts') && path !== 'main.ts' && !path.startsWith('simulator/');
+const isLoaded = (path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && path !== 'main.ts';
 const load = (path) => import(pathToFileURL(join(source, path)).href);
 
 for (const path of await readdir(source, { recursive: true })) if (isLoaded(path)) await load(path);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { LocalNode } from '../../test/fakes/local-node.ts';
 import { NodeWorld } from '../../test/fakes/node-world.ts';
 import { diskBytes, hostNodeMachine } from './host-machine.ts';
-import { LocalNode } from './local-node.ts';
 
 const { signal } = new AbortController();
 

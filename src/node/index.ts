@@ -1,5 +1,6 @@
 /** The node as the cluster sees it: registration, status, addresses and lease. */
 export type { AddressFacts } from './addresses.ts';
+export { computeNode } from './compute-node.ts';
 export { CsiNodeTeller } from './csi-node.ts';
 export {
   clusterLoopbackRules,
@@ -12,6 +13,7 @@ export {
 } from './host-firewall.ts';
 export { hostIps } from './host-ips.ts';
 export { diskBytes, hostNodeMachine } from './host-machine.ts';
+export { NodeImages } from './images.ts';
 export type {
   AddressProvider,
   DeviceAmounts,
@@ -31,9 +33,10 @@ export type {
   RuntimeHandler,
 } from './inputs.ts';
 export { type Lease, NodeLease, type NodeLeaseDeps } from './lease.ts';
-export { LocalNode, type LocalNodeDeps } from './local-node.ts';
+export { FactReader, type FactSources } from './node-facts.ts';
 export { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
 export type { Troubles } from './node-log.ts';
+export { initialNode } from './node-object.ts';
 export { type NodeSource, NodeView } from './node-view.ts';
 export { PolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';
 export { type AfterDeletion, checkNodeSettings, type NodeSettings, nodeNameOf } from './settings.ts';

@@ -1,8 +1,5 @@
-import type { Node } from '../kinds/index.ts';
-import { computeNode } from './compute-node.ts';
-import { NodeImages } from './images.ts';
-import { FactReader, type FactSources } from './node-facts.ts';
-import { initialNode } from './node-object.ts';
+import type { Node } from '../../src/kinds/index.ts';
+import { computeNode, FactReader, type FactSources, initialNode, NodeImages } from '../../src/node/index.ts';
 
 export type LocalNodeDeps = Omit<FactSources, 'images' | 'provider'>;
 
