@@ -1,11 +1,4 @@
-import {
-  abortable,
-  type Clock,
-  describeError,
-  type Logger,
-  TroubleBoard,
-  withDeadline,
-} from '../lib/index.ts';
+import { abortable, type Clock, describeError, type Logger, LogOnce, withDeadline } from '../lib/index.ts';
 import type { PodUid, RuntimePod } from '../pods/index.ts';
 import type { LoopInput } from './input-mux.ts';
 
@@ -42,7 +35,7 @@ const partMs = 30_000;
  */
 export class CleanupSnapshots implements LoopInput<CleanupSnapshot> {
   readonly #deps: SnapshotDeps;
-  readonly #troubles = new TroubleBoard();
+  readonly #troubles = new LogOnce();
   /** Looks that did not end in time; another one beside them would only tie up more of the machine. */
   readonly #underWay = new Map<string, Promise<unknown>>();
 
@@ -83,11 +76,11 @@ export class CleanupSnapshots implements LoopInput<CleanupSnapshot> {
           inner,
         );
       const found = await withDeadline({ clock, ms: partMs, what }, once, signal);
-      if (this.#troubles.end(what)) logger.info(`Housekeeping can ${what} again`);
+      if (this.#troubles.clear(what)) logger.info(`Housekeeping can ${what} again`);
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      if (this.#troubles.begin(what, describeError(error)))
+      if (this.#troubles.isNew(what, describeError(error)))
         logger.error(`Housekeeping removes nothing, as it cannot ${what}`, error);
       return undefined;
     }

@@ -1,4 +1,4 @@
-import { type Clock, type Instant, type Logger, Ring, TroubleBoard } from '../lib/index.ts';
+import { type Clock, type Instant, type Logger, LogOnce, Ring } from '../lib/index.ts';
 import type { PodEvent } from '../pods/index.ts';
 
 /** An event of the node as users of the API know them; no part of the node is meant but the whole. */
@@ -35,7 +35,7 @@ export interface NodeJournalOptions {
 export class NodeJournal {
   readonly #options: NodeJournalOptions;
   readonly #entries: Ring<NodeEntry>;
-  readonly #troubles = new TroubleBoard();
+  readonly #troubles = new LogOnce();
 
   constructor(options: NodeJournalOptions) {
     this.#options = options;
@@ -61,20 +61,20 @@ export class NodeJournal {
 
   /** Something is wrong, and stays so until it is mended: an event when it begins, and when it becomes another. */
   trouble(key: string, event: NodeEvent): void {
-    if (this.#troubles.begin(key, event.message)) this.event(event);
+    if (this.#troubles.isNew(key, event.message)) this.event(event);
   }
 
   /** The same where the API has no event for it, and however the trouble changes. */
   noteTrouble(key: string, message: string): void {
     if (this.#troubles.has(key)) return;
-    this.#troubles.begin(key, message);
+    this.#troubles.isNew(key, message);
     this.#entries.push({ is: 'note', at: this.#options.clock.now(), message });
     this.#options.logger.warn(message);
   }
 
   /** Says once that it is over; nothing where no trouble was told. */
   mended(key: string, message: string): void {
-    if (this.#troubles.end(key)) this.note(message);
+    if (this.#troubles.clear(key)) this.note(message);
   }
 
   story(): NodeStory {

@@ -113,7 +113,7 @@ export { type BackoffTimes, KeyedBackoff, type KeyedBackoffOptions } from './key
 export { KeyedMutex } from './keyed-mutex.ts';
 export { libraryCalls } from './library-calls.ts';
 export { type LockDeps, readLockOwner, withLockFile } from './lock-file.ts';
-export { TroubleBoard } from './log-once.ts';
+export { LogOnce } from './log-once.ts';
 export * from './logging/index.ts';
 export { loopDevicesOf } from './loop-devices.ts';
 export { LruMap, type LruOptions } from './lru.ts';

@@ -1,24 +1,24 @@
 import { LruMap } from './lru.ts';
 
-const mostTroubles = 1_000;
+const maxRemembered = 1_000;
 
-/** Remembers what is wrong, so that each trouble is told when it begins and when it changes, not every time it is met. */
-export class TroubleBoard {
-  readonly #current = new LruMap<string, string>({ capacity: mostTroubles });
+/** Remembers the last reported text of each problem, so that a problem is logged when it begins or changes, not each time it is met. */
+export class LogOnce {
+  readonly #reported = new LruMap<string, string>({ capacity: maxRemembered });
 
   has(key: string): boolean {
-    return this.#current.has(key);
+    return this.#reported.has(key);
   }
 
-  /** Whether this is news: another trouble than the one that is known of the same thing. */
-  begin(key: string, text: string): boolean {
-    if (this.#current.get(key) === text) return false;
-    this.#current.set(key, text);
+  /** Records the text of a problem. True if it differs from the text recorded before, so the caller should log it. */
+  isNew(key: string, text: string): boolean {
+    if (this.#reported.get(key) === text) return false;
+    this.#reported.set(key, text);
     return true;
   }
 
-  /** Whether there was any. */
-  end(key: string): boolean {
-    return this.#current.delete(key);
+  /** Drops a recovered problem. True if it was recorded, so the caller may log the recovery. */
+  clear(key: string): boolean {
+    return this.#reported.delete(key);
   }
 }

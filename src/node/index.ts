@@ -35,7 +35,6 @@ export type {
 export { type Lease, NodeLease, type NodeLeaseDeps } from './lease.ts';
 export { FactReader, type FactSources } from './node-facts.ts';
 export { NodeKeeper, type NodeKeeperDeps } from './node-keeper.ts';
-export type { Troubles } from './node-log.ts';
 export { initialNode } from './node-object.ts';
 export { type NodeSource, NodeView } from './node-view.ts';
 export { PolledAddresses, type PolledAddressesOptions } from './polled-addresses.ts';

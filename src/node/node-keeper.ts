@@ -1,6 +1,6 @@
 import type { ApiClient, PatchSchema } from '../api/index.ts';
 import type { ContainerImage } from '../kinds/index.ts';
-import { type Clock, type Logger, type Random, together } from '../lib/index.ts';
+import { type Clock, type Logger, type LogOnce, type Random, together } from '../lib/index.ts';
 import { NodeImages } from './images.ts';
 import type {
   AddressProvider,
@@ -14,7 +14,7 @@ import type {
 } from './inputs.ts';
 import { NodeLease } from './lease.ts';
 import { FactReader } from './node-facts.ts';
-import { NodeLog, type Troubles } from './node-log.ts';
+import { NodeLog } from './node-log.ts';
 import { type NodeSource, NodeView } from './node-view.ts';
 import { PodCidrs } from './pod-cidrs.ts';
 import { PolledAddresses } from './polled-addresses.ts';
@@ -28,7 +28,7 @@ export interface NodeKeeperDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly troubles: Troubles;
+  readonly troubles: LogOnce;
   /** For heartbeats alone: unthrottled, each call with a deadline well below the lease. */
   readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch'>;
   readonly connections: HeartbeatConnections;

@@ -1,21 +1,13 @@
-import { describeError, type Logger } from '../lib/index.ts';
-
-/** Remembers what is wrong, so that each trouble is told when it begins and when it changes. Bounded. */
-export interface Troubles {
-  /** Whether this is news. */
-  begin(key: string, text: string): boolean;
-  /** Whether there was any. */
-  end(key: string): boolean;
-}
+import { describeError, type Logger, type LogOnce } from '../lib/index.ts';
 
 /** The log of this room: what fails every few seconds is one line, not thousands. */
 export class NodeLog {
   readonly #logger: Logger;
-  readonly #troubles: Troubles;
+  readonly #reported: LogOnce;
 
-  constructor(logger: Logger, troubles: Troubles) {
+  constructor(logger: Logger, reported: LogOnce) {
     this.#logger = logger;
-    this.#troubles = troubles;
+    this.#reported = reported;
   }
 
   info(message: string, fields?: Parameters<Logger['info']>[1]): void {
@@ -28,7 +20,7 @@ export class NodeLog {
 
   trouble(what: string, error: unknown): void {
     const text = describeError(error);
-    if (this.#troubles.begin(`node/${what}`, text))
+    if (this.#reported.isNew(`node/${what}`, text))
       this.#logger.warn(`Cannot ${what}, will try again`, { err: text });
   }
 
@@ -39,6 +31,6 @@ export class NodeLog {
   }
 
   mended(what: string): void {
-    if (this.#troubles.end(`node/${what}`)) this.#logger.info(`Could ${what} again`);
+    if (this.#reported.clear(`node/${what}`)) this.#logger.info(`Could ${what} again`);
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../../src/api/index.ts';
 import type { Node } from '../../src/kinds/index.ts';
 import { collectLogs, seededRandom } from '../../src/lib/index.ts';
-import { TroubleBoard } from '../../src/lib/log-once.ts';
+import { LogOnce } from '../../src/lib/log-once.ts';
 import type {
   ImageFacts,
   Lease,
@@ -231,7 +231,7 @@ export class NodeWorld {
       clock: this.clock,
       random: seededRandom(7),
       logger: this.logs.logger,
-      troubles: new TroubleBoard(),
+      troubles: new LogOnce(),
       api: this.api.client,
       connections: { redial: () => void this.redials++ },
       watched: { current: () => this.watched() },

@@ -15,10 +15,10 @@ import type { ContainerImage, Node } from '../../kinds/index.ts';
 import {
   type Clock,
   type Logger,
+  LogOnce,
   type MetricRegistry,
   Paced,
   type Random,
-  TroubleBoard,
   untilAborted,
   withDeadline,
 } from '../../lib/index.ts';
@@ -292,7 +292,7 @@ export class ClusterNode {
     return new NodeKeeper({
       ...this.#options,
       settings: node,
-      troubles: new TroubleBoard(),
+      troubles: new LogOnce(),
       api: clients.heartbeat,
       connections: { redial: () => clients.closeSilent() },
       watched: { current: () => this.#watchedNode.current },

@@ -7,8 +7,8 @@ import {
   isKind,
   KeyedBackoff,
   KubelingError,
+  LogOnce,
   type Random,
-  TroubleBoard,
 } from '../../lib/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
@@ -99,7 +99,7 @@ export class PlainVolumes {
   /** The plugins of what each pod has, as many times as there are volumes. */
   readonly #mounted = new Map<PodUid, readonly UsedPlugin[]>();
   /** Why volumes of pods that have ended stay. */
-  readonly #kept = new TroubleBoard();
+  readonly #kept = new LogOnce();
   readonly #csi: DriverVolumes | undefined;
   readonly #attempts = new MountAttempts();
   readonly #retries: KeyedBackoff<PodUid> | undefined;
@@ -368,12 +368,12 @@ export class PlainVolumes {
       this.#attempts.forget(uid);
       this.#retries?.forget(uid);
       this.#renewals?.forget(uid);
-      this.#kept.end(uid);
+      this.#kept.clear(uid);
     } catch (error) {
       // Whoever waits no longer is told why, whoever was told to end is not.
       if (!isKind(error, 'DeadlineExceeded')) signal.throwIfAborted();
       const message = `Volumes of the pod cannot be removed: ${await this.#stillMounted(uid)}${describeError(error)}`;
-      if (this.#kept.begin(uid, message))
+      if (this.#kept.isNew(uid, message))
         this.#journal.event(pod, { type: 'Warning', reason: 'FailedVolumeRemoval', message });
       throw error;
     }
