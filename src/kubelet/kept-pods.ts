@@ -22,12 +22,12 @@ import {
   MemoryEmptyDirs,
   NfsVolumes,
   PayloadVolumes,
-  PlainVolumes,
   Renewals,
   reconstructionMetrics,
   type StorageObserver,
   storageMetrics,
   timed,
+  VolumeManager,
 } from '../volumes/index.ts';
 import { allocatableOf } from './allocatable.ts';
 import { csiApi } from './csi-link.ts';
@@ -53,7 +53,7 @@ export interface KeptPodsDeps
 export class KeptPods {
   readonly directories: PodDirectories;
   readonly users: UserNamespaces;
-  readonly volumes: PlainVolumes;
+  readonly volumes: VolumeManager;
   readonly notes: PodNotebook;
   /** Undefined on a machine without plugins. */
   readonly csi: CsiVolumes | undefined;
@@ -121,7 +121,7 @@ export class KeptPods {
     const nfs = nfsVolumes(settings, podsDir, deps);
     const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, groupNews, observe };
     const claimed = claimVolumes(settings.rootDir, deps, this.notes, others);
-    this.volumes = new PlainVolumes(directories, files, journal, {
+    this.volumes = new VolumeManager(directories, files, journal, {
       filled,
       inMemory,
       claimed,

@@ -11,7 +11,7 @@ import {
   type SubPath,
   type UserNamespaces,
 } from '../runtime/index.ts';
-import type { PlainVolumes } from '../volumes/index.ts';
+import type { VolumeManager } from '../volumes/index.ts';
 import { allocatableOf } from './allocatable.ts';
 import type { KubeletDeps, NodeMachine } from './kubelet-deps.ts';
 import type { NodeJournal } from './node-journal.ts';
@@ -30,8 +30,8 @@ export interface NodePlannerParts {
   readonly cgroups: PodCgroups;
   readonly abilities: () => RuntimeAbilities;
   readonly users: UserNamespaces;
-  readonly volumesOf: (uid: PodUid) => ReturnType<PlainVolumes['of']>;
-  readonly volumeGroupsOf: PlainVolumes['groupsOf'];
+  readonly volumesOf: (uid: PodUid) => ReturnType<VolumeManager['of']>;
+  readonly volumeGroupsOf: VolumeManager['groupsOf'];
   readonly grants?: NodePlannerDeps['grants'];
   readonly podGrants?: NodePlannerDeps['podGrants'];
 }

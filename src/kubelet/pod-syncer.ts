@@ -24,7 +24,7 @@ import {
   withUnansweredStart,
 } from '../runtime/index.ts';
 import { generatePodStatus, rejectedPodStatus, saysRestartingAll } from '../status/index.ts';
-import type { PlainVolumes } from '../volumes/index.ts';
+import type { VolumeManager } from '../volumes/index.ts';
 import type {
   PodSyncer,
   SyncPodContext,
@@ -61,7 +61,7 @@ export interface SyncerDeps {
     destroy(pod: Pod, signal: AbortSignal): Promise<void>;
   };
   readonly directories: PodDirectories;
-  readonly volumes: PlainVolumes;
+  readonly volumes: VolumeManager;
   /** The users of pods that do not share the machine's. */
   readonly users: { release(uid: PodUid): Promise<void> };
   readonly notes: Pick<

@@ -41,7 +41,7 @@ export { LocalDisks } from './local/local-disks.ts';
 export { LocalVolumes, type LocalVolumesDeps } from './local/local-volumes.ts';
 export { inTurns } from './manager/in-turns.ts';
 export { Renewals } from './manager/renewals.ts';
-export { PlainVolumes } from './manager/volume-manager.ts';
+export { VolumeManager } from './manager/volume-manager.ts';
 export {
   localPlugin,
   reconstructionMetrics,

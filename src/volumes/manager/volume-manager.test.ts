@@ -14,7 +14,7 @@ import { type Pod, type PodJournal, podUid } from '../../pods/index.ts';
 import { type RuntimeFiles, realRuntimeFiles } from '../../runtime/index.ts';
 import { type ClaimProblem, NfsVolumes, type VolumePlugin, type VolumeProblem } from '../index.ts';
 import { Renewals } from './renewals.ts';
-import { type OtherVolumes, PlainVolumes } from './volume-manager.ts';
+import { type OtherVolumes, VolumeManager } from './volume-manager.ts';
 
 const uid = podUid('u1');
 let root = '';
@@ -45,7 +45,7 @@ async function makeWith(others: OtherVolumes, ...volumes: readonly Volume[]): Pr
     event: (_pod, { reason, message }) => void told.push(`${reason} ${message}`),
   };
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
-  const made = new PlainVolumes(directories, files, journal, others);
+  const made = new VolumeManager(directories, files, journal, others);
   const pod: Pod = {
     metadata: { name: 'a', namespace: 'default', uid },
     spec: { containers: [using(volumes)], volumes },
@@ -183,10 +183,10 @@ test('what claims lack is told in one event, what cannot be mounted in one each'
 });
 
 /** As a node has them that knows of these. */
-function plain(others: OtherVolumes): PlainVolumes {
+function plain(others: OtherVolumes): VolumeManager {
   const files = realRuntimeFiles();
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => []);
-  return new PlainVolumes(directories, files, { event: () => {} }, others);
+  return new VolumeManager(directories, files, { event: () => {} }, others);
 }
 
 test('a pod whose volume the node has no room for is told apart from one that waits', async () => {
@@ -356,7 +356,7 @@ function rig(others: OtherVolumes = {}, mountPoints: readonly string[] = []) {
   const files = realRuntimeFiles();
   const directories = new PodDirectories(join(root, 'kubelet'), files, async () => mountPoints);
   const times = { clock, random: seededRandom(1), observe: () => {} };
-  return { clock, told, volumes: new PlainVolumes(directories, files, journal, { times, ...others }) };
+  return { clock, told, volumes: new VolumeManager(directories, files, journal, { times, ...others }) };
 }
 
 test('a volume that no container uses keeps no pod from starting', async () => {

@@ -87,7 +87,7 @@ export interface OtherVolumes {
 }
 
 /** The volumes of pods: paths of the host, empty directories on the disk of the pods, and others. */
-export class PlainVolumes {
+export class VolumeManager {
   readonly #directories: PodDirectories;
   readonly #files: RuntimeFiles;
   readonly #journal: Pick<PodJournal, 'event'>;
