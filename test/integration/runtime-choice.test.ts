@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { BootedMachine, type MachineProcess } from '../booted-machine.ts';
 import { eventually } from '../kubeling-node.ts';
-import { withoutKubectl } from '../local-api/readme-tour.ts';
+import { withoutKubectl } from '../local-api/tour-commands.ts';
 
 const image = 'localhost/kubeling/busybox:1';
 const usualSocket = '/run/containerd/containerd.sock';

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { busyboxImageName } from '../../src/containerd/index.ts';
 import { KubectlApi } from '../fakes/kubectl-api.ts';
 import { eventually, KubelingNode } from '../kubeling-node.ts';
-import { withoutKubectl } from '../local-api/readme-tour.ts';
+import { withoutKubectl } from '../local-api/tour-commands.ts';
 import { skipReason } from './containerd-fixture.ts';
 
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));

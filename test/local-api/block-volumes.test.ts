@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { LoopDisk } from '../disks/loop-disk.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 import {
   asDevice,
   claimed,

@@ -4,7 +4,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 import { json } from './volume-objects.ts';
 
 const image = 'localhost/kubeling/busybox:1';

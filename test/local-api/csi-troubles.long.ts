@@ -9,7 +9,7 @@ import { claim, claimed, driverName, driverObject, nodeName, pod, volume } from 
 import { DriverProcess } from '../csi/driver-process.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 
 /** Drivers have two minutes for each answer, and pods two for their volumes. */
 const long = async (what: string, isSo: () => Promise<boolean>) => {

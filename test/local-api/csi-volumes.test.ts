@@ -16,7 +16,7 @@ import {
 } from '../csi/csi-objects.ts';
 import { DriverProcess } from '../csi/driver-process.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 
 /** With a driver in a process of its own, the real kubectl, the real containerd and real mounts. */
 describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {

@@ -11,7 +11,7 @@ import { PodResourcesLister } from '../../src/resources/pod-resources/gen/pod-re
 import { type Offer, PluginProcess } from '../devices/plugin-process.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 import { nodeName, podWith } from './volume-objects.ts';
 
 const { signal } = new AbortController();

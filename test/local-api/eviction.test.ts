@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 import { mounted, podWith } from './volume-objects.ts';
 
 /** With the real kubectl and the real containerd. */

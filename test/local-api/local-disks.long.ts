@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { LoopDisk } from '../disks/loop-disk.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 import { claim, claimed, mounted, onThisNode, persistentVolume, podWith } from './volume-objects.ts';
 
 const volume = (name: string, local: object, more: object = {}) =>

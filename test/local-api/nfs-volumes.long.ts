@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { NfsStandIn } from '../nfs/nfs-stand-in.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 import { claim, claimed as claimedBy, persistentVolume, podWith } from './volume-objects.ts';
 
 const whole = { name: 'data', mountPath: '/data' };

@@ -8,7 +8,7 @@ import { realClock } from '../../src/lib/index.ts';
 import { ApiCaller } from '../chaos/api-caller.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 
 const clock = realClock();
 const mebibyte = 2 ** 20;

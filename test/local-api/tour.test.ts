@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { freePorts } from '../free-ports.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { readmeTour, withoutKubectl } from './readme-tour.ts';
+import { tourCommands, withoutKubectl } from './tour-commands.ts';
 
 const web = 'examples/web.yaml';
 const image = 'localhost/kubeling/busybox:1';
@@ -373,7 +373,7 @@ describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl
   it('is all that the README tells its readers to type', async () => {
     const typed = new Set(cluster.typed.map((line) => line.replace(/\b\d+:80$/, '8080:80')));
     assert.deepEqual(
-      (await readmeTour()).filter((line) => !typed.has(line)),
+      (await tourCommands()).filter((line) => !typed.has(line)),
       [],
     );
   });

@@ -11,7 +11,7 @@ import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { KubelingNode } from '../kubeling-node.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 
 const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
 const image = 'localhost/kubeling/busybox:1';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ApiCaller } from '../chaos/api-caller.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 
 const image = 'localhost/kubeling/busybox:1';
 const podsPath = '/api/v1/namespaces/default/pods';

@@ -9,7 +9,7 @@ import { ApiCaller } from '../chaos/api-caller.ts';
 import { numberLines, readerLooks, readerScript } from '../chaos/volume-reader.ts';
 import { PayloadWorld, podWith } from '../fakes/payload-world.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 
 const image = 'localhost/kubeling/busybox:1';
 const namespace = '/api/v1/namespaces/default';

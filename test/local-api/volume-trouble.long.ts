@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { busyboxImageName } from '../../src/containerd/index.ts';
 import { DriverProcess } from '../csi/driver-process.ts';
 import { LocalCluster } from './local-cluster.ts';
-import { withoutKubectl } from './readme-tour.ts';
+import { withoutKubectl } from './tour-commands.ts';
 
 const driverName = 'trouble.test.kubeling';
 

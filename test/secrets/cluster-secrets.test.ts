@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { SmallCluster } from '../cluster/small-cluster.ts';
 import { eventually } from '../kubeling-node.ts';
-import { withoutKubectl } from '../local-api/readme-tour.ts';
+import { withoutKubectl } from '../local-api/tour-commands.ts';
 import { Canaries } from './canaries.ts';
 import { ProcessWatch } from './process-watch.ts';
 import { type SecretFile, secretFilesBelow } from './secret-files.ts';

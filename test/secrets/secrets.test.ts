@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { ApiCaller } from '../chaos/api-caller.ts';
 import { eventually } from '../kubeling-node.ts';
 import { LocalCluster } from '../local-api/local-cluster.ts';
-import { withoutKubectl } from '../local-api/readme-tour.ts';
+import { withoutKubectl } from '../local-api/tour-commands.ts';
 import { Registry, registryPassword } from '../registry.ts';
 import { Canaries } from './canaries.ts';
 import { ProcessWatch } from './process-watch.ts';
