@@ -55,7 +55,6 @@ const api = await openLocalApi(
     addresses: () => [],
     kubeletAt: () => undefined,
     version: { kubernetes: '1.36.4', own: '0.0.0' },
-    sockets: { handshakeProblem: () => 'not here', serveWebSocket: async () => {}, relay: async () => {} },
     clock,
     random: systemRandom(),
     logger: logs.logger,

@@ -20,7 +20,4 @@ export type {
   KubeletCredentials,
   KubeletDoor,
   KubeletPlace,
-  SendMessage,
-  SocketParts,
-  UpgradedClient,
 } from './streams/index.ts';

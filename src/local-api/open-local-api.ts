@@ -41,13 +41,7 @@ import {
   tlsOptions,
 } from './security/index.ts';
 import { type OpenedStore, openStore, storeMetrics } from './store/index.ts';
-import {
-  type KubeletDoor,
-  type KubeletPlace,
-  makeStreams,
-  metricsEntries,
-  type SocketParts,
-} from './streams/index.ts';
+import { type KubeletDoor, type KubeletPlace, makeStreams, metricsEntries } from './streams/index.ts';
 
 export interface LocalApiOptions {
   /** All that the API keeps; it is the API's own. */
@@ -73,7 +67,6 @@ export interface LocalApiOptions {
   /** How long certificates hold at most that it signs for others; a year unless given. */
   readonly signedForMs?: number | undefined;
   readonly version: { readonly kubernetes: string; readonly own: string };
-  readonly sockets: SocketParts;
   /** Counts and sizes of all parts of the process, in the words of `/metrics`, which is not there without it. */
   readonly exposeMetrics?: (() => Promise<string>) | undefined;
   /** How long events are kept after they last happened; an hour unless given. */

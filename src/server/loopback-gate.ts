@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP } from 'node:net';
+import { bearerProtocolPrefix } from '../protocols/upgrade/index.ts';
 import { offeredProtocols } from '../protocols/websocket/index.ts';
-import { bearerProtocol } from './auth/credentials.ts';
 import type { Gate } from './auth/index.ts';
 import { choose, type Response, type RoutePlace, text } from './router.ts';
 
@@ -74,8 +74,8 @@ function knowsToken(headers: IncomingHttpHeaders, token: string): boolean {
 function bearerOf(headers: IncomingHttpHeaders): string | undefined {
   const header = /^Bearer\s+(\S+)$/i.exec(headers.authorization ?? '')?.[1];
   if (header !== undefined) return header;
-  const offered = offeredProtocols(headers).find((each) => each.startsWith(bearerProtocol));
+  const offered = offeredProtocols(headers).find((each) => each.startsWith(bearerProtocolPrefix));
   return offered === undefined
     ? undefined
-    : Buffer.from(offered.slice(bearerProtocol.length), 'base64url').toString();
+    : Buffer.from(offered.slice(bearerProtocolPrefix.length), 'base64url').toString();
 }

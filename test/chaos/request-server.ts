@@ -34,7 +34,6 @@ const api = await openLocalApi(
     kubeletAt: () => undefined,
     exposeMetrics: async () => 'up 1\n',
     version: { kubernetes: '1.36.4', own: '0.0.0' },
-    sockets: { handshakeProblem: () => 'not here', serveWebSocket: async () => {}, relay: async () => {} },
     clock: realClock(),
     random: systemRandom(),
     logger: logs.logger,

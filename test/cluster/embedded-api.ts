@@ -3,7 +3,6 @@
  * `embedded-api.ts FACTS`, the facts in JSON. It goes on until SIGTERM.
  */
 import { hostname } from 'node:os';
-import { socketParts } from '../../src/cli/local/socket-parts.ts';
 import { kubernetesVersion, ownVersion } from '../../src/cli/version.ts';
 import {
   descriptorOutput,
@@ -52,7 +51,6 @@ if (facts.auditFile !== undefined) recordCalls(facts.auditFile);
       // Nodes say themselves where they are.
       kubeletAt: () => undefined,
       version: { kubernetes: kubernetesVersion, own: await ownVersion() },
-      sockets: socketParts(clock),
       exposeMetrics: () => metrics.expose(root.signal),
       clock,
       random,

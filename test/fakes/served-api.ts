@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
-import { socketParts } from '../../src/cli/local/socket-parts.ts';
 import { type CollectedLogs, collectLogs, realClock, systemRandom, Verbosity } from '../../src/lib/index.ts';
 import { type Grant, type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
 import { type Authorities, openAuthorities, realAuthorityFiles } from '../../src/local-api/security/index.ts';
@@ -79,7 +78,6 @@ export class ServedApi implements AsyncDisposable {
         kubeletAt: () => ({ host: '127.0.0.1', port: kubelet.port, identity: 'n1' }),
         grants,
         version: { kubernetes: 'v1.36.4', own: '0.0.0' },
-        sockets: socketParts(clock),
         exposeMetrics: async () => 'up 1\n',
         clock,
         random: systemRandom(),

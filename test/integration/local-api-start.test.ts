@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { socketParts } from '../../src/cli/local/socket-parts.ts';
 import { collectLogs, realClock, systemRandom } from '../../src/lib/index.ts';
 import { type LocalApiOptions, type OpenLocalApi, openLocalApi } from '../../src/local-api/index.ts';
 
@@ -23,7 +22,6 @@ function open(directory: string, how: Pick<LocalApiOptions, 'before' | 'listen'>
       addresses: () => [],
       kubeletAt: () => undefined,
       version: { kubernetes: 'v1.36.4', own: '0.0.0' },
-      sockets: socketParts(clock),
       clock,
       random: systemRandom(),
       logger: collectLogs(clock).logger,

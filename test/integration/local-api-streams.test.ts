@@ -11,7 +11,6 @@ import { type AddressInfo, connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { apiResources } from '../../src/api/index.ts';
-import { socketParts } from '../../src/cli/local/socket-parts.ts';
 import { collectLogs, realClock } from '../../src/lib/index.ts';
 import type { StatusError } from '../../src/local-api/core/contract.ts';
 import type {
@@ -99,7 +98,6 @@ describe('what the API passes on', { timeout: 300_000 }, () => {
     streams = makeStreams({
       kubelet: door,
       objects: reader,
-      sockets: socketParts(realClock()),
       clock: realClock(),
       logger,
     });

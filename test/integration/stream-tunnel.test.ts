@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { KubelingError } from '../../src/lib/index.ts';
 import { SpdyConnection } from '../../src/protocols/spdy/index.ts';
-import { relay } from '../../src/server/index.ts';
+import { relay } from '../../src/protocols/upgrade/index.ts';
 import { StreamingRig } from '../fakes/streaming-runtime.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import { until } from './containerd-fixture.ts';

@@ -10,7 +10,6 @@ import { kubernetesVersion, ownVersion } from '../version.ts';
 import type { ApiAccess } from './api-access.ts';
 import { type ListenAddress, parseListen } from './listen-address.ts';
 import { ManifestObjects } from './manifest-objects.ts';
-import { socketParts } from './socket-parts.ts';
 
 export interface UpApiOptions {
   readonly home: Home;
@@ -117,7 +116,6 @@ async function open(
       grants: grants.map(parseGrant),
       eventsKeptForMs: eventTtlMs,
       version: { kubernetes: kubernetesVersion, own: await ownVersion() },
-      sockets: socketParts(clock),
       exposeMetrics: () => metrics.expose(signal),
       clock,
       random,

@@ -2,7 +2,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { text as readText } from 'node:stream/consumers';
 import { type Clock, describeError, KubelingError } from '../../lib/index.ts';
 import type { SpdyConnection } from '../../protocols/spdy/index.ts';
-import { portForwardProtocol, relay } from '../../server/index.ts';
+import { relay } from '../../protocols/upgrade/index.ts';
+import { portForwardProtocol } from '../../server/index.ts';
 import type { ForwardedPort } from './forwarded-ports.ts';
 
 export interface PortForwarderDeps {

@@ -1,18 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import {
+  forwardedHeaders,
+  headerPairs,
+  tunnelUpgrade,
+  type UpgradingClient,
+} from '../../protocols/upgrade/index.ts';
 import type { StoredObject } from '../core/index.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
 import { askKubelet, type KubeletPlace } from './kubelet-door.ts';
 import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
 import { badRequest } from './refusals.ts';
-import { pairs, passedHeaders, switchingHead } from './upgrade-headers.ts';
 
-/** A connection that is to become a stream. */
-export interface Upgrade {
+/** A client's connection with its request for an upgrade. */
+export interface Upgrade extends UpgradingClient {
   readonly request: IncomingMessage;
-  readonly socket: Duplex;
-  readonly head: Uint8Array;
 }
 
 /** Where at the kubelet the stream of a call is, and what of it is worth a line in the log. */
@@ -61,18 +64,17 @@ function isOn(value: string | null): boolean {
 }
 
 /**
- * Passes an upgrade on to the kubelet byte for byte. Only a switch of protocols opens the way: after any other answer the
- * client gets that answer and the connection is closed, as bytes behind a refused upgrade would reach the kubelet with our
- * rights. Resolves with the status that was answered, once all is over.
+ * Forwards the client's upgrade to the kubelet and tunnels it byte for byte. After any response but a 101 the client gets
+ * that response, and the connection is closed. Resolves with the status of the response when the stream has ended.
  */
 export async function passUpgrade(
   target: Pick<StreamTarget, 'place' | 'path'>,
-  { request, socket, head }: Upgrade,
-  { kubelet, clock, sockets }: StreamsDeps,
+  upgrade: Upgrade,
+  { kubelet, clock }: StreamsDeps,
   signal: AbortSignal,
 ): Promise<number> {
-  const { method = 'GET', rawHeaders } = request;
-  const headers = [...passedHeaders(rawHeaders), ...(method === 'GET' ? [] : ['Content-Length', '0'])];
+  const { method = 'GET', rawHeaders } = upgrade.request;
+  const headers = [...forwardedHeaders(rawHeaders), ...(method === 'GET' ? [] : ['Content-Length', '0'])];
   const answer = await askKubelet(
     target.place,
     kubelet,
@@ -80,20 +82,17 @@ export async function passUpgrade(
     clock,
     signal,
   );
-  if (answer.kind === 'answered') return await passRefusal(answer.response, socket);
-  socket.write(switchingHead(answer.rawHeaders));
-  if (answer.head.length > 0) socket.write(answer.head);
-  if (head.length > 0) answer.socket.write(head);
-  await sockets.relay(socket, answer.socket, signal);
+  if (answer.kind === 'answered') return await passRefusal(answer.response, upgrade.socket);
+  await tunnelUpgrade(upgrade, answer, { clock, idleMs: 0 }, signal);
   return 101;
 }
 
-/** Redirects are nobody's to follow: what is no error is made one. */
+/** Passes an error of the kubelet on; any other response, such as a redirect, becomes a 500. */
 async function passRefusal(response: IncomingMessage, socket: Duplex): Promise<number> {
   const { statusCode = 500, statusMessage = '', rawHeaders } = response;
   const status = statusCode >= 400 ? statusCode : 500;
   const dropped = ['connection', 'transfer-encoding', 'keep-alive'];
-  const lines = pairs(rawHeaders)
+  const lines = headerPairs(rawHeaders)
     .filter(([name]) => !dropped.includes(name.toLowerCase()))
     .map(([name, value]) => `${name}: ${value}\r\n`);
   socket.write(`HTTP/1.1 ${status} ${statusMessage}\r\n${lines.join('')}Connection: close\r\n\r\n`);

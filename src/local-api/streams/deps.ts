@@ -2,7 +2,6 @@ import type { Clock, Logger } from '../../lib/index.ts';
 import type { ObjectReader } from '../core/index.ts';
 import type { FrontStreams, StreamCall } from '../http/front-deps.ts';
 import type { KubeletDoor } from './kubelet-door.ts';
-import type { SocketParts } from './socket-parts.ts';
 
 export type { StreamCall };
 /** What the front passes on. */
@@ -11,7 +10,6 @@ export type Streams = FrontStreams;
 export interface StreamsDeps {
   readonly kubelet: KubeletDoor;
   readonly objects: ObjectReader;
-  readonly sockets: SocketParts;
   readonly clock: Clock;
   readonly logger: Logger;
 }

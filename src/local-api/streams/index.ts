@@ -10,5 +10,4 @@ export {
   placeOf,
 } from './kubelet-door.ts';
 export { type MetricsDeps, metricsEntries } from './metrics.ts';
-export type { SendMessage, SocketParts, UpgradedClient } from './socket-parts.ts';
 export { makeStreams } from './streams.ts';

@@ -1,8 +1,8 @@
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { type RequestOptions, request as tlsRequest } from 'node:https';
-import { isIP, type Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { type Clock, describeError, onAbort, withDeadline } from '../../lib/index.ts';
+import { isIP } from 'node:net';
+import { type Clock, describeError } from '../../lib/index.ts';
+import { type BackendResponse, sendWithConnectDeadline } from '../../protocols/upgrade/index.ts';
 import { internalError, type StoredObject } from '../core/index.ts';
 
 /** Where a kubelet answers. */
@@ -40,18 +40,8 @@ export interface KubeletRequest {
   readonly body?: IncomingMessage | undefined;
 }
 
-export type KubeletAnswer =
-  | { readonly kind: 'answered'; readonly response: IncomingMessage }
-  | {
-      readonly kind: 'upgraded';
-      readonly socket: Duplex;
-      readonly head: Uint8Array;
-      readonly rawHeaders: readonly string[];
-    };
-
 const connectWithinMs = 15_000;
 const maxHeaderBytes = 1 << 20;
-const keepAliveMs = 30_000;
 
 /** Where a node's kubelet is, by what the node says of itself. */
 export function placeOf(node: StoredObject): KubeletPlace | undefined {
@@ -78,7 +68,7 @@ export async function askKubelet(
   request: KubeletRequest,
   clock: Clock,
   signal: AbortSignal,
-): Promise<KubeletAnswer> {
+): Promise<BackendResponse> {
   const { cert, key, ca } = door.credentials();
   const options = { ...wire(place, request), cert, key, ca, rejectUnauthorized: ca !== undefined };
   try {
@@ -109,45 +99,12 @@ function wire({ host, port, identity = host }: KubeletPlace, request: KubeletReq
   };
 }
 
-/** Sends the request and waits for the head of the answer; connecting has a deadline, thinking has not. */
-export async function exchange(
-  asked: ReturnType<typeof tlsRequest>,
+/** Sends the request; connecting has a deadline, the response has none. */
+export function exchange(
+  request: ClientRequest,
   { body }: Pick<KubeletRequest, 'body'>,
   clock: Clock,
   signal: AbortSignal,
-): Promise<KubeletAnswer> {
-  const answer = new Promise<KubeletAnswer>((resolve, reject) => {
-    asked.on('error', reject);
-    asked.on('response', (response) => {
-      response.on('error', () => {});
-      resolve({ kind: 'answered', response });
-    });
-    asked.on('upgrade', (response, socket: Socket, head) => {
-      socket.setNoDelay(true);
-      socket.setKeepAlive(true, keepAliveMs);
-      socket.on('error', () => {});
-      resolve({ kind: 'upgraded', socket, head, rawHeaders: response.rawHeaders });
-    });
-  });
-  answer.catch(() => {});
-  if (body === undefined) asked.end();
-  else body.pipe(asked);
-  using _link = onAbort(signal, (reason) => asked.destroy(reason as Error));
-  const connected = (inner: AbortSignal) => Promise.race([answer, connection(asked, inner)]);
-  await withDeadline({ clock, ms: connectWithinMs, what: 'connect' }, connected, signal).catch((error) => {
-    asked.destroy();
-    throw error;
-  });
-  return await answer;
-}
-
-function connection(asked: ReturnType<typeof tlsRequest>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    asked.once('socket', (socket: Socket) => {
-      const event = 'encrypted' in socket ? 'secureConnect' : 'connect';
-      if (!socket.connecting && event === 'connect') resolve();
-      else socket.once(event, () => resolve());
-    });
-  });
+): Promise<BackendResponse> {
+  return sendWithConnectDeadline(request, body, { clock, ms: connectWithinMs }, signal);
 }

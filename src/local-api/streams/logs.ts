@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { serveWebSocket } from '../../protocols/upgrade/index.ts';
+import { handshakeProblem, offeredProtocols } from '../../protocols/websocket/index.ts';
 import { internalError } from '../core/index.ts';
+import type { Upgrade } from './commands.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
 import { askKubelet } from './kubelet-door.ts';
 import { logQuery } from './log-query.ts';
 import { containerOf, kubeletOf, nodeNameOf, podOf } from './pod-target.ts';
 import { badRequest, refusedByKubelet } from './refusals.ts';
-import type { UpgradedClient } from './socket-parts.ts';
-import { protocolsOf } from './upgrade-headers.ts';
 
 const maxRefusalBytes = 2_048;
 
@@ -33,23 +34,31 @@ export async function answerLog(
 /** The same over a WebSocket, for who can open nothing else. The first message is empty, so that clients see it open. */
 export async function upgradeLog(
   call: StreamCall,
-  client: UpgradedClient & { readonly method: string },
+  client: Upgrade,
   deps: StreamsDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const problem = deps.sockets.handshakeProblem(client.method, client.headers);
-  if (problem !== undefined) throw badRequest(problem);
-  const protocol = chosenProtocol(client.headers['sec-websocket-protocol']);
+  const { headers, method = 'GET' } = client.request;
+  const problem = handshakeProblem({ method, headers });
+  if (problem !== undefined) throw badRequest(problem.message);
+  const protocol = chosenProtocol(offeredProtocols(headers));
   const log = (await openLog(call, deps, signal)) ?? Readable.from([]);
-  const kind = protocol.startsWith('base64.') ? 'text' : 'binary';
-  const encode = (bytes: Buffer) => (kind === 'text' ? Buffer.from(bytes.toString('base64')) : bytes);
+  const isText = protocol.startsWith('base64.');
+  const encode = (bytes: Buffer) => (isText ? Buffer.from(bytes.toString('base64')) : bytes);
   try {
-    await deps.sockets.serveWebSocket(
-      client,
+    await serveWebSocket(
+      { ...client, headers },
       protocol,
-      async (send) => {
-        await send(kind, Buffer.alloc(0));
-        for await (const chunk of log as AsyncIterable<Buffer>) await send(kind, encode(chunk));
+      { clock: deps.clock, idleMs: 0 },
+      async ({ connection, signal: inner }) => {
+        const send = (bytes: Buffer) =>
+          isText ? connection.sendText(inner, bytes) : connection.send(inner, bytes);
+        const write = async () => {
+          await send(Buffer.alloc(0));
+          for await (const chunk of log as AsyncIterable<Buffer>) await send(encode(chunk));
+        };
+        // A client that closes needs no more of the log.
+        await Promise.race([write(), drain(connection.messages())]);
       },
       signal,
     );
@@ -58,9 +67,13 @@ export async function upgradeLog(
   }
 }
 
-/** One that offers none speaks plain bytes. */
-function chosenProtocol(offered: string | undefined): string {
-  const all = protocolsOf(offered);
+/** Discards what the client sends; pings and the close are handled while its messages are read. */
+async function drain(messages: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of messages);
+}
+
+/** A client that offers no protocol gets plain bytes. */
+function chosenProtocol(all: readonly string[]): string {
   const known = ['binary.k8s.io', 'base64.binary.k8s.io', ''];
   if (all.length === 0) return '';
   const chosen = all.find((each) => known.includes(each));

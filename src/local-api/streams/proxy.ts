@@ -2,12 +2,17 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { request as tlsRequest } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { describeError, nodeHttp } from '../../lib/index.ts';
+import {
+  type BackendResponse,
+  forwardedHeaders,
+  headerPairs,
+  tunnelUpgrade,
+} from '../../protocols/upgrade/index.ts';
 import { passUpgrade, type Upgrade } from './commands.ts';
 import type { StreamCall, StreamsDeps } from './deps.ts';
-import { askKubelet, exchange, type KubeletAnswer } from './kubelet-door.ts';
+import { askKubelet, exchange } from './kubelet-door.ts';
 import { type ProxyTarget, proxyTarget } from './proxy-target.ts';
 import { unavailable } from './refusals.ts';
-import { pairs, passedHeaders, switchingHead } from './upgrade-headers.ts';
 
 /** What is between two neighbours only, and not for who comes after. */
 const hopByHop = new Set([
@@ -33,7 +38,7 @@ export async function answerProxy(
     throw unavailable('an upgrade was answered that nobody asked for');
   }
   const { statusCode = 502, rawHeaders } = answer.response;
-  const kept = pairs(rawHeaders).filter(([name]) => !hopByHop.has(name.toLowerCase()));
+  const kept = headerPairs(rawHeaders).filter(([name]) => !hopByHop.has(name.toLowerCase()));
   response.writeHead(statusCode, kept.flat());
   await pipeline(answer.response, response, { signal }).catch(() => answer.response.destroy());
   return statusCode;
@@ -55,10 +60,7 @@ export async function upgradeProxy(
     answer.response.destroy();
     throw unavailable(`the upgrade was refused with ${answer.response.statusCode}`);
   }
-  upgrade.socket.write(switchingHead(answer.rawHeaders));
-  if (answer.head.length > 0) upgrade.socket.write(answer.head);
-  if (upgrade.head.length > 0) answer.socket.write(upgrade.head);
-  await deps.sockets.relay(upgrade.socket, answer.socket, signal);
+  await tunnelUpgrade(upgrade, answer, { clock: deps.clock, idleMs: 0 }, signal);
   return 101;
 }
 
@@ -67,11 +69,11 @@ async function ask(
   call: StreamCall,
   { kubelet, clock }: StreamsDeps,
   signal: AbortSignal,
-): Promise<KubeletAnswer> {
+): Promise<BackendResponse> {
   const { incoming: request } = call;
   const { method = 'GET' } = request;
   const path = pathBehind(call);
-  const headers = [...passedHeaders(request.rawHeaders), ...bodyHeaders(request)];
+  const headers = [...forwardedHeaders(request.rawHeaders), ...bodyHeaders(request)];
   const body = hasBody(request) ? request : undefined;
   if (target.kind === 'kubelet')
     return await askKubelet(target.place, kubelet, { method, path, headers, body }, clock, signal);

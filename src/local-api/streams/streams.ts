@@ -32,10 +32,7 @@ export function makeStreams(deps: StreamsDeps): Streams {
     async upgrade(call, socket, head, signal) {
       refuseDryRun(call);
       const upgrade = { request: call.incoming, socket, head };
-      if (call.subresource === 'log') {
-        const { headers, method = 'GET' } = call.incoming;
-        return await upgradeLog(call, { headers, socket, head, method }, deps, signal);
-      }
+      if (call.subresource === 'log') return await upgradeLog(call, upgrade, deps, signal);
       if (call.subresource === 'proxy')
         return await audited(call, undefined, deps, () => upgradeProxy(call, upgrade, deps, signal));
       const target = streamTarget(call, deps);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bearerProtocol, headerToken, webSocketToken } from './credentials.ts';
+import { bearerProtocolPrefix } from '../../protocols/upgrade/index.ts';
+import { headerToken, webSocketToken } from './credentials.ts';
 
 test('a token is the word behind Bearer', () => {
   const of = (authorization: string) => headerToken({ authorization });
@@ -13,7 +14,7 @@ test('a token is the word behind Bearer', () => {
   assert.deepEqual(headerToken({}), { kind: 'none' });
 });
 
-const token = (text: string) => `${bearerProtocol}${Buffer.from(text).toString('base64url')}`;
+const token = (text: string) => `${bearerProtocolPrefix}${Buffer.from(text).toString('base64url')}`;
 const offering = (...protocols: string[]) =>
   webSocketToken({ upgrade: 'websocket', 'sec-websocket-protocol': protocols.join(', ') });
 
@@ -34,8 +35,8 @@ test('a token that is alone, empty, one of two or no text is refused', () => {
     offering(token('abc')),
     offering('v4', token('')),
     offering('v4', token('a'), token('b')),
-    offering('v4', `${bearerProtocol}a=b`),
-    offering('v4', `${bearerProtocol}${Buffer.of(0xff, 0xfe).toString('base64url')}`),
+    offering('v4', `${bearerProtocolPrefix}a=b`),
+    offering('v4', `${bearerProtocolPrefix}${Buffer.of(0xff, 0xfe).toString('base64url')}`),
   ];
   assert.deepEqual(
     wrong.map(({ kind }) => kind),

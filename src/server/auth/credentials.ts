@@ -1,8 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { bearerProtocolPrefix } from '../../protocols/upgrade/index.ts';
 import { isWebSocket, offeredProtocols } from '../../protocols/websocket/index.ts';
-
-/** The name under which a WebSocket's client that can set no headers offers its token. */
-export const bearerProtocol = 'base64url.bearer.authorization.k8s.io.';
 
 export type ShownToken =
   | { readonly kind: 'none' }
@@ -24,12 +22,12 @@ export function headerToken({ authorization = '' }: IncomingHttpHeaders): ShownT
 export function webSocketToken(headers: IncomingHttpHeaders): ShownToken {
   if (!isWebSocket(headers)) return none;
   const offered = offeredProtocols(headers);
-  const tokens = offered.filter((each) => each.startsWith(bearerProtocol));
+  const tokens = offered.filter((each) => each.startsWith(bearerProtocolPrefix));
   const [first, ...more] = tokens;
   if (first === undefined) return none;
   if (more.length > 0) return malformed('only one token may be offered');
   if (offered.length === tokens.length) return malformed('another protocol must be offered beside the token');
-  return decodeToken(first.slice(bearerProtocol.length));
+  return decodeToken(first.slice(bearerProtocolPrefix.length));
 }
 
 function decodeToken(encoded: string): ShownToken {

@@ -16,6 +16,5 @@ export {
   servedWith,
 } from '../secure-server.ts';
 export { flagzRoute, type StatuszFacts, statuszRoute } from '../status-pages.ts';
-export { serveWebSocket, type WebSocketSession } from '../streaming/websocket-session.ts';
 export * from '../system-logs/index.ts';
 export { type TlsProfile, type TlsSettings, tlsProfile } from '../tls-profile.ts';

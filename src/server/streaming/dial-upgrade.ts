@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { request as tlsRequest } from 'node:https';
-import { isIP, type Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { type Clock, nodeHttp, onAbort, withDeadline } from '../../lib/index.ts';
+import { isIP } from 'node:net';
+import { type Clock, nodeHttp, withDeadline } from '../../lib/index.ts';
+import { type GrantedUpgrade, sendRequest } from '../../protocols/upgrade/index.ts';
 
 /** A request to speak something else than HTTP, ready to be sent. */
 export interface UpgradeTarget {
@@ -13,45 +13,37 @@ export interface UpgradeTarget {
 }
 
 export type UpgradeAnswer =
-  | {
-      readonly kind: 'upgraded';
-      readonly socket: Duplex;
-      /** What came right behind the answer. */
-      readonly head: Uint8Array;
-      /** Names and values in turn. */
-      readonly headers: readonly string[];
-    }
+  | GrantedUpgrade
   | {
       readonly kind: 'answered';
       readonly status: number;
       readonly contentType: string;
-      /** The beginning of it. */
+      /** The first 64 KiB of the body. */
       readonly body: string;
     };
 
 export type DialUpgrade = (target: UpgradeTarget, signal: AbortSignal) => Promise<UpgradeAnswer>;
 
-const answerWithinMs = 30_000;
+const responseWithinMs = 30_000;
 const bodyWithinMs = 10_000;
 const maxBodyBytes = 64 * 1024;
 const maxHeaderBytes = 64 * 1024;
-const keepAliveMs = 30_000;
 
 /**
- * Asks over a connection of its own. Redirects are answers like any other, and are not followed. Whoever gets the
- * upgraded connection owns it; after any other answer nothing is left open. Certificates are not checked: runtimes
- * make them up when they start.
+ * Sends the request over a new connection. Redirects are responses like any other and are not followed. The caller owns
+ * the upgraded connection; after any other response the connection is closed. Certificates are not verified, because
+ * runtimes generate theirs at start-up.
  */
 export function upgradeDialer(clock: Clock): DialUpgrade {
   return async (target, signal) => {
-    const what = `hear from ${target.url.host}`;
-    const heard = await withDeadline(
-      { clock, ms: answerWithinMs, what },
-      (inner) => dial(target, inner),
+    const what = `get a response from ${target.url.host}`;
+    const answer = await withDeadline(
+      { clock, ms: responseWithinMs, what },
+      (inner) => sendRequest(createRequest(target), undefined, inner),
       signal,
     );
-    if (heard.kind === 'upgraded') return heard;
-    const { response } = heard;
+    if (answer.kind === 'upgraded') return answer;
+    const { response } = answer;
     const body = await readBody(response, clock, signal).finally(() => response.destroy());
     return {
       kind: 'answered',
@@ -62,39 +54,7 @@ export function upgradeDialer(clock: Clock): DialUpgrade {
   };
 }
 
-type Heard =
-  | Extract<UpgradeAnswer, { kind: 'upgraded' }>
-  | { readonly kind: 'response'; readonly response: IncomingMessage };
-
-function dial(target: UpgradeTarget, signal: AbortSignal): Promise<Heard> {
-  return new Promise((resolve, reject) => {
-    const asked = ask(target);
-    const link = onAbort(signal, (reason) => asked.destroy(reason as Error));
-    const settle = (heard: Heard) => {
-      link[Symbol.dispose]();
-      // Too late: whoever asked has given up, so nobody would close it.
-      if (signal.aborted) asked.destroy();
-      else resolve(heard);
-    };
-    asked.on('error', (error) => {
-      link[Symbol.dispose]();
-      reject(error);
-    });
-    asked.on('upgrade', (response, socket: Socket, head) => {
-      socket.setNoDelay(true);
-      socket.setKeepAlive(true, keepAliveMs);
-      socket.on('error', () => {});
-      settle({ kind: 'upgraded', socket, head, headers: response.rawHeaders });
-    });
-    asked.on('response', (response) => {
-      response.on('error', () => {});
-      settle({ kind: 'response', response });
-    });
-    asked.end();
-  });
-}
-
-function ask({ url, method, headers }: UpgradeTarget) {
+function createRequest({ url, method, headers }: UpgradeTarget) {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const options = {
     method,

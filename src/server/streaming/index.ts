@@ -1,5 +1,4 @@
 export { type DialUpgrade, type UpgradeAnswer, type UpgradeTarget, upgradeDialer } from './dial-upgrade.ts';
-export { type RelayOptions, relay } from './relay.ts';
 export {
   openRemoteStreams,
   portForwardProtocol,

@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { type Clock, describeError, writeAll } from '../../lib/index.ts';
 import { SpdyConnection } from '../../protocols/spdy/index.ts';
+import { serveWebSocket, type WebSocketSession } from '../../protocols/upgrade/index.ts';
 import type { MessagePiece } from '../../protocols/websocket/index.ts';
 import type { Response, UpgradeCall } from '../router.ts';
 import {
@@ -11,8 +12,7 @@ import {
   spdyUpgradeHeaders,
 } from './remote-command.ts';
 import type { WantedStreams } from './stream-query.ts';
-import { refusal, type TunnelDeps } from './tunnel.ts';
-import { handshakeRefusal, serveWebSocket, type WebSocketSession } from './websocket-session.ts';
+import { handshakeRefusal, refusal, type TunnelDeps } from './tunnel.ts';
 
 /** What clients speak that can close one stream and keep the others. Runtimes do not know it. */
 export const closingProtocol = 'v5.channel.k8s.io';
@@ -60,7 +60,7 @@ export async function translateCommand(
     const streams = { ...openRemoteStreams(connection, { ...wanted, stderr: false }), stderr };
     return translate(session, streams, { clock, afterInput });
   };
-  await serveWebSocket(call, closingProtocol, deps, work, signal);
+  await serveWebSocket({ ...call, headers: call.request.headers }, closingProtocol, deps, work, signal);
   return undefined;
 }
 

@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream';
 import { writeAll } from '../../lib/index.ts';
+import { serveWebSocket, type WebSocketSession } from '../../protocols/upgrade/index.ts';
 import type { Response, UpgradeCall } from '../router.ts';
 import { portForwardProtocol, spdyUpgradeHeaders } from './remote-command.ts';
-import { refusal, type TunnelDeps } from './tunnel.ts';
-import { handshakeRefusal, serveWebSocket, type WebSocketSession } from './websocket-session.ts';
+import { handshakeRefusal, refusal, type TunnelDeps } from './tunnel.ts';
 
 /** SPDY for port forwarding, carried in the messages of a WebSocket: for ways on which only those pass. */
 export const tunnelProtocol = `SPDY/3.1+${portForwardProtocol}`;
@@ -22,7 +22,13 @@ export async function tunnelPortForward(
   if (answer.kind === 'answered') return refusal(answer);
   const { socket, head } = answer;
   try {
-    await serveWebSocket(call, tunnelProtocol, deps, (session) => carry(session, socket, head), signal);
+    await serveWebSocket(
+      { ...call, headers: call.request.headers },
+      tunnelProtocol,
+      deps,
+      (session) => carry(session, socket, head),
+      signal,
+    );
   } finally {
     socket.destroy();
   }

@@ -11,9 +11,6 @@ const remembered = 60;
 
 function optionsIn(directory: string): LocalApiOptions {
   const clock = realClock();
-  const refused = () => {
-    throw new Error('there is no kubelet');
-  };
   return {
     directory: join(directory, 'api'),
     adminKubeconfig: join(directory, 'kubeconfig'),
@@ -23,7 +20,6 @@ function optionsIn(directory: string): LocalApiOptions {
     addresses: () => [],
     kubeletAt: () => undefined,
     version: { kubernetes: 'v1.36.4', own: '0.0.0' },
-    sockets: { relay: refused, handshakeProblem: refused, serveWebSocket: refused },
     history: { limit: remembered, ms: 300_000 },
     clock,
     random: systemRandom(),

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import {
   abortable,
@@ -9,15 +10,11 @@ import {
   type Timer,
   withDeadline,
 } from '../../lib/index.ts';
-import {
-  acceptHeaders,
-  closeCodes,
-  handshakeProblem,
-  WebSocketConnection,
-} from '../../protocols/websocket/index.ts';
-import { type Request, type Response, text, type UpgradeCall } from '../router.ts';
+import { acceptHeaders, closeCodes, WebSocketConnection } from '../websocket/index.ts';
+import { switchingProtocolsHead } from './headers.ts';
 import { IdleTimer } from './idle-timer.ts';
-import { switchingHead, type TunnelDeps } from './tunnel.ts';
+import type { RelayOptions } from './relay.ts';
+import type { UpgradingClient } from './tunnel.ts';
 
 /** A client's WebSocket for as long as it is served. */
 export interface WebSocketSession {
@@ -31,24 +28,15 @@ export interface WebSocketSession {
 const pingEveryMs = 5_000;
 const leaveWithinMs = 5_000;
 
-/** The answer to an opening handshake that must be refused. */
-export function handshakeRefusal({ request }: Pick<UpgradeCall, 'request'>): Response | undefined {
-  const problem = handshakeProblem(request);
-  if (problem === undefined) return undefined;
-  const { status, message, headers } = problem;
-  return { ...text(status, message), ...(headers === undefined ? {} : { headers }) };
-}
-
 /** Grants the client its WebSocket and serves it until the work is done or given up, then says good-bye. */
 export async function serveWebSocket(
-  call: Pick<UpgradeCall, 'socket' | 'head'> & { readonly request: Pick<Request, 'headers'> },
+  { headers, socket, head }: UpgradingClient & { readonly headers: IncomingHttpHeaders },
   protocol: string,
-  { clock, idleMs }: Pick<TunnelDeps, 'clock' | 'idleMs'>,
+  { clock, idleMs }: RelayOptions,
   work: (session: WebSocketSession) => Promise<void>,
   parent: AbortSignal,
 ): Promise<void> {
-  const { socket, head, request } = call;
-  socket.write(switchingHead(acceptHeaders(request.headers, protocol)));
+  socket.write(switchingProtocolsHead(acceptHeaders(headers, protocol)));
   using session = new LinkedController(parent);
   using idle = new IdleTimer(clock, idleMs, () =>
     session.abort(new KubelingError('DEADLINE_EXCEEDED', `Nothing was said for ${idleMs} ms`)),
