@@ -1,4 +1,4 @@
-// Turns the wire definitions under src/<room>/proto into one TypeScript file a package under src/<room>/gen:
+// Turns the wire definitions under src/<package>/proto into one TypeScript file per protobuf package under src/<package>/gen:
 // the types, and a table the codec in src/protocols/protobuf compiles on first use. The result is checked in.
 // usage: npm run generate   (or with --check: fail if anything would change)
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,17 +9,17 @@ import { renderKinds } from './render-kinds.mjs';
 
 const repo = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
-/** One entry a generated file. */
+/** One entry per generated file. */
 const outputs = [
-  { room: 'src/cri', file: 'runtime.ts', lib: '../../lib', protos: /^[^/]+\.proto$/ },
-  { room: 'src/cri', file: 'containerd.ts', lib: '../../lib', protos: /^containerd\// },
-  { room: 'src/probes', file: 'health.ts', lib: '../../lib', protos: /\.proto$/ },
-  { room: 'src/plugins', file: 'registration.ts', lib: '../../lib', protos: /\.proto$/ },
-  { room: 'src/resources/dra', file: 'plugin.ts', lib: '../../../lib', protos: /\.proto$/ },
-  { room: 'src/volumes/csi', file: 'node.ts', lib: '../../../lib', protos: /\.proto$/ },
-  { room: 'src/resources/devices', file: 'device-plugin.ts', lib: '../../../lib', protos: /\.proto$/ },
-  { room: 'src/resources/pod-resources', file: 'pod-resources.ts', lib: '../../../lib', protos: /\.proto$/ },
-  { room: 'src/kinds', file: 'kinds.ts', protos: /\.proto$/, render: renderKinds },
+  { package: 'src/cri', file: 'runtime.ts', protocols: '../../protocols', protos: /^[^/]+\.proto$/ },
+  { package: 'src/cri', file: 'containerd.ts', protocols: '../../protocols', protos: /^containerd\// },
+  { package: 'src/probes', file: 'health.ts', protocols: '../../protocols', protos: /\.proto$/ },
+  { package: 'src/plugins', file: 'registration.ts', protocols: '../../protocols', protos: /\.proto$/ },
+  { package: 'src/resources/dra', file: 'plugin.ts', protocols: '../../../protocols', protos: /\.proto$/ },
+  { package: 'src/volumes/csi', file: 'node.ts', protocols: '../../../protocols', protos: /\.proto$/ },
+  { package: 'src/resources/devices', file: 'device-plugin.ts', protocols: '../../../protocols', protos: /\.proto$/ },
+  { package: 'src/resources/pod-resources', file: 'pod-resources.ts', protocols: '../../../protocols', protos: /\.proto$/ },
+  { package: 'src/kinds', file: 'kinds.ts', protos: /\.proto$/, render: renderKinds },
 ];
 
 const scalarTypes = {
@@ -45,21 +45,21 @@ const check = process.argv.includes('--check');
 let stale = 0;
 for (const output of outputs) {
   const text = (output.render ?? ((parsed) => render(output, parsed)))(readProtos(output));
-  const path = join(repo, output.room, 'gen', output.file);
+  const path = join(repo, output.package, 'gen', output.file);
   if (existsSync(path) && readFileSync(path, 'utf8') === text) continue;
   if (check) {
-    console.error(`${output.room}/gen/${output.file} does not match its .proto files: run npm run generate`);
+    console.error(`${output.package}/gen/${output.file} does not match its .proto files: run npm run generate`);
     stale++;
     continue;
   }
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, text);
-  console.log(`wrote ${output.room}/gen/${output.file}`);
+  console.log(`wrote ${output.package}/gen/${output.file}`);
 }
 process.exitCode = stale === 0 ? 0 : 1;
 
-function readProtos({ room, protos }) {
-  const folder = join(repo, room, 'proto');
+function readProtos({ package: directory, protos }) {
+  const folder = join(repo, directory, 'proto');
   const names = readdirSync(folder, { recursive: true })
     .filter((name) => protos.test(name))
     .sort();
@@ -83,12 +83,12 @@ function refuseTwins(definitions) {
   }
 }
 
-function render({ lib }, { messages, enums, services }) {
+function render({ protocols }, { messages, enums, services }) {
   const known = { messages: new Set(messages.map((m) => m.name)), enums: new Set(enums.map((e) => e.name)) };
   const parts = [
-    '// Made from the .proto files of this room by `npm run generate`; do not edit.',
-    grpcImport(services, lib),
-    `import { type MessageType, Schema } from '${lib}/protobuf/index.ts';`,
+    '// Made from the .proto files of this package by `npm run generate`; do not edit.',
+    grpcImport(services, protocols),
+    `import { type MessageType, Schema } from '${protocols}/protobuf/index.ts';`,
     '',
     ...enums.map(renderEnum),
     ...messages.map((message) => renderInterface(message, known)),
@@ -101,7 +101,7 @@ function render({ lib }, { messages, enums, services }) {
   return `${parts.join('\n').trimEnd()}\n`;
 }
 
-function grpcImport(services, lib) {
+function grpcImport(services, protocols) {
   if (services.length === 0) return '';
   const streams = services.flatMap((service) => service.methods.map((method) => method.serverStreaming));
   const names = [
@@ -110,7 +110,7 @@ function grpcImport(services, lib) {
     'serviceType',
     ...(streams.includes(false) ? ['type Unary'] : []),
   ];
-  return `import { ${names.join(', ')} } from '${lib}/grpc/index.ts';`;
+  return `import { ${names.join(', ')} } from '${protocols}/grpc/index.ts';`;
 }
 
 function renderEnum({ name, values }) {

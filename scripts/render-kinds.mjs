@@ -24,7 +24,7 @@ const isTopLevel = (message) =>
 export function renderKinds({ messages }) {
   const known = new Set(messages.map((message) => message.name));
   const parts = [
-    '// Made from the .proto files of this room by `npm run generate`; do not edit.',
+    '// Made from the .proto files of this package by `npm run generate`; do not edit.',
     '',
     ...messages.map((message) => renderInterface(message, known)),
     '/** One line a type: `Name|number name [list|map|inline] type [+required] [key=…] [merge] [retain]`. */',

@@ -1,4 +1,4 @@
-// Made from the .proto files of this room by `npm run generate`; do not edit.
+// Made from the .proto files of this package by `npm run generate`; do not edit.
 
 export interface TokenRequest {
   readonly apiVersion?: string | undefined;

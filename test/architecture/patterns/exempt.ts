@@ -77,24 +77,6 @@ export const exemptPatterns: readonly ExemptPattern[] = [
     mostCharacters: 63,
     why: 'the first 63 characters of a host name',
   },
-  {
-    file: 'test/simulator/container-lifecycle.ts',
-    source: String.raw`\/+$`,
-    mostCharacters: 4_096,
-    why: 'paths in the simulated runtime, which serves nobody else',
-  },
-  {
-    file: 'test/simulator/event-filter.ts',
-    source: String.raw`^\s*(namespace|topic)\s*(==|!=|~=)\s*("(?:[^"\\]|\\.)*"|[^,]*?)\s*(?:,|$)`,
-    mostCharacters: 1_024,
-    why: 'filters that kubeling itself gives the simulated runtime',
-  },
-  {
-    file: 'test/simulator/nano-clock.ts',
-    source: '0+$',
-    mostCharacters: 9,
-    why: 'the digits of a fraction of a second',
-  },
 ];
 
 /** Where regular expressions are made of texts while the program runs. The key is the file, the value says why it is fine. */

@@ -1,4 +1,4 @@
-// Made from the .proto files of this room by `npm run generate`; do not edit.
+// Made from the .proto files of this package by `npm run generate`; do not edit.
 import { type ServerStream, type ServiceType, serviceType, type Unary } from '../../../protocols/grpc/index.ts';
 import { type MessageType, Schema } from '../../../protocols/protobuf/index.ts';
 
